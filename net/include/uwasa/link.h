@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/link.h - the link contract: whole messages between stations, never waiting
+ *
+ * A link carries messages of up to mtu_bytes to a *station*: a number by which this link knows a
+ * remote end. On a radio or in memory it is the node's own short address; on UDP it is a slot of
+ * the link's address table, filled by resolve() or by the first datagram from an unknown sender.
+ * Messages may be lost, repeated, reordered and, unless the link says reliable, damaged.
+ *
+ * Life cycle: uw_link_<variant>_init, then resolve / send / recv / step in any order, deinit.
+ *
+ * Units      bytes unless a name ends in _us (microseconds, monotonic)
+ * Memory     an implementation embeds struct uw_link as its first member; caller-owned
+ * Blocking   never; waiting happens in one place, in the app (see fd)
+ * Context    one thread per link
+ */
+#ifndef UWASA_LINK_H
+#define UWASA_LINK_H
+
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_LINK_STATION_NONE 0xffffu
+#define UW_LINK_STATION_BROADCAST 0xfffeu
+#define UW_LINK_ADDRESS_BYTES 64u   /* text of an address with its NUL */
+
+struct uw_link;
+
+struct uw_link_ops {
+    const char *name;
+
+    /* Turn an address text ("10.0.0.9:4433", "[::1]:4433", "3") into a station, entering it in
+     * the link's table if it is new. The same address gives the same station.
+     * Returns UW_OK, UW_ERR_INVALID (malformed), UW_ERR_NOTFOUND (name does not resolve),
+     * UW_ERR_FULL (table full of held stations). */
+    int (*resolve)(struct uw_link *l, const char *address, uint16_t *station);
+
+    /* Write a station's address text, NUL-terminated, at most UW_LINK_ADDRESS_BYTES.
+     * Returns UW_OK or UW_ERR_NOTFOUND (no such station now). */
+    int (*describe)(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDRESS_BYTES]);
+
+    /* Keep a station's slot (hold == true) or let it be recycled for another unknown sender. New
+     * stations from recv are not held; those from resolve are. */
+    void (*hold)(struct uw_link *l, uint16_t station, bool hold);
+
+    /* Hand over one message. It is copied or sent before return.
+     * Returns UW_OK (accepted, not: arrived), UW_ERR_AGAIN (queue full, try later),
+     * UW_ERR_TOOBIG (above mtu_bytes), UW_ERR_NOTFOUND (no such station), UW_ERR_CLOSED,
+     * UW_ERR_IO. */
+    int (*send)(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
+
+    /* Take the next whole message, if one has arrived.
+     *   from   set to the sender's station
+     *   buf    written only on success; caller's, not kept
+     * A message larger than cap_bytes is dropped and reported once; buf is then untouched.
+     * Returns the size in bytes (may be 0), UW_ERR_AGAIN, UW_ERR_TOOBIG, UW_ERR_CLOSED,
+     * UW_ERR_IO. */
+    int (*recv)(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes);
+
+    /* Do what is due at now_us (release delayed messages, drive handshakes, refill a rate). Time
+     * never goes back. Returns the time at which it wants to be called again, UINT64_MAX for
+     * "only when a message arrives". */
+    uint64_t (*step)(struct uw_link *l, uint64_t now_us);
+
+    /* Release handles, never memory. Safe on a zeroed struct, after a failed init, and twice. */
+    void (*deinit)(struct uw_link *l);
+};
+
+struct uw_link_stats {
+    uint64_t sent_n, sent_bytes;            /* messages the carrier took, payload bytes */
+    uint64_t received_n, received_bytes;
+    uint64_t dropped_n;                     /* lost here: no room, damaged, refused */
+};
+
+struct uw_link {
+    const struct uw_link_ops *ops;
+    uint32_t mtu_bytes;             /* largest message */
+    bool reliable;                  /* neither loses, repeats, reorders nor damages */
+    bool secure;                    /* both ends are authenticated, contents are secret */
+    int fd;                         /* becomes readable when recv may succeed; -1: none, poll */
+    struct uw_link_stats stats;
+};
+
+/* Wrappers that check arguments (a NULL link or table, a message above mtu_bytes) and then call
+ * the table. */
+int uw_link_resolve(struct uw_link *l, const char *address, uint16_t *station);
+int uw_link_describe(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDRESS_BYTES]);
+void uw_link_hold(struct uw_link *l, uint16_t station, bool hold);
+int uw_link_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
+int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes);
+uint64_t uw_link_step(struct uw_link *l, uint64_t now_us);
+void uw_link_deinit(struct uw_link *l);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/arena.h"
+
+#include "uwasa/status.h"
+
+#include <string.h>
+
+void uw_arena_init(struct uw_arena *a, void *memory, size_t memory_bytes)
+{
+    *a = (struct uw_arena){.base = memory, .capacity_bytes = memory_bytes};
+    if (memory == NULL) {
+        a->capacity_bytes = SIZE_MAX;
+        return;
+    }
+    size_t skip = (size_t)(-(uintptr_t)memory & (UW_ARENA_ALIGN - 1u));
+    if (skip > memory_bytes) {
+        skip = memory_bytes;
+    }
+    a->base += skip;
+    a->capacity_bytes -= skip;
+}
+
+size_t uw_arena_slack_bytes(void)
+{
+    return UW_ARENA_ALIGN - 1u;
+}
+
+int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
+{
+    *out = NULL;
+    if (a->sealed) {
+        return UW_ERR_SEALED;
+    }
+    size_t room = a->capacity_bytes - a->used_bytes;
+    if (bytes > room || bytes > SIZE_MAX - UW_ARENA_ALIGN) {
+        return UW_ERR_NOMEM;
+    }
+    size_t padded = (bytes + UW_ARENA_ALIGN - 1u) & ~(size_t)(UW_ARENA_ALIGN - 1u);
+    if (padded > room) {
+        return UW_ERR_NOMEM;
+    }
+    if (a->base != NULL) {
+        *out = a->base + a->used_bytes;
+        memset(*out, 0, padded);
+    }
+    a->used_bytes += padded;
+    return UW_OK;
+}
+
+void uw_arena_seal(struct uw_arena *a)
+{
+    a->sealed = true;
+}
+
+size_t uw_size_mul(size_t a, size_t b)
+{
+    if (a != 0 && b > SIZE_MAX / a) {
+        return SIZE_MAX;
+    }
+    return a * b;
+}

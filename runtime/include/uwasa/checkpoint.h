@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/checkpoint.h - weights and training state as safetensors, written atomically
+ *
+ * A weights file holds the parameters by name ("conv1.weight"); it opens in Python as it is. A
+ * checkpoint adds what a resumed run needs to go on bit for bit: the velocity
+ * ("optimizer.velocity.conv1.weight") and, in the header's __metadata__, step, loader cursor and
+ * seeds. Loading checks every name, shape and size before the first parameter changes.
+ *
+ * Memory     no heap; a few hundred bytes of stack      Blocking  the storage's
+ * Context    the model's thread
+ * Source     the safetensors format: u64 header size, JSON header, raw little-endian tensors
+ */
+#ifndef UWASA_CHECKPOINT_H
+#define UWASA_CHECKPOINT_H
+
+#include "uwasa/dataset.h"
+#include "uwasa/model.h"
+#include "uwasa/storage.h"
+
+/* Training state beside the tensors. */
+struct uw_checkpoint {
+    uint64_t step;                  /* steps done */
+    uint64_t epoch;                 /* loader cursor */
+    uint32_t position;
+    uint64_t seed;                  /* of the run; a resume with another seed is refused */
+    uint32_t batch_n;               /* minibatch of the run; likewise */
+    bool has_velocity;
+    uint64_t user[4];               /* the caller's: gossip round, for one */
+};
+
+/* Write parameters, and with state != NULL the velocity and the state.
+ * Returns UW_OK, UW_ERR_IO, UW_ERR_DENIED. */
+int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
+                       struct uw_storage *storage, const char *object, struct uw_error *err);
+
+/* Read parameters by name and, with state != NULL, velocity and state. Extra tensors are ignored.
+ * On failure the model is unchanged when the header was at fault, and has unspecified parameters
+ * after UW_ERR_IO in the middle of the data.
+ *
+ * Returns UW_OK, UW_ERR_NOTFOUND (no object, or a tensor is missing), UW_ERR_CORRUPT (truncated
+ * or malformed; err names the byte), UW_ERR_MISMATCH (a shape or dtype differs, or no training
+ * state inside), UW_ERR_NONFINITE (a stored value is NaN or infinite), UW_ERR_IO. */
+int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
+                       struct uw_storage *storage, const char *object, struct uw_error *err);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/fmath.h - elementary functions with the same bits on every target
+ *
+ * C libraries differ in the last bit of expf and logf, even between multilibs of one library.
+ * These use only IEEE add, multiply, divide and integer operations in a fixed order, so a
+ * microcontroller, a phone and a server agree. Errors are below 2 units in the last place.
+ *
+ * Blocking   never          Context  any thread
+ */
+#ifndef UWASA_FMATH_H
+#define UWASA_FMATH_H
+
+/* e^x. 0 below about -103.97, infinity above about 88.72, NaN for NaN. */
+float uw_expf(float x);
+
+/* Natural logarithm. -infinity at 0, NaN below 0 and for NaN. */
+float uw_logf(float x);
+
+/* Square root, correctly rounded. NaN below 0. */
+float uw_sqrtf(float x);
+
+/* Sine and cosine; |x| up to 8192 keeps the error bound (larger arguments lose precision). */
+float uw_sinf(float x);
+float uw_cosf(float x);
+
+/* Hyperbolic tangent. */
+float uw_tanhf(float x);
+
+#endif

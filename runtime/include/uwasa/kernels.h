@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/kernels.h - the kernel table: every number the runtime computes goes through it
+ *
+ * `kernels/` implements it: `ref` is the portable meaning of every slot, the other tables
+ * override what they tune. A table has no NULL slot. Choosing a backend is choosing a pointer.
+ *
+ * Layout     f32, row-major, dense; images [N][C][H][W]; convolution weights
+ *            [out_channels][in_channels/groups][kernel_h][kernel_w]; dense weights [out][in]
+ * Memory     buffers are the caller's and never overlap unless the slot says so; scratch comes in
+ *            struct uw_exec and is borrowed until return
+ * Blocking   until computed      Context  any thread; one struct uw_exec per thread at a time
+ * Errors     every int slot returns UW_OK, or UW_ERR_NOMEM when e->scratch_bytes is below what
+ *            the matching *_scratch_bytes slot asks for. Shapes are checked at model bind.
+ * Numerics   NaN and infinity go through unchanged in meaning (ReLU(NaN) is NaN). Results do not
+ *            depend on the number of threads. Tables may differ from ref by rounding only.
+ */
+#ifndef UWASA_KERNELS_H
+#define UWASA_KERNELS_H
+
+#include "uwasa/workers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct uw_kernels;
+
+/* What a kernel call may use. Zeroed scratch fields are fine for kernels that ask for none. */
+struct uw_exec {
+    const struct uw_kernels *kernels;
+    struct uw_workers *workers;     /* NULL: one thread */
+    void *scratch;                  /* aligned to UW_ARENA_ALIGN */
+    size_t scratch_bytes;
+};
+
+/* C = alpha * op(A) op(B) + beta * C, op(A) is [m][k], op(B) is [k][n], C is [m][n].
+ * ld* is the number of elements from one stored row to the next. */
+struct uw_gemm {
+    bool trans_a, trans_b;          /* A is stored [k][m], B is stored [n][k] */
+    uint32_t m, n, k;
+    uint32_t lda, ldb, ldc;
+    float alpha, beta;
+};
+
+struct uw_conv2d {
+    uint32_t in_channels, in_h, in_w;
+    uint32_t out_channels, out_h, out_w;
+    uint32_t kernel_h, kernel_w;
+    uint32_t stride_h, stride_w;
+    uint32_t pad_h, pad_w;          /* zeros on both sides */
+    uint32_t dilation_h, dilation_w;
+    uint32_t groups;                /* divides in_channels and out_channels */
+};
+
+struct uw_pool2d {
+    uint32_t channels, in_h, in_w;
+    uint32_t out_h, out_w;
+    uint32_t kernel_h, kernel_w;    /* kernel_h * kernel_w <= 255: the winner is kept in a byte */
+    uint32_t stride_h, stride_w;
+    uint32_t pad_h, pad_w;          /* padding never wins */
+};
+
+struct uw_dense {
+    uint32_t in, out;
+};
+
+/* One step of stochastic gradient descent, as PyTorch defines it:
+ *   g += weight_decay * w;  v = momentum * v + g;  w -= lr * (nesterov ? g + momentum * v : v)
+ * momentum == 0 uses no v. `frozen` is quasi-global momentum's local step instead:
+ *   w -= lr * (g + weight_decay * w + momentum * v), v unchanged. */
+struct uw_sgd {
+    float lr, momentum, weight_decay;
+    bool nesterov, frozen;
+};
+
+struct uw_kernels {
+    const char *name;               /* "ref", "avx2", "neon" */
+
+    /* C = alpha op(A) op(B) + beta C. beta == 0 never reads C. k == 0 scales C only. */
+    int (*gemm)(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
+                float *c);
+    size_t (*gemm_scratch_bytes)(const struct uw_gemm *g, uint32_t threads);
+
+    /* y[n][co][oh][ow] = b[co] + sum over ci,kh,kw of w[co][ci][kh][kw] *
+     *                    x[n][ci][oh*sh+kh*dh-ph][ow*sw+kw*dw-pw], taps outside x are 0.
+     * b may be NULL. */
+    int (*conv2d_fw)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                     const float *x, const float *w, const float *b, float *y);
+    /* dx = gradient of x, all of it written; accumulate: dx += instead. */
+    int (*conv2d_bw_input)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate);
+    /* dw += scale * gradient of w, db += scale * gradient of b (db may be NULL). With
+     * scale = -lr and dw = w this is the fused update of plan mode "immediate". */
+    int (*conv2d_bw_param)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db);
+    /* Scratch that the largest of the three parts needs. */
+    size_t (*conv2d_scratch_bytes)(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads);
+
+    /* y[n][out] = x[n][in] w[out][in]^T + b[out]; b may be NULL. The parts as for conv2d. */
+    int (*dense_fw)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                    const float *x, const float *w, const float *b, float *y);
+    int (*dense_bw_input)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                          const float *dy, const float *w, float *dx, bool accumulate);
+    int (*dense_bw_param)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                          const float *x, const float *dy, float scale, float *dw, float *db);
+    size_t (*dense_scratch_bytes)(const struct uw_dense *d, uint32_t batch_n, uint32_t threads);
+
+    /* y = maximum over each window; winner[n][c][oh][ow] = its tap kh * kernel_w + kw, the first
+     * of equals. A NaN in the window wins. winner may be NULL (inference). */
+    int (*maxpool2d_fw)(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                        const float *x, float *y, uint8_t *winner);
+    /* dx = dy routed to the winners, 0 elsewhere; accumulate: dx += instead. */
+    int (*maxpool2d_bw_input)(const struct uw_exec *e, const struct uw_pool2d *p,
+                              uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
+                              bool accumulate);
+
+    /* y = max(x, 0); y may be x. NaN stays NaN. */
+    int (*relu_fw)(const struct uw_exec *e, size_t n, const float *x, float *y);
+    /* dx = dy where y > 0, else 0; dx may be dy; accumulate: dx += instead (then dx is not dy). */
+    int (*relu_bw_input)(const struct uw_exec *e, size_t n, const float *y, const float *dy,
+                         float *dx, bool accumulate);
+
+    /* p[n][classes] = softmax(logits), row maxima subtracted; *loss_sum = sum over n of
+     * -log p[n][label[n]]; *correct_n = rows whose largest logit (first of equals) is the label.
+     * p may be logits. Labels are below classes. */
+    int (*softmax_xent_fw)(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                           const float *logits, const uint32_t *label, float *p,
+                           double *loss_sum, uint32_t *correct_n);
+    /* dlogits = scale * (p - onehot(label)); dlogits may be p. */
+    int (*softmax_xent_bw_input)(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                                 const float *p, const uint32_t *label, float scale,
+                                 float *dlogits);
+
+    /* y = a * x + b * y; b == 0 never reads y, b == 1 adds. y may be x. */
+    int (*axpby)(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
+    /* Update w (and v) from g; see struct uw_sgd. v may be NULL when momentum is 0. */
+    int (*sgd_update)(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
+                      float *w, float *v);
+    /* True when no element is NaN or infinite. */
+    bool (*all_finite)(const struct uw_exec *e, size_t n, const float *x);
+    /* Sum over i of (x[i] - y[i])^2 in double; y == NULL counts as 0. */
+    double (*distance_sq)(const struct uw_exec *e, size_t n, const float *x, const float *y);
+};
+
+#endif

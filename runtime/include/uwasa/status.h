@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/status.h - result codes, and the sentence that goes with one
+ *
+ * Every fallible function returns int: >= 0 is success or a count, < 0 is one of the codes
+ * below. The list is append-only: a code keeps its number for ever. Where bytes from a file, a
+ * peer or a configuration can be wrong, the function also takes a struct uw_error and fills in
+ * a sentence that names the thing and the remedy.
+ *
+ * Memory     caller owns struct uw_error; nothing is kept
+ * Blocking   never          Context  any thread
+ */
+#ifndef UWASA_STATUS_H
+#define UWASA_STATUS_H
+
+#include <stdarg.h>
+
+/*        code         value  sentence */
+#define UW_STATUS_LIST(X)                                                                        \
+    X(OK, 0, "done")                                                                             \
+    X(ERR_AGAIN, -1, "nothing to do yet, try again later")                                       \
+    X(ERR_INVALID, -2, "an argument or a configuration value is not allowed")                    \
+    X(ERR_SHAPE, -3, "tensor shapes do not fit together")                                        \
+    X(ERR_UNSUPPORTED, -4, "this build or backend does not have it")                             \
+    X(ERR_NOMEM, -5, "the memory region is too small")                                           \
+    X(ERR_SEALED, -6, "the arena is sealed: set-up is over")                                     \
+    X(ERR_IO, -7, "input or output failed")                                                      \
+    X(ERR_CLOSED, -8, "the other side or the device is closed")                                  \
+    X(ERR_TOOBIG, -9, "the message or file is larger than allowed")                              \
+    X(ERR_CORRUPT, -10, "the bytes are damaged or malformed")                                    \
+    X(ERR_MISMATCH, -11, "it belongs to another model, run or version")                          \
+    X(ERR_NONFINITE, -12, "a NaN or an infinity appeared")                                       \
+    X(ERR_NOTFOUND, -13, "no such thing")                                                        \
+    X(ERR_DENIED, -14, "authentication failed or permission is missing")                         \
+    X(ERR_TIMEOUT, -15, "the deadline has passed")                                               \
+    X(ERR_FULL, -16, "no free slot is left")
+
+enum uw_status {
+#define UW_STATUS_ENUM(name, value, text) UW_##name = value,
+    UW_STATUS_LIST(UW_STATUS_ENUM)
+#undef UW_STATUS_ENUM
+};
+
+#define UW_ERROR_TEXT_BYTES 256
+
+/* A sentence for a person; text is "" after success and always NUL-terminated. */
+struct uw_error {
+    int code;
+    char text[UW_ERROR_TEXT_BYTES];
+};
+
+/* Name of a code, "UW_ERR_SHAPE"; "UW_ERR_UNKNOWN" for a number that is none. Static storage. */
+const char *uw_status_name(int code);
+
+/* Sentence of a code, without a full stop. Static storage. */
+const char *uw_status_text(int code);
+
+/* Fill err (may be NULL) with a code and a printf-style sentence, cut to fit.
+ *
+ * Returns code, so that a failing function can `return uw_error_set(err, UW_ERR_SHAPE, ...)`. */
+int uw_error_set(struct uw_error *err, int code, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/rng.h"
+
+#include "uwasa/fmath.h"
+
+static uint64_t finalize(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static const uint64_t golden = 0x9e3779b97f4a7c15u;
+
+uint64_t uw_rng_mix(uint64_t seed, uint64_t stream)
+{
+    return finalize(finalize(seed + golden) + (stream + 1) * golden);
+}
+
+void uw_rng_seed(struct uw_rng *r, uint64_t seed)
+{
+    uint64_t a = finalize(seed + golden);
+    uint64_t b = finalize(seed + 2 * golden);
+    r->s[0] = (uint32_t)a;
+    r->s[1] = (uint32_t)(a >> 32);
+    r->s[2] = (uint32_t)b;
+    r->s[3] = (uint32_t)(b >> 32);
+    if ((r->s[0] | r->s[1] | r->s[2] | r->s[3]) == 0) {
+        r->s[0] = 1; /* the one state the generator cannot leave */
+    }
+}
+
+static uint32_t rotl(uint32_t x, int k)
+{
+    return (x << k) | (x >> (32 - k));
+}
+
+uint32_t uw_rng_u32(struct uw_rng *r)
+{
+    uint32_t *s = r->s;
+    uint32_t result = rotl(s[0] + s[3], 7) + s[0];
+    uint32_t t = s[1] << 9;
+
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotl(s[3], 11);
+    return result;
+}
+
+uint32_t uw_rng_below(struct uw_rng *r, uint32_t n)
+{
+    if (n == 0) {
+        return 0;
+    }
+    /* Reject the few values that would make low results likelier: 2^32 mod n of them. */
+    uint32_t reject = (0u - n) % n;
+    uint64_t product;
+    do {
+        product = (uint64_t)uw_rng_u32(r) * n;
+    } while ((uint32_t)product < reject);
+    return (uint32_t)(product >> 32);
+}
+
+float uw_rng_uniform(struct uw_rng *r)
+{
+    return (float)(uw_rng_u32(r) >> 8) * 0x1p-24f;
+}
+
+float uw_rng_normal(struct uw_rng *r)
+{
+    float u, v, s;
+    do {
+        u = 2.0f * uw_rng_uniform(r) - 1.0f;
+        v = 2.0f * uw_rng_uniform(r) - 1.0f;
+        s = u * u + v * v;
+    } while (s >= 1.0f || s == 0.0f);
+    return u * uw_sqrtf(-2.0f * uw_logf(s) / s);
+}
+
+uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i)
+{
+    if (n < 2) {
+        return 0;
+    }
+    uint32_t half_bits = 1;
+    while (half_bits < 16 && ((uint64_t)1 << (2 * half_bits)) < n) {
+        half_bits++;
+    }
+    uint32_t mask = (1u << half_bits) - 1u;
+    do {
+        uint32_t left = i >> half_bits;
+        uint32_t right = i & mask;
+        for (uint32_t round = 0; round < 6; round++) {
+            uint64_t f = finalize(key + golden * (round + 1) + right);
+            uint32_t next = left ^ ((uint32_t)(f >> 32) & mask);
+            left = right;
+            right = next;
+        }
+        i = (left << half_bits) | right;
+    } while (i >= n);
+    return i;
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of this project shares: language level, warnings, sanitizers, install.
+
+set(UWASA_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wundef)
+
+# ISO C keeps floating point contraction off; say it as well, so that results are the same bits
+# on targets with and without fused multiply-add. Kernels that want FMA call it by name.
+function(uwasa_compile_options target)
+  set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON
+                                             C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE ${UWASA_WARNINGS} -ffp-contract=off
+                                           $<$<BOOL:${UWASA_WERROR}>:-Werror>)
+  if(UWASA_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${UWASA_SANITIZE}
+                                             -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+    target_link_options(${target} PUBLIC -fsanitize=${UWASA_SANITIZE})
+  endif()
+endfunction()
+
+# uwasa_library(<part> SOURCES ... [LINKS public...] [PRIVATE_LINKS ...] [POSIX])
+# Static library uwasa_<part>, alias uwasa::<part>. Its public headers are in include/, its
+# private ones beside the sources. POSIX: may call the operating system (feature test macro).
+function(uwasa_library part)
+  cmake_parse_arguments(arg "POSIX" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  set(target uwasa_${part})
+  add_library(${target} STATIC ${arg_SOURCES})
+  add_library(uwasa::${part} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
+  uwasa_compile_options(${target})
+  if(arg_POSIX)
+    target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
+  endif()
+  target_include_directories(${target}
+    PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
+           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(${target} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+  install(TARGETS ${target} EXPORT uwasa ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/include)
+    install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  endif()
+endfunction()
+
+# uwasa_test(<subject> <label> SOURCES ... [LINKS ...] [ARGS ...] [TIMEOUT seconds])
+# A cmocka program test_<subject>, registered with CTest as <label>/<subject>.
+function(uwasa_test subject label)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINKS;ARGS" ${ARGN})
+  set(target test_${subject})
+  add_executable(${target} ${arg_SOURCES})
+  uwasa_compile_options(${target})
+  target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${target} PRIVATE ${arg_LINKS} cmocka m)
+  add_test(NAME ${label}/${subject} COMMAND ${target} ${arg_ARGS})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  set_tests_properties(${label}/${subject} PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT})
+endfunction()
