@@ -22,10 +22,9 @@
 struct uw_checkpoint {
     uint64_t step;                  /* steps done */
     uint64_t epoch;                 /* loader cursor */
-    uint32_t position;
-    uint64_t seed;                  /* of the run; a resume with another seed is refused */
-    uint32_t batch_n;               /* minibatch of the run; likewise */
-    bool has_velocity;
+    uint64_t position;
+    uint64_t seed;                  /* of the run: a resume must use the same one */
+    uint64_t batch_n;               /* minibatch of the run: likewise */
     uint64_t user[4];               /* the caller's: gossip round, for one */
 };
 

@@ -5,6 +5,7 @@
  * Describe the layers in a const table (a graph: a layer names its inputs, the default is the
  * layer before it), then
  *
+ *     config.workspace = ...;                      somewhere to plan in, free afterwards
  *     uw_model_measure(&config, &need, &err);      exact bytes, by purpose
  *     uw_model_bind(&model, &config, &arena, &err);
  *     uw_arena_seal(&arena);
@@ -25,6 +26,9 @@
 #include "uwasa/status.h"
 
 #define UW_LAYER_INPUTS_MAX 4
+
+/* Bytes of config.workspace for a model of that many layers. */
+#define UW_MODEL_WORKSPACE_BYTES(layers_n) ((size_t)(layers_n) * 512u + 512u)
 
 enum uw_layer_kind {
     UW_LAYER_CONV2D = 1,
@@ -89,6 +93,9 @@ struct uw_model_config {
     enum uw_plan_mode mode;
     bool momentum;                  /* keep one velocity a parameter */
     bool snapshot;                  /* keep a copy that peers can pull */
+    bool input;                     /* keep room for one minibatch: struct uw_model.input, .label */
+    void *workspace;                /* used by measure and bind only, free for others afterwards */
+    size_t workspace_bytes;         /* at least UW_MODEL_WORKSPACE_BYTES(def->layers_n) */
 };
 
 /* Bytes by purpose. The sum, total_bytes, is what uw_model_bind takes from the arena. */
@@ -100,6 +107,7 @@ struct uw_model_need {
     size_t activations_bytes;       /* activations and their gradients, lifetimes overlapped */
     size_t scratch_bytes;           /* the kernels' */
     size_t snapshot_bytes;
+    size_t input_bytes;             /* the minibatch's samples and labels */
     size_t graph_bytes;             /* layer and segment tables */
     size_t total_bytes;
 };
@@ -117,8 +125,9 @@ struct uw_model {
     uint32_t input_n;               /* floats of one sample */
     float *gradients;               /* [params.size_n], plan mode full only */
     float *velocity;                /* [params.size_n], config.momentum only */
-    uint8_t *activations;
-    float *probabilities;           /* [batch_n][classes] of the last pass */
+    float *input;                   /* [batch_n][input_n], config.input only */
+    uint32_t *label;                /* [batch_n], config.input only */
+    float *probabilities;           /* [batch_n][classes] of the last labelled pass */
 };
 
 struct uw_step_result {
@@ -132,7 +141,7 @@ struct uw_step_result {
  *   err   may be NULL; else a sentence that names the layer
  *
  * Returns UW_OK, UW_ERR_INVALID, UW_ERR_SHAPE, UW_ERR_NOTFOUND (an input names no earlier layer),
- * UW_ERR_TOOBIG (sizes overflow). */
+ * UW_ERR_TOOBIG (sizes overflow), UW_ERR_NOMEM (workspace too small). */
 int uw_model_measure(const struct uw_model_config *config, struct uw_model_need *need,
                      struct uw_error *err);
 

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/checkpoint.h"
+
+#include "safetensors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define VELOCITY_PREFIX "optimizer.velocity."
+#define BUFFER_BYTES 512u
+
+/* Numbers of the training state, by their metadata key. */
+#define STATE_NUMBERS(X)           \
+    X("uwasa.step", step)          \
+    X("uwasa.epoch", epoch)        \
+    X("uwasa.position", position)  \
+    X("uwasa.seed", seed)          \
+    X("uwasa.batch", batch_n)      \
+    X("uwasa.user0", user[0])      \
+    X("uwasa.user1", user[1])      \
+    X("uwasa.user2", user[2])      \
+    X("uwasa.user3", user[3])
+
+/* Collects small pieces of text; storage == NULL only counts them. */
+struct sink {
+    struct uw_storage *storage;
+    uint64_t bytes;
+    uint32_t used;
+    int rc;
+    char buffer[BUFFER_BYTES];
+};
+
+static void flush(struct sink *s)
+{
+    if (s->storage != NULL && s->rc == UW_OK && s->used > 0) {
+        s->rc = s->storage->ops->append(s->storage, s->buffer, s->used);
+    }
+    s->used = 0;
+}
+
+static void put_text(struct sink *s, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (s->used == BUFFER_BYTES) {
+            flush(s);
+        }
+        s->buffer[s->used++] = *text;
+        s->bytes++;
+    }
+}
+
+static void put_number(struct sink *s, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    put_text(s, text);
+}
+
+static void put_escaped(struct sink *s, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char piece[8] = {*text, '\0'};
+        if (*text == '"' || *text == '\\') {
+            snprintf(piece, sizeof piece, "\\%c", *text);
+        } else if ((unsigned char)*text < 0x20) {
+            snprintf(piece, sizeof piece, "\\u%04x", (unsigned)*text);
+        }
+        put_text(s, piece);
+    }
+}
+
+static void put_tensor(struct sink *s, const char *prefix, const struct uw_segment *segment,
+                       uint64_t base)
+{
+    uint64_t begin = base + (uint64_t)segment->offset_n * sizeof(float);
+
+    put_text(s, ",\"");
+    put_text(s, prefix);
+    put_escaped(s, segment->name);
+    put_text(s, "\":{\"dtype\":\"F32\",\"shape\":[");
+    for (uint32_t i = 0; i < segment->rank; i++) {
+        put_text(s, i > 0 ? "," : "");
+        put_number(s, segment->dim[i]);
+    }
+    put_text(s, "],\"data_offsets\":[");
+    put_number(s, begin);
+    put_text(s, ",");
+    put_number(s, begin + (uint64_t)segment->size_n * sizeof(float));
+    put_text(s, "]}");
+}
+
+static void put_metadata_number(struct sink *s, const char *key, uint64_t value)
+{
+    put_text(s, ",\"");
+    put_text(s, key);
+    put_text(s, "\":\"");
+    put_number(s, value);
+    put_text(s, "\"");
+}
+
+static void put_header(struct sink *s, const struct uw_model *m, const struct uw_checkpoint *state)
+{
+    const struct uw_params *p = &m->params;
+    uint64_t parameters_bytes = (uint64_t)p->size_n * sizeof(float);
+
+    put_text(s, "{\"__metadata__\":{\"format\":\"uwasa\",\"uwasa.model\":\"");
+    put_escaped(s, m->config.def->name != NULL ? m->config.def->name : "");
+    put_text(s, "\"");
+    if (state != NULL) {
+#define PUT_NUMBER(key, field) put_metadata_number(s, key, state->field);
+        STATE_NUMBERS(PUT_NUMBER)
+#undef PUT_NUMBER
+    }
+    put_text(s, "}");
+    for (uint32_t i = 0; i < p->segments_n; i++) {
+        put_tensor(s, "", &p->segments[i], 0);
+    }
+    for (uint32_t i = 0; i < p->segments_n && state != NULL && m->velocity != NULL; i++) {
+        put_tensor(s, VELOCITY_PREFIX, &p->segments[i], parameters_bytes);
+    }
+    put_text(s, "}");
+    while (s->bytes % 8 != 0) {
+        put_text(s, " ");
+    }
+}
+
+static int write_all(const struct uw_model *m, const struct uw_checkpoint *state,
+                     struct uw_storage *storage)
+{
+    struct sink count = {0};
+    struct sink out = {.storage = storage};
+    uint8_t le[8];
+    size_t bytes = (size_t)m->params.size_n * sizeof(float);
+
+    put_header(&count, m, state);
+    for (int i = 0; i < 8; i++) {
+        le[i] = (uint8_t)(count.bytes >> (8 * i));
+    }
+    int rc = storage->ops->append(storage, le, sizeof le);
+    if (rc < 0) {
+        return rc;
+    }
+    put_header(&out, m, state);
+    flush(&out);
+    rc = out.rc;
+    if (rc == UW_OK) {
+        rc = storage->ops->append(storage, m->params.x, bytes);
+    }
+    if (rc == UW_OK && state != NULL && m->velocity != NULL) {
+        rc = storage->ops->append(storage, m->velocity, bytes);
+    }
+    return rc;
+}
+
+int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
+                       struct uw_storage *storage, const char *object, struct uw_error *err)
+{
+    int rc = storage->ops->begin(storage, object);
+    if (rc == UW_OK) {
+        rc = write_all(m, state, storage);
+        int ended = storage->ops->end(storage, rc == UW_OK);
+        rc = rc == UW_OK ? ended : rc;
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s: cannot write: %s", object, uw_status_text(rc));
+    }
+    return UW_OK;
+}
+
+static void format_dims(char *out, size_t out_bytes, const uint64_t *dim, uint32_t rank)
+{
+    size_t used = (size_t)snprintf(out, out_bytes, "[");
+    for (uint32_t i = 0; i < rank && i < UW_SHAPE_RANK_MAX && used < out_bytes; i++) {
+        used += (size_t)snprintf(out + used, out_bytes - used, i > 0 ? ",%llu" : "%llu",
+                                 (unsigned long long)dim[i]);
+    }
+    if (used < out_bytes) {
+        snprintf(out + used, out_bytes - used, rank > UW_SHAPE_RANK_MAX ? ",...]" : "]");
+    }
+}
+
+static int check_entry(const struct uw_safetensors *st, const struct uw_segment *segment,
+                       const struct uw_safetensors_entry *e, struct uw_error *err)
+{
+    uint64_t want[UW_SHAPE_RANK_MAX];
+    bool same = e->rank == segment->rank;
+    char have_text[64];
+    char want_text[64];
+
+    for (uint32_t i = 0; i < segment->rank; i++) {
+        want[i] = segment->dim[i];
+        same = same && e->dim[i] == want[i];
+    }
+    if (strcmp(e->dtype, "F32") != 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "%s: tensor %s is %s, needs F32", st->object,
+                            e->name, e->dtype);
+    }
+    if (!same) {
+        format_dims(have_text, sizeof have_text, e->dim, e->rank);
+        format_dims(want_text, sizeof want_text, want, segment->rank);
+        return uw_error_set(err, UW_ERR_MISMATCH, "%s: tensor %s is %s, the model needs %s",
+                            st->object, e->name, have_text, want_text);
+    }
+    if (e->end - e->begin != (uint64_t)segment->size_n * sizeof(float)) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%s: tensor %s has %llu bytes, its shape needs "
+                            "%llu", st->object, e->name, (unsigned long long)(e->end - e->begin),
+                            (unsigned long long)segment->size_n * sizeof(float));
+    }
+    return UW_OK;
+}
+
+/* IEEE single: all exponent bits set is NaN or infinity. */
+static int check_finite(const struct uw_safetensors *st, const struct uw_safetensors_entry *e,
+                        struct uw_error *err)
+{
+    uint32_t words[BUFFER_BYTES / sizeof(uint32_t)];
+
+    for (uint64_t at = e->begin; at < e->end;) {
+        size_t bytes = e->end - at < sizeof words ? (size_t)(e->end - at) : sizeof words;
+        int rc = st->storage->ops->read(st->storage, st->object, st->data_offset + at, words,
+                                        bytes);
+        if (rc < 0) {
+            return uw_error_set(err, rc, "%s: tensor %s: %s", st->object, e->name,
+                                uw_status_text(rc));
+        }
+        for (size_t i = 0; i < bytes / sizeof words[0]; i++) {
+            if ((words[i] & 0x7f800000u) == 0x7f800000u) {
+                return uw_error_set(err, UW_ERR_NONFINITE,
+                                    "%s: tensor %s holds a NaN or an infinity", st->object,
+                                    e->name);
+            }
+        }
+        at += bytes;
+    }
+    return UW_OK;
+}
+
+/* Find and check one tensor; with out != NULL also read it. */
+static int load_tensor(const struct uw_safetensors *st, const char *prefix,
+                       const struct uw_segment *segment, float *out, struct uw_error *err)
+{
+    struct uw_safetensors_entry e;
+    char name[UW_SAFETENSORS_NAME_BYTES];
+    int length = snprintf(name, sizeof name, "%s%s", prefix, segment->name);
+
+    if (length < 0 || (size_t)length >= sizeof name) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "tensor name %.60s... is too long",
+                            segment->name);
+    }
+    int rc = uw_safetensors_find(st, name, &e, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (rc == 0) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
+                            prefix[0] != '\0' ? ": it was saved without momentum" : "");
+    }
+    rc = check_entry(st, segment, &e, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (out == NULL) {
+        return check_finite(st, &e, err);
+    }
+    rc = st->storage->ops->read(st->storage, st->object, st->data_offset + e.begin, out,
+                                (size_t)(e.end - e.begin));
+    return rc < 0 ? uw_error_set(err, rc, "%s: %s", st->object, uw_status_text(rc)) : UW_OK;
+}
+
+static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, bool with_velocity,
+                        bool only_check, struct uw_error *err)
+{
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < m->params.segments_n && rc == UW_OK; i++) {
+        const struct uw_segment *s = &m->params.segments[i];
+        rc = load_tensor(st, "", s, only_check ? NULL : m->params.x + s->offset_n, err);
+        if (rc == UW_OK && with_velocity) {
+            rc = load_tensor(st, VELOCITY_PREFIX, s,
+                             only_check ? NULL : m->velocity + s->offset_n, err);
+        }
+    }
+    return rc;
+}
+
+static int load_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
+                       struct uw_error *err)
+{
+    int rc = uw_safetensors_number(st, key, value, err);
+    if (rc == 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: no training state inside (%s): it holds weights only",
+                            st->object, key);
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
+static int load_state(const struct uw_safetensors *st, struct uw_checkpoint *state,
+                      struct uw_error *err)
+{
+    int rc = UW_OK;
+#define LOAD_NUMBER(key, field)                          \
+    if (rc == UW_OK) {                                   \
+        rc = load_number(st, key, &state->field, err);   \
+    }
+    STATE_NUMBERS(LOAD_NUMBER)
+#undef LOAD_NUMBER
+    return rc;
+}
+
+int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
+                       struct uw_storage *storage, const char *object, struct uw_error *err)
+{
+    struct uw_safetensors st;
+    struct uw_checkpoint loaded = {0};
+    bool with_velocity = state != NULL && m->velocity != NULL;
+    int rc = uw_safetensors_open(&st, storage, object, err);
+
+    if (rc == UW_OK && state != NULL) {
+        rc = load_state(&st, &loaded, err);
+    }
+    if (rc == UW_OK) {
+        rc = load_tensors(m, &st, with_velocity, true, err);
+    }
+    if (rc == UW_OK) {
+        rc = load_tensors(m, &st, with_velocity, false, err);
+    }
+    if (rc == UW_OK && state != NULL) {
+        *state = loaded;
+    }
+    return rc;
+}

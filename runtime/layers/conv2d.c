@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layer.h"
+
+static void set_geometry(struct uw_layer *l, const struct uw_shape *in)
+{
+    const struct uw_conv2d_def *d = &l->def->conv2d;
+    struct uw_conv2d *g = &l->geometry.conv2d;
+
+    *g = (struct uw_conv2d){
+        .in_channels = in->c,
+        .in_h = in->h,
+        .in_w = in->w,
+        .out_channels = d->out_channels,
+        .kernel_h = d->kernel_h,
+        .kernel_w = d->kernel_w != 0 ? d->kernel_w : d->kernel_h,
+        .stride_h = d->stride_h != 0 ? d->stride_h : 1,
+        .pad_h = d->pad_h,
+        .pad_w = d->pad_w,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+    };
+    g->stride_w = d->stride_w != 0 ? d->stride_w : g->stride_h;
+    g->out_h = uw_window_size(g->in_h, g->kernel_h, g->stride_h, g->pad_h);
+    g->out_w = uw_window_size(g->in_w, g->kernel_w, g->stride_w, g->pad_w);
+}
+
+static int set_tensors(struct uw_layer *l, struct uw_error *err)
+{
+    const struct uw_conv2d *g = &l->geometry.conv2d;
+    struct uw_shape filter = {g->in_channels / g->groups, g->kernel_h, g->kernel_w};
+    uint32_t taps = uw_shape_size(&filter);
+    uint64_t size = (uint64_t)taps * g->out_channels;
+
+    if (taps == 0 || size > UINT32_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "its weights do not fit 32 bits");
+    }
+    l->tensor[0] = (struct uw_layer_tensor){
+        .suffix = "weight",
+        .dim = {g->out_channels, filter.c, filter.h, filter.w},
+        .rank = 4,
+        .size_n = (uint32_t)size,
+    };
+    l->tensor[1] = (struct uw_layer_tensor){
+        .suffix = "bias", .dim = {g->out_channels}, .rank = 1, .size_n = g->out_channels};
+    l->tensors_n = l->def->conv2d.no_bias ? 1 : 2;
+    l->fan_in = taps;
+    l->fan_out = (uint32_t)(size / g->in_channels * g->groups);
+    return UW_OK;
+}
+
+static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    const struct uw_conv2d_def *d = &l->def->conv2d;
+
+    if (d->out_channels == 0 || d->kernel_h == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "out_channels and kernel need 1 or more");
+    }
+    set_geometry(l, in);
+    const struct uw_conv2d *g = &l->geometry.conv2d;
+    if (g->out_h == 0 || g->out_w == 0) {
+        return uw_error_set(err, UW_ERR_SHAPE,
+                            "kernel %ux%u with padding %ux%u does not fit its input %ux%u",
+                            (unsigned)g->kernel_h, (unsigned)g->kernel_w, (unsigned)g->pad_h,
+                            (unsigned)g->pad_w, (unsigned)in->h, (unsigned)in->w);
+    }
+    l->out = (struct uw_shape){g->out_channels, g->out_h, g->out_w};
+    return set_tensors(l, err);
+}
+
+static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
+                            uint32_t batch_n, uint32_t threads)
+{
+    return k->conv2d_scratch_bytes(&l->geometry.conv2d, batch_n, threads);
+}
+
+static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+                   const float *const *x, float *y)
+{
+    return e->kernels->conv2d_fw(e, &l->geometry.conv2d, batch_n, x[0], l->param[0], l->param[1],
+                                 y);
+}
+
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+                    uint32_t which, float *dx, bool accumulate)
+{
+    (void)which;
+    return e->kernels->conv2d_bw_input(e, &l->geometry.conv2d, batch_n, l->dy, l->param[0], dx,
+                                       accumulate);
+}
+
+static int bw_param(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+                    const float *x, float scale, float *const *d)
+{
+    return e->kernels->conv2d_bw_param(e, &l->geometry.conv2d, batch_n, x, l->dy, scale, d[0],
+                                       d[1]);
+}
+
+const struct uw_layer_ops uw_layer_conv2d = {
+    .name = "conv2d",
+    .reads_x = true,
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .infer = infer,
+    .scratch_bytes = scratch_bytes,
+    .forward = forward,
+    .bw_input = bw_input,
+    .bw_param = bw_param,
+};

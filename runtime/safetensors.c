@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A strict pull parser for the one shape of JSON that a safetensors header has: an object of
+ * objects, with strings and unsigned integers inside. */
+#include "safetensors.h"
+
+#include <string.h>
+
+#define WINDOW_BYTES 256u
+
+struct reader {
+    const struct uw_safetensors *st;
+    struct uw_error *err;
+    uint64_t at;                    /* next byte of the header */
+    uint64_t window_at;             /* header offset of window[0] */
+    uint32_t window_n;
+    char window[WINDOW_BYTES];
+    int rc;                         /* first failure; sticky */
+};
+
+static int fail(struct reader *r, const char *what)
+{
+    if (r->rc == UW_OK) {
+        r->rc = uw_error_set(r->err, UW_ERR_CORRUPT, "%s: byte %llu: %s", r->st->object,
+                             (unsigned long long)(8 + r->at), what);
+    }
+    return r->rc;
+}
+
+/* The next byte without taking it; -1 at the end of the header or after a failure. */
+static int peek(struct reader *r)
+{
+    if (r->rc < 0 || r->at >= r->st->header_bytes) {
+        return -1;
+    }
+    if (r->at < r->window_at || r->at >= r->window_at + r->window_n) {
+        uint64_t left = r->st->header_bytes - r->at;
+        r->window_n = left < WINDOW_BYTES ? (uint32_t)left : WINDOW_BYTES;
+        r->window_at = r->at;
+        int rc = r->st->storage->ops->read(r->st->storage, r->st->object, 8 + r->at, r->window,
+                                           r->window_n);
+        if (rc < 0) {
+            r->rc = uw_error_set(r->err, rc, "%s: %s", r->st->object, uw_status_text(rc));
+            r->window_n = 0;
+            return -1;
+        }
+    }
+    return (unsigned char)r->window[r->at - r->window_at];
+}
+
+static int take(struct reader *r)
+{
+    int c = peek(r);
+    if (c >= 0) {
+        r->at++;
+    }
+    return c;
+}
+
+static int skip_space(struct reader *r)
+{
+    int c = peek(r);
+    while (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+        r->at++;
+        c = peek(r);
+    }
+    return c;
+}
+
+static int expect(struct reader *r, int wanted, const char *what)
+{
+    if (skip_space(r) != wanted) {
+        return fail(r, what);
+    }
+    r->at++;
+    return UW_OK;
+}
+
+static int take_hex4(struct reader *r, uint32_t *code)
+{
+    *code = 0;
+    for (int i = 0; i < 4; i++) {
+        int c = take(r);
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0) {
+            return fail(r, "\\u needs four hexadecimal digits");
+        }
+        *code = *code * 16 + (uint32_t)digit;
+    }
+    return UW_OK;
+}
+
+static void put(char *out, uint32_t out_bytes, uint32_t *length, int c)
+{
+    if (*length + 1 < out_bytes) {
+        out[*length] = (char)c;
+    }
+    (*length)++;
+}
+
+/* One code unit as UTF-8. Halves of surrogate pairs are kept apart: such names match nothing. */
+static void put_code(char *out, uint32_t out_bytes, uint32_t *length, uint32_t code)
+{
+    if (code < 0x80) {
+        put(out, out_bytes, length, (int)code);
+    } else if (code < 0x800) {
+        put(out, out_bytes, length, (int)(0xc0 | (code >> 6)));
+        put(out, out_bytes, length, (int)(0x80 | (code & 0x3f)));
+    } else {
+        put(out, out_bytes, length, (int)(0xe0 | (code >> 12)));
+        put(out, out_bytes, length, (int)(0x80 | ((code >> 6) & 0x3f)));
+        put(out, out_bytes, length, (int)(0x80 | (code & 0x3f)));
+    }
+}
+
+static int take_escape(struct reader *r, char *out, uint32_t out_bytes, uint32_t *length)
+{
+    static const char from[] = "\"\\/bfnrt";
+    static const char to[] = "\"\\/\b\f\n\r\t";
+    int c = take(r);
+
+    if (c == 'u') {
+        uint32_t code;
+        if (take_hex4(r, &code) < 0) {
+            return r->rc;
+        }
+        put_code(out, out_bytes, length, code);
+        return UW_OK;
+    }
+    const char *hit = c > 0 ? strchr(from, c) : NULL;
+    if (hit == NULL) {
+        return fail(r, "unknown escape in a string");
+    }
+    put(out, out_bytes, length, to[hit - from]);
+    return UW_OK;
+}
+
+/* A string into out, NUL-terminated. A string that does not fit becomes "", which no tensor is
+ * called. */
+static int take_string(struct reader *r, char *out, uint32_t out_bytes)
+{
+    uint32_t length = 0;
+
+    if (expect(r, '"', "expected a string") < 0) {
+        return r->rc;
+    }
+    for (;;) {
+        int c = take(r);
+        if (c < 0x20) {
+            return fail(r, c < 0 ? "a string does not end" : "control character in a string");
+        }
+        if (c == '"') {
+            break;
+        }
+        if (c != '\\') {
+            put(out, out_bytes, &length, c);
+        } else if (take_escape(r, out, out_bytes, &length) < 0) {
+            return r->rc;
+        }
+    }
+    out[length < out_bytes ? length : 0] = '\0';
+    return UW_OK;
+}
+
+static int take_number(struct reader *r, uint64_t *value)
+{
+    int c = skip_space(r);
+    *value = 0;
+    if (c < '0' || c > '9') {
+        return fail(r, "expected an unsigned integer");
+    }
+    while (c >= '0' && c <= '9') {
+        uint64_t digit = (uint64_t)(c - '0');
+        if (*value > (UINT64_MAX - digit) / 10) {
+            return fail(r, "the number is too large");
+        }
+        *value = *value * 10 + digit;
+        r->at++;
+        c = peek(r);
+    }
+    return UW_OK;
+}
+
+/* After an element: 1 for "another one follows", 0 for "closed". */
+static int more(struct reader *r, int closing)
+{
+    int c = skip_space(r);
+    if (c != ',' && c != closing) {
+        return fail(r, closing == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
+    }
+    r->at++;
+    return c == ',';
+}
+
+/* An array of at most max_n numbers; more are counted but not kept. */
+static int take_numbers(struct reader *r, uint64_t *out, uint32_t max_n, uint32_t *n)
+{
+    int go = 1;
+    *n = 0;
+    if (expect(r, '[', "expected '['") < 0) {
+        return r->rc;
+    }
+    if (skip_space(r) == ']') {
+        r->at++;
+        return UW_OK;
+    }
+    while (go > 0) {
+        uint64_t value;
+        if (take_number(r, &value) < 0) {
+            return r->rc;
+        }
+        if (*n < max_n) {
+            out[*n] = value;
+        }
+        *n += *n <= max_n ? 1 : 0;
+        go = more(r, ']');
+    }
+    return go;
+}
+
+static int take_entry_field(struct reader *r, struct uw_safetensors_entry *e, uint32_t *seen)
+{
+    char key[16];
+    uint64_t offsets[2] = {0, 0};
+    uint32_t n;
+
+    if (take_string(r, key, sizeof key) < 0 || expect(r, ':', "expected ':'") < 0) {
+        return r->rc;
+    }
+    if (strcmp(key, "dtype") == 0) {
+        *seen |= 1;
+        return take_string(r, e->dtype, sizeof e->dtype);
+    }
+    if (strcmp(key, "shape") == 0) {
+        *seen |= 2;
+        return take_numbers(r, e->dim, UW_SHAPE_RANK_MAX, &e->rank);
+    }
+    if (strcmp(key, "data_offsets") == 0) {
+        *seen |= 4;
+        if (take_numbers(r, offsets, 2, &n) < 0) {
+            return r->rc;
+        }
+        e->begin = offsets[0];
+        e->end = offsets[1];
+        if (n != 2 || e->begin > e->end || e->end > r->st->data_bytes) {
+            return fail(r, n == 2 && e->begin <= e->end
+                               ? "a tensor lies behind the end of the file: it is truncated"
+                               : "data_offsets needs two rising numbers");
+        }
+        return UW_OK;
+    }
+    return fail(r, "unknown key: allowed are dtype, shape, data_offsets");
+}
+
+static int take_entry(struct reader *r, struct uw_safetensors_entry *e)
+{
+    uint32_t seen = 0;
+    int go = 1;
+
+    if (expect(r, '{', "expected '{'") < 0) {
+        return r->rc;
+    }
+    while (go > 0) {
+        if (take_entry_field(r, e, &seen) < 0) {
+            return r->rc;
+        }
+        go = more(r, '}');
+    }
+    if (go == 0 && seen != 7) {
+        return fail(r, "a tensor needs dtype, shape and data_offsets");
+    }
+    return go;
+}
+
+/* __metadata__: strings by name. Fills value when key is found; returns 1, 0 or a failure. */
+static int take_metadata(struct reader *r, const char *key, char *value, uint32_t value_bytes)
+{
+    char name[UW_SAFETENSORS_NAME_BYTES];
+    char other[UW_SAFETENSORS_NAME_BYTES];
+    int found = 0;
+    int go = 1;
+
+    if (expect(r, '{', "expected '{'") < 0) {
+        return r->rc;
+    }
+    if (skip_space(r) == '}') {
+        r->at++;
+        return 0;
+    }
+    while (go > 0) {
+        if (take_string(r, name, sizeof name) < 0 || expect(r, ':', "expected ':'") < 0) {
+            return r->rc;
+        }
+        bool hit = key != NULL && strcmp(name, key) == 0;
+        if (take_string(r, hit ? value : other, hit ? value_bytes : sizeof other) < 0) {
+            return r->rc;
+        }
+        found = hit ? 1 : found;
+        go = more(r, '}');
+    }
+    return go < 0 ? go : found;
+}
+
+/* Walk the whole header; see the two look-ups below for what is caught on the way. */
+static int walk(const struct uw_safetensors *st, const char *tensor,
+                struct uw_safetensors_entry *entry, const char *key, char *value,
+                uint32_t value_bytes, struct uw_error *err)
+{
+    struct reader r = {.st = st, .err = err};
+    struct uw_safetensors_entry e;
+    int found = 0;
+    int go = 1;
+
+    if (expect(&r, '{', "expected '{': is this a safetensors file?") < 0) {
+        return r.rc;
+    }
+    if (skip_space(&r) == '}') {
+        r.at++;
+        go = 0;
+    }
+    while (go > 0) {
+        e = (struct uw_safetensors_entry){0};
+        if (take_string(&r, e.name, sizeof e.name) < 0 || expect(&r, ':', "expected ':'") < 0) {
+            return r.rc;
+        }
+        if (strcmp(e.name, "__metadata__") == 0) {
+            int hit = take_metadata(&r, key, value, value_bytes);
+            found |= hit > 0;
+        } else if (take_entry(&r, &e) == UW_OK && tensor != NULL && strcmp(e.name, tensor) == 0) {
+            if (found) {
+                return fail(&r, "a tensor is listed twice");
+            }
+            *entry = e;
+            found = 1;
+        }
+        go = more(&r, '}');
+    }
+    if (go == 0 && skip_space(&r) != -1) {
+        fail(&r, "text after the header's end");
+    }
+    return r.rc < 0 ? r.rc : found;
+}
+
+int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, const char *object,
+                        struct uw_error *err)
+{
+    uint8_t le[8];
+    uint64_t bytes;
+    int rc = storage->ops->size(storage, object, &bytes);
+
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s: %s", object,
+                            rc == UW_ERR_NOTFOUND ? "no such file" : uw_status_text(rc));
+    }
+    if (bytes < 8) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%s: %llu bytes are too few for a safetensors "
+                            "file", object, (unsigned long long)bytes);
+    }
+    rc = storage->ops->read(storage, object, 0, le, sizeof le);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s: %s", object, uw_status_text(rc));
+    }
+    uint64_t header = 0;
+    for (int i = 7; i >= 0; i--) {
+        header = header << 8 | le[i];
+    }
+    if (header > bytes - 8 || header > UW_SAFETENSORS_HEADER_MAX_BYTES) {
+        return uw_error_set(err, UW_ERR_CORRUPT,
+                            "%s: the header claims %llu bytes, the file has %llu: truncated, or "
+                            "no safetensors file",
+                            object, (unsigned long long)header, (unsigned long long)bytes);
+    }
+    *st = (struct uw_safetensors){
+        .storage = storage,
+        .object = object,
+        .header_bytes = header,
+        .data_offset = 8 + header,
+        .data_bytes = bytes - 8 - header,
+    };
+    return UW_OK;
+}
+
+int uw_safetensors_find(const struct uw_safetensors *st, const char *name,
+                        struct uw_safetensors_entry *entry, struct uw_error *err)
+{
+    return walk(st, name, entry, NULL, NULL, 0, err);
+}
+
+int uw_safetensors_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
+                          struct uw_error *err)
+{
+    char text[24] = "";
+    int rc = walk(st, NULL, NULL, key, text, sizeof text, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    *value = 0;
+    for (const char *p = text; rc > 0; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (*p == '\0' && p != text) {
+            break;
+        }
+        if (*p < '0' || *p > '9' || *value > (UINT64_MAX - digit) / 10) {
+            rc = uw_error_set(err, UW_ERR_CORRUPT, "%s: metadata %s is \"%s\", not a number",
+                              st->object, key, text);
+            break;
+        }
+        *value = *value * 10 + digit;
+    }
+    return rc;
+}

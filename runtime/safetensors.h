@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * safetensors.h - read and write the safetensors header without a heap (private)
+ *
+ * The header is read as a stream through a small window, once for each question; headers are
+ * short, and so the reader needs no table.
+ *
+ * Source     the safetensors format: u64 little-endian header size, JSON header, tensor data
+ */
+#ifndef UWASA_SAFETENSORS_H
+#define UWASA_SAFETENSORS_H
+
+#include "uwasa/params.h"
+#include "uwasa/storage.h"
+
+#include <stdbool.h>
+
+#define UW_SAFETENSORS_NAME_BYTES 128u
+#define UW_SAFETENSORS_HEADER_MAX_BYTES 100000000u
+
+struct uw_safetensors {
+    struct uw_storage *storage;
+    const char *object;
+    uint64_t header_bytes;
+    uint64_t data_offset;           /* of the first tensor byte in the object */
+    uint64_t data_bytes;            /* to the end of the object */
+};
+
+struct uw_safetensors_entry {
+    char name[UW_SAFETENSORS_NAME_BYTES];
+    char dtype[8];
+    uint64_t dim[UW_SHAPE_RANK_MAX];
+    uint32_t rank;                  /* UW_SHAPE_RANK_MAX + 1 stands for any higher rank */
+    uint64_t begin, end;            /* bytes relative to data_offset */
+};
+
+/* Check size and header size of an object.
+ * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_CORRUPT, UW_ERR_IO. */
+int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, const char *object,
+                        struct uw_error *err);
+
+/* Parse the whole header, and look up the tensor `name` on the way (NULL: only check).
+ * Returns 1 (found, entry written), 0 (not there), UW_ERR_CORRUPT with the byte, UW_ERR_IO. */
+int uw_safetensors_find(const struct uw_safetensors *st, const char *name,
+                        struct uw_safetensors_entry *entry, struct uw_error *err);
+
+/* Look up a string of __metadata__ that holds a decimal number.
+ * Returns 1 (found), 0 (not there), UW_ERR_CORRUPT (no number, or a bad header), UW_ERR_IO. */
+int uw_safetensors_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
+                          struct uw_error *err);
+
+#endif
