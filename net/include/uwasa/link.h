@@ -5,12 +5,14 @@
  * A link carries messages of up to mtu_bytes to a *station*: a number by which this link knows a
  * remote end. On a radio or in memory it is the node's own short address; on UDP it is a slot of
  * the link's address table, filled by resolve() or by the first datagram from an unknown sender.
- * Messages may be lost, repeated, reordered and, unless the link says reliable, damaged.
+ * Unless the link says reliable, messages may be lost, repeated, reordered and damaged.
  *
- * Life cycle: uw_link_<variant>_init, then resolve / send / recv / step in any order, deinit.
+ * Life cycle: uw_link_<variant>_init, then resolve / send / recv / step in any order, deinit. Call
+ * step once before the first send, so that the link knows the time.
  *
  * Units      bytes unless a name ends in _us (microseconds, monotonic)
- * Memory     an implementation embeds struct uw_link as its first member; caller-owned
+ * Memory     an implementation embeds struct uw_link as its first member; caller-owned. A link that
+ *            wraps another borrows it: the caller deinits the outer one first, then the inner one
  * Blocking   never; waiting happens in one place, in the app (see fd)
  * Context    one thread per link
  */
@@ -43,13 +45,17 @@ struct uw_link_ops {
     int (*describe)(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDRESS_BYTES]);
 
     /* Keep a station's slot (hold == true) or let it be recycled for another unknown sender. New
-     * stations from recv are not held; those from resolve are. */
-    void (*hold)(struct uw_link *l, uint16_t station, bool hold);
+     * stations from recv are not held; those from resolve are. The number of a station that is
+     * not held may name another sender after the next recv or resolve. Holds do not count: one
+     * false undoes any number of true.
+     * Returns whether it was held before, so that a wrapper can put back what it found; false for
+     * a station that does not exist. */
+    bool (*hold)(struct uw_link *l, uint16_t station, bool hold);
 
     /* Hand over one message. It is copied or sent before return.
      * Returns UW_OK (accepted, not: arrived), UW_ERR_AGAIN (queue full, try later),
-     * UW_ERR_TOOBIG (above mtu_bytes), UW_ERR_NOTFOUND (no such station), UW_ERR_CLOSED,
-     * UW_ERR_IO. */
+     * UW_ERR_TOOBIG (above mtu_bytes), UW_ERR_NOTFOUND (no such station), UW_ERR_UNSUPPORTED
+     * (broadcast on a link without it), UW_ERR_CLOSED, UW_ERR_IO. */
     int (*send)(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
 
     /* Take the next whole message, if one has arrived.
@@ -65,7 +71,8 @@ struct uw_link_ops {
      * "only when a message arrives". */
     uint64_t (*step)(struct uw_link *l, uint64_t now_us);
 
-    /* Release handles, never memory. Safe on a zeroed struct, after a failed init, and twice. */
+    /* Release handles, never memory, and zero the table pointer. Safe after a failed init and
+     * twice: a struct without a table has nothing to release. */
     void (*deinit)(struct uw_link *l);
 };
 
@@ -84,11 +91,13 @@ struct uw_link {
     struct uw_link_stats stats;
 };
 
-/* Wrappers that check arguments (a NULL link or table, a message above mtu_bytes) and then call
- * the table. */
+/* Wrappers that check arguments and then call the table: UW_ERR_INVALID for a NULL link or pointer
+ * (buf may be NULL when its size is 0), UW_ERR_CLOSED for a link without a table (zeroed, failed
+ * init, after deinit), UW_ERR_TOOBIG for a message above mtu_bytes. step then wants nothing
+ * (UINT64_MAX), hold says false, deinit does nothing. */
 int uw_link_resolve(struct uw_link *l, const char *address, uint16_t *station);
 int uw_link_describe(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDRESS_BYTES]);
-void uw_link_hold(struct uw_link *l, uint16_t station, bool hold);
+bool uw_link_hold(struct uw_link *l, uint16_t station, bool hold);
 int uw_link_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
 int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes);
 uint64_t uw_link_step(struct uw_link *l, uint64_t now_us);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/link_loopback.h - links in memory: a hub with numbered endpoints
+ *
+ * For tests, the simulator, and devices that share one address space. A station is an endpoint's
+ * number, its address text the number in decimal. Every endpoint has a bounded queue of arrived
+ * messages. A message to an endpoint that is not open vanishes, as on a real wire; one to a full
+ * queue is refused with UW_ERR_AGAIN. Broadcast reaches every other open endpoint; those whose
+ * queue is full miss it, and the sender's dropped_n counts them.
+ *
+ *     uw_loopback_hub_init(&hub, &config);          once
+ *     uw_link_loopback_init(&link[i], &hub, i);     for every endpoint in use
+ *
+ * Units      bytes
+ * Memory     caller supplies uw_loopback_hub_bytes(); borrowed until the last endpoint is closed
+ * Blocking   never; a spin flag guards the queues for the time of one copy
+ * Context    endpoints of a hub may live in different threads, each link in one; not ISR-safe
+ */
+#ifndef UWASA_LINK_LOOPBACK_H
+#define UWASA_LINK_LOOPBACK_H
+
+#include "uwasa/link.h"
+
+#include <stdatomic.h>
+
+struct uw_loopback_config {
+    void *memory;               /* aligned as from malloc or an arena */
+    size_t memory_bytes;
+    uint16_t endpoints_n;       /* 1 .. 4096 */
+    uint32_t mtu_bytes;         /* 0: 1232 */
+    uint32_t queue_n;           /* messages an endpoint can hold; 0: 64 */
+};
+
+struct uw_loopback_endpoint;
+
+struct uw_loopback_hub {
+    atomic_flag busy;
+    struct uw_loopback_endpoint *endpoints;
+    uint8_t *slots;
+    size_t slot_bytes;
+    uint32_t mtu_bytes, queue_n;
+    uint16_t endpoints_n;
+};
+
+struct uw_link_loopback {
+    struct uw_link link;
+    struct uw_loopback_hub *hub;
+    uint16_t self;
+};
+
+/* Bytes of memory a hub needs; SIZE_MAX when the configuration is not allowed. */
+size_t uw_loopback_hub_bytes(const struct uw_loopback_config *config);
+
+/* Set up a hub with every endpoint closed.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (no endpoints, sizes too large), UW_ERR_NOMEM (memory smaller
+ * than uw_loopback_hub_bytes). */
+int uw_loopback_hub_init(struct uw_loopback_hub *hub, const struct uw_loopback_config *config);
+
+/* Open endpoint `self` of the hub. Its queue starts empty.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (no such endpoint, or it is open already). */
+int uw_link_loopback_init(struct uw_link_loopback *l, struct uw_loopback_hub *hub, uint16_t self);
+
+#endif
