@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/storage_file.h - struct uw_storage over files
+ *
+ * An object's name is a file path, absolute or relative to a directory. A write goes to
+ * `<path>.part` in the same folder, is synced and renamed over the object: a reader finds the old
+ * file or the new one, never a mixture. What a crash leaves behind is overwritten by the next
+ * write of that object.
+ *
+ * Reads stay with the file that the last `size` of that object found, even if another process
+ * replaces it meanwhile; so `size` and the reads after it belong together.
+ *
+ *     struct uw_storage_file files;
+ *     uw_storage_file_init(&files, "run1");
+ *     uw_checkpoint_save(&model, &state, &files.base, "node.safetensors", &err);
+ *     uw_storage_file_deinit(&files);
+ *
+ * Memory     caller owns the struct; the directory's name is copied
+ * Blocking   up to the device          Context  one thread per handle
+ * Errors     beside those of storage.h: begin gives UW_ERR_NOTFOUND (no such folder),
+ *            UW_ERR_DENIED (permission, read-only file system), UW_ERR_AGAIN (another handle is
+ *            writing this object now), UW_ERR_INVALID (the path names something that is not a
+ *            regular file, or a write is open already), UW_ERR_TOOBIG (path too long)
+ */
+#ifndef UWASA_STORAGE_FILE_H
+#define UWASA_STORAGE_FILE_H
+
+#include "uwasa/storage.h"
+
+#include <stdbool.h>
+
+#define UW_STORAGE_FILE_PATH_BYTES 1024u
+
+struct uw_storage_file {
+    struct uw_storage base;
+    char directory[UW_STORAGE_FILE_PATH_BYTES];
+    char reading[UW_STORAGE_FILE_PATH_BYTES];   /* path behind read_fd */
+    char writing[UW_STORAGE_FILE_PATH_BYTES];   /* path that the open write will replace */
+    int read_fd, write_fd;                      /* -1: none */
+    bool write_failed;
+};
+
+/* Set up; touches no file.
+ *
+ *   directory  relative object names start here; NULL or "": the working directory
+ *
+ * Returns UW_OK or UW_ERR_TOOBIG (directory name too long). */
+int uw_storage_file_init(struct uw_storage_file *s, const char *directory);
+
+/* Forget an open write and close every file. Safe after a failed init, on a zeroed struct, and
+ * twice. */
+void uw_storage_file_deinit(struct uw_storage_file *s);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/board.h"
+
+#include <sys/mman.h>
+
+/* mmap refuses a length of 0. */
+static size_t mapped_bytes(size_t bytes)
+{
+    return bytes == 0 ? 1 : bytes;
+}
+
+int uw_board_memory_take(size_t bytes, void **out)
+{
+    void *p = mmap(NULL, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0);
+    *out = p == MAP_FAILED ? NULL : p;
+    return *out == NULL ? UW_ERR_NOMEM : UW_OK;
+}
+
+void uw_board_memory_release(void *p, size_t bytes)
+{
+    if (p != NULL) {
+        munmap(p, mapped_bytes(bytes));
+    }
+}
