@@ -7,7 +7,11 @@ set(UWASA_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototype
 # on targets with and without fused multiply-add. Kernels that want FMA call it by name.
 function(uwasa_compile_options target)
   set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON
-                                             C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+                                             C_EXTENSIONS OFF)
+  # On a board it would turn every constant table into a variable.
+  if(NOT CMAKE_SYSTEM_NAME STREQUAL "Generic")
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
   target_compile_options(${target} PRIVATE ${UWASA_WARNINGS} -ffp-contract=off
                                            $<$<BOOL:${UWASA_WERROR}>:-Werror>)
   if(UWASA_SANITIZE)
