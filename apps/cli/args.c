@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD_MAX 48u
+
+int uw_cli_error(const char *command, enum uw_exit status, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(line, sizeof line, format, args) < 0) {
+        line[0] = '\0';
+    }
+    va_end(args);
+    for (char *c = line; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ') {
+            *c = ' ';
+        }
+    }
+    fprintf(stderr, "uwasa%s%s: %s\n", command[0] != '\0' ? " " : "", command, line);
+    return (int)status;
+}
+
+/* Levenshtein distance, one row at a time. */
+size_t uw_word_distance(const char *word, size_t word_bytes, const char *wanted)
+{
+    size_t wanted_bytes = strlen(wanted);
+    size_t row[WORD_MAX + 1u];
+    if (word_bytes > WORD_MAX || wanted_bytes > WORD_MAX || wanted_bytes == 0) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= wanted_bytes; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; i <= word_bytes; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= wanted_bytes; j++) {
+            size_t best = diagonal + (word[i - 1u] != wanted[j - 1u] ? 1u : 0u);
+            diagonal = row[j];
+            best = row[j] + 1u < best ? row[j] + 1u : best;
+            best = row[j - 1u] + 1u < best ? row[j - 1u] + 1u : best;
+            row[j] = best;
+        }
+    }
+    size_t edits = row[wanted_bytes];
+    return edits <= 1u + wanted_bytes / 4u && edits < wanted_bytes ? edits : SIZE_MAX;
+}
+
+const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes)
+{
+    for (uint32_t i = 0; i < opts.n; i++) {
+        const char *candidate = opts.row[i].name;
+        if (strlen(candidate) == name_bytes && memcmp(candidate, name, name_bytes) == 0) {
+            return &opts.row[i];
+        }
+    }
+    return NULL;
+}
+
+const struct uw_opt *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes)
+{
+    const struct uw_opt *best = NULL;
+    size_t best_edits = SIZE_MAX;
+    for (uint32_t i = 0; i < opts.n; i++) {
+        size_t edits = uw_word_distance(name, name_bytes, opts.row[i].name);
+        if (edits < best_edits) {
+            best = &opts.row[i];
+            best_edits = edits;
+        }
+    }
+    return best;
+}
+
+void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
+{
+    const char *whole = o->kind == UW_OPT_REAL ? "a number" : "a whole number";
+    switch (o->kind) {
+    case UW_OPT_FLAG:
+        snprintf(text, text_bytes, "needs true or false");
+        return;
+    case UW_OPT_CHOICE: {
+        int n = snprintf(text, text_bytes, "needs one of %s", o->values);
+        for (int i = 0; i < n && (size_t)i < text_bytes; i++) {
+            text[i] = text[i] == '|' ? ' ' : text[i];
+        }
+        return;
+    }
+    case UW_OPT_TEXT:
+        snprintf(text, text_bytes, "needs a text that is not empty");
+        return;
+    case UW_OPT_LIST:
+        snprintf(text, text_bytes, "needs 1 to %d texts that are not empty", UW_OPT_LIST_MAX);
+        return;
+    case UW_OPT_BYTES:
+        whole = "a number of bytes (K, M, G for powers of 1024)";
+        break;
+    case UW_OPT_U32:
+    case UW_OPT_U64:
+    case UW_OPT_REAL:
+        break;
+    }
+    if (o->max > 0.0) {
+        snprintf(text, text_bytes, "needs %s from %.10g to %.10g", whole, o->min, o->max);
+    } else if (o->min == 1.0) {
+        snprintf(text, text_bytes, "needs 1 or more");
+    } else {
+        snprintf(text, text_bytes, "needs %s, %.10g or more", whole, o->min);
+    }
+}
+
+static bool parse_u64(const char *text, bool suffix, uint64_t *value)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (errno != 0) {
+        return false;
+    }
+    unsigned shift = 0;
+    if (suffix && *end != '\0') {
+        shift = *end == 'K' ? 10u : *end == 'M' ? 20u : *end == 'G' ? 30u : 0u;
+        end += shift != 0 ? 1 : 0;
+    }
+    if (*end != '\0' || *value > UINT64_MAX >> shift) {
+        return false;
+    }
+    *value <<= shift;
+    return true;
+}
+
+static bool parse_real(const char *text, double *value)
+{
+    char *end;
+    if (text[0] == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
+        return false;
+    }
+    *value = strtod(text, &end);
+    return *end == '\0' && isfinite(*value);
+}
+
+/* Is text one of the words of "a|b|c"? */
+static bool is_choice(const char *values, const char *text)
+{
+    size_t n = strcspn(text, "|");
+    for (const char *p = values; n > 0 && text[n] == '\0' && p != NULL; p = strchr(p, '|')) {
+        p += *p == '|' ? 1 : 0;
+        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool in_range(const struct uw_opt *o, double value)
+{
+    return value >= o->min && (o->max <= 0.0 || value <= o->max);
+}
+
+static int set_whole(const struct uw_opt *o, const char *text, void *at)
+{
+    uint64_t u;
+    if (!parse_u64(text, o->kind == UW_OPT_BYTES, &u) || !in_range(o, (double)u)) {
+        return UW_ERR_INVALID;
+    }
+    if (o->kind != UW_OPT_U32) {
+        memcpy(at, &u, sizeof u);
+        return UW_OK;
+    }
+    uint32_t u32 = (uint32_t)u;
+    if (u32 != u) {
+        return UW_ERR_INVALID;
+    }
+    memcpy(at, &u32, sizeof u32);
+    return UW_OK;
+}
+
+static int set_list(struct uw_opt_list *list, const char *text)
+{
+    if (text[0] == '\0' || list->n == UW_OPT_LIST_MAX) {
+        return UW_ERR_INVALID;
+    }
+    list->item[list->n++] = text;
+    return UW_OK;
+}
+
+int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
+{
+    void *at = (uint8_t *)out + o->offset;
+    switch (o->kind) {
+    case UW_OPT_FLAG: {
+        bool on = strcmp(text, "true") == 0;
+        if (!on && strcmp(text, "false") != 0) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &on, sizeof on);
+        return UW_OK;
+    }
+    case UW_OPT_TEXT:
+    case UW_OPT_CHOICE:
+        if (text[0] == '\0' || (o->kind == UW_OPT_CHOICE && !is_choice(o->values, text))) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &text, sizeof text);
+        return UW_OK;
+    case UW_OPT_LIST:
+        return set_list(at, text);
+    case UW_OPT_REAL: {
+        double real;
+        if (!parse_real(text, &real) || !in_range(o, real)) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &real, sizeof real);
+        return UW_OK;
+    }
+    case UW_OPT_U32:
+    case UW_OPT_U64:
+    case UW_OPT_BYTES:
+        return set_whole(o, text, at);
+    }
+    return UW_ERR_INVALID;
+}
+
+int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err)
+{
+    const char *equals = strchr(assignment, '=');
+    if (equals == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "--set %s: needs KEY=VALUE", assignment);
+    }
+    size_t name_bytes = (size_t)(equals - assignment);
+    const struct uw_opt *o = uw_opt_find(opts, assignment, name_bytes);
+    if (o == NULL) {
+        const struct uw_opt *near = uw_opt_nearest(opts, assignment, name_bytes);
+        return uw_error_set(err, UW_ERR_INVALID, "--set %s: no such key%s%s%s", assignment,
+                            near != NULL ? ", did you mean " : "",
+                            near != NULL ? near->name : "", near != NULL ? "?" : "");
+    }
+    if (uw_opt_set(o, equals + 1, out) < 0) {
+        char allowed[160];
+        uw_opt_allowed(o, allowed, sizeof allowed);
+        return uw_error_set(err, UW_ERR_INVALID, "--set %s: %s", assignment, allowed);
+    }
+    return UW_OK;
+}
+
+void uw_opts_print(struct uw_opts opts, bool keys)
+{
+    for (uint32_t i = 0; i < opts.n; i++) {
+        const struct uw_opt *o = &opts.row[i];
+        char left[80];
+        snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name,
+                 o->values != NULL ? o->values : "");
+        printf("  %-28s %s%s\n", left, strlen(left) > 28u ? "\n                               " : "",
+               o->help);
+    }
+}
+
+static void print_help(const struct uw_args_spec *spec)
+{
+    printf("uwasa %s: %s\n\nUsage: uwasa %s %s\n\n", spec->command, spec->summary, spec->command,
+           spec->usage);
+    uw_opts_print(spec->opts, false);
+    printf("  %-28s %s\n", "--help", "this text");
+    if (spec->epilogue != NULL) {
+        printf("\n%s\n", spec->epilogue);
+    }
+    printf("\nExample: %s\n", spec->example);
+}
+
+static int unknown_flag(const struct uw_args_spec *spec, const char *arg, size_t name_bytes)
+{
+    const struct uw_opt *near = uw_opt_nearest(spec->opts, arg + 2, name_bytes);
+    if (near != NULL) {
+        return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: no such flag, did you mean --%s?",
+                            arg, near->name);
+    }
+    return uw_cli_error(spec->command, UW_EXIT_USAGE,
+                        "%s: no such flag, see uwasa %s --help", arg, spec->command);
+}
+
+/* Read the flag at argv[*i] and its value. Returns -1 or an exit status. */
+static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, int *i, void *out)
+{
+    const char *arg = argv[*i];
+    const char *equals = strchr(arg, '=');
+    size_t name_bytes = equals != NULL ? (size_t)(equals - arg) - 2u : strlen(arg) - 2u;
+    const struct uw_opt *o = uw_opt_find(spec->opts, arg + 2, name_bytes);
+    if (o == NULL) {
+        return unknown_flag(spec, arg, name_bytes);
+    }
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    if (o->kind == UW_OPT_FLAG) {
+        if (value != NULL) {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: takes no value", o->name,
+                                value);
+        }
+        value = "true";
+    } else if (value == NULL) {
+        if (*i + 1 >= argc) {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: needs a value, %s", o->name,
+                                o->values);
+        }
+        value = argv[++*i];
+    }
+    if (uw_opt_set(o, value, out) < 0) {
+        char allowed[160];
+        uw_opt_allowed(o, allowed, sizeof allowed);
+        return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: %s", o->name, value, allowed);
+    }
+    return -1;
+}
+
+int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
+                  const char **positional)
+{
+    uint32_t positional_n = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(spec);
+            return UW_EXIT_DONE;
+        }
+    }
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0') {
+            int status = parse_flag(spec, argc, argv, &i, out);
+            if (status >= 0) {
+                return status;
+            }
+        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: flags start with two dashes",
+                                argv[i]);
+        } else if (positional_n == spec->positional_max) {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE,
+                                "%s: not expected here, see uwasa %s --help", argv[i],
+                                spec->command);
+        } else {
+            positional[positional_n++] = argv[i];
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * args.h - one table of options for flags, configuration keys and help
+ *
+ * A command describes its options once: name, kind, where the value goes, what is allowed, a line
+ * of help. The same row reads `--batch 20`, `--set batch=20` and `"batch": 20` of a
+ * configuration file, so the three always agree.
+ *
+ * Memory     texts point into argv (or the configuration) and must outlive the options
+ * Blocking   never      Context  main thread
+ */
+#ifndef UWASA_CLI_ARGS_H
+#define UWASA_CLI_ARGS_H
+
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit statuses of the program. */
+enum uw_exit { UW_EXIT_DONE = 0, UW_EXIT_FAILED = 1, UW_EXIT_USAGE = 2 };
+
+enum uw_opt_kind {
+    UW_OPT_FLAG,        /* bool; the flag takes no value */
+    UW_OPT_TEXT,        /* const char * */
+    UW_OPT_CHOICE,      /* const char *, one of the words in `values` ("sgd|momentum") */
+    UW_OPT_U32,         /* uint32_t */
+    UW_OPT_U64,         /* uint64_t */
+    UW_OPT_REAL,        /* double, finite */
+    UW_OPT_BYTES,       /* uint64_t; the suffixes K, M, G are powers of 1024 */
+    UW_OPT_LIST         /* struct uw_opt_list; the flag may be repeated */
+};
+
+#define UW_OPT_LIST_MAX 64
+
+struct uw_opt_list {
+    uint32_t n;
+    const char *item[UW_OPT_LIST_MAX];
+};
+
+struct uw_opt {
+    const char *name;       /* "batch": flag --batch, key "batch"; "a.b": key "b" of object "a" */
+    enum uw_opt_kind kind;
+    size_t offset;          /* of the value in the command's options */
+    double min, max;        /* of numbers; max 0: no upper limit */
+    const char *values;     /* placeholder in help, "N"; for UW_OPT_CHOICE the words */
+    const char *help;
+};
+
+struct uw_opts {
+    const struct uw_opt *row;
+    uint32_t n;
+};
+
+struct uw_args_spec {
+    const char *command;        /* "train" */
+    const char *summary;        /* first line of help */
+    const char *usage;          /* after "uwasa train " */
+    const char *example;        /* whole command line */
+    const char *epilogue;       /* more help, or NULL */
+    struct uw_opts opts;
+    uint32_t positional_max;
+};
+
+/* What a row allows, "needs 1 or more"; written to text, cut to fit. */
+void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes);
+
+/* Find a row by name; NULL when there is none. */
+const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes);
+
+/* The row whose name is nearest to `name`, or NULL when none is near. */
+const struct uw_opt *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes);
+
+/* Is `word` (of typed letters) near enough to `wanted` to suggest it? Returns the number of edits
+ * between them, or SIZE_MAX when they are too far apart. */
+size_t uw_word_distance(const char *word, size_t word_bytes, const char *wanted);
+
+/* Set the option's value in `out` from text; a flag takes "true" or "false".
+ * Returns UW_OK or UW_ERR_INVALID (out unchanged; see uw_opt_allowed). */
+int uw_opt_set(const struct uw_opt *o, const char *text, void *out);
+
+/* Set one option from "key=value" (a flag named `flag`, for messages).
+ * Returns UW_OK or UW_ERR_INVALID with err filled. */
+int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err);
+
+/* Read a command's arguments, argv[0] being the command's name.
+ *
+ *   out           the command's options, defaults already in place
+ *   positional    [spec->positional_max] filled from the front, rest untouched
+ *
+ * --help prints the help to standard output; a mistake prints one line to standard error.
+ * Returns -1 to go on, or the status to exit with. */
+int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
+                  const char **positional);
+
+/* Print one line "uwasa <command>: <sentence>" to standard error. Returns status. */
+int uw_cli_error(const char *command, enum uw_exit status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+/* Print an option table: "  --batch N      samples in a minibatch". keys: without the dashes. */
+void uw_opts_print(struct uw_opts opts, bool keys);
+
+#endif

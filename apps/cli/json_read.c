@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json_read.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t line_at(const char *text, const char *at)
+{
+    uint32_t line = 1;
+    for (const char *p = text; p < at; p++) {
+        line += *p == '\n' ? 1u : 0u;
+    }
+    return line;
+}
+
+int uw_json_open_text(struct uw_json *j, const char *file, const char *text, size_t text_bytes)
+{
+    *j = (struct uw_json){.file = file};
+    if (text_bytes > UW_JSON_BYTES_MAX) {
+        return uw_error_set(&j->err, UW_ERR_TOOBIG, "%s: larger than %u bytes", file,
+                            UW_JSON_BYTES_MAX);
+    }
+    j->text = malloc(text_bytes + 1u);
+    if (j->text == NULL) {
+        return uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", file);
+    }
+    memcpy(j->text, text, text_bytes);
+    j->text[text_bytes] = '\0';
+    j->text_bytes = text_bytes;
+
+    const char *end = j->text;
+    j->root = cJSON_ParseWithLengthOpts(j->text, text_bytes + 1u, &end, 1);
+    if (j->root == NULL) {
+        const char *limit = j->text + text_bytes;
+        end = end > limit ? limit : end;
+        if (end == limit) {
+            return uw_error_set(&j->err, UW_ERR_CORRUPT,
+                                "%s:%u: not valid JSON: it ends too early", file,
+                                (unsigned)line_at(j->text, end));
+        }
+        return uw_error_set(&j->err, UW_ERR_CORRUPT, "%s:%u: not valid JSON near \"%.12s\"", file,
+                            (unsigned)line_at(j->text, end), end);
+    }
+    return UW_OK;
+}
+
+int uw_json_open_file(struct uw_json *j, const char *file)
+{
+    int rc = UW_OK;
+    size_t n = 0;
+    *j = (struct uw_json){.file = file};
+    FILE *f = fopen(file, "rb");
+    if (f == NULL) {
+        rc = errno == ENOENT ? UW_ERR_NOTFOUND : errno == EACCES ? UW_ERR_DENIED : UW_ERR_IO;
+        return uw_error_set(&j->err, rc, "%s: %s", file, strerror(errno));
+    }
+    char *text = malloc(UW_JSON_BYTES_MAX + 1u);
+    if (text != NULL) {
+        n = fread(text, 1, UW_JSON_BYTES_MAX + 1u, f);
+    }
+    if (text == NULL) {
+        rc = uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", file);
+    } else if (ferror(f)) {
+        rc = uw_error_set(&j->err, UW_ERR_IO, "%s: cannot be read", file);
+    } else {
+        rc = uw_json_open_text(j, file, text, n);
+    }
+    free(text);
+    fclose(f);
+    return rc;
+}
+
+void uw_json_close(struct uw_json *j)
+{
+    cJSON_Delete(j->root);
+    free(j->text);
+    j->root = NULL;
+    j->text = NULL;
+}
+
+/* The walkers below run over text that cJSON has accepted, so they only need to keep in step.
+ * cJSON takes every byte up to ' ' for white space. */
+static const char *skip_space(const char *p, const char *end)
+{
+    while (p < end && (unsigned char)*p <= ' ') {
+        p++;
+    }
+    return p;
+}
+
+static const char *skip_string(const char *p, const char *end)
+{
+    for (p++; p < end && *p != '"'; p++) {
+        p += *p == '\\' ? 1 : 0;
+    }
+    return p < end ? p + 1 : end;
+}
+
+/* Walk over `node`, whose text starts at p. Returns the position behind it; *found becomes the
+ * position of `target` when it was met. */
+static const char *walk(const char *p, const char *end, const cJSON *node, const cJSON *target,
+                        const char **found)
+{
+    p = skip_space(p, end);
+    if (node == target && *found == NULL) {
+        *found = p;
+    }
+    if (cJSON_IsString(node)) {
+        return skip_string(p, end);
+    }
+    if (!cJSON_IsObject(node) && !cJSON_IsArray(node)) {
+        while (p < end && (unsigned char)*p > ' ' && strchr(",]}", *p) == NULL) {
+            p++;
+        }
+        return p;
+    }
+    for (const cJSON *child = node->child; child != NULL && *found == NULL; child = child->next) {
+        p = skip_space(p + 1, end); /* the bracket or a comma */
+        if (child == target) {
+            *found = p;
+        }
+        if (cJSON_IsObject(node)) {
+            p = skip_space(skip_string(p, end), end) + 1;
+        }
+        p = skip_space(walk(p, end, child, target, found), end);
+    }
+    if (node->child == NULL) {
+        p = skip_space(p + 1, end);
+    }
+    return p + 1;
+}
+
+uint32_t uw_json_line(const struct uw_json *j, const cJSON *value)
+{
+    const char *found = NULL;
+    const char *end = j->text + j->text_bytes;
+    const char *start = j->text;
+    if (j->text_bytes >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0) {
+        start += 3;
+    }
+    walk(start, end, j->root, value, &found);
+    return line_at(j->text, found != NULL && found < end ? found : start);
+}
+
+int uw_json_fail(struct uw_json *j, const cJSON *at, const char *format, ...)
+{
+    if (j->err.code == UW_OK) {
+        char sentence[UW_ERROR_TEXT_BYTES];
+        va_list args;
+        va_start(args, format);
+        if (vsnprintf(sentence, sizeof sentence, format, args) < 0) {
+            sentence[0] = '\0';
+        }
+        va_end(args);
+        uw_error_set(&j->err, UW_ERR_INVALID, "%s:%u: %s", j->file,
+                     (unsigned)uw_json_line(j, at), sentence);
+    }
+    return UW_ERR_INVALID;
+}
+
+/* Is key one of "a|b|c"? If not, *near becomes the nearest of them (in `word`), or "". */
+static bool is_key(const char *keys, const char *key, char *word, size_t word_bytes)
+{
+    size_t best = SIZE_MAX;
+    word[0] = '\0';
+    for (const char *p = keys; *p != '\0';) {
+        size_t n = strcspn(p, "|");
+        char candidate[48];
+        snprintf(candidate, sizeof candidate, "%.*s", (int)n, p);
+        if (strcmp(candidate, key) == 0) {
+            return true;
+        }
+        size_t edits = uw_word_distance(key, strlen(key), candidate);
+        if (edits < best) {
+            best = edits;
+            snprintf(word, word_bytes, "%s", candidate);
+        }
+        p += n + (p[n] == '|' ? 1u : 0u);
+    }
+    return false;
+}
+
+static void check_duplicates(struct uw_json *j, const cJSON *object)
+{
+    for (const cJSON *a = object->child; a != NULL; a = a->next) {
+        for (const cJSON *b = object->child; b != a; b = b->next) {
+            if (strcmp(a->string, b->string) == 0) {
+                uw_json_fail(j, a, "key \"%s\" comes twice", a->string);
+                return;
+            }
+        }
+    }
+}
+
+void uw_json_keys(struct uw_json *j, const cJSON *object, const char *what, const char *keys)
+{
+    if (!cJSON_IsObject(object)) {
+        uw_json_fail(j, object, "%s needs an object {...}", what);
+        return;
+    }
+    for (const cJSON *m = object->child; m != NULL; m = m->next) {
+        char near[48];
+        if (!is_key(keys, m->string, near, sizeof near)) {
+            if (near[0] != '\0') {
+                uw_json_fail(j, m, "unknown key \"%s\" in %s, did you mean \"%s\"?", m->string,
+                             what, near);
+            } else {
+                uw_json_fail(j, m, "unknown key \"%s\" in %s; allowed: %s", m->string, what, keys);
+            }
+            return;
+        }
+    }
+    check_duplicates(j, object);
+}
+
+const cJSON *uw_json_member(struct uw_json *j, const cJSON *object, const char *key,
+                            bool required)
+{
+    const cJSON *m = cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
+    if (m == NULL && required) {
+        uw_json_fail(j, object, "key \"%s\" is missing here", key);
+    }
+    return m;
+}
+
+const char *uw_json_text(struct uw_json *j, const cJSON *object, const char *key,
+                         const char *fallback)
+{
+    const cJSON *m = uw_json_member(j, object, key, fallback == NULL);
+    if (m == NULL) {
+        return fallback != NULL ? fallback : "";
+    }
+    if (!cJSON_IsString(m) || m->valuestring[0] == '\0') {
+        uw_json_fail(j, m, "\"%s\" needs a text that is not empty", key);
+        return "";
+    }
+    return m->valuestring;
+}
+
+uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uint32_t min,
+                     uint32_t max)
+{
+    double v = cJSON_IsNumber(value) ? value->valuedouble : -1.0;
+    if (!(v >= (double)min && v <= (double)max) || floor(v) != v) {
+        uw_json_fail(j, value, "\"%s\" needs a whole number from %u to %u", key, (unsigned)min,
+                     (unsigned)max);
+        return min;
+    }
+    return (uint32_t)v;
+}
+
+bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback)
+{
+    const cJSON *m = uw_json_member(j, object, key, false);
+    if (m == NULL) {
+        return fallback;
+    }
+    if (!cJSON_IsBool(m)) {
+        uw_json_fail(j, m, "\"%s\" needs true or false", key);
+    }
+    return cJSON_IsTrue(m);
+}
+
+/* Set one row from one value that is not an object. */
+static void set_option(struct uw_json *j, const struct uw_opt *o, const cJSON *value, void *out)
+{
+    char number[40];
+    char allowed[160];
+    const char *text = NULL;
+    bool wants_text = o->kind == UW_OPT_TEXT || o->kind == UW_OPT_CHOICE ||
+                      o->kind == UW_OPT_LIST;
+    if (cJSON_IsString(value) && (wants_text || o->kind == UW_OPT_BYTES)) {
+        text = value->valuestring;
+    } else if (cJSON_IsBool(value) && o->kind == UW_OPT_FLAG) {
+        text = cJSON_IsTrue(value) ? "true" : "false";
+    } else if (cJSON_IsNumber(value) && !wants_text && o->kind != UW_OPT_FLAG) {
+        bool whole = floor(value->valuedouble) == value->valuedouble &&
+                     fabs(value->valuedouble) < 1e19;
+        snprintf(number, sizeof number, whole ? "%.0f" : "%.17g", value->valuedouble);
+        text = number;
+    }
+    if (text == NULL || uw_opt_set(o, text, out) < 0) {
+        uw_opt_allowed(o, allowed, sizeof allowed);
+        uw_json_fail(j, value, "\"%s\" %s", o->name, allowed);
+    }
+}
+
+static void read_object(struct uw_json *j, const cJSON *object, const char *prefix,
+                        struct uw_opts opts, void *out)
+{
+    for (const cJSON *m = object->child; m != NULL && j->err.code == UW_OK; m = m->next) {
+        char name[64];
+        int n = snprintf(name, sizeof name, "%s%s", prefix, m->string);
+        size_t name_bytes = n < (int)sizeof name ? (size_t)n : sizeof name - 1u;
+        const struct uw_opt *o = uw_opt_find(opts, name, name_bytes);
+        if (o == NULL && prefix[0] == '\0' && cJSON_IsObject(m)) {
+            snprintf(name, sizeof name, "%.60s.", m->string);
+            read_object(j, m, name, opts, out);
+        } else if (o == NULL) {
+            const struct uw_opt *near = uw_opt_nearest(opts, name, name_bytes);
+            uw_json_fail(j, m, "unknown key \"%s\"%s%s%s", name,
+                         near != NULL ? ", did you mean \"" : "", near != NULL ? near->name : "",
+                         near != NULL ? "\"?" : "");
+        } else if (o->kind == UW_OPT_LIST && cJSON_IsArray(m)) {
+            for (const cJSON *e = m->child; e != NULL && j->err.code == UW_OK; e = e->next) {
+                set_option(j, o, e, out);
+            }
+        } else {
+            set_option(j, o, m, out);
+        }
+    }
+    if (j->err.code == UW_OK) {
+        check_duplicates(j, object);
+    }
+}
+
+void uw_json_options(struct uw_json *j, const cJSON *object, struct uw_opts opts, void *out)
+{
+    if (!cJSON_IsObject(object)) {
+        uw_json_fail(j, object, "needs an object {...}");
+        return;
+    }
+    read_object(j, object, "", opts, out);
+}

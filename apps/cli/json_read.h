@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * json_read.h - strict reading of JSON that people write, with errors that name file and line
+ *
+ * Open a text, take values out of its objects, close. The first mistake is kept and every later
+ * call returns a harmless default, so that readers need no error handling of their own: they look
+ * at j->err.code once, at the end. cJSON knows no line numbers; the line of a value is found by
+ * walking text and tree side by side, only when an error needs it.
+ *
+ * Memory     heap (through cJSON); texts that are returned live until uw_json_close
+ * Blocking   never      Context  one thread per document
+ */
+#ifndef UWASA_CLI_JSON_READ_H
+#define UWASA_CLI_JSON_READ_H
+
+#include "args.h"
+
+#include <cjson/cJSON.h>
+
+/* Longest text accepted. */
+#define UW_JSON_BYTES_MAX (1024u * 1024u)
+
+struct uw_json {
+    const char *file;           /* for messages; borrowed */
+    char *text;                 /* own copy */
+    size_t text_bytes;
+    cJSON *root;
+    struct uw_error err;        /* the first mistake; code UW_OK: none so far */
+};
+
+/* Parse a text. On a syntax error root is NULL and j->err says where.
+ * Returns UW_OK, UW_ERR_CORRUPT (syntax), UW_ERR_TOOBIG, UW_ERR_NOMEM; close in every case. */
+int uw_json_open_text(struct uw_json *j, const char *file, const char *text, size_t text_bytes);
+
+/* The same from a file. Also returns UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_IO. */
+int uw_json_open_file(struct uw_json *j, const char *file);
+
+/* Release everything; safe after a failed open and twice. */
+void uw_json_close(struct uw_json *j);
+
+/* Line (from 1) of a value of the tree; for a member of an object the line of its key. */
+uint32_t uw_json_line(const struct uw_json *j, const cJSON *value);
+
+/* Keep "file:line: sentence" as the document's error, unless there is one already.
+ * Returns UW_ERR_INVALID. */
+int uw_json_fail(struct uw_json *j, const cJSON *at, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+/* Check that `object` is an object, that every key is one of `keys` ("name|input|layers") and
+ * none comes twice. `what` names the object in messages, "a model". */
+void uw_json_keys(struct uw_json *j, const cJSON *object, const char *what, const char *keys);
+
+/* A member, or NULL when it is missing (a mistake if required). */
+const cJSON *uw_json_member(struct uw_json *j, const cJSON *object, const char *key,
+                            bool required);
+
+/* Member that is a text, not empty. `fallback` when missing; NULL: it must be there. Returns ""
+ * after a mistake. */
+const char *uw_json_text(struct uw_json *j, const cJSON *object, const char *key,
+                         const char *fallback);
+
+/* A whole number, min .. max. Returns min after a mistake. */
+uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uint32_t min,
+                     uint32_t max);
+
+/* Member that is true or false; `fallback` when missing. */
+bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback);
+
+/* Read a whole object into options by their table (args.h): key "b" of object "a" is row "a.b",
+ * an array of texts fills a list. */
+void uw_json_options(struct uw_json *j, const cJSON *object, struct uw_opts opts, void *out);
+
+#endif

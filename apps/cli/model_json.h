@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model_json.h - a model as JSON, and the built-in ones
+ *
+ *     {
+ *       "name": "tiny",
+ *       "input": [1, 28, 28],
+ *       "layers": [
+ *         {"name": "conv1", "type": "conv2d", "out_channels": 6, "kernel": 5, "padding": 2},
+ *         {"name": "relu1", "type": "relu"},
+ *         {"name": "pool1", "type": "maxpool2d", "kernel": 2},
+ *         {"name": "flat", "type": "flatten"},
+ *         {"name": "fc1", "type": "dense", "out": 10}
+ *       ]
+ *     }
+ *
+ * Model      name            text
+ *            input           [channels, height, width] or [features]
+ *            layers          in order; the last one's output are the logits of the classes
+ * Any layer  name            unique; its parameters are "<name>.weight" and "<name>.bias"
+ *            type            conv2d, dense, maxpool2d, relu, flatten, add
+ *            inputs          names of earlier layers or "input"; default: the layer before
+ * conv2d     out_channels, kernel; stride (1), padding (0), bias (true)
+ * dense      out; bias (true)
+ * maxpool2d  kernel; stride (the kernel), padding (0)
+ * kernel, stride and padding are one number, or [height, width].
+ *
+ * A key not listed here, a wrong type and a key given twice are errors that name file and line.
+ *
+ * Memory     heap; the definition points into struct uw_model_file
+ * Blocking   reads one file      Context  any thread
+ */
+#ifndef UWASA_CLI_MODEL_JSON_H
+#define UWASA_CLI_MODEL_JSON_H
+
+#include "json_read.h"
+
+#include "uwasa/model.h"
+
+/* Most layers of one model. */
+#define UW_MODEL_LAYERS_MAX 4096u
+
+struct uw_model_file {
+    struct uw_model_def def;
+    struct uw_layer_def *layers;
+    struct uw_json json;
+};
+
+/* A model that is compiled into the program. */
+struct uw_model_builtin {
+    const char *name;
+    const char *text;       /* JSON, NUL-terminated */
+};
+
+/* The built-in models, in the order of `uwasa models`. Static storage. */
+extern const struct uw_model_builtin uw_model_builtins[];
+extern const uint32_t uw_model_builtins_n;
+
+/* Find a built-in model; NULL when there is none. */
+const struct uw_model_builtin *uw_model_builtin_find(const char *name);
+
+/* Read a model from a text; `file` names it in messages.
+ * Returns UW_OK, UW_ERR_CORRUPT (no JSON), UW_ERR_INVALID (not a model), UW_ERR_TOOBIG,
+ * UW_ERR_NOMEM, err filled. Shapes are checked later, by uw_model_measure. */
+int uw_model_parse(struct uw_model_file *m, const char *file, const char *text, size_t text_bytes,
+                   struct uw_error *err);
+
+/* Read a built-in model by name, or a model file. Also returns UW_ERR_NOTFOUND, UW_ERR_DENIED,
+ * UW_ERR_IO. */
+int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_error *err);
+
+/* Release everything; safe on a zeroed struct, after a failed load, and twice. */
+void uw_model_file_deinit(struct uw_model_file *m);
+
+#endif

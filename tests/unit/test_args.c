@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_support.h"
+
+#include "args.h"
+#include "json_read.h"
+
+struct options {
+    bool fast;
+    const char *file, *rule;
+    uint32_t batch;
+    uint64_t seed, budget;
+    double lr, loss;
+    struct uw_opt_list peer;
+};
+
+static const struct uw_opt rows[] = {
+    {"fast", UW_OPT_FLAG, offsetof(struct options, fast), 0, 0, NULL, "a flag"},
+    {"file", UW_OPT_TEXT, offsetof(struct options, file), 0, 0, "FILE", "a text"},
+    {"rule", UW_OPT_CHOICE, offsetof(struct options, rule), 0, 0, "none|qg", "a choice"},
+    {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "N", "a number"},
+    {"seed", UW_OPT_U64, offsetof(struct options, seed), 0, 0, "N", "a number"},
+    {"budget", UW_OPT_BYTES, offsetof(struct options, budget), 1, 0, "BYTES", "bytes"},
+    {"lr", UW_OPT_REAL, offsetof(struct options, lr), 0, 0, "X", "a number"},
+    {"emulate.loss", UW_OPT_REAL, offsetof(struct options, loss), 0, 1, "F", "a number"},
+    {"peer", UW_OPT_LIST, offsetof(struct options, peer), 0, 0, "ADDRESS", "a list"},
+};
+static const struct uw_opts opts = {rows, sizeof rows / sizeof rows[0]};
+static const struct uw_args_spec spec = {.command = "test",
+                                         .summary = "what it does",
+                                         .usage = "[flags]",
+                                         .example = "uwasa test",
+                                         .opts = opts,
+                                         .positional_max = 1};
+
+#define ARGS_MAX 8
+static int parse(struct options *o, const char **positional, const char *const *words)
+{
+    char *argv[ARGS_MAX] = {(char *)(uintptr_t) "test"};
+    int argc = 1;
+    for (; words[argc - 1] != NULL; argc++) {
+        argv[argc] = (char *)(uintptr_t)words[argc - 1];
+    }
+    return uw_args_parse(&spec, argc, argv, o, positional);
+}
+
+static void test_args_every_kind_is_read(void **state)
+{
+    (void)state;
+    struct options o = {.batch = 32};
+    const char *positional[1] = {NULL};
+    assert_int_equal(parse(&o, positional,
+                           (const char *const[]){"--fast", "--batch=7", "--lr", "1e-3", "in.json",
+                                                 "--rule", "qg", NULL}),
+                     -1);
+    assert_true(o.fast);
+    assert_int_equal(o.batch, 7);
+    assert_true(o.lr == 1e-3);
+    assert_string_equal(o.rule, "qg");
+    assert_string_equal(positional[0], "in.json");
+    assert_int_equal(parse(&o, positional,
+                           (const char *const[]){"--peer", "a:1", "--peer=b:2", "--budget", "3K",
+                                                 "--seed=18446744073709551615", NULL}),
+                     -1);
+    assert_int_equal(o.peer.n, 2);
+    assert_string_equal(o.peer.item[1], "b:2");
+    assert_int_equal(o.budget, 3072);
+    assert_true(o.seed == UINT64_MAX);
+}
+
+static void test_args_mistakes_exit_with_two(void **state)
+{
+    (void)state;
+    static const char *const bad[][4] = {
+        {"--batch", "0"},       {"--batch", "-1"},      {"--batch", "4294967296"},
+        {"--batch", "1.5"},     {"--batch", ""},        {"--batch", " 1"},
+        {"--batch"},            {"--bach", "1"},        {"--zzzzzz", "1"},
+        {"--lr", "nan"},        {"--lr", "inf"},        {"--lr", "0x1p3"},
+        {"--lr", "-0.1"},       {"--lr", "1e999"},      {"--rule", "q"},
+        {"--rule", ""},         {"--rule", "none|qg"},  {"--file", ""},
+        {"--fast=true"},        {"--budget", "3Q"},     {"--budget", "99999999999999G"},
+        {"a", "b"},             {"-x"},                 {"--emulate.loss", "1.01"},
+        {"--seed", "18446744073709551616"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct options o = {.batch = 32};
+        const char *positional[1];
+        assert_int_equal(parse(&o, positional, bad[i]), UW_EXIT_USAGE);
+        assert_int_equal(o.batch, 32);
+    }
+}
+
+static void test_args_unknown_flag_names_the_nearest(void **state)
+{
+    (void)state;
+    assert_ptr_equal(uw_opt_nearest(opts, "bach", 4), &rows[3]);
+    assert_ptr_equal(uw_opt_nearest(opts, "emulate.los", 11), &rows[7]);
+    assert_null(uw_opt_nearest(opts, "completely-else", 15));
+}
+
+static void test_args_allowed_sentences(void **state)
+{
+    (void)state;
+    char text[160];
+    uw_opt_allowed(&rows[3], text, sizeof text);
+    assert_string_equal(text, "needs 1 or more");
+    uw_opt_allowed(&rows[2], text, sizeof text);
+    assert_string_equal(text, "needs one of none qg");
+    uw_opt_allowed(&rows[7], text, sizeof text);
+    assert_string_equal(text, "needs a number from 0 to 1");
+}
+
+static void test_assign_sets_keys_and_refuses_others(void **state)
+{
+    (void)state;
+    struct options o = {.batch = 1};
+    struct uw_error err;
+    assert_int_equal(uw_opt_assign(opts, "emulate.loss=0.25", &o, &err), UW_OK);
+    assert_true(o.loss == 0.25);
+    assert_int_equal(uw_opt_assign(opts, "emulate.los=0.25", &o, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "did you mean emulate.loss?"));
+    assert_int_equal(uw_opt_assign(opts, "batch", &o, &err), UW_ERR_INVALID);
+    assert_int_equal(uw_opt_assign(opts, "batch=0", &o, &err), UW_ERR_INVALID);
+    assert_string_equal(err.text, "--set batch=0: needs 1 or more");
+}
+
+static void read_config(const char *text, struct options *o, char *err)
+{
+    struct uw_json j;
+    if (uw_json_open_text(&j, "c.json", text, strlen(text)) == UW_OK) {
+        uw_json_options(&j, j.root, opts, o);
+    }
+    snprintf(err, UW_ERROR_TEXT_BYTES, "%s", j.err.text);
+    uw_json_close(&j);
+}
+
+static void test_config_reads_every_kind(void **state)
+{
+    (void)state;
+    struct options o = {.batch = 1};
+    char err[UW_ERROR_TEXT_BYTES];
+    read_config("{\"fast\": true, \"batch\": 1e2, \"lr\": 0.1, \"budget\": \"2M\",\n"
+                "\"emulate\": {\"loss\": 0.2}, \"peer\": [\"a\", \"b\"]}",
+                &o, err);
+    assert_string_equal(err, "");
+    assert_true(o.fast);
+    assert_int_equal(o.batch, 100);
+    assert_true(o.lr == 0.1);
+    assert_true(o.loss == 0.2);
+    assert_int_equal(o.budget, 2u << 20);
+    assert_int_equal(o.peer.n, 2);
+}
+
+static void test_config_mistakes_name_line_and_key(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"{\n\"batch\":\n 0}", "c.json:2: \"batch\" needs 1 or more"},
+        {"{\"batch\": \"3\"}", "c.json:1: \"batch\" needs 1 or more"},
+        {"{\"lr\": 1,\n\n\"bach\": 1}", "c.json:3: unknown key \"bach\", did you mean \"batch\"?"},
+        {"{\"emulate\": {\"loss\": 0,\n \"los\": 1}}",
+         "c.json:2: unknown key \"emulate.los\", did you mean \"emulate.loss\"?"},
+        {"{\"peer\": [\"a\",\n 3]}", "c.json:2: \"peer\" needs 1 to 64 texts that are not empty"},
+        {"{\"lr\": 1,\n \"lr\": 2}", "c.json:2: key \"lr\" comes twice"},
+        {"[1, 2]", "c.json:1: needs an object {...}"},
+        {"{\"batch\": 1,\n", "c.json:2: not valid JSON: it ends too early"},
+        {"{\n\"batch\" 1}", "c.json:2: not valid JSON near \"1}\""},
+        {"{} x", "c.json:1: not valid JSON near \"x\""},
+        {"", "c.json:1: not valid JSON: it ends too early"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct options o = {.batch = 1};
+        char err[UW_ERROR_TEXT_BYTES];
+        read_config(bad[i][0], &o, err);
+        assert_string_equal(err, bad[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_args_every_kind_is_read),
+        cmocka_unit_test(test_args_mistakes_exit_with_two),
+        cmocka_unit_test(test_args_unknown_flag_names_the_nearest),
+        cmocka_unit_test(test_args_allowed_sentences),
+        cmocka_unit_test(test_assign_sets_keys_and_refuses_others),
+        cmocka_unit_test(test_config_reads_every_kind),
+        cmocka_unit_test(test_config_mistakes_name_line_and_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
