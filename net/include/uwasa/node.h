@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/node.h - one device's place in a run: membership, pull gossip, guarded mixing
+ *
+ * A node speaks to its peers over one link. It finds them from seed addresses, notices who is
+ * silent, serves its own snapshot to whoever pulls, pulls one peer a round, and mixes verified
+ * chunks into the parameters between training steps. Training never waits for it.
+ *
+ *     uw_node_measure(&config, &bytes, &err);
+ *     uw_node_bind(&node, &config, &arena, &err);
+ *     for (;;) { next_us = uw_node_step(&node, now_us); ... wait until next_us or link->fd ... }
+ *     for (;;) { ... one training step ...; uw_node_after_step(&node, &progress); }
+ *     uw_node_leave(&node, now_us);
+ *
+ * The two loops may be two threads or one. Between them is a ring of verified chunks and a few
+ * atomics, nothing else.
+ *
+ * Units      bytes unless a name ends in _us (microseconds, monotonic) or _n (elements)
+ * Memory     one arena; the link, parameters, snapshot, velocity and texts of the configuration
+ *            are borrowed until the node is no longer used. No heap, no operating system
+ * Blocking   never
+ * Context    "network": the thread that calls uw_node_step; "training": the one that calls
+ *            uw_node_after_step; never two at once in the same role
+ */
+#ifndef UWASA_NODE_H
+#define UWASA_NODE_H
+
+#include "uwasa/arena.h"
+#include "uwasa/link.h"
+#include "uwasa/mix.h"
+#include "uwasa/params.h"
+#include "uwasa/schedule.h"
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
+#define UW_NODE_TEXT_BYTES 256u     /* an event's sentence with its NUL */
+
+/*        kind            name for scripts    what happened */
+#define UW_NODE_EVENT_LIST(X)                                                                    \
+    X(ALIVE, "alive")                       /* a member was heard for the first time */          \
+    X(SUSPECT, "suspect")                   /* silent: no pulls go to it for now */              \
+    X(DEAD, "dead")                         /* silent for long: looked for now and then */       \
+    X(REJOINED, "rejoined")                 /* heard again */                                    \
+    X(RESTARTED, "restarted")               /* came back with a newer incarnation */             \
+    X(LEFT, "left")                         /* said goodbye */                                   \
+    X(PULL_STARTED, "pull_started")                                                              \
+    X(PULL_DONE, "pull_done")               /* every chunk arrived */                            \
+    X(PULL_CUT, "pull_cut")                 /* ended early; what arrived stays mixed */          \
+    X(PULL_REFUSED, "pull_refused")         /* the peer would not serve it */                    \
+    X(CHUNK_NONFINITE, "chunk_nonfinite")   /* a chunk with NaN or infinity was refused */       \
+    X(CHUNK_OUTLIER, "chunk_outlier")       /* a chunk too far from ours was refused */          \
+    X(ADOPTED, "adopted")                   /* a newcomer took over a peer's model */            \
+    X(WRONG_RUN, "wrong_run")                                                                    \
+    X(WRONG_MODEL, "wrong_model")                                                                \
+    X(NAME_TAKEN, "name_taken")             /* two devices use one name */                       \
+    X(MEMBERS_FULL, "members_full")         /* a new member was not entered */                   \
+    X(SEED_FAILED, "seed_failed")           /* a seed address does not resolve; tried again */
+
+enum uw_node_event_kind {
+#define UW_NODE_EVENT_ENUM(kind, name) UW_NODE_##kind,
+    UW_NODE_EVENT_LIST(UW_NODE_EVENT_ENUM)
+#undef UW_NODE_EVENT_ENUM
+    UW_NODE_EVENTS_N
+};
+
+/* Valid during the callback only. A kind that repeats for the same peer is reported at most every
+ * 10 s, except for the pulls. */
+struct uw_node_event {
+    enum uw_node_event_kind kind;
+    const char *peer;               /* its name; "" when it has none yet */
+    const char *address;
+    const char *text;               /* a sentence: "peer b (10.0.0.9:4433) silent for 3.2 s: ..." */
+    uint64_t now_us;
+    uint64_t bytes;                 /* of a pull: payload that was new */
+    uint64_t duration_us;           /* of a pull; of a silence */
+    uint32_t chunks_n, chunks_total_n;  /* of a pull */
+};
+
+struct uw_node_config {
+    const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
+    const char *run;                /* name of the run; nodes of another run are refused */
+    const char *address;            /* how others reach this node; NULL or "": as they see us */
+    const char *const *seeds;       /* addresses to dial until they answer; own one is harmless */
+    uint32_t seeds_n;
+    uint32_t incarnation;           /* grows with every start: seconds since 1970, a boot counter */
+    struct uw_link *link;
+
+    const struct uw_params *params; /* x is mixed in place by uw_node_after_step */
+    struct uw_snapshot *snapshot;   /* published by uw_node_after_step, served to peers */
+    float *velocity;                /* [params->size_n]; only for rules that need it */
+    bool newcomer;                  /* fresh weights: take over the model of the first peer that
+                                       is further along, instead of averaging with it */
+
+    const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
+    struct uw_mix_constants constants;
+    const struct uw_schedule *schedule;     /* NULL: uw_schedule_random */
+    uint32_t period_steps;          /* T, local steps a round at least; 0: 10 */
+    uint64_t seed;                  /* of peer choice and jitter; mix in the name's hash or so */
+
+    size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
+                                       pull moves at most this much per training step */
+    uint32_t members_max;           /* 2 or more, self included; 0: 32 */
+    uint64_t ping_us;               /* 0: 700 ms */
+    uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
+    uint64_t dead_us;               /* silence to give up, 0: 10 s */
+    uint64_t pull_us;               /* longest pull whatever the history says; 0: 120 s */
+    uint64_t pull_silence_us;       /* a pull outlives this much silence of its peer; 0: 4 s */
+
+    void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */
+    void *event_arg;
+};
+
+struct uw_node_state;               /* private; in the arena */
+
+struct uw_node {
+    struct uw_node_state *state;
+};
+
+/* Bytes uw_node_bind takes from an arena. Of params only size_n and segments_n are read, so this
+ * may come before the model is bound; velocity and snapshot->data may still be NULL.
+ *
+ * Returns what uw_node_bind returns, except UW_ERR_NOMEM and UW_ERR_SEALED. */
+int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err);
+
+/* Set the node up. Nothing is sent before the first uw_node_step.
+ *
+ *   err  may be NULL; else a sentence that names the field
+ *
+ * Returns UW_OK, UW_ERR_INVALID (a name that is empty, too long or has odd characters, sizes, a
+ * rule whose velocity is missing), UW_ERR_TOOBIG (the link's messages are too small for the name
+ * and address), UW_ERR_NOMEM, UW_ERR_SEALED. */
+int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
+                 struct uw_error *err);
+
+/* Context network. Take what has arrived, answer, do what is due. Bounded work per call.
+ * Returns when it wants to run again (now_us: at once), also after link->fd becomes readable. */
+uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
+
+/* What the training thread tells after a step; loss, accuracy and speed are for the live view. */
+struct uw_node_progress {
+    uint32_t step;                  /* training steps done so far */
+    float lr;                       /* learning rate of that step; 0: no step was done */
+    float loss, accuracy;           /* accuracy 0 .. 1, negative: not known */
+    float samples_per_s;
+};
+
+enum uw_node_after {
+    UW_NODE_MIXED = 1,              /* chunks were mixed into params->x */
+    UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
+    UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
+                                       wasted, wait a little and call again instead */
+};
+
+/* Context training. Call after every local step: mixes the chunks that have arrived, ends the
+ * round when T steps are done and its pull has ended, publishes the snapshot, asks for the next
+ * pull. The first call publishes the starting weights.
+ *
+ * With lr 0 rounds have no steps: they end when their pull does, and leave the velocity alone.
+ * A loop of such calls brings the nodes to consensus after training.
+ *
+ * Returns a set of enum uw_node_after, or UW_ERR_UNSUPPORTED (the model was planned without a
+ * snapshot). */
+int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
+
+/* Context network. Say goodbye to every live peer; later steps only answer. */
+void uw_node_leave(struct uw_node *n, uint64_t now_us);
+
+enum uw_member_state {
+    UW_MEMBER_UNKNOWN,              /* known by name, never heard */
+    UW_MEMBER_ALIVE,
+    UW_MEMBER_SUSPECT,
+    UW_MEMBER_DEAD,
+    UW_MEMBER_LEFT
+};
+
+/* "alive", "suspect", ...; "unknown" for a number that is none. Static storage. */
+const char *uw_member_state_name(enum uw_member_state state);
+
+/* Name of an event kind for scripts; "unknown" for a number that is none. Static storage. */
+const char *uw_node_event_name(enum uw_node_event_kind kind);
+
+/* One row of the live view. Row 0 is the node itself. */
+struct uw_node_member {
+    char name[UW_NODE_NAME_BYTES];
+    char address[UW_LINK_ADDRESS_BYTES];
+    enum uw_member_state state;
+    uint32_t incarnation;
+    uint64_t silent_us;             /* since last heard; 0 for the node itself */
+    uint32_t rtt_us;                /* 0: not measured */
+    uint32_t step, rounds, version; /* as it last told; rounds: pulls that were mixed */
+    float loss, accuracy, samples_per_s;
+    uint64_t pulled_bytes;          /* payload it pulled in all, as it last told */
+    uint64_t from_bytes;            /* payload this node pulled from it */
+    uint32_t refused_n;             /* its chunks and pulls refused by this node */
+    bool same_model;
+};
+
+struct uw_node_counters {
+    uint64_t sent_bytes, received_bytes;    /* everything this node handed to and got from the link */
+    uint64_t pulled_bytes, served_bytes;    /* chunk payload */
+    uint32_t pulls_done, pulls_cut, pulls_refused;
+    uint32_t chunks_mixed;
+    uint32_t refused_nonfinite, refused_outlier, refused_run, refused_model, refused_corrupt;
+    uint32_t chunks_again;                  /* asked for a second time or more */
+    uint32_t chunks_twice;                  /* arrived a second time or more */
+    uint32_t unknown_messages;              /* of a later version, or none */
+};
+
+/* Context network. Copy the member table.
+ *
+ *   rows      [cap_n] written, the rows returned; may be NULL with cap_n 0
+ *   counters  may be NULL
+ *
+ * Returns the number of rows written. */
+uint32_t uw_node_status(const struct uw_node *n, uint64_t now_us, struct uw_node_member *rows,
+                        uint32_t cap_n, struct uw_node_counters *counters);
+
+#endif
