@@ -67,8 +67,8 @@ struct uw_link_ops {
     int (*recv)(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes);
 
     /* Do what is due at now_us (release delayed messages, drive handshakes, refill a rate). Time
-     * never goes back. Returns the time at which it wants to be called again, UINT64_MAX for
-     * "only when a message arrives". */
+     * never goes back. Returns the time at which it wants to be called again (recv may then
+     * succeed as well), UINT64_MAX for "only when a message arrives". */
     uint64_t (*step)(struct uw_link *l, uint64_t now_us);
 
     /* Release handles, never memory, and zero the table pointer. Safe after a failed init and

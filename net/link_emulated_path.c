@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "link_emulated_path.h"
+
+#include <string.h>
+
+#define RATE_QUEUE_DEFAULT 65536u
+#define REORDER_MIN_US 1000u
+
+static struct uw_emulated_slot *slot_at(const struct uw_emulated_path *p, uint32_t number)
+{
+    return (struct uw_emulated_slot *)(void *)(p->slots + number * p->slot_bytes);
+}
+
+static bool earlier(const struct uw_emulated_slot *a, const struct uw_emulated_slot *b)
+{
+    return a->due_us != b->due_us ? a->due_us < b->due_us : a->order < b->order;
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+    uint32_t t = *a;
+    *a = *b;
+    *b = t;
+}
+
+struct uw_emulated_slot *uw_emulated_path_room(const struct uw_emulated_path *p)
+{
+    return slot_at(p, p->heap[p->count]);
+}
+
+static void heap_push(struct uw_emulated_path *p)
+{
+    uint32_t i = p->count++;
+    while (i != 0) {
+        uint32_t parent = (i - 1u) / 2u;
+        if (!earlier(slot_at(p, p->heap[i]), slot_at(p, p->heap[parent]))) {
+            break;
+        }
+        swap(&p->heap[i], &p->heap[parent]);
+        i = parent;
+    }
+}
+
+void uw_emulated_path_pop(struct uw_emulated_path *p)
+{
+    swap(&p->heap[0], &p->heap[--p->count]);
+    uint32_t i = 0;
+    for (;;) {
+        uint32_t first = i;
+        for (uint32_t child = 2u * i + 1u; child <= 2u * i + 2u && child < p->count; child++) {
+            if (earlier(slot_at(p, p->heap[child]), slot_at(p, p->heap[first]))) {
+                first = child;
+            }
+        }
+        if (first == i) {
+            return;
+        }
+        swap(&p->heap[i], &p->heap[first]);
+        i = first;
+    }
+}
+
+const struct uw_emulated_slot *uw_emulated_path_first(const struct uw_emulated_path *p)
+{
+    return p->count != 0 ? slot_at(p, p->heap[0]) : NULL;
+}
+
+static bool happens(struct uw_emulated_path *p, float probability)
+{
+    return probability > 0.0f && uw_rng_uniform(&p->rng) < probability;
+}
+
+bool uw_emulated_path_is_clear(const struct uw_emulated_path *p)
+{
+    const struct uw_impairment *h = &p->how;
+    return h->loss <= 0.0f && h->duplicate <= 0.0f && h->corrupt <= 0.0f && h->reorder <= 0.0f &&
+           h->delay_us == 0 && h->jitter_us == 0 && h->rate_bits_per_s == 0 && p->drops_n == 0;
+}
+
+static bool is_listed(const struct uw_emulated_path *p)
+{
+    for (uint32_t i = 0; i < p->drops_n; i++) {
+        if (p->seen_n >= p->drops[i].first && p->seen_n <= p->drops[i].last) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* When the last bit has left, or UINT64_MAX when the queue before the rate is full. */
+static uint64_t pass_rate(struct uw_emulated_path *p, uint32_t bytes, uint64_t now_us)
+{
+    const struct uw_impairment *h = &p->how;
+    if (h->rate_bits_per_s == 0) {
+        return now_us;
+    }
+    uint64_t start = p->free_at_us > now_us ? p->free_at_us : now_us;
+    uint64_t limit = h->rate_queue_bytes != 0 ? h->rate_queue_bytes : RATE_QUEUE_DEFAULT;
+    double waiting = (double)(start - now_us) * (double)h->rate_bits_per_s / 8e6;
+    if (waiting > 0.0 && waiting + bytes > (double)limit) {
+        return UINT64_MAX;
+    }
+    if (start != p->free_at_us) {
+        p->rate_rest = 0;
+    }
+    uint64_t work = ((uint64_t)bytes + h->overhead_bytes) * 8000000u + p->rate_rest;
+    p->rate_rest = work % h->rate_bits_per_s;
+    p->free_at_us = start + work / h->rate_bits_per_s;
+    return p->free_at_us;
+}
+
+static uint64_t due_time(struct uw_emulated_path *p, uint64_t left_us)
+{
+    const struct uw_impairment *h = &p->how;
+    uint64_t due = left_us + h->delay_us;
+    if (h->jitter_us != 0) {
+        due += (uint64_t)((double)uw_rng_uniform(&p->rng) * (double)h->jitter_us);
+    }
+    due = due > p->last_due_us ? due : p->last_due_us;
+    if (happens(p, h->reorder)) {
+        uint64_t usual = h->delay_us > REORDER_MIN_US ? h->delay_us : REORDER_MIN_US;
+        p->stats->reordered_n++;
+        return due + (h->reorder_us != 0 ? h->reorder_us : usual);
+    }
+    p->last_due_us = due;
+    return due;
+}
+
+static void damage(struct uw_emulated_path *p, uint8_t *data, uint32_t bytes)
+{
+    uint32_t flips = 1u + uw_rng_below(&p->rng, 3);
+    for (uint32_t i = 0; i < flips; i++) {
+        uint32_t bit = uw_rng_below(&p->rng, bytes * 8u);
+        data[bit / 8u] ^= (uint8_t)(1u << (bit % 8u));
+    }
+}
+
+/* Queue the bytes that lie in the next free slot already. */
+static void queue_copy(struct uw_emulated_path *p, uint16_t station, uint32_t bytes,
+                       uint64_t left_us)
+{
+    struct uw_emulated_slot *s = uw_emulated_path_room(p);
+    s->station = station;
+    s->bytes = bytes;
+    s->order = p->order_n++;
+    s->due_us = due_time(p, left_us);
+    if (bytes != 0 && happens(p, p->how.corrupt)) {
+        damage(p, (uint8_t *)(s + 1), bytes);
+        p->stats->corrupted_n++;
+    }
+    heap_push(p);
+}
+
+bool uw_emulated_path_admit(struct uw_emulated_path *p, uint64_t now_us, uint16_t station,
+                            uint32_t bytes, bool cut)
+{
+    p->seen_n++;
+    bool lost = is_listed(p) || cut;
+    lost = happens(p, p->how.loss) || lost; /* drawn always: a cut does not shift the dice */
+    if (lost) {
+        p->stats->lost_n++;
+        return false;
+    }
+    uint64_t left_us = pass_rate(p, bytes, now_us);
+    if (left_us == UINT64_MAX) {
+        p->stats->overflow_n++;
+        return false;
+    }
+    bool twice = happens(p, p->how.duplicate) && p->count + 1u < p->cap_n;
+    if (twice) {
+        struct uw_emulated_slot *one = uw_emulated_path_room(p);
+        struct uw_emulated_slot *two = slot_at(p, p->heap[p->count + 1u]);
+        memcpy(two + 1, one + 1, bytes);
+        p->stats->duplicated_n++;
+    }
+    queue_copy(p, station, bytes, left_us);
+    if (twice) {
+        /* heap_push moved only entries below count, so the copy is still the next free slot. */
+        queue_copy(p, station, bytes, left_us);
+    }
+    return true;
+}
+
+/* "3,7-9,20-" into ranges. false: malformed or too many. */
+static bool parse_drops(struct uw_emulated_path *p, const char *text)
+{
+    p->drops_n = 0;
+    while (text != NULL && *text != '\0') {
+        uint64_t bound[2] = {0, 0};
+        bool range = false;
+        bool open = false;
+        for (uint32_t i = 0; i < 2; i++) {
+            const char *start = text;
+            for (; *text >= '0' && *text <= '9' && bound[i] < UINT32_MAX; text++) {
+                bound[i] = bound[i] * 10u + (uint64_t)(*text - '0');
+            }
+            open = text == start;
+            if (i == 1 || *text != '-') {
+                break;
+            }
+            range = true;
+            text++;
+        }
+        uint64_t last = !range ? bound[0] : open ? UINT64_MAX : bound[1];
+        if (bound[0] == 0 || last < bound[0] || p->drops_n == UW_EMULATED_DROPS_MAX) {
+            return false;
+        }
+        p->drops[p->drops_n].first = bound[0];
+        p->drops[p->drops_n++].last = last;
+        if (*text == ',' && text[1] != '\0') {
+            text++;
+        } else if (*text != '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_probability(float x)
+{
+    return x >= 0.0f && x <= 1.0f;
+}
+
+int uw_emulated_path_set(struct uw_emulated_path *p, const struct uw_impairment *how)
+{
+    if (!is_probability(how->loss) || !is_probability(how->duplicate) ||
+        !is_probability(how->corrupt) || !is_probability(how->reorder) ||
+        !parse_drops(p, how->drop)) {
+        return UW_ERR_INVALID;
+    }
+    p->how = *how;
+    p->how.drop = NULL;
+    return UW_OK;
+}
+
+size_t uw_emulated_path_slot_bytes(uint32_t mtu_bytes)
+{
+    size_t align = _Alignof(max_align_t);
+    return (sizeof(struct uw_emulated_slot) + mtu_bytes + align - 1u) / align * align;
+}
+
+void uw_emulated_path_bind(struct uw_emulated_path *p, uint8_t *slots, uint32_t *heap, uint32_t n,
+                           uint64_t seed)
+{
+    p->slots = slots;
+    p->heap = heap;
+    p->cap_n = n;
+    for (uint32_t i = 0; i < n; i++) {
+        heap[i] = i;
+    }
+    uw_rng_seed(&p->rng, seed);
+}
