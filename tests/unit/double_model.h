@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The same network in plain double loops, written from the equations: the judge of forward
+ * passes, and by central differences of every gradient. Reads the bound model's geometry, none of
+ * its kernels. */
+#ifndef UWASA_TEST_DOUBLE_MODEL_H
+#define UWASA_TEST_DOUBLE_MODEL_H
+
+#include "layer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct double_model {
+    const struct uw_model *m;
+    double *params;                 /* [params.size_n] */
+    double **value;                 /* [layers_n + 1] of n samples */
+};
+
+static void double_conv2d(const struct uw_conv2d *g, uint32_t n, const double *x, const double *w,
+                          const double *b, double *y)
+{
+    uint32_t ci_n = g->in_channels / g->groups, co_n = g->out_channels / g->groups;
+
+    for (uint32_t s = 0; s < n; s++)
+    for (uint32_t co = 0; co < g->out_channels; co++)
+    for (uint32_t oh = 0; oh < g->out_h; oh++)
+    for (uint32_t ow = 0; ow < g->out_w; ow++) {
+        double sum = b != NULL ? b[co] : 0.0;
+        for (uint32_t ci = 0; ci < ci_n; ci++)
+        for (uint32_t kh = 0; kh < g->kernel_h; kh++)
+        for (uint32_t kw = 0; kw < g->kernel_w; kw++) {
+            long ih = (long)(oh * g->stride_h + kh * g->dilation_h) - (long)g->pad_h;
+            long iw = (long)(ow * g->stride_w + kw * g->dilation_w) - (long)g->pad_w;
+            if (ih < 0 || iw < 0 || ih >= (long)g->in_h || iw >= (long)g->in_w) {
+                continue;
+            }
+            uint32_t c = co / co_n * ci_n + ci;
+            sum += w[((co * ci_n + ci) * g->kernel_h + kh) * g->kernel_w + kw] *
+                   x[((s * g->in_channels + c) * g->in_h + (uint32_t)ih) * g->in_w + (uint32_t)iw];
+        }
+        y[((s * g->out_channels + co) * g->out_h + oh) * g->out_w + ow] = sum;
+    }
+}
+
+static void double_maxpool2d(const struct uw_pool2d *g, uint32_t n, const double *x, double *y)
+{
+    for (uint32_t s = 0; s < n * g->channels; s++)
+    for (uint32_t oh = 0; oh < g->out_h; oh++)
+    for (uint32_t ow = 0; ow < g->out_w; ow++) {
+        double best = -HUGE_VAL;
+        for (uint32_t kh = 0; kh < g->kernel_h; kh++)
+        for (uint32_t kw = 0; kw < g->kernel_w; kw++) {
+            long ih = (long)(oh * g->stride_h + kh) - (long)g->pad_h;
+            long iw = (long)(ow * g->stride_w + kw) - (long)g->pad_w;
+            if (ih >= 0 && iw >= 0 && ih < (long)g->in_h && iw < (long)g->in_w) {
+                best = fmax(best, x[(s * g->in_h + (uint32_t)ih) * g->in_w + (uint32_t)iw]);
+            }
+        }
+        y[(s * g->out_h + oh) * g->out_w + ow] = best;
+    }
+}
+
+static void double_dense(const struct uw_dense *g, uint32_t n, const double *x, const double *w,
+                         const double *b, double *y)
+{
+    for (uint32_t s = 0; s < n; s++)
+    for (uint32_t o = 0; o < g->out; o++) {
+        double sum = b != NULL ? b[o] : 0.0;
+        for (uint32_t i = 0; i < g->in; i++) {
+            sum += w[o * g->in + i] * x[s * g->in + i];
+        }
+        y[s * g->out + o] = sum;
+    }
+}
+
+static void double_layer(struct double_model *d, const struct uw_layer *l, uint32_t n)
+{
+    const double *x = d->value[l->input[0]];
+    double *y = d->value[l->index + 1];
+    const double *w = NULL, *b = NULL;
+    size_t all = (size_t)n * l->out_n;
+
+    if (l->tensors_n > 0) {
+        w = d->params + d->m->params.segments[l->segment].offset_n;
+        b = l->tensors_n > 1 ? d->params + d->m->params.segments[l->segment + 1].offset_n : NULL;
+    }
+    switch (l->def->kind) {
+    case UW_LAYER_CONV2D:
+        double_conv2d(&l->geometry.conv2d, n, x, w, b, y);
+        break;
+    case UW_LAYER_DENSE:
+        double_dense(&l->geometry.dense, n, x, w, b, y);
+        break;
+    case UW_LAYER_MAXPOOL2D:
+        double_maxpool2d(&l->geometry.pool2d, n, x, y);
+        break;
+    case UW_LAYER_RELU:
+        for (size_t i = 0; i < all; i++) {
+            y[i] = x[i] > 0.0 ? x[i] : 0.0;
+        }
+        break;
+    case UW_LAYER_FLATTEN:
+        memcpy(y, x, all * sizeof(double));
+        break;
+    case UW_LAYER_ADD:
+        memset(y, 0, all * sizeof(double));
+        for (uint32_t k = 0; k < l->inputs_n; k++) {
+            for (size_t i = 0; i < all; i++) {
+                y[i] += d->value[l->input[k]][i];
+            }
+        }
+        break;
+    }
+}
+
+/* Mean cross-entropy of n samples; d->value[layers_n] then holds the logits. */
+static double double_model_loss(struct double_model *d, const uint32_t *label, uint32_t n)
+{
+    double sum = 0.0;
+
+    for (uint32_t i = 0; i < d->m->layers_n; i++) {
+        double_layer(d, &d->m->layers[i], n);
+    }
+    for (uint32_t s = 0; s < n; s++) {
+        const double *z = d->value[d->m->layers_n] + (size_t)s * d->m->classes;
+        double top = -HUGE_VAL, total = 0.0;
+        for (uint32_t c = 0; c < d->m->classes; c++) {
+            top = fmax(top, z[c]);
+        }
+        for (uint32_t c = 0; c < d->m->classes; c++) {
+            total += exp(z[c] - top);
+        }
+        sum += log(total) + top - z[label[s]];
+    }
+    return sum / n;
+}
+
+static void double_model_init(struct double_model *d, const struct uw_model *m, uint32_t n,
+                              const float *x)
+{
+    d->m = m;
+    d->params = calloc(m->params.size_n + 1u, sizeof(double));
+    d->value = calloc(m->layers_n + 1u, sizeof(double *));
+    for (uint32_t i = 0; i < m->params.size_n; i++) {
+        d->params[i] = (double)m->params.x[i];
+    }
+    for (uint32_t v = 0; v <= m->layers_n; v++) {
+        size_t size = (size_t)n * (v == 0 ? m->input_n : m->layers[v - 1].out_n);
+        d->value[v] = calloc(size, sizeof(double));
+        for (size_t i = 0; v == 0 && i < size; i++) {
+            d->value[v][i] = (double)x[i];
+        }
+    }
+}
+
+static void double_model_deinit(struct double_model *d)
+{
+    for (uint32_t v = 0; v <= d->m->layers_n; v++) {
+        free(d->value[v]);
+    }
+    free(d->value);
+    free(d->params);
+}
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_support.h"
+
+#include "memory_storage.h"
+
+#include "uwasa/backends.h"
+#include "uwasa/checkpoint.h"
+
+static const struct uw_layer_def layers[] = {
+    {.kind = UW_LAYER_CONV2D, .name = "conv", .conv2d = {.out_channels = 2, .kernel_h = 3}},
+    {.kind = UW_LAYER_FLATTEN, .name = "a \"quoted\\name"},
+    {.kind = UW_LAYER_DENSE, .name = "d\x01", .dense = {.out = 3}},
+};
+static const struct uw_model_def small = {"small", 1, 5, 5, layers, 3};
+static const struct uw_layer_def other_layers[] = {
+    {.kind = UW_LAYER_CONV2D, .name = "conv", .conv2d = {.out_channels = 4, .kernel_h = 3}},
+    {.kind = UW_LAYER_FLATTEN, .name = "f"},
+    {.kind = UW_LAYER_DENSE, .name = "d\x01", .dense = {.out = 3}},
+};
+static const struct uw_model_def other = {"other", 1, 5, 5, other_layers, 3};
+
+struct fixture {
+    struct uw_model m;
+    struct memory_storage storage;
+    struct uw_error err;
+    uint8_t workspace[UW_MODEL_WORKSPACE_BYTES(3)];
+    uint8_t memory[8192];
+};
+
+static void open_model(struct fixture *f, const struct uw_model_def *def, bool momentum)
+{
+    struct uw_arena arena;
+    struct uw_model_config config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = 1,
+                                     .momentum = momentum, .workspace = f->workspace,
+                                     .workspace_bytes = sizeof f->workspace};
+
+    f->storage = (struct memory_storage){.base = {&memory_storage_ops}};
+    uw_arena_init(&arena, f->memory, sizeof f->memory);
+    assert_int_equal(uw_model_bind(&f->m, &config, &arena, &f->err), UW_OK);
+    uw_model_init_weights(&f->m, 5);
+    for (uint32_t i = 0; momentum && i < f->m.params.size_n; i++) {
+        f->m.velocity[i] = (float)i * 0.5f;
+    }
+}
+
+static const struct uw_checkpoint full_state = {
+    .step = UINT64_MAX, .epoch = 3, .position = 40, .seed = 0, .batch_n = 20, .user = {1, 2, 3, 4}};
+
+static void test_checkpoint_saved_then_loaded_is_the_same_bits(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+    float x[256], v[256];
+
+    open_model(&f, &small, true);
+    size_t bytes = f.m.params.size_n * sizeof(float);
+    memcpy(x, f.m.params.x, bytes);
+    memcpy(v, f.m.velocity, bytes);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    assert_int_equal(f.storage.bytes_n % 4, 0);
+    memset(f.m.params.x, 0, bytes);
+    memset(f.m.velocity, 0, bytes);
+    int rc = uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err);
+    if (rc != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    assert_memory_equal(x, f.m.params.x, bytes);
+    assert_memory_equal(v, f.m.velocity, bytes);
+    assert_memory_equal(&loaded, &full_state, sizeof loaded);
+    assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "c", &f.err), UW_OK);
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_weights_only_refuses_to_resume(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+
+    open_model(&f, &small, false);
+    assert_int_equal(uw_checkpoint_save(&f.m, NULL, &f.storage.base, "w", &f.err), UW_OK);
+    assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "w", &f.err), UW_OK);
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "w", &f.err),
+                     UW_ERR_MISMATCH);
+    assert_non_null(strstr(f.err.text, "weights only"));
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_without_velocity_refuses_a_momentum_resume(void **state)
+{
+    (void)state;
+    static struct fixture f, g;
+    struct uw_checkpoint loaded;
+
+    open_model(&f, &small, false);
+    open_model(&g, &small, true);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "w", &f.err), UW_OK);
+    assert_int_equal(uw_checkpoint_load(&g.m, &loaded, &f.storage.base, "w", &g.err),
+                     UW_ERR_NOTFOUND);
+    assert_non_null(strstr(g.err.text, "saved without momentum"));
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_other_shape_is_named_and_nothing_changes(void **state)
+{
+    (void)state;
+    static struct fixture f, g;
+    float before[512];
+
+    open_model(&f, &small, false);
+    open_model(&g, &other, false);
+    memcpy(before, g.m.params.x, g.m.params.size_n * sizeof(float));
+    assert_int_equal(uw_checkpoint_save(&f.m, NULL, &f.storage.base, "w.safetensors", &f.err),
+                     UW_OK);
+    assert_int_equal(uw_checkpoint_load(&g.m, NULL, &f.storage.base, "w.safetensors", &g.err),
+                     UW_ERR_MISMATCH);
+    assert_non_null(strstr(g.err.text, "w.safetensors: tensor conv.weight is [2,1,3,3], the model "
+                                       "needs [4,1,3,3]"));
+    assert_memory_equal(before, g.m.params.x, g.m.params.size_n * sizeof(float));
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_every_truncation_is_refused(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+    float before[256];
+
+    open_model(&f, &small, true);
+    memcpy(before, f.m.params.x, f.m.params.size_n * sizeof(float));
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    size_t whole = f.storage.bytes_n;
+    for (size_t n = 0; n < whole; n++) {
+        f.storage.bytes_n = n;
+        int rc = uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err);
+        if (rc >= 0 || f.err.text[0] == '\0') {
+            fail_msg("cut to %lu of %lu bytes: %d", (unsigned long)n, (unsigned long)whole, rc);
+        }
+        assert_memory_equal(before, f.m.params.x, f.m.params.size_n * sizeof(float));
+    }
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_nth_storage_call_fails_and_the_old_object_stays(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+    long n = 0;
+    int rc;
+
+    open_model(&f, &small, true);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    uint8_t *old = malloc(f.storage.bytes_n);
+    size_t old_n = f.storage.bytes_n;
+    memcpy(old, f.storage.bytes, old_n);
+    f.m.params.x[0] += 1.0f;
+    do {
+        f.storage.fail_in = ++n;
+        rc = uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err);
+        if (rc < 0) {
+            assert_int_equal(rc, UW_ERR_IO);
+            assert_int_equal(f.storage.bytes_n, old_n);
+            assert_memory_equal(f.storage.bytes, old, old_n);
+        }
+    } while (rc < 0);
+    assert_true(n > 4);
+    assert_memory_not_equal(f.storage.bytes, old, old_n);
+    for (n = 1, rc = -1; rc < 0; n++) {
+        f.storage.fail_in = n;
+        rc = uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err);
+        assert_true(rc == UW_OK || rc == UW_ERR_IO);
+    }
+    free(old);
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_stored_nan_is_refused(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    float nan = NAN;
+
+    open_model(&f, &small, false);
+    assert_int_equal(uw_checkpoint_save(&f.m, NULL, &f.storage.base, "w", &f.err), UW_OK);
+    memcpy(f.storage.bytes + f.storage.bytes_n - sizeof nan, &nan, sizeof nan);
+    assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "w", &f.err),
+                     UW_ERR_NONFINITE);
+    assert_non_null(strstr(f.err.text, ".bias"));
+    memory_storage_release(&f.storage);
+}
+
+/* Headers that other programs write, and headers that nobody should. */
+static void test_safetensors_header_variants_are_read_or_refused(void **state)
+{
+    (void)state;
+    static const struct uw_layer_def one[] = {
+        {.kind = UW_LAYER_DENSE, .name = "d", .dense = {.out = 1, .no_bias = true}}};
+    static const struct uw_model_def tiny = {"tiny", 2, 1, 1, one, 1};
+    static const struct {
+        const char *header;
+        int rc;
+    } cases[] = {
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
+        {" { \"d.weight\" :\n{\"data_offsets\": [ 0 , 8 ], \"shape\":[1,2], \"dtype\":\"F32\"} }  ",
+         UW_OK},
+        {"{\"__metadata__\":{},\"d\\u002eweight\":{\"dtype\":\"F32\",\"shape\":[1,2],"
+         "\"data_offsets\":[0,8]}}", UW_OK},
+        {"{\"e\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"d.weight\":{\"dtype\":"
+         "\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
+        {"{}", UW_ERR_NOTFOUND},
+        {"", UW_ERR_CORRUPT},
+        {"[]", UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
+         UW_ERR_MISMATCH},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+         UW_ERR_MISMATCH},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2,1,1,1],\"data_offsets\":[0,8]}}",
+         UW_ERR_MISMATCH},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
+         UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[4,12]}}",
+         UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,0]}}",
+         UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2]}}", UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,-2],\"data_offsets\":[0,8]}}",
+         UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999,2],\"data_offsets\":"
+         "[0,8]}}", UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}x",
+         UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},}",
+         UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},\"d.weight\":"
+         "{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"d\\qtype\":\"F32\"}}", UW_ERR_CORRUPT},
+        {"{\"d.weight\":{\"dtype\":\"F32", UW_ERR_CORRUPT},
+        {"{\"__metadata__\":{\"k\":1}}", UW_ERR_CORRUPT},
+    };
+    static const float weights[2] = {1.5f, -2.0f};
+    static struct fixture f;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        open_model(&f, &tiny, false);
+        size_t n = strlen(cases[i].header);
+        f.storage.bytes = calloc(1, 8 + n + sizeof weights);
+        f.storage.bytes[0] = (uint8_t)n;
+        f.storage.bytes[1] = (uint8_t)(n >> 8);
+        memcpy(f.storage.bytes + 8, cases[i].header, n);
+        memcpy(f.storage.bytes + 8 + n, weights, sizeof weights);
+        f.storage.bytes_n = 8 + n + sizeof weights;
+        int rc = uw_checkpoint_load(&f.m, NULL, &f.storage.base, "t", &f.err);
+        if (rc != cases[i].rc) {
+            fail_msg("%s: %s (%s)", cases[i].header, uw_status_name(rc), f.err.text);
+        }
+        assert_true(rc < 0 || memcmp(f.m.params.x, weights, sizeof weights) == 0);
+        memory_storage_release(&f.storage);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_checkpoint_saved_then_loaded_is_the_same_bits),
+        cmocka_unit_test(test_checkpoint_weights_only_refuses_to_resume),
+        cmocka_unit_test(test_checkpoint_without_velocity_refuses_a_momentum_resume),
+        cmocka_unit_test(test_checkpoint_other_shape_is_named_and_nothing_changes),
+        cmocka_unit_test(test_checkpoint_every_truncation_is_refused),
+        cmocka_unit_test(test_checkpoint_nth_storage_call_fails_and_the_old_object_stays),
+        cmocka_unit_test(test_checkpoint_stored_nan_is_refused),
+        cmocka_unit_test(test_safetensors_header_variants_are_read_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

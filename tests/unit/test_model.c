@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_support.h"
+
+#include "double_model.h"
+
+#include "uwasa/backends.h"
+
+struct fixture {
+    struct uw_model m;
+    struct uw_model_config config;
+    struct uw_model_need need;
+    struct uw_arena arena;
+    void *workspace;
+    void *memory;
+    struct uw_error err;
+};
+
+static int open_model(struct fixture *f, const struct uw_model_def *def, uint32_t batch_n,
+                      enum uw_plan_mode mode, bool momentum)
+{
+    *f = (struct fixture){.config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = batch_n,
+                                     .mode = mode, .momentum = momentum}};
+    f->config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(def->layers_n);
+    f->workspace = uw_test_block(f->config.workspace_bytes);
+    f->config.workspace = f->workspace;
+    int rc = uw_model_measure(&f->config, &f->need, &f->err);
+    if (rc < 0) {
+        return rc;
+    }
+    f->memory = uw_test_block(f->need.total_bytes); /* guarded: one byte too many is caught */
+    uw_arena_init(&f->arena, f->memory, f->need.total_bytes);
+    rc = uw_model_bind(&f->m, &f->config, &f->arena, &f->err);
+    assert_int_equal(rc, UW_OK);
+    assert_int_equal(f->arena.used_bytes, f->need.total_bytes);
+    uw_arena_seal(&f->arena);
+    return UW_OK;
+}
+
+static void close_model(struct fixture *f)
+{
+    uw_test_release(f->workspace);
+    if (f->memory != NULL) {
+        uw_test_release(f->memory);
+    }
+}
+
+static void random_batch(struct uw_rng *r, const struct uw_model *m, uint32_t n, float *x,
+                         uint32_t *label)
+{
+    for (size_t i = 0; i < (size_t)n * m->input_n; i++) {
+        x[i] = uw_rng_normal(r);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        label[i] = uw_rng_below(r, m->classes);
+    }
+}
+
+/* Compare loss, logits and sampled parameter gradients with central differences in double. A
+ * kink (ReLU, max) inside the difference makes one-sided slopes disagree; such points are no
+ * judge and are skipped, but most must be good. */
+static void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
+{
+    struct fixture f;
+    struct uw_rng r;
+    struct uw_sgd sgd = {.lr = 0.0f};
+    struct uw_step_result result;
+    struct double_model d;
+    uint32_t judged = 0, skipped = 0;
+
+    assert_int_equal(open_model(&f, def, n + 1, UW_PLAN_FULL, false), UW_OK);
+    uw_model_init_weights(&f.m, seed);
+    uw_rng_seed(&r, seed);
+    for (uint32_t i = 0; i < f.m.params.size_n; i++) {
+        f.m.params.x[i] += 0.1f * uw_rng_normal(&r); /* biases too */
+    }
+    float *x = uw_test_floats((size_t)n * f.m.input_n);
+    uint32_t *label = uw_test_block(n * sizeof *label);
+    random_batch(&r, &f.m, n, x, label);
+    int rc = uw_model_train_step(&f.m, x, label, n, &sgd, &result, &f.err);
+    if (rc != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    double_model_init(&d, &f.m, n, x);
+    assert_true(fabs(double_model_loss(&d, label, n) - result.loss) < 1e-4 * (1 + result.loss));
+    for (uint32_t t = 0; t < 120 && f.m.params.size_n > 0; t++) {
+        uint32_t i = t < f.m.params.segments_n ? f.m.params.segments[t].offset_n
+                                               : uw_rng_below(&r, f.m.params.size_n);
+        double h = 1e-5, keep = d.params[i];
+        double middle = double_model_loss(&d, label, n);
+        d.params[i] = keep + h;
+        double up = double_model_loss(&d, label, n);
+        d.params[i] = keep - h;
+        double down = double_model_loss(&d, label, n);
+        d.params[i] = keep;
+        double want = (up - down) / (2 * h);
+        if (fabs((up - middle) - (middle - down)) / h > 1e-4 + 1e-3 * fabs(want)) {
+            skipped++;
+            continue;
+        }
+        judged++;
+        if (fabs((double)f.m.gradients[i] - want) > 2e-5 + 2e-4 * fabs(want)) {
+            fail_msg("parameter %u: gradient %g, central difference %g", (unsigned)i,
+                     (double)f.m.gradients[i], want);
+        }
+    }
+    assert_true(judged >= 4 * skipped);
+    double_model_deinit(&d);
+    uw_test_release(x);
+    uw_test_release(label);
+    close_model(&f);
+}
+
+#define LAYERS(...) (const struct uw_layer_def[]){__VA_ARGS__}
+#define CONV(n, co, k, s, p) {.kind = UW_LAYER_CONV2D, .name = n, \
+    .conv2d = {.out_channels = co, .kernel_h = k, .stride_h = s, .pad_h = p, .pad_w = p}}
+#define DENSE(n, o) {.kind = UW_LAYER_DENSE, .name = n, .dense = {.out = o}}
+#define POOL(n, k, s, p) {.kind = UW_LAYER_MAXPOOL2D, .name = n, \
+    .maxpool2d = {.kernel_h = k, .stride_h = s, .pad_h = p, .pad_w = p}}
+#define RELU(n) {.kind = UW_LAYER_RELU, .name = n}
+#define FLATTEN(n) {.kind = UW_LAYER_FLATTEN, .name = n}
+
+static void test_gradient_every_layer_and_option_match_central_differences(void **state)
+{
+    (void)state;
+    uint64_t seed = uw_test_seed(21);
+    struct uw_layer_def odd_conv = {.kind = UW_LAYER_CONV2D, .name = "c",
+        .conv2d = {.out_channels = 3, .kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1,
+                   .pad_h = 1, .pad_w = 0, .no_bias = true}};
+    struct uw_layer_def odd_pool = {.kind = UW_LAYER_MAXPOOL2D, .name = "p",
+        .maxpool2d = {.kernel_h = 3, .kernel_w = 2, .stride_h = 1, .stride_w = 2, .pad_h = 1}};
+    struct uw_layer_def no_bias = {.kind = UW_LAYER_DENSE, .name = "d",
+                                   .dense = {.out = 4, .no_bias = true}};
+    const struct uw_model_def models[] = {
+        {"dense", 5, 1, 1, LAYERS(DENSE("a", 7), RELU("r"), no_bias), 3},
+        {"conv", 2, 6, 5, LAYERS(CONV("c", 3, 3, 1, 1), RELU("r"), POOL("p", 2, 2, 0),
+                                 FLATTEN("f"), DENSE("d", 4)), 5},
+        {"stride", 2, 7, 7, LAYERS(CONV("c", 3, 5, 2, 2), FLATTEN("f"), DENSE("d", 3)), 3},
+        {"two convs", 1, 6, 6, LAYERS(CONV("a", 3, 3, 1, 1), RELU("r"), CONV("b", 2, 3, 1, 0),
+                                      POOL("p", 3, 1, 1), FLATTEN("f"), DENSE("d", 3)), 6},
+        {"odd", 2, 7, 6, LAYERS(odd_conv, odd_pool, FLATTEN("f"), DENSE("d", 3)), 4},
+        {"relu last", 4, 1, 1, LAYERS(DENSE("a", 5), RELU("r")), 2},
+        {"flatten last", 3, 2, 2, LAYERS(CONV("a", 6, 2, 1, 0), RELU("r"), FLATTEN("f")), 3},
+    };
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        for (uint32_t n = 1; n <= 3; n += 2) {
+            check_gradients(&models[i], n, seed + i);
+        }
+    }
+}
+
+/* A branch, a sum, a value read twice, and a layer that adds a value to itself. */
+static void test_gradient_branches_and_sums_match_central_differences(void **state)
+{
+    (void)state;
+    const struct uw_layer_def layers[] = {
+        CONV("stem", 3, 3, 1, 1),
+        RELU("r0"),
+        CONV("left", 3, 3, 1, 1),
+        RELU("r1"),
+        {.kind = UW_LAYER_CONV2D, .name = "right", .inputs = {"r0"},
+         .conv2d = {.out_channels = 3, .kernel_h = 1}},
+        {.kind = UW_LAYER_ADD, .name = "sum", .inputs = {"r1", "right", "r0"}},
+        RELU("r2"),
+        {.kind = UW_LAYER_ADD, .name = "twice", .inputs = {"r2", "r2"}},
+        FLATTEN("f"),
+        DENSE("d", 4),
+    };
+    const struct uw_model_def def = {"branches", 2, 5, 4, layers,
+                                     sizeof layers / sizeof layers[0]};
+    check_gradients(&def, 2, uw_test_seed(31));
+}
+
+/* Random graphs: whatever the memory plan shares, the numbers stay right. */
+static void test_gradient_random_graphs_match_central_differences(void **state)
+{
+    (void)state;
+    struct uw_rng r;
+    uint64_t seed = uw_test_seed(41);
+    static char names[16][8];
+
+    uw_rng_seed(&r, seed);
+    for (int trial = 0; trial < 40; trial++) {
+        struct uw_layer_def layers[16] = {CONV("stem", 2, 3, 1, 1)};
+        uint32_t n = 1 + uw_rng_below(&r, 9);
+        for (uint32_t i = 1; i <= n; i++) {
+            uint32_t a = uw_rng_below(&r, i), kind = uw_rng_below(&r, 4);
+            snprintf(names[i], sizeof names[i], "l%u", (unsigned)i);
+            if (kind == 0) {
+                layers[i] = (struct uw_layer_def)CONV(names[i], 2, 3, 1, 1);
+            } else if (kind == 1) {
+                layers[i] = (struct uw_layer_def)POOL(names[i], 3, 1, 1);
+            } else if (kind == 2) {
+                layers[i] = (struct uw_layer_def)RELU(names[i]);
+            } else {
+                layers[i] = (struct uw_layer_def){.kind = UW_LAYER_ADD, .name = names[i]};
+                layers[i].inputs[1] = layers[uw_rng_below(&r, i)].name;
+            }
+            layers[i].inputs[0] = layers[kind == 3 ? i - 1 : a].name;
+        }
+        /* Sum up what nobody reads, four at a time, so that the graph is legal. */
+        uint32_t count = n + 1;
+        for (;;) {
+            const char *loose[UW_LAYER_INPUTS_MAX] = {NULL};
+            uint32_t loose_n = 0;
+            for (uint32_t i = 0; i < count; i++) {
+                bool read = false;
+                for (uint32_t j = i + 1; j < count; j++) {
+                    for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX; k++) {
+                        read = read || (layers[j].inputs[k] != NULL &&
+                                        strcmp(layers[j].inputs[k], layers[i].name) == 0);
+                    }
+                }
+                if (!read && loose_n < UW_LAYER_INPUTS_MAX) {
+                    loose[loose_n++] = layers[i].name;
+                }
+            }
+            if (loose_n < 2) {
+                break;
+            }
+            snprintf(names[count], sizeof names[count], "l%u", (unsigned)count);
+            layers[count] = (struct uw_layer_def){.kind = UW_LAYER_ADD, .name = names[count]};
+            memcpy(layers[count].inputs, loose, sizeof loose);
+            count++;
+        }
+        layers[count] = (struct uw_layer_def)FLATTEN("flat");
+        layers[count + 1] = (struct uw_layer_def)DENSE("head", 3);
+        struct uw_model_def def = {"random", 1, 4, 3, layers, count + 2};
+        check_gradients(&def, 2, seed + (uint64_t)trial);
+    }
+}
+
+/* Every optimizer option: mode immediate must do what mode full does. */
+static void test_train_step_immediate_follows_full(void **state)
+{
+    (void)state;
+    static const struct uw_sgd options[] = {
+        {.lr = 0.1f},
+        {.lr = 0.1f, .weight_decay = 0.01f},
+        {.lr = 0.05f, .momentum = 0.9f},
+        {.lr = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f},
+        {.lr = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f, .nesterov = true},
+        {.lr = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f, .frozen = true},
+    };
+    const struct uw_model_def def = {"m", 1, 8, 8,
+        LAYERS(CONV("c", 4, 3, 1, 1), RELU("r"), POOL("p", 2, 2, 0), FLATTEN("f"), DENSE("d", 5)),
+        5};
+    uint64_t seed = uw_test_seed(51);
+
+    for (size_t o = 0; o < sizeof options / sizeof options[0]; o++) {
+        struct fixture a, b;
+        struct uw_rng r;
+        float x[6 * 64];
+        uint32_t label[6];
+        bool momentum = options[o].momentum != 0.0f;
+
+        assert_int_equal(open_model(&a, &def, 6, UW_PLAN_FULL, momentum), UW_OK);
+        assert_int_equal(open_model(&b, &def, 6, UW_PLAN_IMMEDIATE, momentum), UW_OK);
+        assert_true(b.need.total_bytes < a.need.total_bytes);
+        uw_model_init_weights(&a.m, seed);
+        uw_model_init_weights(&b.m, seed);
+        uw_rng_seed(&r, seed);
+        for (uint32_t i = 0; options[o].frozen && i < a.m.params.size_n; i++) {
+            a.m.velocity[i] = b.m.velocity[i] = 0.1f * uw_rng_normal(&r);
+        }
+        for (int step = 0; step < 10; step++) {
+            struct uw_step_result ra, rb;
+            random_batch(&r, &a.m, 6, x, label);
+            assert_int_equal(uw_model_train_step(&a.m, x, label, 6, &options[o], &ra, NULL), UW_OK);
+            assert_int_equal(uw_model_train_step(&b.m, x, label, 6, &options[o], &rb, NULL), UW_OK);
+            assert_true(fabs(ra.loss - rb.loss) < 1e-4);
+        }
+        for (uint32_t i = 0; i < a.m.params.size_n; i++) {
+            assert_true(fabsf(a.m.params.x[i] - b.m.params.x[i]) < 2e-5f);
+            assert_true(!momentum || fabsf(a.m.velocity[i] - b.m.velocity[i]) < 2e-5f);
+        }
+        close_model(&a);
+        close_model(&b);
+    }
+}
+
+static void test_train_step_repeated_lowers_the_loss(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {"m", 6, 1, 1, LAYERS(DENSE("a", 16), RELU("r"), DENSE("b", 3)),
+                                     3};
+    struct fixture f;
+    struct uw_rng r;
+    struct uw_sgd sgd = {.lr = 0.2f};
+    struct uw_step_result first, last;
+    float x[8 * 6];
+    uint32_t label[8];
+
+    assert_int_equal(open_model(&f, &def, 8, UW_PLAN_IMMEDIATE, false), UW_OK);
+    uw_model_init_weights(&f.m, 1);
+    uw_rng_seed(&r, uw_test_seed(61));
+    random_batch(&r, &f.m, 8, x, label);
+    assert_int_equal(uw_model_train_step(&f.m, x, label, 8, &sgd, &first, NULL), UW_OK);
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(uw_model_train_step(&f.m, x, label, 8, &sgd, &last, NULL), UW_OK);
+    }
+    assert_true(last.loss < 0.1 * first.loss && last.correct_n == 8);
+    close_model(&f);
+}
+
+static void test_train_step_nan_names_the_layer_and_changes_nothing(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {"m", 4, 1, 1, LAYERS(DENSE("a", 5), RELU("r"), DENSE("b", 3)),
+                                     3};
+    struct fixture f;
+    struct uw_sgd sgd = {.lr = 0.1f};
+    struct uw_step_result result = {.loss = 7.0};
+    float x[4] = {1, 2, 3, 4}, before[64];
+    uint32_t label = 0;
+
+    assert_int_equal(open_model(&f, &def, 1, UW_PLAN_IMMEDIATE, false), UW_OK);
+    uw_model_init_weights(&f.m, 1);
+    memcpy(before, f.m.params.x, f.m.params.size_n * sizeof(float));
+    x[2] = NAN;
+    assert_int_equal(uw_model_train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
+                     UW_ERR_NONFINITE);
+    assert_non_null(strstr(f.err.text, "input"));
+    assert_memory_equal(before, f.m.params.x, f.m.params.size_n * sizeof(float));
+    x[2] = 3;
+    f.m.params.x[f.m.params.segments[2].offset_n] = INFINITY;
+    before[f.m.params.segments[2].offset_n] = INFINITY;
+    assert_int_equal(uw_model_train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
+                     UW_ERR_NONFINITE);
+    assert_non_null(strstr(f.err.text, "layer 'b': its weight"));
+    assert_memory_equal(before, f.m.params.x, f.m.params.size_n * sizeof(float));
+    assert_true(result.loss == 7.0);
+    f.m.params.x[f.m.params.segments[2].offset_n] = 3e38f;
+    for (uint32_t i = 0; i < f.m.params.segments[0].size_n; i++) {
+        f.m.params.x[i] = 3e38f; /* finite weights, an output that is not */
+    }
+    assert_int_equal(uw_model_train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
+                     UW_ERR_NONFINITE);
+    assert_non_null(strstr(f.err.text, "layer 'a': its output"));
+    close_model(&f);
+}
+
+static void expect_refusal(const struct uw_model_def *def, int code, const char *part)
+{
+    struct fixture f;
+    int rc = open_model(&f, def, 2, UW_PLAN_IMMEDIATE, false);
+    if (rc != code || strstr(f.err.text, part) == NULL) {
+        fail_msg("%s: got %s \"%s\", wanted \"%s\"", def->name, uw_status_name(rc), f.err.text,
+                 part);
+    }
+    close_model(&f);
+}
+
+static void test_measure_bad_definitions_are_refused_by_name(void **state)
+{
+    (void)state;
+    const struct uw_layer_def self = {.kind = UW_LAYER_RELU, .name = "r", .inputs = {"r"}};
+    const struct uw_layer_def later = {.kind = UW_LAYER_RELU, .name = "r", .inputs = {"d"}};
+    const struct uw_layer_def one = {.kind = UW_LAYER_ADD, .name = "s", .inputs = {"input"}};
+    const struct uw_layer_def unequal = {.kind = UW_LAYER_ADD, .name = "s",
+                                         .inputs = {"input", "c"}};
+    const struct uw_layer_def skip = {.kind = UW_LAYER_DENSE, .name = "d", .inputs = {"input"},
+                                      .dense = {.out = 2}};
+    const struct {
+        struct uw_model_def def;
+        int code;
+        const char *part;
+    } cases[] = {
+        {{"none", 1, 1, 1, NULL, 0}, UW_ERR_INVALID, "no layers"},
+        {{"input", 0, 1, 1, LAYERS(RELU("r")), 1}, UW_ERR_INVALID, "0 channels"},
+        {{"huge", 70000, 70000, 1, LAYERS(RELU("r")), 1}, UW_ERR_TOOBIG, "input"},
+        {{"unnamed", 1, 1, 1, LAYERS(RELU("")), 1}, UW_ERR_INVALID, "layer 1 has no name"},
+        {{"twice", 1, 1, 1, LAYERS(RELU("r"), RELU("r")), 2}, UW_ERR_INVALID, "'r' is taken"},
+        {{"reserved", 1, 1, 1, LAYERS(RELU("input")), 1}, UW_ERR_INVALID, "reserved"},
+        {{"kind", 1, 1, 1, LAYERS({.name = "x"}), 1}, UW_ERR_INVALID, "'x': unknown kind"},
+        {{"self", 1, 1, 1, LAYERS(self), 1}, UW_ERR_NOTFOUND, "input 'r' is no earlier layer"},
+        {{"cycle", 1, 1, 1, LAYERS(later, DENSE("d", 2)), 2}, UW_ERR_NOTFOUND, "'d'"},
+        {{"one", 3, 1, 1, LAYERS(one), 1}, UW_ERR_INVALID, "1 inputs, needs 2"},
+        {{"unequal", 3, 4, 4, LAYERS(CONV("c", 3, 3, 1, 0), unequal), 2}, UW_ERR_SHAPE, "'s'"},
+        {{"unread", 3, 1, 1, LAYERS(DENSE("lost", 4), skip), 2}, UW_ERR_INVALID, "'lost'"},
+        {{"kernel", 1, 4, 4, LAYERS(CONV("c", 3, 7, 1, 1)), 1}, UW_ERR_SHAPE, "kernel 7x7"},
+        {{"no out", 1, 4, 4, LAYERS(CONV("c", 0, 3, 1, 1)), 1}, UW_ERR_INVALID, "out_channels"},
+        {{"image", 1, 4, 4, LAYERS(DENSE("d", 3)), 1}, UW_ERR_SHAPE, "flatten"},
+        {{"map", 1, 4, 4, LAYERS(CONV("c", 3, 3, 1, 1)), 1}, UW_ERR_SHAPE, "one row of logits"},
+        {{"pool", 1, 40, 40, LAYERS(POOL("p", 16, 1, 0)), 1}, UW_ERR_INVALID, "255"},
+        {{"pad", 1, 4, 4, LAYERS(POOL("p", 2, 1, 2)), 1}, UW_ERR_INVALID, "half"},
+        {{"wide", 65536, 1, 1, LAYERS(DENSE("d", 65536)), 1}, UW_ERR_TOOBIG, "'d'"},
+        {{"big map", 1, 60000, 60000, LAYERS(CONV("c", 2, 1, 1, 0), FLATTEN("f")), 2},
+         UW_ERR_TOOBIG, "'c'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        expect_refusal(&cases[i].def, cases[i].code, cases[i].part);
+    }
+}
+
+static void test_measure_small_workspace_or_arena_is_refused(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {"m", 4, 1, 1, LAYERS(DENSE("a", 5)), 1};
+    struct fixture f;
+    struct uw_model m;
+    struct uw_arena arena;
+
+    assert_int_equal(open_model(&f, &def, 1, UW_PLAN_IMMEDIATE, false), UW_OK);
+    uw_arena_init(&arena, f.memory, f.need.total_bytes - 1);
+    assert_int_equal(uw_model_bind(&m, &f.config, &arena, &f.err), UW_ERR_NOMEM);
+    assert_int_equal(uw_model_bind(&m, &f.config, &f.arena, &f.err), UW_ERR_SEALED);
+    f.config.workspace_bytes--;
+    assert_int_equal(uw_model_measure(&f.config, &f.need, &f.err), UW_ERR_NOMEM);
+    f.config.batch_n = 0;
+    assert_int_equal(uw_model_measure(&f.config, &f.need, &f.err), UW_ERR_INVALID);
+    assert_non_null(strstr(f.err.text, "batch 0"));
+    close_model(&f);
+}
+
+static void test_train_step_bad_arguments_are_refused(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {"m", 2, 1, 1, LAYERS(DENSE("a", 3)), 1};
+    struct fixture f, inference;
+    struct uw_sgd sgd = {.lr = 0.1f};
+    struct uw_step_result result;
+    float x[4] = {0};
+    uint32_t label[2] = {0, 3};
+    double loss = 0;
+    uint32_t correct = 0;
+
+    assert_int_equal(open_model(&f, &def, 2, UW_PLAN_IMMEDIATE, false), UW_OK);
+    assert_int_equal(open_model(&inference, &def, 2, UW_PLAN_INFERENCE, false), UW_OK);
+    assert_int_equal(uw_model_train_step(&f.m, x, label, 0, &sgd, &result, &f.err),
+                     UW_ERR_INVALID);
+    assert_int_equal(uw_model_train_step(&f.m, x, label, 3, &sgd, &result, &f.err),
+                     UW_ERR_INVALID);
+    assert_int_equal(uw_model_train_step(&f.m, x, label, 2, &sgd, &result, &f.err),
+                     UW_ERR_INVALID);
+    assert_non_null(strstr(f.err.text, "label 3"));
+    assert_int_equal(uw_model_evaluate(&f.m, x, label, 2, &loss, &correct), UW_ERR_INVALID);
+    label[1] = 0;
+    sgd.momentum = 0.9f;
+    assert_int_equal(uw_model_train_step(&f.m, x, label, 2, &sgd, &result, &f.err),
+                     UW_ERR_INVALID);
+    sgd.momentum = 0.0f;
+    assert_int_equal(uw_model_train_step(&inference.m, x, label, 2, &sgd, &result, &f.err),
+                     UW_ERR_INVALID);
+    assert_int_equal(uw_model_evaluate(&inference.m, x, label, 2, &loss, &correct), UW_OK);
+    assert_true(fabs(loss - 2 * log(3.0)) < 1e-5); /* zero weights: even odds over 3 classes */
+    close_model(&f);
+    close_model(&inference);
+}
+
+static void test_init_weights_uses_he_and_glorot_and_zero_biases(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {"m", 300, 1, 1,
+                                     LAYERS(DENSE("a", 200), RELU("r"), DENSE("b", 100)), 3};
+    struct fixture f;
+    double want[4] = {2.0 / 300, 0, 2.0 / 300, 0};
+
+    assert_int_equal(open_model(&f, &def, 1, UW_PLAN_IMMEDIATE, false), UW_OK);
+    uw_model_init_weights(&f.m, uw_test_seed(71));
+    for (uint32_t s = 0; s < 4; s++) {
+        const struct uw_segment *segment = &f.m.params.segments[s];
+        double square = 0;
+        for (uint32_t i = 0; i < segment->size_n; i++) {
+            double w = (double)f.m.params.x[segment->offset_n + i];
+            square += w * w;
+        }
+        assert_true(fabs(square / segment->size_n - want[s]) <= 0.05 * want[s]);
+    }
+    assert_string_equal(f.m.params.segments[2].name, "b.weight");
+    assert_ptr_equal(uw_params_find(&f.m.params, "a.bias"), &f.m.params.segments[1]);
+    assert_null(uw_params_find(&f.m.params, "c.bias"));
+    close_model(&f);
+}
+
+static void test_snapshot_publish_and_read_give_one_version(void **state)
+{
+    (void)state;
+    float data[8], x[8] = {0, 1, 2, 3, 4, 5, 6, 7}, out[4];
+    struct uw_snapshot s = {.data = data, .size_n = 8, .busy = ATOMIC_FLAG_INIT};
+    struct uw_snapshot_info info;
+
+    assert_int_equal(uw_snapshot_read(&s, 0, 4, out, &info), UW_ERR_AGAIN);
+    assert_int_equal(uw_snapshot_publish(&s, x, 10), UW_OK);
+    assert_int_equal(uw_snapshot_read(&s, 4, 4, out, &info), UW_OK);
+    assert_memory_equal(out, x + 4, sizeof out);
+    assert_int_equal(info.version, 1);
+    assert_int_equal(info.step, 10);
+    assert_int_equal(uw_snapshot_read(&s, 5, 4, out, &info), UW_ERR_INVALID);
+    assert_int_equal(uw_snapshot_read(&s, UINT32_MAX, 2, out, &info), UW_ERR_INVALID);
+    assert_false(atomic_flag_test_and_set(&s.busy)); /* somebody is inside */
+    assert_int_equal(uw_snapshot_read(&s, 0, 4, out, &info), UW_ERR_AGAIN);
+    assert_int_equal(uw_snapshot_publish(&s, x, 11), UW_ERR_AGAIN);
+    s.data = NULL;
+    assert_int_equal(uw_snapshot_publish(&s, x, 11), UW_ERR_UNSUPPORTED);
+    assert_int_equal(uw_snapshot_read(&s, 0, 4, out, &info), UW_ERR_UNSUPPORTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient_every_layer_and_option_match_central_differences),
+        cmocka_unit_test(test_gradient_branches_and_sums_match_central_differences),
+        cmocka_unit_test(test_gradient_random_graphs_match_central_differences),
+        cmocka_unit_test(test_train_step_immediate_follows_full),
+        cmocka_unit_test(test_train_step_repeated_lowers_the_loss),
+        cmocka_unit_test(test_train_step_nan_names_the_layer_and_changes_nothing),
+        cmocka_unit_test(test_measure_bad_definitions_are_refused_by_name),
+        cmocka_unit_test(test_measure_small_workspace_or_arena_is_refused),
+        cmocka_unit_test(test_train_step_bad_arguments_are_refused),
+        cmocka_unit_test(test_init_weights_uses_he_and_glorot_and_zero_biases),
+        cmocka_unit_test(test_snapshot_publish_and_read_give_one_version),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
