@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolution tap by tap: for one weight, the output positions whose tap lies inside the input
+ * form a rectangle, so the inner loop runs along a row without any test. */
+#include "ref/ref.h"
+
+#include "uwasa/status.h"
+
+struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, uint32_t pad,
+                              uint32_t tap, uint32_t dilation)
+{
+    int64_t first = (int64_t)tap * dilation - (int64_t)pad; /* input position of output 0 */
+    int64_t last = (int64_t)in_n - 1 - first;               /* room above it */
+    struct uw_span s = {0, 0};
+    if (last < 0) {
+        return s;
+    }
+    uint64_t lo = first >= 0 ? 0 : ((uint64_t)-first + stride - 1) / stride;
+    uint64_t hi = (uint64_t)last / stride + 1;
+    if (hi > out_n) {
+        hi = out_n;
+    }
+    if (lo < hi) {
+        s.lo = (uint32_t)lo;
+        s.hi = (uint32_t)hi;
+    }
+    return s;
+}
+
+/* One weight's rectangle: rows and cols of the output, and where it begins in the input. */
+struct tap {
+    struct uw_span rows, cols;
+    size_t in_at, out_at;       /* element of the first tap, of the first output */
+    size_t in_step, out_step;   /* elements from row to row */
+    uint32_t stride;            /* elements of input from column to column */
+};
+
+static struct tap tap_of(const struct uw_conv2d *c, uint32_t kh, uint32_t kw)
+{
+    struct tap t;
+    t.rows = uw_span_of_tap(c->out_h, c->in_h, c->stride_h, c->pad_h, kh, c->dilation_h);
+    t.cols = uw_span_of_tap(c->out_w, c->in_w, c->stride_w, c->pad_w, kw, c->dilation_w);
+    size_t ih = (size_t)t.rows.lo * c->stride_h + (size_t)kh * c->dilation_h - c->pad_h;
+    size_t iw = (size_t)t.cols.lo * c->stride_w + (size_t)kw * c->dilation_w - c->pad_w;
+    t.in_at = ih * c->in_w + iw;
+    t.out_at = (size_t)t.rows.lo * c->out_w + t.cols.lo;
+    t.in_step = (size_t)c->stride_h * c->in_w;
+    t.out_step = c->out_w;
+    t.stride = c->stride_w;
+    return t;
+}
+
+/* out += w * in over the rectangle. */
+static void add_to_output(const struct tap *t, float w, const float *in, float *out)
+{
+    uint32_t cols = t->cols.hi - t->cols.lo;
+    in += t->in_at;
+    out += t->out_at;
+    for (uint32_t r = t->rows.lo; r < t->rows.hi; r++) {
+        if (t->stride == 1) {
+            for (uint32_t i = 0; i < cols; i++) {
+                out[i] += w * in[i];
+            }
+        } else {
+            for (uint32_t i = 0; i < cols; i++) {
+                out[i] += w * in[(size_t)i * t->stride];
+            }
+        }
+        in += t->in_step;
+        out += t->out_step;
+    }
+}
+
+/* in += w * out over the rectangle. */
+static void add_to_input(const struct tap *t, float w, const float *out, float *in)
+{
+    uint32_t cols = t->cols.hi - t->cols.lo;
+    in += t->in_at;
+    out += t->out_at;
+    for (uint32_t r = t->rows.lo; r < t->rows.hi; r++) {
+        for (uint32_t i = 0; i < cols; i++) {
+            in[(size_t)i * t->stride] += w * out[i];
+        }
+        in += t->in_step;
+        out += t->out_step;
+    }
+}
+
+/* Sum of in * out over the rectangle. */
+static float sum_of_products(const struct tap *t, const float *in, const float *out)
+{
+    uint32_t cols = t->cols.hi - t->cols.lo;
+    float sum = 0.0f;
+    in += t->in_at;
+    out += t->out_at;
+    for (uint32_t r = t->rows.lo; r < t->rows.hi; r++) {
+        if (t->stride == 1) {
+            sum += uw_dot_ref(cols, in, out);
+        } else {
+            for (uint32_t i = 0; i < cols; i++) {
+                sum += out[i] * in[(size_t)i * t->stride];
+            }
+        }
+        in += t->in_step;
+        out += t->out_step;
+    }
+    return sum;
+}
+
+static void fill(size_t n, float value, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] = value;
+    }
+}
+
+/* First input channel of the group that output channel co belongs to. */
+static uint32_t group_begin(const struct uw_conv2d *c, uint32_t co)
+{
+    return co / (c->out_channels / c->groups) * (c->in_channels / c->groups);
+}
+
+int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                     const float *x, const float *w, const float *b, float *y)
+{
+    (void)e;
+    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
+    uint32_t group_in = c->in_channels / c->groups;
+    for (uint32_t n = 0; n < batch_n; n++) {
+        const float *weight = w;
+        for (uint32_t co = 0; co < c->out_channels; co++) {
+            const float *in = x + ((size_t)n * c->in_channels + group_begin(c, co)) * in_hw;
+            float *out = y + ((size_t)n * c->out_channels + co) * out_hw;
+            fill(out_hw, b != NULL ? b[co] : 0.0f, out);
+            for (uint32_t ci = 0; ci < group_in; ci++, in += in_hw) {
+                for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
+                    for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
+                        struct tap t = tap_of(c, kh, kw);
+                        add_to_output(&t, *weight++, in, out);
+                    }
+                }
+            }
+        }
+    }
+    return UW_OK;
+}
+
+int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate)
+{
+    (void)e;
+    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
+    uint32_t group_in = c->in_channels / c->groups;
+    if (!accumulate) {
+        fill((size_t)batch_n * c->in_channels * in_hw, 0.0f, dx);
+    }
+    for (uint32_t n = 0; n < batch_n; n++) {
+        const float *weight = w;
+        for (uint32_t co = 0; co < c->out_channels; co++) {
+            float *in = dx + ((size_t)n * c->in_channels + group_begin(c, co)) * in_hw;
+            const float *out = dy + ((size_t)n * c->out_channels + co) * out_hw;
+            for (uint32_t ci = 0; ci < group_in; ci++, in += in_hw) {
+                for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
+                    for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
+                        struct tap t = tap_of(c, kh, kw);
+                        add_to_input(&t, *weight++, out, in);
+                    }
+                }
+            }
+        }
+    }
+    return UW_OK;
+}
+
+static void bias_gradient(const struct uw_conv2d *c, uint32_t batch_n, const float *dy,
+                          float scale, float *db)
+{
+    size_t out_hw = (size_t)c->out_h * c->out_w;
+    for (uint32_t co = 0; co < c->out_channels; co++) {
+        float sum = 0.0f;
+        for (uint32_t n = 0; n < batch_n; n++) {
+            const float *out = dy + ((size_t)n * c->out_channels + co) * out_hw;
+            float image = 0.0f;
+            for (size_t i = 0; i < out_hw; i++) {
+                image += out[i];
+            }
+            sum += image;
+        }
+        db[co] += scale * sum;
+    }
+}
+
+int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db)
+{
+    (void)e;
+    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
+    uint32_t group_in = c->in_channels / c->groups;
+    for (uint32_t co = 0; co < c->out_channels; co++) {
+        for (uint32_t ci = 0; ci < group_in; ci++) {
+            for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
+                for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
+                    struct tap t = tap_of(c, kh, kw);
+                    size_t plane = (size_t)group_begin(c, co) + ci;
+                    float sum = 0.0f;
+                    for (uint32_t n = 0; n < batch_n; n++) {
+                        sum += sum_of_products(&t, x + (n * (size_t)c->in_channels + plane) * in_hw,
+                                               dy + (n * (size_t)c->out_channels + co) * out_hw);
+                    }
+                    *dw++ += scale * sum;
+                }
+            }
+        }
+    }
+    if (db != NULL) {
+        bias_gradient(c, batch_n, dy, scale, db);
+    }
+    return UW_OK;
+}
+
+size_t uw_conv2d_scratch_bytes_ref(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads)
+{
+    (void)c;
+    (void)batch_n;
+    (void)threads;
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ref.h - the reference slots by name, so that a tuned table can borrow what it does not tune
+ *
+ * Contracts are those of the slots in uwasa/kernels.h. */
+#ifndef UW_KERNELS_REF_H
+#define UW_KERNELS_REF_H
+
+#include "uwasa/kernels.h"
+
+/* Output positions lo .. hi-1 along one axis for which a tap lies inside the input. */
+struct uw_span {
+    uint32_t lo, hi;
+};
+
+/* Positions o of out_n with 0 <= o * stride + tap * dilation - pad < in_n; lo == hi when none. */
+struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, uint32_t pad,
+                              uint32_t tap, uint32_t dilation);
+
+/* Sum of x[i] * y[i]. */
+float uw_dot_ref(size_t n, const float *x, const float *y);
+
+int uw_gemm_ref(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
+                float *c);
+size_t uw_gemm_scratch_bytes_ref(const struct uw_gemm *g, uint32_t threads);
+
+int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                     const float *x, const float *w, const float *b, float *y);
+int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate);
+int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db);
+size_t uw_conv2d_scratch_bytes_ref(const struct uw_conv2d *c, uint32_t batch_n,
+                                   uint32_t threads);
+
+int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                    const float *x, const float *w, const float *b, float *y);
+int uw_dense_bw_input_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                          const float *dy, const float *w, float *dx, bool accumulate);
+int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                          const float *x, const float *dy, float scale, float *dw, float *db);
+size_t uw_dense_scratch_bytes_ref(const struct uw_dense *d, uint32_t batch_n, uint32_t threads);
+
+int uw_maxpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                        const float *x, float *y, uint8_t *winner);
+int uw_maxpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p,
+                              uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
+                              bool accumulate);
+
+int uw_relu_fw_ref(const struct uw_exec *e, size_t n, const float *x, float *y);
+int uw_relu_bw_input_ref(const struct uw_exec *e, size_t n, const float *y, const float *dy,
+                         float *dx, bool accumulate);
+int uw_softmax_xent_fw_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                           const float *logits, const uint32_t *label, float *p,
+                           double *loss_sum, uint32_t *correct_n);
+int uw_softmax_xent_bw_input_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                                 const float *p, const uint32_t *label, float scale,
+                                 float *dlogits);
+int uw_axpby_ref(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
+int uw_sgd_update_ref(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
+                      float *w, float *v);
+bool uw_all_finite_ref(const struct uw_exec *e, size_t n, const float *x);
+double uw_distance_sq_ref(const struct uw_exec *e, size_t n, const float *x, const float *y);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/backends.h"
+
+#include "ref/ref.h"
+
+const struct uw_kernels uw_kernels_ref = {
+    .name = "ref",
+    .gemm = uw_gemm_ref,
+    .gemm_scratch_bytes = uw_gemm_scratch_bytes_ref,
+    .conv2d_fw = uw_conv2d_fw_ref,
+    .conv2d_bw_input = uw_conv2d_bw_input_ref,
+    .conv2d_bw_param = uw_conv2d_bw_param_ref,
+    .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_ref,
+    .dense_fw = uw_dense_fw_ref,
+    .dense_bw_input = uw_dense_bw_input_ref,
+    .dense_bw_param = uw_dense_bw_param_ref,
+    .dense_scratch_bytes = uw_dense_scratch_bytes_ref,
+    .maxpool2d_fw = uw_maxpool2d_fw_ref,
+    .maxpool2d_bw_input = uw_maxpool2d_bw_input_ref,
+    .relu_fw = uw_relu_fw_ref,
+    .relu_bw_input = uw_relu_bw_input_ref,
+    .softmax_xent_fw = uw_softmax_xent_fw_ref,
+    .softmax_xent_bw_input = uw_softmax_xent_bw_input_ref,
+    .axpby = uw_axpby_ref,
+    .sgd_update = uw_sgd_update_ref,
+    .all_finite = uw_all_finite_ref,
+    .distance_sq = uw_distance_sq_ref,
+};
