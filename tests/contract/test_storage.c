@@ -149,7 +149,7 @@ static void test_storage_read_past_the_end_is_corrupt_at_every_offset(void **sta
                 int rc = s->ops->read(s, "ten", offset, buf, bytes);
                 if (offset + bytes <= 10) {
                     assert_int_equal(rc, UW_OK);
-                    assert_memory_equal(buf, "0123456789" + offset, bytes);
+                    assert_memory_equal(buf, &"0123456789"[offset], bytes);
                 } else if (bytes > 0) {
                     assert_int_equal(rc, UW_ERR_CORRUPT);
                 }
