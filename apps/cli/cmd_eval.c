@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands.h"
+#include "events.h"
+#include "job.h"
+#include "stop.h"
+
+#include "uwasa/board.h"
+#include "uwasa/data.h"
+
+struct options {
+    const char *model, *data, *weights, *backend, *json;
+    uint32_t batch, threads;
+    uint64_t seed;
+};
+
+static const struct uw_opt rows[] = {
+    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M", "built-in name or file"},
+    {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
+     "its test part; as for train (digits)"},
+    {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
+     "what train --save wrote, or any safetensors file with the same names"},
+    {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B", "samples at a time (100)"},
+    {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
+     "threads that compute (one a core)"},
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, "auto|ref|avx2|neon",
+     "kernels (auto)"},
+    {"seed", UW_OPT_U64, offsetof(struct options, seed), 0, 0, "N", "of digits (1)"},
+    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
+     "write events as JSON lines"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "eval",
+    .summary = "test a model's weights",
+    .usage = "--model M --data D --weights FILE [flags]",
+    .example = "uwasa eval --model lenet5 --data digits --weights lenet5.safetensors",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+static bool stop_asked(void *stop)
+{
+    return uw_stop_asked(stop);
+}
+
+static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
+                    struct uw_error *err)
+{
+    struct uw_data test;
+    struct uw_stop stop;
+    struct uw_score score;
+    uint64_t start_us = uw_board_now_us();
+    int rc = uw_data_open(&test, o->data,
+                          &(struct uw_data_config){.seed = o->seed, .test = true}, err);
+    uw_stop_init(&stop);
+    rc = rc < 0 ? rc : uw_job_check_data(job, test.base, o->data, err);
+    rc = rc < 0 ? rc : uw_job_load_weights(job, o->weights, err);
+    if (rc == UW_OK) {
+        rc = uw_job_evaluate(job, test.base, stop_asked, &stop, &score);
+        if (rc < 0) {
+            uw_error_set(err, rc, "%.180s: %s", o->data,
+                         rc == UW_ERR_AGAIN ? "stopped" : uw_status_text(rc));
+        }
+    }
+    uw_data_close(&test);
+    if (rc < 0) {
+        return rc;
+    }
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "test_accuracy", score.accuracy);
+    cJSON_AddNumberToObject(ev, "test_loss", score.loss);
+    cJSON_AddNumberToObject(ev, "samples", (double)score.samples_n);
+    cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - start_us) / 1e6);
+    cJSON_AddNumberToObject(ev, "arena_bytes", (double)job->arena.used_bytes);
+    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    bool quiet = uw_events_take_stdout(events);
+    uw_events_put(events, ev);
+    if (!quiet) {
+        printf("test accuracy  %.2f %%\ntest loss      %.4f\nsamples        %llu\n",
+               100.0 * score.accuracy, score.loss, (unsigned long long)score.samples_n);
+    }
+    return UW_OK;
+}
+
+int uw_cmd_eval(int argc, char **argv)
+{
+    struct options o = {.data = "digits", .backend = "auto", .batch = 100, .seed = 1};
+    struct uw_error err = {.text = ""};
+    struct uw_events events = {.file = NULL};
+    struct uw_job job;
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    if (o.model == NULL || o.weights == NULL) {
+        return uw_cli_error("eval", UW_EXIT_USAGE, "%s: is needed, see uwasa eval --help",
+                            o.model == NULL ? "--model" : "--weights");
+    }
+    const struct uw_job_config config = {.model = o.model,
+                                         .backend = o.backend,
+                                         .threads = o.threads,
+                                         .batch_n = o.batch,
+                                         .mode = UW_PLAN_INFERENCE};
+    int rc = uw_job_plan(&job, &config, &err);
+    status = uw_job_exit(rc);
+    if (rc == UW_OK) {
+        status = UW_EXIT_FAILED;
+        rc = uw_job_bind(&job, &err);
+        rc = rc < 0 ? rc : uw_events_open(&events, o.json, &err);
+        rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
+        rc = rc < 0 ? rc : uw_events_close(&events, &err);
+    }
+    uw_events_close(&events, NULL);
+    uw_job_deinit(&job);
+    return rc < 0 ? uw_cli_error("eval", (enum uw_exit)status, "%s",
+                                 err.text[0] != '\0' ? err.text : uw_status_text(rc))
+                  : UW_EXIT_DONE;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands.h"
+#include "train.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROW(name, kind, member, min, max, values, help) \
+    {name, kind, offsetof(struct uw_train_options, member), min, max, values, help}
+
+static const struct uw_opt rows[] = {
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file; see uwasa models"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
+        "digits, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
+    ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
+    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "minibatches, instead of epochs"),
+    ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
+    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
+    ROW("optimizer", UW_OPT_CHOICE, optimizer, 0, 0, "sgd|momentum", "as PyTorch's SGD (sgd)"),
+    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "(0; 0.9 with --optimizer momentum)"),
+    ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
+    ROW("nesterov", UW_OPT_FLAG, nesterov, 0, 0, NULL, "Nesterov's momentum"),
+    ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
+        "constant, cosine, or step:N:F = times F after every N epochs (constant)"),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
+    ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE", "write weights and state there (safetensors)"),
+    ROW("save-every", UW_OPT_U64, save_every, 1, 0, "N", "also every N steps (every epoch)"),
+    ROW("resume", UW_OPT_FLAG, resume, 0, 0, NULL,
+        "go on from --save's file, bit for bit; start afresh when there is none"),
+    ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "take the samples in order"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, "auto|ref|avx2|neon", "kernels (auto)"),
+    ROW("mode", UW_OPT_CHOICE, mode, 0, 0, "immediate|full",
+        "immediate: no gradient array (immediate)"),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights and shuffle (1)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
+};
+
+static const struct uw_args_spec spec = {
+    .command = "train",
+    .summary = "train a model on this device",
+    .usage = "--model M [--data D] [flags]",
+    .example = "uwasa train --model lenet5 --data digits --epochs 2 --save lenet5.safetensors",
+    .epilogue = "SIGINT and SIGTERM save and end; the same command with --resume goes on.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+static int check(const struct uw_train_options *o)
+{
+    if (o->model == NULL) {
+        return uw_cli_error("train", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
+    }
+    if (o->steps != 0 && o->epochs != 0) {
+        return uw_cli_error("train", UW_EXIT_USAGE, "--steps and --epochs: give one of them");
+    }
+    if (o->resume && o->save == NULL) {
+        return uw_cli_error("train", UW_EXIT_USAGE, "--resume: needs --save FILE to go on from");
+    }
+    if (o->save_every != 0 && o->save == NULL) {
+        return uw_cli_error("train", UW_EXIT_USAGE, "--save-every: needs --save FILE");
+    }
+    if (o->nesterov && !(uw_job_momentum(o->optimizer, o->momentum) > 0.0)) {
+        return uw_cli_error("train", UW_EXIT_USAGE, "--nesterov: needs --momentum above 0");
+    }
+    struct uw_lr lr;
+    if (uw_lr_parse(o->schedule, &lr) < 0) {
+        return uw_cli_error("train", UW_EXIT_USAGE,
+                            "--schedule %s: needs constant, cosine or step:N:F with whole N from "
+                            "1 and F above 0 to 1", o->schedule);
+    }
+    return -1;
+}
+
+int uw_cmd_train(int argc, char **argv)
+{
+    struct uw_train_options o = {.data = "digits",
+                                 .batch = 32,
+                                 .lr = 0.05,
+                                 .optimizer = "sgd",
+                                 .momentum = -1.0,
+                                 .schedule = "constant",
+                                 .backend = "auto",
+                                 .mode = "immediate",
+                                 .seed = 1};
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status < 0) {
+        status = check(&o);
+    }
+    return status >= 0 ? status : uw_train_run(&o);
+}

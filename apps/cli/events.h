@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * events.h - what happens, as JSON lines: one object a line, "event" first, the last is "done"
+ *
+ *     uw_events_open(&e, "run.jsonl", &err);       "-": standard output, NULL: nowhere
+ *     cJSON *ev = uw_event("step");
+ *     cJSON_AddNumberToObject(ev, "loss", loss);   numbers are written so that they read back
+ *     uw_events_put(&e, ev);                       to the same bits
+ *     uw_events_close(&e, &err);
+ *
+ * Memory     heap (cJSON), released by put      Blocking  the file's      Context  one thread
+ */
+#ifndef UWASA_CLI_EVENTS_H
+#define UWASA_CLI_EVENTS_H
+
+#include "uwasa/status.h"
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct uw_events {
+    FILE *file;         /* NULL: events go nowhere */
+    const char *path;
+    bool failed;        /* a write failed; reported by close */
+};
+
+/* Start writing. path NULL: nowhere; "-": standard output. Returns UW_OK or UW_ERR_IO. */
+int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err);
+
+/* Are results for people to be kept off standard output, because events go there? */
+bool uw_events_take_stdout(const struct uw_events *e);
+
+/* A new event of that name; NULL without memory, which every cJSON_Add... call accepts. */
+cJSON *uw_event(const char *name);
+
+/* Write the event as one line and release it. */
+void uw_events_put(struct uw_events *e, cJSON *event);
+
+/* Finish. Safe on a zeroed struct and twice.
+ * Returns UW_OK, or UW_ERR_IO when any line could not be written. */
+int uw_events_close(struct uw_events *e, struct uw_error *err);
+
+#endif

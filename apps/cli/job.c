@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job.h"
+
+#include "uwasa/backends.h"
+#include "uwasa/board.h"
+#include "uwasa/checkpoint.h"
+#include "uwasa/storage_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int choose_kernels(const char *name, const struct uw_kernels **kernels,
+                          struct uw_error *err)
+{
+    *kernels = strcmp(name, "auto") == 0 ? uw_kernels_best() : uw_kernels_find(name);
+    if (*kernels == NULL) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "--backend %s: not in this build or not on this processor", name);
+    }
+    return UW_OK;
+}
+
+int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
+{
+    *j = (struct uw_job){.pool = NULL};
+    int rc = uw_model_load(&j->file, config->model, err);
+    if (rc < 0) {
+        return rc;
+    }
+    j->config = (struct uw_model_config){.def = &j->file.def,
+                                         .batch_n = config->batch_n,
+                                         .mode = config->mode,
+                                         .momentum = config->momentum,
+                                         .snapshot = config->snapshot,
+                                         .input = true};
+    rc = choose_kernels(config->backend, &j->config.kernels, err);
+    if (rc < 0) {
+        return rc;
+    }
+    j->planned.threads = config->threads != 0 ? config->threads : uw_board_cores();
+    j->config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(j->file.def.layers_n);
+    j->workspace = malloc(j->config.workspace_bytes);
+    j->config.workspace = j->workspace;
+    if (j->workspace == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
+    }
+    return uw_job_measure(j, config->batch_n, config->mode, config->momentum, &j->need, err);
+}
+
+int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode mode,
+                   bool momentum, struct uw_model_need *need, struct uw_error *err)
+{
+    struct uw_workers planned = j->planned;
+    struct uw_model_config config = j->config;
+    struct uw_error why = {.text = ""};
+    config.workers = &planned;
+    config.batch_n = batch_n;
+    config.mode = mode;
+    config.momentum = momentum;
+    int rc = uw_model_measure(&config, need, &why);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%.60s: %.180s", j->file.json.file,
+                            why.text[0] != '\0' ? why.text : uw_status_text(rc));
+    }
+    return UW_OK;
+}
+
+int uw_job_bind(struct uw_job *j, struct uw_error *err)
+{
+    int rc = uw_board_workers_init(&j->pool, j->planned.threads);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "--threads %u: the threads could not be started",
+                            (unsigned)j->planned.threads);
+    }
+    j->config.workers = j->pool;
+    rc = uw_board_memory_take(j->need.total_bytes, &j->memory);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s: %zu bytes of memory are not to be had; uwasa plan shows "
+                            "what would fit", j->file.def.name, j->need.total_bytes);
+    }
+    uw_arena_init(&j->arena, j->memory, j->need.total_bytes);
+    rc = uw_model_bind(&j->model, &j->config, &j->arena, err);
+    uw_arena_seal(&j->arena);
+    return rc;
+}
+
+int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
+                      struct uw_error *err)
+{
+    const struct uw_model_def *d = &j->file.def;
+    uint32_t h = d->in_h != 0 ? d->in_h : 1;
+    uint32_t w = d->in_w != 0 ? d->in_w : 1;
+    bool same = d->in_channels == data->channels && h == data->height && w == data->width;
+    bool flat = (h == 1 && w == 1) || (data->height == 1 && data->width == 1);
+    uint64_t data_n = (uint64_t)data->channels * data->height * data->width;
+    if (!same && !(flat && j->model.input_n == data_n)) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s takes %ux%ux%u samples, data %.80s has %ux%ux%u",
+                            d->name, (unsigned)d->in_channels, (unsigned)h, (unsigned)w, spec,
+                            (unsigned)data->channels, (unsigned)data->height,
+                            (unsigned)data->width);
+    }
+    if (j->model.classes != data->classes) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s tells %u classes apart, data %.80s has %u: change the "
+                            "last layer's \"out\"",
+                            d->name, (unsigned)j->model.classes, spec, (unsigned)data->classes);
+    }
+    return UW_OK;
+}
+
+void uw_job_deinit(struct uw_job *j)
+{
+    uw_board_workers_deinit(&j->pool);
+    uw_board_memory_release(j->memory, j->need.total_bytes);
+    j->memory = NULL;
+    free(j->workspace);
+    j->workspace = NULL;
+    uw_model_file_deinit(&j->file);
+}
+
+int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)
+{
+    struct uw_storage_file files;
+    int rc = uw_storage_file_init(&files, NULL);
+    if (rc == UW_OK) {
+        rc = uw_checkpoint_load(&j->model, NULL, &files.base, file, err);
+    }
+    uw_storage_file_deinit(&files);
+    return rc;
+}
+
+int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, bool (*stop)(void *), void *arg,
+                    struct uw_score *score)
+{
+    struct uw_loader loader;
+    double loss = 0.0;
+    uint64_t correct = 0;
+    *score = (struct uw_score){.samples_n = 0};
+    int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
+                                                                .batch_n = j->config.batch_n,
+                                                                .no_shuffle = true});
+    while (rc >= 0 && loader.epoch == 0) {
+        uint32_t correct_n = 0;
+        if (stop != NULL && stop(arg)) {
+            return UW_ERR_AGAIN;
+        }
+        rc = uw_loader_next(&loader, j->model.input, j->model.label);
+        if (rc > 0) {
+            uint32_t n = (uint32_t)rc;
+            score->samples_n += n;
+            rc = uw_model_evaluate(&j->model, j->model.input, j->model.label, n, &loss,
+                                   &correct_n);
+            correct += correct_n;
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    score->accuracy = (double)correct / (double)score->samples_n;
+    score->loss = loss / (double)score->samples_n;
+    return UW_OK;
+}
+
+double uw_job_momentum(const char *optimizer, double momentum)
+{
+    if (momentum >= 0.0) {
+        return momentum;
+    }
+    return strcmp(optimizer, "momentum") == 0 ? 0.9 : 0.0;
+}
+
+enum uw_exit uw_job_exit(int code)
+{
+    switch (code) {
+    case UW_ERR_INVALID:
+    case UW_ERR_SHAPE:
+    case UW_ERR_NOTFOUND:
+    case UW_ERR_UNSUPPORTED:
+    case UW_ERR_CORRUPT:
+    case UW_ERR_MISMATCH:
+    case UW_ERR_TOOBIG:
+        return UW_EXIT_USAGE;
+    default:
+        return UW_EXIT_FAILED;
+    }
+}
+
+void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes)
+{
+    cJSON_AddNumberToObject(bytes, "parameters", (double)need->parameters_bytes);
+    cJSON_AddNumberToObject(bytes, "gradients", (double)need->gradients_bytes);
+    cJSON_AddNumberToObject(bytes, "optimizer", (double)need->optimizer_bytes);
+    cJSON_AddNumberToObject(bytes, "activations", (double)need->activations_bytes);
+    cJSON_AddNumberToObject(bytes, "scratch", (double)need->scratch_bytes);
+    cJSON_AddNumberToObject(bytes, "snapshot", (double)need->snapshot_bytes);
+    cJSON_AddNumberToObject(bytes, "input", (double)need->input_bytes);
+    cJSON_AddNumberToObject(bytes, "graph", (double)need->graph_bytes);
+}

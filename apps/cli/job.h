@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.h - what train, eval, plan and node share: a model, its kernels, threads and memory
+ *
+ *     uw_job_plan(&job, &config, &err);     reads the model, counts the bytes: job.need
+ *     uw_job_bind(&job, &err);              takes exactly job.need.total_bytes, starts threads
+ *     uw_job_deinit(&job);
+ *
+ * Memory     one arena for the model and its minibatch; set-up uses the heap
+ * Blocking   reads the model file      Context  one thread
+ */
+#ifndef UWASA_CLI_JOB_H
+#define UWASA_CLI_JOB_H
+
+#include "args.h"
+#include "model_json.h"
+
+#include "uwasa/dataset.h"
+#include "uwasa/model.h"
+
+struct uw_job_config {
+    const char *model;          /* built-in name or file */
+    const char *backend;        /* "auto", "ref", "avx2", "neon" */
+    uint32_t threads;           /* 0: one a core */
+    uint32_t batch_n;
+    enum uw_plan_mode mode;
+    bool momentum, snapshot;
+};
+
+struct uw_job {
+    struct uw_model_file file;
+    struct uw_model_config config;
+    struct uw_model_need need;
+    struct uw_model model;
+    struct uw_workers planned;      /* says how many threads, runs none */
+    struct uw_workers *pool;
+    void *workspace;
+    void *memory;
+    struct uw_arena arena;
+};
+
+/* Read the model, choose kernels, count bytes.
+ * Returns UW_OK, what uw_model_load and uw_model_measure return, UW_ERR_UNSUPPORTED (the backend
+ * is not in this build or not on this machine), UW_ERR_NOMEM; err filled. Deinit in every case. */
+int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
+
+/* Count again for another minibatch, plan mode or optimizer. Nothing else changes. */
+int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode mode,
+                   bool momentum, struct uw_model_need *need, struct uw_error *err);
+
+/* Start the threads, take the memory, place the model, seal. Weights are zero.
+ * Returns UW_OK or UW_ERR_NOMEM, err filled. */
+int uw_job_bind(struct uw_job *j, struct uw_error *err);
+
+/* Do the model's input and classes fit the data? Call after bind; `spec` names the data.
+ * Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes. */
+int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
+                      struct uw_error *err);
+
+/* Release everything. Safe on a zeroed struct and twice. */
+void uw_job_deinit(struct uw_job *j);
+
+/* Read weights from a safetensors file into the bound model. Errors as uw_checkpoint_load, err
+ * filled. */
+int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
+
+struct uw_score {
+    double accuracy, loss;
+    uint64_t samples_n;
+};
+
+/* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.
+ *
+ *   stop   asked between minibatches, may be NULL; returns true to give up
+ *
+ * Returns UW_OK, UW_ERR_AGAIN (stopped), or the dataset's error. */
+int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, bool (*stop)(void *), void *arg,
+                    struct uw_score *score);
+
+/* "sgd" or "momentum", and --momentum, as PyTorch's SGD: is a velocity kept, and how large is
+ * momentum? momentum < 0: not given. */
+double uw_job_momentum(const char *optimizer, double momentum);
+
+/* Exit status for a result code: mistakes in what the user wrote give UW_EXIT_USAGE. */
+enum uw_exit uw_job_exit(int code);
+
+/* Fill the object `bytes` with the plan, one number a purpose. */
+void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);
+
+#endif

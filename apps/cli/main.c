@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+#include "commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"plan", uw_cmd_plan, "tell the memory of a model, before anything runs"},
+    {"models", uw_cmd_models, "list the built-in models"},
+};
+#define COMMANDS_N (sizeof commands / sizeof commands[0])
+
+static void print_help(FILE *out)
+{
+    fputs("uwasa: neural networks that learn where the data is, together and without a server\n\n"
+          "Usage: uwasa COMMAND [flags]\n\n",
+          out);
+    for (size_t i = 0; i < COMMANDS_N; i++) {
+        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    }
+    fputs("\nuwasa COMMAND --help tells a command's flags. Start with: uwasa demo\n"
+          "Exit status: 0 done, 1 failed, 2 wrong use.\n",
+          out);
+}
+
+static int unknown_command(const char *word)
+{
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < COMMANDS_N; i++) {
+        size_t edits = uw_word_distance(word, strlen(word), commands[i].name);
+        if (edits < best) {
+            near = commands[i].name;
+            best = edits;
+        }
+    }
+    if (near != NULL) {
+        return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, did you mean %s?", word,
+                            near);
+    }
+    return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, see uwasa --help", word);
+}
+
+/* Results that could not be written are a failure, even when everything else went well. */
+static int finish(const char *command, int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return status != UW_EXIT_DONE ? status
+                                      : uw_cli_error(command, UW_EXIT_FAILED,
+                                                     "standard output cannot be written");
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        print_help(stderr);
+        return UW_EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+        (strcmp(word, "help") == 0 && argc == 2)) {
+        print_help(stdout);
+        return finish("", UW_EXIT_DONE);
+    }
+    if (strcmp(word, "--version") == 0) {
+        printf("uwasa %s\n", UWASA_VERSION);
+        return finish("", UW_EXIT_DONE);
+    }
+    for (size_t i = 0; i < COMMANDS_N; i++) {
+        if (strcmp(word, commands[i].name) == 0) {
+            return finish(word, commands[i].run(argc - 1, argv + 1));
+        }
+    }
+    if (word[0] == '-') {
+        return uw_cli_error("", UW_EXIT_USAGE, "%s: no such flag, see uwasa --help", word);
+    }
+    return unknown_command(word);
+}

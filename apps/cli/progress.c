@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define TERMINAL_US 200000u
+#define PIPE_US 5000000u
+
+void uw_progress_init(struct uw_progress *p)
+{
+    *p = (struct uw_progress){.terminal = isatty(STDERR_FILENO) == 1};
+}
+
+bool uw_progress_due(struct uw_progress *p, uint64_t now_us)
+{
+    if (now_us < p->next_us) {
+        return false;
+    }
+    p->next_us = now_us + (p->terminal ? TERMINAL_US : PIPE_US);
+    return true;
+}
+
+void uw_progress_clear(struct uw_progress *p)
+{
+    if (p->open) {
+        fputs("\r\033[K", stderr);
+        p->open = false;
+    }
+}
+
+void uw_progress_show(struct uw_progress *p, const char *format, ...)
+{
+    va_list args;
+    uw_progress_clear(p);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    if (p->terminal) {
+        p->open = true;
+        fflush(stderr);
+    } else {
+        fputc('\n', stderr);
+    }
+}
+
+void uw_progress_say(struct uw_progress *p, const char *format, ...)
+{
+    va_list args;
+    uw_progress_clear(p);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+const char *uw_text_time(double seconds, char text[UW_TEXT_BYTES])
+{
+    if (!isfinite(seconds) || seconds < 0.0 || seconds > 1e9) {
+        snprintf(text, UW_TEXT_BYTES, "?");
+        return text;
+    }
+    unsigned long whole = (unsigned long)(seconds + 0.5);
+    if (whole >= 3600) {
+        snprintf(text, UW_TEXT_BYTES, "%lu:%02lu:%02lu", whole / 3600, whole / 60 % 60, whole % 60);
+    } else {
+        snprintf(text, UW_TEXT_BYTES, "%lu:%02lu", whole / 60, whole % 60);
+    }
+    return text;
+}
+
+const char *uw_text_bytes(double bytes, char text[UW_TEXT_BYTES])
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int i = 0;
+    for (; i < 4 && bytes >= 1024.0; i++) {
+        bytes /= 1024.0;
+    }
+    snprintf(text, UW_TEXT_BYTES, i == 0 ? "%.0f %s" : "%.1f %s", bytes, unit[i]);
+    return text;
+}

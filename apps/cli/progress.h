@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * progress.h - what a person sees while the program works, on standard error
+ *
+ * On a terminal one line is rewritten in place; on a pipe whole lines appear, less often.
+ *
+ * Units      _us are microseconds, monotonic      Blocking  the terminal's      Context  one thread
+ */
+#ifndef UWASA_CLI_PROGRESS_H
+#define UWASA_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct uw_progress {
+    bool terminal;          /* standard error is one */
+    bool open;              /* a live line stands there */
+    uint64_t next_us;
+};
+
+void uw_progress_init(struct uw_progress *p);
+
+/* Is it time for another line? Then the next one is some time away: 0.2 s on a terminal, 5 s on a
+ * pipe. */
+bool uw_progress_due(struct uw_progress *p, uint64_t now_us);
+
+/* Show a line; a live one replaces the one before. */
+void uw_progress_show(struct uw_progress *p, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+/* Print a line that stays, above the live one. */
+void uw_progress_say(struct uw_progress *p, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+/* Remove the live line, before other output. */
+void uw_progress_clear(struct uw_progress *p);
+
+#define UW_TEXT_BYTES 24
+
+/* "1:02:03" or "2:03" from seconds; "?" when not finite. Returns text. */
+const char *uw_text_time(double seconds, char text[UW_TEXT_BYTES]);
+
+/* "61.3 KiB" from bytes. Returns text. */
+const char *uw_text_bytes(double bytes, char text[UW_TEXT_BYTES]);
+
+#endif

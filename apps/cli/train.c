@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train.h"
+
+#include "events.h"
+#include "progress.h"
+#include "stop.h"
+
+#include "uwasa/board.h"
+#include "uwasa/checkpoint.h"
+#include "uwasa/data.h"
+#include "uwasa/storage_file.h"
+
+#include <string.h>
+
+#define EVENT_US 200000u
+
+struct train {
+    const struct uw_train_options *o;
+    struct uw_job job;
+    struct uw_data data, test;
+    struct uw_loader loader;
+    struct uw_lr lr;
+    struct uw_sgd sgd;
+    struct uw_storage_file files;
+    struct uw_events events;
+    struct uw_progress progress;
+    struct uw_stop stop;
+    uint64_t step, steps;           /* done; to do in all */
+    uint64_t saved_step;            /* the file holds this one */
+    uint64_t start_us, computing_us, event_us;
+    uint64_t samples;               /* computed by this process */
+    double shown_loss;
+    uint32_t shown_n;               /* steps in shown_loss */
+    bool scored, interrupted;
+    uint64_t scored_step;
+    struct uw_score score;
+    struct uw_error err;
+};
+
+static bool stop_asked(void *arg)
+{
+    struct train *t = arg;
+    return uw_stop_asked(&t->stop);
+}
+
+static int save(struct train *t)
+{
+    if (t->o->save == NULL || t->saved_step == t->step) {
+        return UW_OK;
+    }
+    const struct uw_checkpoint state = {.step = t->step,
+                                        .epoch = t->loader.epoch,
+                                        .position = t->loader.position,
+                                        .seed = t->o->seed,
+                                        .batch_n = t->o->batch};
+    int rc = uw_checkpoint_save(&t->job.model, &state, &t->files.base, t->o->save, &t->err);
+    if (rc == UW_OK) {
+        t->saved_step = t->step;
+    }
+    return rc;
+}
+
+/* Find out now, not after hours, whether --save's file can be written. */
+static int try_save(struct train *t)
+{
+    struct uw_storage *s = &t->files.base;
+    int rc = t->o->save != NULL ? s->ops->begin(s, t->o->save) : UW_OK;
+    if (rc == UW_OK && t->o->save != NULL) {
+        rc = s->ops->end(s, 0);
+    }
+    if (rc < 0) {
+        return uw_error_set(&t->err, rc, "--save %.180s: cannot be written: %s", t->o->save,
+                            uw_status_text(rc));
+    }
+    return UW_OK;
+}
+
+static int resume(struct train *t)
+{
+    const struct uw_train_options *o = t->o;
+    struct uw_checkpoint state;
+    uint64_t bytes;
+    if (!o->resume) {
+        return UW_OK;
+    }
+    if (t->files.base.ops->size(&t->files.base, o->save, &bytes) == UW_ERR_NOTFOUND) {
+        uw_progress_say(&t->progress, "%s: not there yet, starting at step 0", o->save);
+        return UW_OK;
+    }
+    int rc = uw_checkpoint_load(&t->job.model, &state, &t->files.base, o->save, &t->err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (state.seed != o->seed) {
+        return uw_error_set(&t->err, UW_ERR_MISMATCH,
+                            "--seed %llu: %.120s was trained with --seed %llu",
+                            (unsigned long long)o->seed, o->save, (unsigned long long)state.seed);
+    }
+    if (state.batch_n != o->batch) {
+        return uw_error_set(&t->err, UW_ERR_MISMATCH,
+                            "--batch %u: %.120s was trained with --batch %llu", (unsigned)o->batch,
+                            o->save, (unsigned long long)state.batch_n);
+    }
+    if (state.position >= t->data.base->samples_n) {
+        return uw_error_set(&t->err, UW_ERR_MISMATCH,
+                            "%.120s stands at sample %llu, data %.80s has %u", o->save,
+                            (unsigned long long)state.position, o->data,
+                            (unsigned)t->data.base->samples_n);
+    }
+    t->step = t->saved_step = state.step;
+    t->loader.epoch = state.epoch;
+    t->loader.position = (uint32_t)state.position;
+    uw_progress_say(&t->progress, "%s: resuming at step %llu", o->save,
+                    (unsigned long long)t->step);
+    return UW_OK;
+}
+
+static int open_data(struct train *t)
+{
+    const struct uw_train_options *o = t->o;
+    int rc = uw_data_open(&t->data, o->data, &(struct uw_data_config){.seed = o->seed}, &t->err);
+    if (rc == UW_OK) {
+        rc = uw_data_open(&t->test, o->data,
+                          &(struct uw_data_config){.seed = o->seed, .test = true}, &t->err);
+    }
+    if (rc == UW_OK) {
+        rc = uw_job_check_data(&t->job, t->data.base, o->data, &t->err);
+    }
+    if (rc == UW_OK) {
+        rc = uw_loader_init(&t->loader, &(struct uw_loader_config){.dataset = t->data.base,
+                                                                   .batch_n = o->batch,
+                                                                   .seed = o->seed,
+                                                                   .no_shuffle = o->no_shuffle});
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    uint64_t per_epoch = ((uint64_t)t->data.base->samples_n + o->batch - 1u) / o->batch;
+    t->steps = o->steps != 0 ? o->steps : per_epoch * (o->epochs != 0 ? o->epochs : 1u);
+    return UW_OK;
+}
+
+/* Everything before the first step. Returns UW_OK or a code; *status is the exit status then. */
+static int prepare(struct train *t, enum uw_exit *status)
+{
+    const struct uw_train_options *o = t->o;
+    double momentum = uw_job_momentum(o->optimizer, o->momentum);
+    const struct uw_job_config config = {
+        .model = o->model,
+        .backend = o->backend,
+        .threads = o->threads,
+        .batch_n = o->batch,
+        .mode = strcmp(o->mode, "full") == 0 ? UW_PLAN_FULL : UW_PLAN_IMMEDIATE,
+        .momentum = momentum > 0.0};
+
+    t->sgd = (struct uw_sgd){.momentum = (float)momentum,
+                             .weight_decay = (float)o->weight_decay,
+                             .nesterov = o->nesterov};
+    uw_lr_parse(o->schedule, &t->lr);
+    t->saved_step = UINT64_MAX;
+    int rc = uw_job_plan(&t->job, &config, &t->err);
+    *status = uw_job_exit(rc);
+    if (rc < 0) {
+        return rc;
+    }
+    *status = UW_EXIT_FAILED;
+    rc = uw_storage_file_init(&t->files, NULL);
+    rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
+    rc = rc < 0 ? rc : open_data(t);
+    rc = rc < 0 ? rc : try_save(t);
+    if (rc == UW_OK) {
+        uw_model_init_weights(&t->job.model, o->seed);
+        rc = o->weights != NULL ? uw_job_load_weights(&t->job, o->weights, &t->err) : UW_OK;
+    }
+    rc = rc < 0 ? rc : resume(t);
+    return rc < 0 ? rc : uw_events_open(&t->events, o->json, &t->err);
+}
+
+static void report_step(struct train *t, double loss, float lr, uint64_t now_us)
+{
+    bool every = t->o->no_shuffle && t->o->steps != 0;
+    t->shown_loss += loss;
+    t->shown_n++;
+    if (t->events.file != NULL &&
+        (every || t->step == t->steps || now_us - t->event_us >= EVENT_US)) {
+        cJSON *ev = uw_event("step");
+        cJSON_AddNumberToObject(ev, "step", (double)t->step);
+        cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
+        cJSON_AddNumberToObject(ev, "loss", loss);
+        cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
+        cJSON_AddNumberToObject(ev, "lr", (double)lr);
+        uw_events_put(&t->events, ev);
+        t->event_us = now_us;
+    }
+    if (uw_progress_due(&t->progress, now_us)) {
+        char eta[UW_TEXT_BYTES];
+        double seconds = (double)t->computing_us / 1e6;
+        double per_s = (double)t->samples / seconds;
+        double left = (double)(t->steps - t->step) * (double)t->o->batch / per_s;
+        uw_progress_show(&t->progress,
+                         "step %llu/%llu  epoch %llu  loss %.4f  %.0f samples/s  ETA %s",
+                         (unsigned long long)t->step, (unsigned long long)t->steps,
+                         (unsigned long long)t->loader.epoch, t->shown_loss / t->shown_n, per_s,
+                         uw_text_time(left, eta));
+        t->shown_loss = 0.0;
+        t->shown_n = 0;
+    }
+}
+
+static int evaluate(struct train *t)
+{
+    if (t->scored && t->scored_step == t->step) {
+        return UW_OK;
+    }
+    int rc = uw_job_evaluate(&t->job, t->test.base, stop_asked, t, &t->score);
+    if (rc == UW_ERR_AGAIN) {
+        return UW_OK;
+    }
+    if (rc < 0) {
+        return uw_error_set(&t->err, rc, "%.120s: test set: %s", t->o->data, uw_status_text(rc));
+    }
+    t->scored = true;
+    t->scored_step = t->step;
+    cJSON *ev = uw_event("eval");
+    cJSON_AddNumberToObject(ev, "step", (double)t->step);
+    cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
+    cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
+    cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
+    uw_events_put(&t->events, ev);
+    uw_progress_say(&t->progress, "epoch %llu  step %llu  test accuracy %.2f %%  loss %.4f",
+                    (unsigned long long)t->loader.epoch, (unsigned long long)t->step,
+                    100.0 * t->score.accuracy, t->score.loss);
+    return UW_OK;
+}
+
+static int train_one(struct train *t)
+{
+    struct uw_model *m = &t->job.model;
+    struct uw_step_result result;
+    uint64_t before_us = uw_board_now_us();
+    t->sgd.lr = uw_lr_at(&t->lr, t->o->lr, t->step, t->steps, t->loader.epoch);
+    int n = uw_loader_next(&t->loader, m->input, m->label);
+    if (n < 0) {
+        return uw_error_set(&t->err, n, "%.180s: %s", t->o->data, uw_status_text(n));
+    }
+    struct uw_error why = {.text = ""};
+    int rc = uw_model_train_step(m, m->input, m->label, (uint32_t)n, &t->sgd, &result, &why);
+    if (rc < 0) {
+        return uw_error_set(&t->err, rc, "step %llu: %.200s",
+                            (unsigned long long)t->step + 1u, why.text);
+    }
+    uint64_t now_us = uw_board_now_us();
+    t->step++;
+    t->samples += (uint64_t)n;
+    t->computing_us += now_us - before_us;
+    report_step(t, result.loss, t->sgd.lr, now_us);
+    return UW_OK;
+}
+
+static int run_steps(struct train *t)
+{
+    int rc = UW_OK;
+    while (rc == UW_OK && t->step < t->steps && !uw_stop_asked(&t->stop)) {
+        rc = train_one(t);
+        bool epoch_end = rc == UW_OK && t->loader.position == 0;
+        uint64_t every = t->o->save_every;
+        if (rc == UW_OK && (every != 0 ? t->step % every == 0 : epoch_end)) {
+            rc = save(t);
+        }
+        if (rc == UW_OK && epoch_end) {
+            rc = evaluate(t);
+        }
+    }
+    t->interrupted = t->step < t->steps;
+    if (rc == UW_OK) {
+        rc = save(t);
+    }
+    if (rc == UW_OK && !t->interrupted) {
+        rc = evaluate(t);
+    }
+    return rc;
+}
+
+static void report_done(struct train *t)
+{
+    double seconds = (double)(uw_board_now_us() - t->start_us) / 1e6;
+    double per_s = t->computing_us > 0 ? (double)t->samples / ((double)t->computing_us / 1e6) : 0;
+    uint64_t rss = uw_board_peak_rss_bytes();
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "step", (double)t->step);
+    if (t->scored) {
+        cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
+        cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
+    }
+    cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
+    cJSON_AddNumberToObject(ev, "samples_per_s", per_s);
+    cJSON_AddNumberToObject(ev, "seconds", seconds);
+    cJSON_AddNumberToObject(ev, "arena_bytes", (double)t->job.arena.used_bytes);
+    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)rss);
+    cJSON_AddBoolToObject(ev, "interrupted", t->interrupted);
+    bool quiet = uw_events_take_stdout(&t->events);
+    uw_events_put(&t->events, ev);
+    uw_progress_clear(&t->progress);
+    if (quiet) {
+        return;
+    }
+    char a[UW_TEXT_BYTES];
+    char b[UW_TEXT_BYTES];
+    if (t->scored) {
+        printf("test accuracy  %.2f %%\ntest loss      %.4f\n", 100.0 * t->score.accuracy,
+               t->score.loss);
+    }
+    printf("steps          %llu in %.1f s\nsamples        %.0f a second\nmemory         %s arena, "
+           "%s peak\n",
+           (unsigned long long)t->step, seconds, per_s,
+           uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
+    if (t->o->save != NULL) {
+        printf("saved          %s\n", t->o->save);
+    }
+}
+
+/* An interrupted run is a failure only when its work is lost. */
+static int end_interrupted(const struct train *t)
+{
+    unsigned long long step = t->step;
+    if (t->o->save == NULL) {
+        return uw_cli_error("train", UW_EXIT_FAILED,
+                            "stopped at step %llu, nothing is kept: no --save", step);
+    }
+    fprintf(stderr, "uwasa train: stopped at step %llu, saved; --resume goes on\n", step);
+    return UW_EXIT_DONE;
+}
+
+int uw_train_run(const struct uw_train_options *o)
+{
+    struct train t = {.o = o, .start_us = uw_board_now_us()};
+    enum uw_exit status;
+    uw_progress_init(&t.progress);
+    uw_stop_init(&t.stop);
+    int rc = prepare(&t, &status);
+    if (rc == UW_OK) {
+        status = UW_EXIT_FAILED;
+        rc = run_steps(&t);
+    }
+    if (rc == UW_OK) {
+        report_done(&t);
+        rc = uw_events_close(&t.events, &t.err);
+    }
+    uw_progress_clear(&t.progress);
+    if (rc < 0) {
+        uw_cli_error("train", status, "%s",
+                     t.err.text[0] != '\0' ? t.err.text : uw_status_text(rc));
+    } else {
+        status = t.interrupted ? (enum uw_exit)end_interrupted(&t) : UW_EXIT_DONE;
+    }
+    uw_events_close(&t.events, NULL);
+    uw_data_close(&t.test);
+    uw_data_close(&t.data);
+    uw_storage_file_deinit(&t.files);
+    uw_job_deinit(&t.job);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * train.h - a training run on one device
+ *
+ * Memory     one arena, exactly what uwasa plan prints for the same flags
+ * Blocking   until trained      Context  main thread
+ */
+#ifndef UWASA_CLI_TRAIN_H
+#define UWASA_CLI_TRAIN_H
+
+#include "job.h"
+#include "lr.h"
+
+struct uw_train_options {
+    const char *model, *data;
+    uint32_t epochs, batch, threads;
+    uint64_t steps, save_every, seed;
+    double lr, momentum, weight_decay;  /* momentum < 0: not given */
+    const char *optimizer, *schedule, *weights, *save, *backend, *mode, *json;
+    bool nesterov, resume, no_shuffle;
+};
+
+/* Run it: options are checked one by one already. Prints results, progress and mistakes.
+ * Returns the exit status. */
+int uw_train_run(const struct uw_train_options *o);
+
+#endif
