@@ -24,6 +24,7 @@ static const struct uw_opt rows[] = {
     {"emulate.loss", UW_OPT_REAL, offsetof(struct options, loss), 0, 1, "F", "a number"},
     {"peer", UW_OPT_LIST, offsetof(struct options, peer), 0, 0, "ADDRESS", "a list"},
 };
+static const struct uw_opts opts = {rows, sizeof rows / sizeof rows[0]};
 static const struct uw_args_spec spec = {.command = "test",
                                          .summary = "what it does",
                                          .usage = "[flags]",
