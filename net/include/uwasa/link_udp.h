@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/link_udp.h - the link over UDP sockets, IPv4 and IPv6 (POSIX)
+ *
+ * A station is a slot of the address table. Stations from resolve are held; an unknown sender
+ * takes a free slot or that of the station not held that was silent longest; when every slot is
+ * held, its datagrams are dropped. Nobody is authenticated here: put a secure channel on top.
+ *
+ * Units      bytes
+ * Memory     caller supplies uw_link_udp_bytes(), borrowed until deinit
+ * Blocking   never, except resolve of a host name, which asks the system's resolver
+ * Context    one thread per link
+ */
+#ifndef UWASA_LINK_UDP_H
+#define UWASA_LINK_UDP_H
+
+#include "uwasa/link.h"
+
+/* 1280, what every IPv6 path carries, less 40 (IPv6) and 8 (UDP). */
+#define UW_LINK_UDP_MTU_DEFAULT 1232u
+#define UW_LINK_UDP_MTU_MAX 65507u
+
+struct uw_link_udp_config {
+    const char *bind;           /* "10.0.0.2:4433", "[::1]:0", ":4433" (any address, IPv4 and
+                                   IPv6); port 0: any free port; NULL: ":0". Not kept */
+    void *memory;               /* aligned as from malloc or an arena */
+    size_t memory_bytes;
+    uint16_t stations_n;        /* slots of the address table; 0: 64 */
+    uint32_t mtu_bytes;         /* 0: UW_LINK_UDP_MTU_DEFAULT; up to UW_LINK_UDP_MTU_MAX */
+    uint32_t socket_buffer_bytes;   /* asked of the system, each way; 0: 1 MiB */
+};
+
+struct uw_link_udp_station;
+
+struct uw_link_udp {
+    struct uw_link link;
+    struct uw_link_udp_station *stations;
+    uint8_t *datagram;          /* mtu_bytes + 1, to see what is too large */
+    uint64_t uses_n;
+    uint16_t stations_n, last;
+    bool ipv6, ipv4;            /* families the socket reaches */
+};
+
+/* Bytes of memory for the table and one datagram; SIZE_MAX when mtu or table are not allowed. */
+size_t uw_link_udp_bytes(const struct uw_link_udp_config *config);
+
+/* Open and bind the socket. err (may be NULL) gets a sentence that names the address.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (malformed address, mtu above the limit), UW_ERR_NOMEM,
+ * UW_ERR_NOTFOUND (host unknown), UW_ERR_IO (port taken, address not of this machine). */
+int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *config,
+                     struct uw_error *err);
+
+/* Write the bound address, "127.0.0.1:40001"; with port 0 this tells the port that was found.
+ *
+ * Returns UW_OK, UW_ERR_CLOSED. */
+int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYTES]);
+
+#endif

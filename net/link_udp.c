@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/link_udp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define STATIONS_DEFAULT 64u
+#define SOCKET_BUFFER_DEFAULT (1 << 20)
+#define HOST_BYTES 256u
+#define RETRIES 16              /* datagrams or pending ICMP errors skipped in one call */
+
+/* An address in one form for both families: IPv4 is kept as ::ffff:a.b.c.d. */
+struct address {
+    uint8_t ip[16];
+    uint32_t scope;
+    uint16_t port;              /* host order */
+};
+
+struct uw_link_udp_station {
+    struct address address;
+    uint64_t used_at;           /* 0: the slot is free */
+    bool held;
+};
+
+static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+static bool is_ipv4(const struct address *a)
+{
+    return memcmp(a->ip, mapped_prefix, sizeof mapped_prefix) == 0;
+}
+
+static bool from_sockaddr(const struct sockaddr_storage *s, struct address *a)
+{
+    memset(a, 0, sizeof *a);
+    if (s->ss_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, s, sizeof in);
+        memcpy(a->ip, mapped_prefix, sizeof mapped_prefix);
+        memcpy(a->ip + 12, &in.sin_addr, 4);
+        a->port = ntohs(in.sin_port);
+        return true;
+    }
+    if (s->ss_family == AF_INET6) {
+        struct sockaddr_in6 in;
+        memcpy(&in, s, sizeof in);
+        memcpy(a->ip, &in.sin6_addr, 16);
+        a->scope = in.sin6_scope_id;
+        a->port = ntohs(in.sin6_port);
+        return true;
+    }
+    return false;
+}
+
+static socklen_t to_sockaddr(const struct address *a, bool ipv6, struct sockaddr_storage *s)
+{
+    memset(s, 0, sizeof *s);
+    if (ipv6) {
+        struct sockaddr_in6 in = {.sin6_family = AF_INET6, .sin6_port = htons(a->port)};
+        in.sin6_scope_id = a->scope;
+        memcpy(&in.sin6_addr, a->ip, 16);
+        memcpy(s, &in, sizeof in);
+        return sizeof in;
+    }
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(a->port)};
+    memcpy(&in.sin_addr, a->ip + 12, 4);
+    memcpy(s, &in, sizeof in);
+    return sizeof in;
+}
+
+static int print_address(const struct address *a, char text[UW_LINK_ADDRESS_BYTES])
+{
+    char host[INET6_ADDRSTRLEN];
+    if (is_ipv4(a)) {
+        inet_ntop(AF_INET, a->ip + 12, host, sizeof host);
+        snprintf(text, UW_LINK_ADDRESS_BYTES, "%s:%u", host, (unsigned)a->port);
+        return UW_OK;
+    }
+    inet_ntop(AF_INET6, a->ip, host, sizeof host);
+    char scope[12] = "";
+    if (a->scope != 0) {
+        snprintf(scope, sizeof scope, "%%%u", (unsigned)a->scope);
+    }
+    snprintf(text, UW_LINK_ADDRESS_BYTES, "[%s%s]:%u", host, scope, (unsigned)a->port);
+    return UW_OK;
+}
+
+/* Cut "host:port" or "[v6]:port"; the host may be empty. */
+static int split_address(const char *text, char host[HOST_BYTES], uint16_t *port)
+{
+    const char *end;
+    const char *colon;
+    if (text[0] == '[') {
+        text++;
+        end = strchr(text, ']');
+        colon = end != NULL ? end + 1 : NULL;
+    } else {
+        end = strchr(text, ':');
+        colon = end;
+    }
+    if (end == NULL || *colon != ':' || (size_t)(end - text) >= HOST_BYTES) {
+        return UW_ERR_INVALID;
+    }
+    memcpy(host, text, (size_t)(end - text));
+    host[end - text] = '\0';
+    uint32_t number = 0;
+    const char *p = colon + 1;
+    for (; *p >= '0' && *p <= '9' && number <= UINT16_MAX; p++) {
+        number = number * 10u + (uint32_t)(*p - '0');
+    }
+    if (p == colon + 1 || *p != '\0' || number > UINT16_MAX) {
+        return UW_ERR_INVALID;
+    }
+    *port = (uint16_t)number;
+    return UW_OK;
+}
+
+static int look_up(const char *host, int family, int flags, struct address *a)
+{
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM, .ai_flags = flags};
+    struct addrinfo *list = NULL;
+    if (getaddrinfo(host, NULL, &hints, &list) != 0) {
+        return UW_ERR_NOTFOUND;
+    }
+    int rc = UW_ERR_NOTFOUND;
+    for (const struct addrinfo *i = list; i != NULL && rc < 0; i = i->ai_next) {
+        struct sockaddr_storage s;
+        memset(&s, 0, sizeof s);
+        memcpy(&s, i->ai_addr, i->ai_addrlen);
+        rc = from_sockaddr(&s, a) ? UW_OK : UW_ERR_NOTFOUND;
+    }
+    freeaddrinfo(list);
+    return rc;
+}
+
+/* A host's address: as written if it is numeric, else by name. */
+static int find_host(const char *host, int family, struct address *a)
+{
+    int rc = look_up(host, family, AI_NUMERICHOST, a);
+    return rc == UW_OK ? rc : look_up(host, family, 0, a);
+}
+
+static struct uw_link_udp_station *station_at(struct uw_link_udp *l, uint16_t number)
+{
+    return number < l->stations_n && l->stations[number].used_at != 0 ? &l->stations[number]
+                                                                      : NULL;
+}
+
+static bool same(const struct address *a, const struct address *b)
+{
+    return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;
+}
+
+/* The station of an address: known, in a free slot, or in the one recycled. */
+static int enter(struct uw_link_udp *l, const struct address *a, uint16_t *number)
+{
+    const struct uw_link_udp_station *last = station_at(l, l->last);
+    uint16_t slot = UW_LINK_STATION_NONE;
+    if (last != NULL && same(&last->address, a)) {
+        slot = l->last;
+    } else {
+        for (uint16_t i = 0; i < l->stations_n; i++) {
+            const struct uw_link_udp_station *s = &l->stations[i];
+            if (s->used_at != 0 && same(&s->address, a)) {
+                slot = i;
+                break;
+            }
+            if (!s->held && (slot == UW_LINK_STATION_NONE ||
+                             s->used_at < l->stations[slot].used_at)) {
+                slot = i;
+            }
+        }
+    }
+    if (slot == UW_LINK_STATION_NONE) {
+        return UW_ERR_FULL;
+    }
+    struct uw_link_udp_station *s = &l->stations[slot];
+    if (s->used_at == 0 || !same(&s->address, a)) {
+        *s = (struct uw_link_udp_station){.address = *a};
+    }
+    s->used_at = ++l->uses_n;
+    l->last = slot;
+    *number = slot;
+    return UW_OK;
+}
+
+static int udp_resolve(struct uw_link *link, const char *address, uint16_t *station)
+{
+    struct uw_link_udp *l = (struct uw_link_udp *)link;
+    char host[HOST_BYTES];
+    uint16_t port;
+    struct address a;
+    int rc = split_address(address, host, &port);
+    if (rc < 0 || host[0] == '\0' || port == 0) {
+        return UW_ERR_INVALID;
+    }
+    int family = !l->ipv6 ? AF_INET : !l->ipv4 ? AF_INET6 : AF_UNSPEC;
+    rc = find_host(host, family, &a);
+    if (rc < 0) {
+        return rc;
+    }
+    a.port = port;
+    rc = enter(l, &a, station);
+    if (rc == UW_OK) {
+        l->stations[*station].held = true;
+    }
+    return rc;
+}
+
+static int udp_describe(struct uw_link *link, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
+{
+    const struct uw_link_udp_station *s = station_at((struct uw_link_udp *)link, station);
+    return s != NULL ? print_address(&s->address, text) : UW_ERR_NOTFOUND;
+}
+
+static bool udp_hold(struct uw_link *link, uint16_t station, bool hold)
+{
+    struct uw_link_udp_station *s = station_at((struct uw_link_udp *)link, station);
+    bool before = s != NULL && s->held;
+    if (s != NULL) {
+        s->held = hold;
+    }
+    return before;
+}
+
+/* What a datagram's path reports, often about an earlier one: the datagram is lost, no more. */
+static bool is_lost_on_the_way(int error)
+{
+    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
+           error == EHOSTDOWN || error == ENETDOWN || error == EPERM || error == EACCES ||
+           error == EADDRNOTAVAIL;
+}
+
+static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t buf_bytes)
+{
+    struct uw_link_udp *l = (struct uw_link_udp *)link;
+    if (to == UW_LINK_STATION_BROADCAST) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    struct uw_link_udp_station *s = station_at(l, to);
+    if (s == NULL) {
+        return UW_ERR_NOTFOUND;
+    }
+    struct sockaddr_storage address;
+    socklen_t address_bytes = to_sockaddr(&s->address, l->ipv6, &address);
+    s->used_at = ++l->uses_n;
+    for (int i = 0; i < RETRIES; i++) {
+        ssize_t n = sendto(link->fd, buf, buf_bytes, MSG_NOSIGNAL, (struct sockaddr *)&address,
+                           address_bytes);
+        if (n >= 0) {
+            link->stats.sent_n++;
+            link->stats.sent_bytes += buf_bytes;
+            return UW_OK;
+        }
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) {
+            return UW_ERR_AGAIN;
+        }
+        if (errno == EMSGSIZE) {
+            return UW_ERR_TOOBIG;
+        }
+        if (errno != EINTR && errno != ECONNREFUSED) {
+            break;
+        }
+    }
+    if (!is_lost_on_the_way(errno) && errno != EINTR) {
+        return errno == EBADF || errno == EPIPE ? UW_ERR_CLOSED : UW_ERR_IO;
+    }
+    link->stats.dropped_n++;
+    return UW_OK;
+}
+
+static int udp_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+{
+    struct uw_link_udp *l = (struct uw_link_udp *)link;
+    for (int i = 0; i < RETRIES; i++) {
+        struct sockaddr_storage sender;
+        socklen_t sender_bytes = sizeof sender;
+        memset(&sender, 0, sizeof sender);
+        ssize_t n = recvfrom(link->fd, l->datagram, link->mtu_bytes + 1u, 0,
+                             (struct sockaddr *)&sender, &sender_bytes);
+        if (n < 0) {
+            if (errno == EINTR || is_lost_on_the_way(errno)) {
+                continue;
+            }
+            bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ||
+                         errno == ENOMEM;
+            return later ? UW_ERR_AGAIN : errno == EBADF ? UW_ERR_CLOSED : UW_ERR_IO;
+        }
+        struct address a;
+        if (!from_sockaddr(&sender, &a) || enter(l, &a, from) < 0) {
+            link->stats.dropped_n++;
+            continue;
+        }
+        if (n > (ssize_t)link->mtu_bytes || n > (ssize_t)cap_bytes) {
+            link->stats.dropped_n++;
+            return UW_ERR_TOOBIG;
+        }
+        if (n > 0) {
+            memcpy(buf, l->datagram, (size_t)n);
+        }
+        link->stats.received_n++;
+        link->stats.received_bytes += (uint64_t)n;
+        return (int)n;
+    }
+    return UW_ERR_AGAIN;
+}
+
+static uint64_t udp_step(struct uw_link *link, uint64_t now_us)
+{
+    (void)link;
+    (void)now_us;
+    return UINT64_MAX;
+}
+
+static void udp_deinit(struct uw_link *link)
+{
+    close(link->fd);
+    link->fd = -1;
+    link->ops = NULL;
+}
+
+static const struct uw_link_ops udp_ops = {
+    .name = "udp",
+    .resolve = udp_resolve,
+    .describe = udp_describe,
+    .hold = udp_hold,
+    .send = udp_send,
+    .recv = udp_recv,
+    .step = udp_step,
+    .deinit = udp_deinit,
+};
+
+static uint16_t stations_of(const struct uw_link_udp_config *c)
+{
+    return c->stations_n != 0 ? c->stations_n : STATIONS_DEFAULT;
+}
+
+static uint32_t mtu_of(const struct uw_link_udp_config *c)
+{
+    return c->mtu_bytes != 0 ? c->mtu_bytes : UW_LINK_UDP_MTU_DEFAULT;
+}
+
+size_t uw_link_udp_bytes(const struct uw_link_udp_config *config)
+{
+    if (config == NULL || stations_of(config) >= UW_LINK_STATION_BROADCAST ||
+        mtu_of(config) > UW_LINK_UDP_MTU_MAX) {
+        return SIZE_MAX;
+    }
+    return stations_of(config) * sizeof(struct uw_link_udp_station) + mtu_of(config) + 1u;
+}
+
+/* Non-blocking, closed on exec, with large buffers (best effort). -1: errno says why. */
+static int open_socket(int family, bool ipv6_only, int buffer_bytes)
+{
+    int fd = socket(family, SOCK_DGRAM, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    int flags = fcntl(fd, F_GETFL);
+    int v6only = ipv6_only;
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
+        (family == AF_INET6 &&
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only) < 0)) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
+    return fd;
+}
+
+/* Open and bind. any: every address of both families, or of IPv4 where IPv6 is switched off. */
+static int open_bound(struct uw_link_udp *l, struct address *a, bool any, int buffer_bytes)
+{
+    struct sockaddr_storage s;
+    l->ipv6 = any || !is_ipv4(a);
+    l->ipv4 = any || !l->ipv6;
+    int fd = open_socket(l->ipv6 ? AF_INET6 : AF_INET, !any, buffer_bytes);
+    if (fd < 0 && any) {
+        l->ipv6 = false;
+        fd = open_socket(AF_INET, false, buffer_bytes);
+    }
+    if (fd < 0) {
+        return -1;
+    }
+    socklen_t bytes = to_sockaddr(a, l->ipv6, &s);
+    if (bind(fd, (struct sockaddr *)&s, bytes) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static const char *remedy(int error)
+{
+    switch (error) {
+    case EADDRINUSE:
+        return "the port is taken by another program; choose another port, or 0 for any";
+    case EADDRNOTAVAIL:
+        return "this machine does not have that address";
+    case EACCES:
+        return "ports below 1024 need more rights";
+    case EAFNOSUPPORT:
+        return "this machine does not speak that IP version";
+    default:
+        return "the system refused the socket";
+    }
+}
+
+int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *config,
+                     struct uw_error *err)
+{
+    memset(l, 0, sizeof *l);
+    l->link.fd = -1;
+    size_t need = uw_link_udp_bytes(config);
+    if (need == SIZE_MAX) {
+        return uw_error_set(err, UW_ERR_INVALID, "a UDP link carries 1 to %u bytes a message",
+                            UW_LINK_UDP_MTU_MAX);
+    }
+    if (config->memory == NULL || config->memory_bytes < need) {
+        return uw_error_set(err, UW_ERR_NOMEM, "the UDP link needs %lu bytes of memory",
+                            (unsigned long)need);
+    }
+    const char *text = config->bind != NULL ? config->bind : ":0";
+    char host[HOST_BYTES];
+    uint16_t port;
+    if (split_address(text, host, &port) < 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 or :4433",
+                            text);
+    }
+    struct address a = {.ip = {0}};
+    if (host[0] != '\0' && find_host(host, AF_UNSPEC, &a) < 0) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no such host", text);
+    }
+    a.port = port;
+    int buffer = config->socket_buffer_bytes != 0 && config->socket_buffer_bytes <= INT32_MAX
+                     ? (int)config->socket_buffer_bytes
+                     : SOCKET_BUFFER_DEFAULT;
+    l->link.fd = open_bound(l, &a, host[0] == '\0', buffer);
+    if (l->link.fd < 0) {
+        return uw_error_set(err, UW_ERR_IO, "cannot bind %s: %s", text, remedy(errno));
+    }
+    l->stations_n = stations_of(config);
+    l->stations = config->memory;
+    memset(l->stations, 0, l->stations_n * sizeof *l->stations);
+    l->datagram = (uint8_t *)(l->stations + l->stations_n);
+    l->link.mtu_bytes = mtu_of(config);
+    l->link.ops = &udp_ops;
+    return UW_OK;
+}
+
+int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYTES])
+{
+    struct sockaddr_storage s;
+    socklen_t bytes = sizeof s;
+    struct address a;
+    memset(&s, 0, sizeof s);
+    if (l->link.ops == NULL || getsockname(l->link.fd, (struct sockaddr *)&s, &bytes) < 0 ||
+        !from_sockaddr(&s, &a)) {
+        return UW_ERR_CLOSED;
+    }
+    return print_address(&a, text);
+}
