@@ -193,68 +193,68 @@ static void test_checkpoint_stored_nan_is_refused(void **state)
 }
 
 /* Headers that other programs write, and headers that nobody should. */
+static const struct uw_layer_def one[] = {
+    {.kind = UW_LAYER_DENSE, .name = "d", .dense = {.out = 1, .no_bias = true}}};
+static const struct uw_model_def tiny = {"tiny", 2, 1, 1, one, 1};
+static const struct {
+    const char *header;
+    int rc;
+} headers[] = {
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
+    {" { \"d.weight\" :\n{\"data_offsets\": [ 0 , 8 ], \"shape\":[1,2], \"dtype\":\"F32\"} }  ",
+     UW_OK},
+    {"{\"__metadata__\":{},\"d\\u002eweight\":{\"dtype\":\"F32\",\"shape\":[1,2],"
+     "\"data_offsets\":[0,8]}}", UW_OK},
+    {"{\"e\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"d.weight\":{\"dtype\":"
+     "\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
+    {"{}", UW_ERR_NOTFOUND},
+    {"", UW_ERR_CORRUPT},
+    {"[]", UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
+     UW_ERR_MISMATCH},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+     UW_ERR_MISMATCH},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2,1,1,1],\"data_offsets\":[0,8]}}",
+     UW_ERR_MISMATCH},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
+     UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[4,12]}}",
+     UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,0]}}",
+     UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2]}}", UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,-2],\"data_offsets\":[0,8]}}",
+     UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999,2],\"data_offsets\":"
+     "[0,8]}}", UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}x",
+     UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},}",
+     UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},\"d.weight\":"
+     "{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"d\\qtype\":\"F32\"}}", UW_ERR_CORRUPT},
+    {"{\"d.weight\":{\"dtype\":\"F32", UW_ERR_CORRUPT},
+    {"{\"__metadata__\":{\"k\":1}}", UW_ERR_CORRUPT},
+};
 static void test_safetensors_header_variants_are_read_or_refused(void **state)
 {
     (void)state;
-    static const struct uw_layer_def one[] = {
-        {.kind = UW_LAYER_DENSE, .name = "d", .dense = {.out = 1, .no_bias = true}}};
-    static const struct uw_model_def tiny = {"tiny", 2, 1, 1, one, 1};
-    static const struct {
-        const char *header;
-        int rc;
-    } cases[] = {
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
-        {" { \"d.weight\" :\n{\"data_offsets\": [ 0 , 8 ], \"shape\":[1,2], \"dtype\":\"F32\"} }  ",
-         UW_OK},
-        {"{\"__metadata__\":{},\"d\\u002eweight\":{\"dtype\":\"F32\",\"shape\":[1,2],"
-         "\"data_offsets\":[0,8]}}", UW_OK},
-        {"{\"e\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"d.weight\":{\"dtype\":"
-         "\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
-        {"{}", UW_ERR_NOTFOUND},
-        {"", UW_ERR_CORRUPT},
-        {"[]", UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
-         UW_ERR_MISMATCH},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
-         UW_ERR_MISMATCH},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2,1,1,1],\"data_offsets\":[0,8]}}",
-         UW_ERR_MISMATCH},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
-         UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[4,12]}}",
-         UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,0]}}",
-         UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2]}}", UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,-2],\"data_offsets\":[0,8]}}",
-         UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999,2],\"data_offsets\":"
-         "[0,8]}}", UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}x",
-         UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},}",
-         UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},\"d.weight\":"
-         "{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"d\\qtype\":\"F32\"}}", UW_ERR_CORRUPT},
-        {"{\"d.weight\":{\"dtype\":\"F32", UW_ERR_CORRUPT},
-        {"{\"__metadata__\":{\"k\":1}}", UW_ERR_CORRUPT},
-    };
     static const float weights[2] = {1.5f, -2.0f};
     static struct fixture f;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         open_model(&f, &tiny, false);
-        size_t n = strlen(cases[i].header);
+        size_t n = strlen(headers[i].header);
         f.storage.bytes = calloc(1, 8 + n + sizeof weights);
         f.storage.bytes[0] = (uint8_t)n;
         f.storage.bytes[1] = (uint8_t)(n >> 8);
-        memcpy(f.storage.bytes + 8, cases[i].header, n);
+        memcpy(f.storage.bytes + 8, headers[i].header, n);
         memcpy(f.storage.bytes + 8 + n, weights, sizeof weights);
         f.storage.bytes_n = 8 + n + sizeof weights;
         int rc = uw_checkpoint_load(&f.m, NULL, &f.storage.base, "t", &f.err);
-        if (rc != cases[i].rc) {
-            fail_msg("%s: %s (%s)", cases[i].header, uw_status_name(rc), f.err.text);
+        if (rc != headers[i].rc) {
+            fail_msg("%s: %s (%s)", headers[i].header, uw_status_name(rc), f.err.text);
         }
         assert_true(rc < 0 || memcmp(f.m.params.x, weights, sizeof weights) == 0);
         memory_storage_release(&f.storage);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_support.h"
+
+#include "double_model.h"
+#include "model_fixture.h"
+
+/* Compare loss, logits and sampled parameter gradients with central differences in double. A
+ * kink (ReLU, max) inside the difference makes one-sided slopes disagree; such points are no
+ * judge and are skipped, but most must be good. */
+static void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
+{
+    struct fixture f;
+    struct uw_rng r;
+    struct uw_sgd sgd = {.lr = 0.0f};
+    struct uw_step_result result;
+    struct double_model d;
+    uint32_t judged = 0, skipped = 0;
+
+    assert_int_equal(open_model(&f, def, n + 1, UW_PLAN_FULL, false), UW_OK);
+    uw_model_init_weights(&f.m, seed);
+    uw_rng_seed(&r, seed);
+    for (uint32_t i = 0; i < f.m.params.size_n; i++) {
+        f.m.params.x[i] += 0.1f * uw_rng_normal(&r); /* biases too */
+    }
+    float *x = uw_test_floats((size_t)n * f.m.input_n);
+    uint32_t *label = uw_test_block(n * sizeof *label);
+    random_batch(&r, &f.m, n, x, label);
+    int rc = uw_model_train_step(&f.m, x, label, n, &sgd, &result, &f.err);
+    if (rc != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    double_model_init(&d, &f.m, n, x);
+    assert_true(fabs(double_model_loss(&d, label, n) - result.loss) < 1e-4 * (1 + result.loss));
+    for (uint32_t t = 0; t < 120 && f.m.params.size_n > 0; t++) {
+        uint32_t i = t < f.m.params.segments_n ? f.m.params.segments[t].offset_n
+                                               : uw_rng_below(&r, f.m.params.size_n);
+        double h = 1e-5, keep = d.params[i];
+        double middle = double_model_loss(&d, label, n);
+        d.params[i] = keep + h;
+        double up = double_model_loss(&d, label, n);
+        d.params[i] = keep - h;
+        double down = double_model_loss(&d, label, n);
+        d.params[i] = keep;
+        double want = (up - down) / (2 * h);
+        if (fabs((up - middle) - (middle - down)) / h > 1e-4 + 1e-3 * fabs(want)) {
+            skipped++;
+            continue;
+        }
+        judged++;
+        if (fabs((double)f.m.gradients[i] - want) > 2e-5 + 2e-4 * fabs(want)) {
+            fail_msg("parameter %u: gradient %g, central difference %g", (unsigned)i,
+                     (double)f.m.gradients[i], want);
+        }
+    }
+    assert_true(judged >= 4 * skipped);
+    double_model_deinit(&d);
+    uw_test_release(x);
+    uw_test_release(label);
+    close_model(&f);
+}
+
+static void test_gradient_every_layer_and_option_match_central_differences(void **state)
+{
+    (void)state;
+    uint64_t seed = uw_test_seed(21);
+    struct uw_layer_def odd_conv = {.kind = UW_LAYER_CONV2D, .name = "c",
+        .conv2d = {.out_channels = 3, .kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1,
+                   .pad_h = 1, .pad_w = 0, .no_bias = true}};
+    struct uw_layer_def odd_pool = {.kind = UW_LAYER_MAXPOOL2D, .name = "p",
+        .maxpool2d = {.kernel_h = 3, .kernel_w = 2, .stride_h = 1, .stride_w = 2, .pad_h = 1}};
+    struct uw_layer_def no_bias = {.kind = UW_LAYER_DENSE, .name = "d",
+                                   .dense = {.out = 4, .no_bias = true}};
+    const struct uw_model_def models[] = {
+        {"dense", 5, 1, 1, LAYERS(DENSE("a", 7), RELU("r"), no_bias), 3},
+        {"conv", 2, 6, 5, LAYERS(CONV("c", 3, 3, 1, 1), RELU("r"), POOL("p", 2, 2, 0),
+                                 FLATTEN("f"), DENSE("d", 4)), 5},
+        {"stride", 2, 7, 7, LAYERS(CONV("c", 3, 5, 2, 2), FLATTEN("f"), DENSE("d", 3)), 3},
+        {"two convs", 1, 6, 6, LAYERS(CONV("a", 3, 3, 1, 1), RELU("r"), CONV("b", 2, 3, 1, 0),
+                                      POOL("p", 3, 1, 1), FLATTEN("f"), DENSE("d", 3)), 6},
+        {"odd", 2, 7, 6, LAYERS(odd_conv, odd_pool, FLATTEN("f"), DENSE("d", 3)), 4},
+        {"relu last", 4, 1, 1, LAYERS(DENSE("a", 5), RELU("r")), 2},
+        {"flatten last", 3, 2, 2, LAYERS(CONV("a", 6, 2, 1, 0), RELU("r"), FLATTEN("f")), 3},
+    };
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        for (uint32_t n = 1; n <= 3; n += 2) {
+            check_gradients(&models[i], n, seed + i);
+        }
+    }
+}
+
+/* A branch, a sum, a value read twice, and a layer that adds a value to itself. */
+static void test_gradient_branches_and_sums_match_central_differences(void **state)
+{
+    (void)state;
+    const struct uw_layer_def layers[] = {
+        CONV("stem", 3, 3, 1, 1),
+        RELU("r0"),
+        CONV("left", 3, 3, 1, 1),
+        RELU("r1"),
+        {.kind = UW_LAYER_CONV2D, .name = "right", .inputs = {"r0"},
+         .conv2d = {.out_channels = 3, .kernel_h = 1}},
+        {.kind = UW_LAYER_ADD, .name = "sum", .inputs = {"r1", "right", "r0"}},
+        RELU("r2"),
+        {.kind = UW_LAYER_ADD, .name = "twice", .inputs = {"r2", "r2"}},
+        FLATTEN("f"),
+        DENSE("d", 4),
+    };
+    const struct uw_model_def def = {"branches", 2, 5, 4, layers,
+                                     sizeof layers / sizeof layers[0]};
+    check_gradients(&def, 2, uw_test_seed(31));
+}
+
+/* Random graphs: whatever the memory plan shares, the numbers stay right. */
+static void test_gradient_random_graphs_match_central_differences(void **state)
+{
+    (void)state;
+    struct uw_rng r;
+    uint64_t seed = uw_test_seed(41);
+    static char names[16][8];
+
+    uw_rng_seed(&r, seed);
+    for (int trial = 0; trial < 40; trial++) {
+        struct uw_layer_def layers[16] = {CONV("stem", 2, 3, 1, 1)};
+        uint32_t n = 1 + uw_rng_below(&r, 9);
+        for (uint32_t i = 1; i <= n; i++) {
+            uint32_t a = uw_rng_below(&r, i), kind = uw_rng_below(&r, 4);
+            snprintf(names[i], sizeof names[i], "l%u", (unsigned)i);
+            if (kind == 0) {
+                layers[i] = (struct uw_layer_def)CONV(names[i], 2, 3, 1, 1);
+            } else if (kind == 1) {
+                layers[i] = (struct uw_layer_def)POOL(names[i], 3, 1, 1);
+            } else if (kind == 2) {
+                layers[i] = (struct uw_layer_def)RELU(names[i]);
+            } else {
+                layers[i] = (struct uw_layer_def){.kind = UW_LAYER_ADD, .name = names[i]};
+                layers[i].inputs[1] = layers[uw_rng_below(&r, i)].name;
+            }
+            layers[i].inputs[0] = layers[kind == 3 ? i - 1 : a].name;
+        }
+        /* Sum up what nobody reads, four at a time, so that the graph is legal. */
+        uint32_t count = n + 1;
+        for (;;) {
+            const char *loose[UW_LAYER_INPUTS_MAX] = {NULL};
+            uint32_t loose_n = 0;
+            for (uint32_t i = 0; i < count; i++) {
+                bool read = false;
+                for (uint32_t j = i + 1; j < count; j++) {
+                    for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX; k++) {
+                        read = read || (layers[j].inputs[k] != NULL &&
+                                        strcmp(layers[j].inputs[k], layers[i].name) == 0);
+                    }
+                }
+                if (!read && loose_n < UW_LAYER_INPUTS_MAX) {
+                    loose[loose_n++] = layers[i].name;
+                }
+            }
+            if (loose_n < 2) {
+                break;
+            }
+            snprintf(names[count], sizeof names[count], "l%u", (unsigned)count);
+            layers[count] = (struct uw_layer_def){.kind = UW_LAYER_ADD, .name = names[count]};
+            memcpy(layers[count].inputs, loose, sizeof loose);
+            count++;
+        }
+        layers[count] = (struct uw_layer_def)FLATTEN("flat");
+        layers[count + 1] = (struct uw_layer_def)DENSE("head", 3);
+        struct uw_model_def def = {"random", 1, 4, 3, layers, count + 2};
+        check_gradients(&def, 2, seed + (uint64_t)trial);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient_every_layer_and_option_match_central_differences),
+        cmocka_unit_test(test_gradient_branches_and_sums_match_central_differences),
+        cmocka_unit_test(test_gradient_random_graphs_match_central_differences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
