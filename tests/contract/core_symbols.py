@@ -10,7 +10,7 @@ import sys
 
 C_LIBRARY = {
     "memcmp", "memcpy", "memmove", "memset",
-    "strchr", "strcmp", "strlen", "strncmp",
+    "strchr", "strcmp", "strcpy", "strlen", "strncmp",
     "snprintf", "vsnprintf",
     "sqrtf",
 }
