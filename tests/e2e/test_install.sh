@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# test_install.sh BUILD_DIR README CC - the installed package serves a program outside the tree
+#
+# Installs into a folder of its own, takes the C example out of the README, and compiles and runs
+# it twice: through pkg-config with CC, and through CMake's find_package.
+set -eu
+
+build=$1 readme=$2 cc=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+
+# The one ```c block of the README.
+awk '/^```c$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$readme" >"$work/example.c"
+test -s "$work/example.c" || { echo "README has no C example"; exit 1; }
+
+check() {
+    echo "$1: $2"
+    echo "$2" | awk '{ ok = $1 == "loss" && $2 < 0.2 && $3 >= 28 } END { exit !ok }' || {
+        echo "$1: the example did not learn"
+        exit 1
+    }
+}
+
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name uwasa.pc)")
+export PKG_CONFIG_PATH
+# shellcheck disable=SC2046
+"$cc" -std=c11 -Wall -Wextra -Werror "$work/example.c" $(pkg-config --cflags --libs uwasa) \
+    -o "$work/by_pkg_config"
+check pkg-config "$("$work/by_pkg_config")"
+
+mkdir "$work/project"
+cat >"$work/project/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.22)
+project(outside LANGUAGES C)
+find_package(uwasa 0.1 REQUIRED COMPONENTS runtime kernels net)
+add_executable(example ../example.c)
+target_link_libraries(example PRIVATE uwasa::runtime uwasa::kernels uwasa::net)
+END
+cmake -S "$work/project" -B "$work/outside" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    >"$work/cmake.log" 2>&1 && cmake --build "$work/outside" >>"$work/cmake.log" 2>&1 || {
+    cat "$work/cmake.log"
+    exit 1
+}
+check find_package "$("$work/outside/example")"
+
+# Every installed header compiles alone.
+for header in "$work"/prefix/include/uwasa/*.h; do
+    echo "#include <uwasa/$(basename "$header")>" >"$work/alone.c"
+    "$cc" -std=c11 -Wall -Wextra -Werror -fsyntax-only -I"$work/prefix/include" "$work/alone.c"
+done
+echo "$(ls "$work"/prefix/include/uwasa/*.h | wc -l) headers compile alone"
