@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/secure.h - the secure channel: DTLS 1.2 with the run's key, as a link on top of a link
+ *
+ * uw_secure_dtls wraps a lower link and is a link itself, with secure == true: what it delivers
+ * comes from a peer that holds the run's key, unread, unchanged and not replayed. Stations are
+ * the lower link's. Sending to a station without a session starts a handshake and answers
+ * UW_ERR_AGAIN until it is up; an event tells when. Either side may start; when both do, the one
+ * with the greater ClientHello random stays the client.
+ *
+ * What a stranger gets: one stateless HelloVerifyRequest of 60 bytes for each ClientHello, then,
+ * if it can receive at its address, one of handshakes_n slots, at a limited rate. A session that
+ * is up is never given up for anything unauthenticated: a restarted peer's new session replaces
+ * its old one when the new handshake is done (RFC 6347, 4.2.8). Under pressure the session used
+ * longest ago makes room for a peer that has authenticated itself. A peer that vanished keeps
+ * its session until the slot is needed; one that restarted has to speak first, or the caller
+ * drops the old session with uw_secure_dtls_reset.
+ *
+ * Units      bytes; times in microseconds
+ * Memory     caller supplies uw_secure_dtls_bytes(); Mbed TLS takes its buffers from its own
+ *            allocator (about 45 KB a session with Debian's build, all in the handshake)
+ * Blocking   never          Context  the lower link's thread
+ * Source     RFC 6347 (DTLS 1.2), RFC 4279 (pre-shared keys), RFC 7905 (ChaCha20-Poly1305)
+ */
+#ifndef UWASA_SECURE_H
+#define UWASA_SECURE_H
+
+#include "uwasa/link.h"
+
+#define UW_KEY_BYTES 32u
+#define UW_KEY_TEXT_BYTES 65u       /* 64 hex digits and the NUL */
+#define UW_SECURE_IDENTITY_MAX 64u
+#define UW_SECURE_TEXT_BYTES 192u
+#define UW_SECURE_GRUDGES 16u
+
+/* Bytes the secure link adds to a message at most: DTLS record header 13, explicit nonce 8,
+ * tag 16, and one byte of our own in front. */
+#define UW_SECURE_OVERHEAD_BYTES 38u
+#define UW_SECURE_LOWER_MTU_MIN 256u
+
+/* Read a key from text: 64 hex digits of either case, white space around them allowed. Takes the
+ * same time for every digit.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (other characters, too few or too many digits; key is then all
+ * zero). */
+int uw_key_parse(const char *text, uint8_t key[UW_KEY_BYTES]);
+
+/* Write a key as 64 lower-case hex digits and a NUL. */
+void uw_key_format(const uint8_t key[UW_KEY_BYTES], char text[UW_KEY_TEXT_BYTES]);
+
+enum uw_secure_event_kind {
+    UW_SECURE_PEER_UP,          /* authenticated; a session is ready, or replaced the old one */
+    UW_SECURE_PEER_REFUSED,     /* wrong key or wrong run; at most once per interval and peer */
+    UW_SECURE_PEER_SILENT,      /* a handshake got no answer */
+    UW_SECURE_PEER_CLOSED,      /* a session ended: by the peer, by reset, to make room */
+};
+
+struct uw_secure_event {
+    enum uw_secure_event_kind kind;
+    uint16_t station;
+    const char *text;           /* a sentence that names the peer's address */
+};
+
+struct uw_secure_dtls_config {
+    struct uw_link *lower;              /* mtu at least UW_SECURE_LOWER_MTU_MIN */
+    uint8_t key[UW_KEY_BYTES];
+    const char *identity;               /* the run's name, sent in the clear; 1 to 64 bytes */
+    uint16_t sessions_n;                /* sessions up at once; 0: 32 */
+    uint16_t handshakes_n;              /* handshakes in progress at once; 0: 8 */
+    void *memory;                       /* aligned as from malloc or an arena */
+    size_t memory_bytes;
+    const uint16_t *suites;             /* IANA numbers, best first, 0 ends; NULL: see the source */
+    uint32_t report_interval_us;        /* between two REFUSED of a peer; 0: 10 s */
+    /* Fill `out` with `bytes` of true randomness; 0, or anything else for failure. NULL: the
+     * operating system's, where Mbed TLS knows one. */
+    int (*entropy)(void *user, uint8_t *out, size_t bytes);
+    /* Told at once, from inside send, recv or step; must not call this link. May be NULL. */
+    void (*event)(void *user, const struct uw_secure_event *event);
+    void *user;
+};
+
+struct uw_secure_dtls_stats {
+    uint64_t handshakes_n;      /* completed */
+    uint64_t refused_n;         /* wrong key or run */
+    uint64_t failed_n;          /* timed out or broken otherwise */
+    uint64_t strangers_n;       /* HelloVerifyRequests sent */
+    uint64_t limited_n;         /* hellos ignored for lack of rate or slots */
+    uint64_t stray_n;           /* records that no session wanted */
+};
+
+struct uw_secure_slot;
+struct uw_tls_engine;
+
+/* Remembers a peer that failed, to slow it down and to report it once. Private. */
+struct uw_secure_grudge {
+    uint32_t address_hash, fails;
+    uint64_t failed_us, reported_us;
+};
+
+struct uw_secure_dtls {
+    struct uw_link link;
+    struct uw_link *lower;
+    struct uw_tls_engine *tls;
+    struct uw_secure_slot *slots;
+    uint16_t slots_n, sessions_n, handshakes_n;
+    uint8_t *datagram, *plain;
+    uint32_t datagram_bytes, datagram_at;
+    uint16_t datagram_from;
+    uint64_t now_us, tokens_us;
+    uint32_t tokens_n, report_interval_us;
+    char identity[UW_SECURE_IDENTITY_MAX + 1];
+    void (*event)(void *user, const struct uw_secure_event *event);
+    void *user;
+    struct uw_secure_grudge grudges[UW_SECURE_GRUDGES];
+    struct uw_secure_dtls_stats stats;
+};
+
+/* Bytes of memory for a configuration; SIZE_MAX when it is not allowed. */
+size_t uw_secure_dtls_bytes(const struct uw_secure_dtls_config *config);
+
+/* Set up the channel. The key is copied; lower, memory and user are borrowed until deinit.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (lower link's mtu too small, identity too long or empty),
+ * UW_ERR_NOMEM (memory, or Mbed TLS's own), UW_ERR_IO (no entropy). */
+int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_config *config);
+
+/* Is a session with this station up? */
+bool uw_secure_dtls_is_up(const struct uw_secure_dtls *s, uint16_t station);
+
+/* Forget every session and handshake with a station; the next send starts afresh. */
+void uw_secure_dtls_reset(struct uw_secure_dtls *s, uint16_t station);
+
+#endif

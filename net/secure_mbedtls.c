@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The TLS engine over Mbed TLS, 2.28 and 3.x. Differences between the two stand in the first
+ * block; below it there is one library. */
+#include "secure_tls.h"
+
+#include <mbedtls/ctr_drbg.h>
+#include <mbedtls/entropy.h>
+#include <mbedtls/md.h>
+#include <mbedtls/platform_util.h>
+#include <mbedtls/ssl.h>
+#include <mbedtls/ssl_ciphersuites.h>
+#include <mbedtls/version.h>
+
+#include <string.h>
+
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000
+#if defined(MBEDTLS_USE_PSA_CRYPTO) || defined(MBEDTLS_SSL_PROTO_TLS1_3)
+#include <psa/crypto.h>
+#define NEEDS_PSA 1
+#else
+#define NEEDS_PSA 0
+#endif
+static const uint16_t groups[] = {MBEDTLS_SSL_IANA_TLS_GROUP_X25519,
+                                  MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
+                                  MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
+
+static void only_dtls_1_2(mbedtls_ssl_config *c)
+{
+    mbedtls_ssl_conf_min_tls_version(c, MBEDTLS_SSL_VERSION_TLS1_2);
+    mbedtls_ssl_conf_max_tls_version(c, MBEDTLS_SSL_VERSION_TLS1_2);
+    mbedtls_ssl_conf_groups(c, groups);
+}
+
+static int prepare_library(void)
+{
+#if NEEDS_PSA
+    return psa_crypto_init() == PSA_SUCCESS ? UW_OK : UW_ERR_IO;
+#else
+    return UW_OK;
+#endif
+}
+
+static bool handshake_over(const mbedtls_ssl_context *ssl)
+{
+    return mbedtls_ssl_is_handshake_over((mbedtls_ssl_context *)(uintptr_t)ssl) != 0;
+}
+#else
+static const mbedtls_ecp_group_id groups[] = {MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
+                                              MBEDTLS_ECP_DP_NONE};
+
+static void only_dtls_1_2(mbedtls_ssl_config *c)
+{
+    mbedtls_ssl_conf_min_version(c, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
+    mbedtls_ssl_conf_max_version(c, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
+#if defined(MBEDTLS_ECP_C)
+    mbedtls_ssl_conf_curves(c, groups);
+#else
+    (void)groups;
+#endif
+}
+
+static int prepare_library(void)
+{
+    return UW_OK;
+}
+
+static bool handshake_over(const mbedtls_ssl_context *ssl)
+{
+    return ssl->state == MBEDTLS_SSL_HANDSHAKE_OVER;
+}
+#endif
+
+#define SUITES_MAX 8u
+#define RETRANSMIT_MIN_MS 250u
+#define RETRANSMIT_MAX_MS 4000u
+#define ALERT_FATAL 2
+#define ALERT_BAD_RECORD_MAC 20
+#define ALERT_DECRYPT_ERROR 51
+#define ALERT_UNKNOWN_PSK_IDENTITY 115
+
+static const uint16_t suites_default[] = {
+    MBEDTLS_TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256,
+    MBEDTLS_TLS_PSK_WITH_AES_128_GCM_SHA256,
+    MBEDTLS_TLS_PSK_WITH_AES_128_CCM_8,
+    0,
+};
+
+struct uw_tls_engine {
+    mbedtls_ssl_config conf[2];     /* server, client */
+    mbedtls_ctr_drbg_context drbg;
+    mbedtls_entropy_context system_entropy;
+    int suites[SUITES_MAX + 1];
+    uint8_t cookie_key[32];
+    int (*entropy)(void *user, uint8_t *out, size_t bytes);
+    void *user;
+    bool ready;
+};
+
+struct uw_tls_session {
+    mbedtls_ssl_context ssl;
+    struct uw_tls_open how;
+    const uint8_t *record;          /* waiting to be read, NULL: none */
+    uint32_t record_bytes;
+    uint64_t timer_set_us;
+    uint32_t timer_soft_ms, timer_hard_ms;  /* hard == 0: no timer */
+    uint8_t alert;                  /* of the last plain fatal alert */
+    bool open, up;
+};
+
+size_t uw_tls_engine_bytes(void)
+{
+    return sizeof(struct uw_tls_engine);
+}
+
+size_t uw_tls_session_bytes(void)
+{
+    return sizeof(struct uw_tls_session);
+}
+
+static int caller_entropy(void *context, unsigned char *out, size_t bytes)
+{
+    struct uw_tls_engine *engine = context;
+    return engine->entropy(engine->user, out, bytes) == 0 ? 0 : MBEDTLS_ERR_ENTROPY_SOURCE_FAILED;
+}
+
+/* The caller has checked the cookie before it opened the session. */
+static int cookie_is_checked(void *context, const unsigned char *cookie, size_t cookie_bytes,
+                             const unsigned char *id, size_t id_bytes)
+{
+    (void)context;
+    (void)cookie;
+    (void)id;
+    (void)id_bytes;
+    return cookie_bytes == UW_WIRE_COOKIE_BYTES ? 0 : -1;
+}
+
+static int cookie_is_never_written(void *context, unsigned char **p, unsigned char *end,
+                                   const unsigned char *id, size_t id_bytes)
+{
+    (void)context;
+    (void)p;
+    (void)end;
+    (void)id;
+    (void)id_bytes;
+    return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+}
+
+static int configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int endpoint,
+                     const struct uw_secure_dtls_config *config)
+{
+    if (mbedtls_ssl_config_defaults(conf, endpoint, MBEDTLS_SSL_TRANSPORT_DATAGRAM,
+                                    MBEDTLS_SSL_PRESET_DEFAULT) != 0 ||
+        mbedtls_ssl_conf_psk(conf, config->key, UW_KEY_BYTES,
+                             (const unsigned char *)config->identity,
+                             strlen(config->identity)) != 0) {
+        return UW_ERR_NOMEM;
+    }
+    only_dtls_1_2(conf);
+    mbedtls_ssl_conf_rng(conf, mbedtls_ctr_drbg_random, &engine->drbg);
+    mbedtls_ssl_conf_ciphersuites(conf, engine->suites);
+    mbedtls_ssl_conf_handshake_timeout(conf, RETRANSMIT_MIN_MS, RETRANSMIT_MAX_MS);
+#if defined(MBEDTLS_SSL_DTLS_ANTI_REPLAY)
+    mbedtls_ssl_conf_dtls_anti_replay(conf, MBEDTLS_SSL_ANTI_REPLAY_ENABLED);
+#endif
+#if defined(MBEDTLS_SSL_SESSION_TICKETS) && defined(MBEDTLS_SSL_CLI_C)
+    mbedtls_ssl_conf_session_tickets(conf, MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
+#endif
+    if (endpoint == MBEDTLS_SSL_IS_SERVER) {
+        mbedtls_ssl_conf_dtls_cookies(conf, cookie_is_never_written, cookie_is_checked, NULL);
+    }
+    return UW_OK;
+}
+
+int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_secure_dtls_config *config)
+{
+    const uint16_t *suites = config->suites != NULL ? config->suites : suites_default;
+    size_t n = 0;
+    for (; suites[n] != 0; n++) {
+        if (n == SUITES_MAX) {
+            return UW_ERR_INVALID;
+        }
+        engine->suites[n] = suites[n];
+    }
+    if (n == 0) {
+        return UW_ERR_INVALID;
+    }
+    int rc = prepare_library();
+    if (rc < 0) {
+        return rc;
+    }
+    engine->entropy = config->entropy;
+    engine->user = config->user;
+    mbedtls_ssl_config_init(&engine->conf[0]);
+    mbedtls_ssl_config_init(&engine->conf[1]);
+    mbedtls_ctr_drbg_init(&engine->drbg);
+    mbedtls_entropy_init(&engine->system_entropy);
+    engine->ready = true;
+    static const unsigned char purpose[] = "uwasa dtls";
+    int seeded = config->entropy != NULL
+                     ? mbedtls_ctr_drbg_seed(&engine->drbg, caller_entropy, engine, purpose,
+                                             sizeof purpose)
+                     : mbedtls_ctr_drbg_seed(&engine->drbg, mbedtls_entropy_func,
+                                             &engine->system_entropy, purpose, sizeof purpose);
+    if (seeded != 0 || mbedtls_ctr_drbg_random(&engine->drbg, engine->cookie_key,
+                                               sizeof engine->cookie_key) != 0) {
+        rc = UW_ERR_IO;
+        goto out;
+    }
+    rc = configure(engine, &engine->conf[0], MBEDTLS_SSL_IS_SERVER, config);
+    if (rc == UW_OK) {
+        rc = configure(engine, &engine->conf[1], MBEDTLS_SSL_IS_CLIENT, config);
+    }
+out:
+    if (rc < 0) {
+        uw_tls_engine_deinit(engine);
+    }
+    return rc;
+}
+
+void uw_tls_engine_deinit(struct uw_tls_engine *engine)
+{
+    if (!engine->ready) {
+        return;
+    }
+    mbedtls_ssl_config_free(&engine->conf[0]);
+    mbedtls_ssl_config_free(&engine->conf[1]);
+    mbedtls_ctr_drbg_free(&engine->drbg);
+    mbedtls_entropy_free(&engine->system_entropy);
+    mbedtls_platform_zeroize(engine, sizeof *engine);
+}
+
+int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t period,
+                  uint8_t cookie[UW_WIRE_COOKIE_BYTES])
+{
+    uint8_t input[8 + UW_LINK_ADDRESS_BYTES] = {0};
+    for (size_t i = 0; i < 8; i++) {
+        input[i] = (uint8_t)(period >> (8u * i));
+    }
+    size_t length = strlen(address);
+    length = length < UW_LINK_ADDRESS_BYTES ? length : UW_LINK_ADDRESS_BYTES;
+    memcpy(input + 8, address, length);
+    const mbedtls_md_info_t *sha256 = mbedtls_md_info_from_type(MBEDTLS_MD_SHA256);
+    return mbedtls_md_hmac(sha256, engine->cookie_key, sizeof engine->cookie_key, input,
+                           sizeof input, cookie) == 0
+               ? UW_OK
+               : UW_ERR_NOMEM;
+}
+
+bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+    volatile uint8_t difference = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        difference = (uint8_t)(difference | (a[i] ^ b[i]));
+    }
+    return difference == 0;
+}
+
+static int bio_send(void *context, const unsigned char *bytes, size_t size_bytes)
+{
+    struct uw_tls_session *session = context;
+    session->how.output(session->how.owner, bytes, (uint32_t)size_bytes);
+    return (int)size_bytes;
+}
+
+static int bio_recv(void *context, unsigned char *out, size_t cap_bytes)
+{
+    struct uw_tls_session *session = context;
+    if (session->record == NULL || session->record_bytes > cap_bytes) {
+        session->record = NULL;
+        return MBEDTLS_ERR_SSL_WANT_READ;
+    }
+    memcpy(out, session->record, session->record_bytes);
+    session->record = NULL;
+    return (int)session->record_bytes;
+}
+
+static void set_timer(void *context, uint32_t soft_ms, uint32_t hard_ms)
+{
+    struct uw_tls_session *session = context;
+    session->timer_set_us = *session->how.now_us;
+    session->timer_soft_ms = soft_ms;
+    session->timer_hard_ms = hard_ms;
+}
+
+/* -1: no timer, 0: running, 1: the soft time has passed, 2: the hard one as well. */
+static int get_timer(void *context)
+{
+    const struct uw_tls_session *session = context;
+    if (session->timer_hard_ms == 0) {
+        return -1;
+    }
+    uint64_t passed_us = *session->how.now_us - session->timer_set_us;
+    if (passed_us >= session->timer_hard_ms * UINT64_C(1000)) {
+        return 2;
+    }
+    return passed_us >= session->timer_soft_ms * UINT64_C(1000) ? 1 : 0;
+}
+
+uint64_t uw_tls_due_us(const struct uw_tls_session *session)
+{
+    if (!session->open || session->timer_hard_ms == 0) {
+        return UINT64_MAX;
+    }
+    return session->timer_set_us + session->timer_hard_ms * UINT64_C(1000);
+}
+
+int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
+                const struct uw_tls_open *how)
+{
+    memset(session, 0, sizeof *session);
+    session->how = *how;
+    mbedtls_ssl_init(&session->ssl);
+    session->open = true;
+    if (mbedtls_ssl_setup(&session->ssl, &engine->conf[how->client ? 1 : 0]) != 0) {
+        uw_tls_close(session, false);
+        return UW_ERR_NOMEM;
+    }
+    mbedtls_ssl_set_bio(&session->ssl, session, bio_send, bio_recv, NULL);
+    mbedtls_ssl_set_timer_cb(&session->ssl, session, set_timer, get_timer);
+    mbedtls_ssl_set_mtu(&session->ssl, (uint16_t)(how->mtu_bytes < UINT16_MAX ? how->mtu_bytes
+                                                                              : UINT16_MAX));
+    if (!how->client && mbedtls_ssl_set_client_transport_id(
+                            &session->ssl, (const unsigned char *)how->address,
+                            strlen(how->address)) != 0) {
+        uw_tls_close(session, false);
+        return UW_ERR_NOMEM;
+    }
+    return UW_OK;
+}
+
+static enum uw_tls_result explain(const struct uw_tls_session *session, int code)
+{
+    switch (code) {
+    case MBEDTLS_ERR_SSL_WANT_READ:
+    case MBEDTLS_ERR_SSL_WANT_WRITE:
+        return UW_TLS_WAIT;
+    case MBEDTLS_ERR_SSL_TIMEOUT:
+        return UW_TLS_TIMEOUT;
+    case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
+    case MBEDTLS_ERR_SSL_CONN_EOF:
+        return UW_TLS_CLOSED;
+    case MBEDTLS_ERR_SSL_UNKNOWN_IDENTITY:
+        return UW_TLS_BAD_IDENTITY;
+    case MBEDTLS_ERR_SSL_INVALID_MAC:
+        return UW_TLS_BAD_KEY;
+    case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
+        if (session->alert == ALERT_UNKNOWN_PSK_IDENTITY) {
+            return UW_TLS_BAD_IDENTITY;
+        }
+        return session->alert == ALERT_BAD_RECORD_MAC || session->alert == ALERT_DECRYPT_ERROR
+                   ? UW_TLS_BAD_KEY
+                   : UW_TLS_FAILED;
+    default:
+        return UW_TLS_FAILED;
+    }
+}
+
+enum uw_tls_result uw_tls_drive(struct uw_tls_session *session)
+{
+    if (session->up) {
+        return UW_TLS_WAIT;
+    }
+    int code = mbedtls_ssl_handshake(&session->ssl);
+    if (code == 0 && handshake_over(&session->ssl)) {
+        session->up = true;
+        return UW_TLS_UP;
+    }
+    return code == 0 ? UW_TLS_WAIT : explain(session, code);
+}
+
+enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_wire_record *r,
+                               uint8_t *plain, uint32_t cap_bytes, uint32_t *plain_bytes)
+{
+    const uint8_t *body = r->bytes + UW_WIRE_RECORD_BYTES;
+    if (r->type == UW_WIRE_ALERT && r->epoch == 0 && r->size_bytes == UW_WIRE_RECORD_BYTES + 2u &&
+        body[0] == ALERT_FATAL) {
+        session->alert = body[1];
+    }
+    session->record = r->bytes;
+    session->record_bytes = r->size_bytes;
+    enum uw_tls_result result;
+    if (!session->up) {
+        result = uw_tls_drive(session);
+    } else {
+        int n = mbedtls_ssl_read(&session->ssl, plain, cap_bytes);
+        *plain_bytes = n > 0 ? (uint32_t)n : 0;
+        result = n > 0 ? UW_TLS_DATA : n == 0 ? UW_TLS_CLOSED : explain(session, n);
+        if (result == UW_TLS_BAD_KEY) {
+            result = UW_TLS_FAILED;
+        }
+    }
+    session->record = NULL;
+    return result;
+}
+
+int uw_tls_write(struct uw_tls_session *session, const uint8_t *bytes, uint32_t size_bytes)
+{
+    int n = mbedtls_ssl_write(&session->ssl, bytes, size_bytes);
+    return n == (int)size_bytes ? UW_OK : UW_ERR_IO;
+}
+
+void uw_tls_close(struct uw_tls_session *session, bool notify)
+{
+    if (!session->open) {
+        return;
+    }
+    if (notify && session->up) {
+        (void)mbedtls_ssl_close_notify(&session->ssl);
+    }
+    mbedtls_ssl_free(&session->ssl);
+    session->open = false;
+    session->up = false;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * secure_tls.h - what the secure channel asks of a TLS library: one DTLS session at a time
+ *
+ * The engine holds what sessions share (key, identity, random numbers, cookie secret). A session
+ * is fed one record at a time and calls output() with what it wants sent. */
+#ifndef UWASA_SECURE_TLS_H
+#define UWASA_SECURE_TLS_H
+
+#include "secure_wire.h"
+#include "uwasa/secure.h"
+
+struct uw_tls_session;
+
+enum uw_tls_result {
+    UW_TLS_WAIT,            /* nothing to tell */
+    UW_TLS_UP,              /* the handshake is done (told once) */
+    UW_TLS_DATA,            /* a message was decrypted */
+    UW_TLS_BAD_KEY,         /* from here on the session has ended */
+    UW_TLS_BAD_IDENTITY,
+    UW_TLS_TIMEOUT,
+    UW_TLS_CLOSED,
+    UW_TLS_FAILED,
+};
+
+/* Sends a datagram of a session; never fails, as DTLS repeats what matters. */
+typedef void (*uw_tls_output_fn)(void *owner, const uint8_t *bytes, uint32_t size_bytes);
+
+struct uw_tls_open {
+    bool client;
+    uint32_t mtu_bytes;             /* of a datagram */
+    const char *address;            /* of the peer */
+    const uint64_t *now_us;
+    uw_tls_output_fn output;
+    void *owner;
+};
+
+size_t uw_tls_engine_bytes(void);
+size_t uw_tls_session_bytes(void);
+
+/* Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO (no entropy), UW_ERR_INVALID. The engine is zeroed
+ * memory of uw_tls_engine_bytes(). */
+int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_secure_dtls_config *config);
+
+/* Frees the library's memory and wipes keys. Safe on zeroed memory and twice. */
+void uw_tls_engine_deinit(struct uw_tls_engine *engine);
+
+/* The cookie of an address in a period of time: a keyed hash that only this engine can make. */
+int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t period,
+                  uint8_t cookie[UW_WIRE_COOKIE_BYTES]);
+
+/* Compare in constant time. */
+bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes);
+
+/* Start a session in zeroed or closed memory. A server is then fed a ClientHello whose cookie the
+ * caller has checked; a client is driven. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
+                const struct uw_tls_open *how);
+
+/* Process one record.
+ *   plain         [cap_bytes] gets a decrypted message; *plain_bytes its size with UW_TLS_DATA */
+enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_wire_record *r,
+                               uint8_t *plain, uint32_t cap_bytes, uint32_t *plain_bytes);
+
+/* Go on with the handshake when its timer is due: repeats the last flight. */
+enum uw_tls_result uw_tls_drive(struct uw_tls_session *session);
+
+/* When drive is wanted; UINT64_MAX: not. */
+uint64_t uw_tls_due_us(const struct uw_tls_session *session);
+
+/* Encrypt one message and output it. Returns UW_OK or UW_ERR_IO. */
+int uw_tls_write(struct uw_tls_session *session, const uint8_t *bytes, uint32_t size_bytes);
+
+/* End a session; notify tells the peer. Safe on zeroed memory and twice. */
+void uw_tls_close(struct uw_tls_session *session, bool notify);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * secure_wire.h - the few bytes of DTLS 1.2 that are read before a session exists
+ *
+ * Everything here takes bytes from strangers. Nothing allocates and nothing is kept.
+ * Source: RFC 6347, 4.1 (records), 4.2.1 (cookies), 4.2.2 (handshake messages). */
+#ifndef UWASA_SECURE_WIRE_H
+#define UWASA_SECURE_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_WIRE_RECORD_BYTES 13u
+#define UW_WIRE_RANDOM_BYTES 32u
+#define UW_WIRE_COOKIE_BYTES 32u
+#define UW_WIRE_VERIFY_BYTES (UW_WIRE_RECORD_BYTES + 12u + 3u + UW_WIRE_COOKIE_BYTES)
+
+enum uw_wire_type {
+    UW_WIRE_CHANGE_CIPHER = 20,
+    UW_WIRE_ALERT = 21,
+    UW_WIRE_HANDSHAKE = 22,
+    UW_WIRE_DATA = 23,
+};
+
+struct uw_wire_record {
+    const uint8_t *bytes;       /* from its header on */
+    uint32_t size_bytes;        /* header and body */
+    uint16_t epoch;
+    uint8_t type;
+};
+
+struct uw_wire_hello {
+    const uint8_t *random;      /* [UW_WIRE_RANDOM_BYTES] */
+    const uint8_t *cookie;
+    uint32_t cookie_bytes;
+};
+
+/* Find the record at the start of `bytes`. false: too short, or not DTLS. */
+bool uw_wire_next_record(const uint8_t *bytes, uint32_t size_bytes, struct uw_wire_record *r);
+
+/* Is this a ClientHello in the clear? */
+bool uw_wire_is_hello(const struct uw_wire_record *r);
+
+/* Find random and cookie. false: malformed or fragmented. */
+bool uw_wire_read_hello(const struct uw_wire_record *r, struct uw_wire_hello *hello);
+
+/* Write the HelloVerifyRequest that answers a ClientHello with a cookie. */
+void uw_wire_write_verify(const struct uw_wire_record *hello,
+                          const uint8_t cookie[UW_WIRE_COOKIE_BYTES],
+                          uint8_t out[UW_WIRE_VERIFY_BYTES]);
+
+#endif
