@@ -15,8 +15,8 @@ C_LIBRARY = {
     "sqrtf",
 }
 # What compilers call on their own: fortified variants, stack protection, sanitizers, FP helpers.
-COMPILER = ("__stack_chk", "__asan", "__ubsan", "__tsan", "__lsan", "__aeabi", "__aarch64", "__sanitizer",
-            "_GLOBAL_OFFSET_TABLE_", "__cpu_model", "__cpu_indicator_init")
+COMPILER = ("__stack_chk", "__asan", "__ubsan", "__tsan", "__lsan", "__aeabi", "__aarch64",
+            "__sanitizer", "_GLOBAL_OFFSET_TABLE_", "__cpu_model", "__cpu_indicator_init")
 FORTIFIED = {"__" + name + "_chk" for name in C_LIBRARY}
 
 
