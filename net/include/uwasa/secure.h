@@ -69,7 +69,9 @@ struct uw_secure_dtls_config {
     uint16_t handshakes_n;              /* handshakes in progress at once; 0: 8 */
     void *memory;                       /* aligned as from malloc or an arena */
     size_t memory_bytes;
-    const uint16_t *suites;             /* IANA numbers, best first, 0 ends; NULL: see the source */
+    const uint16_t *suites;             /* IANA numbers, best first, 0 ends, at most 8; NULL:
+                                           ECDHE-PSK-ChaCha20-Poly1305, PSK-AES128-GCM,
+                                           PSK-AES128-CCM-8 */
     uint32_t report_interval_us;        /* between two REFUSED of a peer; 0: 10 s */
     /* Fill `out` with `bytes` of true randomness; 0, or anything else for failure. NULL: the
      * operating system's, where Mbed TLS knows one. */
@@ -109,6 +111,7 @@ struct uw_secure_dtls {
     uint64_t now_us, tokens_us;
     uint32_t tokens_n, report_interval_us;
     char identity[UW_SECURE_IDENTITY_MAX + 1];
+    /* From the configuration. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
     struct uw_secure_grudge grudges[UW_SECURE_GRUDGES];

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Peers that failed to authenticate: slowed down by doubling pauses, reported once in a while. */
+#include "secure_slots.h"
+
+#include <stdio.h>
+
+#define BACKOFF_US 250000u
+#define BACKOFF_DOUBLINGS_MAX 5u
+
+static uint32_t hash_text(const char *text)
+{
+    uint32_t h = 2166136261u;
+    for (; *text != '\0'; text++) {
+        h = (h ^ (uint8_t)*text) * 16777619u;
+    }
+    return h != 0 ? h : 1u;
+}
+
+static struct uw_secure_grudge *find_grudge(struct uw_secure_dtls *s, const char *address)
+{
+    uint32_t h = hash_text(address);
+    for (size_t i = 0; i < UW_SECURE_GRUDGES; i++) {
+        if (s->grudges[i].address_hash == h) {
+            return &s->grudges[i];
+        }
+    }
+    return NULL;
+}
+
+/* The peer's entry, or the oldest one made anew; it keeps reported_us, so that many new faces
+ * cannot make more reports than there are entries. */
+static struct uw_secure_grudge *grow_grudge(struct uw_secure_dtls *s, const char *address)
+{
+    struct uw_secure_grudge *g = find_grudge(s, address);
+    if (g == NULL) {
+        g = &s->grudges[0];
+        for (size_t i = 1; i < UW_SECURE_GRUDGES; i++) {
+            if (s->grudges[i].failed_us < g->failed_us) {
+                g = &s->grudges[i];
+            }
+        }
+        g->address_hash = hash_text(address);
+        g->fails = 0;
+    }
+    g->fails++;
+    g->failed_us = s->now_us;
+    return g;
+}
+
+void uw_secure_forgive(struct uw_secure_dtls *s, const char *address)
+{
+    struct uw_secure_grudge *g = find_grudge(s, address);
+    if (g != NULL) {
+        g->address_hash = 0;
+        g->failed_us = 0;
+    }
+}
+
+bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address)
+{
+    const struct uw_secure_grudge *g = find_grudge(s, address);
+    if (g == NULL) {
+        return false;
+    }
+    uint32_t doublings = g->fails < BACKOFF_DOUBLINGS_MAX ? g->fails : BACKOFF_DOUBLINGS_MAX;
+    return s->now_us - g->failed_us < (uint64_t)BACKOFF_US << (doublings - 1u);
+}
+
+void uw_secure_report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,
+                   enum uw_tls_result why)
+{
+    char text[UW_SECURE_TEXT_BYTES];
+    struct uw_secure_grudge *g = grow_grudge(s, slot->address);
+    bool told_lately = g->reported_us != 0 &&
+                       s->now_us - g->reported_us < s->report_interval_us;
+    /* One bad key may be a damaged datagram. */
+    if (told_lately || (why == UW_TLS_BAD_KEY && g->fails < 2)) {
+        return;
+    }
+    g->reported_us = s->now_us != 0 ? s->now_us : 1;
+    if (why == UW_TLS_BAD_KEY) {
+        snprintf(text, sizeof text, "peer %s does not hold this run's key", slot->address);
+    } else {
+        snprintf(text, sizeof text, "peer %s belongs to another run, not to \"%s\"",
+                 slot->address, s->identity);
+    }
+    uw_secure_tell(s, UW_SECURE_PEER_REFUSED, slot->station, text);
+}
