@@ -55,7 +55,7 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     rc = rc < 0 ? rc : uw_job_check_data(job, test.base, o->data, err);
     rc = rc < 0 ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
-        rc = uw_job_evaluate(job, test.base, stop_asked, &stop, &score);
+        rc = uw_job_evaluate(job, test.base, 0, stop_asked, &stop, &score);
         if (rc < 0) {
             uw_error_set(err, rc, "%.180s: %s", o->data,
                          rc == UW_ERR_AGAIN ? "stopped" : uw_status_text(rc));

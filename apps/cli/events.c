@@ -6,7 +6,9 @@
 
 int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
 {
-    *e = (struct uw_events){.path = path};
+    e->file = NULL;
+    e->path = path;
+    e->failed = false;
     if (path == NULL) {
         return UW_OK;
     }
@@ -33,8 +35,7 @@ void uw_events_put(struct uw_events *e, cJSON *event)
 {
     if (e->file != NULL) {
         char *line = cJSON_PrintUnformatted(event);
-        if (line == NULL || fputs(line, e->file) < 0 || fputc('\n', e->file) < 0 ||
-            fflush(e->file) != 0) {
+        if (line == NULL || fprintf(e->file, "%s\n", line) < 0 || fflush(e->file) != 0) {
             e->failed = true;
         }
         cJSON_free(line);

@@ -8,7 +8,8 @@
  *     uw_events_put(&e, ev);                       to the same bits
  *     uw_events_close(&e, &err);
  *
- * Memory     heap (cJSON), released by put      Blocking  the file's      Context  one thread
+ * Memory     heap (cJSON), released by put      Blocking  the file's
+ * Context    put: any thread, lines stay whole; the rest: one thread
  */
 #ifndef UWASA_CLI_EVENTS_H
 #define UWASA_CLI_EVENTS_H
@@ -16,13 +17,14 @@
 #include "uwasa/status.h"
 
 #include <cjson/cJSON.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 struct uw_events {
     FILE *file;         /* NULL: events go nowhere */
     const char *path;
-    bool failed;        /* a write failed; reported by close */
+    atomic_bool failed; /* a write failed; reported by close */
 };
 
 /* Start writing. path NULL: nowhere; "-": standard output. Returns UW_OK or UW_ERR_IO. */

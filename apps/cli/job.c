@@ -67,18 +67,21 @@ int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode m
 
 int uw_job_bind(struct uw_job *j, struct uw_error *err)
 {
+    size_t bytes = j->need.total_bytes;
     int rc = uw_board_workers_init(&j->pool, j->planned.threads);
     if (rc < 0) {
         return uw_error_set(err, rc, "--threads %u: the threads could not be started",
                             (unsigned)j->planned.threads);
     }
     j->config.workers = j->pool;
-    rc = uw_board_memory_take(j->need.total_bytes, &j->memory);
+    rc = uw_board_memory_take(bytes, &j->memory);
     if (rc < 0) {
-        return uw_error_set(err, rc, "%s: %zu bytes of memory are not to be had; uwasa plan shows "
-                            "what would fit", j->file.def.name, j->need.total_bytes);
+        return uw_error_set(err, rc,
+                            "%.60s: %zu bytes of memory are not to be had; uwasa plan --budget "
+                            "tells what would fit",
+                            j->file.def.name, bytes);
     }
-    uw_arena_init(&j->arena, j->memory, j->need.total_bytes);
+    uw_arena_init(&j->arena, j->memory, bytes);
     rc = uw_model_bind(&j->model, &j->config, &j->arena, err);
     uw_arena_seal(&j->arena);
     return rc;
@@ -130,8 +133,8 @@ int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err
     return rc;
 }
 
-int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, bool (*stop)(void *), void *arg,
-                    struct uw_score *score)
+int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
+                    bool (*stop)(void *), void *arg, struct uw_score *score)
 {
     struct uw_loader loader;
     double loss = 0.0;
@@ -140,7 +143,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, bool (*stop)(void
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});
-    while (rc >= 0 && loader.epoch == 0) {
+    while (rc >= 0 && loader.epoch == 0 && (limit == 0 || score->samples_n < limit)) {
         uint32_t correct_n = 0;
         if (stop != NULL && stop(arg)) {
             return UW_ERR_AGAIN;

@@ -71,11 +71,12 @@ struct uw_score {
 
 /* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.
  *
+ *   limit  samples at most; 0: all
  *   stop   asked between minibatches, may be NULL; returns true to give up
  *
  * Returns UW_OK, UW_ERR_AGAIN (stopped), or the dataset's error. */
-int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, bool (*stop)(void *), void *arg,
-                    struct uw_score *score);
+int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
+                    bool (*stop)(void *), void *arg, struct uw_score *score);
 
 /* "sgd" or "momentum", and --momentum, as PyTorch's SGD: is a velocity kept, and how large is
  * momentum? momentum < 0: not given. */

@@ -11,7 +11,10 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *summary;
 } commands[] = {
+    {"train", uw_cmd_train, "train a model on this device"},
+    {"eval", uw_cmd_eval, "test a model's weights"},
     {"plan", uw_cmd_plan, "tell the memory of a model, before anything runs"},
+    {"keygen", uw_cmd_keygen, "make the key of a run"},
     {"models", uw_cmd_models, "list the built-in models"},
 };
 #define COMMANDS_N (sizeof commands / sizeof commands[0])

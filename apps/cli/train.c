@@ -212,7 +212,7 @@ static int evaluate(struct train *t)
     if (t->scored && t->scored_step == t->step) {
         return UW_OK;
     }
-    int rc = uw_job_evaluate(&t->job, t->test.base, stop_asked, t, &t->score);
+    int rc = uw_job_evaluate(&t->job, t->test.base, 0, stop_asked, t, &t->score);
     if (rc == UW_ERR_AGAIN) {
         return UW_OK;
     }

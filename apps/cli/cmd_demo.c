@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+#include "commands.h"
+#include "demo.h"
+#include "keyfile.h"
+#include "stop.h"
+
+#include "uwasa/board.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Shares of the time: a start and an end of each phase cost about 2 s. */
+#define ALONE_SHARE 0.15
+#define TOGETHER_SHARE 0.70
+#define CONSENSUS_SHARE 0.05
+#define DOWN_SECONDS 3.0
+#define WAIT_US 100000u
+
+struct options {
+    uint32_t nodes;
+    double seconds;
+    const char *data, *json;
+};
+
+static const struct uw_opt rows[] = {
+    {"nodes", UW_OPT_U32, offsetof(struct options, nodes), 2, UW_DEMO_NODES_MAX, "N",
+     "devices (4)"},
+    {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 10, 86400, "S",
+     "how long it may take (60)"},
+    {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
+     "digits or mnist:DIR (digits)"},
+    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
+     "write events as JSON lines"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "demo",
+    .summary = "four devices learn together on this machine, in a minute",
+    .usage = "[--nodes N] [--seconds S] [--data D] [--json FILE]",
+    .example = "uwasa demo --seconds 60",
+    .epilogue = "Every device is a process that holds two or three of the ten digits. First each "
+                "trains\nalone, then they gossip; in the middle one is killed and comes back. "
+                "Ctrl-C leaves\nneither a process nor a file.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+/* Let the nodes run until all have ended, or until_us. Returns UW_OK, UW_ERR_CLOSED (stopped by a
+ * signal: err says so; or a node failed). */
+static int watch(struct uw_demo *d, struct uw_stop *stop, uint64_t until_us, struct uw_error *err)
+{
+    int rc = UW_OK;
+    uint64_t now_us = uw_board_now_us();
+    while (rc == UW_OK && now_us < until_us && uw_demo_running(d) > 0) {
+        if (uw_stop_asked(stop)) {
+            return uw_error_set(err, UW_ERR_CLOSED, "stopped");
+        }
+        rc = uw_demo_poll(d, WAIT_US, err);
+        now_us = uw_board_now_us();
+        uw_demo_draw(d, now_us, false);
+    }
+    return rc;
+}
+
+static int start_all(struct uw_demo *d, const struct uw_demo_start *how, struct uw_error *err)
+{
+    int rc = UW_OK;
+    for (uint32_t i = 0; rc == UW_OK && i < d->nodes_n; i++) {
+        rc = uw_demo_start(d, i, how, err);
+    }
+    return rc;
+}
+
+static void put_phase(struct uw_demo *d, const char *phase)
+{
+    cJSON *ev = uw_event("phase");
+    d->phase = phase;
+    cJSON_AddStringToObject(ev, "phase", phase);
+    uw_events_put(&d->events, ev);
+}
+
+static int alone(struct uw_demo *d, struct uw_stop *stop, double seconds, struct uw_error *err)
+{
+    const struct uw_demo_start how = {.seconds = ALONE_SHARE * seconds};
+    put_phase(d, "alone");
+    uw_demo_say(d, "%u devices, each with two or three kinds of digits, train alone",
+                (unsigned)d->nodes_n);
+    int rc = start_all(d, &how, err);
+    rc = rc < 0 ? rc : watch(d, stop, UINT64_MAX, err);
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        d->nodes[i].alone_accuracy = d->nodes[i].accuracy;
+    }
+    return rc;
+}
+
+static void put_node_event(struct uw_demo *d, const char *event, uint32_t i)
+{
+    cJSON *ev = uw_event(event);
+    cJSON_AddStringToObject(ev, "node", d->nodes[i].name);
+    uw_events_put(&d->events, ev);
+}
+
+/* SIGKILL one node, wait, start it again for the rest of the time. */
+static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_demo_start *how,
+                    uint64_t end_us, struct uw_error *err)
+{
+    const uint32_t victim = 1;
+    uw_demo_say(d, "%s is killed (SIGKILL); the others go on", d->nodes[victim].name);
+    put_node_event(d, "killed", victim);
+    uw_demo_kill(d, victim);
+    int rc = watch(d, stop, uw_board_now_us() + (uint64_t)(DOWN_SECONDS * 1e6), err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct uw_demo_start again = *how;
+    uint64_t now_us = uw_board_now_us();
+    again.seconds = end_us > now_us ? (double)(end_us - now_us) / 1e6 : 0.1;
+    uw_demo_say(d, "%s starts again, from its checkpoint", d->nodes[victim].name);
+    put_node_event(d, "restarted", victim);
+    d->nodes[victim].restarts++;
+    return uw_demo_start(d, victim, &again, err);
+}
+
+static int together(struct uw_demo *d, struct uw_stop *stop, double seconds,
+                    struct uw_error *err)
+{
+    const struct uw_demo_start how = {.together = true,
+                                      .seconds = TOGETHER_SHARE * seconds,
+                                      .consensus_seconds = CONSENSUS_SHARE * seconds};
+    uint64_t start_us = uw_board_now_us();
+    put_phase(d, "together");
+    uw_demo_say(d, "now they learn together: each pulls a neighbour's parameters now and then");
+    int rc = start_all(d, &how, err);
+    rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45 * how.seconds * 1e6), err);
+    rc = rc < 0 ? rc : kill_one(d, stop, &how, start_us + (uint64_t)(how.seconds * 1e6), err);
+    rc = rc < 0 ? rc : watch(d, stop, UINT64_MAX, err);
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        d->nodes[i].together_accuracy = d->nodes[i].accuracy;
+    }
+    return rc;
+}
+
+static void put_done(struct uw_demo *d)
+{
+    cJSON *ev = uw_event("done");
+    cJSON *alone_accuracy = cJSON_AddArrayToObject(ev, "alone_accuracy");
+    cJSON *together_accuracy = cJSON_AddArrayToObject(ev, "together_accuracy");
+    cJSON *pulled = cJSON_AddArrayToObject(ev, "pulled_bytes");
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        const struct uw_demo_node *n = &d->nodes[i];
+        cJSON_AddItemToArray(alone_accuracy, cJSON_CreateNumber(n->alone_accuracy));
+        cJSON_AddItemToArray(together_accuracy, cJSON_CreateNumber(n->together_accuracy));
+        cJSON_AddItemToArray(pulled, cJSON_CreateNumber(n->pulled_bytes));
+    }
+    cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - d->start_us) / 1e6);
+    uw_events_put(&d->events, ev);
+}
+
+static int run(struct uw_demo *d, const struct options *o, struct uw_error *err)
+{
+    struct uw_stop stop;
+    char key[UW_DEMO_PATH_BYTES];
+    uw_stop_init(&stop);
+    int rc = uw_events_open(&d->events, o->json, err);
+    rc = rc < 0 ? rc : uw_janitor_open(&d->directory, "uwasa-demo", err);
+    if (rc < 0) {
+        return rc;
+    }
+    snprintf(key, sizeof key, "%s/run.key", d->directory.path);
+    rc = uw_keyfile_create(key, false, err);
+    rc = rc < 0 ? rc : uw_demo_prepare(d, err);
+    rc = rc < 0 ? rc : alone(d, &stop, o->seconds, err);
+    rc = rc < 0 ? rc : together(d, &stop, o->seconds, err);
+    if (rc == UW_OK) {
+        uw_demo_draw(d, uw_board_now_us(), true);
+        bool quiet = uw_events_take_stdout(&d->events);
+        put_done(d);
+        if (!quiet) {
+            uw_demo_print_result(d);
+        }
+        rc = uw_events_close(&d->events, err);
+    }
+    return rc;
+}
+
+int uw_cmd_demo(int argc, char **argv)
+{
+    struct options o = {.nodes = 4, .seconds = 60.0, .data = "digits"};
+    struct uw_error err = {.text = ""};
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    struct uw_demo d = {.nodes_n = o.nodes,
+                        .data = o.data,
+                        .model = "lenet5",
+                        .directory = {.owner_fd = -1},
+                        .start_us = uw_board_now_us(),
+                        .terminal = isatty(STDERR_FILENO) == 1};
+    for (uint32_t i = 0; i < d.nodes_n; i++) {
+        d.nodes[i].fd = -1;
+    }
+    int rc = run(&d, &o, &err);
+    for (uint32_t i = 0; i < d.nodes_n; i++) {
+        uw_demo_kill(&d, i);
+        free(d.nodes[i].line);
+    }
+    uw_janitor_close(&d.directory);
+    uw_events_close(&d.events, NULL);
+    return rc < 0 ? uw_cli_error("demo", UW_EXIT_FAILED, "%s", err.text) : UW_EXIT_DONE;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands.h"
+#include "job.h"
+#include "node_config.h"
+#include "node_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct options {
+    const char *config, *json;
+    struct uw_opt_list set;
+};
+
+static const struct uw_opt rows[] = {
+    {"config", UW_OPT_TEXT, offsetof(struct options, config), 0, 0, "FILE",
+     "what the node is told, as JSON; the keys are below"},
+    {"set", UW_OPT_LIST, offsetof(struct options, set), 0, 0, "KEY=VALUE",
+     "one key, instead of or over the file; may be repeated"},
+    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
+     "write events as JSON lines"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "node",
+    .summary = "join a run: train on this device's data, and learn from the other nodes",
+    .usage = "--config FILE [--set KEY=VALUE ...] [--json FILE|-]",
+    .example = "uwasa node --config node.json --set seeds=10.0.0.9:4433",
+    .epilogue = "A configuration starts with these five keys; those with a default in brackets "
+                "may be left out:\n"
+                "  {\"name\": \"kitchen\", \"run\": \"home\", \"key\": \"run.key\", \"model\": "
+                "\"lenet5\", \"seeds\": [\"10.0.0.9:4433\"]}\n"
+                "An \"emulate.x\" stands for \"emulate\": {\"x\": ...}. Files are looked for from "
+                "the working directory.\nSIGINT and SIGTERM save and end within a second; a "
+                "second one ends at once.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int uw_cmd_node(int argc, char **argv)
+{
+    struct options o = {.config = NULL};
+    struct uw_error err = {.text = ""};
+    struct uw_node_file file;
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status == UW_EXIT_DONE && asks_for_help(argc, argv)) {
+        printf("\nKeys of the configuration:\n\n");
+        uw_opts_print(uw_node_keys, true);
+    }
+    if (status >= 0) {
+        return status;
+    }
+    if (o.config == NULL && o.set.n == 0) {
+        return uw_cli_error("node", UW_EXIT_USAGE, "--config: is needed, see uwasa node --help");
+    }
+    int rc = uw_node_config_load(&file, o.config, &o.set, &err);
+    if (rc < 0) {
+        status = uw_cli_error("node", uw_job_exit(rc), "%s", err.text);
+    } else {
+        file.o.events = o.json != NULL ? o.json : file.o.events;
+        status = uw_node_run(&file.o);
+    }
+    uw_node_config_deinit(&file);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+#include "commands.h"
+#include "keyfile.h"
+#include "progress.h"
+#include "stack.h"
+#include "stop.h"
+
+#include "uwasa/board.h"
+#include "uwasa/status_client.h"
+
+#include <cjson/cJSON.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define ROWS_MAX 256u
+#define REFRESH_US 1000000u
+#define WAIT_US 50000u
+
+struct options {
+    const char *key, *run;
+    double timeout;
+    bool json, once;
+};
+
+static const struct uw_opt rows[] = {
+    {"key", UW_OPT_TEXT, offsetof(struct options, key), 0, 0, "FILE", "key of the run"},
+    {"run", UW_OPT_TEXT, offsetof(struct options, run), 0, 0, "TEXT", "name of the run"},
+    {"timeout", UW_OPT_REAL, offsetof(struct options, timeout), 0.1, 3600, "S",
+     "give up after that silence (5)"},
+    {"once", UW_OPT_FLAG, offsetof(struct options, once), 0, 0, NULL,
+     "one table, even on a terminal"},
+    {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "one JSON object, once"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "status",
+    .summary = "show a run as one of its nodes sees it",
+    .usage = "ADDRESS --key FILE --run NAME",
+    .example = "uwasa status 10.0.0.9:4433 --key run.key --run home",
+    .epilogue = "On a terminal the table is refreshed every second until Ctrl-C.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+    .positional_max = 1,
+};
+
+static void print_table(const struct uw_node_member *m, uint32_t n,
+                        const struct uw_node_counters *c)
+{
+    char a[UW_TEXT_BYTES];
+    char b[UW_TEXT_BYTES];
+    printf("%-16s %-24s %-8s %8s %8s %9s %7s %8s %10s\n", "node", "address", "state", "step",
+           "loss", "accuracy", "rounds", "rtt", "pulled");
+    for (uint32_t i = 0; i < n; i++) {
+        char accuracy[16];
+        char rtt[16];
+        snprintf(accuracy, sizeof accuracy, m[i].accuracy < 0 ? "-" : "%.1f %%",
+                 100.0 * (double)m[i].accuracy);
+        snprintf(rtt, sizeof rtt, m[i].rtt_us == 0 ? "-" : "%.1f ms", m[i].rtt_us / 1e3);
+        printf("%-16s %-24s %-8s %8u %8.4f %9s %7u %8s %10s\n", m[i].name, m[i].address,
+               uw_member_state_name(m[i].state), (unsigned)m[i].step, (double)m[i].loss, accuracy,
+               (unsigned)m[i].rounds, rtt, uw_text_bytes((double)m[i].pulled_bytes, a));
+    }
+    printf("sent %s, received %s, pulls %u done, %u cut, %u refused\n",
+           uw_text_bytes((double)c->sent_bytes, a), uw_text_bytes((double)c->received_bytes, b),
+           (unsigned)c->pulls_done, (unsigned)c->pulls_cut, (unsigned)c->pulls_refused);
+}
+
+static void print_json(const struct uw_node_member *m, uint32_t n,
+                       const struct uw_node_counters *c)
+{
+    cJSON *out = cJSON_CreateObject();
+    cJSON *members = cJSON_AddArrayToObject(out, "members");
+    for (uint32_t i = 0; i < n; i++) {
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddStringToObject(row, "name", m[i].name);
+        cJSON_AddStringToObject(row, "address", m[i].address);
+        cJSON_AddStringToObject(row, "state", uw_member_state_name(m[i].state));
+        cJSON_AddNumberToObject(row, "step", m[i].step);
+        cJSON_AddNumberToObject(row, "loss", (double)m[i].loss);
+        cJSON_AddNumberToObject(row, "accuracy", (double)m[i].accuracy);
+        cJSON_AddNumberToObject(row, "samples_per_s", (double)m[i].samples_per_s);
+        cJSON_AddNumberToObject(row, "rounds", m[i].rounds);
+        cJSON_AddNumberToObject(row, "rtt_us", m[i].rtt_us);
+        cJSON_AddNumberToObject(row, "silent_us", (double)m[i].silent_us);
+        cJSON_AddNumberToObject(row, "pulled_bytes", (double)m[i].pulled_bytes);
+        cJSON_AddNumberToObject(row, "refused", m[i].refused_n);
+        cJSON_AddItemToArray(members, row);
+    }
+    cJSON_AddNumberToObject(out, "sent_bytes", (double)c->sent_bytes);
+    cJSON_AddNumberToObject(out, "received_bytes", (double)c->received_bytes);
+    cJSON_AddNumberToObject(out, "pulls_done", c->pulls_done);
+    char *text = cJSON_PrintUnformatted(out);
+    if (text != NULL) {
+        puts(text);
+    }
+    cJSON_free(text);
+    cJSON_Delete(out);
+}
+
+/* One table. Returns the number of rows, or a code. */
+static int ask(struct uw_status_client *client, struct uw_link *link, struct uw_stop *stop,
+               struct uw_node_member *m, struct uw_node_counters *c)
+{
+    for (;;) {
+        uint64_t now_us = uw_board_now_us();
+        int rc = uw_status_client_step(client, now_us, m, ROWS_MAX, c);
+        if (rc != UW_ERR_AGAIN || uw_stop_asked(stop)) {
+            return rc;
+        }
+        uint64_t wait_us = client->next_us > now_us ? client->next_us - now_us : 0;
+        wait_us = wait_us < WAIT_US ? wait_us : WAIT_US;
+        struct pollfd fd = {.fd = link->fd, .events = POLLIN};
+        poll(&fd, 1, (int)((wait_us + 999u) / 1000u));
+    }
+}
+
+static int watch(const struct options *o, const char *address, struct uw_link *link,
+                 struct uw_error *err)
+{
+    struct uw_node_member m[ROWS_MAX];
+    struct uw_status_client client;
+    struct uw_node_counters counters = {0};
+    struct uw_stop stop;
+    bool live = isatty(STDOUT_FILENO) == 1 && !o->once && !o->json;
+    uw_stop_init(&stop);
+    int rc = uw_status_client_init(&client, link, address);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%.100s: %s", address, uw_status_text(rc));
+    }
+    client.timeout_us = (uint64_t)(o->timeout * 1e6);
+    do {
+        rc = ask(&client, link, &stop, m, &counters);
+        if (rc >= 0) {
+            fputs(live ? "\033[H\033[2J" : "", stdout);
+            (o->json ? print_json : print_table)(m, (uint32_t)rc, &counters);
+            fflush(stdout);
+        }
+        uint64_t until_us = uw_board_now_us() + REFRESH_US;
+        while (live && rc >= 0 && !uw_stop_asked(&stop) && uw_board_now_us() < until_us) {
+            poll(NULL, 0, (int)(WAIT_US / 1000u));
+        }
+    } while (live && rc >= 0 && !stop.asked);
+    if (rc < 0 && !stop.asked) {
+        return uw_error_set(err, rc,
+                            "%.100s: no answer for %.1f s: is a node there, with this key and run?",
+                            address, o->timeout);
+    }
+    return UW_OK;
+}
+
+int uw_cmd_status(int argc, char **argv)
+{
+    struct options o = {.timeout = 5.0};
+    struct uw_error err = {.text = ""};
+    struct uw_stack stack = {.top = NULL};
+    const char *address = NULL;
+    uint8_t key[UW_KEY_BYTES];
+    bool exposed;
+    int status = uw_args_parse(&spec, argc, argv, &o, &address);
+    if (status >= 0) {
+        return status;
+    }
+    if (address == NULL || o.key == NULL || o.run == NULL) {
+        return uw_cli_error("status", UW_EXIT_USAGE, "%s: is needed, see uwasa status --help",
+                            address == NULL ? "ADDRESS"
+                            : o.key == NULL ? "--key"
+                                            : "--run");
+    }
+    int rc = uw_keyfile_read(o.key, key, &exposed, &err);
+    if (rc == UW_OK) {
+        const struct uw_stack_config config = {.run = o.run, .key = key, .peers_n = 2};
+        rc = uw_stack_open(&stack, &config, &err);
+    }
+    rc = rc < 0 ? rc : watch(&o, address, stack.top, &err);
+    uw_stack_close(&stack);
+    return rc < 0 ? uw_cli_error("status", rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED,
+                                 "%s", err.text)
+                  : UW_EXIT_DONE;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "demo.h"
+
+#include "progress.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define TERMINAL_US 200000u
+#define PIPE_US 5000000u
+
+static const char *state_of(const struct uw_demo_node *n)
+{
+    return n->down ? "down" : n->pid > 0 ? "up" : n->done ? "done" : "-";
+}
+
+static void go_back(struct uw_demo *d)
+{
+    if (d->drawn_lines > 0) {
+        fprintf(stderr, "\033[%uA\r\033[J", (unsigned)d->drawn_lines);
+        d->drawn_lines = 0;
+    }
+}
+
+static void draw_rows(struct uw_demo *d, double seconds)
+{
+    char pulled[UW_TEXT_BYTES];
+    char accuracy[16];
+    char peers[16];
+    go_back(d);
+    fprintf(stderr, "%-9s %-8s %-5s %7s %8s %9s %11s %6s   %.0f s, %s\n", "node", "digits",
+            "state", "step", "loss", "accuracy", "pulled", "peers", seconds, d->phase);
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        const struct uw_demo_node *n = &d->nodes[i];
+        snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
+                 100.0 * n->accuracy);
+        snprintf(peers, sizeof peers, "%u/%u", n->peers, n->peers_n);
+        fprintf(stderr, "%-9s %-8s %-5s %7llu %8.4f %9s %11s %6s\n", n->name, n->classes,
+                state_of(n), (unsigned long long)n->step, n->loss, accuracy,
+                uw_text_bytes(n->pulled_bytes, pulled), peers);
+    }
+    d->drawn_lines = d->nodes_n + 1u;
+}
+
+static void draw_line(struct uw_demo *d, double seconds)
+{
+    char line[512];
+    char pulled[UW_TEXT_BYTES];
+    double bytes = 0.0;
+    int used = snprintf(line, sizeof line, "%4.0f s  %-8s  accuracy", seconds, d->phase);
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        const struct uw_demo_node *n = &d->nodes[i];
+        bytes += n->pulled_bytes;
+        if (n->down) {
+            used += snprintf(line + used, sizeof line - (size_t)used, "  %s down", n->name);
+        } else if (n->accuracy >= 0) {
+            used += snprintf(line + used, sizeof line - (size_t)used, "  %s %.1f %%", n->name,
+                             100.0 * n->accuracy);
+        } else {
+            used += snprintf(line + used, sizeof line - (size_t)used, "  %s -", n->name);
+        }
+    }
+    fprintf(stderr, "%s  pulled %s\n", line, uw_text_bytes(bytes, pulled));
+}
+
+void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force)
+{
+    if (!force && now_us < d->next_draw_us) {
+        return;
+    }
+    double seconds = (double)(now_us - d->start_us) / 1e6;
+    d->next_draw_us = now_us + (d->terminal ? TERMINAL_US : PIPE_US);
+    if (d->terminal) {
+        draw_rows(d, seconds);
+    } else {
+        draw_line(d, seconds);
+    }
+}
+
+void uw_demo_say(struct uw_demo *d, const char *format, ...)
+{
+    va_list args;
+    go_back(d);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+void uw_demo_print_result(const struct uw_demo *d)
+{
+    char pulled[UW_TEXT_BYTES];
+    char sent[UW_TEXT_BYTES];
+    char rss[UW_TEXT_BYTES];
+    printf("\n%-9s %-8s %8s %9s %11s %11s %10s %10s\n", "node", "digits", "alone", "together",
+           "pulled", "sent", "samples/s", "RAM");
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        const struct uw_demo_node *n = &d->nodes[i];
+        printf("%-9s %-8s %6.1f %% %7.1f %% %11s %11s %10.0f %10s%s\n", n->name, n->classes,
+               100.0 * n->alone_accuracy, 100.0 * n->together_accuracy,
+               uw_text_bytes(n->pulled_bytes, pulled), uw_text_bytes(n->sent_bytes, sent),
+               n->samples_per_s, uw_text_bytes(n->rss_bytes, rss),
+               n->restarts > 0 ? "  killed once, came back" : "");
+    }
+    printf("\nEach node saw its own digits only; the accuracy is on all ten. No data left a node, "
+           "only\nparameters, over UDP with DTLS.\n\n"
+           "Try next:\n"
+           "  uwasa train --model lenet5 --data digits --steps 3000   one device with all digits\n"
+           "  uwasa models                                            other networks\n"
+           "  uwasa plan --model fedavg-cnn --batch 20                memory before flashing\n"
+           "  uwasa keygen run.key; uwasa node --help                 a run of your own\n");
+}

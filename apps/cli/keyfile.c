@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keyfile.h"
+
+#include "uwasa/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
+{
+    uint8_t key[UW_KEY_BYTES];
+    char text[UW_KEY_TEXT_BYTES];
+    if (uw_board_entropy(key, sizeof key) < 0) {
+        return uw_error_set(err, UW_ERR_IO, "%s: the system gave no random numbers", file);
+    }
+    if (force) {
+        unlink(file);
+    }
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) {
+        return uw_error_set(err, UW_ERR_DENIED, "%s: is there already, --force replaces it", file);
+    }
+    if (fd < 0) {
+        return uw_error_set(err, UW_ERR_IO, "%s: %s", file, strerror(errno));
+    }
+    uw_key_format(key, text);
+    text[UW_KEY_TEXT_BYTES - 1u] = '\n';
+    bool written = write(fd, text, sizeof text) == (ssize_t)sizeof text && fsync(fd) == 0;
+    memset(key, 0, sizeof key);
+    memset(text, 0, sizeof text);
+    if (close(fd) != 0 || !written) {
+        unlink(file);
+        return uw_error_set(err, UW_ERR_IO, "%s: cannot be written", file);
+    }
+    return UW_OK;
+}
+
+int uw_keyfile_read(const char *file, uint8_t key[UW_KEY_BYTES], bool *exposed,
+                    struct uw_error *err)
+{
+    char text[256];
+    struct stat st;
+    FILE *f = fopen(file, "rb");
+    if (f == NULL) {
+        return uw_error_set(err, errno == ENOENT ? UW_ERR_NOTFOUND : UW_ERR_IO,
+                            "key %.180s: %s%s", file, strerror(errno),
+                            errno == ENOENT ? "; uwasa keygen makes one" : "");
+    }
+    *exposed = fstat(fileno(f), &st) == 0 && (st.st_mode & 077) != 0;
+    size_t n = fread(text, 1, sizeof text - 1u, f);
+    bool failed = ferror(f) != 0;
+    fclose(f);
+    text[n] = '\0';
+    int rc = failed ? UW_ERR_IO : UW_OK;
+    if (failed) {
+        uw_error_set(err, rc, "key %.180s: cannot be read", file);
+    } else if (strlen(text) != n || uw_key_parse(text, key) < 0) {
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "key %.180s: needs exactly 64 hex digits", file);
+    }
+    memset(text, 0, sizeof text);
+    return rc;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_config.h"
+
+#include "lr.h"
+
+#include <string.h>
+
+#define ROW(name, kind, member, min, max, values, help) \
+    {name, kind, offsetof(struct uw_node_options, member), min, max, values, help}
+
+static const struct uw_opt rows[] = {
+    ROW("name", UW_OPT_TEXT, name, 0, 0, "TEXT", "of this node, unique in the run"),
+    ROW("run", UW_OPT_TEXT, run, 0, 0, "TEXT", "name of the run; other runs are refused"),
+    ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run, from uwasa keygen"),
+    ROW("listen", UW_OPT_TEXT, listen, 0, 0, "ADDRESS",
+        "UDP address to bind, \"10.0.0.2:4433\", \"[::]:4433\", port 0: any (:0)"),
+    ROW("advertise", UW_OPT_TEXT, advertise, 0, 0, "ADDRESS",
+        "where others reach this node (what they see)"),
+    ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES", "nodes to greet first, [\"a:1\", ...]"),
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
+    ROW("classes", UW_OPT_TEXT, classes, 0, 0, "LIST", "train on these only, \"0,1,2\" (all)"),
+    ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
+    ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
+    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
+    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|none",
+        "quasi-global momentum, or a momentum of its own (qg)"),
+    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "(0.9 with qg, 0 with none)"),
+    ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
+    ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S", "constant, step:N:F or cosine (constant)"),
+    ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
+    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
+    ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
+    ROW("seconds", UW_OPT_REAL, seconds, 0, 0, "S", "end after that time (no limit)"),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
+    ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
+        "written now and then and at the end; a start goes on from it"),
+    ROW("checkpoint_seconds", UW_OPT_REAL, checkpoint_seconds, 0, 0, "S", "how often (30)"),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of the first weights: the same in the run (1)"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, "auto|ref|avx2|neon", "kernels (auto)"),
+    ROW("eval_seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
+        "test now and then; 0: at the end only (0)"),
+    ROW("eval_samples", UW_OPT_U32, eval_samples, 0, 0, "N", "of such a test; 0: all (1000)"),
+    ROW("final_eval_samples", UW_OPT_U32, final_eval_samples, 0, 0, "N",
+        "of the test at the end; 0: all (0)"),
+    ROW("consensus_rounds", UW_OPT_U32, consensus_rounds, 0, 0, "N",
+        "pulls after the last step, to agree with the others (4)"),
+    ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, 0, "S", "at most (10)"),
+    ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES", "largest datagram (1232)"),
+    ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
+    ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, 0, "BYTES",
+        "that may wait for the training thread (512K)"),
+    ROW("emulate.loss", UW_OPT_REAL, emulate_loss, 0, 1, "P", "a bad network, for trials: lost"),
+    ROW("emulate.duplicate", UW_OPT_REAL, emulate_duplicate, 0, 1, "P", "sent twice"),
+    ROW("emulate.reorder", UW_OPT_REAL, emulate_reorder, 0, 1, "P", "overtaken"),
+    ROW("emulate.corrupt", UW_OPT_REAL, emulate_corrupt, 0, 1, "P", "damaged"),
+    ROW("emulate.delay_ms", UW_OPT_REAL, emulate_delay_ms, 0, 0, "MS", "delayed"),
+    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, 0, "MS", "by up to so much more"),
+    ROW("emulate.rate", UW_OPT_U64, emulate_rate, 0, 0, "BITS", "bits a second; 0: unlimited"),
+    ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
+    ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
+};
+
+const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
+
+static const struct uw_node_options defaults = {
+    .listen = ":0",          .data = "digits",     .batch = 32,
+    .threads = 1,            .period = 10,         .lr = 0.05,
+    .momentum = -1.0,        .seed = 1,            .momentum_rule = "qg",
+    .schedule = "constant",  .backend = "auto",    .checkpoint_seconds = 30.0,
+    .eval_samples = 1000,    .consensus_rounds = 4, .consensus_seconds = 10.0,
+    .emulate_seed = 1,
+};
+
+/* Line of a key for a message, or the file alone when the key is not in it. */
+static int fail_key(struct uw_node_file *f, const char *key, const char *sentence,
+                    struct uw_error *err)
+{
+    const cJSON *m = f->json.root != NULL ? cJSON_GetObjectItemCaseSensitive(f->json.root, key)
+                                          : NULL;
+    if (m != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.160s:%u: \"%s\" %s", f->json.file,
+                            (unsigned)uw_json_line(&f->json, m), key, sentence);
+    }
+    return uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
+                        f->json.file != NULL ? f->json.file : "--set", key, sentence);
+}
+
+static int check(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    const struct {
+        const char *key, *value;
+    } needed[] = {{"name", o->name}, {"run", o->run}, {"key", o->key}, {"model", o->model}};
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (needed[i].value == NULL) {
+            return fail_key(f, needed[i].key, "is missing", err);
+        }
+    }
+    if (strlen(o->name) > 31) {
+        return fail_key(f, "name", "needs 1 to 31 characters", err);
+    }
+    for (const char *c = o->name; *c != '\0'; c++) {
+        if (*c <= ' ' || *c > '~') {
+            return fail_key(f, "name", "needs printable characters without spaces", err);
+        }
+    }
+    if (strlen(o->run) > 64) {
+        return fail_key(f, "run", "needs 1 to 64 characters", err);
+    }
+    struct uw_lr lr;
+    if (uw_lr_parse(o->schedule, &lr) < 0) {
+        return fail_key(f, "schedule", "needs constant, cosine or step:N:F", err);
+    }
+    if (lr.kind == UW_LR_COSINE && o->steps == 0 && o->epochs == 0) {
+        return fail_key(f, "schedule", "cosine needs \"steps\" or \"epochs\"", err);
+    }
+    if (o->steps != 0 && o->epochs != 0) {
+        return fail_key(f, "steps", "and \"epochs\": give one of them", err);
+    }
+    if (strcmp(o->momentum_rule, "qg") == 0 && o->momentum == 0.0) {
+        return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg", err);
+    }
+    return UW_OK;
+}
+
+/* Shared end of the two ways in. */
+static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
+                  struct uw_error *err)
+{
+    if (rc == UW_OK && f->json.root != NULL) {
+        uw_json_options(&f->json, f->json.root, uw_node_keys, &f->o);
+        rc = f->json.err.code;
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s", f->json.err.text);
+    }
+    for (uint32_t i = 0; set != NULL && i < set->n; i++) {
+        rc = uw_opt_assign(uw_node_keys, set->item[i], &f->o, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return check(f, err);
+}
+
+int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,
+                        struct uw_error *err)
+{
+    *f = (struct uw_node_file){.o = defaults};
+    return finish(f, file != NULL ? uw_json_open_file(&f->json, file) : UW_OK, set, err);
+}
+
+int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *text,
+                         size_t text_bytes, struct uw_error *err)
+{
+    *f = (struct uw_node_file){.o = defaults};
+    return finish(f, uw_json_open_text(&f->json, file, text, text_bytes), NULL, err);
+}
+
+void uw_node_config_deinit(struct uw_node_file *f)
+{
+    uw_json_close(&f->json);
+}

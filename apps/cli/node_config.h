@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_config.h - what a node is told: a JSON file, keys of which --set may override
+ *
+ * The table in node_config.c documents every key; `uwasa node --help` prints it.
+ *
+ * Memory     texts live until uw_node_config_deinit      Context  one thread
+ */
+#ifndef UWASA_CLI_NODE_CONFIG_H
+#define UWASA_CLI_NODE_CONFIG_H
+
+#include "json_read.h"
+
+struct uw_node_options {
+    const char *name, *run, *listen, *advertise, *key;
+    struct uw_opt_list seeds;
+    const char *model, *data, *classes, *shard;
+    uint32_t batch, threads, period;
+    double lr, momentum, weight_decay;  /* momentum < 0: not given */
+    const char *momentum_rule, *schedule, *backend;
+    uint64_t steps, seed;
+    uint32_t epochs;
+    double seconds;                     /* 0: no limit */
+    const char *weights, *checkpoint;
+    double checkpoint_seconds;
+    double eval_seconds;
+    uint32_t eval_samples, final_eval_samples;
+    uint32_t consensus_rounds;
+    double consensus_seconds;
+    uint32_t mtu, members;
+    uint64_t pull_window;
+    double emulate_loss, emulate_duplicate, emulate_reorder, emulate_corrupt;
+    double emulate_delay_ms, emulate_jitter_ms;
+    uint64_t emulate_rate, emulate_seed;
+    const char *events;
+};
+
+struct uw_node_file {
+    struct uw_node_options o;
+    struct uw_json json;
+};
+
+/* The keys, for help and --set. */
+extern const struct uw_opts uw_node_keys;
+
+/* Read the file (NULL: defaults only), apply the assignments, check what belongs together.
+ * Returns UW_OK, or what uw_json_open_file returns, or UW_ERR_INVALID; err names file and line,
+ * or the assignment. Deinit in every case. */
+int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,
+                        struct uw_error *err);
+
+/* The same from a text, for tests. */
+int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *text,
+                         size_t text_bytes, struct uw_error *err);
+
+/* Release the texts; safe after a failed load and twice. */
+void uw_node_config_deinit(struct uw_node_file *f);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_report.h"
+
+#include "uwasa/board.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define STATUS_US 1000000u
+
+void uw_node_report_init(struct uw_node_report *r)
+{
+    r->events.file = NULL;
+    r->status_us = 0;
+    r->accuracy = -1.0;
+    uw_progress_init(&r->progress);
+    pthread_mutex_init(&r->lock, NULL);
+}
+
+int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
+                        struct uw_error *err)
+{
+    int rc = uw_events_open(&r->events, path, err);
+    if (rc == UW_OK) {
+        cJSON *ev = uw_event("start");
+        cJSON_AddStringToObject(ev, "name", name);
+        uw_events_put(&r->events, ev);
+    }
+    return rc;
+}
+
+void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(line, sizeof line, format, args) < 0) {
+        line[0] = '\0';
+    }
+    va_end(args);
+    pthread_mutex_lock(&r->lock);
+    uw_progress_say(&r->progress, "%s", line);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, double samples,
+                         double samples_per_s)
+{
+    r->loss = loss;
+    r->samples_per_s = samples_per_s;
+    cJSON *ev = uw_event("step");
+    cJSON_AddNumberToObject(ev, "step", (double)step);
+    cJSON_AddNumberToObject(ev, "loss", loss);
+    cJSON_AddNumberToObject(ev, "samples", samples);
+    cJSON_AddNumberToObject(ev, "samples_per_s", samples_per_s);
+    uw_events_put(&r->events, ev);
+}
+
+void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct uw_score *score,
+                         bool final)
+{
+    r->accuracy = score->accuracy;
+    cJSON *ev = uw_event("eval");
+    cJSON_AddNumberToObject(ev, "step", (double)step);
+    cJSON_AddNumberToObject(ev, "test_accuracy", score->accuracy);
+    cJSON_AddNumberToObject(ev, "test_loss", score->loss);
+    cJSON_AddNumberToObject(ev, "test_samples", (double)score->samples_n);
+    cJSON_AddBoolToObject(ev, "final", final);
+    uw_events_put(&r->events, ev);
+    if (final) {
+        uw_node_report_say(r, "test accuracy %.2f %%  loss %.4f", 100.0 * score->accuracy,
+                           score->loss);
+    }
+}
+
+static void add_counters(cJSON *ev, const struct uw_node_counters *c)
+{
+    const struct {
+        const char *name;
+        double value;
+    } all[] = {
+        {"sent_bytes", (double)c->sent_bytes},
+        {"received_bytes", (double)c->received_bytes},
+        {"pulled_bytes", (double)c->pulled_bytes},
+        {"served_bytes", (double)c->served_bytes},
+        {"pulls_done", c->pulls_done},
+        {"pulls_cut", c->pulls_cut},
+        {"pulls_refused", c->pulls_refused},
+        {"refused_nonfinite", c->refused_nonfinite},
+        {"refused_outlier", c->refused_outlier},
+        {"refused_run", c->refused_run},
+        {"refused_model", c->refused_model},
+        {"refused_corrupt", c->refused_corrupt},
+        {"chunks_again", c->chunks_again},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        cJSON_AddNumberToObject(ev, all[i].name, all[i].value);
+    }
+}
+
+static void put_status(struct uw_node_report *r, const struct uw_node_member *rows,
+                       uint32_t rows_n, const struct uw_node_counters *counters, uint64_t step)
+{
+    cJSON *ev = uw_event("status");
+    cJSON_AddNumberToObject(ev, "step", (double)step);
+    add_counters(ev, counters);
+    cJSON *members = cJSON_AddArrayToObject(ev, "members");
+    for (uint32_t i = 1; i < rows_n; i++) {
+        cJSON *m = cJSON_CreateObject();
+        cJSON_AddStringToObject(m, "name", rows[i].name);
+        cJSON_AddStringToObject(m, "address", rows[i].address);
+        cJSON_AddStringToObject(m, "state", uw_member_state_name(rows[i].state));
+        cJSON_AddNumberToObject(m, "step", rows[i].step);
+        cJSON_AddNumberToObject(m, "from_bytes", (double)rows[i].from_bytes);
+        cJSON_AddItemToArray(members, m);
+    }
+    uw_events_put(&r->events, ev);
+}
+
+void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
+                           uint64_t step, uint64_t steps)
+{
+    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    struct uw_node_counters counters;
+    bool event_due = now_us - r->status_us >= STATUS_US;
+    bool line_due = uw_progress_due(&r->progress, now_us);
+    if (!event_due && !line_due) {
+        return;
+    }
+    uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters);
+    if (event_due) {
+        put_status(r, rows, rows_n, &counters, step);
+        r->status_us = now_us;
+    }
+    if (line_due) {
+        uint32_t alive = 0;
+        char pulled[UW_TEXT_BYTES];
+        char limit[32] = "";
+        char accuracy[32] = "";
+        for (uint32_t i = 1; i < rows_n; i++) {
+            alive += rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
+        }
+        if (steps != UINT64_MAX) {
+            snprintf(limit, sizeof limit, "/%llu", (unsigned long long)steps);
+        }
+        if (r->accuracy >= 0.0) {
+            snprintf(accuracy, sizeof accuracy, "  accuracy %.1f %%", 100.0 * r->accuracy);
+        }
+        uw_text_bytes((double)counters.pulled_bytes, pulled);
+        pthread_mutex_lock(&r->lock);
+        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  pulled %s",
+                         (unsigned long long)step, limit, r->loss, accuracy, (unsigned)alive,
+                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled);
+        pthread_mutex_unlock(&r->lock);
+    }
+}
+
+void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary *s)
+{
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "step", (double)s->step);
+    if (s->score != NULL) {
+        cJSON_AddNumberToObject(ev, "test_accuracy", s->score->accuracy);
+        cJSON_AddNumberToObject(ev, "test_loss", s->score->loss);
+    }
+    cJSON_AddNumberToObject(ev, "samples", (double)s->samples);
+    cJSON_AddNumberToObject(ev, "samples_per_s", s->samples_per_s);
+    cJSON_AddNumberToObject(ev, "seconds", s->seconds);
+    cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->arena_bytes);
+    cJSON_AddNumberToObject(ev, "network_bytes", (double)s->network_bytes);
+    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    add_counters(ev, &s->counters);
+    cJSON_AddBoolToObject(ev, "interrupted", s->interrupted);
+    bool quiet = uw_events_take_stdout(&r->events);
+    uw_events_put(&r->events, ev);
+    uw_progress_clear(&r->progress);
+    if (!quiet && s->score != NULL) {
+        printf("test accuracy  %.2f %%\ntest loss      %.4f\n", 100.0 * s->score->accuracy,
+               s->score->loss);
+    }
+    if (!quiet) {
+        char a[UW_TEXT_BYTES];
+        char b[UW_TEXT_BYTES];
+        printf("steps          %llu in %.1f s\npulled         %s in %u pulls\nsent           %s\n",
+               (unsigned long long)s->step, s->seconds,
+               uw_text_bytes((double)s->counters.pulled_bytes, a), s->counters.pulls_done,
+               uw_text_bytes((double)s->counters.sent_bytes, b));
+    }
+}
+
+void uw_node_report_event(void *arg, const struct uw_node_event *event)
+{
+    struct uw_node_report *r = arg;
+    bool pull = event->kind == UW_NODE_PULL_STARTED || event->kind == UW_NODE_PULL_DONE ||
+                event->kind == UW_NODE_PULL_CUT || event->kind == UW_NODE_PULL_REFUSED;
+    cJSON *ev = uw_event(pull ? "pull" : "member");
+    cJSON_AddStringToObject(ev, "kind", uw_node_event_name(event->kind));
+    cJSON_AddStringToObject(ev, "peer", event->peer);
+    cJSON_AddStringToObject(ev, "address", event->address);
+    cJSON_AddStringToObject(ev, "text", event->text);
+    if (pull) {
+        cJSON_AddNumberToObject(ev, "bytes", (double)event->bytes);
+        cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
+    }
+    uw_events_put(&r->events, ev);
+    if (!pull) {
+        uw_node_report_say(r, "%s", event->text);
+    }
+}
+
+void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
+{
+    struct uw_node_report *r = arg;
+    if (event->kind == UW_SECURE_PEER_REFUSED) {
+        cJSON *ev = uw_event("refused");
+        cJSON_AddStringToObject(ev, "text", event->text);
+        uw_events_put(&r->events, ev);
+        uw_node_report_say(r, "%s", event->text);
+    }
+}
+
+int uw_node_report_close(struct uw_node_report *r, struct uw_error *err)
+{
+    uw_progress_clear(&r->progress);
+    pthread_mutex_destroy(&r->lock);
+    return uw_events_close(&r->events, err);
+}

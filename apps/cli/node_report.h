@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_report.h - what a node tells: events as JSON lines, sentences for people
+ *
+ * Memory     events use the heap      Blocking  the file's and terminal's
+ * Context    uw_node_report_event and _secure: network thread; the rest: training thread
+ */
+#ifndef UWASA_CLI_NODE_REPORT_H
+#define UWASA_CLI_NODE_REPORT_H
+
+#include "events.h"
+#include "job.h"
+#include "node_net.h"
+#include "progress.h"
+
+struct uw_node_report {
+    struct uw_events events;
+    struct uw_progress progress;
+    pthread_mutex_t lock;           /* of progress: both threads write sentences */
+    uint64_t status_us;             /* last status event */
+    double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
+};
+
+/* What the done event sums up. */
+struct uw_node_summary {
+    uint64_t step, samples;
+    double samples_per_s, seconds;
+    size_t arena_bytes, network_bytes;
+    const struct uw_score *score;   /* NULL: never tested */
+    bool interrupted;
+    struct uw_node_counters counters;
+};
+
+void uw_node_report_init(struct uw_node_report *r);
+
+/* Start writing events. Returns UW_OK or UW_ERR_IO, err filled. */
+int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
+                        struct uw_error *err);
+
+/* A sentence for people. */
+void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, double samples,
+                         double samples_per_s);
+void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct uw_score *score,
+                         bool final);
+
+/* Once a second: the member table as an event, a line for people. */
+void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
+                           uint64_t step, uint64_t steps);
+
+void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary *s);
+
+/* Callbacks of the node and of the secure channel; arg is the report. */
+void uw_node_report_event(void *arg, const struct uw_node_event *event);
+void uw_node_report_secure(void *arg, const struct uw_secure_event *event);
+
+/* Finish. Returns UW_OK, or UW_ERR_IO when an event could not be written. */
+int uw_node_report_close(struct uw_node_report *r, struct uw_error *err);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_run.h"
+
+#include "events.h"
+#include "job.h"
+#include "keyfile.h"
+#include "lr.h"
+#include "node_net.h"
+#include "node_report.h"
+#include "progress.h"
+#include "stop.h"
+
+#include "uwasa/board.h"
+#include "uwasa/checkpoint.h"
+#include "uwasa/data.h"
+#include "uwasa/storage_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STEP_EVENT_US 250000u
+#define PAUSE_US 2000
+
+struct run {
+    const struct uw_node_options *o;
+    struct uw_job job;
+    struct uw_data data, test;
+    struct uw_loader loader;
+    struct uw_lr lr;
+    struct uw_sgd sgd;
+    struct uw_storage_file files;
+    struct uw_stop stop;
+    struct uw_node_net net;
+    struct uw_node_report report;
+    uint32_t incarnation;
+    bool fresh;                         /* neither checkpoint nor weights were there */
+    uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
+    uint64_t start_us, computing_us, samples;
+    uint64_t step_event_us, saved_us, scored_us;
+    double loss;                        /* running mean */
+    struct uw_score score;
+    bool scored;
+    struct uw_error err;
+};
+
+static bool stop_asked(void *arg)
+{
+    struct run *r = arg;
+    return uw_stop_asked(&r->stop);
+}
+
+/* "0,1,2" into bits. */
+static int parse_classes(const char *text, uint32_t *mask)
+{
+    *mask = 0;
+    while (text != NULL) {
+        char *end;
+        unsigned long c = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 32;
+        if (c > 31 || (*end != ',' && *end != '\0')) {
+            return UW_ERR_INVALID;
+        }
+        *mask |= 1u << c;
+        text = *end == ',' ? end + 1 : NULL;
+    }
+    return UW_OK;
+}
+
+/* "2/4" into shard 2 of 4. */
+static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
+{
+    char *end;
+    *shard = *shards_n = 0;
+    if (text == NULL) {
+        return UW_OK;
+    }
+    unsigned long i = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
+    if (i >= UINT32_MAX || *end != '/' || end[1] < '1' || end[1] > '9') {
+        return UW_ERR_INVALID;
+    }
+    unsigned long k = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || k > 65536 || i >= k) {
+        return UW_ERR_INVALID;
+    }
+    *shard = (uint32_t)i;
+    *shards_n = (uint32_t)k;
+    return UW_OK;
+}
+
+static uint64_t name_hash(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *name != '\0'; name++) {
+        hash = (hash ^ (uint8_t)*name) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+static int open_data(struct run *r)
+{
+    const struct uw_node_options *o = r->o;
+    struct uw_data_config config = {.seed = o->seed};
+    if (parse_classes(o->classes, &config.classes_mask) < 0) {
+        return uw_error_set(&r->err, UW_ERR_INVALID,
+                            "\"classes\" %.80s: needs numbers from 0 to 31, \"0,1,2\"", o->classes);
+    }
+    if (parse_shard(o->shard, &config.shard, &config.shards_n) < 0) {
+        return uw_error_set(&r->err, UW_ERR_INVALID,
+                            "\"shard\" %.80s: needs I/K with I from 0 to K-1", o->shard);
+    }
+    int rc = uw_data_open(&r->data, o->data, &config, &r->err);
+    rc = rc < 0 ? rc : uw_data_open(&r->test, o->data,
+                                    &(struct uw_data_config){.seed = o->seed, .test = true},
+                                    &r->err);
+    rc = rc < 0 ? rc : uw_job_check_data(&r->job, r->data.base, o->data, &r->err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_loader_init(&r->loader,
+                        &(struct uw_loader_config){.dataset = r->data.base,
+                                                   .batch_n = o->batch,
+                                                   .seed = uw_rng_mix(o->seed,
+                                                                      name_hash(o->name))});
+    uint64_t per_epoch = ((uint64_t)r->data.base->samples_n + o->batch - 1u) / o->batch;
+    r->steps = o->steps != 0 ? o->steps : o->epochs != 0 ? per_epoch * o->epochs : UINT64_MAX;
+    return rc;
+}
+
+static int load_checkpoint(struct run *r)
+{
+    struct uw_checkpoint state;
+    uint64_t bytes;
+    const char *file = r->o->checkpoint;
+    if (file == NULL || r->files.base.ops->size(&r->files.base, file, &bytes) == UW_ERR_NOTFOUND) {
+        return UW_OK;
+    }
+    struct uw_error why = {.text = ""};
+    int rc = uw_checkpoint_load(&r->job.model, &state, &r->files.base, file, &why);
+    if (rc < 0) {
+        return uw_error_set(&r->err, rc, "checkpoint %.180s; remove the file to start afresh",
+                            why.text);
+    }
+    r->fresh = false;
+    r->step = state.step;
+    r->loader.epoch = state.epoch;
+    r->loader.position = (uint32_t)(state.position % r->data.base->samples_n);
+    if (state.user[0] >= r->incarnation) {
+        r->incarnation = (uint32_t)state.user[0] + 1u;
+    }
+    uw_node_report_say(&r->report, "going on from %s at step %llu", file,
+                       (unsigned long long)r->step);
+    return UW_OK;
+}
+
+static int save(struct run *r)
+{
+    r->saved_us = uw_board_now_us();
+    if (r->o->checkpoint == NULL) {
+        return UW_OK;
+    }
+    const struct uw_checkpoint state = {.step = r->step,
+                                        .epoch = r->loader.epoch,
+                                        .position = r->loader.position,
+                                        .seed = r->o->seed,
+                                        .batch_n = r->o->batch,
+                                        .user = {r->incarnation}};
+    return uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
+}
+
+static int open_net(struct run *r)
+{
+    const struct uw_node_options *o = r->o;
+    uint8_t key[UW_KEY_BYTES];
+    bool exposed;
+    int rc = uw_keyfile_read(o->key, key, &exposed, &r->err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (exposed) {
+        uw_node_report_say(&r->report, "key %s can be read by others: chmod 600 it", o->key);
+    }
+    const struct uw_impairment bad = {.loss = (float)o->emulate_loss,
+                                      .duplicate = (float)o->emulate_duplicate,
+                                      .reorder = (float)o->emulate_reorder,
+                                      .corrupt = (float)o->emulate_corrupt,
+                                      .delay_us = (uint64_t)(o->emulate_delay_ms * 1e3),
+                                      .jitter_us = (uint64_t)(o->emulate_jitter_ms * 1e3),
+                                      .rate_bits_per_s = o->emulate_rate};
+    const struct uw_stack_config stack = {.listen = o->listen,
+                                          .run = o->run,
+                                          .key = key,
+                                          .mtu_bytes = o->mtu,
+                                          .peers_n = (uint16_t)o->members,
+                                          .bad = &bad,
+                                          .bad_seed = uw_rng_mix(o->emulate_seed,
+                                                                 name_hash(o->name)),
+                                          .event = uw_node_report_secure,
+                                          .user = &r->report};
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    struct uw_model *m = &r->job.model;
+    const struct uw_node_config node = {
+        .name = o->name,
+        .run = o->run,
+        .address = o->advertise,
+        .seeds = o->seeds.item,
+        .seeds_n = o->seeds.n,
+        .incarnation = r->incarnation,
+        .params = &m->params,
+        .snapshot = &m->snapshot,
+        .velocity = rule != NULL && rule->velocity ? m->velocity : NULL,
+        .newcomer = r->fresh,
+        .rule = rule,
+        .constants = {.beta = r->sgd.frozen ? r->sgd.momentum : 0.0f},
+        .period_steps = o->period,
+        .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
+        .window_bytes = (size_t)o->pull_window,
+        .members_max = o->members,
+        .on_event = uw_node_report_event,
+        .event_arg = &r->report};
+    rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
+    memset(key, 0, sizeof key);
+    return rc;
+}
+
+/* Everything before the first step. *status is the exit status when it fails. */
+static int prepare(struct run *r, enum uw_exit *status)
+{
+    const struct uw_node_options *o = r->o;
+    bool qg = strcmp(o->momentum_rule, "qg") == 0;
+    double momentum = o->momentum >= 0.0 ? o->momentum : qg ? 0.9 : 0.0;
+    const struct uw_job_config config = {.model = o->model,
+                                         .backend = o->backend,
+                                         .threads = o->threads,
+                                         .batch_n = o->batch,
+                                         .momentum = momentum > 0.0,
+                                         .snapshot = true};
+    r->sgd = (struct uw_sgd){.momentum = (float)momentum,
+                             .weight_decay = (float)o->weight_decay,
+                             .frozen = qg};
+    uw_lr_parse(o->schedule, &r->lr);
+    r->incarnation = (uint32_t)time(NULL);
+    r->fresh = o->weights == NULL;
+    int rc = uw_job_plan(&r->job, &config, &r->err);
+    *status = uw_job_exit(rc);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_storage_file_init(&r->files, NULL);
+    rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
+    rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
+    rc = rc < 0 ? rc : open_data(r);
+    *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    if (rc == UW_OK) {
+        uw_model_init_weights(&r->job.model, o->seed);
+        rc = o->weights != NULL ? uw_job_load_weights(&r->job, o->weights, &r->err) : UW_OK;
+    }
+    rc = rc < 0 ? rc : load_checkpoint(r);
+    rc = rc < 0 ? rc : save(r);
+    rc = rc < 0 ? rc : open_net(r);
+    *status = rc < 0 ? *status : UW_EXIT_FAILED;
+    return rc < 0 ? rc : uw_node_net_start(&r->net, &r->err);
+}
+
+static double elapsed_s(const struct run *r)
+{
+    return (double)(uw_board_now_us() - r->start_us) / 1e6;
+}
+
+static float samples_per_s(const struct run *r)
+{
+    return r->computing_us > 0 ? (float)((double)r->samples * 1e6 / (double)r->computing_us) : 0;
+}
+
+/* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
+static int exchange(struct run *r, float lr)
+{
+    const struct uw_node_progress p = {.step = (uint32_t)r->step,
+                                       .lr = lr,
+                                       .loss = (float)r->loss,
+                                       .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
+                                       .samples_per_s = samples_per_s(r)};
+    int rc = uw_node_after_step(&r->net.node, &p);
+    if (rc > 0) {
+        uw_node_net_wake(&r->net);
+    }
+    if (rc < 0) {
+        return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
+    }
+    return rc;
+}
+
+static int train_one(struct run *r)
+{
+    struct uw_model *m = &r->job.model;
+    struct uw_step_result result;
+    struct uw_error why = {.text = ""};
+    uint64_t before_us = uw_board_now_us();
+    r->sgd.lr = uw_lr_at(&r->lr, r->o->lr, r->step, r->steps, r->loader.epoch);
+    int n = uw_loader_next(&r->loader, m->input, m->label);
+    if (n < 0) {
+        return uw_error_set(&r->err, n, "%.180s: %s", r->o->data, uw_status_text(n));
+    }
+    int rc = uw_model_train_step(m, m->input, m->label, (uint32_t)n, &r->sgd, &result, &why);
+    if (rc < 0) {
+        return uw_error_set(&r->err, rc, "step %llu: %.200s", (unsigned long long)r->step + 1u,
+                            why.text);
+    }
+    uint64_t now_us = uw_board_now_us();
+    r->step++;
+    r->samples += (uint64_t)n;
+    r->computing_us += now_us - before_us;
+    r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
+    if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
+        uw_node_report_step(&r->report, r->step, r->loss, (double)r->samples,
+                            (double)samples_per_s(r));
+        r->step_event_us = now_us;
+    }
+    return UW_OK;
+}
+
+static int evaluate(struct run *r, uint32_t limit, bool final)
+{
+    struct uw_score score;
+    int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, &score);
+    r->scored_us = uw_board_now_us();
+    if (rc == UW_OK) {
+        r->score = score;
+        r->scored = true;
+        uw_node_report_eval(&r->report, r->step, &score, final);
+    } else if (rc != UW_ERR_AGAIN) {
+        return uw_error_set(&r->err, rc, "%.120s: test set: %s", r->o->data, uw_status_text(rc));
+    }
+    return UW_OK;
+}
+
+static void pause_a_little(void)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_US * 1000};
+    nanosleep(&pause, NULL);
+}
+
+/* What is due between steps: status event, checkpoint, test. */
+static int housekeeping(struct run *r)
+{
+    uint64_t now_us = uw_board_now_us();
+    int rc = UW_OK;
+    uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps);
+    if ((double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6) {
+        rc = save(r);
+    }
+    if (rc == UW_OK && r->o->eval_seconds > 0.0 &&
+        (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6) {
+        rc = evaluate(r, r->o->eval_samples, false);
+    }
+    return rc;
+}
+
+static bool time_left(const struct run *r)
+{
+    return r->o->seconds <= 0.0 || elapsed_s(r) < r->o->seconds;
+}
+
+static int run_steps(struct run *r)
+{
+    int rc = exchange(r, 0.0f);
+    while (rc >= 0 && r->step < r->steps && time_left(r) && !uw_stop_asked(&r->stop)) {
+        if ((rc & UW_NODE_ADOPTING) != 0) {
+            pause_a_little();
+            rc = exchange(r, 0.0f);
+        } else {
+            rc = train_one(r);
+            rc = rc < 0 ? rc : exchange(r, r->sgd.lr);
+        }
+        int kept = rc < 0 ? rc : housekeeping(r);
+        rc = kept < 0 ? kept : rc;
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
+/* Pull from several peers without training: the models of a run come closer together. */
+static int agree(struct run *r)
+{
+    uint64_t end_us = uw_board_now_us() + (uint64_t)(r->o->consensus_seconds * 1e6);
+    uint32_t rounds = 0;
+    int rc = UW_OK;
+    while (rc >= 0 && rounds < r->o->consensus_rounds && uw_board_now_us() < end_us &&
+           !uw_stop_asked(&r->stop)) {
+        rc = exchange(r, 0.0f);
+        rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
+        uw_node_report_status(&r->report, &r->net, uw_board_now_us(), r->step, r->steps);
+        pause_a_little();
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
+static int work(struct run *r)
+{
+    int rc = run_steps(r);
+    rc = rc < 0 ? rc : agree(r);
+    rc = rc < 0 ? rc : save(r);
+    if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
+        rc = evaluate(r, r->o->final_eval_samples, true);
+    }
+    uw_node_net_stop(&r->net);
+    if (rc == UW_OK) {
+        struct uw_node_summary s = {.step = r->step,
+                                    .samples = r->samples,
+                                    .samples_per_s = (double)samples_per_s(r),
+                                    .seconds = elapsed_s(r),
+                                    .arena_bytes = r->job.arena.used_bytes,
+                                    .network_bytes = uw_stack_bytes(&r->net.stack) +
+                                                     r->net.block.bytes,
+                                    .score = r->scored ? &r->score : NULL,
+                                    .interrupted = r->stop.asked};
+        uw_node_net_members(&r->net, NULL, 0, &s.counters);
+        uw_node_report_done(&r->report, &s);
+    }
+    return rc;
+}
+
+int uw_node_run(const struct uw_node_options *o)
+{
+    struct run *r = calloc(1, sizeof *r);
+    enum uw_exit status = UW_EXIT_FAILED;
+    if (r == NULL) {
+        return uw_cli_error("node", status, "out of memory");
+    }
+    r->o = o;
+    r->start_us = r->scored_us = uw_board_now_us();
+    uw_node_report_init(&r->report);
+    uw_stop_init(&r->stop);
+    int rc = prepare(r, &status);
+    rc = rc < 0 ? rc : work(r);
+    uw_node_net_close(&r->net);
+    struct uw_error late = {.text = ""};
+    int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
+    if (rc < 0) {
+        uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
+                                                                   : uw_status_text(rc));
+    } else {
+        status = closed < 0 ? (enum uw_exit)uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
+                            : UW_EXIT_DONE;
+    }
+    uw_data_close(&r->test);
+    uw_data_close(&r->data);
+    uw_storage_file_deinit(&r->files);
+    uw_job_deinit(&r->job);
+    free(r);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_run.h - a node at work: train, mix in what peers have learned, keep checkpoints, end well
+ *
+ * Events, beside step, eval and done: "start"; "status", once a second, what the node knows of
+ * its peers and has moved; "member" and "pull", as they happen; "refused", a peer without the key.
+ *
+ * Blocking   until the node ends      Context  main thread
+ */
+#ifndef UWASA_CLI_NODE_RUN_H
+#define UWASA_CLI_NODE_RUN_H
+
+#include "node_config.h"
+
+/* Run a node as configured. Prints progress and mistakes. Returns the exit status. */
+int uw_node_run(const struct uw_node_options *o);
+
+#endif

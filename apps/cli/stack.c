@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack.h"
+
+#include "uwasa/board.h"
+
+#include <string.h>
+
+static int entropy(void *user, uint8_t *out, size_t bytes)
+{
+    (void)user;
+    return uw_board_entropy(out, bytes);
+}
+
+static int take(struct uw_stack_block *b, size_t bytes, struct uw_error *err)
+{
+    int rc = bytes == SIZE_MAX ? UW_ERR_INVALID : uw_board_memory_take(bytes, &b->at);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the network: %s", uw_status_text(rc));
+    }
+    b->bytes = bytes;
+    return UW_OK;
+}
+
+static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
+                    struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[0];
+    struct uw_link_udp_config udp = {.bind = config->listen,
+                                     .stations_n = (uint16_t)(2u * config->peers_n + 32u),
+                                     .mtu_bytes = config->mtu_bytes};
+    int rc = take(b, uw_link_udp_bytes(&udp), err);
+    if (rc < 0) {
+        return rc;
+    }
+    udp.memory = b->at;
+    udp.memory_bytes = b->bytes;
+    rc = uw_link_udp_init(&s->udp, &udp, err);
+    s->top = &s->udp.link;
+    return rc;
+}
+
+static int open_emulated(struct uw_stack *s, const struct uw_stack_config *config,
+                         struct uw_error *err)
+{
+    static const struct uw_impairment fine;
+    struct uw_stack_block *b = &s->blocks[1];
+    if (config->bad == NULL || memcmp(config->bad, &fine, sizeof fine) == 0) {
+        return UW_OK;
+    }
+    struct uw_link_emulated_config emulated = {.lower = s->top,
+                                               .queue_n = 1024,
+                                               .seed = config->bad_seed,
+                                               .send = *config->bad};
+    int rc = take(b, uw_link_emulated_bytes(&emulated), err);
+    if (rc < 0) {
+        return rc;
+    }
+    emulated.memory = b->at;
+    emulated.memory_bytes = b->bytes;
+    rc = uw_link_emulated_init(&s->emulated, &emulated);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the emulated network: %s", uw_status_text(rc));
+    }
+    s->top = &s->emulated.link;
+    return UW_OK;
+}
+
+static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
+                       struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[2];
+    struct uw_secure_dtls_config secure = {.lower = s->top,
+                                           .identity = config->run,
+                                           .sessions_n = config->peers_n,
+                                           .entropy = entropy,
+                                           .event = config->event,
+                                           .user = config->user};
+    int rc = take(b, uw_secure_dtls_bytes(&secure), err);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(secure.key, config->key, UW_KEY_BYTES);
+    secure.memory = b->at;
+    secure.memory_bytes = b->bytes;
+    rc = uw_secure_dtls_init(&s->secure, &secure);
+    memset(secure.key, 0, UW_KEY_BYTES);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the secure channel: %s", uw_status_text(rc));
+    }
+    s->top = &s->secure.link;
+    return UW_OK;
+}
+
+int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
+{
+    memset(s, 0, sizeof *s);
+    int rc = open_udp(s, config, err);
+    rc = rc < 0 ? rc : open_emulated(s, config, err);
+    return rc < 0 ? rc : open_secure(s, config, err);
+}
+
+size_t uw_stack_bytes(const struct uw_stack *s)
+{
+    return s->blocks[0].bytes + s->blocks[1].bytes + s->blocks[2].bytes;
+}
+
+void uw_stack_close(struct uw_stack *s)
+{
+    uw_link_deinit(&s->secure.link);
+    uw_link_deinit(&s->emulated.link);
+    uw_link_deinit(&s->udp.link);
+    for (size_t i = 0; i < sizeof s->blocks / sizeof s->blocks[0]; i++) {
+        uw_board_memory_release(s->blocks[i].at, s->blocks[i].bytes);
+    }
+    memset(s->blocks, 0, sizeof s->blocks);
+    s->top = NULL;
+}

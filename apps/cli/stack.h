@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stack.h - the links of a node, one on the other: UDP, a bad network if asked for, DTLS
+ *
+ * Memory     the board's, taken by open and given back by close
+ * Blocking   never, except for resolving a host name      Context  one thread
+ */
+#ifndef UWASA_CLI_STACK_H
+#define UWASA_CLI_STACK_H
+
+#include "uwasa/link_emulated.h"
+#include "uwasa/link_udp.h"
+#include "uwasa/secure.h"
+
+struct uw_stack_config {
+    const char *listen;                 /* as struct uw_link_udp_config.bind */
+    const char *run;                    /* identity of the secure channel */
+    const uint8_t *key;                 /* [UW_KEY_BYTES], copied */
+    uint32_t mtu_bytes;                 /* of datagrams; 0: UW_LINK_UDP_MTU_DEFAULT */
+    uint16_t peers_n;                   /* sessions at once */
+    const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
+    uint64_t bad_seed;
+    void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
+    void *user;
+};
+
+struct uw_stack_block {
+    void *at;
+    size_t bytes;
+};
+
+struct uw_stack {
+    struct uw_link_udp udp;
+    struct uw_link_emulated emulated;
+    struct uw_secure_dtls secure;
+    struct uw_link *top;                /* to speak over */
+    struct uw_stack_block blocks[3];
+};
+
+/* Open the links. Returns UW_OK or a code of the link that failed, err filled. Close in every
+ * case. */
+int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);
+
+/* Bytes of memory taken. */
+size_t uw_stack_bytes(const struct uw_stack *s);
+
+/* Close them and give the memory back. Safe on a zeroed struct and twice. */
+void uw_stack_close(struct uw_stack *s);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/data.h"
+
+#include "cifar10.h"
+#include "csv.h"
+#include "idx.h"
+#include "subset.h"
+#include "uwasa/digits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct uw_data_parts {
+    union {                     /* the set named by the spec; close says which */
+        struct uw_dataset base;
+        struct uw_digits digits;
+        struct uw_idx idx;
+        struct uw_cifar10 cifar10;
+        struct uw_csv csv;
+    } set;
+    void (*close)(struct uw_data_parts *p);
+    bool classes_chosen;        /* the set has seen to classes_mask itself */
+    struct uw_subset subset;
+};
+
+/* ---- digits ---- */
+
+static void close_digits(struct uw_data_parts *p)
+{
+    (void)p;
+}
+
+static int open_digits(struct uw_data_parts *p, const char *rest,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    if (*rest != '\0') {
+        return uw_error_set(err, UW_ERR_INVALID, "digits%.80s: \"digits\" takes nothing after it",
+                            rest);
+    }
+    p->close = close_digits;
+    p->classes_chosen = true;
+    uint32_t mask = config->classes_mask;
+    if (mask != 0 && (mask &= (1u << UW_DIGITS_CLASSES) - 1u) == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "digits: classes are 0 .. 9, none was chosen");
+    }
+    return uw_digits_init(&p->set.digits, &(struct uw_digits_config){.seed = config->seed,
+                                                                     .classes_mask = mask,
+                                                                     .test = config->test});
+}
+
+/* ---- IDX ---- */
+
+static void close_idx(struct uw_data_parts *p)
+{
+    uw_idx_close(&p->set.idx);
+}
+
+/* Who has only the compressed files must be told so, not sent to fetch them again. */
+static const char *mnist_hint(const char *path)
+{
+    char packed[UW_FILE_PATH_BYTES + 64];
+    snprintf(packed, sizeof packed, "%s.gz", path);
+    return access(packed, F_OK) == 0 ? "its .gz is: unpack it with gzip -dk"
+                                     : "tools/get-data mnist DIR fetches the set";
+}
+
+static int open_mnist(struct uw_data_parts *p, const char *folder,
+                      const struct uw_data_config *config, struct uw_error *err)
+{
+    char images[UW_FILE_PATH_BYTES + 32], labels[UW_FILE_PATH_BYTES + 32];
+    const char *which = config->test ? "t10k" : "train";
+    int most = (int)UW_FILE_PATH_BYTES;
+    snprintf(images, sizeof images, "%.*s/%s-images-idx3-ubyte", most, folder, which);
+    snprintf(labels, sizeof labels, "%.*s/%s-labels-idx1-ubyte", most, folder, which);
+    p->close = close_idx;
+    const char *hint = mnist_hint(access(images, F_OK) == 0 ? labels : images);
+    return uw_idx_open(&p->set.idx, images, labels, 10, hint, err);
+}
+
+/* Cut `text` at its commas, in place. Returns the number of parts, or 0 when there are too many
+ * or one is empty. */
+static uint32_t split(char *text, char **parts, uint32_t parts_max)
+{
+    uint32_t n = 0;
+    for (char *next = text; next != NULL;) {
+        text = next;
+        next = strchr(text, ',');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        if (*text == '\0' || n == parts_max) {
+            return 0;
+        }
+        parts[n++] = text;
+    }
+    return n;
+}
+
+/* Training and test set must agree in shape, and both count as many classes as either has. */
+static int agree(struct uw_dataset *a, const struct uw_dataset *b, const char *names,
+                 struct uw_error *err)
+{
+    if (a->channels != b->channels || a->height != b->height || a->width != b->width) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%.120s: samples of training and test set differ in shape", names);
+    }
+    a->classes = a->classes > b->classes ? a->classes : b->classes;
+    return UW_OK;
+}
+
+static int open_idx(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
+                    struct uw_error *err)
+{
+    char names[4 * UW_FILE_PATH_BYTES], *part[4];
+    snprintf(names, sizeof names, "%s", rest);
+    uint32_t n = strlen(rest) < sizeof names ? split(names, part, 4) : 0;
+    if (n != 2 && n != 4) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "idx:%.100s: allowed are idx:IMAGES,LABELS and "
+                            "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS", rest);
+    }
+    p->close = close_idx;
+    uint32_t mine = n == 4 && config->test ? 2 : 0, other = n == 4 ? 2 - mine : mine;
+    int rc = uw_idx_open(&p->set.idx, part[mine], part[mine + 1], 0, NULL, err);
+    if (rc == UW_OK && other != mine) {
+        struct uw_idx d;
+        rc = uw_idx_open(&d, part[other], part[other + 1], 0, NULL, err);
+        if (rc == UW_OK) {
+            rc = agree(&p->set.base, &d.base, rest, err);
+            uw_idx_close(&d);
+        }
+    }
+    return rc;
+}
+
+/* ---- CIFAR-10 ---- */
+
+static void close_cifar10(struct uw_data_parts *p)
+{
+    uw_cifar10_close(&p->set.cifar10);
+}
+
+static int open_cifar10(struct uw_data_parts *p, const char *folder,
+                        const struct uw_data_config *config, struct uw_error *err)
+{
+    p->close = close_cifar10;
+    return uw_cifar10_open(&p->set.cifar10, folder, config->test, err);
+}
+
+/* ---- CSV ---- */
+
+static void close_csv(struct uw_data_parts *p)
+{
+    uw_csv_close(&p->set.csv);
+}
+
+static int open_csv(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
+                    struct uw_error *err)
+{
+    char names[2 * UW_FILE_PATH_BYTES], *part[2];
+    snprintf(names, sizeof names, "%s", rest);
+    uint32_t n = strlen(rest) < sizeof names ? split(names, part, 2) : 0;
+    if (n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "csv:%.100s: allowed are csv:FILE and csv:FILE,TESTFILE", rest);
+    }
+    p->close = close_csv;
+    if (n == 1) {
+        return uw_csv_open(&p->set.csv, part[0], config->test ? UW_CSV_TEST : UW_CSV_TRAIN, err);
+    }
+    int rc = uw_csv_open(&p->set.csv, part[config->test], UW_CSV_ALL, err);
+    if (rc == UW_OK) {
+        struct uw_csv d;
+        rc = uw_csv_open(&d, part[!config->test], UW_CSV_ALL, err);
+        if (rc == UW_OK) {
+            rc = agree(&p->set.base, &d.base, rest, err);
+            uw_csv_close(&d);
+        }
+    }
+    return rc;
+}
+
+/* ---- by name ---- */
+
+static const struct {
+    const char *prefix;
+    int (*open)(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
+                struct uw_error *err);
+} formats[] = {
+    {"digits", open_digits}, {"mnist:", open_mnist}, {"cifar10:", open_cifar10},
+    {"idx:", open_idx},      {"csv:", open_csv},
+};
+
+static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
+                    struct uw_error *err)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        size_t prefix_bytes = strlen(formats[i].prefix);
+        if (strncmp(spec, formats[i].prefix, prefix_bytes) == 0) {
+            return formats[i].open(p, spec + prefix_bytes, config, err);
+        }
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "data \"%.80s\": allowed are digits, mnist:DIR, cifar10:DIR, "
+                        "idx:IMAGES,LABELS and csv:FILE", spec);
+}
+
+static int choose(struct uw_data *d, const char *spec, const struct uw_data_config *config,
+                  struct uw_error *err)
+{
+    struct uw_dataset *whole = &d->parts->set.base;
+    uint32_t shards_n = config->shards_n != 0 ? config->shards_n : 1;
+    uint32_t mask = d->parts->classes_chosen ? 0 : config->classes_mask;
+    if (config->shard >= shards_n) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.120s: shard %u of %u; 0 .. %u are allowed",
+                            spec, config->shard, shards_n, shards_n - 1);
+    }
+    d->base = whole;
+    if (mask == 0 && shards_n == 1) {
+        return UW_OK;
+    }
+    int rc = uw_subset_open(&d->parts->subset, whole, mask, config->shard, shards_n);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%.120s: shard %u of %u, class bits 0x%x: %s", spec,
+                            config->shard, shards_n, config->classes_mask,
+                            rc == UW_ERR_INVALID ? "no sample is left" : uw_status_text(rc));
+    }
+    d->base = &d->parts->subset.base;
+    return UW_OK;
+}
+
+int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
+                 struct uw_error *err)
+{
+    const struct uw_data_config whole_training_set = {.seed = 0};
+    if (config == NULL) {
+        config = &whole_training_set;
+    }
+    *d = (struct uw_data){.parts = calloc(1, sizeof *d->parts)};
+    if (d->parts == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory to open it", spec);
+    }
+    int rc = open_set(d->parts, spec, config, err);
+    if (rc == UW_OK) {
+        rc = choose(d, spec, config, err);
+    }
+    if (rc < 0) {
+        uw_data_close(d);
+    }
+    return rc;
+}
+
+void uw_data_close(struct uw_data *d)
+{
+    if (d->parts != NULL) {
+        uw_subset_close(&d->parts->subset);
+        if (d->parts->close != NULL) {
+            d->parts->close(d->parts);
+        }
+        free(d->parts);
+    }
+    *d = (struct uw_data){.base = NULL};
+}

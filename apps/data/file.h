@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * file.h - a regular file, read at any place
+ *
+ * Reads go through pread, not a mapping: a file that somebody cuts while it is in use is then an
+ * error code and not a signal.
+ *
+ * Context    any thread may read; open and close belong to one
+ */
+#ifndef UWASA_DATA_FILE_H
+#define UWASA_DATA_FILE_H
+
+#include "uwasa/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_FILE_PATH_BYTES 1024u
+
+struct uw_file {
+    char path[UW_FILE_PATH_BYTES];
+    uint64_t bytes;
+    int handle;                 /* file descriptor + 1, so that a zeroed struct is closed */
+};
+
+/* Open for reading.
+ *   hint  added to the sentence when the file is not there; NULL: nothing
+ * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_INVALID (not a regular file, path too
+ * long), UW_ERR_IO. */
+int uw_file_open(struct uw_file *f, const char *path, const char *hint, struct uw_error *err);
+
+/* Read exactly `bytes`. Returns UW_OK or UW_ERR_IO (the file ends before, or the device fails). */
+int uw_file_read(const struct uw_file *f, uint64_t offset, void *buf, size_t bytes);
+
+/* The sentence for a failed uw_file_read. Returns UW_ERR_IO. */
+int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error *err);
+
+/* Read `n` unsigned bytes as floats, divided by 255. Returns UW_OK or UW_ERR_IO. */
+int uw_file_read_bytes(const struct uw_file *f, uint64_t offset, float *x, size_t n);
+
+/* Read `n` big-endian IEEE floats. Returns UW_OK or UW_ERR_IO. */
+int uw_file_read_floats(const struct uw_file *f, uint64_t offset, float *x, size_t n);
+
+/* Safe on a zeroed struct and twice. */
+void uw_file_close(struct uw_file *f);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The dataset readers on mutated files. The first byte of an input chooses the format; IDX takes
+ * two more, the length of the image file, and the rest is the label file. What opens must give
+ * every sample, in range; what does not must say why, with the file's name. */
+#include "fuzz.h"
+
+#include "uwasa/data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IDX, CIFAR10, CSV, FORMATS, RECORD_BYTES = 3073, SAMPLES_MAX = 4096 };
+
+static char folder[64];
+
+static int write_file(const char *name, const uint8_t *data, size_t bytes)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    if (f == NULL) {
+        return -1;
+    }
+    size_t put = bytes == 0 ? 0 : fwrite(data, 1, bytes, f);
+    return fclose(f) == 0 && put == bytes ? 0 : -1;
+}
+
+static void add_inputs(struct uw_fuzz_corpus *corpus)
+{
+    static const uint8_t bytes[] = {IDX, 0, 22, 0, 0, 8, 3, 0, 0, 0, 2, 0,
+                                    0,   0, 1,  0, 0, 0, 3, 0, 51, 255, 1, 2,
+                                    3,   0, 0,  8, 1, 0, 0, 0, 2,  4,   0};
+    static const uint8_t floats[] = {IDX, 0, 24, 0, 0, 13, 4,    0,    0, 0, 1, 0, 0, 0, 1, 0, 0, 0,
+                                     1,   0, 0,  0, 1, 63, 0x80, 0,    0, 0, 0, 8, 1, 0, 0, 0, 1, 1};
+    static uint8_t record[1 + 2 * RECORD_BYTES] = {CIFAR10, 9};
+    static const char *const tables[] = {
+        "\2width,height,kind\n1,2,0\n-3.5,4e2,1\n0.25,1e-3,2\n",
+        "\2" "1,0\r\n2,1\r\n\r\n3,0\r\n4,1\r\n5,0\r\n6,1\r\n7,1\r\n",
+    };
+    uw_fuzz_add(corpus, bytes, sizeof bytes);
+    uw_fuzz_add(corpus, floats, sizeof floats);
+    uw_fuzz_add(corpus, record, 1 + RECORD_BYTES);
+    uw_fuzz_add(corpus, record, sizeof record);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        uw_fuzz_add(corpus, tables[i], strlen(tables[i]));
+    }
+}
+
+static int write_input(int format, const uint8_t *input, size_t bytes)
+{
+    if (format == CIFAR10) {
+        return write_file("test_batch.bin", input, bytes);
+    }
+    if (format == CSV) {
+        return write_file("table.csv", input, bytes);
+    }
+    size_t images_bytes = bytes < 2 ? 0 : (size_t)input[0] << 8 | input[1];
+    size_t start = bytes < 2 ? bytes : 2;
+    images_bytes = images_bytes < bytes - start ? images_bytes : bytes - start;
+    int rc = write_file("images", input + start, images_bytes);
+    start += images_bytes;
+    return rc < 0 ? rc : write_file("labels", input + start, bytes - start);
+}
+
+/* Returns 0 when every sample is in range. */
+static int read_all(struct uw_data *d, int format)
+{
+    const struct uw_dataset *set = d->base;
+    size_t n = (size_t)set->channels * set->height * set->width;
+    float *x = malloc(n * sizeof *x);
+    int rc = x == NULL || n == 0 || set->samples_n == 0 ? -1 : 0;
+    for (uint32_t i = 0; rc == 0 && i < set->samples_n && i < SAMPLES_MAX; i++) {
+        uint32_t label;
+        x[n - 1] = NAN;
+        rc = d->base->ops->read(d->base, i, x, &label);
+        rc = rc == 0 && label >= set->classes ? -1 : rc;
+        /* floats of an IDX file are taken as they are, NaN too */
+        rc = rc == 0 && format != IDX && !isfinite(x[n - 1]) ? -1 : rc;
+    }
+    free(x);
+    return rc;
+}
+
+static int try_one(const uint8_t *input, size_t bytes)
+{
+    int format = bytes == 0 ? IDX : input[0] % FORMATS;
+    if (write_input(format, input + (bytes > 0), bytes - (bytes > 0)) < 0) {
+        return -1;
+    }
+    char spec[256];
+    if (format == IDX) {
+        snprintf(spec, sizeof spec, "idx:%s/images,%s/labels", folder, folder);
+    } else if (format == CIFAR10) {
+        snprintf(spec, sizeof spec, "cifar10:%s", folder);
+    } else {
+        snprintf(spec, sizeof spec, "csv:%s/table.csv", folder);
+    }
+    struct uw_data_config config = {.test = format == CIFAR10 || bytes % 2 == 0};
+    struct uw_data d;
+    struct uw_error err = {.text = ""};
+    int rc = uw_data_open(&d, spec, &config, &err);
+    if (rc < 0) {
+        return d.base == NULL && strstr(err.text, folder) != NULL ? 32 * format - rc : -1;
+    }
+    rc = read_all(&d, format);
+    uw_data_close(&d);
+    return rc < 0 ? -1 : 32 * format;
+}
+
+int main(int argc, char **argv)
+{
+    const char *memory = "/dev/shm/uwasa_fuzz_XXXXXX", *disk = "/tmp/uwasa_fuzz_XXXXXX";
+    strcpy(folder, access("/dev/shm", W_OK) == 0 ? memory : disk);
+    if (mkdtemp(folder) == NULL) {
+        return 1;
+    }
+    const struct uw_fuzz_target target = {"dataset", add_inputs, try_one, 2 * RECORD_BYTES + 64};
+    int rc = uw_fuzz_run(&target, argc, argv);
+    static const char *const names[] = {"images", "labels", "test_batch.bin", "table.csv"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the dataset tests share: a folder for files, and what they expect of a good or a malformed
+ * one. */
+#ifndef UWASA_TESTS_DATASET_FILES_H
+#define UWASA_TESTS_DATASET_FILES_H
+
+#include "test_support.h"
+
+#include "uwasa/data.h"
+
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static const char *const names[] = {"images",
+                                    "labels",
+                                    "images2",
+                                    "labels2",
+                                    "a.csv",
+                                    "b.csv",
+                                    "train-images-idx3-ubyte",
+                                    "train-images-idx3-ubyte.gz",
+                                    "train-labels-idx1-ubyte",
+                                    "t10k-images-idx3-ubyte",
+                                    "t10k-labels-idx1-ubyte",
+                                    "data_batch_1.bin",
+                                    "data_batch_2.bin",
+                                    "data_batch_3.bin",
+                                    "data_batch_4.bin",
+                                    "data_batch_5.bin",
+                                    "test_batch.bin"};
+
+static inline const char *at(const char *name)
+{
+    static char path[4][160];
+    static int turn;
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+    return path[turn];
+}
+
+static inline int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/uwasa_dataset_XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static inline int empty_folder(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        unlink(at(names[i]));
+    }
+    return 0;
+}
+
+static inline int remove_folder(void **state)
+{
+    empty_folder(state);
+    return rmdir(folder);
+}
+
+static inline void write_file(const char *name, const void *data, size_t bytes)
+{
+    FILE *f = fopen(at(name), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    fclose(f);
+}
+
+static inline void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
+static inline void expect_error(const char *spec, int code, const char *part)
+{
+    struct uw_data d;
+    struct uw_error err = {.text = ""};
+    assert_int_equal(uw_data_open(&d, spec, NULL, &err), code);
+    assert_null(d.base);
+    assert_int_equal(err.code, code);
+    if (strstr(err.text, part) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", err.text, part);
+    }
+    uw_data_close(&d);
+}
+
+static inline struct uw_data open_good(const char *spec, const struct uw_data_config *config)
+{
+    struct uw_data d;
+    struct uw_error err = {.text = ""};
+    if (uw_data_open(&d, spec, config, &err) < 0) {
+        fail_msg("%s: %s", spec, err.text);
+    }
+    return d;
+}
+
+static inline void expect_sample(struct uw_data *d, uint64_t index, const float *x, uint32_t label)
+{
+    size_t n = (size_t)d->base->channels * d->base->height * d->base->width;
+    float *got = uw_test_floats(n);
+    uint32_t got_label = 99;
+    assert_int_equal(d->base->ops->read(d->base, index, got, &got_label), UW_OK);
+    assert_int_equal(got_label, label);
+    assert_memory_equal(got, x, n * sizeof *x);
+    uw_test_release(got);
+}
+
+#endif
