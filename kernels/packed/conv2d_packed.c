@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/image.h"
+#include "packed/packed.h"
+#include "ref/ref.h"
+
+#include "uwasa/status.h"
+
+/* A register tile with so few rows of weights would mostly multiply nothing: depthwise. */
+static bool is_direct(const struct uw_conv2d *c)
+{
+    uint32_t group_out = c->out_channels / c->groups, group_in = c->in_channels / c->groups;
+    return group_out < 3 || (c->groups > 1 && group_in < 3);
+}
+
+static struct uw_product fw_product(const struct uw_tile *t, const struct uw_conv2d *c,
+                                    const struct uw_image *v, const float *w, const float *b,
+                                    float *y)
+{
+    uint32_t group_out = c->out_channels / c->groups, taps = uw_image_taps(v);
+    size_t out_hw = (size_t)c->out_h * c->out_w;
+    struct uw_product p = {.groups = c->groups, .m = group_out, .n = uw_image_pixels(v),
+                           .k = taps, .bias = b};
+    p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = taps, .segment_n = taps,
+                           .group_stride = (size_t)group_out * taps};
+    p.c = (struct uw_sink){.base = y, .row_stride = out_hw, .image_cols = (uint32_t)out_hw,
+                           .image_stride = out_hw * c->out_channels,
+                           .group_stride = out_hw * group_out};
+    uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
+    p.b.pack = uw_image_pack;
+    p.b.source = v;
+    p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
+    return p;
+}
+
+static struct uw_product bw_input_product(const struct uw_tile *t, const struct uw_conv2d *c,
+                                          const struct uw_image *v, const float *w, float *dx,
+                                          bool accumulate)
+{
+    uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
+    size_t in_hw = (size_t)c->in_h * c->in_w, kernel = (size_t)c->kernel_h * c->kernel_w;
+    struct uw_product p = {.groups = c->groups, .m = group_in, .n = uw_image_pixels(v),
+                           .k = uw_image_taps(v), .beta = accumulate ? 1.0f : 0.0f};
+    p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = kernel, .segment_n = kernel,
+                           .segment_stride = kernel * group_in,
+                           .group_stride = kernel * group_in * group_out};
+    p.c = (struct uw_sink){.base = dx, .row_stride = in_hw, .image_cols = (uint32_t)in_hw,
+                           .image_stride = in_hw * c->in_channels,
+                           .group_stride = in_hw * group_in};
+    uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
+    p.b.pack = uw_image_pack;
+    p.b.source = v;
+    p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
+    return p;
+}
+
+static struct uw_product bw_param_product(const struct uw_tile *t, const struct uw_conv2d *c,
+                                          const struct uw_image *v, const float *dy, float scale,
+                                          float *dw)
+{
+    uint32_t group_out = c->out_channels / c->groups, taps = uw_image_taps(v);
+    size_t out_hw = (size_t)c->out_h * c->out_w;
+    struct uw_product p = {.groups = c->groups, .m = group_out, .n = taps,
+                           .k = uw_image_pixels(v), .beta = 1.0f};
+    p.a = (struct uw_left){.base = dy, .alpha = scale, .row_stride = out_hw,
+                           .segment_n = out_hw, .segment_stride = out_hw * c->out_channels,
+                           .group_stride = out_hw * group_out};
+    p.c = (struct uw_sink){.base = dw, .row_stride = taps, .image_cols = taps,
+                           .group_stride = (size_t)group_out * taps};
+    uw_product_cut(&p, t, 1, true);
+    p.b.pack = uw_image_pack;
+    p.b.source = v;
+    p.b.work_bytes = uw_image_work_bytes(v, p.k_block, p.n_block);
+    return p;
+}
+
+int uw_conv2d_fw_packed(const struct uw_tile *t, const struct uw_exec *e,
+                        const struct uw_conv2d *c, uint32_t batch_n, const float *x,
+                        const float *w, const float *b, float *y)
+{
+    if (is_direct(c)) {
+        return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y);
+    }
+    struct uw_image v = uw_image_of_input(c, batch_n, x, false);
+    struct uw_product p = fw_product(t, c, &v, w, b, y);
+    return uw_product_run(e, &p);
+}
+
+int uw_conv2d_bw_input_packed(const struct uw_tile *t, const struct uw_exec *e,
+                              const struct uw_conv2d *c, uint32_t batch_n, const float *dy,
+                              const float *w, float *dx, bool accumulate)
+{
+    if (is_direct(c)) {
+        return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
+    }
+    struct uw_image v = uw_image_of_output_gradient(c, batch_n, dy);
+    struct uw_product p = bw_input_product(t, c, &v, w, dx, accumulate);
+    return uw_product_run(e, &p);
+}
+
+#define LANES 16u
+
+/* Sum in a fixed number of lanes: the adder's latency is hidden, the order stays. */
+static float sum_of(size_t n, const float *x)
+{
+    float lane[LANES] = {0.0f};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t l = 0; l < LANES; l++) {
+            lane[l] += x[i + l];
+        }
+    }
+    float sum = 0.0f;
+    for (size_t l = 0; l < LANES; l++) {
+        sum += lane[l];
+    }
+    for (; i < n; i++) {
+        sum += x[i];
+    }
+    return sum;
+}
+
+static void add_bias_gradient(const struct uw_conv2d *c, uint32_t batch_n, const float *dy,
+                              float scale, float *db)
+{
+    size_t out_hw = (size_t)c->out_h * c->out_w;
+    for (uint32_t co = 0; co < c->out_channels; co++) {
+        float sum = 0.0f;
+        for (uint32_t n = 0; n < batch_n; n++) {
+            sum += sum_of(out_hw, dy + ((size_t)n * c->out_channels + co) * out_hw);
+        }
+        db[co] += scale * sum;
+    }
+}
+
+int uw_conv2d_bw_param_packed(const struct uw_tile *t, const struct uw_exec *e,
+                              const struct uw_conv2d *c, uint32_t batch_n, const float *x,
+                              const float *dy, float scale, float *dw, float *db)
+{
+    if (is_direct(c)) {
+        return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, db);
+    }
+    if (batch_n == 0) {
+        return UW_OK;
+    }
+    struct uw_image v = uw_image_of_input(c, batch_n, x, true);
+    struct uw_product p = bw_param_product(t, c, &v, dy, scale, dw);
+    int rc = uw_product_run(e, &p);
+    if (rc == UW_OK && db != NULL) {
+        add_bias_gradient(c, batch_n, dy, scale, db);
+    }
+    return rc;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t uw_conv2d_scratch_bytes_packed(const struct uw_tile *t, const struct uw_conv2d *c,
+                                      uint32_t batch_n, uint32_t threads)
+{
+    if (is_direct(c) || batch_n == 0) {
+        return 0;
+    }
+    struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
+    struct uw_image dy = uw_image_of_output_gradient(c, batch_n, NULL);
+    struct uw_product fw = fw_product(t, c, &x, NULL, NULL, NULL);
+    struct uw_product bw_input = bw_input_product(t, c, &dy, NULL, NULL, false);
+    struct uw_product bw_param = bw_param_product(t, c, &x, NULL, 1.0f, NULL);
+    return larger(uw_product_scratch_bytes(&fw, threads),
+                  larger(uw_product_scratch_bytes(&bw_input, threads),
+                         uw_product_scratch_bytes(&bw_param, threads)));
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dense layers. Up to DOTS_BATCH samples the forward product is dot products that read each
+ * weight once, where it lies; up to ROWS_BATCH the two gradients are sums of rows. Larger batches
+ * are packed products. */
+#include "packed/packed.h"
+#include "ref/ref.h"
+
+#include "uwasa/status.h"
+
+#include <string.h>
+
+#define DOTS_BATCH 32u
+#define ROWS_BATCH 4u
+#define TASK_WEIGHTS 16384u     /* weights that a task should read */
+
+struct job {
+    const struct uw_tile *t;
+    const struct uw_dense *d;
+    uint32_t batch_n;
+    const float *x, *w, *b, *dy;
+    float *y, *dx, *dw, *db;
+    float scale;
+    bool accumulate;
+    uint32_t task_n;            /* outputs (or, for dx, inputs) of one task */
+};
+
+/* Outputs per task, a multiple of 4. */
+static uint32_t outputs_per_task(const struct uw_dense *d)
+{
+    uint32_t n = TASK_WEIGHTS / (d->in > 0 ? d->in : 1);
+    return n < 4 ? 4 : n / 4 * 4;
+}
+
+static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t n)
+{
+    uw_workers_run(e->workers, fn, j, n / j->task_n + (n % j->task_n != 0 ? 1u : 0u));
+}
+
+static void fw_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct job *j = arg;
+    const struct uw_dense *d = j->d;
+    uint32_t begin = task * j->task_n;
+    uint32_t end = d->out - begin < j->task_n ? d->out : begin + j->task_n;
+    for (uint32_t o = begin; o < end; o += 4) {
+
+        uint32_t cols = end - o < 4 ? end - o : 4;
+        const float *w = j->w + (size_t)o * d->in;
+        for (uint32_t n = 0; n < j->batch_n; n += 3) {
+            uint32_t rows = j->batch_n - n < 3 ? j->batch_n - n : 3;
+            const float *x = j->x + (size_t)n * d->in;
+            float dots[12] = {0.0f};
+            if (cols == 4) {
+                j->t->dots(rows, d->in, x, d->in, w, d->in, dots);
+            } else {
+                for (uint32_t c = 0; c < cols; c++) {   /* row stride 0: the same row four times */
+                    float same[12];
+                    j->t->dots(rows, d->in, x, d->in, w + (size_t)c * d->in, 0, same);
+                    for (uint32_t r = 0; r < rows; r++) {
+                        dots[r * 4 + c] = same[r * 4];
+                    }
+                }
+            }
+            for (uint32_t r = 0; r < rows; r++) {
+                for (uint32_t c = 0; c < cols; c++) {
+                    j->y[(size_t)(n + r) * d->out + o + c] =
+                        dots[r * 4 + c] + (j->b != NULL ? j->b[o + c] : 0.0f);
+                }
+            }
+        }
+    }
+}
+
+static struct uw_gemm fw_gemm(const struct uw_dense *d, uint32_t batch_n)
+{
+    return (struct uw_gemm){.trans_b = true, .m = batch_n, .n = d->out, .k = d->in, .lda = d->in,
+                            .ldb = d->in, .ldc = d->out, .alpha = 1.0f};
+}
+
+static struct uw_gemm bw_input_gemm(const struct uw_dense *d, uint32_t batch_n, bool accumulate)
+{
+    return (struct uw_gemm){.m = batch_n, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in,
+                            .ldc = d->in, .alpha = 1.0f, .beta = accumulate ? 1.0f : 0.0f};
+}
+
+static struct uw_gemm bw_param_gemm(const struct uw_dense *d, uint32_t batch_n, float scale)
+{
+    return (struct uw_gemm){.trans_a = true, .m = d->out, .n = d->in, .k = batch_n,
+                            .lda = d->out, .ldb = d->in, .ldc = d->in, .alpha = scale,
+                            .beta = 1.0f};
+}
+
+int uw_dense_fw_packed(const struct uw_tile *t, const struct uw_exec *e, const struct uw_dense *d,
+                       uint32_t batch_n, const float *x, const float *w, const float *b, float *y)
+{
+    if (batch_n <= DOTS_BATCH) {
+        struct job j = {.t = t, .d = d, .batch_n = batch_n, .x = x, .w = w, .b = b, .y = y,
+                        .task_n = outputs_per_task(d)};
+        run(e, fw_task, &j, d->out);
+        return UW_OK;
+    }
+    struct uw_gemm g = fw_gemm(d, batch_n);
+    if (b != NULL) {
+        for (uint32_t n = 0; n < batch_n; n++) {
+            memcpy(y + (size_t)n * d->out, b, d->out * sizeof(float));
+        }
+        g.beta = 1.0f;
+    }
+    return uw_gemm_packed(t, e, &g, x, w, y);
+}
+
+static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct job *j = arg;
+    const struct uw_dense *d = j->d;
+    uint32_t begin = task * j->task_n;
+    uint32_t n = d->in - begin < j->task_n ? d->in - begin : j->task_n;
+    for (uint32_t s = 0; s < j->batch_n; s++) {
+        float *dx = j->dx + (size_t)s * d->in + begin;
+        if (!j->accumulate) {
+            memset(dx, 0, n * sizeof(float));
+        }
+        for (uint32_t o = 0; o < d->out; o += 4) {
+            uint32_t rows = d->out - o < 4 ? d->out - o : 4;
+            j->t->add_rows(rows, n, j->dy + (size_t)s * d->out + o,
+                           j->w + (size_t)o * d->in + begin, d->in, dx);
+        }
+    }
+}
+
+int uw_dense_bw_input_packed(const struct uw_tile *t, const struct uw_exec *e,
+                             const struct uw_dense *d, uint32_t batch_n, const float *dy,
+                             const float *w, float *dx, bool accumulate)
+{
+    if (batch_n <= ROWS_BATCH) {
+        struct job j = {.t = t, .d = d, .batch_n = batch_n, .dy = dy, .w = w, .dx = dx,
+                        .accumulate = accumulate, .task_n = 512};
+        run(e, bw_input_task, &j, d->in);
+        return UW_OK;
+    }
+    struct uw_gemm g = bw_input_gemm(d, batch_n, accumulate);
+    return uw_gemm_packed(t, e, &g, dy, w, dx);
+}
+
+static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct job *j = arg;
+    const struct uw_dense *d = j->d;
+    uint32_t begin = task * j->task_n;
+    uint32_t end = d->out - begin < j->task_n ? d->out : begin + j->task_n;
+    for (uint32_t o = begin; o < end; o++) {
+        float coef[ROWS_BATCH];
+        for (uint32_t s = 0; s < j->batch_n; s++) {
+            coef[s] = j->scale * j->dy[(size_t)s * d->out + o];
+        }
+        j->t->add_rows(j->batch_n, d->in, coef, j->x, d->in, j->dw + (size_t)o * d->in);
+    }
+}
+
+int uw_dense_bw_param_packed(const struct uw_tile *t, const struct uw_exec *e,
+                             const struct uw_dense *d, uint32_t batch_n, const float *x,
+                             const float *dy, float scale, float *dw, float *db)
+{
+    int rc = UW_OK;
+    if (batch_n <= ROWS_BATCH) {
+        struct job j = {.t = t, .d = d, .batch_n = batch_n, .x = x, .dy = dy, .scale = scale,
+                        .dw = dw, .task_n = outputs_per_task(d)};
+        run(e, bw_param_task, &j, d->out);
+    } else {
+        struct uw_gemm g = bw_param_gemm(d, batch_n, scale);
+        rc = uw_gemm_packed(t, e, &g, dy, x, dw);
+    }
+    for (uint32_t o = 0; rc == UW_OK && db != NULL && o < d->out; o++) {
+        float sum = 0.0f;
+        for (uint32_t n = 0; n < batch_n; n++) {
+            sum += dy[(size_t)n * d->out + o];
+        }
+        db[o] += scale * sum;
+    }
+    return rc;
+}
+
+size_t uw_dense_scratch_bytes_packed(const struct uw_tile *t, const struct uw_dense *d,
+                                     uint32_t batch_n, uint32_t threads)
+{
+    size_t most = 0;
+    if (batch_n > ROWS_BATCH) {
+        struct uw_gemm in = bw_input_gemm(d, batch_n, false);
+        struct uw_gemm param = bw_param_gemm(d, batch_n, 1.0f);
+        size_t a = uw_gemm_scratch_bytes_packed(t, &in, threads);
+        size_t b = uw_gemm_scratch_bytes_packed(t, &param, threads);
+        most = a > b ? a : b;
+    }
+    if (batch_n > DOTS_BATCH) {
+        struct uw_gemm fw = fw_gemm(d, batch_n);
+        size_t c = uw_gemm_scratch_bytes_packed(t, &fw, threads);
+        most = c > most ? c : most;
+    }
+    return most;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/packed.h"
+#include "packed/product.h"
+#include "ref/ref.h"
+
+/* Below this many multiplications packing costs more than it saves. */
+#define SMALL 2048.0
+
+static bool is_small(const struct uw_gemm *g)
+{
+    return g->k == 0 || (double)g->m * g->n * g->k < SMALL;
+}
+
+struct matrix {
+    const float *base;
+    size_t stride;
+    bool trans;
+};
+
+static void pack_matrix(const struct uw_product *p, const struct uw_block *b, float *panels,
+                        void *work)
+{
+    (void)work;
+    const struct uw_tile *t = p->tile;
+    const struct matrix *m = p->b.source;
+    for (uint32_t j = 0; j < b->jn; j += t->nr) {
+        uint32_t cols = b->jn - j < t->nr ? b->jn - j : t->nr;
+        size_t column = (size_t)b->j0 + j;
+        if (m->trans) {
+            t->pack_transposed(cols, b->kn, 1.0f, m->base + column * m->stride + b->k0, m->stride,
+                               panels, t->nr);
+        } else {
+            t->pack_copy(cols, b->kn, 1.0f, m->base + b->k0 * m->stride + column, m->stride,
+                         panels, t->nr);
+        }
+        panels += (size_t)b->kn * t->nr;
+    }
+}
+
+static struct uw_product product_of(const struct uw_tile *t, const struct uw_gemm *g)
+{
+    struct uw_product p = {.groups = 1, .m = g->m, .n = g->n, .k = g->k, .beta = g->beta};
+    p.a = (struct uw_left){.trans = g->trans_a, .alpha = g->alpha, .row_stride = g->lda,
+                           .segment_n = g->k};
+    p.b.pack = pack_matrix;
+    p.c = (struct uw_sink){.row_stride = g->ldc, .image_cols = g->n};
+    uw_product_cut(&p, t, 1, true);
+    return p;
+}
+
+int uw_gemm_packed(const struct uw_tile *t, const struct uw_exec *e, const struct uw_gemm *g,
+                   const float *a, const float *b, float *c)
+{
+    if (is_small(g)) {
+        return uw_gemm_ref(e, g, a, b, c);
+    }
+    struct matrix m = {b, g->ldb, g->trans_b};
+    struct uw_product p = product_of(t, g);
+    p.a.base = a;
+    p.b.source = &m;
+    p.c.base = c;
+    return uw_product_run(e, &p);
+}
+
+size_t uw_gemm_scratch_bytes_packed(const struct uw_tile *t, const struct uw_gemm *g,
+                                    uint32_t threads)
+{
+    if (is_small(g)) {
+        return 0;
+    }
+    struct uw_product p = product_of(t, g);
+    return uw_product_scratch_bytes(&p, threads);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/image.h"
+
+#include <string.h>
+
+struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
+                                  bool pixels_inner)
+{
+    size_t hw = (size_t)c->in_h * c->in_w;
+    uint32_t group_in = c->in_channels / c->groups;
+    return (struct uw_image){
+        .src = x, .image_stride = hw * c->in_channels, .group_stride = hw * group_in,
+        .batch_n = batch_n, .channels = group_in, .h = c->in_h, .w = c->in_w,
+        .spread_h = 1, .spread_w = 1, .top = c->pad_h, .left = c->pad_w,
+        .out_h = c->out_h, .out_w = c->out_w, .step_h = c->stride_h, .step_w = c->stride_w,
+        .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
+        .dilation_h = c->dilation_h, .dilation_w = c->dilation_w, .pixels_inner = pixels_inner,
+    };
+}
+
+struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t batch_n,
+                                            const float *dy)
+{
+    size_t hw = (size_t)c->out_h * c->out_w;
+    uint32_t group_out = c->out_channels / c->groups;
+    return (struct uw_image){
+        .src = dy, .image_stride = hw * c->out_channels, .group_stride = hw * group_out,
+        .batch_n = batch_n, .channels = group_out, .h = c->out_h, .w = c->out_w,
+        .spread_h = c->stride_h, .spread_w = c->stride_w,
+        .top = (int64_t)(c->kernel_h - 1) * c->dilation_h - c->pad_h,
+        .left = (int64_t)(c->kernel_w - 1) * c->dilation_w - c->pad_w,
+        .out_h = c->in_h, .out_w = c->in_w, .step_h = 1, .step_w = 1,
+        .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
+        .dilation_h = c->dilation_h, .dilation_w = c->dilation_w, .mirror = true,
+    };
+}
+
+uint32_t uw_image_pixels(const struct uw_image *v)
+{
+    return v->batch_n * v->out_h * v->out_w;
+}
+
+uint32_t uw_image_taps(const struct uw_image *v)
+{
+    return v->channels * v->kernel_h * v->kernel_w;
+}
+
+static uint32_t span_h(const struct uw_image *v)
+{
+    return (v->kernel_h - 1) * v->dilation_h + 1;
+}
+
+static size_t band_width(const struct uw_image *v)
+{
+    return (size_t)(v->out_w - 1) * v->step_w + (size_t)(v->kernel_w - 1) * v->dilation_w + 1;
+}
+
+/* Rows of band for any stretch of pixels_n pixels: a stretch has at most `rows` rows of pixels in
+ * `pieces` images, and a piece of r rows needs (r - 1) * step_h + span_h. */
+static size_t band_rows_max(const struct uw_image *v, uint32_t pixels_n)
+{
+    size_t hw = (size_t)v->out_h * v->out_w;
+    size_t rows = pixels_n < 2 ? 1 : (size_t)(pixels_n - 2) / v->out_w + 2;
+    size_t pieces = pixels_n < 2 ? 1 : (pixels_n - 2) / hw + 2;
+    pieces = pieces < v->batch_n ? pieces : v->batch_n;
+    rows = rows < pieces * v->out_h ? rows : pieces * v->out_h;
+    size_t extra = span_h(v) > v->step_h ? span_h(v) - v->step_h : 0;
+    return rows * v->step_h + pieces * extra;
+}
+
+static size_t band_channels_max(const struct uw_image *v, uint32_t taps_n)
+{
+    size_t kernel = (size_t)v->kernel_h * v->kernel_w;
+    size_t channels = taps_n < 2 ? 1 : (taps_n - 2) / kernel + 2;
+    return channels < v->channels ? channels : v->channels;
+}
+
+size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t taps_n)
+{
+    size_t band = band_rows_max(v, pixels_n) * band_width(v) * band_channels_max(v, taps_n);
+    return (band + UW_TILE_PIECE_N) * sizeof(float) +
+           ((size_t)pixels_n + taps_n) * sizeof(uint32_t);
+}
+
+/* One row of one channel with its zeros. */
+static void copy_row(const struct uw_image *v, const float *plane, int64_t row, float *dst)
+{
+    size_t width = band_width(v);
+    int64_t from = row - v->top;
+    if (from < 0 || from % v->spread_h != 0 || from / v->spread_h >= v->h) {
+        memset(dst, 0, width * sizeof(float));
+        return;
+    }
+    const float *src = plane + (size_t)(from / v->spread_h) * v->w;
+    if (v->spread_w != 1) {
+        for (size_t i = 0; i < width; i++) {
+            int64_t at = (int64_t)i - v->left;
+            dst[i] = at >= 0 && at % v->spread_w == 0 && at / v->spread_w < v->w
+                         ? src[at / v->spread_w]
+                         : 0.0f;
+        }
+        return;
+    }
+    size_t zeros = v->left > 0 ? (size_t)v->left : 0;
+    zeros = zeros < width ? zeros : width;
+    size_t skip = v->left < 0 ? (size_t)-v->left : 0;
+    size_t have = skip < v->w ? v->w - skip : 0;
+    size_t n = width - zeros < have ? width - zeros : have;
+    memset(dst, 0, zeros * sizeof(float));
+    if (n > 0) {
+        memcpy(dst + zeros, src + skip, n * sizeof(float));
+    }
+    memset(dst + zeros + n, 0, (width - zeros - n) * sizeof(float));
+}
+
+struct band {
+    float *at;
+    uint32_t *pixel_at, *tap_at;
+};
+
+/* Copy what pixels p0 .. p0+pn-1 see of channels c0 .. c0+cn-1; fill pixel_at.
+ *
+ * Returns the floats from one channel of the band to the next. */
+static size_t fill_band(const struct uw_image *v, const float *group, struct band *b, uint32_t p0,
+                        uint32_t pn, uint32_t c0, uint32_t cn)
+{
+    size_t width = band_width(v), hw = (size_t)v->h * v->w;
+    uint32_t out_hw = v->out_h * v->out_w;
+    size_t rows_n = 0;
+    for (uint32_t pass = 0; pass < 2; pass++) {         /* count the rows, then copy them */
+        size_t row0 = 0, plane_n = rows_n * width;
+        uint32_t p = p0;
+        while (p < p0 + pn) {
+            uint32_t image = p / out_hw, q = p % out_hw, first = q / v->out_w;
+            uint32_t n = out_hw - q < p0 + pn - p ? out_hw - q : p0 + pn - p;
+            uint32_t last = (q + n - 1) / v->out_w;
+            size_t rows = (size_t)(last - first) * v->step_h + span_h(v);
+            for (uint32_t c = 0; pass == 1 && c < cn; c++) {
+                const float *plane = group + image * v->image_stride + (c0 + c) * hw;
+                for (size_t r = 0; r < rows; r++) {
+                    copy_row(v, plane, (int64_t)((size_t)first * v->step_h + r),
+                             b->at + c * plane_n + (row0 + r) * width);
+                }
+            }
+            for (uint32_t i = 0; pass == 1 && i < n; i++) {
+                uint32_t oh = (q + i) / v->out_w, ow = (q + i) % v->out_w;
+                b->pixel_at[p - p0 + i] = (uint32_t)(
+                    (row0 + (size_t)(oh - first) * v->step_h) * width + (size_t)ow * v->step_w);
+            }
+            row0 += rows;
+            p += n;
+        }
+        rows_n = row0;
+    }
+    return rows_n * width;
+}
+
+static void list_taps(const struct uw_image *v, size_t plane_n, uint32_t t0, uint32_t tn,
+                      uint32_t *tap_at)
+{
+    uint32_t kernel = v->kernel_h * v->kernel_w, c0 = t0 / kernel;
+    size_t width = band_width(v);
+    for (uint32_t i = 0; i < tn; i++) {
+        uint32_t t = t0 + i, kh = t % kernel / v->kernel_w, kw = t % v->kernel_w;
+        if (v->mirror) {
+            kh = v->kernel_h - 1 - kh;
+            kw = v->kernel_w - 1 - kw;
+        }
+        tap_at[i] = (uint32_t)((t / kernel - c0) * plane_n +
+                               (size_t)kh * v->dilation_h * width + (size_t)kw * v->dilation_w);
+    }
+}
+
+/* Cut columns into runs of consecutive elements, and those into pieces. */
+static uint32_t list_pieces(uint32_t cols, const uint32_t *at, struct uw_piece *piece)
+{
+    uint32_t n = 0, begin = 0;
+    for (uint32_t j = 0; j < cols; j++) {
+        if (j == 0 || at[j] != at[j - 1] + 1 || j - begin == UW_TILE_PIECE_N) {
+            piece[n].dst = j;
+            piece[n].src = at[j];
+            n++;
+            begin = j;
+        }
+    }
+    return n;
+}
+
+/* dst[k * nr + j] = band[inner[k] + column[j]] */
+static void pack_panel(const struct uw_tile *t, const float *band, uint32_t kn,
+                       const uint32_t *inner, uint32_t cols, const uint32_t *column, float *dst)
+{
+    struct uw_piece piece[UW_TILE_NR_MAX];
+    uint32_t pieces_n = list_pieces(cols, column, piece);
+    if (pieces_n <= cols / 2) {
+        t->pack_runs(pieces_n, piece, kn, inner, band, dst, t->nr);
+        return;
+    }
+    for (uint32_t k = 0; k < kn; k++) {
+        const float *from = band + inner[k];
+        for (uint32_t j = 0; j < cols; j++) {
+            dst[j] = from[column[j]];
+        }
+        dst += t->nr;
+    }
+}
+
+void uw_image_pack(const struct uw_product *p, const struct uw_block *block, float *panels,
+                   void *work)
+{
+    const struct uw_image *v = p->b.source;
+    const struct uw_tile *t = p->tile;
+    uint32_t p0 = v->pixels_inner ? block->k0 : block->j0;
+    uint32_t pn = v->pixels_inner ? block->kn : block->jn;
+    uint32_t t0 = v->pixels_inner ? block->j0 : block->k0;
+    uint32_t tn = v->pixels_inner ? block->jn : block->kn;
+    uint32_t kernel = v->kernel_h * v->kernel_w, c0 = t0 / kernel;
+    uint32_t cn = (t0 + tn - 1) / kernel + 1 - c0;
+    struct band b = {.pixel_at = work};
+    b.tap_at = b.pixel_at + pn;
+    b.at = (float *)(void *)(b.tap_at + tn);
+    size_t plane_n = fill_band(v, v->src + block->group * v->group_stride, &b, p0, pn, c0, cn);
+    list_taps(v, plane_n, t0, tn, b.tap_at);
+    const uint32_t *inner = v->pixels_inner ? b.pixel_at : b.tap_at;
+    const uint32_t *column = v->pixels_inner ? b.tap_at : b.pixel_at;
+    for (uint32_t j = 0; j < block->jn; j += t->nr) {
+        uint32_t cols = block->jn - j < t->nr ? block->jn - j : t->nr;
+        pack_panel(t, b.at, block->kn, inner, cols, column + j, panels);
+        panels += (size_t)block->kn * t->nr;
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * image.h - an image as the right-hand matrix of a product, packed without ever being unrolled
+ *
+ * The rows that a block of B needs are first copied, with their padding, into a narrow band; in
+ * it the element for (pixel, tap) lies at pixel_at[pixel] + tap_at[tap], so that packing is
+ * copying along either axis. All three parts of a convolution are such products:
+ *
+ *   fw        y[co][pixel]   = sum over taps of w[co][tap] * x(tap, pixel)
+ *   bw_input  dx[ci][pixel]  = sum over taps of w[tap][ci] * dy(tap, pixel), the taps mirrored and
+ *             dy spread out by the stride, zeros between
+ *   bw_param  dw[co][tap]    = sum over pixels of dy[co][pixel] * x(tap, pixel)
+ *
+ * Units      floats, pixels
+ * Memory     the band and its index lists live in the product's work area
+ */
+#ifndef UW_KERNELS_IMAGE_H
+#define UW_KERNELS_IMAGE_H
+
+#include "packed/product.h"
+
+struct uw_image {
+    const float *src;               /* [batch][group][channels][h][w] by the strides below */
+    size_t image_stride, group_stride;
+    uint32_t batch_n, channels;     /* channels of one group */
+    uint32_t h, w;
+    uint32_t spread_h, spread_w;    /* 1, or zeros between the rows and columns of src */
+    int64_t top, left;              /* zeros above and left of the spread image; may be < 0 */
+    uint32_t out_h, out_w;          /* pixels */
+    uint32_t step_h, step_w;        /* from pixel to pixel */
+    uint32_t kernel_h, kernel_w, dilation_h, dilation_w;
+    bool mirror;                    /* tap (0, 0) is the last one */
+    bool pixels_inner;              /* bw_param: pixels are the inner index, taps the columns */
+};
+
+struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
+                                  bool pixels_inner);
+struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t batch_n,
+                                            const float *dy);
+
+/* Pixels of the whole batch, taps of a group. */
+uint32_t uw_image_pixels(const struct uw_image *v);
+uint32_t uw_image_taps(const struct uw_image *v);
+
+/* Work area for blocks of at most pixels_n times taps_n. */
+size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t taps_n);
+
+/* struct uw_right's pack; its source is a struct uw_image. */
+void uw_image_pack(const struct uw_product *p, const struct uw_block *block, float *panels,
+                   void *work);
+
+#endif

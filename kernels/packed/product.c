@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/product.h"
+
+#include "uwasa/arena.h"
+#include "uwasa/status.h"
+
+#include <string.h>
+
+#define TASKS_WANTED 16u
+#define PARTS_MAX 8u
+#define PARTS_BYTES_MAX (256u * 1024u)
+#define SPLIT_WORTH 65536.0     /* multiplications that a task should have */
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t div_up(uint32_t a, uint32_t b)
+{
+    return a / b + (a % b != 0 ? 1u : 0u);
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + UW_ARENA_ALIGN - 1) / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
+}
+
+void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split)
+{
+    p->tile = tile;
+    p->k_block = k_unit >= tile->kc ? k_unit : tile->kc / k_unit * k_unit;
+    p->k_block = min_u32(p->k_block, p->k);
+    uint32_t n_block = div_up(div_up(p->n, 8), tile->nr) * tile->nr;
+    n_block = n_block < 8 * tile->nr ? 8 * tile->nr : n_block;
+    p->n_block = min_u32(min_u32(n_block, tile->nc), div_up(p->n, tile->nr) * tile->nr);
+    p->m_block = p->m;
+    p->k_parts = 1;
+
+    double work = (double)p->m * p->n * p->k * p->groups;
+    uint32_t tasks = p->n_block == 0 ? 1 : div_up(p->n, p->n_block) * p->groups;
+    uint32_t wanted = work >= SPLIT_WORTH * TASKS_WANTED ? TASKS_WANTED
+                                                         : (uint32_t)(work / SPLIT_WORTH) + 1;
+    if (tasks >= wanted || p->m == 0 || p->k == 0) {
+        return;
+    }
+    uint32_t more = div_up(wanted, tasks);
+    uint32_t rows = div_up(p->m, more);
+    uint32_t rows_min = 8 * tile->mr;
+    rows = rows < rows_min ? rows_min : div_up(rows, tile->mr) * tile->mr;
+    p->m_block = min_u32(rows, p->m);
+    tasks *= div_up(p->m, p->m_block);
+    size_t part_bytes = (size_t)p->groups * p->m * p->n * sizeof(float);
+    if (split && tasks < wanted && part_bytes <= PARTS_BYTES_MAX / 2) {
+        uint32_t parts = min_u32(div_up(wanted, tasks), PARTS_MAX);
+        parts = min_u32(parts, (uint32_t)(PARTS_BYTES_MAX / part_bytes));
+        p->k_parts = min_u32(parts, div_up(p->k, p->k_block));
+    }
+}
+
+/* Where the areas of one thread lie. */
+struct areas {
+    size_t a, b, work, bytes;   /* offsets, and the whole */
+};
+
+static struct areas areas_of(const struct uw_product *p)
+{
+    const struct uw_tile *t = p->tile;
+    struct areas s;
+    uint32_t rows = min_u32(t->mc, p->m_block);
+    s.a = 0;
+    s.b = s.a + aligned((size_t)div_up(rows, t->mr) * t->mr * p->k_block * sizeof(float));
+    s.work = s.b + aligned(((size_t)p->n_block * p->k_block + UW_TILE_PIECE_N) * sizeof(float));
+    s.bytes = s.work + aligned(p->b.work_bytes);
+    return s;
+}
+
+static size_t part_n(const struct uw_product *p)
+{
+    return (size_t)p->groups * p->m * p->n;
+}
+
+size_t uw_product_scratch_bytes(const struct uw_product *p, uint32_t threads)
+{
+    size_t parts = p->k_parts > 1 ? aligned(part_n(p) * p->k_parts * sizeof(float)) : 0;
+    return parts + areas_of(p).bytes * threads;
+}
+
+struct run {
+    const struct uw_exec *e;
+    const struct uw_product *p;
+    struct areas areas;
+    float *parts;               /* [k_parts][groups][m][n] when k is split */
+    uint8_t *threads;           /* areas of thread 0 */
+    uint32_t n_blocks, m_blocks;
+};
+
+/* Rows of panel `panel` when `rows` rows are spread evenly over as few panels as hold them. */
+static uint32_t panel_begin(uint32_t rows, uint32_t panels, uint32_t panel)
+{
+    uint32_t each = rows / panels, more = rows % panels;
+    return panel * each + min_u32(panel, more);
+}
+
+static void pack_left_panel(const struct uw_product *p, const float *base, uint32_t i0,
+                            uint32_t rows, uint32_t k0, uint32_t kn, float *dst)
+{
+    const struct uw_tile *t = p->tile;
+    const struct uw_left *a = &p->a;
+    if (a->trans) {
+        t->pack_copy(rows, kn, a->alpha, base + k0 * a->row_stride + i0, a->row_stride, dst,
+                     t->mr);
+        return;
+    }
+    while (kn > 0) {
+        size_t segment = k0 / a->segment_n, at = k0 % a->segment_n;
+        uint32_t n = a->segment_n - at < kn ? (uint32_t)(a->segment_n - at) : kn;
+        t->pack_transposed(rows, n, a->alpha,
+                           base + segment * a->segment_stride + i0 * a->row_stride + at,
+                           a->row_stride, dst, t->mr);
+        dst += (size_t)n * t->mr;
+        k0 += n;
+        kn -= n;
+    }
+}
+
+static void pack_left(const struct uw_product *p, const struct uw_block *b, uint32_t i0,
+                      uint32_t rows, float *panels)
+{
+    const float *base = p->a.base + b->group * p->a.group_stride;
+    uint32_t panels_n = div_up(rows, p->tile->mr);
+    for (uint32_t i = 0; i < panels_n; i++) {
+        uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
+        pack_left_panel(p, base, i0 + lo, hi - lo, b->k0, b->kn,
+                        panels + (size_t)i * p->tile->mr * b->kn);
+    }
+}
+
+/* Copy a tile whose columns do not lie together in C. */
+static void scatter(const struct uw_sink *c, float *group, const float *tile, uint32_t nr,
+                    uint32_t i0, uint32_t rows, uint32_t j0, uint32_t cols, bool add)
+{
+    while (cols > 0) {
+        uint32_t image = j0 / c->image_cols, at = j0 % c->image_cols;
+        uint32_t n = min_u32(cols, c->image_cols - at);
+        float *out = group + image * c->image_stride + i0 * c->row_stride + at;
+        for (uint32_t i = 0; i < rows; i++) {
+            for (uint32_t j = 0; j < n; j++) {
+                float v = tile[i * nr + j];
+                out[j] = add ? out[j] + v : v;
+            }
+            out += c->row_stride;
+        }
+        tile += n;
+        j0 += n;
+        cols -= n;
+    }
+}
+
+/* One panel of B against the panels of A. */
+static void multiply_panel(const struct uw_product *p, const struct uw_sink *c, float *group,
+                           const struct uw_block *block, uint32_t i0, uint32_t rows, uint32_t j0,
+                           uint32_t cols, const float *a, const float *b, const float *bias,
+                           bool add)
+{
+    static const float zeros[UW_TILE_MR_MAX];
+    const struct uw_tile *t = p->tile;
+    uint32_t panels_n = div_up(rows, t->mr);
+    uint32_t image = j0 / c->image_cols, at = j0 % c->image_cols;
+    bool together = cols == t->nr && c->image_cols - at >= cols;
+    float *column = group + image * c->image_stride + at;
+    for (uint32_t i = 0; i < panels_n; i++) {
+        uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
+        const float *panel = a + (size_t)i * t->mr * block->kn;
+        const float *init = bias != NULL ? bias + i0 + lo : zeros;
+        if (together) {
+            t->multiply(hi - lo, block->kn, panel, b, init,
+                        column + (i0 + lo) * c->row_stride, c->row_stride, add);
+        } else {
+            float tile[UW_TILE_MR_MAX * UW_TILE_NR_MAX];
+            t->multiply(hi - lo, block->kn, panel, b, init, tile, t->nr, false);
+            scatter(c, group, tile, t->nr, i0 + lo, hi - lo, j0, cols, add);
+        }
+    }
+}
+
+static void scale_block(const struct uw_sink *c, float *group, float beta, uint32_t i0,
+                        uint32_t rows, uint32_t j0, uint32_t cols)
+{
+    for (uint32_t i = i0; i < i0 + rows; i++) {
+        for (uint32_t j = j0; j < j0 + cols; j++) {
+            group[(size_t)(j / c->image_cols) * c->image_stride + i * c->row_stride +
+                  j % c->image_cols] *= beta;
+        }
+    }
+}
+
+/* One block of C: all of k, or one part of it. */
+static void run_task(void *arg, uint32_t task, uint32_t thread)
+{
+    const struct run *r = arg;
+    const struct uw_product *p = r->p;
+    const struct uw_tile *t = p->tile;
+    uint32_t n_at = task % r->n_blocks, rest = task / r->n_blocks;
+    uint32_t m_at = rest % r->m_blocks, rest2 = rest / r->m_blocks;
+    uint32_t group = rest2 % p->groups, part = rest2 / p->groups;
+    uint8_t *mine = r->threads + thread * r->areas.bytes;
+    float *a = (float *)(void *)(mine + r->areas.a), *b = (float *)(void *)(mine + r->areas.b);
+
+    struct uw_sink c = p->c;
+    if (p->k_parts > 1) {
+        c = (struct uw_sink){r->parts + part * part_n(p), p->n, p->n, 0, (size_t)p->m * p->n};
+    }
+    float beta = p->k_parts > 1 ? 0.0f : p->beta;
+    float *out = c.base + group * c.group_stride;
+    const float *bias = p->bias != NULL ? p->bias + (size_t)group * p->m : NULL;
+
+    uint32_t i_begin = m_at * p->m_block, i_end = min_u32(p->m, i_begin + p->m_block);
+    struct uw_block block = {.group = group, .j0 = n_at * p->n_block};
+    block.jn = min_u32(p->n_block, p->n - block.j0);
+    uint32_t k_blocks = div_up(p->k, p->k_block);
+    uint32_t block_begin = panel_begin(k_blocks, p->k_parts, part);
+    uint32_t block_end = panel_begin(k_blocks, p->k_parts, part + 1);
+    if (beta != 0.0f && beta != 1.0f) {
+        scale_block(&c, out, beta, i_begin, i_end - i_begin, block.j0, block.jn);
+    }
+    for (uint32_t kb = block_begin; kb < block_end; kb++) {
+        block.k0 = kb * p->k_block;
+        block.kn = min_u32(p->k_block, p->k - block.k0);
+        p->b.pack(p, &block, b, mine + r->areas.work);
+        bool first = kb == block_begin;
+        for (uint32_t i0 = i_begin; i0 < i_end; i0 += t->mc) {
+            uint32_t rows = min_u32(t->mc, i_end - i0);
+            pack_left(p, &block, i0, rows, a);
+            for (uint32_t j = 0; j < block.jn; j += t->nr) {
+                multiply_panel(p, &c, out, &block, i0, rows, block.j0 + j,
+                               min_u32(t->nr, block.jn - j), a, b + (size_t)j * block.kn,
+                               first ? bias : NULL, !first || beta != 0.0f);
+            }
+        }
+    }
+}
+
+/* C = beta * C + the parts in order, a stretch of rows. */
+static void add_parts(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct run *r = arg;
+    const struct uw_product *p = r->p;
+    uint32_t group = task / p->m, i = task % p->m;
+    float *out = p->c.base + group * p->c.group_stride + i * p->c.row_stride;
+    const float *part = r->parts + (size_t)task * p->n;
+    for (uint32_t j = 0; j < p->n; j++) {
+        float sum = part[j];
+        for (uint32_t s = 1; s < p->k_parts; s++) {
+            sum += part[s * part_n(p) + j];
+        }
+        out[j] = p->beta == 0.0f ? sum : p->beta * out[j] + sum;
+    }
+}
+
+int uw_product_run(const struct uw_exec *e, const struct uw_product *p)
+{
+    if (p->groups == 0 || p->m == 0 || p->n == 0) {
+        return UW_OK;
+    }
+    uint32_t threads = uw_workers_threads(e->workers);
+    if (e->scratch_bytes < uw_product_scratch_bytes(p, threads)) {
+        return UW_ERR_NOMEM;
+    }
+    struct run r = {.e = e, .p = p, .areas = areas_of(p)};
+    size_t parts = p->k_parts > 1 ? aligned(part_n(p) * p->k_parts * sizeof(float)) : 0;
+    r.parts = e->scratch;
+    r.threads = (uint8_t *)e->scratch + parts;
+    r.n_blocks = div_up(p->n, p->n_block);
+    r.m_blocks = div_up(p->m, p->m_block);
+    uw_workers_run(e->workers, run_task, &r, r.n_blocks * r.m_blocks * p->groups * p->k_parts);
+    if (p->k_parts > 1) {
+        uw_workers_run(e->workers, add_parts, &r, p->groups * p->m);
+    }
+    return UW_OK;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * product.h - the blocked matrix product that every packed kernel is made of
+ *
+ * C (+)= A B for `groups` independent products of one shape. A and C are described by strides, B
+ * by a function that packs a block of it; a convolution is a product whose B is an image.
+ *
+ * Work is cut into tasks by shape alone, and each element of C is summed in the same order
+ * whatever the cut: results do not depend on threads.
+ *
+ * Memory     scratch from the caller, uw_product_scratch_bytes()
+ * Blocking   until computed      Context  any thread
+ */
+#ifndef UW_KERNELS_PRODUCT_H
+#define UW_KERNELS_PRODUCT_H
+
+#include "packed/tile.h"
+#include "uwasa/kernels.h"
+
+/* Row i, inner index k = s * segment_n + t: base[s * segment_stride + i * row_stride + t].
+ * trans: base[k * row_stride + i]. Every element is multiplied by alpha. */
+struct uw_left {
+    const float *base;
+    bool trans;
+    float alpha;
+    size_t row_stride;
+    size_t segment_n, segment_stride;
+    size_t group_stride;
+};
+
+/* A block of B: inner indexes k0 .. k0+kn-1, columns j0 .. j0+jn-1 of group `group`. */
+struct uw_block {
+    uint32_t group, k0, kn, j0, jn;
+};
+
+struct uw_product;
+
+struct uw_right {
+    /* Write the block's panels, each kn * nr floats; columns beyond jn may hold anything.
+     * work: work_bytes that this call may use alone. */
+    void (*pack)(const struct uw_product *p, const struct uw_block *block, float *panels,
+                 void *work);
+    const void *source;         /* for pack */
+    size_t work_bytes;
+};
+
+/* Column j = image * image_cols + q: base[image * image_stride + i * row_stride + q]. */
+struct uw_sink {
+    float *base;
+    size_t row_stride;
+    uint32_t image_cols;
+    size_t image_stride;
+    size_t group_stride;
+};
+
+struct uw_product {
+    const struct uw_tile *tile;
+    uint32_t groups, m, n, k;
+    uint32_t m_block, k_block, n_block; /* from uw_product_cut */
+    uint32_t k_parts;           /* > 1: sums over parts of k, then the sum of those */
+    struct uw_left a;
+    struct uw_right b;
+    struct uw_sink c;
+    float beta;                 /* 0 never reads C */
+    const float *bias;          /* [groups * m], added to each row; NULL: none */
+};
+
+/* Choose the blocks from groups, m, n, k. k_unit: k_block becomes a multiple of it (or all of
+ * k). split: allow k_parts > 1 (then image_cols must be n). */
+void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split);
+
+/* Scratch of a product after uw_product_cut, with b.work_bytes filled in. */
+size_t uw_product_scratch_bytes(const struct uw_product *p, uint32_t threads);
+
+/* Compute. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_product_run(const struct uw_exec *e, const struct uw_product *p);
+
+#endif

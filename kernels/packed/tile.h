@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tile.h - what an instruction set gives to the packed kernels
+ *
+ * Every large product runs as Goto and van de Geijn describe: blocks of A and B are copied into
+ * panels that a register tile of mr x nr sums walks through without a stride. A panel of A holds
+ * mr rows, element (i, k) at a[k * mr + i]; a panel of B holds nr columns, element (k, j) at
+ * b[k * nr + j]. The driver and the packing of images are portable; the inner loops are here.
+ *
+ * Units      floats
+ * Blocking   until computed      Context  any thread
+ * Source     K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008
+ */
+#ifndef UW_KERNELS_TILE_H
+#define UW_KERNELS_TILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_TILE_MR_MAX 16u
+#define UW_TILE_NR_MAX 32u
+
+/* pack_runs writes whole pieces of this many floats: up to that many beyond the last element are
+ * read from the source and written to the panel. Both have that much room at their end. */
+#define UW_TILE_PIECE_N 8u
+
+/* One run of consecutive columns, cut into pieces: dst is the column, src where it starts. */
+struct uw_piece {
+    uint32_t dst, src;
+};
+
+struct uw_tile {
+    uint32_t mr, nr;            /* register tile */
+    uint32_t mc, kc, nc;        /* cache blocks: rows of A, inner length, columns of B */
+
+    /* out[i][j] = init[i] + sum over k of a(i, k) * b(k, j), for i < rows <= mr, all nr columns;
+     * add: out[i][j] += instead. One row of out is ldo away from the next. */
+    void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
+                     float *out, size_t ldo, bool add);
+
+    /* dst[k * ld + i] = alpha * src[i * stride + k], i < rows, k < n */
+    void (*pack_transposed)(uint32_t rows, uint32_t n, float alpha, const float *src,
+                            size_t stride, float *dst, size_t ld);
+
+    /* dst[k * ld + j] = alpha * src[k * stride + j], j < cols, k < n */
+    void (*pack_copy)(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
+                      float *dst, size_t ld);
+
+    /* dst[k * ld + piece.dst ...] = src[at[k] + piece.src ...], whole pieces, dst increasing */
+    void (*pack_runs)(uint32_t pieces_n, const struct uw_piece *piece, uint32_t n,
+                      const uint32_t *at, const float *src, float *dst, size_t ld);
+
+    /* dots[i * 4 + j] = sum over k of x[i * ldx + k] * w[j * ldw + k], i < rows <= 3, j < 4 */
+    void (*dots)(uint32_t rows, size_t k, const float *x, size_t ldx, const float *w, size_t ldw,
+                 float *dots);
+
+    /* y[j] += sum over i < rows of coef[i] * x[i * stride + j], j < n */
+    void (*add_rows)(uint32_t rows, size_t n, const float *coef, const float *x, size_t stride,
+                     float *y);
+};
+
+#endif

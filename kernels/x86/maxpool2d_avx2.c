@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The 2 x 2 pooling with stride 2 that most small networks use, eight windows at a time; other
+ * windows take the reference. Planes are tasks. */
+#include "x86/x86.h"
+
+#include "ref/ref.h"
+#include "uwasa/status.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+struct job {
+    const struct uw_pool2d *p;
+    const float *x, *dy;
+    float *y, *dx;
+    uint8_t *winner;
+    const uint8_t *won;
+    size_t planes;
+    uint32_t planes_per_task;
+    bool accumulate;
+};
+
+static bool is_halving(const struct uw_pool2d *p)
+{
+    return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
+           p->pad_h == 0 && p->pad_w == 0 && p->in_h >= 2 * p->out_h && p->in_w >= 2 * p->out_w;
+}
+
+static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j)
+{
+    size_t plane = (size_t)j->p->in_h * j->p->in_w;
+    j->planes_per_task = plane == 0 || plane >= 16384 ? 1 : (uint32_t)(16384 / plane);
+    uw_workers_run(e->workers, fn, j,
+                   (uint32_t)((j->planes + j->planes_per_task - 1) / j->planes_per_task));
+}
+
+/* Take v and its tap where it beats best: greater, or NaN while best is none. */
+static inline void challenge(__m256 v, int tap, __m256 *best, __m256i *won)
+{
+    __m256 not_below = _mm256_cmp_ps(v, *best, _CMP_NLE_UQ);
+    __m256 beats = _mm256_and_ps(not_below, _mm256_cmp_ps(*best, *best, _CMP_ORD_Q));
+    *best = _mm256_blendv_ps(*best, v, beats);
+    *won = _mm256_blendv_epi8(*won, _mm256_set1_epi32(tap), _mm256_castps_si256(beats));
+}
+
+/* Elements 0, 2, .. 14 and 1, 3, .. 15 of sixteen. */
+static inline void split(const float *x, __m256 *even, __m256 *odd)
+{
+    __m256 lo = _mm256_loadu_ps(x), hi = _mm256_loadu_ps(x + 8);
+    __m256 e = _mm256_shuffle_ps(lo, hi, 0x88), o = _mm256_shuffle_ps(lo, hi, 0xdd);
+    *even = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(e), 0xd8));
+    *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(o), 0xd8));
+}
+
+/* Eight windows whose top rows begin at x. */
+static inline void eight_windows(const float *x, size_t in_w, float *y, uint8_t *winner)
+{
+    __m256 best, v1, v2, v3;
+    __m256i won = _mm256_setzero_si256();
+    split(x, &best, &v1);
+    split(x + in_w, &v2, &v3);
+    challenge(v1, 1, &best, &won);
+    challenge(v2, 2, &best, &won);
+    challenge(v3, 3, &best, &won);
+    _mm256_storeu_ps(y, best);
+    __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
+    _mm_storel_epi64((__m128i *)(void *)winner, _mm_packus_epi16(w16, w16));
+}
+
+static void fw_row(const float *x, size_t in_w, uint32_t out_w, float *y, uint8_t *winner)
+{
+    uint8_t unused[8];
+    uint32_t ow = 0;
+    for (; ow + 8 <= out_w; ow += 8) {
+        eight_windows(x + 2 * ow, in_w, y + ow, winner != NULL ? winner + ow : unused);
+    }
+    if (ow < out_w) {
+        float in[32] = {0.0f}, out[8];
+        uint8_t tap[8];
+        uint32_t n = out_w - ow;
+        memcpy(in, x + 2 * ow, 2 * n * sizeof(float));
+        memcpy(in + 16, x + in_w + 2 * ow, 2 * n * sizeof(float));
+        eight_windows(in, 16, out, tap);
+        memcpy(y + ow, out, n * sizeof(float));
+        if (winner != NULL) {
+            memcpy(winner + ow, tap, n);
+        }
+    }
+}
+
+static void fw_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct job *j = arg;
+    const struct uw_pool2d *p = j->p;
+    size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
+    end = end < j->planes ? end : j->planes;
+    for (; plane < end; plane++) {
+        const float *x = j->x + plane * p->in_h * p->in_w;
+        size_t out = plane * p->out_h * p->out_w;
+        for (uint32_t oh = 0; oh < p->out_h; oh++) {
+            fw_row(x, p->in_w, p->out_w, j->y + out, j->winner != NULL ? j->winner + out : NULL);
+            x += 2 * (size_t)p->in_w;
+            out += p->out_w;
+        }
+    }
+}
+
+int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                         const float *x, float *y, uint8_t *winner)
+{
+    if (!is_halving(p)) {
+        return uw_maxpool2d_fw_ref(e, p, batch_n, x, y, winner);
+    }
+    struct job j = {.p = p, .x = x, .y = y, .winner = winner,
+                    .planes = (size_t)batch_n * p->channels};
+    run(e, fw_task, &j);
+    return UW_OK;
+}
+
+static void bw_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct job *j = arg;
+    const struct uw_pool2d *p = j->p;
+    size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
+    end = end < j->planes ? end : j->planes;
+    for (; plane < end; plane++) {
+        float *dx = j->dx + plane * p->in_h * p->in_w;
+        const float *dy = j->dy + plane * p->out_h * p->out_w;
+        const uint8_t *won = j->won + plane * p->out_h * p->out_w;
+        if (!j->accumulate) {
+            memset(dx, 0, (size_t)p->in_h * p->in_w * sizeof(float));
+        }
+        for (uint32_t oh = 0; oh < p->out_h; oh++) {
+            for (uint32_t ow = 0; ow < p->out_w; ow++) {
+                uint32_t tap = *won++;
+                dx[(size_t)(tap >> 1) * p->in_w + 2 * ow + (tap & 1u)] += *dy++;
+            }
+            dx += 2 * (size_t)p->in_w;
+        }
+    }
+}
+
+int uw_maxpool2d_bw_input_avx2(const struct uw_exec *e, const struct uw_pool2d *p,
+                               uint32_t batch_n, const float *dy, const uint8_t *winner,
+                               float *dx, bool accumulate)
+{
+    if (!is_halving(p)) {
+        return uw_maxpool2d_bw_input_ref(e, p, batch_n, dy, winner, dx, accumulate);
+    }
+    struct job j = {.p = p, .dy = dy, .won = winner, .dx = dx, .accumulate = accumulate,
+                    .planes = (size_t)batch_n * p->channels};
+    run(e, bw_task, &j);
+    return UW_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * x86.h - what the files of the x86 tables share
+ *
+ * Contracts are those of the slots in uwasa/kernels.h and of struct uw_tile. */
+#ifndef UW_KERNELS_X86_H
+#define UW_KERNELS_X86_H
+
+#include "packed/tile.h"
+#include "uwasa/kernels.h"
+
+extern const struct uw_kernels uw_kernels_avx2;
+extern const struct uw_kernels uw_kernels_avx512;
+
+extern const struct uw_tile uw_tile_avx2;
+extern const struct uw_tile uw_tile_avx512;
+
+int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                         const float *x, float *y, uint8_t *winner);
+int uw_maxpool2d_bw_input_avx2(const struct uw_exec *e, const struct uw_pool2d *p,
+                               uint32_t batch_n, const float *dy, const uint8_t *winner,
+                               float *dx, bool accumulate);
+int uw_relu_fw_avx2(const struct uw_exec *e, size_t n, const float *x, float *y);
+int uw_relu_bw_input_avx2(const struct uw_exec *e, size_t n, const float *y, const float *dy,
+                          float *dx, bool accumulate);
+int uw_axpby_avx2(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
+int uw_sgd_update_avx2(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
+                       float *w, float *v);
+bool uw_all_finite_avx2(const struct uw_exec *e, size_t n, const float *x);
+double uw_distance_sq_avx2(const struct uw_exec *e, size_t n, const float *x, const float *y);
+
+#endif
