@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gossip.h"
+
+#include <math.h>
+#include <string.h>
+
+#define OUTLIER_MEDIANS 10.0        /* refused above so many medians of the segment ... */
+#define OUTLIER_FLOOR 32.0          /* ... and so many times the rms of the whole model */
+#define MEDIAN_STEP 1.1f
+#define WEIGHT_DEFAULT 0.5f
+#define PUBLISH_TRIES 16u           /* a reader is inside for the copy of one chunk only */
+
+int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
+                    const struct uw_gossip_config *config)
+{
+    memset(g, 0, sizeof *g);
+    g->config = *config;
+    if (g->config.constants.weight == 0.0f) {
+        g->config.constants.weight = WEIGHT_DEFAULT;
+    }
+    g->slot_bytes = sizeof(struct uw_gossip_slot) + config->chunk_n * sizeof(float);
+    void *ring = NULL;
+    void *median = NULL;
+    int rc = uw_arena_take(arena, uw_size_mul(config->slots_n, g->slot_bytes), &ring);
+    if (rc == UW_OK) {
+        rc = uw_arena_take(arena, uw_size_mul(config->params->segments_n, sizeof *g->median),
+                           &median);
+    }
+    g->ring = ring;
+    g->median = median;
+    atomic_init(&g->newcomer, config->newcomer);
+    return rc;
+}
+
+/* ---- between the threads: one producer, one consumer ---- */
+
+static struct uw_gossip_slot *slot_at(const struct uw_gossip *g, uint32_t at)
+{
+    return (struct uw_gossip_slot *)(void *)(g->ring + (at % g->config.slots_n) * g->slot_bytes);
+}
+
+static uint32_t load(const atomic_uint_least32_t *a)
+{
+    return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
+}
+
+static void store(atomic_uint_least32_t *a, uint32_t v)
+{
+    atomic_store_explicit(a, v, memory_order_relaxed);
+}
+
+static void store_float(atomic_uint_least32_t *a, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    store(a, bits);
+}
+
+uint32_t uw_gossip_room(const struct uw_gossip *g)
+{
+    uint32_t head = (uint32_t)atomic_load_explicit(&g->head, memory_order_acquire);
+    return g->config.slots_n - (load(&g->tail) - head);
+}
+
+struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g)
+{
+    return uw_gossip_room(g) != 0 ? slot_at(g, load(&g->tail)) : NULL;
+}
+
+void uw_gossip_push(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->tail, load(&g->tail) + 1u, memory_order_release);
+}
+
+uint32_t uw_gossip_take(struct uw_gossip *g)
+{
+    uint32_t asked = (uint32_t)atomic_load_explicit(&g->asked, memory_order_acquire);
+    if (asked == g->taken) {
+        return 0;
+    }
+    g->taken = asked;
+    return asked;
+}
+
+void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how)
+{
+    store(&g->ended_how, (uint32_t)how);
+    atomic_store_explicit(&g->ended, round, memory_order_release);
+}
+
+bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
+{
+    return load(&g->rejected) == round;
+}
+
+/* ---- training thread ---- */
+
+static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
+{
+    uint32_t low = 0;
+    uint32_t high = p->segments_n;
+    while (high - low > 1u) {
+        uint32_t middle = low + (high - low) / 2u;
+        if (p->segments[middle].offset_n <= offset_n) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* True when the chunk may be mixed. The median follows by small steps towards each new value
+ * (which settle where half of the values lie above), and only values that were let through. */
+static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
+{
+    const float *x = g->config.params->x + s->offset_n;
+    double sum = 0.0;
+    for (uint32_t i = 0; i < s->count_n; i++) {
+        double d = (double)s->x[i] - (double)x[i];
+        sum += d * d;
+    }
+    double distance = sqrt(sum / s->count_n);
+    float none = 0.0f;
+    float *median = &none;
+    if (g->config.params->segments_n != 0) {
+        median = &g->median[segment_of(g->config.params, s->offset_n)];
+    }
+    double limit = OUTLIER_MEDIANS * (double)*median;
+    double floor = OUTLIER_FLOOR * g->rms;
+    limit = limit > floor ? limit : floor;
+    if (limit > 0.0 && distance > limit) {
+        return false;
+    }
+    if (*median == 0.0f) {
+        *median = (float)distance;
+    } else {
+        *median *= distance > (double)*median ? MEDIAN_STEP : 1.0f / MEDIAN_STEP;
+    }
+    return true;
+}
+
+static void mix_arrived(struct uw_gossip *g)
+{
+    uint32_t head = load(&g->head);
+    uint32_t tail = (uint32_t)atomic_load_explicit(&g->tail, memory_order_acquire);
+    for (; head != tail; head++) {
+        const struct uw_gossip_slot *s = slot_at(g, head);
+        if (s->round == g->round && load(&g->rejected) != g->round) {
+            if (!s->adopt && !near_enough(g, s)) {
+                store(&g->rejected, g->round);
+                store(&g->outliers, load(&g->outliers) + 1u);
+            } else {
+                float weight = s->adopt ? 1.0f : g->config.constants.weight;
+                uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
+                g->mixed_round++;
+                g->adopting = g->adopting || s->adopt;
+                store(&g->mixed, load(&g->mixed) + 1u);
+            }
+        }
+        atomic_store_explicit(&g->head, head + 1u, memory_order_release);
+    }
+}
+
+static void measure_rms(struct uw_gossip *g)
+{
+    const struct uw_params *p = g->config.params;
+    double sum = 0.0;
+    for (uint32_t i = 0; i < p->size_n; i++) {
+        sum += (double)p->x[i] * (double)p->x[i];
+    }
+    g->rms = p->size_n != 0 ? sqrt(sum / p->size_n) : 0.0;
+}
+
+static void ask(struct uw_gossip *g)
+{
+    g->round++;
+    g->steps = 0;
+    g->lr_sum = 0.0f;
+    g->mixed_round = 0;
+    g->adopting = g->ending = false;
+    atomic_store_explicit(&g->asked, g->round, memory_order_release);
+}
+
+static int publish(struct uw_gossip *g, uint32_t step)
+{
+    int rc = UW_ERR_AGAIN;
+    for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
+        rc = uw_snapshot_publish(g->config.snapshot, g->config.params->x, step);
+    }
+    if (rc == UW_OK) {
+        store(&g->version, g->config.snapshot->version);
+        measure_rms(g);
+    }
+    return rc;
+}
+
+/* What the rule wants, once a round. s is the snapshot, which only this thread writes. */
+static void end_round(struct uw_gossip *g)
+{
+    const struct uw_gossip_config *c = &g->config;
+    uint32_t how = load(&g->ended_how);
+    bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
+    if (how == UW_GOSSIP_NONE) {
+        g->half_adopted = false;    /* nobody left to take the rest from: train with what is here */
+    }
+    if (g->adopting) {
+        /* The jump to another's model is no displacement of ours: the velocity starts anew. */
+        g->half_adopted = !complete;
+    } else if (c->rule->end != NULL && g->lr_sum > 0.0f && c->snapshot->version != 0) {
+        c->rule->end(&c->constants, c->params->size_n, c->snapshot->data, c->params->x,
+                     c->velocity, g->lr_sum);
+    }
+    if (g->mixed_round != 0 && !g->half_adopted) {
+        store(&g->rounds, load(&g->rounds) + 1u);
+        atomic_store_explicit(&g->newcomer, false, memory_order_relaxed);
+    }
+    g->ending = true;
+}
+
+static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
+{
+    return ended && (lr == 0.0f || g->adopting || g->half_adopted ||
+                     g->steps >= g->config.period_steps);
+}
+
+static void tell(struct uw_gossip *g, const struct uw_node_progress *p)
+{
+    store(&g->step, p->step);
+    store_float(&g->loss, p->loss);
+    store_float(&g->accuracy, p->accuracy);
+    store_float(&g->samples_per_s, p->samples_per_s);
+}
+
+/* A newcomer shows its own weights to nobody before it has looked for somebody else's. */
+static int start(struct uw_gossip *g, uint32_t step)
+{
+    if (!g->config.newcomer) {
+        int rc = publish(g, step);
+        if (rc < 0) {
+            return rc == UW_ERR_AGAIN ? 0 : rc;
+        }
+    } else {
+        measure_rms(g);
+    }
+    g->started = true;
+    ask(g);
+    return 0;
+}
+
+int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
+{
+    if (g->config.snapshot->data == NULL) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    tell(g, p);
+    if (!g->started) {
+        return start(g, p->step);
+    }
+    if (p->lr > 0.0f) {
+        g->steps++;
+        g->lr_sum += p->lr;
+    }
+    int flags = 0;
+    if (!g->ending) {
+        /* Read the end before the ring: then the ring holds all that came before the end. */
+        bool ended = atomic_load_explicit(&g->ended, memory_order_acquire) == g->round;
+        uint32_t before = g->mixed_round;
+        mix_arrived(g);
+        flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
+        if (!round_is_over(g, ended, p->lr)) {
+            return flags | (g->adopting || g->half_adopted ? UW_NODE_ADOPTING : 0);
+        }
+        flags |= g->mixed_round != 0 ? UW_NODE_ROUND : 0;
+        end_round(g);
+    }
+    /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
+    bool show = !g->half_adopted &&
+                (g->mixed_round != 0 || g->steps != 0 || g->config.snapshot->version == 0);
+    if (!show || publish(g, p->step) == UW_OK) {
+        ask(g);
+    }
+    return flags | (g->half_adopted ? UW_NODE_ADOPTING : 0);
+}

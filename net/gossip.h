@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gossip.h - rounds of pull gossip: where the network meets the training thread
+ *
+ * The training thread asks for the pull of a round; the network thread pushes the chunks of that
+ * pull into a ring and says when the pull has ended; the training thread mixes what is in the ring
+ * between steps and ends the round. A chunk is mixed whole or not at all; a pull that ends early
+ * leaves the rest of the vector as it was.
+ *
+ *     training:  ask(r) ................ mix, mix, mix ............ end of round, publish, ask(r+1)
+ *     network:          pick a peer, push, push, push, ended(r)
+ *
+ * Guards at the mixing point. The network thread has already refused chunks that are damaged, of
+ * another run or model, or not finite. Here a chunk is an outlier when the rms of its difference
+ * to ours exceeds both 10 times the running median of that rms in the chunk's segment and 32 times
+ * the rms of all parameters. The second is the floor that lets honest models differ at the start.
+ * An outlier ends the pull. A newcomer that adopts a model has nothing to compare with: for it
+ * chunks need only be finite.
+ *
+ * Units      _n floats
+ * Memory     ring and medians come from an arena; model vectors are borrowed
+ * Blocking   never
+ * Context    each function names its thread
+ */
+#ifndef UW_NET_GOSSIP_H
+#define UW_NET_GOSSIP_H
+
+#include "uwasa/arena.h"
+#include "uwasa/mix.h"
+#include "uwasa/node.h"
+#include "uwasa/params.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum uw_gossip_end {
+    UW_GOSSIP_NONE,                 /* nobody to pull from */
+    UW_GOSSIP_CUT,                  /* ended early */
+    UW_GOSSIP_COMPLETE
+};
+
+struct uw_gossip_config {
+    const struct uw_params *params;
+    struct uw_snapshot *snapshot;
+    float *velocity;
+    bool newcomer;
+    const struct uw_mix_rule *rule;
+    struct uw_mix_constants constants;
+    uint32_t period_steps;
+    uint32_t chunk_n;               /* largest chunk */
+    uint32_t slots_n;               /* chunks the ring holds */
+};
+
+struct uw_gossip_slot {
+    uint32_t round, offset_n, count_n;
+    bool adopt;
+    float x[];                      /* [chunk_n] */
+};
+
+struct uw_gossip {
+    struct uw_gossip_config config;
+    uint8_t *ring;
+    size_t slot_bytes;
+
+    /* between the threads */
+    atomic_uint_least32_t head, tail;           /* free-running; head: training, tail: network */
+    atomic_uint_least32_t asked;                /* training: the round that wants a pull */
+    atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
+    atomic_uint_least32_t rejected;             /* training: round whose peer sent an outlier */
+    atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training tells */
+    atomic_uint_least32_t mixed, outliers;
+    atomic_bool newcomer;                       /* training: still without anybody's model */
+
+    /* network thread */
+    uint32_t taken;                 /* last round taken from `asked` */
+
+    /* training thread */
+    float *median;                  /* [segments_n] of chunk distances; 0: none yet */
+    uint32_t round, steps;
+    float lr_sum;
+    double rms;                     /* of all parameters, when last published */
+    uint32_t mixed_round;           /* chunks mixed in this round */
+    bool adopting, half_adopted, started, ending;
+};
+
+/* Take the memory. Returns UW_OK or what uw_arena_take returns. */
+int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
+                    const struct uw_gossip_config *config);
+
+/* Training. See uw_node_after_step. */
+int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p);
+
+/* Network. A round that waits for its pull and was not returned before; 0: none. */
+uint32_t uw_gossip_take(struct uw_gossip *g);
+
+/* Network. Free slots of the ring. */
+uint32_t uw_gossip_room(const struct uw_gossip *g);
+
+/* Network. The next free slot, to be filled and then handed over with push; NULL: no room. */
+struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g);
+void uw_gossip_push(struct uw_gossip *g);
+
+/* Network. The pull of this round is over; everything that was pushed belongs to it. */
+void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how);
+
+/* Network. The training thread refused a chunk of this round. */
+bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round);
+
+#endif

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "membership.h"
+
+#include <string.h>
+
+#define CALL_FIRST_US 250000u
+#define CALL_MAX_US 5000000u
+#define PATIENCE_ONCE 4u
+#define PATIENCE_MAX 16u
+
+uint32_t uw_name_id(const char *name)
+{
+    uint32_t h = 2166136261u;
+    for (; *name != '\0'; name++) {
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    }
+    return h;
+}
+
+static void copy_text(char *to, const char *from, size_t cap)
+{
+    size_t n = strlen(from);
+    n = n < cap ? n : cap - 1u;
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
+                        const struct uw_membership_config *config)
+{
+    *m = (struct uw_membership){.config = *config};
+    void *members = NULL;
+    void *seeds = NULL;
+    int rc = uw_arena_take(arena, uw_size_mul(config->members_max, sizeof *m->members), &members);
+    if (rc == UW_OK) {
+        rc = uw_arena_take(arena, uw_size_mul(config->seeds_n, sizeof *m->seeds), &seeds);
+    }
+    m->members = members;
+    m->seeds = seeds;
+    if (rc < 0 || members == NULL) {
+        return rc;
+    }
+    for (uint32_t i = 0; i < config->seeds_n; i++) {
+        m->seeds[i].address = config->seeds[i];
+        m->seeds[i].station = UW_LINK_STATION_NONE;
+    }
+    struct uw_member *self = &m->members[0];
+    copy_text(self->name, config->name, sizeof self->name);
+    copy_text(self->address, config->address != NULL ? config->address : "",
+              sizeof self->address);
+    self->id = uw_name_id(config->name);
+    self->incarnation = config->incarnation;
+    self->station = UW_LINK_STATION_NONE;
+    self->state = UW_MEMBER_ALIVE;
+    self->same_model = true;
+    m->members_n = 1;
+    uw_rng_seed(&m->rng, config->seed);
+    return rc;
+}
+
+static void changed(struct uw_membership *m, enum uw_node_event_kind kind,
+                    const struct uw_member *member, uint64_t silent_us)
+{
+    if (m->config.changed != NULL) {
+        m->config.changed(m->config.arg, kind, member, silent_us);
+    }
+}
+
+static uint64_t jitter(struct uw_membership *m, uint64_t us)
+{
+    return us - us / 8u + uw_rng_below(&m->rng, (uint32_t)(us / 4u) + 1u);
+}
+
+static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
+{
+    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 5u ? tries : 5u);
+    return jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
+}
+
+static void set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us)
+{
+    member->state = state;
+    member->changed_us = now_us;
+}
+
+static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint64_t now_us)
+{
+    enum uw_member_state before = member->state;
+    uint64_t silent_us = now_us - member->heard_us;
+    member->heard_us = now_us;
+    member->tries = 0;
+    if (before == UW_MEMBER_ALIVE) {
+        return;
+    }
+    set_state(member, UW_MEMBER_ALIVE, now_us);
+    member->next_us = now_us + jitter(m, m->config.ping_us);
+    if (before == UW_MEMBER_SUSPECT) {
+        member->patience += member->patience / 2u;
+        member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
+    }
+    changed(m, before == UW_MEMBER_UNKNOWN ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
+            before == UW_MEMBER_UNKNOWN ? 0 : silent_us);
+}
+
+struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station)
+{
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        if (m->members[i].station == station) {
+            return &m->members[i];
+        }
+    }
+    return NULL;
+}
+
+struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us)
+{
+    struct uw_member *member = uw_membership_at(m, station);
+    /* Who has left, or was never introduced, must introduce itself. */
+    if (member != NULL && member->state != UW_MEMBER_UNKNOWN && member->state != UW_MEMBER_LEFT) {
+        sign_of_life(m, member, now_us);
+    }
+    return member;
+}
+
+static struct uw_member *find(struct uw_membership *m, const char *name)
+{
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        if (strcmp(m->members[i].name, name) == 0) {
+            return &m->members[i];
+        }
+    }
+    return NULL;
+}
+
+/* A slot for a new name: a free one, or the one least likely to be missed. */
+static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard)
+{
+    struct uw_member *slot = NULL;
+    if (m->members_n < m->config.members_max) {
+        slot = &m->members[m->members_n++];
+    } else {
+        static const enum uw_member_state order[] = {UW_MEMBER_UNKNOWN, UW_MEMBER_LEFT,
+                                                     UW_MEMBER_DEAD};
+        for (size_t s = 0; heard && slot == NULL && s < sizeof order / sizeof order[0]; s++) {
+            for (uint32_t i = 1; i < m->members_n; i++) {
+                struct uw_member *c = &m->members[i];
+                if (c->state == order[s] && (slot == NULL || c->changed_us < slot->changed_us)) {
+                    slot = c;
+                }
+            }
+        }
+    }
+    if (slot == NULL) {
+        return NULL;
+    }
+    *slot = (struct uw_member){
+        .id = uw_name_id(name),
+        .station = UW_LINK_STATION_NONE,
+        .same_model = true,
+        .patience = PATIENCE_ONCE,
+    };
+    copy_text(slot->name, name, sizeof slot->name);
+    return slot;
+}
+
+/* A station speaks for one member only. */
+static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t station)
+{
+    if (member->station == station) {
+        return;
+    }
+    struct uw_member *other = uw_membership_at(m, station);
+    if (other != NULL) {
+        other->station = UW_LINK_STATION_NONE;
+    }
+    if (member->station != UW_LINK_STATION_NONE) {
+        (void)uw_link_hold(m->config.link, member->station, false);
+    }
+    member->station = station;
+    (void)uw_link_hold(m->config.link, station, true);
+}
+
+static bool is_self(const struct uw_membership *m, const char *name)
+{
+    return strcmp(name, m->members[0].name) == 0;
+}
+
+static int meet_self(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer)
+{
+    struct uw_member *self = &m->members[0];
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        if (m->seeds[i].station == station && peer->incarnation == self->incarnation) {
+            m->seeds[i].self = true;
+        }
+    }
+    return peer->incarnation == self->incarnation && strcmp(peer->address, self->address) == 0
+               ? UW_ERR_INVALID
+               : UW_ERR_DENIED;
+}
+
+int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
+                       uint64_t now_us, struct uw_member **member)
+{
+    const uwasa_Peer *peer = &ping->self;
+    if (is_self(m, peer->name)) {
+        return meet_self(m, station, peer);
+    }
+    struct uw_member *it = find(m, peer->name);
+    bool restarted = false;
+    if (it == NULL) {
+        it = enter(m, peer->name, true);
+        if (it == NULL) {
+            return UW_ERR_FULL;
+        }
+        it->heard_us = now_us;
+    } else if (it->state != UW_MEMBER_UNKNOWN) {
+        bool elsewhere = it->station != station && it->station != UW_LINK_STATION_NONE;
+        if (peer->incarnation < it->incarnation && elsewhere && it->state == UW_MEMBER_ALIVE) {
+            return UW_ERR_DENIED;
+        }
+        restarted = peer->incarnation > it->incarnation && it->incarnation != 0;
+    }
+    if (restarted) {
+        /* Its memory of us is gone, and so is what we held against it. */
+        it->strikes = 0;
+        it->avoid_until_us = 0;
+        it->srtt_us = 0;
+        it->chunk_limit_n = 0;
+    }
+    move_to(m, it, station);
+    if (peer->incarnation > it->incarnation) {
+        it->incarnation = peer->incarnation;
+    }
+    copy_text(it->address, peer->address, sizeof it->address);
+    it->same_model = ping->model == m->config.model;
+    if (ping->has_progress) {
+        it->progress = ping->progress;
+    }
+    enum uw_member_state before = it->state;
+    sign_of_life(m, it, now_us);
+    if (restarted && before != UW_MEMBER_UNKNOWN) {
+        changed(m, UW_NODE_RESTARTED, it, 0);
+    }
+    if (member != NULL) {
+        *member = it;
+    }
+    return UW_OK;
+}
+
+void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us)
+{
+    if (is_self(m, peer->name)) {
+        /* At another address it is another device with this name: no race for the number. */
+        struct uw_member *self = &m->members[0];
+        bool ours = self->address[0] == '\0' || strcmp(peer->address, self->address) == 0;
+        if (peer->incarnation > self->incarnation && (ours || peer->state != uwasa_State_ALIVE)) {
+            self->incarnation = peer->incarnation + 1u;
+        }
+        return;
+    }
+    struct uw_member *it = find(m, peer->name);
+    if (it == NULL) {
+        if (peer->address[0] == '\0' || peer->state == uwasa_State_LEFT ||
+            peer->state == uwasa_State_DEAD) {
+            return;
+        }
+        it = enter(m, peer->name, false);
+        if (it == NULL) {
+            return;
+        }
+        it->incarnation = peer->incarnation;
+        it->changed_us = it->heard_us = it->next_us = now_us;
+        copy_text(it->address, peer->address, sizeof it->address);
+        return;
+    }
+    /* News of somebody out of reach: it may have come back at another address. */
+    if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
+        peer->address[0] != '\0' && peer->state == uwasa_State_ALIVE) {
+        copy_text(it->address, peer->address, sizeof it->address);
+        if (it->station != UW_LINK_STATION_NONE) {
+            (void)uw_link_hold(m->config.link, it->station, false);
+            it->station = UW_LINK_STATION_NONE;
+        }
+        if (it->state == UW_MEMBER_LEFT) {
+            set_state(it, UW_MEMBER_DEAD, now_us);
+        }
+        it->tries = 0;
+        it->next_us = now_us;
+    }
+}
+
+void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer,
+                           uint64_t now_us)
+{
+    struct uw_member *it = find(m, peer->name);
+    if (it == NULL || it->station != station || it->state == UW_MEMBER_LEFT ||
+        peer->incarnation < it->incarnation) {
+        return;
+    }
+    set_state(it, UW_MEMBER_LEFT, now_us);
+    changed(m, UW_NODE_LEFT, it, 0);
+}
+
+void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint32_t seq,
+                         uint64_t now_us)
+{
+    (void)m;
+    if (seq != member->ping_seq || member->ping_us == 0) {
+        return;
+    }
+    uint64_t rtt = now_us - member->ping_us;
+    uint32_t sample = rtt < UINT32_MAX ? (uint32_t)rtt : UINT32_MAX;
+    sample = sample != 0 ? sample : 1u;
+    member->srtt_us = member->srtt_us == 0
+                          ? sample
+                          : (uint32_t)(((uint64_t)member->srtt_us * 7u + sample) / 8u);
+    member->ping_us = 0;
+    member->ping_seq = 0;
+    if (member->patience > PATIENCE_ONCE && uw_rng_below(&m->rng, 64) == 0) {
+        member->patience--;
+    }
+}
+
+static uint64_t suspect_after(const struct uw_membership *m, const struct uw_member *it)
+{
+    return m->config.suspect_us * it->patience / PATIENCE_ONCE + 4u * (uint64_t)it->srtt_us;
+}
+
+static uint64_t dead_after(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t suspect = suspect_after(m, it);
+    return m->config.dead_us > 2u * suspect ? m->config.dead_us : 2u * suspect;
+}
+
+static void notice_silence(struct uw_membership *m, struct uw_member *it)
+{
+    uint64_t silent_us = m->now_us - it->heard_us;
+    if (it->state == UW_MEMBER_ALIVE && silent_us >= suspect_after(m, it)) {
+        set_state(it, UW_MEMBER_SUSPECT, m->now_us);
+        changed(m, UW_NODE_SUSPECT, it, silent_us);
+    } else if (it->state == UW_MEMBER_SUSPECT && silent_us >= dead_after(m, it)) {
+        set_state(it, UW_MEMBER_DEAD, m->now_us);
+        it->tries = 2;
+        it->next_us = m->now_us + call_pause(m, it->tries);
+        changed(m, UW_NODE_DEAD, it, silent_us);
+    }
+}
+
+/* Where to call a member; UW_LINK_STATION_NONE when nobody knows. */
+static uint16_t station_of(struct uw_membership *m, struct uw_member *it)
+{
+    if (it->station == UW_LINK_STATION_NONE && it->address[0] != '\0') {
+        uint16_t station;
+        if (uw_link_resolve(m->config.link, it->address, &station) == UW_OK &&
+            uw_membership_at(m, station) == NULL) {
+            it->station = station;
+        }
+    }
+    return it->station;
+}
+
+static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
+                       uint32_t *seq)
+{
+    bool live = it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
+    if (it->state == UW_MEMBER_LEFT || m->now_us < it->next_us) {
+        return 0;
+    }
+    uint64_t quiet_us = m->now_us - it->heard_us;
+    if (live && quiet_us >= m->config.ping_us) {
+        /* Nothing came back yet: ask three times as often, one of them will get through. */
+        it->next_us = m->now_us + jitter(m, m->config.ping_us / 3u);
+    } else if (live) {
+        it->next_us = m->now_us + jitter(m, m->config.ping_us);
+    } else {
+        it->next_us = m->now_us + call_pause(m, it->tries);
+    }
+    it->tries++;
+    *station = station_of(m, it);
+    if (*station == UW_LINK_STATION_NONE) {
+        return 0;
+    }
+    it->ping_seq = *seq = ++m->seq;
+    it->ping_us = m->now_us;
+    return live ? UW_WIRE_PING : UW_WIRE_HELLO;
+}
+
+static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *station, uint32_t *seq)
+{
+    if (s->self || m->now_us < s->next_us) {
+        return 0;
+    }
+    if (s->station != UW_LINK_STATION_NONE) {
+        const struct uw_member *it = uw_membership_at(m, s->station);
+        if (it != NULL && it->state != UW_MEMBER_UNKNOWN && it->state != UW_MEMBER_LEFT) {
+            /* The member's own calls cover it; look again later. */
+            s->tries = 0;
+            s->next_us = m->now_us + jitter(m, CALL_MAX_US);
+            return 0;
+        }
+    }
+    s->next_us = m->now_us + call_pause(m, s->tries++);
+    if (s->station == UW_LINK_STATION_NONE) {
+        uint16_t found;
+        int rc = uw_link_resolve(m->config.link, s->address, &found);
+        if (rc != UW_OK) {
+            if (!s->told) {
+                struct uw_member nobody = {.station = UW_LINK_STATION_NONE};
+                copy_text(nobody.address, s->address, sizeof nobody.address);
+                changed(m, UW_NODE_SEED_FAILED, &nobody, 0);
+                s->told = true;
+            }
+            return 0;
+        }
+        s->station = found;
+    }
+    *station = s->station;
+    *seq = ++m->seq;
+    return UW_WIRE_HELLO;
+}
+
+int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
+{
+    m->now_us = now_us;
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        notice_silence(m, &m->members[i]);
+        int type = call_member(m, &m->members[i], station, seq);
+        if (type != 0) {
+            return type;
+        }
+    }
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        int type = call_seed(m, &m->seeds[i], station, seq);
+        if (type != 0) {
+            return type;
+        }
+    }
+    return 0;
+}
+
+uint64_t uw_membership_next_us(const struct uw_membership *m)
+{
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        const struct uw_member *it = &m->members[i];
+        if (it->state != UW_MEMBER_LEFT && it->next_us < next) {
+            next = it->next_us;
+        }
+        uint64_t silence = UINT64_MAX;
+        if (it->state == UW_MEMBER_ALIVE) {
+            silence = it->heard_us + suspect_after(m, it);
+        } else if (it->state == UW_MEMBER_SUSPECT) {
+            silence = it->heard_us + dead_after(m, it);
+        }
+        next = silence < next ? silence : next;
+    }
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        if (!m->seeds[i].self && m->seeds[i].next_us < next) {
+            next = m->seeds[i].next_us;
+        }
+    }
+    return next;
+}
+
+uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t cap)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < m->members_n && n < cap; i++) {
+        uint32_t at = 1u + (m->turn + i) % (m->members_n - 1u);
+        const struct uw_member *it = &m->members[at];
+        if (it->state == UW_MEMBER_UNKNOWN) {
+            continue;
+        }
+        uwasa_Peer *peer = &peers[n];
+        *peer = (uwasa_Peer){.incarnation = it->incarnation, .state = (uwasa_State)it->state};
+        copy_text(peer->name, it->name, sizeof peer->name);
+        copy_text(peer->address, it->address, sizeof peer->address);
+        if (peer->address[0] == '\0') {
+            (void)uw_link_describe(m->config.link, it->station, peer->address);
+        }
+        n++;
+    }
+    m->turn += n;
+    return n;
+}
+
+void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
+{
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        if (m->members[i].state == UW_MEMBER_ALIVE) {
+            m->members[i].next_us = now_us;
+        }
+    }
+}
+
+void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
+{
+    const struct uw_member *self = &m->members[0];
+    *peer = (uwasa_Peer){.incarnation = self->incarnation, .state = uwasa_State_ALIVE};
+    copy_text(peer->name, self->name, sizeof peer->name);
+    copy_text(peer->address, self->address, sizeof peer->address);
+}
+
+uint32_t uw_membership_alive(const struct uw_membership *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        n += m->members[i].state == UW_MEMBER_ALIVE;
+    }
+    return n;
+}
+
+void uw_membership_wake(struct uw_membership *m, uint64_t now_us)
+{
+    uint64_t promised_us = uw_membership_next_us(m);
+    promised_us = promised_us > m->now_us ? promised_us : m->now_us;
+    uint64_t late_us = now_us > promised_us ? now_us - promised_us : 0;
+    bool slept = m->started && late_us >= m->config.ping_us;
+    m->started = true;
+    m->now_us = now_us;
+    for (uint32_t i = 1; slept && i < m->members_n; i++) {
+        uint64_t heard_us = m->members[i].heard_us + late_us;
+        m->members[i].heard_us = heard_us < now_us ? heard_us : now_us;
+    }
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * membership.h - who is in the run, who is silent, whom to call next
+ *
+ * Every device pings every member it knows and judges by what it hears itself: any authenticated
+ * message is a sign of life. Nobody is declared dead by hearsay, so there is no accusation to
+ * refute and a restart of the whole site heals by itself. Hearsay brings names and addresses only.
+ *
+ *     alive --silence--> suspect --silence--> dead --any message--> alive (rejoined)
+ *
+ * Dead members, unknown ones and lost seeds are called again for ever, at growing intervals up to
+ * 5 s. Incarnations tell a restart from the same name used twice: the newer one wins, the older
+ * one is refused while the newer is alive. A device that meets its own name with a higher
+ * incarnation, after a restart with a stopped clock, goes above it.
+ *
+ * Units      _us microseconds
+ * Memory     the table comes from an arena
+ * Blocking   never      Context  network thread
+ */
+#ifndef UW_NET_MEMBERSHIP_H
+#define UW_NET_MEMBERSHIP_H
+
+#include "message.h"
+
+#include "uwasa/arena.h"
+#include "uwasa/node.h"
+#include "uwasa/rng.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct uw_member {
+    char name[UW_NODE_NAME_BYTES];
+    char address[UW_LINK_ADDRESS_BYTES];    /* as it says itself; "" when it says nothing */
+    uint32_t id;                    /* FNV-1a 32 of the name */
+    uint32_t incarnation;
+    uint16_t station;
+    enum uw_member_state state;
+    bool same_model;
+    uint64_t heard_us, ping_us;     /* last sign of life; last call */
+    uint64_t next_us;               /* next call */
+    uint64_t changed_us;            /* of state */
+    uint32_t tries;                 /* calls without an answer */
+    uint32_t patience;              /* quarters: 4 = once the configured silence; grows with
+                                       false alarms, so that a lossy link is not cried wolf at */
+    uint32_t ping_seq;
+    uint32_t srtt_us;
+    uwasa_Progress progress;
+
+    uint64_t from_bytes;            /* kept by the node: pulled from it */
+    uint32_t refused_n, strikes;
+    uint64_t avoid_until_us;        /* no pulls before */
+    uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
+};
+
+struct uw_seed {
+    const char *address;
+    uint16_t station;               /* UW_LINK_STATION_NONE until resolved */
+    uint64_t next_us;
+    uint32_t tries;
+    bool self, told;
+};
+
+struct uw_membership_config {
+    const char *name, *address;
+    uint32_t incarnation;
+    uint64_t model;
+    const char *const *seeds;
+    uint32_t seeds_n, members_max;
+    uint64_t ping_us, suspect_us, dead_us;
+    uint64_t seed;
+    struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
+    /* A member's state changed; silent_us is how long it had been quiet. */
+    void (*changed)(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
+                    uint64_t silent_us);
+    void *arg;
+};
+
+struct uw_membership {
+    struct uw_membership_config config;
+    struct uw_member *members;      /* [members_max]; [0] is this device */
+    uint32_t members_n;
+    struct uw_seed *seeds;
+    uint64_t now_us;
+    uint32_t seq, turn;
+    struct uw_rng rng;
+    bool started;
+};
+
+/* Take the tables. The texts of the configuration stay borrowed.
+ * Returns UW_OK or what uw_arena_take returns. */
+int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
+                        const struct uw_membership_config *config);
+
+/* The member last heard at a station, counts as a sign of life; NULL: nobody yet. */
+struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us);
+
+/* The member last heard at a station; NULL: nobody. */
+struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);
+
+/* What a member said of itself in a ping, hello or ack from `station`.
+ *   member  set to it on success; may be NULL
+ * Returns UW_OK, UW_ERR_INVALID (it is this device itself), UW_ERR_DENIED (an older incarnation
+ * of a name that is alive elsewhere, or this device's own name), UW_ERR_FULL. */
+int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
+                       uint64_t now_us, struct uw_member **member);
+
+/* Hearsay about a third member, or about this device. */
+void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us);
+
+void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer,
+                           uint64_t now_us);
+
+/* An ack came back: take the round trip. */
+void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint32_t seq,
+                         uint64_t now_us);
+
+/* Before anything else in a step. When this device itself slept or was stopped, the silence of
+ * the others was its own and is forgiven. */
+void uw_membership_wake(struct uw_membership *m, uint64_t now_us);
+
+/* Notice silence; give the next call that is due.
+ *   station  set to where to send
+ *   seq      set to the ping's number
+ * Returns the type to send, UW_WIRE_PING or UW_WIRE_HELLO, or 0 when nothing is due. */
+int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq);
+
+uint64_t uw_membership_next_us(const struct uw_membership *m);
+
+/* Fill peers with up to cap members for a ping, another choice each time; returns their number. */
+uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t cap);
+
+/* Ping everybody soon: there is news. */
+void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
+
+/* This device as a record. */
+void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
+
+/* Alive members other than this device. */
+uint32_t uw_membership_alive(const struct uw_membership *m);
+
+uint32_t uw_name_id(const char *name);
+
+#endif

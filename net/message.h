@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * message.h - every datagram between nodes, encoded and parsed
+ *
+ *     byte  0      version << 4 | type
+ *     bytes 1..4   CRC-32C over byte 0 and everything from byte 5 on
+ *     bytes 5..    control: a message of proto/uwasa.proto
+ *                  data:    run u32, transfer u16, seq u16, version u32, offset u32, count u16,
+ *                           then count floats
+ *
+ * All numbers are little-endian. The checksum catches what a link without one of its own lets
+ * through, and a message cut at a field's border, which protobuf alone would accept.
+ *
+ * Memory     caller's      Blocking  never      Context  any thread
+ */
+#ifndef UW_NET_MESSAGE_H
+#define UW_NET_MESSAGE_H
+
+#include "uwasa.pb.h"
+
+#include "uwasa/status.h"
+
+#include <stdint.h>
+
+#define UW_WIRE_VERSION 1u
+#define UW_WIRE_HEAD_BYTES 5u
+#define UW_WIRE_DATA_BYTES 23u      /* of a data message before its floats */
+
+enum uw_wire_type {
+    UW_WIRE_HELLO = 1,              /* ping to somebody not known yet */
+    UW_WIRE_PING,
+    UW_WIRE_ACK,
+    UW_WIRE_WANT,
+    UW_WIRE_DATA,
+    UW_WIRE_REFUSE,
+    UW_WIRE_GOODBYE,
+    UW_WIRE_STATUS_REQUEST,
+    UW_WIRE_STATUS_REPLY
+};
+
+/* A chunk: floats offset_n .. offset_n + count_n - 1 of the peer's snapshot. */
+struct uw_data {
+    uint32_t run;
+    uint16_t transfer;              /* the pull it belongs to, chosen by the receiver */
+    uint16_t seq;                   /* of the want it answers */
+    uint32_t version;
+    uint32_t offset_n;
+    uint16_t count_n;
+    const uint8_t *floats;          /* parsed: into the datagram, not aligned */
+};
+
+struct uw_message {
+    enum uw_wire_type type;
+    union {
+        uwasa_Ping ping;            /* hello, ping, ack */
+        uwasa_Want want;
+        struct uw_data data;
+        uwasa_Refuse refuse;
+        uwasa_Goodbye goodbye;
+        uwasa_StatusRequest status_request;
+        uwasa_StatusReply status_reply;
+    };
+};
+
+/* Encode a control message.
+ * Returns the bytes written, UW_ERR_TOOBIG (above cap_bytes), UW_ERR_INVALID (no control type). */
+int uw_message_encode(const struct uw_message *m, void *buf, uint32_t cap_bytes);
+
+/* Encode a chunk; d->floats is not looked at.
+ *   floats  [d->count_n]
+ * Returns the bytes written or UW_ERR_TOOBIG. */
+int uw_message_encode_data(const struct uw_data *d, const float *floats, void *buf,
+                           uint32_t cap_bytes);
+
+/* Parse one datagram. Names and addresses in it are printable and without spaces afterwards, a
+ * chunk's count is what has arrived.
+ *   m  written on success; data.floats points into buf
+ * Returns UW_OK, UW_ERR_CORRUPT (damaged, cut, malformed), UW_ERR_UNSUPPORTED (a type or version
+ * this program does not know). */
+int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m);
+
+/* Copy a parsed chunk's floats.
+ * Returns UW_OK, or UW_ERR_NONFINITE when one is NaN or infinite; out is written all the same. */
+int uw_message_floats(const struct uw_data *d, float *out);
+
+#endif

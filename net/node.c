@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_state.h"
+
+#include <string.h>
+
+#define PERIOD_DEFAULT 10u
+#define WINDOW_DEFAULT_BYTES (512u * 1024u)
+#define MEMBERS_DEFAULT 32u
+#define MEMBERS_MAX 4096u
+#define PING_DEFAULT_US 700000u
+#define DEAD_DEFAULT_US 10000000u
+#define PULL_DEFAULT_US 120000000u
+#define PULL_SILENCE_DEFAULT_US 4000000u
+#define SLOTS_MIN 4u
+#define SLOTS_MAX 4096u
+#define RECEIVE_MOST 256u           /* messages taken per step */
+#define SERVE_MOST 64u              /* chunks sent per step */
+#define CALLS_MOST 16u
+#define POLL_US 5000u               /* how soon a new round or a freed slot is noticed */
+#define RETRY_US 500u
+
+static void set_defaults(struct uw_node_config *c)
+{
+    c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
+    c->schedule = c->schedule != NULL ? c->schedule : &uw_schedule_random;
+    c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
+    c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
+    c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
+    c->ping_us = c->ping_us != 0 ? c->ping_us : PING_DEFAULT_US;
+    c->suspect_us = c->suspect_us != 0 ? c->suspect_us : 3u * c->ping_us;
+    c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
+    c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
+    c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
+}
+
+static int check_text(const char *what, const char *text, size_t cap, bool may_be_empty,
+                      struct uw_error *err)
+{
+    if (text == NULL || (text[0] == '\0' && !may_be_empty)) {
+        return uw_error_set(err, UW_ERR_INVALID, "%s: missing, needs 1 to %u characters", what,
+                            (unsigned)(cap - 1u));
+    }
+    if (strlen(text) >= cap) {
+        return uw_error_set(err, UW_ERR_INVALID, "%s \"%.40s...\": at most %u characters", what,
+                            text, (unsigned)(cap - 1u));
+    }
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p <= ' ' || *p > '~') {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "%s: printable characters without spaces only", what);
+        }
+    }
+    return UW_OK;
+}
+
+static int check(const struct uw_node_config *c, struct uw_error *err)
+{
+    int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
+    if (rc == UW_OK && c->address != NULL) {
+        rc = check_text("address", c->address, UW_LINK_ADDRESS_BYTES, true, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (c->run == NULL || c->run[0] == '\0') {
+        return uw_error_set(err, UW_ERR_INVALID, "run: missing, needs a name");
+    }
+    if (c->link == NULL || c->params == NULL || c->snapshot == NULL || c->params->size_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "node: link, parameters or snapshot missing");
+    }
+    if (c->members_max < 2u || c->members_max > MEMBERS_MAX) {
+        return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
+                            (unsigned)c->members_max, (unsigned)MEMBERS_MAX);
+    }
+    return UW_OK;
+}
+
+/* The numbers every ping must be able to carry: this device's own record at its largest. */
+static int check_mtu(struct uw_node_state *s, struct uw_error *err)
+{
+    memset(&s->out, 0, sizeof s->out);
+    s->out.type = UW_WIRE_PING;
+    s->out.ping = (uwasa_Ping){
+        .run = 1, .model = 1, .seq = UINT32_MAX, .has_self = true, .has_progress = true};
+    s->out.ping.self = (uwasa_Peer){.incarnation = UINT32_MAX, .state = uwasa_State_ALIVE};
+    strcpy(s->out.ping.self.name, s->config.name);
+    if (s->config.address != NULL) {
+        strcpy(s->out.ping.self.address, s->config.address);
+    }
+    s->out.ping.progress = (uwasa_Progress){
+        .step = UINT32_MAX, .rounds = UINT32_MAX / 16u, .version = UINT32_MAX / 16u,
+        .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
+        .pulled_bytes = UINT64_MAX / 1024u, .newcomer = true};
+    uint8_t scratch[512];
+    uint32_t cap = s->buffer_bytes < sizeof scratch ? s->buffer_bytes : sizeof scratch;
+    if (uw_message_encode(&s->out, scratch, cap) < 0) {
+        return uw_error_set(err, UW_ERR_TOOBIG,
+                            "link %s carries %u bytes: too few for this name and address",
+                            s->config.link->ops != NULL ? s->config.link->ops->name : "?",
+                            (unsigned)s->buffer_bytes);
+    }
+    return UW_OK;
+}
+
+static uint32_t run_tag(const char *run)
+{
+    uint32_t tag = uw_name_id(run);
+    return tag != 0 ? tag : 1u;     /* 0 on the wire: any run */
+}
+
+/* Sizes that follow from the link. */
+static int set_sizes(struct uw_node_state *s, struct uw_error *err)
+{
+    uint32_t mtu = s->config.link->mtu_bytes;
+    s->buffer_bytes = mtu < UW_NODE_BUFFER_MAX ? mtu : UW_NODE_BUFFER_MAX;
+    if (s->buffer_bytes < UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
+                            (unsigned)s->buffer_bytes,
+                            (unsigned)(UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N));
+    }
+    s->chunk_n = (s->buffer_bytes - UW_WIRE_DATA_BYTES) / 4u;
+    return check_mtu(s, err);
+}
+
+static int place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    size_t slot_bytes = sizeof(struct uw_gossip_slot) + s->chunk_n * sizeof(float);
+    size_t slots = c->window_bytes / slot_bytes;
+    slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
+    const struct uw_membership_config membership = {
+        .name = c->name, .address = c->address, .incarnation = c->incarnation,
+        .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
+        .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
+        .dead_us = c->dead_us, .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
+        .changed = uw_node_member_changed, .arg = s};
+    const struct uw_gossip_config gossip = {
+        .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
+        .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
+        .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots};
+    void *part[4] = {NULL};
+    const size_t bytes[4] = {s->buffer_bytes, s->chunk_n * sizeof(float),
+                             c->members_max * sizeof(uint32_t),
+                             c->members_max * sizeof(uint32_t)};
+    int rc = uw_membership_place(&s->membership, arena, &membership);
+    if (rc == UW_OK) {
+        rc = uw_gossip_place(&s->gossip, arena, &gossip);
+    }
+    if (rc == UW_OK) {
+        rc = uw_pull_place(&s->pull.transfer, arena, c->params->size_n, (uint32_t)slots);
+    }
+    if (rc == UW_OK) {
+        rc = uw_serve_place(&s->serve, arena, c->members_max, c->params->size_n);
+    }
+    for (size_t i = 0; rc == UW_OK && i < 4u; i++) {
+        rc = uw_arena_take(arena, bytes[i], &part[i]);
+    }
+    s->buffer = part[0];
+    s->chunk = part[1];
+    s->ids = part[2];
+    s->places = part[3];
+    return rc;
+}
+
+static int bind_all(struct uw_node *n, struct uw_node_state *spare,
+                    const struct uw_node_config *config, struct uw_arena *arena,
+                    struct uw_error *err)
+{
+    void *memory = NULL;
+    int rc = check(config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_arena_take(arena, sizeof(struct uw_node_state), &memory);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
+    }
+    struct uw_node_state *s = memory != NULL ? memory : spare;
+    memset(s, 0, sizeof *s);
+    s->config = *config;
+    set_defaults(&s->config);
+    s->run = run_tag(config->run);
+    s->model = config->params->hash;
+    uw_rng_seed(&s->rng, uw_rng_mix(config->seed, (uint64_t)uw_name_id(config->name) << 32));
+    rc = set_sizes(s, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = place(s, arena);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
+    }
+    n->state = memory;
+    return UW_OK;
+}
+
+int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err)
+{
+    struct uw_arena arena;
+    struct uw_node n = {NULL};
+    struct uw_node_state spare;
+    uw_arena_init(&arena, NULL, 0);
+    int rc = bind_all(&n, &spare, config, &arena, err);
+    *bytes = arena.used_bytes;
+    return rc;
+}
+
+int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
+                 struct uw_error *err)
+{
+    n->state = NULL;
+    if (config->rule != NULL && config->rule->velocity && config->velocity == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" needs a velocity: plan the model with momentum",
+                            config->rule->name);
+    }
+    if (arena->base == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");
+    }
+    return bind_all(n, NULL, config, arena, err);
+}
+
+/* Send s->out; what a link will not take is lost, as on the wire. */
+int uw_node_send(struct uw_node_state *s, uint16_t station)
+{
+    int bytes = uw_message_encode(&s->out, s->buffer, s->buffer_bytes);
+    if (bytes < 0) {
+        return bytes;
+    }
+    int rc = uw_link_send(s->config.link, station, s->buffer, (uint32_t)bytes);
+    if (rc == UW_OK) {
+        s->counters.sent_bytes += (uint32_t)bytes;
+    }
+    return rc;
+}
+
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq)
+{
+    s->out.type = type;
+    uwasa_Ping *p = &s->out.ping;
+    *p = (uwasa_Ping){.run = s->run, .model = s->model, .seq = seq, .has_self = true,
+                      .has_progress = true};
+    uw_membership_self(&s->membership, &p->self);
+    uw_node_fill_progress(s, &p->progress);
+    p->peers_count = (pb_size_t)uw_membership_gather(&s->membership, p->peers, 8);
+}
+
+/* As many of the gathered records as fit. */
+void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
+{
+    while (uw_node_send(s, station) == UW_ERR_TOOBIG && s->out.ping.peers_count != 0) {
+        s->out.ping.peers_count--;
+    }
+}
+
+static void call_members(struct uw_node_state *s)
+{
+    /* The first version, and the first mixing, are news that others wait for. */
+    uint32_t version =
+        (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+    if (s->shown_version == 0 && version != 0) {
+        s->shown_version = version;
+        uw_membership_hurry(&s->membership, s->now_us);
+    }
+    for (uint32_t i = 0; i < CALLS_MOST; i++) {
+        uint16_t station = UW_LINK_STATION_NONE;
+        uint32_t seq = 0;
+        int type = uw_membership_next(&s->membership, s->now_us, &station, &seq);
+        if (type == 0) {
+            return;
+        }
+        uw_node_fill_ping(s, (enum uw_wire_type)type, seq);
+        uw_node_send_ping(s, station);
+    }
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t uw_node_step(struct uw_node *n, uint64_t now_us)
+{
+    struct uw_node_state *s = n->state;
+    if (s == NULL) {
+        return UINT64_MAX;
+    }
+    if (!s->started) {
+        s->started = true;
+        s->first_us = now_us;
+    }
+    s->now_us = now_us;
+    (void)uw_link_step(s->config.link, now_us);
+    uint64_t next_us = UINT64_MAX;
+    uw_membership_wake(&s->membership, now_us);
+    if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
+        next_us = now_us;
+    }
+    s->blocked = false;
+    if (!s->left) {
+        call_members(s);
+        uw_node_pull_step(s);
+        next_us = earlier(next_us, uw_membership_next_us(&s->membership));
+        next_us = earlier(next_us, uw_node_pull_next_us(s));
+    }
+    uw_node_serve_step(s, SERVE_MOST);
+    uint64_t serve_us = uw_serve_next_us(&s->serve);
+    if (s->blocked && serve_us < now_us + RETRY_US) {
+        serve_us = now_us + RETRY_US;
+    }
+    next_us = earlier(next_us, serve_us);
+    next_us = earlier(next_us, uw_link_step(s->config.link, now_us));
+    next_us = earlier(next_us, now_us + POLL_US);
+    return next_us > now_us ? next_us : now_us;
+}
+
+int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
+{
+    return n->state != NULL ? uw_gossip_after_step(&n->state->gossip, p) : UW_ERR_INVALID;
+}
+
+void uw_node_leave(struct uw_node *n, uint64_t now_us)
+{
+    struct uw_node_state *s = n->state;
+    if (s == NULL || s->left) {
+        return;
+    }
+    s->now_us = now_us;
+    s->left = true;
+    uw_pull_stop(&s->pull.transfer);
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m->state != UW_MEMBER_ALIVE && m->state != UW_MEMBER_SUSPECT) {
+            continue;
+        }
+        s->out.type = UW_WIRE_GOODBYE;
+        s->out.goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
+        uw_membership_self(&s->membership, &s->out.goodbye.self);
+        s->out.goodbye.self.state = uwasa_State_LEFT;
+        (void)uw_node_send(s, m->station);
+    }
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define QUIET_US 10000000u
+
+const char *uw_node_event_name(enum uw_node_event_kind kind)
+{
+    static const char *const names[] = {
+#define EVENT_NAME(kind, name) name,
+        UW_NODE_EVENT_LIST(EVENT_NAME)
+#undef EVENT_NAME
+    };
+    return (uint32_t)kind < UW_NODE_EVENTS_N ? names[kind] : "unknown";
+}
+
+const char *uw_member_state_name(enum uw_member_state state)
+{
+    static const char *const names[] = {"unknown", "alive", "suspect", "dead", "left"};
+    return (uint32_t)state < sizeof names / sizeof names[0] ? names[state] : "unknown";
+}
+
+/* The address a member gave, or the one it is seen at. */
+static const char *address_of(struct uw_node_state *s, const struct uw_member *m,
+                              uint16_t station, char seen[UW_LINK_ADDRESS_BYTES])
+{
+    if (m != NULL && m->address[0] != '\0') {
+        return m->address;
+    }
+    if (uw_link_describe(s->config.link, m != NULL ? m->station : station, seen) != UW_OK) {
+        strcpy(seen, "?");
+    }
+    return seen;
+}
+
+static void report(struct uw_node_state *s, struct uw_node_event *e)
+{
+    e->text = s->text;
+    e->now_us = s->now_us;
+    if (s->config.on_event != NULL) {
+        s->config.on_event(s->config.event_arg, e);
+    }
+}
+
+/* True the first time, then once in ten seconds. */
+static bool worth_telling(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key)
+{
+    uint32_t oldest = 0;
+    for (uint32_t i = 0; i < UW_NODE_QUIETS; i++) {
+        if (s->quiet[i].kind == kind && s->quiet[i].key == key &&
+            s->now_us < s->quiet[i].until_us) {
+            return false;
+        }
+        if (s->quiet[i].until_us < s->quiet[oldest].until_us) {
+            oldest = i;
+        }
+    }
+    s->quiet[oldest].kind = kind;
+    s->quiet[oldest].key = key;
+    s->quiet[oldest].until_us = s->now_us + QUIET_US;
+    return true;
+}
+
+static unsigned tenths(uint64_t us)
+{
+    return (unsigned)(us / 100000u % 10u);
+}
+
+static unsigned seconds(uint64_t us)
+{
+    return (unsigned)(us / 1000000u);
+}
+
+void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
+                            uint64_t silent_us)
+{
+    struct uw_node_state *s = arg;
+    char seen[UW_LINK_ADDRESS_BYTES];
+    const char *address = address_of(s, m, m->station, seen);
+    unsigned alive = (unsigned)uw_membership_alive(&s->membership);
+    const char *ending = alive == 1u ? "" : "s";
+    char *text = s->text;
+    size_t cap = sizeof s->text;
+    switch (kind) {
+    case UW_NODE_ALIVE:
+        snprintf(text, cap, "peer %s (%s) is here: %u peer%s alive", m->name, address, alive,
+                 ending);
+        break;
+    case UW_NODE_SUSPECT:
+        snprintf(text, cap, "peer %s (%s) silent for %u.%u s: suspected, pulls go to %u other%s",
+                 m->name, address, seconds(silent_us), tenths(silent_us), alive, ending);
+        break;
+    case UW_NODE_DEAD:
+        snprintf(text, cap,
+                 "peer %s (%s) silent for %u.%u s: given up, called again every few seconds",
+                 m->name, address, seconds(silent_us), tenths(silent_us));
+        break;
+    case UW_NODE_REJOINED:
+        snprintf(text, cap, "peer %s (%s) is back after %u.%u s: %u peer%s alive", m->name,
+                 address, seconds(silent_us), tenths(silent_us), alive, ending);
+        break;
+    case UW_NODE_RESTARTED:
+        snprintf(text, cap, "peer %s (%s) was restarted: known as before", m->name, address);
+        break;
+    case UW_NODE_LEFT:
+        snprintf(text, cap, "peer %s (%s) left the run: %u peer%s alive", m->name, address, alive,
+                 ending);
+        break;
+    case UW_NODE_SEED_FAILED:
+        snprintf(text, cap, "seed %s does not resolve: tried again every few seconds", address);
+        break;
+    default:
+        return;
+    }
+    struct uw_node_event e = {
+        .kind = kind, .peer = m->name, .address = address, .duration_us = silent_us};
+    report(s, &e);
+}
+
+void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why)
+{
+    const struct uw_node_pull *p = &s->pull;
+    const struct uw_pull *t = &p->transfer;
+    const struct uw_member *m = uw_node_pull_member(s);
+    char seen[UW_LINK_ADDRESS_BYTES];
+    const char *name = m != NULL ? m->name : "?";
+    const char *address = m != NULL ? address_of(s, m, m->station, seen) : "?";
+    uint64_t took_us = s->now_us - t->started_us;
+    uint64_t avoid_us = m != NULL && m->avoid_until_us > s->now_us ? m->avoid_until_us - s->now_us
+                                                                   : 0;
+    char *text = s->text;
+    size_t cap = sizeof s->text;
+    switch (kind) {
+    case UW_NODE_PULL_STARTED:
+        snprintf(text, cap, "pull from %s (%s): %u chunks of %u floats%s", name, address,
+                 (unsigned)t->chunks, (unsigned)t->chunk_n,
+                 p->adopt ? ", to take over its model" : "");
+        break;
+    case UW_NODE_PULL_DONE:
+        snprintf(text, cap, "pulled %llu bytes from %s (%s) in %u.%u s",
+                 (unsigned long long)p->bytes, name, address, seconds(took_us), tenths(took_us));
+        break;
+    case UW_NODE_PULL_CUT:
+        snprintf(text, cap,
+                 "pull from %s (%s) cut after %u.%u s, %s: %u of %u chunks arrived, the rest of "
+                 "the model stays as it was",
+                 name, address, seconds(took_us), tenths(took_us), why, (unsigned)t->have_chunks,
+                 (unsigned)t->chunks);
+        break;
+    case UW_NODE_PULL_REFUSED:
+        snprintf(text, cap, "peer %s (%s) does not serve: %s; another one next time", name,
+                 address, why);
+        break;
+    case UW_NODE_CHUNK_NONFINITE:
+        snprintf(text, cap,
+                 "a chunk from %s (%s) holds a NaN or infinity: refused, no pulls from it for "
+                 "%u s",
+                 name, address, seconds(avoid_us));
+        break;
+    case UW_NODE_CHUNK_OUTLIER:
+        snprintf(text, cap,
+                 "a chunk from %s (%s) is far from all we know: refused, no pulls from it for "
+                 "%u s",
+                 name, address, seconds(avoid_us));
+        break;
+    case UW_NODE_ADOPTED:
+        snprintf(text, cap, "took over the model of %s (%s), which is at step %u", name, address,
+                 m != NULL ? (unsigned)m->progress.step : 0u);
+        break;
+    default:
+        return;
+    }
+    struct uw_node_event e = {
+        .kind = kind, .peer = name, .address = address, .bytes = p->bytes,
+        .duration_us = took_us, .chunks_n = t->have_chunks, .chunks_total_n = t->chunks};
+    report(s, &e);
+}
+
+void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
+                          const struct uw_member *m, uint64_t hash)
+{
+    if (!worth_telling(s, kind, station)) {
+        return;
+    }
+    char seen[UW_LINK_ADDRESS_BYTES];
+    const char *address = address_of(s, m, station, seen);
+    const char *name = m != NULL ? m->name : "";
+    char *text = s->text;
+    size_t cap = sizeof s->text;
+    switch (kind) {
+    case UW_NODE_WRONG_RUN:
+        snprintf(text, cap, "%s belongs to another run, ours is \"%.64s\": refused", address,
+                 s->config.run);
+        break;
+    case UW_NODE_WRONG_MODEL:
+        snprintf(text, cap,
+                 "peer %s (%s) trains another model (hash %08lx%08lx, ours %08lx%08lx): no pulls "
+                 "between us",
+                 name, address, (unsigned long)(hash >> 32),
+                 (unsigned long)(hash & 0xffffffffu), (unsigned long)(s->model >> 32),
+                 (unsigned long)(s->model & 0xffffffffu));
+        break;
+    case UW_NODE_NAME_TAKEN:
+        if (hash != 0) {
+            snprintf(text, cap, "another device of the run is called %s too (told by %s): give "
+                     "each its own name", s->config.name, address);
+        } else {
+            snprintf(text, cap, "%s uses the name of a peer that is alive elsewhere: refused",
+                     address);
+        }
+        break;
+    case UW_NODE_MEMBERS_FULL:
+        snprintf(text, cap, "%s is not entered: the table of %u members is full, raise "
+                 "members_max", address, (unsigned)s->config.members_max);
+        break;
+    default:
+        return;
+    }
+    struct uw_node_event e = {.kind = kind, .peer = name, .address = address};
+    report(s, &e);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_state.h"
+
+#include <string.h>
+
+#define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is further along */
+#define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
+#define HISTORY_ENOUGH 5u
+#define DEADLINE_MIN_US 2000000u
+#define AVOID_CUT_US 2000000u
+#define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
+#define AVOID_MAX_US 600000000u
+#define WANTS_MOST 8u
+#define FULL_RETRY_US 2000u
+
+struct uw_member *uw_node_pull_member(struct uw_node_state *s)
+{
+    const struct uw_node_pull *p = &s->pull;
+    if (p->round == 0 || p->member >= s->membership.members_n) {
+        return NULL;
+    }
+    struct uw_member *m = &s->membership.members[p->member];
+    return m->id == p->member_id ? m : NULL;
+}
+
+static uint32_t median_of(uint32_t *v, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t x = v[i];
+        uint32_t k = i;
+        for (; k > 0 && v[k - 1u] > x; k--) {
+            v[k] = v[k - 1u];
+        }
+        v[k] = x;
+    }
+    return v[n / 2u];
+}
+
+/* Twice the median of what pulls took, and eight of its median deviations. */
+static uint64_t deadline_us(const struct uw_node_state *s)
+{
+    const struct uw_node_pull *p = &s->pull;
+    uint32_t n = p->took_n < UW_NODE_HISTORY ? p->took_n : UW_NODE_HISTORY;
+    if (n < HISTORY_ENOUGH) {
+        return s->config.pull_us;
+    }
+    uint32_t v[UW_NODE_HISTORY];
+    memcpy(v, p->took_ms, n * sizeof v[0]);
+    uint32_t median = median_of(v, n);
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = v[i] > median ? v[i] - median : median - v[i];
+    }
+    uint64_t us = (2u * (uint64_t)median + 8u * (uint64_t)median_of(v, n)) * 1000u;
+    us = us > DEADLINE_MIN_US ? us : DEADLINE_MIN_US;
+    return us < s->config.pull_us ? us : s->config.pull_us;
+}
+
+static void remember_duration(struct uw_node_pull *p, uint64_t us)
+{
+    uint64_t ms = us / 1000u + 1u;
+    p->took_ms[p->took_n++ % UW_NODE_HISTORY] = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+    if (p->took_n == 2u * UW_NODE_HISTORY) {
+        p->took_n = UW_NODE_HISTORY;
+    }
+}
+
+/* Collect the members that a pull may go to; `further`: only those a newcomer would adopt. */
+static uint32_t candidates(struct uw_node_state *s, bool newcomer, bool further)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m->state != UW_MEMBER_ALIVE || !m->same_model || m->progress.version == 0 ||
+            m->station == UW_LINK_STATION_NONE || s->now_us < m->avoid_until_us ||
+            (m->progress.newcomer && !newcomer) ||
+            (further && m->progress.rounds < ADOPT_ROUNDS)) {
+            continue;
+        }
+        uint32_t k = n++;
+        for (; k > 0 && s->ids[k - 1u] > m->id; k--) {
+            s->ids[k] = s->ids[k - 1u];
+            s->places[k] = s->places[k - 1u];
+        }
+        s->ids[k] = m->id;
+        s->places[k] = i;
+    }
+    return n;
+}
+
+static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
+{
+    struct uw_node_pull *p = &s->pull;
+    const struct uw_member *m = &s->membership.members[place];
+    uint32_t chunk_n = s->chunk_n;
+    if (m->chunk_limit_n != 0 && m->chunk_limit_n < chunk_n) {
+        chunk_n = m->chunk_limit_n;
+    }
+    p->round = round;
+    p->member = place;
+    p->member_id = m->id;
+    p->adopt = adopt;
+    p->judged = false;
+    p->bytes = 0;
+    uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
+                  m->srtt_us, s->now_us);
+    uw_node_tell_pull(s, UW_NODE_PULL_STARTED, "");
+}
+
+/* Choose a peer for the round; false: wait a little for one to appear. */
+static bool begin_round(struct uw_node_state *s, uint32_t round)
+{
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    bool further = newcomer;
+    uint32_t n = newcomer ? candidates(s, true, true) : 0;
+    if (n == 0) {
+        further = false;
+        n = candidates(s, newcomer, false);
+    }
+    if (n == 0) {
+        if (newcomer && s->config.seeds_n != 0 && uw_membership_alive(&s->membership) == 0 &&
+            s->now_us - s->first_us < JOIN_GRACE_US) {
+            return false;
+        }
+        uw_gossip_ended(&s->gossip, round, UW_GOSSIP_NONE);
+        return true;
+    }
+    const struct uw_schedule_view view = {
+        .ids = s->ids, .n = n, .self = s->membership.members[0].id, .round = round};
+    uint32_t pick = s->config.schedule->pick(&view, &s->rng);
+    start_pull(s, round, s->places[pick < n ? pick : 0], further);
+    return true;
+}
+
+/* Leave a peer alone for a while; each time twice as long. */
+static void punish(struct uw_node_state *s, struct uw_member *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    m->refused_n++;
+    uint64_t us = (uint64_t)AVOID_FIRST_US << (m->strikes < 7u ? m->strikes : 7u);
+    m->avoid_until_us = s->now_us + (us < AVOID_MAX_US ? us : AVOID_MAX_US);
+    m->strikes++;
+}
+
+static void finish(struct uw_node_state *s, enum uw_gossip_end how)
+{
+    struct uw_node_pull *p = &s->pull;
+    uw_pull_stop(&p->transfer);
+    s->counters.chunks_again += (uint32_t)p->transfer.again_n;
+    s->counters.chunks_twice += (uint32_t)p->transfer.twice_n;
+    p->transfer.again_n = p->transfer.twice_n = 0;
+    uw_gossip_ended(&s->gossip, p->round, how);
+}
+
+static void cut(struct uw_node_state *s, const char *why)
+{
+    s->counters.pulls_cut++;
+    finish(s, UW_GOSSIP_CUT);
+    uw_node_tell_pull(s, UW_NODE_PULL_CUT, why);
+}
+
+/* The training thread met an outlier, maybe after the last chunk had arrived. */
+static void judge_outlier(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    if (p->round == 0 || p->judged || !uw_gossip_rejected(&s->gossip, p->round)) {
+        return;
+    }
+    p->judged = true;
+    punish(s, uw_node_pull_member(s));
+    uw_node_tell_pull(s, UW_NODE_CHUNK_OUTLIER, "");
+    if (p->transfer.active) {
+        cut(s, "a chunk was refused");
+    }
+}
+
+static void complete(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct uw_member *m = uw_node_pull_member(s);
+    remember_duration(p, s->now_us - p->transfer.started_us);
+    s->counters.pulls_done++;
+    if (m != NULL) {
+        m->strikes /= 2u;
+    }
+    finish(s, UW_GOSSIP_COMPLETE);
+    uw_node_tell_pull(s, UW_NODE_PULL_DONE, "");
+    if (p->adopt) {
+        uw_node_tell_pull(s, UW_NODE_ADOPTED, "");
+    }
+}
+
+/* Ends the pull when it is over one way or another. */
+static void check_pull(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct uw_pull *t = &p->transfer;
+    struct uw_member *m = uw_node_pull_member(s);
+    if (uw_pull_complete(t)) {
+        complete(s);
+        return;
+    }
+    if (uw_gossip_room(&s->gossip) == 0) {
+        t->progress_us = s->now_us;     /* we are the slow side */
+    }
+    if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
+        cut(s, "the peer is gone");
+    } else if (s->now_us >= t->progress_us + s->config.pull_silence_us) {
+        m->avoid_until_us = s->now_us + AVOID_CUT_US;
+        cut(s, "the peer fell silent");
+    } else if (s->now_us >= t->started_us + deadline_us(s)) {
+        /* The history must learn that pulls have become longer. */
+        remember_duration(p, 2u * (s->now_us - t->started_us));
+        cut(s, "it took far longer than pulls usually do");
+    }
+}
+
+static void send_wants(struct uw_node_state *s)
+{
+    struct uw_pull *t = &s->pull.transfer;
+    const struct uw_member *m = uw_node_pull_member(s);
+    struct uw_want w;
+    for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
+                         uw_pull_next(t, uw_gossip_room(&s->gossip), s->now_us, &w); i++) {
+        s->out.type = UW_WIRE_WANT;
+        s->out.want = (uwasa_Want){
+            .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
+            .chunk_n = w.chunk_n, .base = w.base, .wanted = w.wanted, .spread_us = w.spread_us};
+        (void)uw_node_send(s, m->station);
+    }
+}
+
+void uw_node_pull_step(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    judge_outlier(s);
+    if (p->transfer.active) {
+        check_pull(s);
+    }
+    if (!p->transfer.active) {
+        uint32_t round = p->pending != 0 ? p->pending : uw_gossip_take(&s->gossip);
+        if (round == 0) {
+            return;
+        }
+        judge_outlier(s);
+        p->pending = begin_round(s, round) ? 0 : round;
+    }
+    send_wants(s);
+}
+
+void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d)
+{
+    struct uw_node_pull *p = &s->pull;
+    if (d->run != s->run) {
+        s->counters.refused_run++;
+        return;
+    }
+    struct uw_member *m = uw_membership_heard(&s->membership, station, s->now_us);
+    if (m == NULL || m != uw_node_pull_member(s)) {
+        return;
+    }
+    int rc = uw_pull_check(&p->transfer, d->transfer, d->offset_n, d->count_n);
+    if (rc == UW_ERR_CORRUPT) {
+        s->counters.refused_corrupt++;
+    }
+    struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
+    if (slot == NULL) {
+        return;
+    }
+    if (uw_message_floats(d, slot->x) < 0) {
+        s->counters.refused_nonfinite++;
+        punish(s, m);
+        uw_node_tell_pull(s, UW_NODE_CHUNK_NONFINITE, "");
+        cut(s, "a chunk was refused");
+        return;
+    }
+    slot->round = p->round;
+    slot->offset_n = d->offset_n;
+    slot->count_n = d->count_n;
+    slot->adopt = p->adopt;
+    uw_gossip_push(&s->gossip);
+    uw_pull_arrived(&p->transfer, d->seq, d->offset_n, s->now_us);
+    p->bytes += d->count_n * 4u;
+    m->from_bytes += d->count_n * 4u;
+    s->counters.pulled_bytes += d->count_n * 4u;
+}
+
+void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct uw_member *m = uw_node_pull_member(s);
+    if (m == NULL) {
+        return;
+    }
+    if (refuse->reason == uwasa_Reason_CHUNK_TOO_BIG && refuse->chunk_n >= UW_CHUNK_MIN_N &&
+        refuse->chunk_n < p->transfer.chunk_n && p->transfer.have_chunks == 0) {
+        m->chunk_limit_n = refuse->chunk_n;
+        start_pull(s, p->round, p->member, p->adopt);
+        return;
+    }
+    s->counters.pulls_refused++;
+    m->avoid_until_us = s->now_us + AVOID_CUT_US / 4u;
+    finish(s, p->transfer.have_chunks != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
+    uw_node_tell_pull(s, UW_NODE_PULL_REFUSED,
+                      refuse->reason == uwasa_Reason_NOT_READY     ? "it has nothing to show yet"
+                      : refuse->reason == uwasa_Reason_WRONG_MODEL ? "it trains another model"
+                                                                   : "its link is too narrow");
+}
+
+uint64_t uw_node_pull_next_us(const struct uw_node_state *s)
+{
+    uint32_t room = uw_gossip_room(&s->gossip);
+    uint64_t next_us = uw_pull_next_us(&s->pull.transfer, room, s->now_us);
+    if (s->pull.transfer.active && room <= s->pull.transfer.out_chunks &&
+        s->now_us + FULL_RETRY_US < next_us) {
+        return s->now_us + FULL_RETRY_US;
+    }
+    return next_us;
+}
+
+void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
+{
+    struct uw_serve_item item;
+    for (uint32_t i = 0; i < most && uw_serve_next(&s->serve, s->now_us, &item); i++) {
+        struct uw_snapshot_info info;
+        if (uw_snapshot_read(s->config.snapshot, item.offset_n, item.count_n, s->chunk, &info) !=
+            UW_OK) {
+            s->blocked = true;
+            return;
+        }
+        const struct uw_data d = {
+            .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = info.version,
+            .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
+        int bytes = uw_message_encode_data(&d, s->chunk, s->buffer, s->buffer_bytes);
+        int rc = bytes < 0 ? bytes
+                           : uw_link_send(s->config.link, item.station, s->buffer,
+                                          (uint32_t)bytes);
+        if (rc == UW_ERR_AGAIN) {
+            s->blocked = true;
+            return;
+        }
+        uw_serve_sent(&s->serve, &item);
+        if (rc == UW_OK) {
+            s->counters.sent_bytes += (uint32_t)bytes;
+            s->counters.served_bytes += item.count_n * 4u;
+        }
+    }
+}

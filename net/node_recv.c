@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_state.h"
+
+#include <string.h>
+
+static void copy_name(char *to, const char *from, size_t cap)
+{
+    size_t n = strlen(from);
+    n = n < cap ? n : cap - 1u;
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
+                    uint32_t transfer)
+{
+    s->out.type = UW_WIRE_REFUSE;
+    s->out.refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
+                                   .transfer = transfer, .chunk_n = s->chunk_n};
+    copy_name(s->out.refuse.name, s->config.name, sizeof s->out.refuse.name);
+    (void)uw_node_send(s, station);
+}
+
+static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_message *in)
+{
+    const uwasa_Ping *ping = &in->ping;
+    struct uw_member *m = NULL;
+    if (ping->run != s->run) {
+        s->counters.refused_run++;
+        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL, 0);
+        if (in->type != UW_WIRE_ACK) {
+            uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, 0);
+        }
+        return;
+    }
+    int rc = uw_membership_tell(&s->membership, station, ping, s->now_us, &m);
+    if (rc == UW_ERR_DENIED) {
+        bool own = strcmp(ping->self.name, s->config.name) == 0;
+        uw_node_tell_refused(s, UW_NODE_NAME_TAKEN, station, NULL, own);
+        if (in->type != UW_WIRE_ACK) {
+            uw_node_refuse(s, station, uwasa_Reason_NAME_TAKEN, 0);
+        }
+        return;
+    }
+    if (rc == UW_ERR_FULL) {
+        uw_node_tell_refused(s, UW_NODE_MEMBERS_FULL, station, NULL, 0);
+    }
+    if (rc < 0) {
+        return;
+    }
+    if (!m->same_model) {
+        s->counters.refused_model++;
+        uw_node_tell_refused(s, UW_NODE_WRONG_MODEL, station, m, ping->model);
+    }
+    uint32_t seq = ping->seq;
+    if (in->type == UW_WIRE_ACK) {
+        uw_membership_acked(&s->membership, m, seq, s->now_us);
+    }
+    for (pb_size_t i = 0; i < ping->peers_count; i++) {
+        uw_membership_rumour(&s->membership, &ping->peers[i], s->now_us);
+    }
+    if (in->type != UW_WIRE_ACK && !s->left) {
+        uw_node_fill_ping(s, UW_WIRE_ACK, seq);
+        uw_node_send_ping(s, station);
+    }
+}
+
+static void on_want(struct uw_node_state *s, uint16_t station, const uwasa_Want *w)
+{
+    if (w->run != s->run) {
+        s->counters.refused_run++;
+        uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, w->transfer);
+        return;
+    }
+    (void)uw_membership_heard(&s->membership, station, s->now_us);
+    if (w->model != s->model) {
+        s->counters.refused_model++;
+        uw_node_refuse(s, station, uwasa_Reason_WRONG_MODEL, w->transfer);
+        return;
+    }
+    if (w->chunk_n > s->chunk_n) {
+        uw_node_refuse(s, station, uwasa_Reason_CHUNK_TOO_BIG, w->transfer);
+        return;
+    }
+    if (s->left || atomic_load_explicit(&s->gossip.version, memory_order_relaxed) == 0) {
+        uw_node_refuse(s, station, uwasa_Reason_NOT_READY, w->transfer);
+        return;
+    }
+    const struct uw_want want = {
+        .transfer = (uint16_t)w->transfer, .seq = (uint16_t)w->seq, .chunk_n = w->chunk_n,
+        .base = w->base, .wanted = w->wanted, .spread_us = w->spread_us};
+    if (uw_serve_add(&s->serve, station, &want, s->now_us) == UW_ERR_INVALID) {
+        s->counters.refused_corrupt++;
+    }
+}
+
+static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Refuse *refuse)
+{
+    struct uw_member *m = uw_membership_at(&s->membership, station);
+    switch (refuse->reason) {
+    case uwasa_Reason_WRONG_RUN:
+        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL, 0);
+        return;
+    case uwasa_Reason_NAME_TAKEN:
+        uw_node_tell_refused(s, UW_NODE_NAME_TAKEN, station, m, 1);
+        return;
+    case uwasa_Reason_WRONG_MODEL:
+        if (m != NULL && refuse->run == s->run) {
+            m->same_model = false;
+        }
+        uw_node_tell_refused(s, UW_NODE_WRONG_MODEL, station, m, refuse->model);
+        break;
+    case uwasa_Reason_CHUNK_TOO_BIG:
+    case uwasa_Reason_NOT_READY:
+    case uwasa_Reason_NONE:
+    default:
+        break;
+    }
+    struct uw_member *peer = uw_node_pull_member(s);
+    if (m != NULL && m == peer && s->pull.transfer.active &&
+        refuse->transfer == s->pull.transfer.transfer) {
+        uw_node_pull_refused(s, refuse);
+    }
+}
+
+static void dispatch(struct uw_node_state *s, uint16_t station)
+{
+    const struct uw_message *in = &s->in;
+    switch (in->type) {
+    case UW_WIRE_HELLO:
+    case UW_WIRE_PING:
+    case UW_WIRE_ACK:
+        on_ping(s, station, in);
+        break;
+    case UW_WIRE_WANT:
+        on_want(s, station, &in->want);
+        break;
+    case UW_WIRE_DATA:
+        uw_node_pull_data(s, station, &in->data);
+        break;
+    case UW_WIRE_REFUSE:
+        on_refuse(s, station, &in->refuse);
+        break;
+    case UW_WIRE_GOODBYE:
+        if (in->goodbye.run == s->run) {
+            uw_membership_goodbye(&s->membership, station, &in->goodbye.self, s->now_us);
+        }
+        break;
+    case UW_WIRE_STATUS_REQUEST:
+        uw_node_send_status(s, station, &in->status_request);
+        break;
+    case UW_WIRE_STATUS_REPLY:
+    default:
+        s->counters.unknown_messages++;
+        break;
+    }
+}
+
+uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
+{
+    for (uint32_t i = 0; i < most; i++) {
+        uint16_t station = UW_LINK_STATION_NONE;
+        int bytes = uw_link_recv(s->config.link, &station, s->buffer, s->buffer_bytes);
+        if (bytes == UW_ERR_TOOBIG) {
+            s->counters.refused_corrupt++;
+            continue;
+        }
+        if (bytes < 0) {
+            return i;
+        }
+        s->counters.received_bytes += (uint32_t)bytes;
+        int rc = uw_message_decode(s->buffer, (uint32_t)bytes, &s->in);
+        if (rc == UW_OK) {
+            dispatch(s, station);
+        } else if (rc == UW_ERR_UNSUPPORTED) {
+            s->counters.unknown_messages++;
+        } else {
+            s->counters.refused_corrupt++;
+        }
+    }
+    return most;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_state.h - what is behind struct uw_node, shared by the files node*.c
+ *
+ *     node.c         set-up, the step
+ *     node_recv.c    what to do with each message
+ *     node_pull.c    whom to pull from, when to stop, serving others
+ *     node_event.c   sentences
+ *     node_status.c  the member table, for this program and over the wire
+ */
+#ifndef UW_NET_NODE_STATE_H
+#define UW_NET_NODE_STATE_H
+
+#include "gossip.h"
+#include "membership.h"
+#include "message.h"
+#include "transfer.h"
+
+#include "uwasa/node.h"
+
+#define UW_NODE_QUIETS 16u
+#define UW_NODE_HISTORY 16u
+#define UW_NODE_BUFFER_MAX 16384u       /* largest datagram, whatever the link could carry */
+
+/* The pull of the present round, or of the last one. */
+struct uw_node_pull {
+    struct uw_pull transfer;
+    uint32_t round;
+    uint32_t member;                /* place in the table */
+    uint32_t member_id;             /* guards against the place being reused */
+    bool adopt, judged;             /* judged: its outlier has been dealt with */
+    uint64_t bytes;
+    uint32_t pending;               /* round that waits for somebody to appear; 0: none */
+    uint32_t took_ms[UW_NODE_HISTORY];
+    uint32_t took_n;
+};
+
+struct uw_node_state {
+    struct uw_node_config config;
+    uint32_t run;
+    uint64_t model;
+    uint32_t chunk_n;               /* largest chunk this link carries */
+    uint32_t buffer_bytes;
+    uint64_t now_us, first_us;
+    bool started, left;
+    uint32_t shown_version;
+
+    struct uw_membership membership;
+    struct uw_gossip gossip;
+    struct uw_node_pull pull;
+    struct uw_serve serve;
+    struct uw_rng rng;
+    bool blocked;                   /* the link takes no more for now */
+
+    uint8_t *buffer;                /* [buffer_bytes] */
+    float *chunk;                   /* [chunk_n] */
+    uint32_t *ids, *places;         /* [members_max] candidates */
+    struct uw_message in, out;
+    struct uw_node_counters counters;
+    struct {
+        enum uw_node_event_kind kind;
+        uint32_t key;
+        uint64_t until_us;
+    } quiet[UW_NODE_QUIETS];
+    char text[UW_NODE_TEXT_BYTES];
+};
+
+/* node.c */
+int uw_node_send(struct uw_node_state *s, uint16_t station);
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq);
+void uw_node_send_ping(struct uw_node_state *s, uint16_t station);
+
+/* node_recv.c: take up to `most` messages; returns how many there were. */
+uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most);
+void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
+                    uint32_t transfer);
+
+/* node_pull.c */
+void uw_node_pull_step(struct uw_node_state *s);
+void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d);
+void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse);
+uint64_t uw_node_pull_next_us(const struct uw_node_state *s);
+void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
+
+/* node_event.c */
+void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
+                            uint64_t silent_us);
+/* About the pull in s->pull. why: what a cut or refusal was caused by. */
+void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why);
+/* About a station or member; m may be NULL. hash: of the other's model. */
+void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
+                          const struct uw_member *m, uint64_t hash);
+struct uw_member *uw_node_pull_member(struct uw_node_state *s);
+
+/* node_status.c */
+void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
+void uw_node_send_status(struct uw_node_state *s, uint16_t station,
+                         const uwasa_StatusRequest *request);
+
+#endif

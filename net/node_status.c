@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_state.h"
+
+#include "status_rows.h"
+
+#include <string.h>
+
+static uint32_t told(const atomic_uint_least32_t *a)
+{
+    return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
+}
+
+static float told_float(const atomic_uint_least32_t *a)
+{
+    uint32_t bits = told(a);
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
+{
+    const struct uw_gossip *g = &s->gossip;
+    *p = (uwasa_Progress){
+        .step = told(&g->step),
+        .rounds = told(&g->rounds),
+        .version = told(&g->version),
+        .loss = told_float(&g->loss),
+        .accuracy = told_float(&g->accuracy),
+        .samples_per_s = told_float(&g->samples_per_s),
+        .pulled_bytes = s->counters.pulled_bytes,
+        .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
+    };
+}
+
+static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)
+{
+    const struct uw_member *m = &s->membership.members[place];
+    *row = (uwasa_Row){.has_peer = true, .has_progress = true};
+    if (place == 0) {
+        uw_membership_self(&s->membership, &row->peer);
+        uw_node_fill_progress(s, &row->progress);
+        row->same_model = true;
+        return;
+    }
+    memcpy(row->peer.name, m->name, sizeof row->peer.name);
+    memcpy(row->peer.address, m->address, sizeof row->peer.address);
+    if (m->address[0] == '\0') {
+        (void)uw_link_describe(s->config.link, m->station, row->peer.address);
+    }
+    row->peer.incarnation = m->incarnation;
+    row->peer.state = (uwasa_State)m->state;
+    row->progress = m->progress;
+    row->silent_us = s->now_us > m->heard_us ? s->now_us - m->heard_us : 0;
+    row->rtt_us = m->srtt_us;
+    row->from_bytes = m->from_bytes;
+    row->refused_n = m->refused_n;
+    row->same_model = m->same_model;
+}
+
+static void count(const struct uw_node_state *s, struct uw_node_counters *c)
+{
+    *c = s->counters;
+    c->chunks_mixed = told(&s->gossip.mixed);
+    c->refused_outlier = told(&s->gossip.outliers);
+    c->chunks_again += (uint32_t)s->pull.transfer.again_n;
+    c->chunks_twice += (uint32_t)s->pull.transfer.twice_n;
+}
+
+uint32_t uw_node_status(const struct uw_node *n, uint64_t now_us, struct uw_node_member *rows,
+                        uint32_t cap_n, struct uw_node_counters *counters)
+{
+    const struct uw_node_state *s = n->state;
+    if (s == NULL) {
+        return 0;
+    }
+    uint32_t most = s->membership.members_n < cap_n ? s->membership.members_n : cap_n;
+    for (uint32_t i = 0; i < most; i++) {
+        uwasa_Row row;
+        fill_row(s, i, &row);
+        if (i != 0) {
+            uint64_t heard_us = s->membership.members[i].heard_us;
+            row.silent_us = now_us > heard_us ? now_us - heard_us : 0;
+        }
+        uw_status_row(&row, &rows[i]);
+    }
+    if (counters != NULL) {
+        count(s, counters);
+    }
+    return most;
+}
+
+void uw_node_send_status(struct uw_node_state *s, uint16_t station,
+                         const uwasa_StatusRequest *request)
+{
+    if (request->run != 0 && request->run != s->run) {
+        s->counters.refused_run++;
+        uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, 0);
+        return;
+    }
+    uint32_t total = s->membership.members_n;
+    s->out.type = UW_WIRE_STATUS_REPLY;
+    uwasa_StatusReply *r = &s->out.status_reply;
+    *r = (uwasa_StatusReply){
+        .run = s->run, .seq = request->seq, .first = request->first, .total = total};
+    if (request->first >= total) {
+        struct uw_node_counters c;
+        count(s, &c);
+        r->first = total;
+        r->has_counters = true;
+        uw_status_counters_to_wire(&c, &r->counters);
+    }
+    while (r->rows_count < 8u && r->first + r->rows_count < total) {
+        fill_row(s, r->first + r->rows_count, &r->rows[r->rows_count]);
+        r->rows_count++;
+    }
+    while (uw_node_send(s, station) == UW_ERR_TOOBIG && r->rows_count > 1u) {
+        r->rows_count--;
+    }
+}

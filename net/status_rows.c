@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "status_rows.h"
+
+#include <string.h>
+
+void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
+{
+    const uwasa_Progress *p = &from->progress;
+    *to = (struct uw_node_member){
+        .state = (enum uw_member_state)from->peer.state,
+        .incarnation = from->peer.incarnation,
+        .silent_us = from->silent_us,
+        .rtt_us = from->rtt_us,
+        .step = p->step,
+        .rounds = p->rounds,
+        .version = p->version,
+        .loss = p->loss,
+        .accuracy = p->accuracy,
+        .samples_per_s = p->samples_per_s,
+        .pulled_bytes = p->pulled_bytes,
+        .from_bytes = from->from_bytes,
+        .refused_n = from->refused_n,
+        .same_model = from->same_model,
+    };
+    memcpy(to->name, from->peer.name, sizeof to->name);
+    memcpy(to->address, from->peer.address, sizeof to->address);
+}
+
+/* Both structs name their fields alike. */
+#define COUNTERS(X) \
+    X(sent_bytes) \
+    X(received_bytes) \
+    X(pulled_bytes) \
+    X(served_bytes) \
+    X(pulls_done) \
+    X(pulls_cut) \
+    X(pulls_refused) \
+    X(chunks_mixed) \
+    X(refused_nonfinite) \
+    X(refused_outlier) \
+    X(refused_run) \
+    X(refused_model) \
+    X(refused_corrupt) \
+    X(chunks_again) \
+    X(chunks_twice) \
+    X(unknown_messages)
+
+void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to)
+{
+#define COPY(field) to->field = from->field;
+    COUNTERS(COPY)
+#undef COPY
+}
+
+void uw_status_counters_from_wire(const uwasa_Counters *from, struct uw_node_counters *to)
+{
+#define COPY(field) to->field = from->field;
+    COUNTERS(COPY)
+#undef COPY
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * transfer.h - moving a snapshot in chunks: the pulling side drives, the serving side is stateless
+ *
+ * The receiver asks for chunks by bitmap (a *want*, up to 64 chunks), the server answers each set
+ * bit with one data message that repeats the want's number. So the receiver measures the time from
+ * question to answer exactly, also for what it asks again, and a chunk that never came is simply
+ * asked for again: by a later answer that overtook it, or by a timer (RFC 6298, from 20 ms).
+ *
+ * Congestion. The number of chunks outstanding follows a model of the path, not single losses:
+ * highest delivery rate of the last rounds times (twice the smallest round trip, plus slack for
+ * jitter). It starts by doubling until the rate stops growing. Random loss changes neither factor;
+ * a fuller queue lengthens the round trip but not the rate, so the window stops following it.
+ *
+ * Versions. Chunks of one pull may come from different versions of the peer's snapshot, when it
+ * publishes meanwhile. Each chunk is a consistent piece of one version, and mixing is elementwise:
+ * every element is then mixed with a value its peer held during the pull, which is what averaging
+ * with a peer that keeps training means anyway.
+ *
+ * Units      _us microseconds, _n floats; chunks are numbered from 0
+ * Memory     tables come from an arena; nothing else is kept
+ * Blocking   never      Context  network thread
+ */
+#ifndef UW_NET_TRANSFER_H
+#define UW_NET_TRANSFER_H
+
+#include "uwasa/arena.h"
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_CHUNK_MIN_N 8u           /* floats; a link that cannot carry that much is refused */
+#define UW_PULL_WANTS 64u           /* wants remembered for their round trip */
+#define UW_PULL_ROUNDS 8u           /* round trips over which the best rate is remembered */
+
+/* One question for chunks base + i, bit i of wanted. */
+struct uw_want {
+    uint16_t transfer, seq;
+    uint32_t chunk_n, base;
+    uint64_t wanted;
+    uint32_t spread_us;             /* answer evenly over this time */
+};
+
+struct uw_asked {                   /* a chunk on its way */
+    uint64_t due_us;                /* when the server should send it */
+    uint32_t chunk;
+};
+
+struct uw_want_log {
+    uint64_t sent_us;
+    uint64_t wanted;
+    uint32_t base, spread_us;
+    uint32_t first;                 /* place of its first chunk in the order of questions */
+    uint32_t delivered;             /* chunks that had arrived when it was sent */
+    uint16_t seq;
+    uint8_t chunks;
+    bool used;
+};
+
+struct uw_pull {
+    /* tables */
+    uint64_t *have, *out;           /* [words] chunk has arrived; is asked for */
+    uint32_t words_max;
+    struct uw_asked *asked;         /* ring in order of questions */
+    uint32_t asked_max;             /* power of two */
+    struct uw_want_log log[UW_PULL_WANTS];
+
+    /* the pull */
+    bool active;
+    uint16_t transfer, seq;
+    uint32_t size_n, chunk_n, chunks;
+    uint32_t have_chunks, out_chunks;
+    uint32_t head, tail;            /* of asked, free-running */
+    uint32_t overtaken;             /* one past the latest place in the order that was answered */
+    uint32_t base_word;             /* words before it are complete */
+    uint32_t frontier;              /* one past the highest chunk ever asked for */
+    uint32_t reorder;               /* answers that may overtake one before it counts as lost */
+    uint64_t started_us, progress_us, want_us;
+
+    /* the path */
+    float rate;                     /* chunks per microsecond, the best of the last rounds */
+    float rates[UW_PULL_ROUNDS];
+    float plateau;                  /* rate to beat while starting */
+    uint32_t round, round_end;      /* round ends when answers pass this place in the order */
+    uint32_t stale_rounds;
+    bool starting;
+    float window;                   /* chunks */
+    uint32_t min_rtt_us;
+    uint64_t min_rtt_at_us;
+    uint32_t srtt_us, rttvar_us;    /* srtt 0: not measured */
+    uint32_t backoff;               /* timeouts since the last answer */
+
+    uint64_t again_n, twice_n;      /* chunks asked again; arrived again */
+};
+
+/* Take tables for vectors of up to size_n floats and window_chunks chunks on their way.
+ * Returns UW_OK or what uw_arena_take returns. */
+int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
+                  uint32_t window_chunks);
+
+/* Begin to pull size_n floats in chunks of chunk_n from a peer whose round trip is about rtt_us
+ * (0: not known). */
+void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
+                   uint32_t rtt_us, uint64_t now_us);
+
+void uw_pull_stop(struct uw_pull *p);
+
+/* Would this chunk be new?
+ * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (another pull's),
+ * UW_ERR_CORRUPT (not on the grid of chunks). */
+int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n);
+
+/* A chunk that passed uw_pull_check and was kept. */
+void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_t now_us);
+
+/* The next question, if one is due.
+ *   room_chunks  free slots for chunks; those on their way count against it
+ * Returns true with *want filled: send it. */
+bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, struct uw_want *want);
+
+/* When uw_pull_next may have something, if nothing arrives and room_chunks stays. */
+uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t now_us);
+
+static inline bool uw_pull_complete(const struct uw_pull *p)
+{
+    return p->have_chunks == p->chunks;
+}
+
+#define UW_SERVE_WANTS 8u           /* questions that may wait per station */
+
+struct uw_serve_slot {
+    uint16_t station;
+    bool used;
+    uint8_t head, count;
+    uint64_t heard_us;
+    struct {
+        struct uw_want want;
+        uint64_t start_us;
+        uint32_t total, sent;
+    } queue[UW_SERVE_WANTS];
+};
+
+struct uw_serve {
+    struct uw_serve_slot *slots;
+    uint32_t slots_n, turn;
+    uint32_t size_n;
+};
+
+/* One chunk to send. */
+struct uw_serve_item {
+    uint32_t slot;
+    uint16_t station, transfer, seq;
+    uint32_t offset_n, count_n;
+};
+
+int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
+                   uint32_t size_n);
+
+/* Queue a station's question. A new transfer drops the station's older questions; a full queue
+ * drops the oldest.
+ * Returns UW_OK, UW_ERR_INVALID (outside the vector), UW_ERR_FULL (every slot is busy). */
+int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want,
+                 uint64_t now_us);
+
+/* The next chunk that is due, stations in turn. It stays due until uw_serve_sent.
+ * Returns false when nothing is due. */
+bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item);
+
+void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
+
+/* When the next chunk is due; UINT64_MAX: none is queued. */
+uint64_t uw_serve_next_us(const struct uw_serve *s);
+
+#endif

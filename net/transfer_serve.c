@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transfer.h"
+
+#define SPREAD_MAX_US 1000000u      /* whatever a peer asks for */
+
+int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
+                   uint32_t size_n)
+{
+    void *slots = NULL;
+    int rc = uw_arena_take(arena, uw_size_mul(stations_n, sizeof *s->slots), &slots);
+    *s = (struct uw_serve){.slots = slots, .slots_n = stations_n, .size_n = size_n};
+    return rc;
+}
+
+/* The station's slot, else a free one, else the one idle for longest. */
+static struct uw_serve_slot *slot_for(struct uw_serve *s, uint16_t station)
+{
+    struct uw_serve_slot *best = NULL;
+    for (uint32_t i = 0; i < s->slots_n; i++) {
+        struct uw_serve_slot *slot = &s->slots[i];
+        if (slot->used && slot->station == station) {
+            return slot;
+        }
+        if (slot->count == 0 && (best == NULL || slot->heard_us < best->heard_us)) {
+            best = slot;
+        }
+    }
+    if (best != NULL) {
+        *best = (struct uw_serve_slot){.station = station, .used = true};
+    }
+    return best;
+}
+
+static void drop_oldest(struct uw_serve_slot *slot)
+{
+    slot->head = (uint8_t)((slot->head + 1u) % UW_SERVE_WANTS);
+    slot->count--;
+}
+
+int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want, uint64_t now_us)
+{
+    uint32_t chunks = want->chunk_n == 0 ? 0 : (s->size_n - 1u) / want->chunk_n + 1u;
+    if (want->base >= chunks) {
+        return UW_ERR_INVALID;
+    }
+    uint64_t wanted = want->wanted;
+    if (chunks - want->base < 64u) {
+        wanted &= ((uint64_t)1 << (chunks - want->base)) - 1u;
+    }
+    if (wanted == 0) {
+        return UW_ERR_INVALID;
+    }
+    struct uw_serve_slot *slot = slot_for(s, station);
+    if (slot == NULL) {
+        return UW_ERR_FULL;
+    }
+    if (slot->count != 0 && slot->queue[slot->head].want.transfer != want->transfer) {
+        slot->count = 0;
+    }
+    if (slot->count == UW_SERVE_WANTS) {
+        drop_oldest(slot);
+    }
+    uint32_t total = 0;
+    for (uint64_t v = wanted; v != 0; v &= v - 1u) {
+        total++;
+    }
+    uint32_t at = (slot->head + slot->count) % UW_SERVE_WANTS;
+    slot->queue[at].want = *want;
+    slot->queue[at].want.wanted = wanted;
+    if (want->spread_us > SPREAD_MAX_US) {
+        slot->queue[at].want.spread_us = SPREAD_MAX_US;
+    }
+    slot->queue[at].start_us = now_us;
+    slot->queue[at].total = total;
+    slot->queue[at].sent = 0;
+    slot->heard_us = now_us;
+    slot->count++;
+    return UW_OK;
+}
+
+static uint64_t slot_due_us(const struct uw_serve_slot *slot)
+{
+    uint32_t h = slot->head;
+    return slot->queue[h].start_us + (uint64_t)slot->queue[h].want.spread_us *
+           slot->queue[h].sent / slot->queue[h].total;
+}
+
+bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item)
+{
+    for (uint32_t i = 0; i < s->slots_n; i++) {
+        uint32_t at = (s->turn + i) % s->slots_n;
+        const struct uw_serve_slot *slot = &s->slots[at];
+        if (slot->count == 0 || now_us < slot_due_us(slot)) {
+            continue;
+        }
+        const struct uw_want *want = &slot->queue[slot->head].want;
+        uint32_t bit = 0;
+        while ((want->wanted >> bit & 1u) == 0) {
+            bit++;
+        }
+        uint32_t offset = (want->base + bit) * want->chunk_n;
+        uint32_t left = s->size_n - offset;
+        *item = (struct uw_serve_item){
+            .slot = at,
+            .station = slot->station,
+            .transfer = want->transfer,
+            .seq = want->seq,
+            .offset_n = offset,
+            .count_n = left < want->chunk_n ? left : want->chunk_n,
+        };
+        return true;
+    }
+    return false;
+}
+
+void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item)
+{
+    struct uw_serve_slot *slot = &s->slots[item->slot];
+    uint32_t h = slot->head;
+    slot->queue[h].want.wanted &= slot->queue[h].want.wanted - 1u;
+    slot->queue[h].sent++;
+    s->turn = (item->slot + 1u) % s->slots_n;
+    if (slot->queue[h].want.wanted != 0) {
+        return;
+    }
+    uint64_t ended_us = slot->queue[h].start_us + slot->queue[h].want.spread_us;
+    drop_oldest(slot);
+    if (slot->count != 0 && slot->queue[slot->head].start_us < ended_us) {
+        slot->queue[slot->head].start_us = ended_us;
+    }
+}
+
+uint64_t uw_serve_next_us(const struct uw_serve *s)
+{
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < s->slots_n; i++) {
+        if (s->slots[i].count != 0) {
+            uint64_t due = slot_due_us(&s->slots[i]);
+            next = due < next ? due : next;
+        }
+    }
+    return next;
+}
