@@ -54,7 +54,7 @@ static int call(struct uw_secure_dtls *s, uint16_t to)
     if (rc < 0) {
         return rc;
     }
-    if (uw_secure_must_wait(s, address)) {
+    if (uw_secure_must_wait(s, address, true)) {
         return UW_ERR_AGAIN;
     }
     rc = uw_secure_start(s, to, address, true, &slot);

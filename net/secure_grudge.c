@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define BACKOFF_US 250000u
-#define BACKOFF_DOUBLINGS_MAX 5u
+#define BACKOFF_DOUBLINGS_MAX 6u        /* up to 8 s */
 
 static uint32_t hash_text(const char *text)
 {
@@ -41,11 +41,20 @@ static struct uw_secure_grudge *grow_grudge(struct uw_secure_dtls *s, const char
             }
         }
         g->address_hash = hash_text(address);
-        g->fails = 0;
+        g->fails = g->bad_keys = g->silences = 0;
     }
-    g->fails++;
     g->failed_us = s->now_us;
     return g;
+}
+
+void uw_secure_resent(struct uw_secure_dtls *s, const char *address)
+{
+    grow_grudge(s, address)->fails++;
+}
+
+void uw_secure_note_silence(struct uw_secure_dtls *s, const char *address)
+{
+    grow_grudge(s, address)->silences++;
 }
 
 void uw_secure_forgive(struct uw_secure_dtls *s, const char *address)
@@ -57,25 +66,28 @@ void uw_secure_forgive(struct uw_secure_dtls *s, const char *address)
     }
 }
 
-bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address)
+bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool calling)
 {
     const struct uw_secure_grudge *g = find_grudge(s, address);
-    if (g == NULL) {
+    uint32_t n = g == NULL ? 0 : g->fails + (calling ? g->silences : 0);
+    if (n == 0) {
         return false;
     }
-    uint32_t doublings = g->fails < BACKOFF_DOUBLINGS_MAX ? g->fails : BACKOFF_DOUBLINGS_MAX;
-    return s->now_us - g->failed_us < (uint64_t)BACKOFF_US << (doublings - 1u);
+    n = n < BACKOFF_DOUBLINGS_MAX ? n : BACKOFF_DOUBLINGS_MAX;
+    return s->now_us - g->failed_us < (uint64_t)BACKOFF_US << (n - 1u);
 }
 
 void uw_secure_report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,
-                   enum uw_tls_result why)
+                              enum uw_tls_result why)
 {
     char text[UW_SECURE_TEXT_BYTES];
     struct uw_secure_grudge *g = grow_grudge(s, slot->address);
+    g->fails++;
     bool told_lately = g->reported_us != 0 &&
                        s->now_us - g->reported_us < s->report_interval_us;
+    g->bad_keys += why == UW_TLS_BAD_KEY;
     /* One bad key may be a damaged datagram. */
-    if (told_lately || (why == UW_TLS_BAD_KEY && g->fails < 2)) {
+    if (told_lately || (why == UW_TLS_BAD_KEY && g->bad_keys < 2)) {
         return;
     }
     g->reported_us = s->now_us != 0 ? s->now_us : 1;

@@ -86,7 +86,10 @@ static bool admits_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
         memcmp(hello->random, busy->random, UW_WIRE_RANDOM_BYTES) <= 0) {
         return false;
     }
-    uw_secure_release(busy, false); /* we yield, or the peer has started over */
+    if (!busy->client) {
+        uw_secure_resent(s, busy->address); /* it starts over: not too often */
+    }
+    uw_secure_release(busy, false);
     return true;
 }
 
@@ -106,7 +109,7 @@ static void take_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_
         return;
     }
     struct uw_secure_slot *slot;
-    if (uw_secure_must_wait(s, address) || !take_token(s) || uw_secure_start(s, from, address, false, &slot) < 0) {
+    if (uw_secure_must_wait(s, address, false) || !take_token(s) || uw_secure_start(s, from, address, false, &slot) < 0) {
         s->stats.limited_n++;
         return;
     }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HANDSHAKE_STALE_US 2000000u     /* a stranger's handshake may then be given up for another */
+#define HANDSHAKE_STALE_US 2000000u     /* it may then be given up for another */
 
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
                                    enum uw_secure_state state)
@@ -56,37 +56,49 @@ void uw_secure_release(struct uw_secure_slot *slot, bool notify)
     }
 }
 
-static struct uw_secure_slot *oldest(struct uw_secure_dtls *s, enum uw_secure_state state,
-                                     bool strangers_only, const struct uw_secure_slot *spare,
-                                     uint32_t *count)
+static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s, const struct uw_secure_slot *spare,
+                                        uint32_t *count)
 {
     struct uw_secure_slot *old = NULL;
     *count = 0;
     for (uint16_t i = 0; i < s->slots_n; i++) {
         struct uw_secure_slot *slot = &s->slots[i];
-        if (slot->state != state) {
-            continue;
-        }
-        ++*count;
-        if (slot != spare && !(strangers_only && slot->client) &&
-            (old == NULL || slot->used_us < old->used_us)) {
-            old = slot;
+        if (slot->state == UW_SECURE_UP) {
+            ++*count;
+            if (slot != spare && (old == NULL || slot->used_us < old->used_us)) {
+                old = slot;
+            }
         }
     }
     return old;
 }
 
-/* A slot for a new handshake. NULL: all are busy, and no stranger's is stale. */
-static struct uw_secure_slot *take_slot(struct uw_secure_dtls *s)
+/* A slot for a new handshake, NULL when there is none now. Calls made here and calls from outside
+ * share the places, but a quarter (at least one) is kept from either, so that neither dead peers
+ * nor strangers can take all. A full side gives up its own oldest handshake once it is stale. */
+static struct uw_secure_slot *take_slot(struct uw_secure_dtls *s, bool client)
 {
-    uint32_t handshakes;
-    struct uw_secure_slot *stale = oldest(s, UW_SECURE_HANDSHAKE, true, NULL, &handshakes);
-    if (handshakes >= s->handshakes_n) {
-        if (stale == NULL || s->now_us - stale->started_us < HANDSHAKE_STALE_US) {
+    uint32_t all = 0;
+    uint32_t own = 0;
+    struct uw_secure_slot *old = NULL;
+    uint32_t kept = s->handshakes_n / 4u > 1u ? s->handshakes_n / 4u : 1u;
+    uint32_t quota = s->handshakes_n > kept ? s->handshakes_n - kept : 1u;
+    for (uint16_t i = 0; i < s->slots_n; i++) {
+        struct uw_secure_slot *slot = &s->slots[i];
+        if (slot->state != UW_SECURE_HANDSHAKE) {
+            continue;
+        }
+        all++;
+        if (slot->client == client) {
+            own++;
+            old = old == NULL || slot->started_us < old->started_us ? slot : old;
+        }
+    }
+    if (own >= quota || all >= s->handshakes_n) {
+        if (old == NULL || s->now_us - old->started_us < HANDSHAKE_STALE_US) {
             return NULL;
         }
-        s->stats.failed_n++;
-        uw_secure_release(stale, false);
+        uw_secure_conclude(old, UW_TLS_TIMEOUT);
     }
     for (uint16_t i = 0; i < s->slots_n; i++) {
         if (s->slots[i].state == UW_SECURE_FREE) {
@@ -99,7 +111,7 @@ static struct uw_secure_slot *take_slot(struct uw_secure_dtls *s)
 int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
                  struct uw_secure_slot **out)
 {
-    struct uw_secure_slot *slot = take_slot(s);
+    struct uw_secure_slot *slot = take_slot(s, client);
     if (slot == NULL) {
         return UW_ERR_AGAIN;
     }
@@ -153,7 +165,7 @@ static void promote(struct uw_secure_slot *slot)
         uw_secure_release(before, false);
     }
     uint32_t up;
-    struct uw_secure_slot *idle = oldest(s, UW_SECURE_UP, false, slot, &up);
+    struct uw_secure_slot *idle = oldest_up(s, slot, &up);
     if (up > s->sessions_n && idle != NULL) {
         uw_secure_end(idle, "its place was needed for another peer", true);
     }
@@ -189,6 +201,11 @@ void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
     }
     s->stats.failed_n++;
     bool silent = result == UW_TLS_TIMEOUT && slot->client;
+    if (slot->client) {
+        uw_secure_note_silence(s, slot->address);
+    } else {
+        uw_secure_resent(s, slot->address);
+    }
     snprintf(text, sizeof text, "peer %s does not answer a handshake", slot->address);
     uw_secure_release(slot, false);
     if (silent) {

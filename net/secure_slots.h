@@ -36,7 +36,7 @@ struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t s
 /* The slot of a station in any state but FREE, or NULL. */
 struct uw_secure_slot *uw_secure_find_any(const struct uw_secure_dtls *s, uint16_t station);
 
-/* Open a session in a free slot; a stranger's stale handshake may have to go.
+/* Open a session in a free slot; a stale handshake of the same side may have to go.
  * Returns UW_OK, UW_ERR_AGAIN (no slot now), UW_ERR_NOMEM. */
 int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
                     struct uw_secure_slot **out);
@@ -54,12 +54,19 @@ void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result);
 void uw_secure_tell(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
                     const char *text);
 
-/* Has this peer failed so lately that no handshake is worth it yet? */
-bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address);
+/* Has this peer failed so lately that no handshake is worth it yet? A silent one may call any
+ * time, but is called less and less often. */
+bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool calling);
 
 /* Remember that a peer was refused, and tell, at most once per interval. */
 void uw_secure_report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,
                               enum uw_tls_result why);
+
+/* Remember that a peer began a handshake and let it lie. */
+void uw_secure_resent(struct uw_secure_dtls *s, const char *address);
+
+/* Remember that a peer did not answer a call. */
+void uw_secure_note_silence(struct uw_secure_dtls *s, const char *address);
 
 /* Forget a peer's failures. */
 void uw_secure_forgive(struct uw_secure_dtls *s, const char *address);

@@ -250,6 +250,33 @@ static void test_dtls_seven_peers_at_once_all_connect_through_two_handshake_slot
     world_close(&world);
 }
 
+/* Calls to peers that are gone do not keep out one that calls, nor one that is called. */
+static void test_dtls_dead_peers_do_not_use_up_the_handshakes(void **state)
+{
+    (void)state;
+    struct node_config few = {.handshakes_n = 4};
+    world_open(&world, 11);
+    struct node *a = node_open(&world, 0, &few);
+    bool both = false;
+    for (int i = 0; i < 1000 && !both; i++) {
+        for (uint16_t dead = 3; dead < WORLD_NODES; dead++) {
+            (void)node_say(a, dead, 1);
+        }
+        if (i == 300) {
+            node_open(&world, 1, &plain_node);
+            node_open(&world, 2, &plain_node);
+        }
+        if (i > 300) {
+            (void)node_say(&world.node[1], 0, 1);
+            (void)node_say(a, 2, 1);
+        }
+        world_run(&world, 20000);
+        both = uw_secure_dtls_is_up(&a->dtls, 1) && uw_secure_dtls_is_up(&a->dtls, 2);
+    }
+    assert_true(both);
+    world_close(&world);
+}
+
 static void test_dtls_reset_ends_the_session_at_both_ends(void **state)
 {
     (void)state;
@@ -307,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_dtls_peer_that_never_answers_is_told_and_tried_again),
         cmocka_unit_test(test_dtls_too_many_peers_displace_the_one_silent_longest),
         cmocka_unit_test(test_dtls_seven_peers_at_once_all_connect_through_two_handshake_slots),
+        cmocka_unit_test(test_dtls_dead_peers_do_not_use_up_the_handshakes),
         cmocka_unit_test(test_dtls_reset_ends_the_session_at_both_ends),
         cmocka_unit_test(test_dtls_configuration_is_checked),
     };

@@ -9,8 +9,8 @@
  * with the greater ClientHello random stays the client.
  *
  * What a stranger gets: one stateless HelloVerifyRequest of 60 bytes for each ClientHello, then,
- * if it can receive at its address, one of handshakes_n slots, at a limited rate. A session that
- * is up is never given up for anything unauthenticated: a restarted peer's new session replaces
+ * if it can receive at its address, one of handshakes_n slots, at a limited rate and with a pause
+ * that doubles after each failure, up to 8 s. A session that is up is never given up for anything unauthenticated: a restarted peer's new session replaces
  * its old one when the new handshake is done (RFC 6347, 4.2.8). Under pressure the session used
  * longest ago makes room for a peer that has authenticated itself. A peer that vanished keeps
  * its session until the slot is needed; one that restarted has to speak first, or the caller
@@ -95,7 +95,7 @@ struct uw_tls_engine;
 
 /* Remembers a peer that failed, to slow it down and to report it once. Private. */
 struct uw_secure_grudge {
-    uint32_t address_hash, fails;
+    uint32_t address_hash, fails, bad_keys, silences;
     uint64_t failed_us, reported_us;
 };
 

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the UDP link promises beyond the link contract: its address table, both IP versions, and
+ * an operating system that reports trouble. */
+#include "test_support.h"
+
+#include "uwasa/link_udp.h"
+
+#include <poll.h>
+
+struct end {
+    struct uw_link_udp udp;
+    void *memory;
+    char address[UW_LINK_ADDRESS_BYTES];
+};
+
+static struct end ends[5];
+
+static int open_end(struct end *e, const char *bind, uint16_t stations_n, uint32_t mtu,
+                    struct uw_error *err)
+{
+    struct uw_link_udp_config c = {.bind = bind, .stations_n = stations_n, .mtu_bytes = mtu};
+    c.memory_bytes = uw_link_udp_bytes(&c);
+    c.memory = e->memory = malloc(c.memory_bytes);
+    assert_non_null(e->memory);
+    int rc = uw_link_udp_init(&e->udp, &c, err);
+    if (rc == UW_OK) {
+        assert_int_equal(uw_link_udp_local(&e->udp, e->address), UW_OK);
+    }
+    return rc;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        uw_link_deinit(&ends[i].udp.link);
+        free(ends[i].memory);
+        memset(&ends[i], 0, sizeof ends[i]);
+    }
+    return 0;
+}
+
+static int receive(struct end *e, uint16_t *from, uint8_t *byte)
+{
+    int rc = UW_ERR_AGAIN;
+    for (int i = 0; i < 100 && rc == UW_ERR_AGAIN; i++) {
+        struct pollfd fd = {.fd = e->udp.link.fd, .events = POLLIN};
+        poll(&fd, 1, 20);
+        rc = uw_link_recv(&e->udp.link, from, byte, 1);
+    }
+    return rc;
+}
+
+/* end `from` says one byte to `to`; the station number it has there. */
+static uint16_t hear(struct end *from, struct end *to, uint8_t byte)
+{
+    uint16_t station, at = UW_LINK_STATION_NONE;
+    uint8_t in = 0;
+    assert_int_equal(uw_link_resolve(&from->udp.link, to->address, &station), UW_OK);
+    assert_int_equal(uw_link_send(&from->udp.link, station, &byte, 1), UW_OK);
+    assert_int_equal(receive(to, &at, &in), 1);
+    assert_int_equal(in, byte);
+    return at;
+}
+
+static void test_udp_unknown_senders_recycle_the_station_silent_longest(void **state)
+{
+    (void)state;
+    char text[UW_LINK_ADDRESS_BYTES];
+    assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 2, 0, NULL), UW_OK);
+    for (size_t i = 1; i < 5; i++) {
+        assert_int_equal(open_end(&ends[i], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    }
+    uint16_t one = hear(&ends[1], &ends[0], 1);
+    uint16_t two = hear(&ends[2], &ends[0], 2);
+    assert_int_not_equal(one, two);
+    assert_int_equal(hear(&ends[1], &ends[0], 3), one);
+    assert_int_equal(hear(&ends[3], &ends[0], 4), two);    /* 2 was silent longer than 1 */
+    assert_int_equal(uw_link_describe(&ends[0].udp.link, two, text), UW_OK);
+    assert_string_equal(text, ends[3].address);
+    uw_link_hold(&ends[0].udp.link, one, true);
+    assert_int_equal(hear(&ends[2], &ends[0], 5), two);    /* 1 is older now, but held */
+    uw_link_hold(&ends[0].udp.link, two, true);
+    uint16_t station;
+    assert_int_equal(uw_link_resolve(&ends[0].udp.link, ends[4].address, &station), UW_ERR_FULL);
+    uint64_t dropped = ends[0].udp.link.stats.dropped_n;
+    assert_int_equal(uw_link_resolve(&ends[4].udp.link, ends[0].address, &station), UW_OK);
+    assert_int_equal(uw_link_send(&ends[4].udp.link, station, "x", 1), UW_OK);
+    uint8_t byte;
+    struct pollfd fd = {.fd = ends[0].udp.link.fd, .events = POLLIN};
+    assert_int_equal(poll(&fd, 1, 2000), 1);
+    assert_int_equal(uw_link_recv(&ends[0].udp.link, &station, &byte, 1), UW_ERR_AGAIN);
+    assert_int_equal(ends[0].udp.link.stats.dropped_n, dropped + 1);
+    assert_true(uw_link_hold(&ends[0].udp.link, two, false));
+    assert_int_equal(hear(&ends[4], &ends[0], 6), two);
+}
+
+static void test_udp_any_address_hears_both_ip_versions(void **state)
+{
+    (void)state;
+    uint16_t port = 0;
+    char text[UW_LINK_ADDRESS_BYTES];
+    assert_int_equal(open_end(&ends[0], NULL, 4, 0, NULL), UW_OK);
+    port = (uint16_t)atoi(strrchr(ends[0].address, ':') + 1);
+    assert_true(port != 0);
+    snprintf(ends[0].address, sizeof ends[0].address, "127.0.0.1:%u", port);
+    assert_int_equal(open_end(&ends[1], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    uint16_t station = hear(&ends[1], &ends[0], 7);
+    assert_int_equal(uw_link_describe(&ends[0].udp.link, station, text), UW_OK);
+    assert_string_equal(text, ends[1].address);     /* not as ::ffff:127.0.0.1 */
+    uint16_t at;
+    uint8_t byte;
+    assert_int_equal(uw_link_send(&ends[0].udp.link, station, "y", 1), UW_OK);
+    assert_int_equal(receive(&ends[1], &at, &byte), 1);
+    if (open_end(&ends[2], "[::1]:0", 4, 0, NULL) == UW_OK) {
+        snprintf(ends[0].address, sizeof ends[0].address, "[::1]:%u", port);
+        station = hear(&ends[2], &ends[0], 8);
+        assert_int_equal(uw_link_describe(&ends[0].udp.link, station, text), UW_OK);
+        assert_string_equal(text, ends[2].address);
+        assert_int_equal(uw_link_resolve(&ends[2].udp.link, ends[1].address, &at),
+                         UW_ERR_NOTFOUND);  /* an IPv6-only socket reaches no IPv4 host */
+    } else {
+        print_message("IPv6 skipped: this machine has no ::1\n");
+    }
+}
+
+static void test_udp_nobody_listening_is_no_error(void **state)
+{
+    (void)state;
+    uint16_t station;
+    uint8_t byte;
+    assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    assert_int_equal(open_end(&ends[1], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    assert_int_equal(uw_link_resolve(&ends[0].udp.link, ends[1].address, &station), UW_OK);
+    uw_link_deinit(&ends[1].udp.link);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(uw_link_send(&ends[0].udp.link, station, &byte, 1), UW_OK);
+        assert_int_equal(uw_link_recv(&ends[0].udp.link, &station, &byte, 1), UW_ERR_AGAIN);
+    }
+    assert_int_equal(uw_link_resolve(&ends[0].udp.link, "255.255.255.255:9", &station), UW_OK);
+    assert_int_equal(uw_link_send(&ends[0].udp.link, station, &byte, 1), UW_OK);
+}
+
+static void test_udp_oversized_datagram_is_reported_once(void **state)
+{
+    (void)state;
+    uint8_t buf[200] = {0}, in[200];
+    uint16_t station, from;
+    assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 4, 100, NULL), UW_OK);
+    assert_int_equal(open_end(&ends[1], "127.0.0.1:0", 4, 200, NULL), UW_OK);
+    assert_int_equal(uw_link_resolve(&ends[1].udp.link, ends[0].address, &station), UW_OK);
+    assert_int_equal(uw_link_send(&ends[1].udp.link, station, buf, 101), UW_OK);
+    assert_int_equal(uw_link_send(&ends[1].udp.link, station, buf, 100), UW_OK);
+    struct pollfd fd = {.fd = ends[0].udp.link.fd, .events = POLLIN};
+    assert_int_equal(poll(&fd, 1, 2000), 1);
+    assert_int_equal(uw_link_recv(&ends[0].udp.link, &from, in, sizeof in), UW_ERR_TOOBIG);
+    assert_int_equal(uw_link_recv(&ends[0].udp.link, &from, in, sizeof in), 100);
+}
+
+static void test_udp_bad_bind_gets_a_sentence(void **state)
+{
+    (void)state;
+    struct uw_error err;
+    const struct {
+        const char *bind;
+        int rc;
+        const char *says;
+    } cases[] = {
+        {"4433", UW_ERR_INVALID, "\"4433\" is no address"},
+        {"127.0.0.1:65536", UW_ERR_INVALID, "is no address"},
+        {"[::1]4433", UW_ERR_INVALID, "is no address"},
+        {"192.0.2.7:0", UW_ERR_IO, "does not have that address"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(open_end(&ends[0], cases[i].bind, 4, 0, &err), cases[i].rc);
+        assert_non_null(strstr(err.text, cases[i].says));
+        assert_int_equal(err.code, cases[i].rc);
+        uw_link_deinit(&ends[0].udp.link);
+        free(ends[0].memory);
+        ends[0].memory = NULL;
+    }
+    assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 4, 0, &err), UW_OK);
+    assert_int_equal(open_end(&ends[1], ends[0].address, 4, 0, &err), UW_ERR_IO);
+    assert_non_null(strstr(err.text, ends[0].address));
+    assert_non_null(strstr(err.text, "taken"));
+    struct uw_link_udp_config large = {.mtu_bytes = UW_LINK_UDP_MTU_MAX + 1u};
+    assert_true(uw_link_udp_bytes(&large) == SIZE_MAX);
+    assert_int_equal(uw_link_udp_init(&ends[2].udp, &large, &err), UW_ERR_INVALID);
+    struct uw_link_udp_config small = {.bind = NULL};
+    assert_int_equal(uw_link_udp_init(&ends[2].udp, &small, &err), UW_ERR_NOMEM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_udp_unknown_senders_recycle_the_station_silent_longest,
+                                  teardown),
+        cmocka_unit_test_teardown(test_udp_any_address_hears_both_ip_versions, teardown),
+        cmocka_unit_test_teardown(test_udp_nobody_listening_is_no_error, teardown),
+        cmocka_unit_test_teardown(test_udp_oversized_datagram_is_reported_once, teardown),
+        cmocka_unit_test_teardown(test_udp_bad_bind_gets_a_sentence, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
