@@ -88,11 +88,13 @@ static int read_all(struct uw_data *d, int format)
 /* Sentences that differ in more than numbers and quoted input are different outcomes. */
 static int outcome_of(const struct uw_error *err)
 {
+    const char *open = strchr(err->text, '"'), *close = strrchr(err->text, '"');
     uint32_t hash = 5381;
-    int quoted = 0;
     for (const char *c = err->text; *c != '\0'; c++) {
-        quoted ^= *c == '"';
-        if (!quoted && strchr("0123456789abcdef", *c) == NULL) {
+        if (open != NULL && c > open && c < close) {
+            c = close;
+        }
+        if (strchr("0123456789abcdef", *c) == NULL) {
             hash = hash * 33u + (uint8_t)*c;
         }
     }
