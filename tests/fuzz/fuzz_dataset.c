@@ -85,6 +85,22 @@ static int read_all(struct uw_data *d, int format)
     return rc;
 }
 
+/* Sentences that differ in more than numbers and quoted input are different outcomes. */
+static int outcome_of(const struct uw_error *err)
+{
+    const char *open = strchr(err->text, '"'), *close = strrchr(err->text, '"');
+    uint32_t hash = 5381;
+    for (const char *c = err->text; *c != '\0'; c++) {
+        if (open != NULL && c > open && c < close) {
+            c = close;
+        }
+        if (strchr("0123456789abcdef", *c) == NULL) {
+            hash = hash * 33u + (uint8_t)*c;
+        }
+    }
+    return (int)(hash & 0xffffu);
+}
+
 static int try_one(const uint8_t *input, size_t bytes)
 {
     int format = bytes == 0 ? IDX : input[0] % FORMATS;
@@ -104,11 +120,11 @@ static int try_one(const uint8_t *input, size_t bytes)
     struct uw_error err = {.text = ""};
     int rc = uw_data_open(&d, spec, &config, &err);
     if (rc < 0) {
-        return d.base == NULL && strstr(err.text, folder) != NULL ? 32 * format - rc : -1;
+        return d.base == NULL && strstr(err.text, folder) != NULL ? outcome_of(&err) : -1;
     }
     rc = read_all(&d, format);
     uw_data_close(&d);
-    return rc < 0 ? -1 : 32 * format;
+    return rc < 0 ? -1 : 0x10000 + format;
 }
 
 int main(int argc, char **argv)
