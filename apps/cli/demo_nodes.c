@@ -258,7 +258,7 @@ static void last_words(const struct uw_demo *d, const struct uw_demo_node *n, ch
     FILE *f = fopen(path, "r");
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        snprintf(text, text_bytes, "%s", line);
+        snprintf(text, text_bytes, "%.180s", line);
     }
     if (f != NULL) {
         fclose(f);
