@@ -108,7 +108,7 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     }
     if (o->max > 0.0) {
         snprintf(text, text_bytes, "needs %s from %.10g to %.10g", whole, o->min, o->max);
-    } else if (o->min == 1.0) {
+    } else if (o->min == 1.0 && o->kind != UW_OPT_BYTES) {
         snprintf(text, text_bytes, "needs 1 or more");
     } else {
         snprintf(text, text_bytes, "needs %s, %.10g or more", whole, o->min);

@@ -134,19 +134,24 @@ static void print_table(const struct uw_job *job, const struct options *o, const
     print_row("input", n->input_bytes);
     print_row("graph", n->graph_bytes);
     print_row("total", n->total_bytes);
-    if (o->budget == 0) {
-        return;
+    if (o->budget != 0 && a->fits) {
+        printf("\nfits into %s; the largest batch that does is %u\n",
+               uw_text_bytes((double)o->budget, text), (unsigned)a->largest_batch);
     }
+}
+
+/* Says what would fit. Returns the exit status. */
+static int does_not_fit(const struct options *o, const struct answer *a)
+{
+    char text[UW_TEXT_BYTES];
     uw_text_bytes((double)o->budget, text);
-    if (a->fits) {
-        printf("\nfits into %s; the largest batch that does is %u\n", text,
-               (unsigned)a->largest_batch);
-    } else if (a->largest_batch > 0) {
-        printf("\ndoes not fit into %s; batch %u does\n", text, (unsigned)a->largest_batch);
-    } else {
-        printf("\ndoes not fit into %s; the smallest plan (batch 1, sgd, immediate) takes %zu "
-               "bytes\n", text, a->smallest_bytes);
+    if (a->largest_batch > 0) {
+        return uw_cli_error("plan", UW_EXIT_FAILED, "does not fit into %s; batch %u does", text,
+                            (unsigned)a->largest_batch);
     }
+    return uw_cli_error("plan", UW_EXIT_FAILED,
+                        "does not fit into %s; the smallest plan (batch 1, sgd, immediate) takes "
+                        "%zu bytes", text, a->smallest_bytes);
 }
 
 int uw_cmd_plan(int argc, char **argv)
@@ -183,5 +188,5 @@ int uw_cmd_plan(int argc, char **argv)
     }
     (o.json ? print_json : print_table)(&job, &o, &a);
     uw_job_deinit(&job);
-    return a.fits ? UW_EXIT_DONE : UW_EXIT_FAILED;
+    return a.fits ? UW_EXIT_DONE : does_not_fit(&o, &a);
 }

@@ -90,7 +90,7 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddStringToObject(c, "data", d->data);
     cJSON_AddStringToObject(c, "classes", n->classes);
     cJSON_AddNumberToObject(c, "batch", 20);
-    cJSON_AddNumberToObject(c, "lr", 0.02);
+    cJSON_AddNumberToObject(c, "lr", 0.05);
     cJSON_AddNumberToObject(c, "period", 10);
     cJSON_AddNumberToObject(c, "seconds", how->seconds);
     path_of(d, n->name, ".safetensors", path);
@@ -258,7 +258,7 @@ static void last_words(const struct uw_demo *d, const struct uw_demo_node *n, ch
     FILE *f = fopen(path, "r");
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        snprintf(text, text_bytes, "%s", line);
+        snprintf(text, text_bytes, "%.180s", line);
     }
     if (f != NULL) {
         fclose(f);

@@ -11,9 +11,12 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *summary;
 } commands[] = {
+    {"demo", uw_cmd_demo, "four devices learn together on this machine, in a minute"},
     {"train", uw_cmd_train, "train a model on this device"},
     {"eval", uw_cmd_eval, "test a model's weights"},
     {"plan", uw_cmd_plan, "tell the memory of a model, before anything runs"},
+    {"node", uw_cmd_node, "join a run: train, and learn from the other nodes"},
+    {"status", uw_cmd_status, "show a run as one of its nodes sees it"},
     {"keygen", uw_cmd_keygen, "make the key of a run"},
     {"models", uw_cmd_models, "list the built-in models"},
 };

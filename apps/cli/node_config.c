@@ -70,7 +70,8 @@ static const struct uw_node_options defaults = {
     .momentum = -1.0,        .seed = 1,            .momentum_rule = "qg",
     .schedule = "constant",  .backend = "auto",    .checkpoint_seconds = 30.0,
     .eval_samples = 1000,    .consensus_rounds = 4, .consensus_seconds = 10.0,
-    .emulate_seed = 1,
+    .emulate_seed = 1,      .mtu = 1232,           .members = 32,
+    .pull_window = 512u << 10,
 };
 
 /* Line of a key for a message, or the file alone when the key is not in it. */

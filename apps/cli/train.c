@@ -163,10 +163,10 @@ static int prepare(struct train *t, enum uw_exit *status)
     if (rc < 0) {
         return rc;
     }
-    *status = UW_EXIT_FAILED;
     rc = uw_storage_file_init(&t->files, NULL);
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     rc = rc < 0 ? rc : open_data(t);
+    *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     rc = rc < 0 ? rc : try_save(t);
     if (rc == UW_OK) {
         uw_model_init_weights(&t->job.model, o->seed);

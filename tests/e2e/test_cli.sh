@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The program's flags, exit statuses and results. test_cli.sh PROGRAM
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+# help and version, everywhere
+expect 0 "$uwasa" --version
+expect 0 "$uwasa" --help
+for command in $(sed -n 's/^  \([a-z]*\)  .*/\1/p' out); do
+    expect 0 "$uwasa" "$command" --help
+    grep -q '^Example: uwasa ' out || fail "$command --help has no example"
+done
+expect 2 "$uwasa" plam
+grep -q 'did you mean plan' err || fail "plam does not suggest plan"
+timeout 10 "$uwasa" >out 2>err && fail "no command is not wrong use"
+
+# wrong use, one line each
+while IFS='|' read -r arguments sentence; do
+    # shellcheck disable=SC2086
+    expect 2 "$uwasa" $arguments
+    grep -qF -- "$sentence" err || { cat err >&2; fail "no '$sentence': $arguments"; }
+done <<'END'
+train|--model: is needed
+train --model lenet5 --batch 0|--batch 0: needs 1 or more
+train --model lenet5 --batch 1.5|--batch 1.5: needs 1 or more
+train --model lenet5 --bach 3|did you mean --batch?
+train --model lenet5 --lr -1|--lr -1: needs a number, 0 or more
+train --model lenet5 --lr nan|--lr nan: needs a number
+train --model lenet5 --steps 3 --epochs 1|give one of them
+train --model lenet5 --resume|--resume: needs --save
+train --model lenet5 --nesterov|--nesterov: needs --momentum above 0
+train --model lenet5 --schedule step:0:1|--schedule step:0:1: needs constant
+train --model lenet5 --optimizer adam|needs one of sgd momentum
+train --model lenet5 --threads 0|--threads 0: needs a whole number from 1 to 256
+train --model lenet5 --steps|--steps: needs a value
+train --model lennet5|did you mean lenet5?
+train --model lenet5 --data digit|digit
+train --model lenet5 extra|extra: not expected
+plan|--model: is needed
+plan --model mlp --budget 3Q|--budget 3Q: needs a number of bytes
+plan --model mlp --json=yes|--json yes: takes no value
+eval --model mlp|--weights: is needed
+models nope|nope: no built-in model
+keygen|FILE: is needed
+END
+
+# models that are none
+cat >bad.json <<'END'
+{"name": "bad", "input": [1, 28, 28],
+ "layers": [
+  {"name": "f", "type": "flatten"},
+  {"name": "d", "type": "dense", "units": 10}]}
+END
+expect 2 "$uwasa" plan --model bad.json
+grep -q 'bad.json:4: ' err || fail "the line of the mistake is not named"
+echo '{"name": "x", "input": [1, 2, 2], "layers": [{"name": "c", "type": "conv2d",
+"out_channels": 1, "kernel": 5}]}' >shape.json
+expect 2 "$uwasa" plan --model shape.json
+grep -q "shape.json: layer 'c'" err || fail "the layer that does not fit is not named"
+echo '{"name": "x", "input": [1, 28, 28], "layers": [{"name": "f", "type": "flatten"},
+{"name": "d", "type": "dense", "out": 7}]}' >seven.json
+expect 1 "$uwasa" train --model seven.json --steps 1
+grep -q 'has 10' err || fail "classes that do not fit are not told"
+echo '{"name": "x", "input": [5], "layers": [{"name": "d", "type": "dense", "out": 10}]}' >five.json
+expect 1 "$uwasa" train --model five.json --steps 1
+grep -q 'takes 5x1x1 samples' err || fail "an input that does not fit is not told"
+
+# files that are not what they should be
+echo garbage >weights.safetensors
+expect 1 "$uwasa" eval --model mlp --weights weights.safetensors
+expect 1 "$uwasa" eval --model mlp --weights nothing.safetensors
+expect 1 "$uwasa" train --model mlp --steps 1 --save /nonexistent/file
+expect 1 "$uwasa" train --model mlp --steps 1 --json /nonexistent/file
+expect 1 "$uwasa" train --model mlp --steps 20 --lr 1e30
+grep -Eq "layer '[a-z0-9]+'|loss" err || fail "a NaN does not name its place"
+
+# a key
+expect 0 "$uwasa" keygen run.key
+[ "$(stat -c %a run.key)" = 600 ] || fail "the key can be read by others"
+grep -Eqx '[0-9a-f]{64}' run.key || fail "the key is not 64 hex digits"
+cp run.key old.key
+expect 1 "$uwasa" keygen run.key
+expect 0 "$uwasa" keygen run.key --force
+cmp -s run.key old.key && fail "--force did not make a new key"
+
+# a model's JSON is a model
+for model in mlp lenet5 fedavg-cnn; do
+    expect 0 "$uwasa" models $model
+    cp out copy.json
+    expect 0 "$uwasa" plan --model $model --json
+    cp out builtin
+    expect 0 "$uwasa" plan --model copy.json --json
+    cmp -s out builtin || fail "$model printed and read again is another model"
+done
+grep -q '"params":1663370' builtin || fail "fedavg-cnn does not have 1,663,370 parameters"
+
+# train takes exactly what plan says
+for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --threads 2"; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" plan --model mlp --json $flags
+    plan=$(number out total_bytes)
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" train --model mlp --steps 1 --json - $flags
+    [ "$(number out arena_bytes)" = "$plan" ] || fail "train does not take what plan says: $flags"
+done
+expect 1 "$uwasa" plan --model mlp --budget 1K
+grep -q 'smallest plan' err || fail "plan does not say what would fit"
+expect 0 "$uwasa" plan --model mlp --budget 1G
+
+# events: every step with --no-shuffle and --steps, done comes last
+expect 0 "$uwasa" train --model mlp --steps 25 --no-shuffle --json events.jsonl
+[ "$(grep -c '"event":"step"' events.jsonl)" = 25 ] || fail "not every step is an event"
+tail -n 1 events.jsonl | grep -q '"event":"done"' || fail "the last event is not done"
+for key in test_accuracy test_loss samples_per_s seconds samples arena_bytes peak_rss_bytes; do
+    [ -n "$(number events.jsonl $key)" ] || fail "done has no $key"
+done
+
+# what was saved evaluates to what train said
+expect 0 "$uwasa" train --model mlp --steps 25 --save w.safetensors --json events.jsonl
+expect 0 "$uwasa" eval --model mlp --weights w.safetensors --batch 32 --json -
+[ "$(number out test_accuracy)" = "$(number events.jsonl test_accuracy)" ] ||
+    fail "eval and train disagree"
+echo passed

@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Nodes: wrong configurations, two that learn from each other, status, wrong keys, ends by signal.
+# test_cli_node.sh PROGRAM
+. "$(dirname "$(realpath "$0")")/cli.sh"
+children=""
+trap 'for p in $children; do kill -9 $p 2>/dev/null; done; rm -rf "$work"' EXIT
+
+"$uwasa" keygen run.key || fail keygen
+"$uwasa" keygen other.key || fail keygen
+
+# wrong configurations: status 2, file, line and what is allowed
+check_config() {
+    printf '%s\n' "$1" >bad.json
+    expect 2 "$uwasa" node --config bad.json
+    grep -qF -- "$2" err || { cat err >&2; fail "no '$2'"; }
+}
+head='"name": "a", "run": "r", "key": "run.key", "model": "mlp"'
+check_config '{"name": "a"' 'bad.json:2: not valid JSON'
+check_config '{"run": "r", "key": "run.key", "model": "mlp"}' '"name" is missing'
+check_config "{$head,
+\"bach\": 3}" 'bad.json:2: unknown key "bach", did you mean "batch"?'
+check_config "{$head,
+\"batch\": 0}" 'bad.json:2: "batch" needs 1 or more'
+check_config "{$head, \"batch\": \"3\"}" '"batch" needs 1 or more'
+check_config "{$head, \"emulate\": {\"los\": 1}}" 'did you mean "emulate.loss"?'
+check_config "{$head, \"emulate\": {\"loss\": 2}}" '"emulate.loss" needs a number from 0 to 1'
+check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg none'
+check_config "{$head, \"schedule\": \"cosine\"}" 'cosine needs "steps" or "epochs"'
+check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
+check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'
+check_config "{$head, \"classes\": \"1,x\"}" 'needs numbers'
+check_config "{$head, \"data\": \"nope\"}" 'nope'
+echo "{$head}" >good.json
+expect 2 "$uwasa" node --config nothing.json
+expect 2 "$uwasa" node --config good.json --set batch=0
+expect 2 "$uwasa" node --config good.json --set bach=1
+expect 1 "$uwasa" node --config good.json --set key=nothing.key
+expect 1 "$uwasa" node --config good.json --set listen=300.0.0.1:1 --set steps=1
+echo 12 >short.key
+expect 1 "$uwasa" node --config good.json --set key=short.key
+grep -q '64 hex digits' err || fail "a key that is none is not told"
+echo junk >cut.safetensors
+expect 1 "$uwasa" node --config good.json --set checkpoint=cut.safetensors
+grep -q 'remove the file' err || fail "a damaged checkpoint has no remedy"
+
+# three nodes: a and b share the key, c does not
+start() {
+    name=$1
+    shift
+    "$uwasa" node --json "$name.jsonl" --set "name=$name" --set run=r --set model=mlp \
+        --set batch=16 --set data=digits --set final_eval_samples=500 \
+        --set consensus_seconds=3 "$@" >"$name.out" 2>"$name.err" &
+    last=$!
+    children="$children $last"
+}
+base=$((20000 + $$ % 20000))
+a=127.0.0.1:$base
+b=127.0.0.1:$((base + 1))
+start a --set key=run.key --set listen=$a --set seeds=$b --set seconds=6 --set classes=0,1,2,3,4
+pid_a=$last
+start b --set key=run.key --set listen=$b --set seeds=$a --set seconds=6 --set classes=5,6,7,8,9
+pid_b=$last
+start c --set key=other.key --set seeds=$a --set seconds=4
+pid_c=$last
+sleep 3
+expect 0 "$uwasa" status $a --key run.key --run r
+grep -q "^b .*alive" out || { cat out >&2; fail "status does not show b alive"; }
+expect 0 "$uwasa" status $a --key run.key --run r --json
+expect 1 "$uwasa" status $a --key other.key --run r --timeout 1
+expect 2 "$uwasa" status $a --key run.key
+wait $pid_a || { cat a.err >&2; fail "node a"; }
+wait $pid_b || { cat b.err >&2; fail "node b"; }
+wait $pid_c || { cat c.err >&2; fail "node c must go on alone"; }
+for n in a b; do
+    [ "$(number $n.jsonl pulls_done)" -gt 0 ] || fail "$n pulled nothing"
+    accuracy=$(number $n.jsonl test_accuracy)
+    [ "$(echo "$accuracy" | cut -c1-4 | tr -d .)" -gt 60 ] ||
+        fail "$n learned nothing from the other: $accuracy"
+done
+[ "$(number c.jsonl pulls_done)" = 0 ] || fail "c pulled with a wrong key"
+[ "$(number c.jsonl received_bytes)" = 0 ] || fail "c learned something with a wrong key"
+
+# SIGTERM ends a node without limits within a second, saved
+start d --set key=run.key --set checkpoint=d.safetensors
+pid=$last
+sleep 1
+before=$(date +%s%N)
+kill -TERM $pid
+wait $pid || { cat d.err >&2; fail "SIGTERM is not a failure"; }
+took=$((($(date +%s%N) - before) / 1000000))
+[ $took -lt 1500 ] || fail "SIGTERM took $took ms"
+expect 0 "$uwasa" eval --model mlp --weights d.safetensors
+start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2
+wait $last || fail "a node with a checkpoint"
+grep -q 'going on from d.safetensors' d.err || fail "d did not go on from its checkpoint"
+echo passed

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A run that is killed (SIGKILL) at any point and resumed ends with the same file, byte for byte;
+# one that is interrupted (SIGTERM) saves and ends well. test_cli_resume.sh PROGRAM
+. "$(dirname "$(realpath "$0")")/cli.sh"
+seed=${UWASA_TEST_SEED:-$(date +%s)}
+echo "seed=$seed"
+
+train() {
+    "$uwasa" train --model mlp --data digits --steps 400 --batch 16 --lr 0.05 --momentum 0.9 \
+        --schedule cosine --seed 3 --threads 1 --save-every 7 "$@"
+}
+
+train --save whole.safetensors >out 2>err || fail "the unbroken run"
+
+# Pauses spread over a run's length and a bit beyond, by a small generator.
+kills=0
+i=0
+while [ $i -lt 12 ]; do
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    train --save broken.safetensors --resume >out 2>err &
+    pid=$!
+    sleep "0.$(printf %03d $((seed / 65536 % 150)))"
+    if kill -9 $pid 2>/dev/null; then
+        kills=$((kills + 1))
+    fi
+    wait $pid 2>/dev/null
+    i=$((i + 1))
+done
+echo "kills=$kills"
+train --save broken.safetensors --resume >out 2>err || { cat err >&2; fail "the last resume"; }
+cmp whole.safetensors broken.safetensors || fail "a resumed run ends with other weights"
+
+# SIGTERM in the middle: saved, status 0, and resumed to the same end
+"$uwasa" train --model lenet5 --steps 100000 --save term.safetensors >out 2>err &
+pid=$!
+sleep 0.6
+kill -TERM $pid
+wait $pid
+status=$?
+[ $status = 0 ] || { cat err >&2; fail "SIGTERM gives status $status"; }
+grep -q 'stopped at step' err || fail "SIGTERM is not told"
+[ -s term.safetensors ] || fail "SIGTERM saved nothing"
+
+# Another seed, another batch, another file: refused with a sentence
+expect 1 "$uwasa" train --model mlp --steps 401 --batch 16 --momentum 0.9 --seed 4 --resume \
+    --save whole.safetensors
+grep -q -e '--seed 4' err || fail "the other seed is not named"
+head -c 1000 whole.safetensors >cut.safetensors
+expect 1 "$uwasa" train --model mlp --steps 401 --batch 16 --seed 3 --resume --save cut.safetensors
+expect 1 "$uwasa" train --model lenet5 --steps 401 --batch 16 --seed 3 --resume \
+    --save whole.safetensors
+echo passed
