@@ -76,7 +76,7 @@ static socklen_t to_sockaddr(const struct address *a, bool ipv6, struct sockaddr
 
 static int print_address(const struct address *a, char text[UW_LINK_ADDRESS_BYTES])
 {
-    char host[INET6_ADDRSTRLEN];
+    char host[40] = "";     /* eight groups; IPv4 inside IPv6 is printed as IPv4 or is shorter */
     if (is_ipv4(a)) {
         inet_ntop(AF_INET, a->ip + 12, host, sizeof host);
         snprintf(text, UW_LINK_ADDRESS_BYTES, "%s:%u", host, (unsigned)a->port);

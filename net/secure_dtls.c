@@ -87,7 +87,6 @@ static int dtls_send(struct uw_link *link, uint16_t to, const void *buf, uint32_
     /* A record that the lower link refused is as good as lost: a new one is made on the retry. */
     rc = slot->output_rc;
     if (rc == UW_OK) {
-        slot->used_us = s->now_us;
         link->stats.sent_n++;
         link->stats.sent_bytes += buf_bytes;
     }

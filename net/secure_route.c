@@ -128,7 +128,7 @@ static int feed_up(struct uw_secure_slot *slot, const struct uw_wire_record *r)
     if (result != UW_TLS_DATA) {
         return UW_ERR_AGAIN;
     }
-    slot->used_us = s->now_us;
+    slot->heard_us = s->now_us;
     if (s->plain[0] != UW_SECURE_MESSAGE_MARK) {
         s->stats.stray_n++;
         return UW_ERR_AGAIN;

@@ -65,7 +65,7 @@ static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s, const struct u
         struct uw_secure_slot *slot = &s->slots[i];
         if (slot->state == UW_SECURE_UP) {
             ++*count;
-            if (slot != spare && (old == NULL || slot->used_us < old->used_us)) {
+            if (slot != spare && (old == NULL || slot->heard_us < old->heard_us)) {
                 old = slot;
             }
         }
@@ -122,7 +122,7 @@ int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *addr
     slot->random_known = false;
     slot->station = station;
     slot->output_rc = UW_OK;
-    slot->started_us = slot->used_us = s->now_us;
+    slot->started_us = slot->heard_us = s->now_us;
     memcpy(slot->address, address, UW_LINK_ADDRESS_BYTES);
     const struct uw_tls_open how = {
         .client = client,
@@ -153,14 +153,14 @@ void uw_secure_end(struct uw_secure_slot *slot, const char *how, bool notify)
 }
 
 /* A handshake is done: the session takes the place of an older one with this station, or of the
- * one used longest ago. */
+ * one heard from longest ago. */
 static void promote(struct uw_secure_slot *slot)
 {
     char text[UW_SECURE_TEXT_BYTES];
     struct uw_secure_dtls *s = slot->owner;
     struct uw_secure_slot *before = uw_secure_find(s, slot->station, UW_SECURE_UP);
     slot->state = UW_SECURE_UP;
-    slot->used_us = s->now_us;
+    slot->heard_us = s->now_us;
     if (before != NULL) {
         uw_secure_release(before, false);
     }

@@ -22,7 +22,7 @@ struct uw_secure_slot {
     bool random_known;
     uint16_t station;
     int output_rc;                      /* of the lower link, for the datagram output last */
-    uint64_t started_us, used_us;
+    uint64_t started_us, heard_us;      /* authenticated: sending proves nothing */
     uint8_t random[UW_WIRE_RANDOM_BYTES];   /* of the ClientHello, ours or the peer's */
     struct uw_secure_dtls *owner;
     struct uw_tls_session *tls;

@@ -2,147 +2,11 @@
  *
  * Every promise of uwasa/link.h, over every link: each variant below makes two ends that know
  * each other, and the same tests run over all of them. */
-#include "test_support.h"
+#include "link_pair.h"
 
-#include "uwasa/link_emulated.h"
-#include "uwasa/link_loopback.h"
-#include "uwasa/link_udp.h"
-#include "uwasa/secure.h"
-
-#include <poll.h>
-#include <time.h>
-
-#define MTU 1232u
 #define TRIES 4000
 
-struct pair {
-    bool real_time;
-    uint64_t now_us;
-    struct uw_link *link[2];        /* the ends under test */
-    struct uw_link *lower[2];       /* what they wrap, NULL: nothing */
-    uint16_t to[2];                 /* to[0]: station of end 1 at end 0 */
-    struct uw_loopback_hub hub;
-    struct uw_link_loopback loopback[2];
-    struct uw_link_emulated emulated[2];
-    struct uw_link_udp udp[2];
-    struct uw_secure_dtls dtls[2];
-    void *blocks[5];
-    size_t blocks_n;
-};
-
-struct variant {
-    const char *name;
-    const char *(*open)(struct pair *p);    /* NULL, or why it cannot run here */
-};
-
 static const struct variant *variant;
-
-static void *block(struct pair *p, size_t bytes)
-{
-    assert_true(bytes != SIZE_MAX);
-    assert_true(p->blocks_n < sizeof p->blocks / sizeof p->blocks[0]);
-    return p->blocks[p->blocks_n++] = uw_test_block(bytes);
-}
-
-static const char *open_loopback(struct pair *p)
-{
-    struct uw_loopback_config config = {.endpoints_n = 2, .mtu_bytes = MTU, .queue_n = 16};
-    config.memory_bytes = uw_loopback_hub_bytes(&config);
-    config.memory = block(p, config.memory_bytes);
-    assert_int_equal(uw_loopback_hub_init(&p->hub, &config), UW_OK);
-    for (uint16_t i = 0; i < 2; i++) {
-        assert_int_equal(uw_link_loopback_init(&p->loopback[i], &p->hub, i), UW_OK);
-        p->link[i] = &p->loopback[i].link;
-    }
-    assert_int_equal(uw_link_resolve(p->link[0], "1", &p->to[0]), UW_OK);
-    return NULL;
-}
-
-static const char *open_emulated(struct pair *p)
-{
-    open_loopback(p);
-    for (size_t i = 0; i < 2; i++) {
-        struct uw_link_emulated_config config = {
-            .lower = p->link[i], .queue_n = 8, .send = {.delay_us = i == 0 ? 0 : 500}};
-        config.memory_bytes = uw_link_emulated_bytes(&config);
-        config.memory = block(p, config.memory_bytes);
-        p->lower[i] = p->link[i];
-        assert_int_equal(uw_link_emulated_init(&p->emulated[i], &config), UW_OK);
-        p->link[i] = &p->emulated[i].link;
-    }
-    return NULL;
-}
-
-static const char *open_udp(struct pair *p, const char *address)
-{
-    p->real_time = true;
-    for (size_t i = 0; i < 2; i++) {
-        struct uw_error err;
-        struct uw_link_udp_config config = {.bind = address, .mtu_bytes = MTU, .stations_n = 4};
-        config.memory_bytes = uw_link_udp_bytes(&config);
-        config.memory = block(p, config.memory_bytes);
-        if (uw_link_udp_init(&p->udp[i], &config, &err) != UW_OK) {
-            assert_true(strchr(address, '[') != NULL); /* only IPv6 may be missing */
-            return "this machine has no ::1";
-        }
-        p->link[i] = &p->udp[i].link;
-    }
-    char text[UW_LINK_ADDRESS_BYTES];
-    assert_int_equal(uw_link_udp_local(&p->udp[1], text), UW_OK);
-    assert_int_equal(uw_link_resolve(p->link[0], text, &p->to[0]), UW_OK);
-    return NULL;
-}
-
-static const char *open_udp_ipv4(struct pair *p)
-{
-    return open_udp(p, "127.0.0.1:0");
-}
-
-static const char *open_udp_ipv6(struct pair *p)
-{
-    return open_udp(p, "[::1]:0");
-}
-
-static const char *secure(struct pair *p, const char *skip)
-{
-    for (size_t i = 0; i < 2 && skip == NULL; i++) {
-        struct uw_secure_dtls_config config = {
-            .lower = p->link[i], .key = {1, 2, 3}, .identity = "contract", .sessions_n = 2};
-        config.memory_bytes = uw_secure_dtls_bytes(&config);
-        config.memory = block(p, config.memory_bytes);
-        p->lower[i] = p->link[i];
-        assert_int_equal(uw_secure_dtls_init(&p->dtls[i], &config), UW_OK);
-        p->link[i] = &p->dtls[i].link;
-    }
-    return skip;
-}
-
-static const char *open_dtls_loopback(struct pair *p)
-{
-    return secure(p, open_loopback(p));
-}
-
-static const char *open_dtls_udp(struct pair *p)
-{
-    return secure(p, open_udp_ipv4(p));
-}
-
-/* Let a little time pass at both ends; never more than 2 ms of real time. */
-static void pass_time(struct pair *p)
-{
-    if (p->real_time) {
-        struct pollfd fds[2] = {{.fd = p->link[0]->fd, .events = POLLIN},
-                                {.fd = p->link[1]->fd, .events = POLLIN}};
-        struct timespec t;
-        poll(fds, 2, 2);
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        p->now_us = (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
-    } else {
-        p->now_us += 250;
-    }
-    uw_link_step(p->link[0], p->now_us);
-    uw_link_step(p->link[1], p->now_us);
-}
 
 /* Receive at end `at`, waiting a bounded time for it. */
 static int receive(struct pair *p, size_t at, uint16_t *from, void *buf, uint32_t cap_bytes)
@@ -494,11 +358,6 @@ static void test_link_after_deinit_is_closed_and_checks_arguments(void **state)
 
 int main(void)
 {
-    static const struct variant variants[] = {
-        {"loopback", open_loopback},   {"emulated", open_emulated},
-        {"udp IPv4", open_udp_ipv4},   {"udp IPv6", open_udp_ipv6},
-        {"dtls over loopback", open_dtls_loopback}, {"dtls over udp", open_dtls_udp},
-    };
     const struct CMUnitTest tests[] = {
         PROMISE(test_link_every_size_arrives_whole),
         PROMISE(test_link_several_messages_keep_their_boundaries),

@@ -5,6 +5,7 @@
 #include "test_support.h"
 
 #include "uwasa/link_udp.h"
+#include "uwasa/secure.h"
 
 #include <poll.h>
 
@@ -191,6 +192,62 @@ static void test_udp_bad_bind_gets_a_sentence(void **state)
     assert_int_equal(uw_link_udp_init(&ends[2].udp, &small, &err), UW_ERR_NOMEM);
 }
 
+static void open_secure(struct uw_secure_dtls *s, struct end *e, void **memory)
+{
+    struct uw_secure_dtls_config c = {.lower = &e->udp.link, .identity = "udp", .key = {5}};
+    c.memory_bytes = uw_secure_dtls_bytes(&c);
+    c.memory = *memory = malloc(c.memory_bytes);
+    assert_int_equal(uw_secure_dtls_init(s, &c), UW_OK);
+}
+
+/* Strangers may not push a peer out of the address table while its session lives. */
+static void test_udp_station_of_a_session_is_held_and_given_back(void **state)
+{
+    (void)state;
+    struct uw_secure_dtls s[2];
+    void *memory[2];
+    uint8_t byte = 1;
+    uint16_t station, from, peer = UW_LINK_STATION_NONE;
+    char text[UW_LINK_ADDRESS_BYTES];
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(open_end(&ends[i], "127.0.0.1:0", 2, 0, NULL), UW_OK);
+    }
+    open_secure(&s[0], &ends[0], &memory[0]);
+    open_secure(&s[1], &ends[1], &memory[1]);
+    assert_int_equal(uw_link_resolve(&s[1].link, ends[0].address, &station), UW_OK);
+    for (int i = 0; i < 500 && peer == UW_LINK_STATION_NONE; i++) {
+        struct pollfd fd = {.fd = s[0].link.fd, .events = POLLIN};
+        (void)uw_link_send(&s[1].link, station, &byte, 1);
+        poll(&fd, 1, 10);
+        if (uw_link_recv(&s[0].link, &from, &byte, 1) == 1) {
+            peer = from;
+        }
+        (void)uw_link_recv(&s[1].link, &from, &byte, 1);
+    }
+    assert_int_not_equal(peer, UW_LINK_STATION_NONE);
+    for (size_t round = 0; round < 2; round++) {
+        for (size_t i = 2; i < 5; i++) {
+            uint16_t to;
+            struct pollfd fd = {.fd = s[0].link.fd, .events = POLLIN};
+            assert_int_equal(uw_link_resolve(&ends[i].udp.link, ends[0].address, &to), UW_OK);
+            assert_int_equal(uw_link_send(&ends[i].udp.link, to, "noise", 5), UW_OK);
+            assert_int_equal(poll(&fd, 1, 2000), 1);
+            while (uw_link_recv(&s[0].link, &from, &byte, 1) >= 0) {
+            }
+        }
+        assert_int_equal(uw_link_describe(&s[0].link, peer, text), UW_OK);
+        assert_int_equal(strcmp(text, ends[1].address) == 0, round == 0);
+        assert_int_equal(uw_secure_dtls_is_up(&s[0], peer), round == 0);
+        /* Held by the session, not by the caller. */
+        assert_false(uw_link_hold(&s[0].link, peer, false));
+        uw_secure_dtls_reset(&s[0], peer);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        uw_link_deinit(&s[i].link);
+        free(memory[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +256,7 @@ int main(void)
         cmocka_unit_test_teardown(test_udp_any_address_hears_both_ip_versions, teardown),
         cmocka_unit_test_teardown(test_udp_nobody_listening_is_no_error, teardown),
         cmocka_unit_test_teardown(test_udp_oversized_datagram_is_reported_once, teardown),
+        cmocka_unit_test_teardown(test_udp_station_of_a_session_is_held_and_given_back, teardown),
         cmocka_unit_test_teardown(test_udp_bad_bind_gets_a_sentence, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,31 +98,33 @@ static void test_attack_replay_of_a_whole_session_changes_nothing(void **state)
     open_through_the_middle(2, 1);
     expect_passage();
     size_t n = tape_n;
+    /* The taped hellos made this session; their copies must not take a slot. */
+    for (size_t i = 0; i < n; i++) {
+        if (tape[i].data[0] == 22 && tape[i].data[13] == 1) {
+            put(&world.raw[0].link, tape[i].from == 0 ? 1 : 0, &tape[i]);
+        }
+    }
+    world_run(&world, 2000);
+    struct caught answer;
+    while (catch_one(&world.raw[0].link, &answer)) {
+    }
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(uw_link_step(&world.node[i].dtls.link, world.now_us) == UINT64_MAX);
+    }
     uint32_t heard[2] = {world.node[0].received[MIDDLE], world.node[1].received[MIDDLE]};
     for (int again = 0; again < 3; again++) {
         for (size_t i = 0; i < n; i++) {
             put(&world.raw[0].link, tape[i].from == 0 ? 1 : 0, &tape[i]);
             world_run(&world, 2000);
-            struct caught answer;
             while (catch_one(&world.raw[0].link, &answer)) {
             }
         }
     }
     assert_int_equal(world.node[0].received[MIDDLE], heard[0]);
     assert_int_equal(world.node[1].received[MIDDLE], heard[1]);
-    for (size_t i = 0; i < n; i++) {
-        if (tape[i].data[0] == 22 && tape[i].data[13] == 1) { /* the hellos once more */
-            put(&world.raw[0].link, tape[i].from == 0 ? 1 : 0, &tape[i]);
-            world_run(&world, 2000);
-        }
-    }
-    struct caught verify;
-    while (catch_one(&world.raw[0].link, &verify)) {
-    }
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(world.node[i].dtls.stats.handshakes_n, 1);
         assert_int_equal(world.node[i].events[UW_SECURE_PEER_CLOSED], 0);
-        /* The taped hello made this session; its copy must not take a slot. */
         assert_true(uw_link_step(&world.node[i].dtls.link, world.now_us) == UINT64_MAX);
     }
     expect_passage();

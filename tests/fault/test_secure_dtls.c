@@ -297,6 +297,27 @@ static void test_dtls_reset_ends_the_session_at_both_ends(void **state)
     world_close(&world);
 }
 
+static void test_dtls_smallest_lower_mtu_carries_the_handshake(void **state)
+{
+    (void)state;
+    struct node_config small = {.mtu_bytes = UW_SECURE_LOWER_MTU_MIN};
+    world_open(&world, 12);
+    struct node *a = node_open(&world, 0, &small);
+    struct node *b = node_open(&world, 1, &small);
+    assert_int_equal(a->dtls.link.mtu_bytes, UW_SECURE_LOWER_MTU_MIN - UW_SECURE_OVERHEAD_BYTES);
+    expect_talk(&world, a, b);
+    assert_int_equal(a->emulated.stats.lost_n + b->emulated.stats.lost_n, 0);
+    world_close(&world);
+    small.mtu_bytes--;
+    world_open(&world, 13);
+    assert_int_equal(uw_link_loopback_init(&world.node[0].loopback, &world.hub, 0), UW_OK);
+    struct uw_secure_dtls_config c = {.lower = &world.node[0].loopback.link, .identity = "x"};
+    c.lower->mtu_bytes = small.mtu_bytes;
+    assert_true(uw_secure_dtls_bytes(&c) == SIZE_MAX);
+    uw_link_deinit(c.lower);
+    world_close(&world);
+}
+
 static void test_dtls_configuration_is_checked(void **state)
 {
     (void)state;
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_dtls_seven_peers_at_once_all_connect_through_two_handshake_slots),
         cmocka_unit_test(test_dtls_dead_peers_do_not_use_up_the_handshakes),
         cmocka_unit_test(test_dtls_reset_ends_the_session_at_both_ends),
+        cmocka_unit_test(test_dtls_smallest_lower_mtu_carries_the_handshake),
         cmocka_unit_test(test_dtls_configuration_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
