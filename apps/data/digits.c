@@ -296,8 +296,11 @@ static void add_noise(float *image, struct uw_rng *r)
 {
     float level = between(r, 0.0f, 0.12f);
     for (uint32_t i = 0; i < UW_DIGITS_PIXELS_N; i++) {
-        float v = image[i] + level * (uw_rng_uniform(r) - 0.5f);
-        image[i] = v < 0.0f ? 0.0f : v > 1.0f ? 1.0f : v;
+        image[i] += level * (uw_rng_uniform(r) - 0.5f);
+    }
+    for (uint32_t i = 0; i < UW_DIGITS_PIXELS_N; i++) { /* apart, so that it becomes vector code */
+        float v = image[i] > 0.0f ? image[i] : 0.0f;
+        image[i] = v < 1.0f ? v : 1.0f;
     }
 }
 
