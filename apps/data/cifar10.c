@@ -74,11 +74,9 @@ int uw_cifar10_open(struct uw_cifar10 *d, const char *folder, bool test, struct 
     static const char *const train_files[] = {"data_batch_1.bin", "data_batch_2.bin",
                                               "data_batch_3.bin", "data_batch_4.bin",
                                               "data_batch_5.bin"};
-    *d = (struct uw_cifar10){.base = {.ops = &cifar10_ops,
-                                      .channels = 3,
-                                      .height = SIDE,
-                                      .width = SIDE,
-                                      .classes = CLASSES}};
+    *d = (struct uw_cifar10){
+        .base = {
+            .ops = &cifar10_ops, .channels = 3, .height = SIDE, .width = SIDE, .classes = CLASSES}};
     int rc = UW_OK;
     for (uint32_t i = 0; i < (test ? 1u : UW_CIFAR10_FILES_MAX) && rc == UW_OK; i++) {
         rc = open_one(d, folder, test ? "test_batch.bin" : train_files[i], err);

@@ -15,18 +15,18 @@ struct reader {
     struct uw_csv *d;
     struct uw_error *err;
     const char *path;
-    const char *text;           /* the file */
+    const char *text; /* the file */
     size_t bytes, at;
-    uint32_t line;              /* from 1 */
-    size_t line_at;             /* byte where it starts */
-    uint32_t features_n;        /* 0 until the first row */
+    uint32_t line; /* from 1 */
+    size_t line_at; /* byte where it starts */
+    uint32_t features_n; /* 0 until the first row */
     size_t values_n, values_cap_n, rows_cap_n;
 };
 
 struct field {
     const char *text;
     size_t bytes;
-    bool is_last;               /* of its line */
+    bool is_last; /* of its line */
 };
 
 static int fail(const struct reader *r, const struct field *f, const char *what)
@@ -154,8 +154,8 @@ static int read_row(struct reader *r)
             return rc;
         }
     }
-    return uw_error_set(r->err, UW_ERR_TOOBIG, "%.120s:%u: more than %d features", r->path,
-                        r->line, FEATURES_MAX);
+    return uw_error_set(r->err, UW_ERR_TOOBIG, "%.120s:%u: more than %d features", r->path, r->line,
+                        FEATURES_MAX);
 }
 
 /* Look at a whole line without reading it: is it empty, is its last field a number? */

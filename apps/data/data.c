@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct uw_data_parts {
-    union {                     /* the set named by the spec; close says which */
+    union { /* the set named by the spec; close says which */
         struct uw_dataset base;
         struct uw_digits digits;
         struct uw_idx idx;
@@ -21,7 +21,7 @@ struct uw_data_parts {
         struct uw_csv csv;
     } set;
     void (*close)(struct uw_data_parts *p);
-    bool classes_chosen;        /* the set has seen to classes_mask itself */
+    bool classes_chosen; /* the set has seen to classes_mask itself */
     struct uw_subset subset;
 };
 
@@ -119,7 +119,8 @@ static int open_idx(struct uw_data_parts *p, const char *rest, const struct uw_d
     if (n != 2 && n != 4) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "idx:%.100s: allowed are idx:IMAGES,LABELS and "
-                            "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS", rest);
+                            "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS",
+                            rest);
     }
     p->close = close_idx;
     uint32_t mine = n == 4 && config->test ? 2 : 0, other = n == 4 ? 2 - mine : mine;
@@ -204,7 +205,8 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
     }
     return uw_error_set(err, UW_ERR_INVALID,
                         "data \"%.80s\": allowed are digits, mnist:DIR, cifar10:DIR, "
-                        "idx:IMAGES,LABELS and csv:FILE", spec);
+                        "idx:IMAGES,LABELS and csv:FILE",
+                        spec);
 }
 
 static int choose(struct uw_data *d, const char *spec, const struct uw_data_config *config,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Only IEEE arithmetic in a fixed order and the runtime's own functions: the same bits everywhere. */
+ * Only IEEE arithmetic in a fixed order and the functions of the runtime: the same bits
+ * everywhere. */
 #include "uwasa/digits.h"
 
 #include "uwasa/fmath.h"
@@ -12,80 +13,104 @@
 
 /* ---- how digits are written ----
  *
- * Points in a box of 100 by 100, y downwards, joined by a Catmull-Rom spline. A corner ends one
+ * Points in a box of 100 by 100, y downwards, joined by a Catmull-Rom spline. A corner C ends one
  * spline and starts the next at the same place; UP lifts the pen. */
 
 #define CORNER 128
+#define P(x, y) (x), (y)
+#define C(x, y) CORNER | (x), (y)
 #define UP 254
 #define END 255
 
-static const uint8_t zero_oval[] = {55, 6,  36, 12, 25, 32, 23, 55, 29, 80, 47, 95,
-                                    66, 86, 76, 62, 75, 36, 67, 14, 53, 6,  END};
-static const uint8_t zero_overlap[] = {64, 14, 46, 6,  30, 24, 25, 55, 34, 85, 51, 94,
-                                       68, 80, 74, 50, 67, 20, 49, 7,  36, 15, END};
-static const uint8_t one_bar[] = {52, 5, 51, 35, 50, 65, 49, 95, END};
-static const uint8_t one_flag[] = {34, 27, 46, 17, CORNER | 54, 6, 53, 35, 53, 65, 52, 95, END};
-static const uint8_t one_base[] = {33, 24, 43, 16, CORNER | 52, 6,  51, 35, 51, 65, 51,
-                                   94, UP, 30, 94, 50, 95, 72, 94, END};
-static const uint8_t two_flat[] = {25, 28, 33, 11, 52, 5,  69, 14, 71,          32, 58,
-                                   54, 40, 75, CORNER | 23, 94, 50, 93, 78, 93, END};
-static const uint8_t two_loop[] = {27, 24, 38, 8,  57, 6,  70, 20, 66, 42, 50, 66, 34, 86,
-                                   24, 90, 24, 80, 36, 78, 54, 90, 68, 95, 80, 88, END};
-static const uint8_t two_swan[] = {24, 20, 45, 6,           66, 12, 70, 30, 55, 54,
-                                   38, 74, CORNER | 22, 92, 38, 86, 56, 92, 78, 92, END};
-static const uint8_t three_round[] = {26, 18, 40, 6,  60, 8,  69, 24, 60, 41, CORNER | 44,
-                                      47, 64, 54, 74, 70, 66, 88, 46, 95, 24, 86, END};
-static const uint8_t three_flat[] = {26, 9,  48, 8,  CORNER | 72, 8,  58, 26, CORNER | 44, 42,
-                                     64, 48, 75, 66, 68,          87, 46, 95, 24,          87, END};
-static const uint8_t three_curl[] = {25, 18, 42, 5,  64, 12, 66, 32, 50, 45, 40, 50,
-                                     48, 53, 66, 57, 73, 76, 54, 95, 26, 88, END};
-static const uint8_t four_open[] = {32, 6,  28, 30, CORNER | 22, 57, 50, 56, 80, 54,
-                                    UP, 64, 22, 62, 60,          60, 96, END};
-static const uint8_t four_closed[] = {62, 96, 63, 50, CORNER | 64, 5,  42, 34, CORNER | 18,
-                                      66, 50, 66, 84, 64,          END};
-static const uint8_t four_soft[] = {30, 10, 26, 35, 32, 52, 50, 55, 67, 46,
-                                    UP, 71, 8,  67, 50, 62, 96, END};
-static const uint8_t five_hat[] = {36, 8,  34, 26, CORNER | 32, 43, 50, 38, 68, 48, 74, 66, 66,
-                                   86, 46, 95, 24, 86,          UP, 36, 8,  54, 8,  76, 6,  END};
-static const uint8_t five_line[] = {74, 8,  54, 8,  CORNER | 34, 10, 32, 26, CORNER | 30, 45, 48,
-                                    38, 68, 46, 74, 68,          62, 90, 42, 95,          22, 84, END};
-static const uint8_t five_snake[] = {75, 8,  50, 9,  36, 20, 34, 36, 50, 44, 68,
-                                     54, 73, 74, 58, 92, 40, 95, 24, 88, END};
-static const uint8_t six_curve[] = {66, 6,  44, 20, 30, 44, 25, 70, 36, 92, 56, 94,
-                                    70, 78, 66, 58, 48, 52, 32, 62, 27, 74, END};
-static const uint8_t six_straight[] = {58, 4,  42, 33, 29, 64, 32, 88, 50, 96,
-                                       68, 86, 68, 66, 52, 58, 36, 67, 30, 80, END};
-static const uint8_t seven_plain[] = {22, 9, 50, 9, CORNER | 76, 8, 60, 40, 50, 66, 43, 94, END};
-static const uint8_t seven_bar[] = {22, 9,  50, 9,  CORNER | 76, 8,  60, 40, 50, 66, 43,
-                                    94, UP, 34, 51, 54,          49, 74, 49, END};
-static const uint8_t seven_serif[] = {23, 22, CORNER | 25, 9,  50, 10, CORNER | 76,
-                                      8,  62, 38, 54,      66, 50, 95, END};
-static const uint8_t eight_line[] = {68, 16, 50, 5,  32, 16, 36, 34, 54, 46, 70, 62, 70, 84,
-                                     50, 95, 30, 84, 30, 64, 46, 48, 64, 34, 68, 16, END};
-static const uint8_t eight_rings[] = {50, 48, 34, 38, 32, 20, 48, 6,  66, 14, 68, 34, 52, 47, UP,
-                                      50, 48, 30, 60, 26, 80, 46, 95, 70, 86, 72, 62, 52, 48, END};
-static const uint8_t eight_open[] = {72, 12, 52, 5,  35, 17, 44, 38, 62, 55, 69, 78,
-                                     50, 95, 30, 82, 36, 62, 56, 43, 74, 17, END};
-static const uint8_t nine_straight[] = {70, 20, 54, 6,  34, 14, 27, 34,          38, 49, 56,
-                                        45, 67, 29, CORNER | 72, 10, 70, 50, 66, 96, END};
-static const uint8_t nine_hook[] = {70, 24, 56, 7,  36, 12, 28, 32, 38, 47, 58, 44,
-                                    70, 22, 73, 46, 67, 74, 50, 93, 30, 88, END};
-static const uint8_t nine_ring[] = {50, 6,  30, 18, 30, 40, 48, 50, 68, 40, 70, 18,
-                                    50, 6,  UP, 70, 10, 70, 40, 66, 68, 58, 95, END};
+/* clang-format off */
+
+static const uint8_t zero_oval[] = {
+    P(55, 6), P(36, 12), P(25, 32), P(23, 55), P(29, 80), P(47, 95), P(66, 86), P(76, 62),
+    P(75, 36), P(67, 14), P(53, 6), END};
+static const uint8_t zero_overlap[] = {
+    P(64, 14), P(46, 6), P(30, 24), P(25, 55), P(34, 85), P(51, 94), P(68, 80), P(74, 50),
+    P(67, 20), P(49, 7), P(36, 15), END};
+static const uint8_t one_bar[] = {
+    P(52, 5), P(51, 35), P(50, 65), P(49, 95), END};
+static const uint8_t one_flag[] = {
+    P(34, 27), P(46, 17), C(54, 6), P(53, 35), P(53, 65), P(52, 95), END};
+static const uint8_t one_base[] = {
+    P(33, 24), P(43, 16), C(52, 6), P(51, 35), P(51, 65), P(51, 94), UP, P(30, 94), P(50, 95),
+    P(72, 94), END};
+static const uint8_t two_flat[] = {
+    P(25, 28), P(33, 11), P(52, 5), P(69, 14), P(71, 32), P(58, 54), P(40, 75), C(23, 94),
+    P(50, 93), P(78, 93), END};
+static const uint8_t two_loop[] = {
+    P(27, 24), P(38, 8), P(57, 6), P(70, 20), P(66, 42), P(50, 66), P(34, 86), P(24, 90),
+    P(24, 80), P(36, 78), P(54, 90), P(68, 95), P(80, 88), END};
+static const uint8_t two_swan[] = {
+    P(24, 20), P(45, 6), P(66, 12), P(70, 30), P(55, 54), P(38, 74), C(22, 92), P(38, 86),
+    P(56, 92), P(78, 92), END};
+static const uint8_t three_round[] = {
+    P(26, 18), P(40, 6), P(60, 8), P(69, 24), P(60, 41), C(44, 47), P(64, 54), P(74, 70),
+    P(66, 88), P(46, 95), P(24, 86), END};
+static const uint8_t three_flat[] = {
+    P(26, 9), P(48, 8), C(72, 8), P(58, 26), C(44, 42), P(64, 48), P(75, 66), P(68, 87),
+    P(46, 95), P(24, 87), END};
+static const uint8_t three_curl[] = {
+    P(25, 18), P(42, 5), P(64, 12), P(66, 32), P(50, 45), P(40, 50), P(48, 53), P(66, 57),
+    P(73, 76), P(54, 95), P(26, 88), END};
+static const uint8_t four_open[] = {
+    P(32, 6), P(28, 30), C(22, 57), P(50, 56), P(80, 54), UP, P(64, 22), P(62, 60), P(60, 96), END};
+static const uint8_t four_closed[] = {
+    P(62, 96), P(63, 50), C(64, 5), P(42, 34), C(18, 66), P(50, 66), P(84, 64), END};
+static const uint8_t four_soft[] = {
+    P(30, 10), P(26, 35), P(32, 52), P(50, 55), P(67, 46), UP, P(71, 8), P(67, 50), P(62, 96), END};
+static const uint8_t five_hat[] = {
+    P(36, 8), P(34, 26), C(32, 43), P(50, 38), P(68, 48), P(74, 66), P(66, 86), P(46, 95),
+    P(24, 86), UP, P(36, 8), P(54, 8), P(76, 6), END};
+static const uint8_t five_line[] = {
+    P(74, 8), P(54, 8), C(34, 10), P(32, 26), C(30, 45), P(48, 38), P(68, 46), P(74, 68),
+    P(62, 90), P(42, 95), P(22, 84), END};
+static const uint8_t five_snake[] = {
+    P(75, 8), P(50, 9), P(36, 20), P(34, 36), P(50, 44), P(68, 54), P(73, 74), P(58, 92),
+    P(40, 95), P(24, 88), END};
+static const uint8_t six_curve[] = {
+    P(66, 6), P(44, 20), P(30, 44), P(25, 70), P(36, 92), P(56, 94), P(70, 78), P(66, 58),
+    P(48, 52), P(32, 62), P(27, 74), END};
+static const uint8_t six_straight[] = {
+    P(58, 4), P(42, 33), P(29, 64), P(32, 88), P(50, 96), P(68, 86), P(68, 66), P(52, 58),
+    P(36, 67), P(30, 80), END};
+static const uint8_t seven_plain[] = {
+    P(22, 9), P(50, 9), C(76, 8), P(60, 40), P(50, 66), P(43, 94), END};
+static const uint8_t seven_bar[] = {
+    P(22, 9), P(50, 9), C(76, 8), P(60, 40), P(50, 66), P(43, 94), UP, P(34, 51), P(54, 49),
+    P(74, 49), END};
+static const uint8_t seven_serif[] = {
+    P(23, 22), C(25, 9), P(50, 10), C(76, 8), P(62, 38), P(54, 66), P(50, 95), END};
+static const uint8_t eight_line[] = {
+    P(68, 16), P(50, 5), P(32, 16), P(36, 34), P(54, 46), P(70, 62), P(70, 84), P(50, 95),
+    P(30, 84), P(30, 64), P(46, 48), P(64, 34), P(68, 16), END};
+static const uint8_t eight_rings[] = {
+    P(50, 48), P(34, 38), P(32, 20), P(48, 6), P(66, 14), P(68, 34), P(52, 47), UP, P(50, 48),
+    P(30, 60), P(26, 80), P(46, 95), P(70, 86), P(72, 62), P(52, 48), END};
+static const uint8_t eight_open[] = {
+    P(72, 12), P(52, 5), P(35, 17), P(44, 38), P(62, 55), P(69, 78), P(50, 95), P(30, 82),
+    P(36, 62), P(56, 43), P(74, 17), END};
+static const uint8_t nine_straight[] = {
+    P(70, 20), P(54, 6), P(34, 14), P(27, 34), P(38, 49), P(56, 45), P(67, 29), C(72, 10),
+    P(70, 50), P(66, 96), END};
+static const uint8_t nine_hook[] = {
+    P(70, 24), P(56, 7), P(36, 12), P(28, 32), P(38, 47), P(58, 44), P(70, 22), P(73, 46),
+    P(67, 74), P(50, 93), P(30, 88), END};
+static const uint8_t nine_ring[] = {
+    P(50, 6), P(30, 18), P(30, 40), P(48, 50), P(68, 40), P(70, 18), P(50, 6), UP, P(70, 10),
+    P(70, 40), P(66, 68), P(58, 95), END};
+/* clang-format on */
 
 #define VARIANTS_MAX 3
 
 static const uint8_t *const templates[UW_DIGITS_CLASSES][VARIANTS_MAX] = {
-    {zero_oval, zero_overlap, NULL},
-    {one_bar, one_flag, one_base},
-    {two_flat, two_loop, two_swan},
-    {three_round, three_flat, three_curl},
-    {four_open, four_closed, four_soft},
-    {five_hat, five_line, five_snake},
-    {six_curve, six_straight, NULL},
-    {seven_plain, seven_bar, seven_serif},
-    {eight_line, eight_rings, eight_open},
-    {nine_straight, nine_hook, nine_ring},
+    {zero_oval, zero_overlap, NULL},       {one_bar, one_flag, one_base},
+    {two_flat, two_loop, two_swan},        {three_round, three_flat, three_curl},
+    {four_open, four_closed, four_soft},   {five_hat, five_line, five_snake},
+    {six_curve, six_straight, NULL},       {seven_plain, seven_bar, seven_serif},
+    {eight_line, eight_rings, eight_open}, {nine_straight, nine_hook, nine_ring},
 };
 
 /* ---- the hand: from the box to pixels ---- */
@@ -161,8 +186,8 @@ static struct point place(const struct hand *h, struct uw_rng *r, uint8_t box_x,
 /* ---- the pen: from lines to ink ---- */
 
 struct pen {
-    float *image;       /* [28][28] */
-    float radius;       /* pixels */
+    float *image; /* [28][28] */
+    float radius; /* pixels */
     float radius_drift; /* added after each spline segment: pressure changes along a stroke */
     float ink;
 };
@@ -271,8 +296,11 @@ static void add_noise(float *image, struct uw_rng *r)
 {
     float level = between(r, 0.0f, 0.12f);
     for (uint32_t i = 0; i < UW_DIGITS_PIXELS_N; i++) {
-        float v = image[i] + level * (uw_rng_uniform(r) - 0.5f);
-        image[i] = v < 0.0f ? 0.0f : v > 1.0f ? 1.0f : v;
+        image[i] += level * (uw_rng_uniform(r) - 0.5f);
+    }
+    for (uint32_t i = 0; i < UW_DIGITS_PIXELS_N; i++) { /* apart, so that it becomes vector code */
+        float v = image[i] > 0.0f ? image[i] : 0.0f;
+        image[i] = v < 1.0f ? v : 1.0f;
     }
 }
 

@@ -101,7 +101,8 @@ int uw_file_read_floats(const struct uw_file *f, uint64_t offset, float *x, size
         }
         for (size_t i = 0; i < part; i++) {
             const uint8_t *b = &block[4 * i];
-            uint32_t bits = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+            uint32_t bits =
+                (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
             memcpy(&x[i], &bits, sizeof bits);
         }
         x += part;

@@ -37,12 +37,14 @@ static int read_header(const struct uw_file *f, struct header *h, struct uw_erro
     if (h->type != TYPE_BYTE && h->type != TYPE_FLOAT) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "%.120s: byte 2: type 0x%02x; 0x08 (unsigned bytes) and 0x0d (floats) "
-                            "can be read", f->path, h->type);
+                            "can be read",
+                            f->path, h->type);
     }
     if (h->rank == 0 || h->rank > RANK_MAX) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "%.120s: byte 3: %u dimensions; 1 (labels), 3 ([N][H][W]) and 4 "
-                            "([N][C][H][W]) can be read", f->path, h->rank);
+                            "([N][C][H][W]) can be read",
+                            f->path, h->rank);
     }
     h->value_bytes = h->type == TYPE_BYTE ? 1 : 4;
     h->values_at = sizeof start + 4u * h->rank;
@@ -100,7 +102,8 @@ static int open_images(struct uw_idx *d, const char *path, const char *hint, str
     if (h.rank < 3) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "%.140s: byte 3: %u dimensions; images have 3 ([N][H][W]) or 4 "
-                            "([N][C][H][W])", path, h.rank);
+                            "([N][C][H][W])",
+                            path, h.rank);
     }
     rc = check_size(&d->images, &h, err);
     d->base.samples_n = h.dim[0];
@@ -145,7 +148,8 @@ static int open_labels(struct uw_idx *d, const char *path, const char *hint, str
     if (h.rank != 1 || h.type != TYPE_BYTE) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "%.140s: byte 2: type 0x%02x with %u dimensions; labels are unsigned "
-                            "bytes (0x08) with 1", path, h.type, h.rank);
+                            "bytes (0x08) with 1",
+                            path, h.type, h.rank);
     }
     rc = check_size(&d->labels, &h, err);
     if (rc == UW_OK && h.dim[0] != d->base.samples_n) {

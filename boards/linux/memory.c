@@ -11,8 +11,8 @@ static size_t mapped_bytes(size_t bytes)
 
 int uw_board_memory_take(size_t bytes, void **out)
 {
-    void *p = mmap(NULL, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                   -1, 0);
+    void *p =
+        mmap(NULL, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *out = p == MAP_FAILED ? NULL : p;
     return *out == NULL ? UW_ERR_NOMEM : UW_OK;
 }

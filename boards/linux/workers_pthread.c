@@ -22,7 +22,7 @@ struct pool;
 struct helper {
     struct pool *pool;
     pthread_t thread;
-    uint32_t number;        /* 1 .. threads-1; the caller of run is 0 */
+    uint32_t number; /* 1 .. threads-1; the caller of run is 0 */
 };
 
 struct pool {
@@ -31,8 +31,8 @@ struct pool {
     _Atomic uint32_t unfinished;
     _Atomic uw_task_fn fn;
     void *_Atomic arg;
-    _Atomic uint32_t asleep;        /* helpers waiting on `work` */
-    atomic_bool caller_asleep;      /* the caller of run waits on `finished` */
+    _Atomic uint32_t asleep; /* helpers waiting on `work` */
+    atomic_bool caller_asleep; /* the caller of run waits on `finished` */
     atomic_bool stop;
     pthread_mutex_t lock;
     pthread_cond_t work, finished;

@@ -97,8 +97,8 @@ static void expect(struct uw_storage *s, const char *object, const char *text)
     assert_memory_equal(buf, text, bytes);
 }
 
-#define FOR_EACH_IMPLEMENTATION(i)                                                               \
-    for (const struct implementation *i = implementations;                                       \
+#define FOR_EACH_IMPLEMENTATION(i)                                                                 \
+    for (const struct implementation *i = implementations;                                         \
          i < implementations + sizeof implementations / sizeof implementations[0]; i++)
 
 /* ---- contract ---- */

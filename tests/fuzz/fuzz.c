@@ -174,9 +174,10 @@ static void put_integer(struct run *r, uint8_t *buf, size_t bytes)
 
 static void put_text(struct run *r, uint8_t *buf, size_t bytes)
 {
-    static const char *const telling[] = {"-1",   "0",  "1e999", "nan", "inf", "99999999999999999999",
-                                          "1e-5", "\"", "[",     "]",   "{",   "}",
-                                          ",",    ":",  "\\u",   "\n",  "\r",  "null"};
+    static const char *const telling[] = {
+        "-1",   "0",  "1e999", "nan", "inf", "99999999999999999999",
+        "1e-5", "\"", "[",     "]",   "{",   "}",
+        ",",    ":",  "\\u",   "\n",  "\r",  "null"};
     const char *text = telling[pick(r, sizeof telling / sizeof telling[0])];
     size_t text_bytes = strlen(text);
     if (text_bytes <= bytes) {

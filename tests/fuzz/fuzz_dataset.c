@@ -31,15 +31,15 @@ static int write_file(const char *name, const uint8_t *data, size_t bytes)
 
 static void add_inputs(struct uw_fuzz_corpus *corpus)
 {
-    static const uint8_t bytes[] = {IDX, 0, 22, 0, 0, 8, 3, 0, 0, 0, 2, 0,
-                                    0,   0, 1,  0, 0, 0, 3, 0, 51, 255, 1, 2,
-                                    3,   0, 0,  8, 1, 0, 0, 0, 2,  4,   0};
-    static const uint8_t floats[] = {IDX, 0, 24, 0, 0, 13, 4,    0,    0, 0, 1, 0, 0, 0, 1, 0, 0, 0,
-                                     1,   0, 0,  0, 1, 63, 0x80, 0,    0, 0, 0, 8, 1, 0, 0, 0, 1, 1};
+    static const uint8_t bytes[] = {IDX, 0, 22, 0,   0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+                                    3,   0, 51, 255, 1, 2, 3, 0, 0, 8, 1, 0, 0, 0, 2, 4, 0};
+    static const uint8_t floats[] = {IDX, 0, 24, 0, 0, 13, 4,    0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0,
+                                     1,   0, 0,  0, 1, 63, 0x80, 0, 0, 0, 0, 8, 1, 0, 0, 0, 1, 1};
     static uint8_t record[1 + 2 * RECORD_BYTES] = {CIFAR10, 9};
     static const char *const tables[] = {
         "\2width,height,kind\n1,2,0\n-3.5,4e2,1\n0.25,1e-3,2\n",
-        "\2" "1,0\r\n2,1\r\n\r\n3,0\r\n4,1\r\n5,0\r\n6,1\r\n7,1\r\n",
+        "\2"
+        "1,0\r\n2,1\r\n\r\n3,0\r\n4,1\r\n5,0\r\n6,1\r\n7,1\r\n",
     };
     uw_fuzz_add(corpus, bytes, sizeof bytes);
     uw_fuzz_add(corpus, floats, sizeof floats);

@@ -39,7 +39,8 @@ static int run_child(const struct uw_fuzz_target *t, const char *file)
     pid_t pid = fork();
     if (pid == 0) {
         char *argv[] = {"fuzz_fuzz", file == NULL ? NULL : (char *)(uintptr_t)file, NULL};
-        if (freopen("/dev/null", "w", stderr) == NULL || freopen("/dev/null", "w", stdout) == NULL) {
+        if (freopen("/dev/null", "w", stderr) == NULL ||
+            freopen("/dev/null", "w", stdout) == NULL) {
             _exit(99);
         }
         _exit(uw_fuzz_run(t, file == NULL ? 1 : 2, argv));

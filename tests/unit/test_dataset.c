@@ -141,9 +141,9 @@ static void test_parts_classes_and_shards_partition_the_set(void **state)
                 expected |= mask == 0 || (mask >> (i % 4) & 1u) != 0 ? 1u << i : 0;
             }
             for (uint32_t shard = 0; shard < shards_n; shard++) {
-                struct uw_data d = open_good(
-                    spec, &(struct uw_data_config){
-                              .classes_mask = mask, .shard = shard, .shards_n = shards_n});
+                struct uw_data d = open_good(spec, &(struct uw_data_config){.classes_mask = mask,
+                                                                            .shard = shard,
+                                                                            .shards_n = shards_n});
                 assert_int_equal(d.base->classes, 4);
                 for (uint32_t i = 0; i < d.base->samples_n; i++) {
                     float x;

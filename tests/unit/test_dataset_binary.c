@@ -6,7 +6,8 @@
 
 /* ---- IDX ---- */
 
-static const uint8_t two_images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 51, 255, 1, 2, 3};
+static const uint8_t two_images[] = {0, 0, 8, 3, 0, 0, 0,  2,   0, 0, 0,
+                                     1, 0, 0, 0, 3, 0, 51, 255, 1, 2, 3};
 static const uint8_t two_labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 4, 0};
 
 static const char *idx_spec(void)
@@ -45,8 +46,8 @@ static void test_idx_bytes_are_divided_by_255(void **state)
 static void test_idx_floats_of_rank_4_are_taken_as_they_are(void **state)
 {
     (void)state;
-    static const uint8_t images[] = {0, 0, 0x0d, 4, 0, 0, 0, 1, 0, 0,    0,    2, 0, 0, 0, 1,
-                                     0, 0, 0,    1, 0x3f, 0x80, 0, 0, 0xc0, 0x20, 0, 0};
+    static const uint8_t images[] = {0, 0, 0x0d, 4, 0, 0, 0,    1,    0, 0, 0,    2,    0, 0,
+                                     0, 1, 0,    0, 0, 1, 0x3f, 0x80, 0, 0, 0xc0, 0x20, 0, 0};
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 1};
     write_file("images", images, sizeof images);
     write_file("labels", labels, sizeof labels);
