@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_install.sh BUILD_DIR README CC - the installed package serves a program outside the tree
+# test_install.sh BUILD_DIR README CC GENERATOR - the installed package serves a program outside the tree
 #
 # Installs into a folder of its own, takes the C example out of the README, and compiles and runs
 # it twice: through pkg-config with CC, and through CMake's find_package.
 set -eu
 
-build=$1 readme=$2 cc=$3
+build=$1 readme=$2 cc=$3 generator=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -40,8 +40,8 @@ find_package(uwasa 0.1 REQUIRED COMPONENTS runtime kernels net)
 add_executable(example ../example.c)
 target_link_libraries(example PRIVATE uwasa::runtime uwasa::kernels uwasa::net)
 END
-cmake -S "$work/project" -B "$work/outside" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" \
-    >"$work/cmake.log" 2>&1 && cmake --build "$work/outside" >>"$work/cmake.log" 2>&1 || {
+cmake -S "$work/project" -B "$work/outside" -G "$generator" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/cmake.log" 2>&1 && cmake --build "$work/outside" >>"$work/cmake.log" 2>&1 || {
     cat "$work/cmake.log"
     exit 1
 }
