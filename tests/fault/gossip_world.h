@@ -22,6 +22,7 @@ struct world_node {
     struct world *world;
     uint32_t place;
     bool up, trains;
+    bool paused;                        /* as by SIGSTOP */
     struct uw_link_loopback loopback;
     struct uw_link_emulated emulated;
     void *emulated_memory;
@@ -210,7 +211,7 @@ static inline void world_tick(struct world *w)
     uint64_t next_us = w->now_us + 5000;
     for (uint32_t i = 0; i < w->n; i++) {
         struct world_node *it = &w->nodes[i];
-        if (!it->up) {
+        if (!it->up || it->paused) {
             continue;
         }
         uint64_t node_us = uw_node_step(&it->node, w->now_us);
