@@ -120,7 +120,7 @@ static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
         double d = (double)s->x[i] - (double)x[i];
         sum += d * d;
     }
-    double distance = sqrt(sum / s->count_n);
+    double distance = (double)sqrtf((float)(sum / s->count_n));
     float none = 0.0f;
     float *median = &none;
     if (g->config.params->segments_n != 0) {
@@ -169,7 +169,7 @@ static void measure_rms(struct uw_gossip *g)
     for (uint32_t i = 0; i < p->size_n; i++) {
         sum += (double)p->x[i] * (double)p->x[i];
     }
-    g->rms = p->size_n != 0 ? sqrt(sum / p->size_n) : 0.0;
+    g->rms = p->size_n != 0 ? (double)sqrtf((float)(sum / p->size_n)) : 0.0;
 }
 
 static void ask(struct uw_gossip *g)

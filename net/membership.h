@@ -50,6 +50,7 @@ struct uw_member {
     uint64_t from_bytes;            /* kept by the node: pulled from it */
     uint32_t refused_n, strikes;
     uint64_t avoid_until_us;        /* no pulls before */
+    float floats_per_us;            /* rate of the last pull from it */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
 };
 

@@ -68,7 +68,7 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     if (c->link == NULL || c->params == NULL || c->snapshot == NULL || c->params->size_n == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "node: link, parameters or snapshot missing");
     }
-    if (c->members_max < 2u || c->members_max > MEMBERS_MAX) {
+    if (c->members_max == 1u || c->members_max > MEMBERS_MAX) {
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)MEMBERS_MAX);
     }

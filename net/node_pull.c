@@ -101,8 +101,9 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->adopt = adopt;
     p->judged = false;
     p->bytes = 0;
+    const struct uw_path path = {.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us};
     uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
-                  m->srtt_us, s->now_us);
+                  &path, s->now_us);
     uw_node_tell_pull(s, UW_NODE_PULL_STARTED, "");
 }
 
@@ -146,6 +147,10 @@ static void punish(struct uw_node_state *s, struct uw_member *m)
 static void finish(struct uw_node_state *s, enum uw_gossip_end how)
 {
     struct uw_node_pull *p = &s->pull;
+    struct uw_member *m = uw_node_pull_member(s);
+    if (m != NULL) {
+        m->floats_per_us = p->transfer.rate * (float)p->transfer.chunk_n;
+    }
     uw_pull_stop(&p->transfer);
     s->counters.chunks_again += (uint32_t)p->transfer.again_n;
     s->counters.chunks_twice += (uint32_t)p->transfer.twice_n;

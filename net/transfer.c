@@ -4,17 +4,24 @@
 #include <string.h>
 
 #define WINDOW_FIRST 4.0f           /* a board's receive queue holds about this many large frames */
-#define WINDOW_MIN 2.0f
+#define WINDOW_MIN 4.0f
+#define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is chance */
+#define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
 #define RTO_UNKNOWN_US 300000u
 #define RTO_MIN_US 20000u
 #define RTO_MAX_US 2000000u
 #define RTO_SLACK_US 10000u
 #define SLACK_US 5000.0f            /* timers and threads are no better than a few milliseconds */
 #define SLACK_MAX_US 100000.0f
+#define PROBE_SLACK_US 2000u
 #define MIN_RTT_AGE_US 10000000u
 #define REORDER_MIN 3u
 #define REORDER_MAX 256u
-#define PACE_GAIN 1.25f             /* ask a little faster than the path was seen to deliver */
+#define LOSS_STEP (1.0f / 64.0f)
+#define SLOW_HALF 16.0f             /* samples that weigh as much as what was known before */
+#define PHASES 8u
+#define LOSS_MAX 0.8f
+#define LOSS_START 0.1f            /* ends the start at the first round without growth */
 #define SPREAD_MAX_US 500000.0f
 
 static uint32_t bits_in(uint64_t v)
@@ -67,7 +74,7 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
 }
 
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
-                   uint32_t rtt_us, uint64_t now_us)
+                   const struct uw_path *path, uint64_t now_us)
 {
     p->active = true;
     p->transfer = transfer;
@@ -79,14 +86,15 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     p->head = p->tail = p->overtaken = 0;
     p->base_word = p->frontier = 0;
     p->reorder = REORDER_MIN;
-    p->started_us = p->progress_us = p->want_us = now_us;
-    p->rate = p->plateau = 0.0f;
+    p->started_us = p->progress_us = p->want_us = p->timeout_us = now_us;
+    p->rate = p->plateau = p->loss = p->lately = 0.0f;
+    p->phase = p->slow_from = p->slow_to = p->slow_n = p->slow_lost = 0;
     p->round = p->round_end = p->stale_rounds = 0;
     p->starting = true;
-    p->window = WINDOW_FIRST;
+    p->window = path->floats_per_us / (float)chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
     p->min_rtt_us = 0;
-    p->srtt_us = rtt_us;
-    p->rttvar_us = rtt_us / 2u;
+    p->srtt_us = path->rtt_us;
+    p->rttvar_us = path->rtt_us / 2u;
     p->backoff = 0;
     memset(p->rates, 0, sizeof p->rates);
     memset(p->log, 0, sizeof p->log);
@@ -142,12 +150,23 @@ static void end_round(struct uw_pull *p)
         if (p->rate > p->plateau * 1.25f) {
             p->plateau = p->rate;
             p->stale_rounds = 0;
-        } else if (++p->stale_rounds == 3u) {
+        } else if (p->window >= WINDOW_TELLING &&
+                   (++p->stale_rounds == 3u || (p->stale_rounds == 2u && p->lately > LOSS_START))) {
             p->starting = false;
+            p->phase = PHASES - 1u;
         }
     }
     p->round++;
     p->round_end = p->tail;
+    if (!p->starting) {
+        p->phase = (p->phase + 1u) % PHASES;
+        if (p->phase == 0) {
+            p->slow_from = p->slow_to = p->tail;
+            p->slow_n = p->slow_lost = 0;
+        } else if (p->phase == 1u) {
+            p->slow_to = p->tail;
+        }
+    }
     p->rates[p->round % UW_PULL_ROUNDS] = 0.0f;
     if (p->reorder > REORDER_MIN) {
         p->reorder -= (p->reorder - REORDER_MIN + 7u) / 8u;
@@ -166,11 +185,17 @@ static void learn_rate(struct uw_pull *p, const struct uw_want_log *log, uint64_
     }
 }
 
+/* Chunks to ask for so that `rate` of them arrive: the loss by chance is made up for. */
+static float asking_rate(const struct uw_pull *p)
+{
+    return p->rate / (1.0f - (p->loss < LOSS_MAX ? p->loss : LOSS_MAX));
+}
+
 static void set_window(struct uw_pull *p)
 {
     float slack = 4.0f * (float)p->rttvar_us;
     slack = SLACK_US + (slack < SLACK_MAX_US ? slack : SLACK_MAX_US);
-    float target = p->rate * (2.0f * (float)p->min_rtt_us + slack) + WINDOW_FIRST;
+    float target = asking_rate(p) * (2.0f * (float)p->min_rtt_us + slack) + WINDOW_FIRST;
     if (p->starting || p->window < target) {
         p->window += 1.0f;
     } else {
@@ -217,36 +242,76 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
 
 static uint64_t rto_us(const struct uw_pull *p)
 {
+    uint32_t doublings = p->backoff > TIMEOUTS_FREE ? p->backoff - TIMEOUTS_FREE : 0;
     if (p->srtt_us == 0) {
-        return (uint64_t)RTO_UNKNOWN_US << (p->backoff < 3u ? p->backoff : 3u);
+        return (uint64_t)RTO_UNKNOWN_US << (doublings < 3u ? doublings : 3u);
     }
     uint64_t spread = 4u * (uint64_t)p->rttvar_us;
     uint64_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
     rto = rto < RTO_MIN_US ? RTO_MIN_US : rto;
-    rto <<= p->backoff < 7u ? p->backoff : 7u;
+    rto <<= doublings < 7u ? doublings : 7u;
     return rto < RTO_MAX_US ? rto : RTO_MAX_US;
+}
+
+/* Towards the end there is nothing new to ask for, so no later answer can overtake a lost one.
+ * The window is empty then: asking again early costs little, waiting would cost most of the time
+ * of a small pull on a lossy link. */
+static uint64_t patience_us(const struct uw_pull *p)
+{
+    uint64_t rto = rto_us(p);
+    if (p->srtt_us == 0 || p->backoff != 0 || p->have_chunks + p->out_chunks < p->chunks ||
+        (float)p->out_chunks > p->window / 2.0f) {
+        return rto;
+    }
+    uint64_t probe = 2u * (uint64_t)p->srtt_us + 2u * (uint64_t)p->rttvar_us + PROBE_SLACK_US;
+    return probe < rto ? probe : rto;
+}
+
+/* The question at the front of the queue came to an end. What was asked in the slow round tells
+ * loss by chance, which does not care how fast we ask, from loss by a full queue, which the slow
+ * round does not see: only the first is made up for by asking more. */
+static void learn_loss(struct uw_pull *p, uint32_t lost)
+{
+    p->lately += ((float)lost - p->lately) * LOSS_STEP;
+    bool slow = (int32_t)(p->head - p->slow_from) >= 0 &&
+                (p->phase == 0 || (int32_t)(p->head - p->slow_to) < 0);
+    if (!p->starting && slow) {
+        p->slow_n++;
+        p->slow_lost += lost;
+    } else if (p->slow_n != 0) {
+        float n = (float)p->slow_n;
+        p->loss += ((float)p->slow_lost / n - p->loss) * n / (n + SLOW_HALF);
+        p->slow_n = p->slow_lost = 0;
+    }
 }
 
 /* Take answered and lost questions from the front of the queue. */
 static void expire(struct uw_pull *p, uint64_t now_us)
 {
     uint64_t rto = rto_us(p);
+    uint64_t patience = patience_us(p);
     bool late = false;
     for (; p->head != p->tail; p->head++) {
         const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
         if (bit_at(p->have, a->chunk)) {
+            learn_loss(p, 0);
             continue;
         }
-        bool timeout = now_us >= a->due_us + rto;
+        bool timeout = now_us >= a->due_us + patience;
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
         bit_clear(p->out, a->chunk);
         p->out_chunks--;
+        learn_loss(p, 1);
         late = late || timeout;
     }
-    if (late && now_us >= p->progress_us + rto) {
-        p->backoff++;
+    /* Once per timeout without any answer, however many questions it ended. */
+    if (!late || now_us < p->progress_us + rto || now_us < p->timeout_us + rto) {
+        return;
+    }
+    p->timeout_us = now_us;
+    if (++p->backoff > TIMEOUTS_FREE) {
         p->window = p->window / 2.0f > WINDOW_MIN ? p->window / 2.0f : WINDOW_MIN;
     }
 }
@@ -294,13 +359,20 @@ static uint32_t first_missing(const struct uw_pull *p)
     return w * 64u + bit;
 }
 
+/* One round in eight is slow: queues drain, and loss by chance shows. A later one asks for more, to
+ * find out whether the path has more. */
+static float pace_gain(const struct uw_pull *p)
+{
+    return p->phase == 0 ? 0.6f : p->phase == PHASES / 2u ? 1.25f : 1.0f;
+}
+
 static uint32_t spread_for(const struct uw_pull *p, uint32_t n)
 {
     float spread = 0.0f;
     if (p->starting) {
         spread = (float)n * (float)p->min_rtt_us / (2.0f * p->window);
     } else if (p->rate > 0.0f) {
-        spread = (float)n / (PACE_GAIN * p->rate);
+        spread = (float)n / (pace_gain(p) * asking_rate(p));
     }
     return (uint32_t)(spread < SPREAD_MAX_US ? spread : SPREAD_MAX_US);
 }
@@ -378,7 +450,7 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     }
     uint64_t next = UINT64_MAX;
     if (p->head != p->tail) {
-        next = p->asked[p->head & (p->asked_max - 1u)].due_us + rto_us(p);
+        next = p->asked[p->head & (p->asked_max - 1u)].due_us + patience_us(p);
     }
     uint32_t n = allowance(p, room_chunks);
     if (n != 0) {

@@ -9,8 +9,10 @@
  *
  * Congestion. The number of chunks outstanding follows a model of the path, not single losses:
  * highest delivery rate of the last rounds times (twice the smallest round trip, plus slack for
- * jitter). It starts by doubling until the rate stops growing. Random loss changes neither factor;
- * a fuller queue lengthens the round trip but not the rate, so the window stops following it.
+ * jitter). It starts by doubling until the rate stops growing. A fuller queue lengthens the round
+ * trip but not the rate, so the window stops following it. Loss by chance is told from loss by a
+ * full queue by a slow round now and then, and made up for: 20 or 30 % of it cost that share of the
+ * throughput and no more.
  *
  * Versions. Chunks of one pull may come from different versions of the peer's snapshot, when it
  * publishes meanwhile. Each chunk is a consistent piece of one version, and mixing is elementwise:
@@ -76,11 +78,16 @@ struct uw_pull {
     uint32_t base_word;             /* words before it are complete */
     uint32_t frontier;              /* one past the highest chunk ever asked for */
     uint32_t reorder;               /* answers that may overtake one before it counts as lost */
-    uint64_t started_us, progress_us, want_us;
+    uint64_t started_us, progress_us, want_us, timeout_us;
 
     /* the path */
     float rate;                     /* chunks per microsecond, the best of the last rounds */
     float rates[UW_PULL_ROUNDS];
+    float loss;                     /* by chance: share of what is asked that never comes */
+    float lately;                   /* the same, whatever the cause */
+    uint32_t phase;                 /* round within the cycle of fast and slow ones */
+    uint32_t slow_from, slow_to;    /* places in the order asked in the slow round */
+    uint32_t slow_n, slow_lost;     /* what became of them */
     float plateau;                  /* rate to beat while starting */
     uint32_t round, round_end;      /* round ends when answers pass this place in the order */
     uint32_t stale_rounds;
@@ -99,10 +106,15 @@ struct uw_pull {
 int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
                   uint32_t window_chunks);
 
-/* Begin to pull size_n floats in chunks of chunk_n from a peer whose round trip is about rtt_us
- * (0: not known). */
+/* What is known of the way to a peer from before; zeros: nothing. */
+struct uw_path {
+    uint32_t rtt_us;
+    float floats_per_us;
+};
+
+/* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. */
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
-                   uint32_t rtt_us, uint64_t now_us);
+                   const struct uw_path *path, uint64_t now_us);
 
 void uw_pull_stop(struct uw_pull *p);
 
@@ -127,7 +139,7 @@ static inline bool uw_pull_complete(const struct uw_pull *p)
     return p->have_chunks == p->chunks;
 }
 
-#define UW_SERVE_WANTS 8u           /* questions that may wait per station */
+#define UW_SERVE_WANTS 16u          /* questions that may wait per station */
 
 struct uw_serve_slot {
     uint16_t station;

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One pull under every kind of fault. The claim is always the same: an element is its old value or
+ * the exact mix, chunk by chunk, never anything else. */
+#include "fault/gossip_world.h"
+
+#define ONE_ROUND 1000000u          /* steps: only the first round's pull ever happens */
+
+static float value(uint32_t place, uint32_t k)
+{
+    return place == 0 ? 1.0f + 0.001f * (float)k : -0.002f * (float)k;
+}
+
+/* Node a serves, node b pulls once, as soon as it knows a. */
+static struct world *pair(uint32_t size_n, uint32_t mtu_bytes)
+{
+    struct world *w = world_new(2, size_n, mtu_bytes);
+    w->config.period_steps = ONE_ROUND;
+    for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t k = 0; k < size_n; k++) {
+            w->nodes[i].x[k] = value(i, k);
+        }
+    }
+    w->nodes[1].trains = false;
+    return w;
+}
+
+static bool b_knows_a(struct world *w)
+{
+    struct uw_member *m = uw_membership_at(&w->nodes[1].node.state->membership, 0);
+    return m != NULL && m->state == UW_MEMBER_ALIVE && m->progress.version != 0;
+}
+
+static void begin(struct world *w)
+{
+    world_start(w);
+    world_until(w, b_knows_a, 20000000);
+    w->nodes[1].trains = true;
+    w->nodes[1].train_at_us = w->now_us;
+}
+
+static bool pull_is_over(struct world *w)
+{
+    const struct world_node *b = &w->nodes[1];
+    return b->events[UW_NODE_PULL_DONE] + b->events[UW_NODE_PULL_CUT] +
+               b->events[UW_NODE_PULL_REFUSED] != 0;
+}
+
+/* Counts mixed elements; every other one must be as it was. */
+static uint32_t mixed(const struct world *w)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < w->size_n; k++) {
+        float mix = 0.5f * value(1, k) + 0.5f * value(0, k);
+        float x = w->nodes[1].x[k];
+        if (x == mix) {
+            n++;
+        } else if (x != value(1, k)) {
+            fail_msg("element %u is %g, neither %g nor %g", (unsigned)k, (double)x,
+                     (double)value(1, k), (double)mix);
+        }
+    }
+    return n;
+}
+
+static void settle(struct world *w)
+{
+    world_until(w, pull_is_over, 200000000);
+    world_run(w, 20000);
+}
+
+static void test_pull_through_a_bad_link_mixes_every_element(void **state)
+{
+    (void)state;
+    static const struct uw_impairment bad[] = {
+        {.delay_us = 300},
+        {.delay_us = 300, .loss = 0.05f},
+        {.delay_us = 2000, .loss = 0.2f},
+        {.delay_us = 2000, .loss = 0.4f},
+        {.delay_us = 1000, .duplicate = 0.3f},
+        {.delay_us = 5000, .reorder = 0.3f},
+        {.delay_us = 1000, .corrupt = 0.2f},
+        {.delay_us = 20000, .jitter_us = 10000, .loss = 0.1f, .duplicate = 0.05f,
+         .reorder = 0.1f, .corrupt = 0.05f, .rate_bits_per_s = 2000000},
+    };
+    static const uint32_t mtus[] = {127, 300, 1232, 9000};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        for (size_t m = 0; m < sizeof mtus / sizeof mtus[0]; m++) {
+            struct world *w = pair(3001, mtus[m]);
+            w->impairment = bad[i];
+            begin(w);
+            settle(w);
+            assert_int_equal(w->nodes[1].events[UW_NODE_PULL_DONE], 1);
+            assert_int_equal(mixed(w), w->size_n);
+            if (bad[i].corrupt > 0.1f) {
+                assert_true(world_counters(w, 1).refused_corrupt > 0);
+            }
+            world_free(w);
+        }
+    }
+}
+
+static void test_pull_whose_server_dies_after_any_datagram_leaves_old_or_mixed(void **state)
+{
+    (void)state;
+    uint32_t partial = 0;
+    for (uint32_t k = 1; k < 30; k++) {
+        struct world *w = pair(601, 127);       /* 24 chunks */
+        char drop[16];
+        begin(w);
+        uint64_t seen = w->nodes[0].emulated.out.seen_n;
+        snprintf(drop, sizeof drop, "%u-", (unsigned)(seen + k));
+        struct uw_impairment dies = w->impairment;
+        dies.drop = drop;
+        assert_int_equal(uw_link_emulated_impair(&w->nodes[0].emulated, &dies, NULL), UW_OK);
+        settle(w);
+        uint32_t n = mixed(w);
+        partial += n != 0 && n != w->size_n;
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_DONE], n == w->size_n);
+        world_free(w);
+    }
+    assert_true(partial > 10);
+}
+
+/* All elements of a version are equal: every chunk must be of one version. */
+static void drift(struct world_node *n)
+{
+    for (uint32_t k = 0; k < n->world->size_n; k++) {
+        n->x[k] = 1000.0f * (float)n->progress.step;
+    }
+    assert_int_equal(uw_snapshot_publish(&n->snapshot, n->x, n->progress.step), UW_OK);
+}
+
+static void test_pull_while_the_server_publishes_mixes_each_chunk_from_one_version(void **state)
+{
+    (void)state;
+    struct world *w = pair(3000, 127);
+    w->impairment.rate_bits_per_s = 1000000;
+    w->nodes[0].train = drift;
+    for (uint32_t k = 0; k < w->size_n; k++) {
+        w->nodes[1].x[k] = 8192.0f;
+    }
+    begin(w);
+    settle(w);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_DONE], 1);
+    uint32_t chunk_n = w->nodes[1].node.state->chunk_n;
+    uint32_t versions = 1;
+    for (uint32_t k = 1; k < w->size_n; k++) {
+        if (k % chunk_n != 0) {
+            assert_float_equal(w->nodes[1].x[k], w->nodes[1].x[k - 1], 0.0);
+        } else {
+            versions += w->nodes[1].x[k] != w->nodes[1].x[k - 1];
+        }
+    }
+    assert_true(versions > 2);
+    world_free(w);
+}
+
+static bool pull_is_half_way(struct world *w)
+{
+    const struct uw_pull *t = &w->nodes[1].node.state->pull.transfer;
+    return t->active && t->have_chunks > t->chunks / 2u;
+}
+
+static void test_pull_resumes_after_a_short_partition(void **state)
+{
+    (void)state;
+    struct world *w = pair(5000, 127);
+    w->impairment.rate_bits_per_s = 500000;
+    begin(w);
+    world_until(w, pull_is_half_way, 20000000);
+    uint32_t had = w->nodes[1].node.state->pull.transfer.have_chunks;
+    uw_link_emulated_cut(&w->nodes[0].emulated, UW_LINK_STATION_BROADCAST, UW_EMULATED_BOTH);
+    world_run(w, 2000000);
+    assert_false(pull_is_over(w));
+    uw_link_emulated_cut(&w->nodes[0].emulated, UW_LINK_STATION_BROADCAST, 0);
+    settle(w);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_DONE], 1);
+    assert_int_equal(mixed(w), w->size_n);
+    /* What had arrived was not asked for again. */
+    assert_true(world_counters(w, 1).chunks_again < 200 && had > 90);
+    world_free(w);
+}
+
+static void test_pull_into_a_slow_training_thread_drops_nothing(void **state)
+{
+    (void)state;
+    struct world *w = pair(20000, 127);
+    w->config.window_bytes = 2000;
+    w->train_us = 20000;
+    begin(w);
+    settle(w);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_DONE], 1);
+    assert_int_equal(mixed(w), w->size_n);
+    assert_int_equal(world_counters(w, 1).chunks_twice, 0);
+    world_free(w);
+}
+
+static void test_pull_between_links_of_different_size_agrees_on_the_smaller(void **state)
+{
+    (void)state;
+    struct world *w = pair(2000, 1232);
+    world_start(w);
+    w->nodes[0].node.state->chunk_n = 40;       /* as if a's link were narrower */
+    world_until(w, b_knows_a, 20000000);
+    w->nodes[1].trains = true;
+    settle(w);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_DONE], 1);
+    assert_int_equal(mixed(w), w->size_n);
+    world_free(w);
+}
+
+static void test_serve_shares_its_turns_among_stations(void **state)
+{
+    (void)state;
+    struct uw_arena arena;
+    static uint8_t memory[65536];
+    struct uw_serve s;
+    uw_arena_init(&arena, memory, sizeof memory);
+    assert_int_equal(uw_serve_place(&s, &arena, 4, 6400), UW_OK);
+    struct uw_want greedy = {.chunk_n = 10, .wanted = UINT64_MAX};
+    for (uint16_t i = 0; i < 100; i++) {
+        greedy.seq = i;
+        assert_int_equal(uw_serve_add(&s, 1, &greedy, 0), UW_OK);
+    }
+    struct uw_want modest = {.chunk_n = 10, .wanted = 0xf};
+    assert_int_equal(uw_serve_add(&s, 2, &modest, 0), UW_OK);
+    uint32_t modest_n = 0;
+    uint32_t all = 0;
+    struct uw_serve_item item;
+    while (modest_n < 4) {
+        assert_true(uw_serve_next(&s, 0, &item));
+        modest_n += item.station == 2;
+        all++;
+        uw_serve_sent(&s, &item);
+    }
+    assert_true(all <= 8);
+    while (uw_serve_next(&s, 0, &item)) {
+        uw_serve_sent(&s, &item);
+        all++;
+    }
+    assert_true(all <= 64 * UW_SERVE_WANTS + 8);
+    modest.base = 640;
+    assert_int_equal(uw_serve_add(&s, 2, &modest, 0), UW_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pull_through_a_bad_link_mixes_every_element),
+        cmocka_unit_test(test_pull_whose_server_dies_after_any_datagram_leaves_old_or_mixed),
+        cmocka_unit_test(test_pull_while_the_server_publishes_mixes_each_chunk_from_one_version),
+        cmocka_unit_test(test_pull_resumes_after_a_short_partition),
+        cmocka_unit_test(test_pull_into_a_slow_training_thread_drops_nothing),
+        cmocka_unit_test(test_pull_between_links_of_different_size_agrees_on_the_smaller),
+        cmocka_unit_test(test_serve_shares_its_turns_among_stations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
