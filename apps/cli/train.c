@@ -70,7 +70,8 @@ static int try_save(struct train *t)
     }
     if (rc < 0) {
         return uw_error_set(&t->err, rc, "--save %.180s: cannot be written: %s", t->o->save,
-                            uw_status_text(rc));
+                            rc == UW_ERR_AGAIN ? "another process is writing it"
+                                               : uw_status_text(rc));
     }
     return UW_OK;
 }

@@ -6,19 +6,19 @@
 seed=${UWASA_TEST_SEED:-$(date +%s)}
 echo "seed=$seed"
 
-train() {
-    "$uwasa" train --model mlp --data digits --steps 400 --batch 16 --lr 0.05 --momentum 0.9 \
-        --schedule cosine --seed 3 --threads 1 --save-every 7 "$@"
-}
+flags="--model mlp --data digits --steps 400 --batch 16 --lr 0.05 --momentum 0.9 --schedule cosine
+    --seed 3 --threads 1 --save-every 7"
 
-train --save whole.safetensors >out 2>err || fail "the unbroken run"
+# shellcheck disable=SC2086
+"$uwasa" train $flags --save whole.safetensors >out 2>err || fail "the unbroken run"
 
 # Pauses spread over a run's length and a bit beyond, by a small generator.
 kills=0
 i=0
 while [ $i -lt 12 ]; do
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    train --save broken.safetensors --resume >out 2>err &
+    # shellcheck disable=SC2086
+    "$uwasa" train $flags --save broken.safetensors --resume >out 2>err &
     pid=$!
     sleep "0.$(printf %03d $((seed / 65536 % 150)))"
     if kill -9 $pid 2>/dev/null; then
@@ -28,7 +28,9 @@ while [ $i -lt 12 ]; do
     i=$((i + 1))
 done
 echo "kills=$kills"
-train --save broken.safetensors --resume >out 2>err || { cat err >&2; fail "the last resume"; }
+# shellcheck disable=SC2086
+"$uwasa" train $flags --save broken.safetensors --resume >out 2>err ||
+    { cat err >&2; fail "the last resume"; }
 cmp whole.safetensors broken.safetensors || fail "a resumed run ends with other weights"
 
 # SIGTERM in the middle: saved, status 0, and resumed to the same end
