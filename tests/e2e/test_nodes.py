@@ -4,7 +4,7 @@
 wrong key, a wrong model or a truncated checkpoint, and whether four that lose every fifth datagram
 learn as much as one that saw all data.
 
-usage: test_nodes.py PROGRAM [CASE...]        environment: UWASA_MNIST_DIR, UWASA_PAUSE_SECONDS
+usage: test_nodes.py PROGRAM [-k CASE]     environment: UWASA_MNIST_DIR, UWASA_PAUSE_SECONDS
 """
 import json
 import os
