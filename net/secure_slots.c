@@ -56,8 +56,9 @@ void uw_secure_release(struct uw_secure_slot *slot, bool notify)
     }
 }
 
-static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s, const struct uw_secure_slot *spare,
-                                        uint32_t *count)
+/* Of the sessions that are up, but `spare`, the one heard from longest ago. */
+static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s,
+                                        const struct uw_secure_slot *spare, uint32_t *count)
 {
     struct uw_secure_slot *old = NULL;
     *count = 0;
@@ -109,7 +110,7 @@ static struct uw_secure_slot *take_slot(struct uw_secure_dtls *s, bool client)
 }
 
 int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
-                 struct uw_secure_slot **out)
+                    struct uw_secure_slot **out)
 {
     struct uw_secure_slot *slot = take_slot(s, client);
     if (slot == NULL) {
@@ -176,7 +177,6 @@ static void promote(struct uw_secure_slot *slot)
     uw_secure_tell(s, UW_SECURE_PEER_UP, slot->station, text);
 }
 
-/* Act on what the engine says about a session. */
 void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
 {
     struct uw_secure_dtls *s = slot->owner;
