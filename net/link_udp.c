@@ -437,7 +437,8 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
     uint16_t port;
     if (split_address(text, host, &port) < 0) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 or :4433",
+                            "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 "
+                            "or :4433",
                             text);
     }
     struct address a = {.ip = {0}};

@@ -61,8 +61,8 @@ static bool same_hello(const struct uw_secure_slot *slot, const uint8_t *random)
 static void feed_handshake(struct uw_secure_slot *slot, const struct uw_wire_record *r)
 {
     uint32_t none = 0;
-    uw_secure_conclude(slot, uw_tls_feed(slot->tls, r, slot->owner->plain, slot->owner->lower->mtu_bytes,
-                               &none));
+    struct uw_secure_dtls *s = slot->owner;
+    uw_secure_conclude(slot, uw_tls_feed(slot->tls, r, s->plain, s->lower->mtu_bytes, &none));
 }
 
 /* What a ClientHello with a good cookie finds here already. true: it may start a handshake. */
@@ -109,7 +109,8 @@ static void take_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_
         return;
     }
     struct uw_secure_slot *slot;
-    if (uw_secure_must_wait(s, address, false) || !take_token(s) || uw_secure_start(s, from, address, false, &slot) < 0) {
+    if (uw_secure_must_wait(s, address, false) || !take_token(s) ||
+        uw_secure_start(s, from, address, false, &slot) < 0) {
         s->stats.limited_n++;
         return;
     }

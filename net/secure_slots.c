@@ -7,7 +7,7 @@
 #define HANDSHAKE_STALE_US 2000000u     /* it may then be given up for another */
 
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
-                                   enum uw_secure_state state)
+                                      enum uw_secure_state state)
 {
     for (uint16_t i = 0; i < s->slots_n; i++) {
         if (s->slots[i].state == state && s->slots[i].station == station) {
@@ -24,7 +24,7 @@ struct uw_secure_slot *uw_secure_find_any(const struct uw_secure_dtls *s, uint16
 }
 
 void uw_secure_tell(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
-                 const char *text)
+                    const char *text)
 {
     if (s->event != NULL) {
         const struct uw_secure_event event = {.kind = kind, .station = station, .text = text};
@@ -45,7 +45,6 @@ static void output(void *owner, const uint8_t *bytes, uint32_t size_bytes)
     slot->output_rc = uw_link_send(slot->owner->lower, slot->station, bytes, size_bytes);
 }
 
-/* Give a slot back; the lower link's hold on the station goes with its last slot. */
 void uw_secure_release(struct uw_secure_slot *slot, bool notify)
 {
     struct uw_secure_dtls *s = slot->owner;
@@ -56,8 +55,9 @@ void uw_secure_release(struct uw_secure_slot *slot, bool notify)
     }
 }
 
-static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s, const struct uw_secure_slot *spare,
-                                        uint32_t *count)
+/* Of the sessions that are up, but `spare`, the one heard from longest ago. */
+static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s,
+                                        const struct uw_secure_slot *spare, uint32_t *count)
 {
     struct uw_secure_slot *old = NULL;
     *count = 0;
@@ -109,7 +109,7 @@ static struct uw_secure_slot *take_slot(struct uw_secure_dtls *s, bool client)
 }
 
 int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
-                 struct uw_secure_slot **out)
+                    struct uw_secure_slot **out)
 {
     struct uw_secure_slot *slot = take_slot(s, client);
     if (slot == NULL) {
@@ -176,7 +176,6 @@ static void promote(struct uw_secure_slot *slot)
     uw_secure_tell(s, UW_SECURE_PEER_UP, slot->station, text);
 }
 
-/* Act on what the engine says about a session. */
 void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
 {
     struct uw_secure_dtls *s = slot->owner;

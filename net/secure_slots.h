@@ -11,7 +11,8 @@
 
 #define UW_SECURE_HANDSHAKE_MAX_US 30000000u
 #define UW_SECURE_TOKENS_MAX 32u        /* handshakes that strangers may start in one burst */
-#define UW_SECURE_MESSAGE_MARK 0u       /* a byte in front: lets messages be empty, which DTLS eats */
+/* A byte in front of every message: lets messages be empty, which DTLS would swallow. */
+#define UW_SECURE_MESSAGE_MARK 0u
 
 enum uw_secure_state { UW_SECURE_FREE, UW_SECURE_HANDSHAKE, UW_SECURE_UP };
 

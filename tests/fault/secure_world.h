@@ -91,7 +91,8 @@ static inline struct node *node_open(struct world *w, uint16_t i, const struct n
     uw_rng_seed(&n->entropy, uw_rng_mix(uw_rng_mix(w->seed, w->now_us), i));
     assert_int_equal(uw_link_loopback_init(&n->loopback, &w->hub, i), UW_OK);
     struct uw_link_emulated_config e = {.lower = &n->loopback.link, .send = c->send,
-                                        .mtu_bytes = c->mtu_bytes, .queue_n = 256, .seed = uw_rng_mix(w->seed, i)};
+                                        .mtu_bytes = c->mtu_bytes, .queue_n = 256,
+                                        .seed = uw_rng_mix(w->seed, i)};
     e.memory_bytes = uw_link_emulated_bytes(&e);
     e.memory = n->memory[0] = malloc(e.memory_bytes);
     assert_int_equal(uw_link_emulated_init(&n->emulated, &e), UW_OK);

@@ -6,20 +6,24 @@
  * comes from a peer that holds the run's key, unread, unchanged and not replayed. Stations are
  * the lower link's. Sending to a station without a session starts a handshake and answers
  * UW_ERR_AGAIN until it is up; an event tells when. Handshakes move in recv (what arrives) and
- * step (what must be repeated), so call both while waiting. Either side may start; when both do, the one
- * with the greater ClientHello random stays the client.
+ * step (what must be repeated), so call both while waiting. Either side may start; when both do,
+ * the one with the greater ClientHello random stays the client.
  *
  * What a stranger gets: one stateless HelloVerifyRequest of 60 bytes for each ClientHello, then,
  * if it can receive at its address, one of handshakes_n slots, at a limited rate and with a pause
- * that doubles after each failure, up to 8 s. A session that is up is never given up for anything unauthenticated: a restarted peer's new session replaces
- * its old one when the new handshake is done (RFC 6347, 4.2.8). Under pressure the session heard
- * from longest ago makes room for a peer that has authenticated itself. A peer that vanished keeps
- * its session until the slot is needed; one that restarted has to speak first, or the caller
- * drops the old session with uw_secure_dtls_reset.
+ * that doubles after each failure, up to 8 s. A session that is up is never given up for anything
+ * unauthenticated: a restarted peer's new session replaces its old one when the new handshake is
+ * done (RFC 6347, 4.2.8). Under pressure the session heard from longest ago makes room for a peer
+ * that has authenticated itself. A peer that vanished keeps its session until the slot is needed;
+ * one that restarted has to speak first, or the caller drops the old session with
+ * uw_secure_dtls_reset.
+ *
+ * The channel holds the lower link's stations while they have a session or a handshake, so give
+ * that link room for sessions_n + handshakes_n stations and those that the caller holds itself.
  *
  * Units      bytes; times in microseconds
  * Memory     caller supplies uw_secure_dtls_bytes(); Mbed TLS takes its buffers from its own
- *            allocator (about 45 KB a session with Debian's build, all in the handshake)
+ *            allocator (40 KB a session with Debian's 2.28, from the handshake on)
  * Blocking   never          Context  the lower link's thread
  * Source     RFC 6347 (DTLS 1.2), RFC 4279 (pre-shared keys), RFC 7905 (ChaCha20-Poly1305)
  */
