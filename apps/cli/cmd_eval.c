@@ -101,7 +101,7 @@ int uw_cmd_eval(int argc, char **argv)
                                          .batch_n = o.batch,
                                          .mode = UW_PLAN_INFERENCE};
     int rc = uw_job_plan(&job, &config, &err);
-    status = uw_job_exit(rc);
+    status = (int)uw_job_exit(rc);
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         rc = uw_job_bind(&job, &err);

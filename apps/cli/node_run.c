@@ -446,5 +446,5 @@ int uw_node_run(const struct uw_node_options *o)
     uw_storage_file_deinit(&r->files);
     uw_job_deinit(&r->job);
     free(r);
-    return status;
+    return (int)status;
 }

@@ -359,5 +359,5 @@ int uw_train_run(const struct uw_train_options *o)
     uw_data_close(&t.data);
     uw_storage_file_deinit(&t.files);
     uw_job_deinit(&t.job);
-    return status;
+    return (int)status;
 }
