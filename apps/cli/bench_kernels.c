@@ -273,7 +273,7 @@ int uw_bench_kernels(FILE *out, bool json, const struct uw_kernels *k, struct uw
     memset(subjects, 0, sizeof subjects);
     uint32_t n = list_subjects(subjects);
     struct bench b = {.out = out, .json = json, .exec = {.kernels = k, .workers = w},
-                      .seconds_each = seconds / (n + 1), .rc = UW_OK};
+                      .seconds_each = seconds, .rc = UW_OK};
     uint64_t begin = uw_board_now_us();
     measure_peak(&b);
     for (uint32_t i = 0; i < n && b.rc == UW_OK; i++) {

@@ -7,7 +7,7 @@
  * vector.
  *
  * Memory     from the board, released before return
- * Blocking   about `seconds`      Context  one thread; the pool's threads work
+ * Blocking   about 55 times `seconds`      Context  one thread; the pool's threads work
  */
 #ifndef UWASA_CLI_BENCH_KERNELS_H
 #define UWASA_CLI_BENCH_KERNELS_H
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Measure and print. json: one object a line, else a table.
+/* Measure and print, `seconds` for each row. json: one object a line, else a table.
  *
  *   {"event":"peak","gflops":..}             register tile on panels in the first cache, one core;
  *                                            absent when the table has no tile
