@@ -32,3 +32,23 @@ const struct uw_kernels *uw_kernels_find(const char *name)
         }
     }
 }
+
+#define PANEL_K 64u         /* 4 KiB of A and 8 KiB of B at most */
+
+double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps)
+{
+    const struct uw_backend *b = uw_backends;
+    while (b->kernels != NULL && b->kernels != k) {
+        b++;
+    }
+    const struct uw_tile *t = b->tile;
+    if (t == NULL) {
+        return 0.0;
+    }
+    float a[PANEL_K * UW_TILE_MR_MAX] = {0.0f}, panel[PANEL_K * UW_TILE_NR_MAX] = {0.0f};
+    float out[UW_TILE_MR_MAX * UW_TILE_NR_MAX] = {0.0f};
+    for (uint32_t i = 0; i < steps; i++) {
+        t->multiply(t->mr, PANEL_K, a, panel, a, out, t->nr, true);
+    }
+    return 2.0 * steps * PANEL_K * t->mr * t->nr;
+}

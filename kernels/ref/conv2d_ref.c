@@ -6,23 +6,26 @@
 
 #include "uwasa/status.h"
 
+/* Without a 64-bit division, and without any where the stride is 1: a tap is looked up often. */
 struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, uint32_t pad,
                               uint32_t tap, uint32_t dilation)
 {
-    int64_t first = (int64_t)tap * dilation - (int64_t)pad; /* input position of output 0 */
-    int64_t last = (int64_t)in_n - 1 - first;               /* room above it */
+    uint32_t at = tap * dilation;       /* the tap's place in the padded input, for output 0 */
     struct uw_span s = {0, 0};
-    if (last < 0) {
+    if (at >= in_n + pad) {
         return s;
     }
-    uint64_t lo = first >= 0 ? 0 : ((uint64_t)-first + stride - 1) / stride;
-    uint64_t hi = (uint64_t)last / stride + 1;
+    uint32_t lo = at >= pad ? 0 : pad - at, hi = in_n + pad - at;
+    if (stride != 1) {
+        lo = (lo + stride - 1) / stride;
+        hi = (hi - 1) / stride + 1;
+    }
     if (hi > out_n) {
         hi = out_n;
     }
     if (lo < hi) {
-        s.lo = (uint32_t)lo;
-        s.hi = (uint32_t)hi;
+        s.lo = lo;
+        s.hi = hi;
     }
     return s;
 }

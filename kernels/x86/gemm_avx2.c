@@ -15,11 +15,13 @@ static inline __attribute__((always_inline)) void multiply_rows(
     size_t ldo, bool add)
 {
     __m256 s[MR][2];
+#pragma GCC unroll 6
     for (uint32_t i = 0; i < rows; i++) {
         s[i][0] = s[i][1] = _mm256_broadcast_ss(init + i);
     }
     for (uint32_t p = 0; p < k; p++) {
         __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
+#pragma GCC unroll 6
         for (uint32_t i = 0; i < rows; i++) {
             __m256 ai = _mm256_broadcast_ss(a + i);
             s[i][0] = _mm256_fmadd_ps(ai, b0, s[i][0]);
@@ -28,6 +30,7 @@ static inline __attribute__((always_inline)) void multiply_rows(
         a += MR;
         b += NR;
     }
+#pragma GCC unroll 6
     for (uint32_t i = 0; i < rows; i++) {
         float *row = out + i * ldo;
         if (add) {

@@ -33,4 +33,10 @@ const struct uw_kernels *uw_kernels_best(void);
  * Returns NULL when this build or this processor lacks it. */
 const struct uw_kernels *uw_kernels_find(const char *name);
 
+/* Work the table's register tile on panels that stay in the first cache, `steps` times: what a
+ * benchmark times to learn the speed that no kernel of this table can pass.
+ *
+ * Returns the floating point operations done; 0 when the table has no tile. */
+double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps);
+
 #endif

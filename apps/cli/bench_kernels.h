@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench_kernels.h - how fast a kernel table is on this machine
+ *
+ * Times the products (gemm plain and transposed, 64 to 1024), every part of the convolutions and
+ * dense layers of the built-in models at their usual batch, and the memory-bound slots on a long
+ * vector.
+ *
+ * Memory     from the board, released before return
+ * Blocking   about 55 times `seconds`      Context  one thread; the pool's threads work
+ */
+#ifndef UWASA_CLI_BENCH_KERNELS_H
+#define UWASA_CLI_BENCH_KERNELS_H
+
+#include "uwasa/kernels.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Measure and print, `seconds` for each row. json: one object a line, else a table.
+ *
+ *   {"event":"peak","gflops":..}             register tile on panels in the first cache, one core;
+ *                                            absent when the table has no tile
+ *   {"event":"kernel","name":..,"shape":..,"ms":..,"gflops":..,"gbytes_per_s":..}
+ *   {"event":"done","backend":..,"threads":..,"seconds":..}
+ *
+ * ms is the fastest call; gflops counts multiplications and additions of the definition,
+ * gbytes_per_s the operands read and written once. A slot has one of the two, the other is 0.
+ *
+ * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO (out could not be written). */
+int uw_bench_kernels(FILE *out, bool json, const struct uw_kernels *k, struct uw_workers *w,
+                     double seconds);
+
+#endif
