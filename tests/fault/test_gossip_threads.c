@@ -73,40 +73,44 @@ static void *training(void *arg)
     return NULL;
 }
 
+static void set_up(struct device *d, struct uw_loopback_hub *hub, uint16_t i)
+{
+    static const char *const seeds[] = {"0"};
+    static const char *const names[] = {"a", "b"};
+    assert_int_equal(uw_link_loopback_init(&d->link, hub, i), UW_OK);
+    d->x = uw_test_floats(SIZE);
+    d->snapshot.data = uw_test_floats(SIZE);
+    d->snapshot.size_n = SIZE;
+    atomic_flag_clear(&d->snapshot.busy);
+    for (uint32_t k = 0; k < SIZE; k++) {
+        d->x[k] = (float)i;
+    }
+    d->segment = (struct uw_segment){.name = "w", .size_n = SIZE};
+    d->params = (struct uw_params){.x = d->x, .size_n = SIZE, .segments = &d->segment,
+                                   .segments_n = 1, .hash = 1};
+    struct uw_node_config c = {
+        .name = names[i], .run = "threads", .seeds = seeds, .seeds_n = 1,
+        .incarnation = 1, .link = &d->link.link, .params = &d->params,
+        .snapshot = &d->snapshot, .period_steps = 3, .seed = i};
+    size_t bytes;
+    assert_int_equal(uw_node_measure(&c, &bytes, NULL), UW_OK);
+    d->memory = malloc(bytes + uw_arena_slack_bytes());
+    struct uw_arena arena;
+    uw_arena_init(&arena, d->memory, bytes + uw_arena_slack_bytes());
+    assert_int_equal(uw_node_bind(&d->node, &c, &arena, NULL), UW_OK);
+}
+
 static void test_two_threads_a_node_share_what_they_may(void **state)
 {
     (void)state;
     static struct device device[2];
-    static const char *const seeds[] = {"0"};
-    static const char *const names[] = {"a", "b"};
     struct uw_loopback_hub hub;
     struct uw_loopback_config hub_config = {.endpoints_n = 2, .queue_n = 512};
     hub_config.memory_bytes = uw_loopback_hub_bytes(&hub_config);
     hub_config.memory = malloc(hub_config.memory_bytes);
     assert_int_equal(uw_loopback_hub_init(&hub, &hub_config), UW_OK);
     for (uint16_t i = 0; i < 2; i++) {
-        struct device *d = &device[i];
-        assert_int_equal(uw_link_loopback_init(&d->link, &hub, i), UW_OK);
-        d->x = uw_test_floats(SIZE);
-        d->snapshot.data = uw_test_floats(SIZE);
-        d->snapshot.size_n = SIZE;
-        atomic_flag_clear(&d->snapshot.busy);
-        for (uint32_t k = 0; k < SIZE; k++) {
-            d->x[k] = (float)i;
-        }
-        d->segment = (struct uw_segment){.name = "w", .size_n = SIZE};
-        d->params = (struct uw_params){.x = d->x, .size_n = SIZE, .segments = &d->segment,
-                                       .segments_n = 1, .hash = 1};
-        struct uw_node_config c = {
-            .name = names[i], .run = "threads", .seeds = seeds, .seeds_n = 1,
-            .incarnation = 1, .link = &d->link.link, .params = &d->params,
-            .snapshot = &d->snapshot, .period_steps = 3, .seed = i};
-        size_t bytes;
-        assert_int_equal(uw_node_measure(&c, &bytes, NULL), UW_OK);
-        d->memory = malloc(bytes + uw_arena_slack_bytes());
-        struct uw_arena arena;
-        uw_arena_init(&arena, d->memory, bytes + uw_arena_slack_bytes());
-        assert_int_equal(uw_node_bind(&d->node, &c, &arena, NULL), UW_OK);
+        set_up(&device[i], &hub, i);
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&device[i].network, NULL, network, &device[i]), 0);
