@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#define CALL_FIRST_US 250000u
-#define CALL_MAX_US 5000000u
-#define PATIENCE_ONCE 4u
 #define PATIENCE_MAX 16u
 
 uint32_t uw_name_id(const char *name)
@@ -58,26 +55,20 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     return rc;
 }
 
-static void changed(struct uw_membership *m, enum uw_node_event_kind kind,
-                    const struct uw_member *member, uint64_t silent_us)
+void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
+                           const struct uw_member *member, uint64_t silent_us)
 {
     if (m->config.changed != NULL) {
         m->config.changed(m->config.arg, kind, member, silent_us);
     }
 }
 
-static uint64_t jitter(struct uw_membership *m, uint64_t us)
+uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us)
 {
     return us - us / 8u + uw_rng_below(&m->rng, (uint32_t)(us / 4u) + 1u);
 }
 
-static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
-{
-    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 5u ? tries : 5u);
-    return jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
-}
-
-static void set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us)
+void uw_member_set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us)
 {
     member->state = state;
     member->changed_us = now_us;
@@ -92,13 +83,13 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
     if (before == UW_MEMBER_ALIVE) {
         return;
     }
-    set_state(member, UW_MEMBER_ALIVE, now_us);
-    member->next_us = now_us + jitter(m, m->config.ping_us);
+    uw_member_set_state(member, UW_MEMBER_ALIVE, now_us);
+    member->next_us = now_us + uw_membership_jitter(m, m->config.ping_us);
     if (before == UW_MEMBER_SUSPECT) {
         member->patience += member->patience / 2u;
         member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
     }
-    changed(m, before == UW_MEMBER_UNKNOWN ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
+    uw_membership_changed(m, before == UW_MEMBER_UNKNOWN ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
             before == UW_MEMBER_UNKNOWN ? 0 : silent_us);
 }
 
@@ -157,7 +148,7 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
         .id = uw_name_id(name),
         .station = UW_LINK_STATION_NONE,
         .same_model = true,
-        .patience = PATIENCE_ONCE,
+        .patience = UW_MEMBER_PATIENCE,
     };
     copy_text(slot->name, name, sizeof slot->name);
     return slot;
@@ -239,7 +230,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     enum uw_member_state before = it->state;
     sign_of_life(m, it, now_us);
     if (restarted && before != UW_MEMBER_UNKNOWN) {
-        changed(m, UW_NODE_RESTARTED, it, 0);
+        uw_membership_changed(m, UW_NODE_RESTARTED, it, 0);
     }
     if (member != NULL) {
         *member = it;
@@ -282,7 +273,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
             it->station = UW_LINK_STATION_NONE;
         }
         if (it->state == UW_MEMBER_LEFT) {
-            set_state(it, UW_MEMBER_DEAD, now_us);
+            uw_member_set_state(it, UW_MEMBER_DEAD, now_us);
         }
         it->tries = 0;
         it->next_us = now_us;
@@ -297,8 +288,8 @@ void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwas
         peer->incarnation < it->incarnation) {
         return;
     }
-    set_state(it, UW_MEMBER_LEFT, now_us);
-    changed(m, UW_NODE_LEFT, it, 0);
+    uw_member_set_state(it, UW_MEMBER_LEFT, now_us);
+    uw_membership_changed(m, UW_NODE_LEFT, it, 0);
 }
 
 void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint32_t seq,
@@ -316,150 +307,9 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                           : (uint32_t)(((uint64_t)member->srtt_us * 7u + sample) / 8u);
     member->ping_us = 0;
     member->ping_seq = 0;
-    if (member->patience > PATIENCE_ONCE && uw_rng_below(&m->rng, 64) == 0) {
+    if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
         member->patience--;
     }
-}
-
-static uint64_t suspect_after(const struct uw_membership *m, const struct uw_member *it)
-{
-    return m->config.suspect_us * it->patience / PATIENCE_ONCE + 4u * (uint64_t)it->srtt_us;
-}
-
-static uint64_t dead_after(const struct uw_membership *m, const struct uw_member *it)
-{
-    uint64_t suspect = suspect_after(m, it);
-    return m->config.dead_us > 2u * suspect ? m->config.dead_us : 2u * suspect;
-}
-
-static void notice_silence(struct uw_membership *m, struct uw_member *it)
-{
-    uint64_t silent_us = m->now_us - it->heard_us;
-    if (it->state == UW_MEMBER_ALIVE && silent_us >= suspect_after(m, it)) {
-        set_state(it, UW_MEMBER_SUSPECT, m->now_us);
-        changed(m, UW_NODE_SUSPECT, it, silent_us);
-    } else if (it->state == UW_MEMBER_SUSPECT && silent_us >= dead_after(m, it)) {
-        set_state(it, UW_MEMBER_DEAD, m->now_us);
-        it->tries = 2;
-        it->next_us = m->now_us + call_pause(m, it->tries);
-        changed(m, UW_NODE_DEAD, it, silent_us);
-    }
-}
-
-/* Where to call a member; UW_LINK_STATION_NONE when nobody knows. */
-static uint16_t station_of(struct uw_membership *m, struct uw_member *it)
-{
-    if (it->station == UW_LINK_STATION_NONE && it->address[0] != '\0') {
-        uint16_t station;
-        if (uw_link_resolve(m->config.link, it->address, &station) == UW_OK &&
-            uw_membership_at(m, station) == NULL) {
-            it->station = station;
-        }
-    }
-    return it->station;
-}
-
-static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
-                       uint32_t *seq)
-{
-    bool live = it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
-    if (it->state == UW_MEMBER_LEFT || m->now_us < it->next_us) {
-        return 0;
-    }
-    uint64_t quiet_us = m->now_us - it->heard_us;
-    if (live && quiet_us >= m->config.ping_us) {
-        /* Nothing came back yet: ask three times as often, one of them will get through. */
-        it->next_us = m->now_us + jitter(m, m->config.ping_us / 3u);
-    } else if (live) {
-        it->next_us = m->now_us + jitter(m, m->config.ping_us);
-    } else {
-        it->next_us = m->now_us + call_pause(m, it->tries);
-    }
-    it->tries++;
-    *station = station_of(m, it);
-    if (*station == UW_LINK_STATION_NONE) {
-        return 0;
-    }
-    it->ping_seq = *seq = ++m->seq;
-    it->ping_us = m->now_us;
-    return live ? UW_WIRE_PING : UW_WIRE_HELLO;
-}
-
-static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *station, uint32_t *seq)
-{
-    if (s->self || m->now_us < s->next_us) {
-        return 0;
-    }
-    if (s->station != UW_LINK_STATION_NONE) {
-        const struct uw_member *it = uw_membership_at(m, s->station);
-        if (it != NULL && it->state != UW_MEMBER_UNKNOWN && it->state != UW_MEMBER_LEFT) {
-            /* The member's own calls cover it; look again later. */
-            s->tries = 0;
-            s->next_us = m->now_us + jitter(m, CALL_MAX_US);
-            return 0;
-        }
-    }
-    s->next_us = m->now_us + call_pause(m, s->tries++);
-    if (s->station == UW_LINK_STATION_NONE) {
-        uint16_t found;
-        int rc = uw_link_resolve(m->config.link, s->address, &found);
-        if (rc != UW_OK) {
-            if (!s->told) {
-                struct uw_member nobody = {.station = UW_LINK_STATION_NONE};
-                copy_text(nobody.address, s->address, sizeof nobody.address);
-                changed(m, UW_NODE_SEED_FAILED, &nobody, 0);
-                s->told = true;
-            }
-            return 0;
-        }
-        s->station = found;
-    }
-    *station = s->station;
-    *seq = ++m->seq;
-    return UW_WIRE_HELLO;
-}
-
-int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
-{
-    m->now_us = now_us;
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        notice_silence(m, &m->members[i]);
-        int type = call_member(m, &m->members[i], station, seq);
-        if (type != 0) {
-            return type;
-        }
-    }
-    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        int type = call_seed(m, &m->seeds[i], station, seq);
-        if (type != 0) {
-            return type;
-        }
-    }
-    return 0;
-}
-
-uint64_t uw_membership_next_us(const struct uw_membership *m)
-{
-    uint64_t next = UINT64_MAX;
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        const struct uw_member *it = &m->members[i];
-        if (it->state != UW_MEMBER_LEFT && it->next_us < next) {
-            next = it->next_us;
-        }
-        uint64_t silence = UINT64_MAX;
-        if (it->state == UW_MEMBER_ALIVE) {
-            silence = it->heard_us + suspect_after(m, it);
-        } else if (it->state == UW_MEMBER_SUSPECT) {
-            silence = it->heard_us + dead_after(m, it);
-        }
-        next = silence < next ? silence : next;
-    }
-    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        if (!m->seeds[i].self && m->seeds[i].next_us < next) {
-            next = m->seeds[i].next_us;
-        }
-    }
-    return next;
 }
 
 uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t cap)
@@ -508,18 +358,4 @@ uint32_t uw_membership_alive(const struct uw_membership *m)
         n += m->members[i].state == UW_MEMBER_ALIVE;
     }
     return n;
-}
-
-void uw_membership_wake(struct uw_membership *m, uint64_t now_us)
-{
-    uint64_t promised_us = uw_membership_next_us(m);
-    promised_us = promised_us > m->now_us ? promised_us : m->now_us;
-    uint64_t late_us = now_us > promised_us ? now_us - promised_us : 0;
-    bool slept = m->started && late_us >= m->config.ping_us;
-    m->started = true;
-    m->now_us = now_us;
-    for (uint32_t i = 1; slept && i < m->members_n; i++) {
-        uint64_t heard_us = m->members[i].heard_us + late_us;
-        m->members[i].heard_us = heard_us < now_us ? heard_us : now_us;
-    }
 }

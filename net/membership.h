@@ -142,4 +142,14 @@ uint32_t uw_membership_alive(const struct uw_membership *m);
 
 uint32_t uw_name_id(const char *name);
 
+/* Between membership.c and membership_call.c. */
+#define UW_MEMBER_PATIENCE 4u       /* quarters: the configured silence once */
+
+void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
+                           const struct uw_member *member, uint64_t silent_us);
+void uw_member_set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us);
+
+/* us, give or take an eighth. */
+uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);
+
 #endif

@@ -165,15 +165,24 @@ static void cut(struct uw_node_state *s, const char *why)
     uw_node_tell_pull(s, UW_NODE_PULL_CUT, why);
 }
 
-/* The training thread met an outlier, maybe after the last chunk had arrived. */
-static void judge_outlier(struct uw_node_state *s)
+/* The training thread met an outlier, maybe after the last chunk had arrived. Only when it asks for
+ * the next round is it known that it met none. */
+static void judge_pull(struct uw_node_state *s, bool mixed)
 {
     struct uw_node_pull *p = &s->pull;
-    if (p->round == 0 || p->judged || !uw_gossip_rejected(&s->gossip, p->round)) {
+    struct uw_member *m = uw_node_pull_member(s);
+    if (p->round == 0 || p->judged) {
+        return;
+    }
+    if (!uw_gossip_rejected(&s->gossip, p->round)) {
+        if (mixed && m != NULL && uw_pull_complete(&p->transfer)) {
+            m->strikes /= 2u;
+        }
+        p->judged = mixed;
         return;
     }
     p->judged = true;
-    punish(s, uw_node_pull_member(s));
+    punish(s, m);
     uw_node_tell_pull(s, UW_NODE_CHUNK_OUTLIER, "");
     if (p->transfer.active) {
         cut(s, "a chunk was refused");
@@ -183,12 +192,8 @@ static void judge_outlier(struct uw_node_state *s)
 static void complete(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_member *m = uw_node_pull_member(s);
     remember_duration(p, s->now_us - p->transfer.started_us);
     s->counters.pulls_done++;
-    if (m != NULL) {
-        m->strikes /= 2u;
-    }
     finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, UW_NODE_PULL_DONE, "");
     if (p->adopt) {
@@ -239,7 +244,7 @@ static void send_wants(struct uw_node_state *s)
 void uw_node_pull_step(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
-    judge_outlier(s);
+    judge_pull(s, false);
     if (p->transfer.active) {
         check_pull(s);
     }
@@ -248,7 +253,7 @@ void uw_node_pull_step(struct uw_node_state *s)
         if (round == 0) {
             return;
         }
-        judge_outlier(s);
+        judge_pull(s, true);
         p->pending = begin_round(s, round) ? 0 : round;
     }
     send_wants(s);

@@ -59,223 +59,28 @@ struct world {
     struct world_node nodes[WORLD_MAX];
 };
 
-static inline void world_on_event(void *arg, const struct uw_node_event *e)
-{
-    struct world_node *n = arg;
-    n->events[e->kind]++;
-    snprintf(n->text[e->kind], sizeof n->text[e->kind], "%s", e->text);
-    if (n->world->talk) {
-        printf("%8.3f %s: %s\n", (double)n->world->now_us / 1e6, n->name, e->text);
-    }
-}
+struct world *world_new(uint32_t n, uint32_t size_n, uint32_t mtu_bytes);
 
-/* mtu_bytes 0: 1232. Everything zero otherwise: adjust before world_start. */
-static inline struct world *world_new(uint32_t n, uint32_t size_n, uint32_t mtu_bytes)
-{
-    struct world *w = calloc(1, sizeof *w);
-    assert_non_null(w);
-    w->n = n;
-    w->size_n = size_n;
-    w->seed = uw_test_seed(1);
-    w->now_us = 1000000;
-    w->train_us = 1000;
-    w->incarnation = 100;
-    w->seeds[0] = "0";
-    w->impairment.delay_us = 500;
-    w->talk = getenv("UWASA_TEST_TALK") != NULL;
-    uint32_t half = size_n / 2u;
-    w->segments[0] = (struct uw_segment){.name = "a", .size_n = half, .rank = 1};
-    w->segments[1] =
-        (struct uw_segment){.name = "b", .offset_n = half, .size_n = size_n - half, .rank = 1};
-    struct uw_loopback_config c = {
-        .endpoints_n = (uint16_t)n, .mtu_bytes = mtu_bytes, .queue_n = 1024};
-    c.memory_bytes = uw_loopback_hub_bytes(&c);
-    c.memory = w->hub_memory = malloc(c.memory_bytes);
-    assert_non_null(w->hub_memory);
-    assert_int_equal(uw_loopback_hub_init(&w->hub, &c), UW_OK);
-    w->config.period_steps = 5;
-    w->config.seeds = w->seeds;
-    w->config.seeds_n = 1;
-    w->config.run = "world";
-    for (uint32_t i = 0; i < n; i++) {
-        struct world_node *it = &w->nodes[i];
-        it->world = w;
-        it->place = i;
-        it->trains = true;
-        snprintf(it->name, sizeof it->name, "%c", (char)('a' + (int)i));
-        snprintf(it->address, sizeof it->address, "%u", (unsigned)i);
-        it->x = uw_test_floats(size_n);
-        it->velocity = uw_test_floats(size_n);
-        it->snapshot.data = uw_test_floats(size_n);
-        for (uint32_t k = 0; k < size_n; k++) {
-            it->x[k] = (float)(i + 1u);
-            it->velocity[k] = 0.0f;
-        }
-        it->snapshot.size_n = size_n;
-        atomic_flag_clear(&it->snapshot.busy);
-        it->params = (struct uw_params){.x = it->x, .size_n = size_n, .segments = w->segments,
-                                        .segments_n = 2, .hash = 0x1234567890abcdefu};
-        it->progress = (struct uw_node_progress){.lr = 0.1f, .loss = 1.0f, .accuracy = 0.5f};
-    }
-    return w;
-}
+void world_up_with(struct world *w, uint32_t i, struct uw_node_config c);
 
-static inline void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
-{
-    struct world_node *it = &w->nodes[i];
-    struct uw_error err = {0};
-    assert_false(it->up);
-    assert_int_equal(uw_link_loopback_init(&it->loopback, &w->hub, (uint16_t)i), UW_OK);
-    struct uw_link_emulated_config e = {.lower = &it->loopback.link, .queue_n = WORLD_QUEUE,
-                                        .seed = w->seed * 100u + i, .send = w->impairment};
-    e.memory_bytes = uw_link_emulated_bytes(&e);
-    e.memory = it->emulated_memory = malloc(e.memory_bytes);
-    assert_int_equal(uw_link_emulated_init(&it->emulated, &e), UW_OK);
-    c.link = &it->emulated.link;
-    c.incarnation = c.incarnation != 0 ? c.incarnation : w->incarnation++;
-    size_t bytes = 0;
-    int rc = uw_node_measure(&c, &bytes, &err);
-    if (rc < 0) {
-        fail_msg("%s", err.text);
-    }
-    struct uw_arena arena;
-    it->memory = malloc(bytes + uw_arena_slack_bytes());
-    uw_arena_init(&arena, it->memory, bytes + uw_arena_slack_bytes());
-    assert_int_equal(uw_node_bind(&it->node, &c, &arena, &err), UW_OK);
-    uw_arena_seal(&arena);
-    assert_true(arena.used_bytes <= bytes);
-    it->up = true;
-    it->train_at_us = w->now_us;
-}
+struct uw_node_config world_config(struct world *w, uint32_t i);
 
-static inline struct uw_node_config world_config(struct world *w, uint32_t i)
-{
-    struct world_node *it = &w->nodes[i];
-    struct uw_node_config c = w->config;
-    c.name = it->name;
-    c.address = it->address;
-    c.params = &it->params;
-    c.snapshot = &it->snapshot;
-    c.velocity = it->velocity;
-    c.seed = w->seed;
-    c.on_event = world_on_event;
-    c.event_arg = it;
-    return c;
-}
+void world_up(struct world *w, uint32_t i);
 
-static inline void world_up(struct world *w, uint32_t i)
-{
-    world_up_with(w, i, world_config(w, i));
-}
+void world_down(struct world *w, uint32_t i);
 
-/* As after SIGKILL: nothing is said, what was queued is gone. */
-static inline void world_down(struct world *w, uint32_t i)
-{
-    struct world_node *it = &w->nodes[i];
-    assert_true(it->up);
-    uw_link_deinit(&it->emulated.link);
-    uw_link_deinit(&it->loopback.link);
-    free(it->emulated_memory);
-    free(it->memory);
-    it->up = false;
-}
+void world_start(struct world *w);
 
-static inline void world_start(struct world *w)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        world_up(w, i);
-    }
-}
+void world_tick(struct world *w);
 
-static inline void world_train(struct world_node *it)
-{
-    struct world *w = it->world;
-    while (it->trains && w->now_us >= it->train_at_us) {
-        it->train_at_us += w->train_us;
-        it->progress.step++;
-        if (it->train != NULL) {
-            it->train(it);
-        }
-        int flags = uw_node_after_step(&it->node, &it->progress);
-        assert_true(flags >= 0);
-        it->rounds += (flags & UW_NODE_ROUND) != 0;
-        if (it->after != NULL) {
-            it->after(it, flags);
-        }
-    }
-}
+void world_run(struct world *w, uint64_t us);
 
-/* One moment: every node once. Time goes on to the next thing anybody waits for. */
-static inline void world_tick(struct world *w)
-{
-    uint64_t next_us = w->now_us + 5000;
-    for (uint32_t i = 0; i < w->n; i++) {
-        struct world_node *it = &w->nodes[i];
-        if (!it->up || it->paused) {
-            continue;
-        }
-        uint64_t node_us = uw_node_step(&it->node, w->now_us);
-        assert_true(node_us >= w->now_us);
-        world_train(it);
-        next_us = node_us < next_us ? node_us : next_us;
-        next_us = it->trains && it->train_at_us < next_us ? it->train_at_us : next_us;
-    }
-    w->now_us = next_us > w->now_us + 50u ? next_us : w->now_us + 50u;
-}
+void world_until(struct world *w, bool (*done)(struct world *w), uint64_t limit_us);
 
-static inline void world_run(struct world *w, uint64_t us)
-{
-    uint64_t until_us = w->now_us + us;
-    while (w->now_us < until_us) {
-        world_tick(w);
-    }
-}
+void world_free(struct world *w);
 
-/* Run until done says so; fails after limit_us. */
-static inline void world_until(struct world *w, bool (*done)(struct world *w), uint64_t limit_us)
-{
-    uint64_t until_us = w->now_us + limit_us;
-    while (!done(w)) {
-        if (w->now_us >= until_us) {
-            fail_msg("not done after %.1f virtual seconds", (double)limit_us / 1e6);
-        }
-        world_tick(w);
-    }
-}
+struct uw_node_counters world_counters(struct world *w, uint32_t i);
 
-static inline void world_free(struct world *w)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        struct world_node *it = &w->nodes[i];
-        if (it->up) {
-            world_down(w, i);
-        }
-        uw_test_release(it->x);
-        uw_test_release(it->velocity);
-        uw_test_release(it->snapshot.data);
-    }
-    free(w->hub_memory);
-    free(w);
-}
-
-static inline struct uw_node_counters world_counters(struct world *w, uint32_t i)
-{
-    struct uw_node_counters c;
-    (void)uw_node_status(&w->nodes[i].node, w->now_us, NULL, 0, &c);
-    return c;
-}
-
-/* State of member `name` in node i's table. */
-static inline enum uw_member_state world_state(struct world *w, uint32_t i, const char *name)
-{
-    struct uw_node_member rows[WORLD_MAX + 4u];
-    uint32_t n = uw_node_status(&w->nodes[i].node, w->now_us, rows, WORLD_MAX + 4u, NULL);
-    for (uint32_t k = 0; k < n; k++) {
-        if (strcmp(rows[k].name, name) == 0) {
-            return rows[k].state;
-        }
-    }
-    return UW_MEMBER_UNKNOWN;
-}
+enum uw_member_state world_state(struct world *w, uint32_t i, const char *name);
 
 #endif

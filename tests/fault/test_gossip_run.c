@@ -27,9 +27,18 @@ static float highest(const struct world *w)
     return v;
 }
 
+/* Element by element: chunks are mixed with different versions, so elements agree on different
+ * values between the lowest and the highest start. */
 static bool agreed(struct world *w)
 {
-    return highest(w) - lowest(w) < 1e-3f;
+    for (uint32_t k = 0; k < w->size_n; k++) {
+        for (uint32_t i = 1; i < w->n; i++) {
+            if (w->nodes[i].up && fabsf(w->nodes[i].x[k] - w->nodes[0].x[k]) > 1e-3f) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 static bool all_know_all(struct world *w)
@@ -75,6 +84,7 @@ static void test_partition_is_noticed_and_heals_by_itself(void **state)
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
+    w->train_us = 20000;
     world_start(w);
     world_until(w, all_know_all, 5000000);
     uw_link_emulated_cut(&w->nodes[0].emulated, 1, UW_EMULATED_BOTH);
@@ -93,6 +103,7 @@ static void test_node_stopped_for_thirty_seconds_blames_nobody_and_returns(void 
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
+    w->train_us = 20000;
     world_start(w);
     world_until(w, all_know_all, 5000000);
     w->nodes[1].paused = true;
@@ -110,6 +121,7 @@ static void test_killed_node_returns_with_a_new_incarnation(void **state)
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
+    w->train_us = 20000;
     world_start(w);
     world_until(w, all_know_all, 5000000);
     world_down(w, 0);                       /* the seed itself */
@@ -131,6 +143,7 @@ static void test_restart_with_a_stopped_clock_is_let_in(void **state)
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
+    w->train_us = 20000;
     world_start(w);
     world_until(w, all_know_all, 5000000);
     world_down(w, 1);
@@ -145,6 +158,7 @@ static void test_mass_restart_heals(void **state)
 {
     (void)state;
     struct world *w = world_new(4, 100, 0);
+    w->train_us = 20000;
     w->impairment.loss = 0.1f;
     world_start(w);
     world_until(w, all_know_all, 10000000);
@@ -163,6 +177,7 @@ static void test_wrong_model_and_wrong_run_are_refused_with_a_sentence(void **st
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
+    w->train_us = 20000;
     w->nodes[1].params.hash = 0x42;
     world_up(w, 0);
     world_up(w, 1);
@@ -202,6 +217,7 @@ static void enlarge(struct world_node *n)
 static void check_bad_peer(void (*train)(struct world_node *), enum uw_node_event_kind kind)
 {
     struct world *w = world_new(3, 1000, 0);
+    w->train_us = 20000;
     w->nodes[2].train = train;
     train(&w->nodes[2]);
     world_start(w);
@@ -246,7 +262,11 @@ static void test_newcomer_adopts_and_spoils_nobody(void **state)
     world_up(w, 1);
     world_run(w, 10000000);
     assert_true(w->nodes[0].rounds >= 2 && agreed(w));
-    float before = w->nodes[0].x[0];
+    float low = lowest(w);
+    float high = 0.0f;
+    for (uint32_t k = 0; k < w->size_n; k++) {
+        high = w->nodes[0].x[k] > high ? w->nodes[0].x[k] : high;
+    }
     for (uint32_t k = 0; k < w->size_n; k++) {
         w->nodes[2].x[k] = 1e9f;        /* further away than any guard would let through */
     }
@@ -258,7 +278,7 @@ static void test_newcomer_adopts_and_spoils_nobody(void **state)
     assert_int_equal(w->nodes[2].events[UW_NODE_ADOPTED], 1);
     for (uint32_t i = 0; i < 3; i++) {
         for (uint32_t k = 0; k < w->size_n; k++) {
-            assert_float_equal(w->nodes[i].x[k], before, 1e-3);
+            assert_true(w->nodes[i].x[k] >= low - 1e-3f && w->nodes[i].x[k] <= high + 1e-3f);
         }
     }
     world_free(w);
@@ -282,6 +302,7 @@ static void test_full_member_table_is_told_and_the_dead_make_room(void **state)
 {
     (void)state;
     struct world *w = world_new(4, 100, 0);
+    w->train_us = 20000;
     w->config.members_max = 3;
     world_up(w, 0);
     world_up(w, 1);
@@ -301,6 +322,7 @@ static void test_one_name_for_two_devices_is_told_to_both(void **state)
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
+    w->train_us = 20000;
     world_up(w, 0);
     world_up(w, 1);
     world_run(w, 3000000);
@@ -316,6 +338,7 @@ static void test_leaving_is_told_and_ends_the_calls(void **state)
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
+    w->train_us = 20000;
     world_start(w);
     world_until(w, all_know_all, 5000000);
     uw_node_leave(&w->nodes[1].node, w->now_us);

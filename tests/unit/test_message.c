@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_support.h"
+
+#include "crc.h"
+#include "message.h"
+
+static const float floats[3] = {1.5f, -2.25f, 1e-30f};
+
+static uint32_t encode(const struct uw_message *m, uint8_t *buf, uint32_t cap)
+{
+    int bytes = m->type == UW_WIRE_DATA ? uw_message_encode_data(&m->data, floats, buf, cap)
+                                        : uw_message_encode(m, buf, cap);
+    assert_true(bytes > 0);
+    return (uint32_t)bytes;
+}
+
+static void fill(enum uw_wire_type type, struct uw_message *m)
+{
+    memset(m, 0, sizeof *m);
+    m->type = type;
+    uwasa_Peer peer = {.incarnation = 7, .state = uwasa_State_ALIVE};
+    strcpy(peer.name, "kitchen-3");
+    strcpy(peer.address, "[fe80::1]:4433");
+    switch (type) {
+    case UW_WIRE_HELLO:
+    case UW_WIRE_PING:
+    case UW_WIRE_ACK:
+        m->ping = (uwasa_Ping){.run = 5, .model = 1u, .seq = 300, .has_self = true, .self = peer,
+                               .has_progress = true, .peers_count = 2};
+        m->ping.progress = (uwasa_Progress){.step = 1000, .rounds = 4, .version = 6, .loss = 0.5f,
+                                            .accuracy = 0.75f, .samples_per_s = 123.0f,
+                                            .pulled_bytes = (uint64_t)1 << 40, .newcomer = true};
+        m->ping.peers[0] = peer;
+        m->ping.peers[1] = peer;
+        break;
+    case UW_WIRE_WANT:
+        m->want = (uwasa_Want){.run = 5, .model = UINT64_MAX, .transfer = 65535, .seq = 65535,
+                               .chunk_n = 300, .base = 4000, .wanted = (uint64_t)1 << 63,
+                               .spread_us = 1000};
+        break;
+    case UW_WIRE_DATA:
+        m->data = (struct uw_data){.run = 5, .transfer = 9, .seq = 65535, .version = 77,
+                                   .offset_n = 123456789, .count_n = 3};
+        break;
+    case UW_WIRE_REFUSE:
+        m->refuse = (uwasa_Refuse){.run = 5, .reason = uwasa_Reason_WRONG_MODEL, .model = 6,
+                                   .transfer = 3, .chunk_n = 26};
+        strcpy(m->refuse.name, "b");
+        break;
+    case UW_WIRE_GOODBYE:
+        m->goodbye = (uwasa_Goodbye){.run = 5, .has_self = true, .self = peer};
+        break;
+    case UW_WIRE_STATUS_REQUEST:
+        m->status_request = (uwasa_StatusRequest){.run = 5, .seq = 1, .first = 8};
+        break;
+    case UW_WIRE_STATUS_REPLY:
+    default:
+        m->status_reply = (uwasa_StatusReply){.run = 5, .seq = 1, .total = 1, .rows_count = 1,
+                                              .has_counters = true};
+        m->status_reply.rows[0] = (uwasa_Row){.has_peer = true, .peer = peer,
+                                              .has_progress = true, .silent_us = 5};
+        m->status_reply.counters.sent_bytes = 12345678901u;
+        break;
+    }
+}
+
+static void test_message_of_every_type_comes_back_as_it_went(void **state)
+{
+    (void)state;
+    for (int type = UW_WIRE_HELLO; type <= UW_WIRE_STATUS_REPLY; type++) {
+        struct uw_message m;
+        struct uw_message back;
+        uint8_t buf[2048];
+        uint8_t again[2048];
+        fill((enum uw_wire_type)type, &m);
+        uint32_t bytes = encode(&m, buf, sizeof buf);
+        memset(&back, 0, sizeof back);
+        assert_int_equal(uw_message_decode(buf, bytes, &back), UW_OK);
+        assert_int_equal(back.type, type);
+        if (type == UW_WIRE_DATA) {
+            float out[3];
+            assert_int_equal(back.data.run, 5);
+            assert_int_equal(back.data.transfer, 9);
+            assert_int_equal(back.data.seq, 65535);
+            assert_int_equal(back.data.version, 77);
+            assert_int_equal(back.data.offset_n, 123456789);
+            assert_int_equal(back.data.count_n, 3);
+            assert_int_equal(uw_message_floats(&back.data, out), UW_OK);
+            assert_memory_equal(out, floats, sizeof floats);
+            assert_int_equal(bytes, UW_WIRE_DATA_BYTES + sizeof floats);
+        } else {
+            assert_int_equal(encode(&back, again, sizeof again), bytes);
+            assert_memory_equal(again, buf, bytes);
+        }
+    }
+}
+
+static void test_message_cut_at_any_byte_or_with_any_bit_flipped_is_refused(void **state)
+{
+    (void)state;
+    for (int type = UW_WIRE_HELLO; type <= UW_WIRE_STATUS_REPLY; type++) {
+        struct uw_message m;
+        struct uw_message back;
+        uint8_t buf[2048];
+        fill((enum uw_wire_type)type, &m);
+        uint32_t bytes = encode(&m, buf, sizeof buf);
+        for (uint32_t cut = 0; cut < bytes; cut++) {
+            uint8_t *exact = malloc(cut + 1u);
+            memcpy(exact, buf, cut);
+            assert_int_equal(uw_message_decode(exact, cut, &back), UW_ERR_CORRUPT);
+            free(exact);
+        }
+        for (uint32_t bit = 0; bit < bytes * 8u; bit++) {
+            buf[bit / 8u] ^= (uint8_t)(1u << bit % 8u);
+            assert_int_equal(uw_message_decode(buf, bytes, &back), UW_ERR_CORRUPT);
+            buf[bit / 8u] ^= (uint8_t)(1u << bit % 8u);
+        }
+        buf[bytes] = 0;
+        assert_int_equal(uw_message_decode(buf, bytes + 1u, &back), UW_ERR_CORRUPT);
+    }
+}
+
+static void reseal(uint8_t *buf, uint32_t bytes)
+{
+    uint32_t crc = uw_crc32c(uw_crc32c(0, buf, 1), buf + 5, bytes - 5u);
+    for (uint32_t i = 0; i < 4u; i++) {
+        buf[1u + i] = (uint8_t)(crc >> 8u * i);
+    }
+}
+
+static void test_message_of_a_later_version_or_unknown_type_is_told_apart(void **state)
+{
+    (void)state;
+    struct uw_message m;
+    struct uw_message back;
+    uint8_t buf[2048];
+    fill(UW_WIRE_WANT, &m);
+    uint32_t bytes = encode(&m, buf, sizeof buf);
+    buf[0] = (uint8_t)(2u << 4 | UW_WIRE_WANT);
+    reseal(buf, bytes);
+    assert_int_equal(uw_message_decode(buf, bytes, &back), UW_ERR_UNSUPPORTED);
+    buf[0] = (uint8_t)(UW_WIRE_VERSION << 4 | 15u);
+    reseal(buf, bytes);
+    assert_int_equal(uw_message_decode(buf, bytes, &back), UW_ERR_UNSUPPORTED);
+}
+
+static void test_message_with_odd_contents_is_refused(void **state)
+{
+    (void)state;
+    struct uw_message m;
+    struct uw_message back;
+    uint8_t buf[2048];
+    fill(UW_WIRE_PING, &m);
+    strcpy(m.ping.self.name, "two\x1b[2Jlines");
+    uint32_t bytes = encode(&m, buf, sizeof buf);
+    assert_int_equal(uw_message_decode(buf, bytes, &back), UW_ERR_CORRUPT);
+    fill(UW_WIRE_PING, &m);
+    m.ping.has_self = false;
+    bytes = encode(&m, buf, sizeof buf);
+    assert_int_equal(uw_message_decode(buf, bytes, &back), UW_ERR_CORRUPT);
+    fill(UW_WIRE_WANT, &m);
+    m.want.chunk_n = 0;
+    bytes = encode(&m, buf, sizeof buf);
+    assert_int_equal(uw_message_decode(buf, bytes, &back), UW_ERR_CORRUPT);
+    /* A chunk that claims more floats than came, with a checksum that is right. */
+    fill(UW_WIRE_DATA, &m);
+    bytes = encode(&m, buf, sizeof buf);
+    buf[21] = 4;
+    reseal(buf, bytes);
+    assert_int_equal(uw_message_decode(buf, bytes, &back), UW_ERR_CORRUPT);
+}
+
+static void test_message_too_large_for_its_buffer_is_refused(void **state)
+{
+    (void)state;
+    struct uw_message m;
+    uint8_t buf[2048];
+    for (int type = UW_WIRE_HELLO; type <= UW_WIRE_STATUS_REPLY; type++) {
+        fill((enum uw_wire_type)type, &m);
+        uint32_t bytes = encode(&m, buf, sizeof buf);
+        for (uint32_t cap = 0; cap < bytes; cap++) {
+            int rc = type == UW_WIRE_DATA ? uw_message_encode_data(&m.data, floats, buf, cap)
+                                          : uw_message_encode(&m, buf, cap);
+            assert_int_equal(rc, UW_ERR_TOOBIG);
+        }
+    }
+}
+
+static void test_floats_that_are_not_finite_are_seen(void **state)
+{
+    (void)state;
+    const float bad[] = {(float)NAN, (float)INFINITY, -(float)INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct uw_message back;
+        struct uw_data d = {.count_n = 1};
+        uint8_t buf[64];
+        float out;
+        int bytes = uw_message_encode_data(&d, &bad[i], buf, sizeof buf);
+        assert_int_equal(uw_message_decode(buf, (uint32_t)bytes, &back), UW_OK);
+        assert_int_equal(uw_message_floats(&back.data, &out), UW_ERR_NONFINITE);
+    }
+}
+
+/* RFC 3720, appendix B.4. */
+static void test_crc_of_known_strings(void **state)
+{
+    (void)state;
+    uint8_t bytes[32] = {0};
+    assert_int_equal(uw_crc32c(0, bytes, sizeof bytes), 0x8a9136aau);
+    memset(bytes, 0xff, sizeof bytes);
+    assert_int_equal(uw_crc32c(0, bytes, sizeof bytes), 0x62a8ab43u);
+    assert_int_equal(uw_crc32c(0, "123456789", 9), 0xe3069283u);
+    assert_int_equal(uw_crc32c(uw_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_message_of_every_type_comes_back_as_it_went),
+        cmocka_unit_test(test_message_cut_at_any_byte_or_with_any_bit_flipped_is_refused),
+        cmocka_unit_test(test_message_of_a_later_version_or_unknown_type_is_told_apart),
+        cmocka_unit_test(test_message_with_odd_contents_is_refused),
+        cmocka_unit_test(test_message_too_large_for_its_buffer_is_refused),
+        cmocka_unit_test(test_floats_that_are_not_finite_are_seen),
+        cmocka_unit_test(test_crc_of_known_strings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

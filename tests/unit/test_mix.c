@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The training side of gossip, with the test in the place of the network thread. */
+#include "test_support.h"
+
+#include "gossip.h"
+
+#define N 37u
+#define CHUNK 10u
+
+struct bench {
+    struct uw_gossip g;
+    struct uw_params params;
+    struct uw_snapshot snapshot;
+    struct uw_segment segment;
+    float *x, *m, *s;
+    uint8_t memory[8192];
+    struct uw_node_progress p;
+};
+
+static void set_up(struct bench *b, const struct uw_mix_rule *rule, uint32_t period, bool newcomer)
+{
+    memset(b, 0, sizeof *b);
+    b->x = uw_test_floats(N);
+    b->m = uw_test_floats(N);
+    b->s = uw_test_floats(N);
+    for (uint32_t i = 0; i < N; i++) {
+        b->x[i] = 1.0f + 0.1f * (float)i;
+        b->m[i] = 0.0f;
+    }
+    b->segment = (struct uw_segment){.name = "w", .size_n = N};
+    b->params = (struct uw_params){.x = b->x, .size_n = N, .segments = &b->segment,
+                                   .segments_n = 1};
+    b->snapshot.data = b->s;
+    b->snapshot.size_n = N;
+    atomic_flag_clear(&b->snapshot.busy);
+    const struct uw_gossip_config c = {
+        .params = &b->params, .snapshot = &b->snapshot, .velocity = b->m, .newcomer = newcomer,
+        .rule = rule, .period_steps = period, .chunk_n = CHUNK, .slots_n = 8};
+    struct uw_arena arena;
+    uw_arena_init(&arena, b->memory, sizeof b->memory);
+    assert_int_equal(uw_gossip_place(&b->g, &arena, &c), UW_OK);
+    b->p.lr = 0.1f;
+}
+
+static void tear_down(struct bench *b)
+{
+    uw_test_release(b->x);
+    uw_test_release(b->m);
+    uw_test_release(b->s);
+}
+
+static void push(struct bench *b, uint32_t round, uint32_t chunk, float v, bool adopt)
+{
+    struct uw_gossip_slot *slot = uw_gossip_slot(&b->g);
+    assert_non_null(slot);
+    slot->round = round;
+    slot->offset_n = chunk * CHUNK;
+    slot->count_n = N - slot->offset_n < CHUNK ? N - slot->offset_n : CHUNK;
+    slot->adopt = adopt;
+    for (uint32_t i = 0; i < slot->count_n; i++) {
+        slot->x[i] = v;
+    }
+    uw_gossip_push(&b->g);
+}
+
+/* m = 0.9 m + 0.1 (s - x) / (sum of lr), over rounds with mixing and changing learning rate. */
+static void test_quasi_global_momentum_follows_its_equation(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_qg, 4, false);
+    double x[N], m[N], s[N];
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    for (uint32_t i = 0; i < N; i++) {
+        x[i] = s[i] = (double)b.x[i];
+        m[i] = 0.0;
+    }
+    for (uint32_t round = 1; round <= 20; round++) {
+        assert_int_equal(uw_gossip_take(&b.g), round);
+        double lr_sum = 0.0;
+        int flags = 0;
+        for (uint32_t t = 0; t < 4u; t++) {
+            b.p.lr = 0.1f / (float)(round + t);
+            lr_sum += (double)b.p.lr;
+            for (uint32_t i = 0; i < N; i++) {      /* the frozen local step */
+                float g = 0.01f * (float)(i + t);
+                b.x[i] -= b.p.lr * (g + 0.9f * b.m[i]);
+                x[i] -= (double)b.p.lr * ((double)g + 0.9 * m[i]);
+            }
+            if (t == 2u) {
+                push(&b, round, round % 4u, (float)round, false);
+                for (uint32_t i = round % 4u * CHUNK; i < N && i < (round % 4u + 1u) * CHUNK; i++) {
+                    x[i] = 0.5 * x[i] + 0.5 * (double)round;
+                }
+                uw_gossip_ended(&b.g, round, UW_GOSSIP_CUT);
+            }
+            b.p.step++;
+            flags |= uw_gossip_after_step(&b.g, &b.p);
+        }
+        assert_int_equal(flags, UW_NODE_MIXED | UW_NODE_ROUND);
+        for (uint32_t i = 0; i < N; i++) {
+            m[i] = 0.9 * m[i] + 0.1 * (s[i] - x[i]) / lr_sum;
+            s[i] = x[i];
+            assert_true(fabs((double)b.x[i] - x[i]) < 1e-4 * (1.0 + fabs(x[i])));
+            assert_true(fabs((double)b.m[i] - m[i]) < 1e-3 * (1.0 + fabs(m[i])));
+            assert_float_equal(b.s[i], b.x[i], 0.0);
+        }
+    }
+    tear_down(&b);
+}
+
+static void test_round_without_peers_or_steps_leaves_the_velocity_alone(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_qg, 1, false);
+    b.p.lr = 0.0f;
+    for (uint32_t i = 0; i < N; i++) {
+        b.m[i] = 3.0f;
+    }
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    for (uint32_t round = 1; round < 5; round++) {
+        assert_int_equal(uw_gossip_take(&b.g), round);
+        push(&b, round, 0, 2.0f, false);
+        uw_gossip_ended(&b.g, round, UW_GOSSIP_COMPLETE);
+        assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ROUND);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        assert_float_equal(b.m[i], 3.0f, 0.0);
+    }
+    tear_down(&b);
+}
+
+static void test_training_goes_on_while_the_pull_is_late(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_none, 3, false);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(uw_gossip_take(&b.g), 1);
+    for (uint32_t i = 0; i < 50; i++) {
+        assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+        assert_int_equal(uw_gossip_take(&b.g), 0);
+    }
+    /* A reader inside delays the publishing, not the training. */
+    uw_gossip_ended(&b.g, 1, UW_GOSSIP_NONE);
+    assert_false(atomic_flag_test_and_set(&b.snapshot.busy));
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(uw_gossip_take(&b.g), 0);
+    atomic_flag_clear(&b.snapshot.busy);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(uw_gossip_take(&b.g), 2);
+    assert_int_equal(b.snapshot.version, 2);
+    tear_down(&b);
+}
+
+static void test_outlier_is_refused_and_so_is_the_rest_of_its_pull(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_none, 1, false);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(uw_gossip_take(&b.g), 1);
+    push(&b, 1, 0, 5.0f, false);
+    push(&b, 1, 1, 1e5f, false);
+    push(&b, 1, 2, 5.0f, false);
+    assert_false(uw_gossip_rejected(&b.g, 1));
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED);
+    assert_true(uw_gossip_rejected(&b.g, 1));
+    for (uint32_t i = 0; i < N; i++) {
+        float own = 1.0f + 0.1f * (float)i;
+        assert_float_equal(b.x[i], i < CHUNK ? 0.5f * own + 2.5f : own, 1e-6);
+    }
+    assert_int_equal(uw_gossip_room(&b.g), 8);
+    tear_down(&b);
+}
+
+static void test_newcomer_copies_and_shows_nothing_before(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_qg, 1, true);
+    b.m[0] = 0.25f;
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(b.snapshot.version, 0);
+    assert_int_equal(uw_gossip_take(&b.g), 1);
+    push(&b, 1, 0, 1e8f, true);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ADOPTING);
+    uw_gossip_ended(&b.g, 1, UW_GOSSIP_CUT);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_ROUND | UW_NODE_ADOPTING);
+    assert_int_equal(b.snapshot.version, 0);
+    assert_int_equal(uw_gossip_take(&b.g), 2);
+    for (uint32_t c = 0; c < 4; c++) {
+        push(&b, 2, c, 1e8f, true);
+    }
+    uw_gossip_ended(&b.g, 2, UW_GOSSIP_COMPLETE);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ROUND);
+    assert_int_equal(b.snapshot.version, 1);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_float_equal(b.x[i], 1e8f, 0.0);
+    }
+    assert_float_equal(b.m[0], 0.25f, 0.0);
+    tear_down(&b);
+}
+
+static void test_names_find_rules_and_schedules(void **state)
+{
+    (void)state;
+    assert_ptr_equal(uw_mix_find("none"), &uw_mix_none);
+    assert_ptr_equal(uw_mix_find("qg"), &uw_mix_qg);
+    assert_null(uw_mix_find("noloco"));
+    assert_ptr_equal(uw_schedule_find("random"), &uw_schedule_random);
+    assert_null(uw_schedule_find("ring"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quasi_global_momentum_follows_its_equation),
+        cmocka_unit_test(test_round_without_peers_or_steps_leaves_the_velocity_alone),
+        cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
+        cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
+        cmocka_unit_test(test_newcomer_copies_and_shows_nothing_before),
+        cmocka_unit_test(test_names_find_rules_and_schedules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
