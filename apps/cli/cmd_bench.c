@@ -17,7 +17,7 @@ struct options {
 };
 
 static const struct uw_opt rows[] = {
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, "auto|ref|avx2|neon",
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, "auto|ref|avx2|avx512|neon",
      "kernels to measure (auto)"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},

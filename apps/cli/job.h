@@ -20,7 +20,7 @@
 
 struct uw_job_config {
     const char *model;          /* built-in name or file */
-    const char *backend;        /* "auto", "ref", "avx2", "neon" */
+    const char *backend;        /* "auto", "ref", "avx2", "avx512", "neon" */
     uint32_t threads;           /* 0: one a core */
     uint32_t batch_n;
     enum uw_plan_mode mode;

@@ -38,7 +38,7 @@ static const struct uw_opt rows[] = {
     ROW("checkpoint_seconds", UW_OPT_REAL, checkpoint_seconds, 0, 0, "S", "how often (30)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of the first weights: the same in the run (1)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, "auto|ref|avx2|neon", "kernels (auto)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, "auto|ref|avx2|avx512|neon", "kernels (auto)"),
     ROW("eval_seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
         "test now and then; 0: at the end only (0)"),
     ROW("eval_samples", UW_OPT_U32, eval_samples, 0, 0, "N", "of such a test; 0: all (1000)"),
