@@ -9,7 +9,7 @@
 
 #define WORD_MAX 48u
 
-int uw_cli_error(const char *command, enum uw_exit status, const char *format, ...)
+int uw_cli_error(const char *command, int status, const char *format, ...)
 {
     char line[1024];
     va_list args;
@@ -24,7 +24,7 @@ int uw_cli_error(const char *command, enum uw_exit status, const char *format, .
         }
     }
     fprintf(stderr, "uwasa%s%s: %s\n", command[0] != '\0' ? " " : "", command, line);
-    return (int)status;
+    return status;
 }
 
 /* Levenshtein distance, one row at a time. */

@@ -95,7 +95,7 @@ int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *
                   const char **positional);
 
 /* Print one line "uwasa <command>: <sentence>" to standard error. Returns status. */
-int uw_cli_error(const char *command, enum uw_exit status, const char *format, ...)
+int uw_cli_error(const char *command, int status, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 3, 4)))
 #endif

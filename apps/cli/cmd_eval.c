@@ -112,7 +112,7 @@ int uw_cmd_eval(int argc, char **argv)
     uw_events_close(&events, NULL);
     uw_job_deinit(&job);
     status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : status;
-    return rc < 0 ? uw_cli_error("eval", (enum uw_exit)status, "%s",
+    return rc < 0 ? uw_cli_error("eval", status, "%s",
                                  err.text[0] != '\0' ? err.text : uw_status_text(rc))
                   : UW_EXIT_DONE;
 }

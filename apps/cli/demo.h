@@ -14,6 +14,8 @@
 #include "events.h"
 #include "janitor.h"
 
+#include "uwasa/link.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,7 +25,7 @@
 
 struct uw_demo_node {
     const char *name;
-    char address[32];
+    char address[UW_LINK_ADDRESS_BYTES];
     char classes[24];           /* "0,4,8" */
     pid_t pid;                  /* 0: not running */
     int fd;                     /* its events; -1: closed */

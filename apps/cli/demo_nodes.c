@@ -3,7 +3,8 @@
 
 #include "stop.h"
 
-#include <arpa/inet.h>
+#include "uwasa/link_udp.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,27 +20,34 @@ static const char *const names[UW_DEMO_NODES_MAX] = {"kitchen", "garden", "garag
                                                      "cellar",  "porch",  "office", "studio",
                                                      "hall",    "shed"};
 
+/* Open a socket on a free port, and tell its address. */
+static int hold_port(struct uw_link_udp *udp, void *memory, size_t memory_bytes,
+                     struct uw_demo_node *n, struct uw_error *err)
+{
+    const struct uw_link_udp_config config = {.bind = "127.0.0.1:0",
+                                              .memory = memory,
+                                              .memory_bytes = memory_bytes,
+                                              .stations_n = 1};
+    int rc = uw_link_udp_init(udp, &config, err);
+    return rc < 0 ? rc : uw_link_udp_local(udp, n->address);
+}
+
 /* Free ports, all held at once so that no two are the same; then let go for the nodes. */
 static int find_ports(struct uw_demo *d, struct uw_error *err)
 {
-    int fds[UW_DEMO_NODES_MAX];
-    int rc = UW_OK;
-    uint32_t n = 0;
-    for (; n < d->nodes_n && rc == UW_OK; n++) {
-        struct sockaddr_in at = {.sin_family = AF_INET,
-                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        socklen_t at_bytes = sizeof at;
-        fds[n] = socket(AF_INET, SOCK_DGRAM, 0);
-        if (fds[n] < 0 || bind(fds[n], (struct sockaddr *)&at, sizeof at) != 0 ||
-            getsockname(fds[n], (struct sockaddr *)&at, &at_bytes) != 0) {
-            rc = uw_error_set(err, UW_ERR_IO, "no free port on loopback: %s", strerror(errno));
-        }
-        snprintf(d->nodes[n].address, sizeof d->nodes[n].address, "127.0.0.1:%u",
-                 (unsigned)ntohs(at.sin_port));
+    struct uw_link_udp udp[UW_DEMO_NODES_MAX];
+    size_t bytes = uw_link_udp_bytes(&(struct uw_link_udp_config){.stations_n = 1});
+    bytes = (bytes + 63u) / 64u * 64u;
+    uint8_t *memory = malloc(UW_DEMO_NODES_MAX * bytes);
+    int rc = memory != NULL ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    memset(udp, 0, sizeof udp);
+    for (uint32_t i = 0; i < d->nodes_n && rc == UW_OK; i++) {
+        rc = hold_port(&udp[i], memory + i * bytes, bytes, &d->nodes[i], err);
     }
-    while (n > 0) {
-        close(fds[--n]);
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        uw_link_deinit(&udp[i].link);
     }
+    free(memory);
     return rc;
 }
 

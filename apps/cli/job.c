@@ -173,7 +173,7 @@ double uw_job_momentum(const char *optimizer, double momentum)
     return strcmp(optimizer, "momentum") == 0 ? 0.9 : 0.0;
 }
 
-enum uw_exit uw_job_exit(int code)
+int uw_job_exit(int code)
 {
     switch (code) {
     case UW_ERR_INVALID:

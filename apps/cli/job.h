@@ -20,7 +20,7 @@
 
 struct uw_job_config {
     const char *model;          /* built-in name or file */
-    const char *backend;        /* "auto", "ref", "avx2", "neon" */
+    const char *backend;        /* "auto", "ref", "avx2", "avx512", "neon" */
     uint32_t threads;           /* 0: one a core */
     uint32_t batch_n;
     enum uw_plan_mode mode;
@@ -83,7 +83,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
 double uw_job_momentum(const char *optimizer, double momentum);
 
 /* Exit status for a result code: mistakes in what the user wrote give UW_EXIT_USAGE. */
-enum uw_exit uw_job_exit(int code);
+int uw_job_exit(int code);
 
 /* Fill the object `bytes` with the plan, one number a purpose. */
 void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);

@@ -223,7 +223,7 @@ static int open_net(struct run *r)
 }
 
 /* Everything before the first step. *status is the exit status when it fails. */
-static int prepare(struct run *r, enum uw_exit *status)
+static int prepare(struct run *r, int *status)
 {
     const struct uw_node_options *o = r->o;
     bool qg = strcmp(o->momentum_rule, "qg") == 0;
@@ -421,7 +421,7 @@ static int work(struct run *r)
 int uw_node_run(const struct uw_node_options *o)
 {
     struct run *r = calloc(1, sizeof *r);
-    enum uw_exit status = UW_EXIT_FAILED;
+    int status = UW_EXIT_FAILED;
     if (r == NULL) {
         return uw_cli_error("node", status, "out of memory");
     }
@@ -438,7 +438,7 @@ int uw_node_run(const struct uw_node_options *o)
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
                                                                    : uw_status_text(rc));
     } else {
-        status = closed < 0 ? (enum uw_exit)uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
+        status = closed < 0 ? uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
                             : UW_EXIT_DONE;
     }
     uw_data_close(&r->test);

@@ -142,7 +142,7 @@ static int open_data(struct train *t)
 }
 
 /* Everything before the first step. Returns UW_OK or a code; *status is the exit status then. */
-static int prepare(struct train *t, enum uw_exit *status)
+static int prepare(struct train *t, int *status)
 {
     const struct uw_train_options *o = t->o;
     double momentum = uw_job_momentum(o->optimizer, o->momentum);
@@ -335,7 +335,7 @@ static int end_interrupted(const struct train *t)
 int uw_train_run(const struct uw_train_options *o)
 {
     struct train t = {.o = o, .start_us = uw_board_now_us()};
-    enum uw_exit status;
+    int status;
     uw_progress_init(&t.progress);
     uw_stop_init(&t.stop);
     int rc = prepare(&t, &status);
@@ -352,7 +352,7 @@ int uw_train_run(const struct uw_train_options *o)
         uw_cli_error("train", status, "%s",
                      t.err.text[0] != '\0' ? t.err.text : uw_status_text(rc));
     } else {
-        status = t.interrupted ? (enum uw_exit)end_interrupted(&t) : UW_EXIT_DONE;
+        status = t.interrupted ? end_interrupted(&t) : UW_EXIT_DONE;
     }
     uw_events_close(&t.events, NULL);
     uw_data_close(&t.test);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_support.h"
+
+#include "events.h"
+#include "lr.h"
+#include "node_config.h"
+#include "progress.h"
+
+static void test_lr_each_schedule_gives_its_rate(void **state)
+{
+    (void)state;
+    struct uw_lr lr;
+    assert_int_equal(uw_lr_parse("constant", &lr), UW_OK);
+    assert_true(uw_lr_at(&lr, 0.1, 7, 10, 3) == 0.1f);
+    assert_int_equal(uw_lr_parse("step:2:0.5", &lr), UW_OK);
+    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 0) == 0.8f);
+    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 1) == 0.8f);
+    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 2) == 0.4f);
+    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 5) == 0.2f);
+    assert_true(uw_lr_at(&lr, 0.8, 0, 10, UINT64_MAX) == 0.0f);
+    assert_int_equal(uw_lr_parse("cosine", &lr), UW_OK);
+    assert_true(uw_lr_at(&lr, 0.1, 0, 100, 0) == 0.1f);
+    assert_true(fabsf(uw_lr_at(&lr, 0.1, 50, 100, 0) - 0.05f) < 1e-6f);
+    assert_true(uw_lr_at(&lr, 0.1, 100, 100, 0) < 1e-6f);
+}
+
+static void test_lr_malformed_schedules_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",         "const",      "step",       "step:",
+                                      "step:0:1", "step:1",     "step:1:",    "step:1:0",
+                                      "step:1:2", "step:1:nan", "step:1:0.5x", "step:-1:0.5",
+                                      "cosine:9", "step:99999999999:0.5"};
+    struct uw_lr lr;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(uw_lr_parse(bad[i], &lr), UW_ERR_INVALID);
+    }
+}
+
+static void test_text_times_and_bytes_read_well(void **state)
+{
+    (void)state;
+    char text[UW_TEXT_BYTES];
+    assert_string_equal(uw_text_time(0.2, text), "0:00");
+    assert_string_equal(uw_text_time(61.0, text), "1:01");
+    assert_string_equal(uw_text_time(3723.0, text), "1:02:03");
+    assert_string_equal(uw_text_time(-1.0, text), "?");
+    assert_string_equal(uw_text_time((double)INFINITY, text), "?");
+    assert_string_equal(uw_text_bytes(1023.0, text), "1023 B");
+    assert_string_equal(uw_text_bytes(1536.0, text), "1.5 KiB");
+    assert_string_equal(uw_text_bytes(3.0 * 1024 * 1024 * 1024, text), "3.0 GiB");
+}
+
+static void test_events_numbers_read_back_to_the_same_bits(void **state)
+{
+    (void)state;
+    const double values[] = {0.1, 1.0 / 3.0, 2.302585092994046, 1e-300, 123456789012345.0};
+    char path[] = "/tmp/uwasa-events-XXXXXX";
+    char line[256];
+    struct uw_events e;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(uw_events_open(&e, path, NULL), UW_OK);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        cJSON *ev = uw_event("step");
+        cJSON_AddNumberToObject(ev, "loss", values[i]);
+        uw_events_put(&e, ev);
+    }
+    assert_int_equal(uw_events_close(&e, NULL), UW_OK);
+    FILE *f = fdopen(fd, "r");
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        assert_non_null(fgets(line, sizeof line, f));
+        assert_memory_equal(line, "{\"event\":\"step\",\"loss\":", 23);
+        assert_true(strtod(line + 23, NULL) == values[i]);
+    }
+    fclose(f);
+    remove(path);
+}
+
+static void test_events_to_a_full_device_fail_at_close(void **state)
+{
+    (void)state;
+    struct uw_events e;
+    struct uw_error err = {.text = ""};
+    if (uw_events_open(&e, "/dev/full", &err) < 0) {
+        skip();
+    }
+    uw_events_put(&e, uw_event("done"));
+    assert_int_equal(uw_events_close(&e, &err), UW_ERR_IO);
+    assert_non_null(strstr(err.text, "/dev/full"));
+    assert_int_equal(uw_events_close(&e, &err), UW_OK);
+}
+
+static void test_node_config_set_overrides_the_file(void **state)
+{
+    (void)state;
+    const char *text = "{\"name\": \"a\", \"run\": \"r\", \"key\": \"k\", \"model\": \"mlp\", "
+                       "\"batch\": 4}";
+    struct uw_node_file f;
+    struct uw_error err = {.text = ""};
+    char path[] = "/tmp/uwasa-config-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *out = fdopen(fd, "w");
+    fputs(text, out);
+    fclose(out);
+    const struct uw_opt_list set = {2, {"batch=9", "emulate.delay_ms=1.5"}};
+    assert_int_equal(uw_node_config_load(&f, path, &set, &err), UW_OK);
+    assert_int_equal(f.o.batch, 9);
+    assert_true(f.o.emulate_delay_ms == 1.5);
+    assert_int_equal(f.o.period, 10);
+    assert_string_equal(f.o.momentum_rule, "qg");
+    uw_node_config_deinit(&f);
+    const struct uw_opt_list wrong = {1, {"name=two words"}};
+    assert_int_equal(uw_node_config_load(&f, path, &wrong, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "\"name\" needs printable characters without spaces"));
+    uw_node_config_deinit(&f);
+    remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lr_each_schedule_gives_its_rate),
+        cmocka_unit_test(test_lr_malformed_schedules_are_refused),
+        cmocka_unit_test(test_text_times_and_bytes_read_well),
+        cmocka_unit_test(test_events_numbers_read_back_to_the_same_bits),
+        cmocka_unit_test(test_events_to_a_full_device_fail_at_close),
+        cmocka_unit_test(test_node_config_set_overrides_the_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
