@@ -228,8 +228,9 @@ static void measure_peak(const struct bench *b)
         best = rate > best ? rate : best;
     } while (flop > 0.0 && (double)(now - begin) * 1e-6 < b->seconds_each);
     if (flop > 0.0) {
-        fprintf(b->out, b->json ? "{\"event\":\"peak\",\"gflops\":%.6g}\n"
-                                : "peak of one core, register tile in the first cache: %.1f GFLOP/s\n",
+        fprintf(b->out,
+                b->json ? "{\"event\":\"peak\",\"gflops\":%.6g}\n"
+                        : "peak of one core, register tile in the first cache: %.1f GFLOP/s\n",
                 best);
     }
 }

@@ -17,23 +17,39 @@ struct matrix {
     bool trans;
 };
 
+/* Rows of B at a time: walking all panels of a few rows keeps to a few pages of memory. */
+#define ROWS_AT_ONCE 8u
+
+static void pack_rows(const struct uw_product *p, const struct uw_block *b, uint32_t k,
+                      uint32_t rows, float *panels)
+{
+    const struct uw_tile *t = p->tile;
+    const struct matrix *m = p->b.source;
+    const float *from = m->base + (size_t)(b->k0 + k) * m->stride + b->j0;
+    for (uint32_t j = 0; j < b->jn; j += t->nr) {
+        uint32_t cols = b->jn - j < t->nr ? b->jn - j : t->nr;
+        t->pack_copy(cols, rows, 1.0f, from + j, m->stride,
+                     panels + (size_t)j * b->kn + (size_t)k * t->nr, t->nr);
+    }
+}
+
 static void pack_matrix(const struct uw_product *p, const struct uw_block *b, float *panels,
                         void *work)
 {
     (void)work;
     const struct uw_tile *t = p->tile;
     const struct matrix *m = p->b.source;
+    if (!m->trans) {
+        for (uint32_t k = 0; k < b->kn; k += ROWS_AT_ONCE) {
+            pack_rows(p, b, k, b->kn - k < ROWS_AT_ONCE ? b->kn - k : ROWS_AT_ONCE, panels);
+        }
+        return;
+    }
     for (uint32_t j = 0; j < b->jn; j += t->nr) {
         uint32_t cols = b->jn - j < t->nr ? b->jn - j : t->nr;
-        size_t column = (size_t)b->j0 + j;
-        if (m->trans) {
-            t->pack_transposed(cols, b->kn, 1.0f, m->base + column * m->stride + b->k0, m->stride,
-                               panels, t->nr);
-        } else {
-            t->pack_copy(cols, b->kn, 1.0f, m->base + b->k0 * m->stride + column, m->stride,
-                         panels, t->nr);
-        }
-        panels += (size_t)b->kn * t->nr;
+        t->pack_transposed(cols, b->kn, 1.0f,
+                           m->base + ((size_t)b->j0 + j) * m->stride + b->k0, m->stride,
+                           panels + (size_t)j * b->kn, t->nr);
     }
 }
 

@@ -13,7 +13,9 @@
  * Errors     every int slot returns UW_OK, or UW_ERR_NOMEM when e->scratch_bytes is below what
  *            the matching *_scratch_bytes slot asks for. Shapes are checked at model bind.
  * Numerics   NaN and infinity go through unchanged in meaning (ReLU(NaN) is NaN). Results do not
- *            depend on the number of threads. Tables may differ from ref by rounding only.
+ *            depend on the number of threads. Tables may differ from ref by rounding only, and
+ *            by whether a tap on padding is left out or multiplies a zero: then a NaN or infinite
+ *            weight (bw_param: dy) may show in more elements.
  */
 #ifndef UWASA_KERNELS_H
 #define UWASA_KERNELS_H
