@@ -115,7 +115,8 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
         return;
     }
     struct uw_node_event e = {
-        .kind = kind, .peer = m->name, .address = address, .duration_us = silent_us};
+        .kind = kind, .peer = m->name, .address = address, .station = m->station,
+        .duration_us = silent_us};
     report(s, &e);
 }
 
@@ -173,7 +174,8 @@ void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, co
         return;
     }
     struct uw_node_event e = {
-        .kind = kind, .peer = name, .address = address, .bytes = p->bytes,
+        .kind = kind, .peer = name, .address = address,
+        .station = m != NULL ? m->station : UW_LINK_STATION_NONE, .bytes = p->bytes,
         .duration_us = took_us, .chunks_n = t->have_chunks, .chunks_total_n = t->chunks};
     report(s, &e);
 }
@@ -218,6 +220,7 @@ void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
     default:
         return;
     }
-    struct uw_node_event e = {.kind = kind, .peer = name, .address = address};
+    struct uw_node_event e = {
+        .kind = kind, .peer = name, .address = address, .station = station};
     report(s, &e);
 }

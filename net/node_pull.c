@@ -12,6 +12,7 @@
 #define AVOID_MAX_US 600000000u
 #define WANTS_MOST 8u
 #define FULL_RETRY_US 2000u
+#define SEND_RETRY_US 500u
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
 {
@@ -347,8 +348,8 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
                            : uw_link_send(s->config.link, item.station, s->buffer,
                                           (uint32_t)bytes);
         if (rc == UW_ERR_AGAIN) {
-            s->blocked = true;
-            return;
+            uw_serve_blocked(&s->serve, &item, s->now_us + SEND_RETRY_US);
+            continue;
         }
         uw_serve_sent(&s->serve, &item);
         if (rc == UW_OK) {

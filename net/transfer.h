@@ -146,6 +146,7 @@ struct uw_serve_slot {
     bool used;
     uint8_t head, count;
     uint64_t heard_us;
+    uint64_t blocked_until_us;      /* the link took nothing for this station */
     struct {
         struct uw_want want;
         uint64_t start_us;
@@ -180,6 +181,10 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
 bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item);
 
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
+
+/* The link takes nothing for this station now: try it again at until_us, others meanwhile. What
+ * waits for longer than two seconds is dropped; who still wants it asks again. */
+void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint64_t until_us);
 
 /* When the next chunk is due; UINT64_MAX: none is queued. */
 uint64_t uw_serve_next_us(const struct uw_serve *s);

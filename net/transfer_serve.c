@@ -2,6 +2,7 @@
 #include "transfer.h"
 
 #define SPREAD_MAX_US 1000000u      /* whatever a peer asks for */
+#define STALE_US 2000000u           /* after the time a question should have been answered in */
 
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
                    uint32_t size_n)
@@ -81,15 +82,25 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
 static uint64_t slot_due_us(const struct uw_serve_slot *slot)
 {
     uint32_t h = slot->head;
-    return slot->queue[h].start_us + (uint64_t)slot->queue[h].want.spread_us *
-           slot->queue[h].sent / slot->queue[h].total;
+    uint64_t due_us = slot->queue[h].start_us + (uint64_t)slot->queue[h].want.spread_us *
+                      slot->queue[h].sent / slot->queue[h].total;
+    return due_us > slot->blocked_until_us ? due_us : slot->blocked_until_us;
+}
+
+static void drop_stale(struct uw_serve_slot *slot, uint64_t now_us)
+{
+    while (slot->count != 0 && now_us > slot->queue[slot->head].start_us +
+                                        slot->queue[slot->head].want.spread_us + STALE_US) {
+        drop_oldest(slot);
+    }
 }
 
 bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item)
 {
     for (uint32_t i = 0; i < s->slots_n; i++) {
         uint32_t at = (s->turn + i) % s->slots_n;
-        const struct uw_serve_slot *slot = &s->slots[at];
+        struct uw_serve_slot *slot = &s->slots[at];
+        drop_stale(slot, now_us);
         if (slot->count == 0 || now_us < slot_due_us(slot)) {
             continue;
         }
@@ -128,6 +139,12 @@ void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item)
     if (slot->count != 0 && slot->queue[slot->head].start_us < ended_us) {
         slot->queue[slot->head].start_us = ended_us;
     }
+}
+
+void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint64_t until_us)
+{
+    s->slots[item->slot].blocked_until_us = until_us;
+    s->turn = (item->slot + 1u) % s->slots_n;
 }
 
 uint64_t uw_serve_next_us(const struct uw_serve *s)

@@ -83,7 +83,7 @@ static void set_up(struct device *d, struct uw_loopback_hub *hub, uint16_t i)
     d->snapshot.size_n = SIZE;
     atomic_flag_clear(&d->snapshot.busy);
     for (uint32_t k = 0; k < SIZE; k++) {
-        d->x[k] = (float)i;
+        d->x[k] = (float)(i + 1);
     }
     d->segment = (struct uw_segment){.name = "w", .size_n = SIZE};
     d->params = (struct uw_params){.x = d->x, .size_n = SIZE, .segments = &d->segment,
@@ -131,7 +131,7 @@ static void test_two_threads_a_node_share_what_they_may(void **state)
     for (int i = 0; i < 2; i++) {
         assert_true(atomic_load(&device[i].rounds) >= ROUNDS);
         for (uint32_t k = 0; k < SIZE; k++) {
-            assert_true(device[i].x[k] >= 0.0f && device[i].x[k] < 2.0f);
+            assert_true(device[i].x[k] >= 1.0f && device[i].x[k] < 3.0f);
         }
         uw_link_deinit(&device[i].link.link);
         uw_test_release(device[i].x);

@@ -73,6 +73,9 @@ struct uw_node_event {
     enum uw_node_event_kind kind;
     const char *peer;               /* its name; "" when it has none yet */
     const char *address;
+    uint16_t station;               /* of the link; UW_LINK_STATION_NONE when not known. A secure
+                                       channel should forget the session of a dead station, or a
+                                       peer that lost its own in a restart cannot be called */
     const char *text;               /* a sentence: "peer b (10.0.0.9:4433) silent for 3.2 s: ..." */
     uint64_t now_us;
     uint64_t bytes;                 /* of a pull: payload that was new */
