@@ -107,6 +107,7 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddNumberToObject(c, "eval_samples", 500);
     cJSON_AddNumberToObject(c, "consensus_seconds", how->consensus_seconds);
     cJSON_AddNumberToObject(c, "consensus_rounds", how->together ? 12 : 0);
+    cJSON_AddNumberToObject(c, "linger_seconds", 2);
     char *text = cJSON_Print(c);
     cJSON_Delete(c);
     FILE *f = fopen(file, "w");

@@ -3,6 +3,7 @@
 
 #include "lr.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ROW(name, kind, member, min, max, values, help) \
@@ -47,6 +48,8 @@ static const struct uw_opt rows[] = {
     ROW("consensus_rounds", UW_OPT_U32, consensus_rounds, 0, 0, "N",
         "pulls after the last step, to agree with the others (4)"),
     ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, 0, "S", "at most (10)"),
+    ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, 0, "S",
+        "at the end, go on serving while others pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES", "largest datagram (1232)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, 0, "BYTES",
@@ -69,7 +72,7 @@ static const struct uw_node_options defaults = {
     .threads = 1,            .period = 10,         .lr = 0.05,
     .momentum = -1.0,        .seed = 1,            .momentum_rule = "qg",
     .schedule = "constant",  .backend = "auto",    .checkpoint_seconds = 30.0,
-    .eval_samples = 1000,    .consensus_rounds = 4, .consensus_seconds = 10.0,
+    .linger_seconds = 5.0,   .eval_samples = 1000,    .consensus_rounds = 4, .consensus_seconds = 10.0,
     .emulate_seed = 1,      .mtu = 1232,           .members = 32,
     .pull_window = 512u << 10,
 };
@@ -88,9 +91,46 @@ static int fail_key(struct uw_node_file *f, const char *key, const char *sentenc
                         f->json.file != NULL ? f->json.file : "--set", key, sentence);
 }
 
+/* "0,1,2" into bits. */
+static int parse_classes(const char *text, uint32_t *mask)
+{
+    *mask = 0;
+    while (text != NULL) {
+        char *end;
+        unsigned long c = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 32;
+        if (c > 31 || (*end != ',' && *end != '\0')) {
+            return UW_ERR_INVALID;
+        }
+        *mask |= 1u << c;
+        text = *end == ',' ? end + 1 : NULL;
+    }
+    return UW_OK;
+}
+
+/* "2/4" into shard 2 of 4. */
+static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
+{
+    char *end;
+    *shard = *shards_n = 0;
+    if (text == NULL) {
+        return UW_OK;
+    }
+    unsigned long i = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
+    if (i >= UINT32_MAX || *end != '/' || end[1] < '1' || end[1] > '9') {
+        return UW_ERR_INVALID;
+    }
+    unsigned long k = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || k > 65536 || i >= k) {
+        return UW_ERR_INVALID;
+    }
+    *shard = (uint32_t)i;
+    *shards_n = (uint32_t)k;
+    return UW_OK;
+}
+
 static int check(struct uw_node_file *f, struct uw_error *err)
 {
-    const struct uw_node_options *o = &f->o;
+    struct uw_node_options *o = &f->o;
     const struct {
         const char *key, *value;
     } needed[] = {{"name", o->name}, {"run", o->run}, {"key", o->key}, {"model", o->model}};
@@ -109,6 +149,12 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     }
     if (strlen(o->run) > 64) {
         return fail_key(f, "run", "needs 1 to 64 characters", err);
+    }
+    if (parse_classes(o->classes, &o->classes_mask) < 0) {
+        return fail_key(f, "classes", "needs numbers from 0 to 31, \"0,1,2\"", err);
+    }
+    if (parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
+        return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
     }
     struct uw_lr lr;
     if (uw_lr_parse(o->schedule, &lr) < 0) {

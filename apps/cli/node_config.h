@@ -26,13 +26,15 @@ struct uw_node_options {
     double eval_seconds;
     uint32_t eval_samples, final_eval_samples;
     uint32_t consensus_rounds;
-    double consensus_seconds;
+    double consensus_seconds, linger_seconds;
     uint32_t mtu, members;
     uint64_t pull_window;
     double emulate_loss, emulate_duplicate, emulate_reorder, emulate_corrupt;
     double emulate_delay_ms, emulate_jitter_ms;
     uint64_t emulate_rate, emulate_seed;
     const char *events;
+    uint32_t classes_mask;              /* from classes and shard, once they are checked */
+    uint32_t shard_i, shards_n;
 };
 
 struct uw_node_file {

@@ -18,9 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define STEP_EVENT_US 250000u
 #define PAUSE_US 2000
+#define LONELY_US 1000000u
 
 struct run {
     const struct uw_node_options *o;
@@ -50,43 +52,6 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&r->stop);
 }
 
-/* "0,1,2" into bits. */
-static int parse_classes(const char *text, uint32_t *mask)
-{
-    *mask = 0;
-    while (text != NULL) {
-        char *end;
-        unsigned long c = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 32;
-        if (c > 31 || (*end != ',' && *end != '\0')) {
-            return UW_ERR_INVALID;
-        }
-        *mask |= 1u << c;
-        text = *end == ',' ? end + 1 : NULL;
-    }
-    return UW_OK;
-}
-
-/* "2/4" into shard 2 of 4. */
-static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
-{
-    char *end;
-    *shard = *shards_n = 0;
-    if (text == NULL) {
-        return UW_OK;
-    }
-    unsigned long i = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
-    if (i >= UINT32_MAX || *end != '/' || end[1] < '1' || end[1] > '9') {
-        return UW_ERR_INVALID;
-    }
-    unsigned long k = strtoul(end + 1, &end, 10);
-    if (*end != '\0' || k > 65536 || i >= k) {
-        return UW_ERR_INVALID;
-    }
-    *shard = (uint32_t)i;
-    *shards_n = (uint32_t)k;
-    return UW_OK;
-}
-
 static uint64_t name_hash(const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -99,15 +64,10 @@ static uint64_t name_hash(const char *name)
 static int open_data(struct run *r)
 {
     const struct uw_node_options *o = r->o;
-    struct uw_data_config config = {.seed = o->seed};
-    if (parse_classes(o->classes, &config.classes_mask) < 0) {
-        return uw_error_set(&r->err, UW_ERR_INVALID,
-                            "\"classes\" %.80s: needs numbers from 0 to 31, \"0,1,2\"", o->classes);
-    }
-    if (parse_shard(o->shard, &config.shard, &config.shards_n) < 0) {
-        return uw_error_set(&r->err, UW_ERR_INVALID,
-                            "\"shard\" %.80s: needs I/K with I from 0 to K-1", o->shard);
-    }
+    const struct uw_data_config config = {.seed = o->seed,
+                                          .classes_mask = o->classes_mask,
+                                          .shard = o->shard_i,
+                                          .shards_n = o->shards_n};
     int rc = uw_data_open(&r->data, o->data, &config, &r->err);
     rc = rc < 0 ? rc : uw_data_open(&r->test, o->data,
                                     &(struct uw_data_config){.seed = o->seed, .test = true},
@@ -339,16 +299,16 @@ static void pause_a_little(void)
     nanosleep(&pause, NULL);
 }
 
-/* What is due between steps: status event, checkpoint, test. */
+/* What is due between steps: status event, checkpoint, test. A full disk does not end a node. */
 static int housekeeping(struct run *r)
 {
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
     uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps);
-    if ((double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6) {
-        rc = save(r);
+    if ((double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6 && save(r) < 0) {
+        uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
     }
-    if (rc == UW_OK && r->o->eval_seconds > 0.0 &&
+    if (r->o->eval_seconds > 0.0 &&
         (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6) {
         rc = evaluate(r, r->o->eval_samples, false);
     }
@@ -377,20 +337,58 @@ static int run_steps(struct run *r)
     return rc < 0 ? rc : UW_OK;
 }
 
+static uint32_t peers_alive(struct run *r, struct uw_node_counters *counters)
+{
+    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, counters);
+    uint32_t alive = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        alive += rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
+    }
+    return alive;
+}
+
 /* Pull from several peers without training: the models of a run come closer together. */
 static int agree(struct run *r)
 {
-    uint64_t end_us = uw_board_now_us() + (uint64_t)(r->o->consensus_seconds * 1e6);
+    uint64_t start_us = uw_board_now_us();
+    uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
     uint32_t rounds = 0;
     int rc = UW_OK;
-    while (rc >= 0 && rounds < r->o->consensus_rounds && uw_board_now_us() < end_us &&
-           !uw_stop_asked(&r->stop)) {
+    for (uint64_t now_us = start_us; rc >= 0 && rounds < r->o->consensus_rounds &&
+                                     now_us < end_us && !uw_stop_asked(&r->stop);
+         now_us = uw_board_now_us()) {
+        struct uw_node_counters counters;
         rc = exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
-        uw_node_report_status(&r->report, &r->net, uw_board_now_us(), r->step, r->steps);
+        uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps);
+        if (now_us - start_us > LONELY_US && peers_alive(r, &counters) == 0) {
+            break;
+        }
         pause_a_little();
     }
     return rc < 0 ? rc : UW_OK;
+}
+
+/* Serve the finished model on while peers pull it, so that those who end a little later can
+ * agree as well. */
+static void linger(struct run *r)
+{
+    uint64_t start_us = uw_board_now_us();
+    uint64_t busy_us = start_us;
+    uint64_t served_bytes = 0;
+    for (uint64_t now_us = start_us;
+         (double)(now_us - start_us) < r->o->linger_seconds * 1e6 &&
+         now_us - busy_us < LONELY_US && !uw_stop_asked(&r->stop);
+         now_us = uw_board_now_us()) {
+        struct uw_node_counters counters;
+        if (peers_alive(r, &counters) == 0) {
+            return;
+        }
+        busy_us = counters.served_bytes != served_bytes ? now_us : busy_us;
+        served_bytes = counters.served_bytes;
+        pause_a_little();
+    }
 }
 
 static int work(struct run *r)
@@ -400,6 +398,7 @@ static int work(struct run *r)
     rc = rc < 0 ? rc : save(r);
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
         rc = evaluate(r, r->o->final_eval_samples, true);
+        linger(r);
     }
     uw_node_net_stop(&r->net);
     if (rc == UW_OK) {
@@ -431,6 +430,7 @@ int uw_node_run(const struct uw_node_options *o)
     uw_stop_init(&r->stop);
     int rc = prepare(r, &status);
     rc = rc < 0 ? rc : work(r);
+    bool stuck = !uw_node_net_stop(&r->net);
     uw_node_net_close(&r->net);
     struct uw_error late = {.text = ""};
     int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
@@ -440,6 +440,10 @@ int uw_node_run(const struct uw_node_options *o)
     } else {
         status = closed < 0 ? uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
                             : UW_EXIT_DONE;
+    }
+    if (stuck) {
+        fflush(NULL);
+        _exit(status);
     }
     uw_data_close(&r->test);
     uw_data_close(&r->data);
