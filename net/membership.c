@@ -123,6 +123,19 @@ static struct uw_member *find(struct uw_membership *m, const char *name)
     return NULL;
 }
 
+/* Let go of a member's station, unless a seed goes by the same number. */
+static void release(struct uw_membership *m, struct uw_member *member)
+{
+    bool keep = member->station == UW_LINK_STATION_NONE;
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        keep = keep || m->seeds[i].station == member->station;
+    }
+    if (!keep) {
+        (void)uw_link_hold(m->config.link, member->station, false);
+    }
+    member->station = UW_LINK_STATION_NONE;
+}
+
 /* A slot for a new name: a free one, or the one least likely to be missed. */
 static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard)
 {
@@ -144,6 +157,9 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     if (slot == NULL) {
         return NULL;
     }
+    if (slot->name[0] != '\0') {
+        release(m, slot);
+    }
     *slot = (struct uw_member){
         .id = uw_name_id(name),
         .station = UW_LINK_STATION_NONE,
@@ -164,9 +180,7 @@ static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t 
     if (other != NULL) {
         other->station = UW_LINK_STATION_NONE;
     }
-    if (member->station != UW_LINK_STATION_NONE) {
-        (void)uw_link_hold(m->config.link, member->station, false);
-    }
+    release(m, member);
     member->station = station;
     (void)uw_link_hold(m->config.link, station, true);
 }
@@ -268,10 +282,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
     if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
         peer->address[0] != '\0' && peer->state == uwasa_State_ALIVE) {
         copy_text(it->address, peer->address, sizeof it->address);
-        if (it->station != UW_LINK_STATION_NONE) {
-            (void)uw_link_hold(m->config.link, it->station, false);
-            it->station = UW_LINK_STATION_NONE;
-        }
+        release(m, it);
         if (it->state == UW_MEMBER_LEFT) {
             uw_member_set_state(it, UW_MEMBER_DEAD, now_us);
         }

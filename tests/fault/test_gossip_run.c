@@ -318,7 +318,7 @@ static void test_full_member_table_is_told_and_the_dead_make_room(void **state)
     world_free(w);
 }
 
-static void test_one_name_for_two_devices_is_told_to_both(void **state)
+static void test_one_name_for_two_devices_is_told_to_the_older(void **state)
 {
     (void)state;
     struct world *w = world_new(3, 100, 0);
@@ -433,7 +433,7 @@ int main(void)
         cmocka_unit_test(test_newcomer_adopts_and_spoils_nobody),
         cmocka_unit_test(test_newcomers_alone_start_together),
         cmocka_unit_test(test_full_member_table_is_told_and_the_dead_make_room),
-        cmocka_unit_test(test_one_name_for_two_devices_is_told_to_both),
+        cmocka_unit_test(test_one_name_for_two_devices_is_told_to_the_older),
         cmocka_unit_test(test_leaving_is_told_and_ends_the_calls),
         cmocka_unit_test(test_status_client_reads_the_whole_table),
         cmocka_unit_test(test_bind_refuses_what_is_not_allowed_with_a_sentence),

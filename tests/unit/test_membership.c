@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The member table by itself: what is said to it, and whom it wants to call. */
+#include "test_support.h"
+
+#include "membership.h"
+
+#include "uwasa/link_loopback.h"
+
+#define SECOND 1000000u
+
+struct bench {
+    struct uw_loopback_hub hub;
+    struct uw_link_loopback link;
+    struct uw_membership m;
+    _Alignas(16) uint8_t hub_memory[16384];
+    uint8_t memory[16384];
+    uint32_t events[UW_NODE_EVENTS_N];
+};
+
+static void on_change(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
+                      uint64_t silent_us)
+{
+    struct bench *b = arg;
+    (void)m;
+    (void)silent_us;
+    b->events[kind]++;
+}
+
+static void set_up(struct bench *b, uint32_t members_max, const char *const *seeds, uint32_t n)
+{
+    memset(b, 0, sizeof *b);
+    struct uw_loopback_config hub = {.memory = b->hub_memory, .endpoints_n = 8, .queue_n = 1,
+                                     .memory_bytes = sizeof b->hub_memory};
+    assert_int_equal(uw_loopback_hub_init(&b->hub, &hub), UW_OK);
+    assert_int_equal(uw_link_loopback_init(&b->link, &b->hub, 0), UW_OK);
+    const struct uw_membership_config c = {
+        .name = "a", .address = "0", .incarnation = 10, .model = 1, .seeds = seeds, .seeds_n = n,
+        .members_max = members_max, .ping_us = SECOND, .suspect_us = 3 * SECOND,
+        .dead_us = 10 * SECOND, .seed = 1, .link = &b->link.link, .changed = on_change,
+        .arg = b};
+    struct uw_arena arena;
+    uw_arena_init(&arena, b->memory, sizeof b->memory);
+    assert_int_equal(uw_membership_place(&b->m, &arena, &c), UW_OK);
+    uw_membership_wake(&b->m, SECOND);
+}
+
+static int tell(struct bench *b, uint16_t station, const char *name, uint32_t incarnation,
+                uint64_t now_us)
+{
+    uwasa_Ping ping = {.model = 1, .has_self = true};
+    strcpy(ping.self.name, name);
+    ping.self.incarnation = incarnation;
+    return uw_membership_tell(&b->m, station, &ping, now_us, NULL);
+}
+
+/* Run the clock; returns the calls that went to `station`. */
+static uint32_t run(struct bench *b, uint64_t from_us, uint64_t to_us, uint16_t station)
+{
+    uint32_t calls = 0;
+    for (uint64_t t = from_us; t < to_us; t += SECOND / 20u) {
+        uint16_t to;
+        uint32_t seq;
+        uw_membership_wake(&b->m, t);
+        while (uw_membership_next(&b->m, t, &to, &seq) != 0) {
+            calls += to == station;
+        }
+    }
+    return calls;
+}
+
+static void test_silence_makes_suspect_then_dead_then_called_for_ever(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 4, NULL, 0);
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    assert_int_equal(b.events[UW_NODE_ALIVE], 1);
+    uint32_t calls = run(&b, SECOND, 5 * SECOND, 1);
+    assert_true(calls >= 4 && calls <= 16);
+    assert_int_equal(b.events[UW_NODE_SUSPECT], 1);
+    assert_int_equal(b.events[UW_NODE_DEAD], 0);
+    run(&b, 5 * SECOND, 12 * SECOND, 1);
+    assert_int_equal(b.events[UW_NODE_DEAD], 1);
+    calls = run(&b, 1000u * (uint64_t)SECOND, 1100u * (uint64_t)SECOND, 1);
+    assert_true(calls >= 100 / 6 && calls <= 100 / 4 + 1);
+    assert_ptr_equal(uw_membership_heard(&b.m, 1, 1100u * (uint64_t)SECOND), &b.m.members[1]);
+    assert_int_equal(b.events[UW_NODE_REJOINED], 1);
+    assert_int_equal(b.m.members[1].state, UW_MEMBER_ALIVE);
+}
+
+static void test_seed_is_called_until_it_answers_and_again_when_lost(void **state)
+{
+    (void)state;
+    static const char *const seeds[] = {"3", "nonsense"};
+    struct bench b;
+    set_up(&b, 4, seeds, 2);
+    assert_true(run(&b, SECOND, 20 * SECOND, 3) >= 6);
+    assert_int_equal(b.events[UW_NODE_SEED_FAILED], 1);
+    assert_int_equal(tell(&b, 3, "b", 5, 20 * SECOND), UW_OK);
+    run(&b, 20 * SECOND, 40 * SECOND, 3);
+    assert_int_equal(b.events[UW_NODE_DEAD], 1);
+    assert_true(run(&b, 40 * SECOND, 60 * SECOND, 3) >= 3);
+}
+
+static void test_newer_incarnation_wins_and_the_older_is_refused_while_it_lives(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 4, NULL, 0);
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    assert_int_equal(tell(&b, 2, "b", 6, SECOND), UW_OK);
+    assert_int_equal(b.events[UW_NODE_RESTARTED], 1);
+    assert_int_equal(b.m.members_n, 2);
+    assert_int_equal(b.m.members[1].station, 2);
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_ERR_DENIED);
+    /* Its clock stopped: the same place, or nobody alive in the other. */
+    assert_int_equal(tell(&b, 2, "b", 1, SECOND), UW_OK);
+    run(&b, SECOND, 20 * SECOND, 2);
+    assert_int_equal(tell(&b, 1, "b", 2, 20 * SECOND), UW_OK);
+    assert_int_equal(b.m.members[1].incarnation, 6);
+}
+
+static void test_rumour_brings_addresses_but_neither_life_nor_death(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 4, NULL, 0);
+    uwasa_Peer peer = {.name = "c", .address = "4", .incarnation = 3,
+                       .state = uwasa_State_ALIVE};
+    uw_membership_rumour(&b.m, &peer, SECOND);
+    assert_int_equal(b.m.members[1].state, UW_MEMBER_UNKNOWN);
+    assert_int_equal(uw_membership_alive(&b.m), 0);
+    assert_true(run(&b, SECOND, 3 * SECOND, 4) >= 2);
+    assert_int_equal(tell(&b, 4, "c", 3, 3 * SECOND), UW_OK);
+    peer.state = uwasa_State_DEAD;
+    uw_membership_rumour(&b.m, &peer, 3 * SECOND);
+    assert_int_equal(b.m.members[1].state, UW_MEMBER_ALIVE);
+}
+
+static void test_own_name_with_a_higher_incarnation_is_outgrown(void **state)
+{
+    (void)state;
+    struct bench b;
+    uwasa_Peer self;
+    set_up(&b, 4, NULL, 0);
+    uwasa_Peer peer = {.name = "a", .address = "0", .incarnation = 77,
+                       .state = uwasa_State_DEAD};
+    uw_membership_rumour(&b.m, &peer, SECOND);
+    uw_membership_self(&b.m, &self);
+    assert_int_equal(self.incarnation, 78);
+    /* Alive at another address it is somebody else. */
+    peer = (uwasa_Peer){.name = "a", .address = "5", .incarnation = 99,
+                        .state = uwasa_State_ALIVE};
+    uw_membership_rumour(&b.m, &peer, SECOND);
+    uw_membership_self(&b.m, &self);
+    assert_int_equal(self.incarnation, 78);
+    assert_int_equal(tell(&b, 5, "a", 99, SECOND), UW_ERR_DENIED);
+}
+
+static void test_full_table_gives_room_only_to_whom_it_hears(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 3, NULL, 0);
+    uwasa_Peer peer = {.name = "x", .address = "6", .incarnation = 1};
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    uw_membership_rumour(&b.m, &peer, SECOND);
+    assert_int_equal(b.m.members_n, 3);
+    assert_int_equal(tell(&b, 2, "c", 5, SECOND), UW_OK);      /* in the unknown one's place */
+    assert_int_equal(tell(&b, 3, "d", 5, SECOND), UW_ERR_FULL);
+    uw_membership_rumour(&b.m, &peer, SECOND);
+    assert_string_equal(b.m.members[2].name, "c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_silence_makes_suspect_then_dead_then_called_for_ever),
+        cmocka_unit_test(test_seed_is_called_until_it_answers_and_again_when_lost),
+        cmocka_unit_test(test_newer_incarnation_wins_and_the_older_is_refused_while_it_lives),
+        cmocka_unit_test(test_rumour_brings_addresses_but_neither_life_nor_death),
+        cmocka_unit_test(test_own_name_with_a_higher_incarnation_is_outgrown),
+        cmocka_unit_test(test_full_table_gives_room_only_to_whom_it_hears),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
