@@ -87,7 +87,8 @@ struct uw_node_config {
     const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
     const char *run;                /* name of the run; nodes of another run are refused */
     const char *address;            /* how others reach this node; NULL or "": as they see us */
-    const char *const *seeds;       /* addresses to dial until they answer; own one is harmless */
+    const char *const *seeds;       /* addresses to dial until they answer; own one is harmless.
+                                       Two or more each: a lone seed that restarts dials nobody */
     uint32_t seeds_n;
     uint32_t incarnation;           /* grows with every start: seconds since 1970, a boot counter */
     struct uw_link *link;
@@ -124,7 +125,8 @@ struct uw_node {
 };
 
 /* Bytes uw_node_bind takes from an arena. Of params only size_n and segments_n are read, so this
- * may come before the model is bound; velocity and snapshot->data may still be NULL.
+ * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes about
+ * 8 KB of stack.
  *
  * Returns what uw_node_bind returns, except UW_ERR_NOMEM and UW_ERR_SEALED. */
 int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err);
@@ -155,12 +157,13 @@ enum uw_node_after {
     UW_NODE_MIXED = 1,              /* chunks were mixed into params->x */
     UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
     UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
-                                       wasted, wait a little and call again instead */
+                                       wasted, call again a little later with lr 0 instead */
 };
 
 /* Context training. Call after every local step: mixes the chunks that have arrived, ends the
  * round when T steps are done and its pull has ended, publishes the snapshot, asks for the next
- * pull. The first call publishes the starting weights.
+ * pull. The first call publishes the starting weights; a newcomer shows its own only after a
+ * round in which it found nobody to adopt from.
  *
  * With lr 0 rounds have no steps: they end when their pull does, and leave the velocity alone.
  * A loop of such calls brings the nodes to consensus after training.

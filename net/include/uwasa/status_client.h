@@ -19,7 +19,8 @@ struct uw_status_client {
     struct uw_link *link;
     uint64_t started_us, next_us;   /* next_us: call again then at the latest */
     uint64_t timeout_us;            /* set after init to change it; 5 s */
-    uint32_t seq, first_n, total_n;
+    uint32_t seq, first_n;
+    uint32_t total_n;               /* rows in the node's table, known after its first reply */
     uint16_t station;
     bool started;
 };
