@@ -259,8 +259,11 @@ void uw_opts_print(struct uw_opts opts, bool keys)
         char left[80];
         snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name,
                  o->values != NULL ? o->values : "");
-        printf("  %-28s %s%s\n", left, strlen(left) > 28u ? "\n                               " : "",
-               o->help);
+        if (strlen(left) > 28u) {
+            printf("  %s\n", left);
+            left[0] = '\0';
+        }
+        printf("  %-28s %s\n", left, o->help);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "args.h"
 #include "bench_kernels.h"
 #include "commands.h"
+#include "job.h"
 
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
@@ -17,7 +18,7 @@ struct options {
 };
 
 static const struct uw_opt rows[] = {
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, "auto|ref|avx2|avx512|neon",
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels to measure (auto)"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},

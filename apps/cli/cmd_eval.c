@@ -22,7 +22,7 @@ static const struct uw_opt rows[] = {
     {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B", "samples at a time (100)"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, "auto|ref|avx2|avx512|neon",
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels (auto)"},
     {"seed", UW_OPT_U64, offsetof(struct options, seed), 0, 0, "N", "of digits (1)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",

@@ -29,7 +29,7 @@ static const struct uw_opt rows[] = {
      "with the copy that a node shares"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, "auto|ref|avx2|avx512|neon",
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels (auto)"},
     {"budget", UW_OPT_BYTES, offsetof(struct options, budget), 1, 0, "BYTES",
      "does it fit? exit status 1 if not"},

@@ -29,7 +29,7 @@ static const struct uw_opt rows[] = {
         "go on from --save's file, bit for bit; start afresh when there is none"),
     ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "take the samples in order"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, "auto|ref|avx2|avx512|neon", "kernels (auto)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("mode", UW_OPT_CHOICE, mode, 0, 0, "immediate|full",
         "immediate: no gradient array (immediate)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights and shuffle (1)"),

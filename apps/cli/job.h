@@ -18,9 +18,12 @@
 #include "uwasa/dataset.h"
 #include "uwasa/model.h"
 
+/* What --backend takes. */
+#define UW_BACKENDS "auto|ref|avx2|avx512|neon"
+
 struct uw_job_config {
     const char *model;          /* built-in name or file */
-    const char *backend;        /* "auto", "ref", "avx2", "avx512", "neon" */
+    const char *backend;        /* one of UW_BACKENDS */
     uint32_t threads;           /* 0: one a core */
     uint32_t batch_n;
     enum uw_plan_mode mode;

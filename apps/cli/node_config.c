@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_config.h"
 
+#include "job.h"
 #include "lr.h"
 
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static const struct uw_opt rows[] = {
     ROW("checkpoint_seconds", UW_OPT_REAL, checkpoint_seconds, 0, 0, "S", "how often (30)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of the first weights: the same in the run (1)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, "auto|ref|avx2|avx512|neon", "kernels (auto)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("eval_seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
         "test now and then; 0: at the end only (0)"),
     ROW("eval_samples", UW_OPT_U32, eval_samples, 0, 0, "N", "of such a test; 0: all (1000)"),
@@ -68,13 +69,11 @@ static const struct uw_opt rows[] = {
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 
 static const struct uw_node_options defaults = {
-    .listen = ":0",          .data = "digits",     .batch = 32,
-    .threads = 1,            .period = 10,         .lr = 0.05,
-    .momentum = -1.0,        .seed = 1,            .momentum_rule = "qg",
-    .schedule = "constant",  .backend = "auto",    .checkpoint_seconds = 30.0,
-    .linger_seconds = 5.0,   .eval_samples = 1000,    .consensus_rounds = 4, .consensus_seconds = 10.0,
-    .emulate_seed = 1,      .mtu = 1232,           .members = 32,
-    .pull_window = 512u << 10,
+    .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
+    .momentum = -1.0, .seed = 1, .momentum_rule = "qg", .schedule = "constant", .backend = "auto",
+    .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
+    .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1, .mtu = 1232,
+    .members = 32, .pull_window = 512u << 10,
 };
 
 /* Line of a key for a message, or the file alone when the key is not in it. */

@@ -8,7 +8,8 @@ mkdir "$TMPDIR"
 # Processes whose command line names this test's directory: nodes of these demos only.
 nodes() {
     for p in /proc/[0-9]*; do
-        tr '\0' ' ' 2>/dev/null <"$p/cmdline" | grep -qF "node --config $TMPDIR" && echo "${p#/proc/}"
+        tr '\0' ' ' 2>/dev/null <"$p/cmdline" | grep -qF "node --config $TMPDIR" &&
+            echo "${p#/proc/}"
     done
 }
 nothing_left() {
