@@ -68,3 +68,10 @@ void uw_link_deinit(struct uw_link *l)
         l->ops->deinit(l);
     }
 }
+
+void uw_link_forget(struct uw_link *l, uint16_t station)
+{
+    if (check(l) == UW_OK && l->ops->forget != NULL) {
+        l->ops->forget(l, station);
+    }
+}

@@ -198,6 +198,11 @@ static void emulated_deinit(struct uw_link *link)
     link->ops = NULL;
 }
 
+static void emulated_forget(struct uw_link *link, uint16_t station)
+{
+    uw_link_forget(((struct uw_link_emulated *)link)->lower, station);
+}
+
 static const struct uw_link_ops emulated_ops = {
     .name = "emulated",
     .resolve = emulated_resolve,
@@ -207,6 +212,7 @@ static const struct uw_link_ops emulated_ops = {
     .recv = emulated_recv,
     .step = emulated_step,
     .deinit = emulated_deinit,
+    .forget = emulated_forget,
 };
 
 int uw_link_emulated_impair(struct uw_link_emulated *e, const struct uw_impairment *send,

@@ -7,6 +7,7 @@
 
 #define CALL_FIRST_US 250000u
 #define CALL_MAX_US 5000000u
+#define CALLS_A_SESSION 5u          /* calls of a dead member before its session is forgotten */
 
 static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
 {
@@ -67,6 +68,10 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
         it->next_us = m->now_us + uw_membership_jitter(m, m->config.ping_us);
     } else {
         it->next_us = m->now_us + call_pause(m, it->tries);
+        /* It may have lost its half of a secure session in a restart, and know nobody to call. */
+        if (it->state == UW_MEMBER_DEAD && it->tries % CALLS_A_SESSION == CALLS_A_SESSION - 1u) {
+            uw_link_forget(m->config.link, it->station);
+        }
     }
     it->tries++;
     *station = station_of(m, it);

@@ -184,6 +184,11 @@ static void dtls_deinit(struct uw_link *link)
     link->ops = NULL;
 }
 
+static void dtls_forget(struct uw_link *link, uint16_t station)
+{
+    uw_secure_dtls_reset((struct uw_secure_dtls *)link, station);
+}
+
 static const struct uw_link_ops dtls_ops = {
     .name = "dtls",
     .resolve = dtls_resolve,
@@ -193,6 +198,7 @@ static const struct uw_link_ops dtls_ops = {
     .recv = dtls_recv,
     .step = dtls_step,
     .deinit = dtls_deinit,
+    .forget = dtls_forget,
 };
 
 static size_t padded(size_t bytes)

@@ -74,6 +74,11 @@ struct uw_link_ops {
     /* Release handles, never memory, and zero the table pointer. Safe after a failed init and
      * twice: a struct without a table has nothing to release. */
     void (*deinit)(struct uw_link *l);
+
+    /* (optional: NULL means there is nothing to forget) Drop what is agreed with a station, such
+     * as a session's keys: it was silent for long and may have lost its half in a restart. The
+     * next send agrees anew. */
+    void (*forget)(struct uw_link *l, uint16_t station);
 };
 
 struct uw_link_stats {
@@ -102,5 +107,6 @@ int uw_link_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_b
 int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes);
 uint64_t uw_link_step(struct uw_link *l, uint64_t now_us);
 void uw_link_deinit(struct uw_link *l);
+void uw_link_forget(struct uw_link *l, uint16_t station);
 
 #endif

@@ -73,9 +73,7 @@ struct uw_node_event {
     enum uw_node_event_kind kind;
     const char *peer;               /* its name; "" when it has none yet */
     const char *address;
-    uint16_t station;               /* of the link; UW_LINK_STATION_NONE when not known. A secure
-                                       channel should forget the session of a dead station, or a
-                                       peer that lost its own in a restart cannot be called */
+    uint16_t station;               /* of the link; UW_LINK_STATION_NONE when not known */
     const char *text;               /* a sentence: "peer b (10.0.0.9:4433) silent for 3.2 s: ..." */
     uint64_t now_us;
     uint64_t bytes;                 /* of a pull: payload that was new */
@@ -87,8 +85,7 @@ struct uw_node_config {
     const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
     const char *run;                /* name of the run; nodes of another run are refused */
     const char *address;            /* how others reach this node; NULL or "": as they see us */
-    const char *const *seeds;       /* addresses to dial until they answer; own one is harmless.
-                                       Two or more each: a lone seed that restarts dials nobody */
+    const char *const *seeds;       /* addresses to dial until they answer; own one is harmless */
     uint32_t seeds_n;
     uint32_t incarnation;           /* grows with every start: seconds since 1970, a boot counter */
     struct uw_link *link;
