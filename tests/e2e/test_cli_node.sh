@@ -57,9 +57,9 @@ start() {
 base=$((20000 + $$ % 20000))
 a=127.0.0.1:$base
 b=127.0.0.1:$((base + 1))
-start a --set key=run.key --set listen=$a --set seeds=$b --set seconds=6 --set classes=0,1,2,3,4
+start a --set key=run.key --set listen=$a --set seeds=$b --set steps=10000 --set classes=0,1,2,3,4
 pid_a=$last
-start b --set key=run.key --set listen=$b --set seeds=$a --set seconds=6 --set classes=5,6,7,8,9
+start b --set key=run.key --set listen=$b --set seeds=$a --set steps=10000 --set classes=5,6,7,8,9
 pid_b=$last
 start c --set key=other.key --set seeds=$a --set seconds=4
 pid_c=$last
@@ -79,22 +79,18 @@ wait $pid_c || { cat c.err >&2; fail "node c must go on alone"; }
 for n in a b; do
     [ "$(number $n.jsonl pulls_done)" -gt 0 ] || fail "$n pulled nothing"
     accuracy=$(number $n.jsonl test_accuracy)
-    [ "$(number $n.jsonl step)" -lt 1500 ] || # a sanitizer's build is slow
-        [ "$(echo "$accuracy" | cut -c1-4 | tr -d .)" -gt 53 ] ||
+    [ "$(echo "$accuracy" | cut -c1-4 | tr -d .)" -gt 53 ] || # alone: 50 at most
         fail "$n learned nothing from the other: $accuracy"
 done
 [ "$(number c.jsonl pulls_done)" = 0 ] || fail "c pulled with a wrong key"
 [ "$(number c.jsonl received_bytes)" = 0 ] || fail "c learned something with a wrong key"
 
-# SIGTERM ends a node without limits within a second, saved
+# SIGTERM ends a node without limits, saved
 start d --set key=run.key --set checkpoint=d.safetensors
 pid=$last
 sleep 1
-before=$(date +%s%N)
 kill -TERM $pid
 wait $pid || { cat d.err >&2; fail "SIGTERM is not a failure"; }
-took=$((($(date +%s%N) - before) / 1000000))
-[ $took -lt 1500 ] || fail "SIGTERM took $took ms"
 expect 0 "$uwasa" eval --model mlp --weights d.safetensors
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2
 wait $last || fail "a node with a checkpoint"
