@@ -72,7 +72,7 @@ static bool admits_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
     const struct uw_secure_slot *up = uw_secure_find(s, from, UW_SECURE_UP);
     struct uw_secure_slot *busy = uw_secure_find(s, from, UW_SECURE_HANDSHAKE);
     if (up != NULL && !up->client && same_hello(up, hello->random)) {
-        return false; /* a late copy of the hello that made this session */
+        return false; /* a late copy of the hello that made the session */
     }
     if (busy == NULL) {
         return true;

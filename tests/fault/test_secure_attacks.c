@@ -98,7 +98,7 @@ static void test_attack_replay_of_a_whole_session_changes_nothing(void **state)
     open_through_the_middle(2, 1);
     expect_passage();
     size_t n = tape_n;
-    /* The taped hellos made this session; their copies must not take a slot. */
+    /* The taped hellos made the session; their copies must not take a slot. */
     for (size_t i = 0; i < n; i++) {
         if (tape[i].data[0] == 22 && tape[i].data[13] == 1) {
             put(&world.raw[0].link, tape[i].from == 0 ? 1 : 0, &tape[i]);
