@@ -132,11 +132,11 @@ static size_t scratch_bytes(const struct uw_kernels *k, const struct subject *s,
 {
     switch (s->part) {
     case GEMM:
-        return k->gemm_scratch_bytes(&s->gemm, threads);
+        return k->gemm_scratch_bytes(k, &s->gemm, threads);
     case CONV_FW: case CONV_BW_INPUT: case CONV_BW_PARAM:
-        return k->conv2d_scratch_bytes(&s->conv, s->batch_n, threads);
+        return k->conv2d_scratch_bytes(k, &s->conv, s->batch_n, threads);
     case DENSE_FW: case DENSE_BW_INPUT: case DENSE_BW_PARAM:
-        return k->dense_scratch_bytes(&s->dense, s->batch_n, threads);
+        return k->dense_scratch_bytes(k, &s->dense, s->batch_n, threads);
     default:
         return 0;
     }

@@ -73,27 +73,25 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
     return p;
 }
 
-int uw_conv2d_fw_packed(const struct uw_tile *t, const struct uw_exec *e,
-                        const struct uw_conv2d *c, uint32_t batch_n, const float *x,
-                        const float *w, const float *b, float *y)
+int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                        const float *x, const float *w, const float *b, float *y)
 {
     if (is_direct(c)) {
         return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y);
     }
     struct uw_image v = uw_image_of_input(c, batch_n, x, false);
-    struct uw_product p = fw_product(t, c, &v, w, b, y);
+    struct uw_product p = fw_product(e->kernels->tile, c, &v, w, b, y);
     return uw_product_run(e, &p);
 }
 
-int uw_conv2d_bw_input_packed(const struct uw_tile *t, const struct uw_exec *e,
-                              const struct uw_conv2d *c, uint32_t batch_n, const float *dy,
-                              const float *w, float *dx, bool accumulate)
+int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                              const float *dy, const float *w, float *dx, bool accumulate)
 {
     if (is_direct(c)) {
         return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
     }
     struct uw_image v = uw_image_of_output_gradient(c, batch_n, dy);
-    struct uw_product p = bw_input_product(t, c, &v, w, dx, accumulate);
+    struct uw_product p = bw_input_product(e->kernels->tile, c, &v, w, dx, accumulate);
     return uw_product_run(e, &p);
 }
 
@@ -132,9 +130,8 @@ static void add_bias_gradient(const struct uw_conv2d *c, uint32_t batch_n, const
     }
 }
 
-int uw_conv2d_bw_param_packed(const struct uw_tile *t, const struct uw_exec *e,
-                              const struct uw_conv2d *c, uint32_t batch_n, const float *x,
-                              const float *dy, float scale, float *dw, float *db)
+int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                              const float *x, const float *dy, float scale, float *dw, float *db)
 {
     if (is_direct(c)) {
         return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, db);
@@ -143,7 +140,7 @@ int uw_conv2d_bw_param_packed(const struct uw_tile *t, const struct uw_exec *e,
         return UW_OK;
     }
     struct uw_image v = uw_image_of_input(c, batch_n, x, true);
-    struct uw_product p = bw_param_product(t, c, &v, dy, scale, dw);
+    struct uw_product p = bw_param_product(e->kernels->tile, c, &v, dy, scale, dw);
     int rc = uw_product_run(e, &p);
     if (rc == UW_OK && db != NULL) {
         add_bias_gradient(c, batch_n, dy, scale, db);
@@ -156,7 +153,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-size_t uw_conv2d_scratch_bytes_packed(const struct uw_tile *t, const struct uw_conv2d *c,
+size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads)
 {
     if (is_direct(c) || batch_n == 0) {
@@ -164,9 +161,9 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_tile *t, const struct uw_c
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
     struct uw_image dy = uw_image_of_output_gradient(c, batch_n, NULL);
-    struct uw_product fw = fw_product(t, c, &x, NULL, NULL, NULL);
-    struct uw_product bw_input = bw_input_product(t, c, &dy, NULL, NULL, false);
-    struct uw_product bw_param = bw_param_product(t, c, &x, NULL, 1.0f, NULL);
+    struct uw_product fw = fw_product(k->tile, c, &x, NULL, NULL, NULL);
+    struct uw_product bw_input = bw_input_product(k->tile, c, &dy, NULL, NULL, false);
+    struct uw_product bw_param = bw_param_product(k->tile, c, &x, NULL, 1.0f, NULL);
     return larger(uw_product_scratch_bytes(&fw, threads),
                   larger(uw_product_scratch_bytes(&bw_input, threads),
                          uw_product_scratch_bytes(&bw_param, threads)));

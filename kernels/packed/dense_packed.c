@@ -92,11 +92,17 @@ static struct uw_gemm bw_param_gemm(const struct uw_dense *d, uint32_t batch_n, 
                             .beta = 1.0f};
 }
 
-int uw_dense_fw_packed(const struct uw_tile *t, const struct uw_exec *e, const struct uw_dense *d,
-                       uint32_t batch_n, const float *x, const float *w, const float *b, float *y)
+int uw_dense_fw_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                       const float *x, const float *w, const float *b, float *y)
 {
     if (batch_n <= DOTS_BATCH) {
-        struct job j = {.t = t, .d = d, .batch_n = batch_n, .x = x, .w = w, .b = b, .y = y,
+        struct job j = {.t = e->kernels->tile,
+                        .d = d,
+                        .batch_n = batch_n,
+                        .x = x,
+                        .w = w,
+                        .b = b,
+                        .y = y,
                         .task_n = outputs_per_task(d)};
         run(e, fw_task, &j, d->out);
         return UW_OK;
@@ -108,7 +114,7 @@ int uw_dense_fw_packed(const struct uw_tile *t, const struct uw_exec *e, const s
         }
         g.beta = 1.0f;
     }
-    return uw_gemm_packed(t, e, &g, x, w, y);
+    return uw_gemm_packed(e, &g, x, w, y);
 }
 
 static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
@@ -131,18 +137,23 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-int uw_dense_bw_input_packed(const struct uw_tile *t, const struct uw_exec *e,
-                             const struct uw_dense *d, uint32_t batch_n, const float *dy,
-                             const float *w, float *dx, bool accumulate)
+int uw_dense_bw_input_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                             const float *dy, const float *w, float *dx, bool accumulate)
 {
     if (batch_n <= ROWS_BATCH) {
-        struct job j = {.t = t, .d = d, .batch_n = batch_n, .dy = dy, .w = w, .dx = dx,
-                        .accumulate = accumulate, .task_n = 512};
+        struct job j = {.t = e->kernels->tile,
+                        .d = d,
+                        .batch_n = batch_n,
+                        .dy = dy,
+                        .w = w,
+                        .dx = dx,
+                        .accumulate = accumulate,
+                        .task_n = 512};
         run(e, bw_input_task, &j, d->in);
         return UW_OK;
     }
     struct uw_gemm g = bw_input_gemm(d, batch_n, accumulate);
-    return uw_gemm_packed(t, e, &g, dy, w, dx);
+    return uw_gemm_packed(e, &g, dy, w, dx);
 }
 
 static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
@@ -161,18 +172,23 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-int uw_dense_bw_param_packed(const struct uw_tile *t, const struct uw_exec *e,
-                             const struct uw_dense *d, uint32_t batch_n, const float *x,
-                             const float *dy, float scale, float *dw, float *db)
+int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                             const float *x, const float *dy, float scale, float *dw, float *db)
 {
     int rc = UW_OK;
     if (batch_n <= ROWS_BATCH) {
-        struct job j = {.t = t, .d = d, .batch_n = batch_n, .x = x, .dy = dy, .scale = scale,
-                        .dw = dw, .task_n = outputs_per_task(d)};
+        struct job j = {.t = e->kernels->tile,
+                        .d = d,
+                        .batch_n = batch_n,
+                        .x = x,
+                        .dy = dy,
+                        .scale = scale,
+                        .dw = dw,
+                        .task_n = outputs_per_task(d)};
         run(e, bw_param_task, &j, d->out);
     } else {
         struct uw_gemm g = bw_param_gemm(d, batch_n, scale);
-        rc = uw_gemm_packed(t, e, &g, dy, x, dw);
+        rc = uw_gemm_packed(e, &g, dy, x, dw);
     }
     for (uint32_t o = 0; rc == UW_OK && db != NULL && o < d->out; o++) {
         float sum = 0.0f;
@@ -184,20 +200,20 @@ int uw_dense_bw_param_packed(const struct uw_tile *t, const struct uw_exec *e,
     return rc;
 }
 
-size_t uw_dense_scratch_bytes_packed(const struct uw_tile *t, const struct uw_dense *d,
+size_t uw_dense_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_dense *d,
                                      uint32_t batch_n, uint32_t threads)
 {
     size_t most = 0;
     if (batch_n > ROWS_BATCH) {
         struct uw_gemm in = bw_input_gemm(d, batch_n, false);
         struct uw_gemm param = bw_param_gemm(d, batch_n, 1.0f);
-        size_t a = uw_gemm_scratch_bytes_packed(t, &in, threads);
-        size_t b = uw_gemm_scratch_bytes_packed(t, &param, threads);
+        size_t a = uw_gemm_scratch_bytes_packed(k, &in, threads);
+        size_t b = uw_gemm_scratch_bytes_packed(k, &param, threads);
         most = a > b ? a : b;
     }
     if (batch_n > DOTS_BATCH) {
         struct uw_gemm fw = fw_gemm(d, batch_n);
-        size_t c = uw_gemm_scratch_bytes_packed(t, &fw, threads);
+        size_t c = uw_gemm_scratch_bytes_packed(k, &fw, threads);
         most = c > most ? c : most;
     }
     return most;

@@ -47,43 +47,42 @@ static void pack_matrix(const struct uw_product *p, const struct uw_block *b, fl
     }
     for (uint32_t j = 0; j < b->jn; j += t->nr) {
         uint32_t cols = b->jn - j < t->nr ? b->jn - j : t->nr;
-        t->pack_transposed(cols, b->kn, 1.0f,
-                           m->base + ((size_t)b->j0 + j) * m->stride + b->k0, m->stride,
-                           panels + (size_t)j * b->kn, t->nr);
+        t->pack_transposed(cols, b->kn, 1.0f, m->base + ((size_t)b->j0 + j) * m->stride + b->k0,
+                           m->stride, panels + (size_t)j * b->kn, t->nr);
     }
 }
 
 static struct uw_product product_of(const struct uw_tile *t, const struct uw_gemm *g)
 {
     struct uw_product p = {.groups = 1, .m = g->m, .n = g->n, .k = g->k, .beta = g->beta};
-    p.a = (struct uw_left){.trans = g->trans_a, .alpha = g->alpha, .row_stride = g->lda,
-                           .segment_n = g->k};
+    p.a = (struct uw_left){
+        .trans = g->trans_a, .alpha = g->alpha, .row_stride = g->lda, .segment_n = g->k};
     p.b.pack = pack_matrix;
     p.c = (struct uw_sink){.row_stride = g->ldc, .image_cols = g->n};
     uw_product_cut(&p, t, 1, true);
     return p;
 }
 
-int uw_gemm_packed(const struct uw_tile *t, const struct uw_exec *e, const struct uw_gemm *g,
-                   const float *a, const float *b, float *c)
+int uw_gemm_packed(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
+                   float *c)
 {
     if (is_small(g)) {
         return uw_gemm_ref(e, g, a, b, c);
     }
     struct matrix m = {b, g->ldb, g->trans_b};
-    struct uw_product p = product_of(t, g);
+    struct uw_product p = product_of(e->kernels->tile, g);
     p.a.base = a;
     p.b.source = &m;
     p.c.base = c;
     return uw_product_run(e, &p);
 }
 
-size_t uw_gemm_scratch_bytes_packed(const struct uw_tile *t, const struct uw_gemm *g,
+size_t uw_gemm_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_gemm *g,
                                     uint32_t threads)
 {
     if (is_small(g)) {
         return 0;
     }
-    struct uw_product p = product_of(t, g);
+    struct uw_product p = product_of(k->tile, g);
     return uw_product_scratch_bytes(&p, threads);
 }

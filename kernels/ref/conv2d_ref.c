@@ -221,8 +221,10 @@ int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, u
     return UW_OK;
 }
 
-size_t uw_conv2d_scratch_bytes_ref(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads)
+size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                   uint32_t batch_n, uint32_t threads)
 {
+    (void)k;
     (void)c;
     (void)batch_n;
     (void)threads;

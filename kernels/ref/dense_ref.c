@@ -63,8 +63,10 @@ int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uin
     return UW_OK;
 }
 
-size_t uw_dense_scratch_bytes_ref(const struct uw_dense *d, uint32_t batch_n, uint32_t threads)
+size_t uw_dense_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_dense *d,
+                                  uint32_t batch_n, uint32_t threads)
 {
+    (void)k;
     (void)d;
     (void)batch_n;
     (void)threads;

@@ -76,8 +76,10 @@ int uw_gemm_ref(const struct uw_exec *e, const struct uw_gemm *g, const float *a
     return UW_OK;
 }
 
-size_t uw_gemm_scratch_bytes_ref(const struct uw_gemm *g, uint32_t threads)
+size_t uw_gemm_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_gemm *g,
+                                 uint32_t threads)
 {
+    (void)k;
     (void)g;
     (void)threads;
     return 0;

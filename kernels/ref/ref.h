@@ -22,7 +22,8 @@ float uw_dot_ref(size_t n, const float *x, const float *y);
 
 int uw_gemm_ref(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
                 float *c);
-size_t uw_gemm_scratch_bytes_ref(const struct uw_gemm *g, uint32_t threads);
+size_t uw_gemm_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_gemm *g,
+                                 uint32_t threads);
 
 int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                      const float *x, const float *w, const float *b, float *y);
@@ -30,8 +31,8 @@ int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, u
                            const float *dy, const float *w, float *dx, bool accumulate);
 int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
-size_t uw_conv2d_scratch_bytes_ref(const struct uw_conv2d *c, uint32_t batch_n,
-                                   uint32_t threads);
+size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                   uint32_t batch_n, uint32_t threads);
 
 int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *x, const float *w, const float *b, float *y);
@@ -39,7 +40,8 @@ int uw_dense_bw_input_ref(const struct uw_exec *e, const struct uw_dense *d, uin
                           const float *dy, const float *w, float *dx, bool accumulate);
 int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *x, const float *dy, float scale, float *dw, float *db);
-size_t uw_dense_scratch_bytes_ref(const struct uw_dense *d, uint32_t batch_n, uint32_t threads);
+size_t uw_dense_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_dense *d,
+                                  uint32_t batch_n, uint32_t threads);
 
 int uw_maxpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                         const float *x, float *y, uint8_t *winner);

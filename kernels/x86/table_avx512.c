@@ -5,77 +5,19 @@
 #include "ref/ref.h"
 #include "x86/x86.h"
 
-#define TILE &uw_tile_avx512
-
-static int gemm(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
-                float *c)
-{
-    return uw_gemm_packed(TILE, e, g, a, b, c);
-}
-
-static size_t gemm_scratch_bytes(const struct uw_gemm *g, uint32_t threads)
-{
-    return uw_gemm_scratch_bytes_packed(TILE, g, threads);
-}
-
-static int conv2d_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y)
-{
-    return uw_conv2d_fw_packed(TILE, e, c, batch_n, x, w, b, y);
-}
-
-static int conv2d_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                           const float *dy, const float *w, float *dx, bool accumulate)
-{
-    return uw_conv2d_bw_input_packed(TILE, e, c, batch_n, dy, w, dx, accumulate);
-}
-
-static int conv2d_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                           const float *x, const float *dy, float scale, float *dw, float *db)
-{
-    return uw_conv2d_bw_param_packed(TILE, e, c, batch_n, x, dy, scale, dw, db);
-}
-
-static size_t conv2d_scratch_bytes(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads)
-{
-    return uw_conv2d_scratch_bytes_packed(TILE, c, batch_n, threads);
-}
-
-static int dense_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                    const float *x, const float *w, const float *b, float *y)
-{
-    return uw_dense_fw_packed(TILE, e, d, batch_n, x, w, b, y);
-}
-
-static int dense_bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                          const float *dy, const float *w, float *dx, bool accumulate)
-{
-    return uw_dense_bw_input_packed(TILE, e, d, batch_n, dy, w, dx, accumulate);
-}
-
-static int dense_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                          const float *x, const float *dy, float scale, float *dw, float *db)
-{
-    return uw_dense_bw_param_packed(TILE, e, d, batch_n, x, dy, scale, dw, db);
-}
-
-static size_t dense_scratch_bytes(const struct uw_dense *d, uint32_t batch_n, uint32_t threads)
-{
-    return uw_dense_scratch_bytes_packed(TILE, d, batch_n, threads);
-}
-
 const struct uw_kernels uw_kernels_avx512 = {
     .name = "avx512",
-    .gemm = gemm,
-    .gemm_scratch_bytes = gemm_scratch_bytes,
-    .conv2d_fw = conv2d_fw,
-    .conv2d_bw_input = conv2d_bw_input,
-    .conv2d_bw_param = conv2d_bw_param,
-    .conv2d_scratch_bytes = conv2d_scratch_bytes,
-    .dense_fw = dense_fw,
-    .dense_bw_input = dense_bw_input,
-    .dense_bw_param = dense_bw_param,
-    .dense_scratch_bytes = dense_scratch_bytes,
+    .tile = &uw_tile_avx512,
+    .gemm = uw_gemm_packed,
+    .gemm_scratch_bytes = uw_gemm_scratch_bytes_packed,
+    .conv2d_fw = uw_conv2d_fw_packed,
+    .conv2d_bw_input = uw_conv2d_bw_input_packed,
+    .conv2d_bw_param = uw_conv2d_bw_param_packed,
+    .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_packed,
+    .dense_fw = uw_dense_fw_packed,
+    .dense_bw_input = uw_dense_bw_input_packed,
+    .dense_bw_param = uw_dense_bw_param_packed,
+    .dense_scratch_bytes = uw_dense_scratch_bytes_packed,
     .maxpool2d_fw = uw_maxpool2d_fw_avx2,
     .maxpool2d_bw_input = uw_maxpool2d_bw_input_avx2,
     .relu_fw = uw_relu_fw_avx2,

@@ -32,7 +32,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads)
 {
-    return k->dense_scratch_bytes(&l->geometry.dense, batch_n, threads);
+    return k->dense_scratch_bytes(k, &l->geometry.dense, batch_n, threads);
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,

@@ -191,8 +191,8 @@ static void check_shape(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
     struct conv t;
     struct uw_test_exec e;
     begin(&t, &c, batch_n);
-    uw_test_exec_begin(&e, threads,
-                       uw_test_table()->conv2d_scratch_bytes(&c, batch_n, threads));
+    uw_test_exec_begin(
+        &e, threads, uw_test_table()->conv2d_scratch_bytes(uw_test_table(), &c, batch_n, threads));
     check_fw(&t, &e.exec);
     check_bw_input(&t, &e.exec);
     check_bw_param(&t, &e.exec);
@@ -265,7 +265,7 @@ static void test_conv2d_parts_are_adjoint(void **state)
     struct uw_test_exec e;
     struct uw_conv2d c = shape(8, 24, 15, 15, 5, 5, 2, 2, 1, 2);
     begin(&t, &c, 5);
-    uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(&c, 5, 1));
+    uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(k, &c, 5, 1));
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n), *dw = uw_test_floats(t.w_n);
     memset(dw, 0, t.w_n * sizeof *dw);
     k->conv2d_fw(&e.exec, &c, 5, t.x, t.w, NULL, y);
@@ -294,7 +294,7 @@ static void test_conv2d_threads_give_the_same_bits(void **state)
         for (uint32_t i = 0; i < 2; i++) {
             uint32_t threads = i == 0 ? 1 : 5;
             struct uw_test_exec e;
-            uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(&t.c, 6, threads));
+            uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(k, &t.c, 6, threads));
             y[i] = uw_test_floats(t.y_n);
             dx[i] = uw_test_floats(t.x_n);
             dw[i] = uw_test_copy_floats(t.w_n, t.w);
@@ -323,7 +323,7 @@ static void test_conv2d_nan_reaches_the_windows_that_see_it(void **state)
     struct uw_test_exec e;
     struct uw_conv2d c = shape(3, 4, 10, 10, 3, 3, 1, 1, 1, 1);
     begin(&t, &c, 1);
-    uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(&c, 1, 1));
+    uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(k, &c, 1, 1));
     float *y = uw_test_floats(t.y_n);
     t.x[100 + 4 * 10 + 6] = NAN;
     k->conv2d_fw(&e.exec, &c, 1, t.x, t.w, NULL, y);
@@ -344,7 +344,7 @@ static void test_conv2d_too_little_scratch_is_refused(void **state)
     struct uw_test_exec e;
     struct uw_conv2d c = shape(8, 16, 14, 14, 3, 3, 1, 1, 1, 1);
     begin(&t, &c, 4);
-    size_t bytes = k->conv2d_scratch_bytes(&c, 4, 1);
+    size_t bytes = k->conv2d_scratch_bytes(k, &c, 4, 1);
     uw_test_exec_begin(&e, 1, bytes > 0 ? bytes - 1 : 0);
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n);
     float *dw = uw_test_copy_floats(t.w_n, t.w);

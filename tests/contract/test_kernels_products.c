@@ -52,7 +52,7 @@ static void check_gemm(struct uw_gemm g, uint32_t pad)
     for (uint32_t threads = 1; threads <= 3; threads += 2) {
         float *c = uw_test_copy_floats(c_n, c0);
         struct uw_test_exec e;
-        uw_test_exec_begin(&e, threads, k->gemm_scratch_bytes(&g, threads));
+        uw_test_exec_begin(&e, threads, k->gemm_scratch_bytes(k, &g, threads));
         assert_int_equal(k->gemm(&e.exec, &g, a, b, c), UW_OK);
         uw_test_exec_end(&e);
         if (one == NULL) {
@@ -138,7 +138,7 @@ static void test_gemm_nan_and_infinity_reach_their_row_only(void **state)
     a[7 * 30 + 11] = NAN;
     a[19 * 30 + 29] = INFINITY;
     struct uw_test_exec e;
-    uw_test_exec_begin(&e, 1, k->gemm_scratch_bytes(&g, 1));
+    uw_test_exec_begin(&e, 1, k->gemm_scratch_bytes(k, &g, 1));
     assert_int_equal(k->gemm(&e.exec, &g, a, b, c), UW_OK);
     for (uint32_t i = 0; i < 20; i++) {
         for (uint32_t j = 0; j < 40; j++) {
@@ -157,7 +157,7 @@ static void test_gemm_too_little_scratch_is_refused(void **state)
     (void)state;
     const struct uw_kernels *k = uw_test_table();
     struct uw_gemm g = {.m = 64, .n = 64, .k = 64, .lda = 64, .ldb = 64, .ldc = 64, .alpha = 1.0f};
-    size_t bytes = k->gemm_scratch_bytes(&g, 1);
+    size_t bytes = k->gemm_scratch_bytes(k, &g, 1);
     if (bytes == 0) {
         return; /* nothing to lack */
     }
@@ -258,7 +258,7 @@ static void check_dense(uint32_t in, uint32_t out, uint32_t batch_n, uint32_t th
     struct dense t;
     struct uw_test_exec e;
     dense_begin(&t, in, out, batch_n);
-    uw_test_exec_begin(&e, threads, k->dense_scratch_bytes(&t.d, batch_n, threads));
+    uw_test_exec_begin(&e, threads, k->dense_scratch_bytes(k, &t.d, batch_n, threads));
     assert_int_equal(k->dense_fw(&e.exec, &t.d, batch_n, t.x, t.w, NULL, t.y), UW_OK);
     check_dense_fw(&t, NULL);
     assert_int_equal(k->dense_fw(&e.exec, &t.d, batch_n, t.x, t.w, t.b, t.y), UW_OK);
@@ -319,7 +319,7 @@ static void test_dense_threads_give_the_same_bits(void **state)
             dx[i] = uw_test_floats((size_t)batch_n * 700);
             dw[i] = uw_test_copy_floats(weights_n, t.dw);
             struct uw_test_exec e;
-            uw_test_exec_begin(&e, threads, k->dense_scratch_bytes(&t.d, batch_n, threads));
+            uw_test_exec_begin(&e, threads, k->dense_scratch_bytes(k, &t.d, batch_n, threads));
             k->dense_fw(&e.exec, &t.d, batch_n, t.x, t.w, t.b, y[i]);
             k->dense_bw_input(&e.exec, &t.d, batch_n, t.dy, t.w, dx[i], false);
             k->dense_bw_param(&e.exec, &t.d, batch_n, t.x, t.dy, 0.5f, dw[i], NULL);

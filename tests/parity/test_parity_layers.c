@@ -69,7 +69,7 @@ static void check_conv2d(const struct vector_case *c, const struct uw_kernels *k
     size_t x_n = (size_t)batch_n * g.in_channels * g.in_h * g.in_w;
     size_t y_n = (size_t)batch_n * g.out_channels * g.out_h * g.out_w;
     size_t w_n = (size_t)g.out_channels * (g.in_channels / g.groups) * g.kernel_h * g.kernel_w;
-    size_t scratch_bytes = k->conv2d_scratch_bytes(&g, batch_n, 1);
+    size_t scratch_bytes = k->conv2d_scratch_bytes(k, &g, batch_n, 1);
     void *scratch = uw_test_block(scratch_bytes);
     struct uw_exec e = {.kernels = k, .scratch = scratch, .scratch_bytes = scratch_bytes};
 
@@ -97,7 +97,7 @@ static void check_dense(const struct vector_case *c, const struct uw_kernels *k)
     bool bias = vector_int(c, "bias") != 0;
     size_t x_n = (size_t)batch_n * d.in, y_n = (size_t)batch_n * d.out;
     size_t w_n = (size_t)d.in * d.out;
-    size_t scratch_bytes = k->dense_scratch_bytes(&d, batch_n, 1);
+    size_t scratch_bytes = k->dense_scratch_bytes(k, &d, batch_n, 1);
     void *scratch = uw_test_block(scratch_bytes);
     struct uw_exec e = {.kernels = k, .scratch = scratch, .scratch_bytes = scratch_bytes};
 

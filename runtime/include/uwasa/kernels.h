@@ -27,8 +27,10 @@
 #include <stdint.h>
 
 struct uw_kernels;
+struct uw_tile;                     /* private to kernels/ */
 
-/* What a kernel call may use. Zeroed scratch fields are fine for kernels that ask for none. */
+/* What a kernel call may use; `kernels` is the table that the slot was taken from. Zeroed scratch
+ * fields are fine for kernels that ask for none. */
 struct uw_exec {
     const struct uw_kernels *kernels;
     struct uw_workers *workers;     /* NULL: one thread */
@@ -78,11 +80,13 @@ struct uw_sgd {
 
 struct uw_kernels {
     const char *name;               /* "ref", "avx2", "neon" */
+    const struct uw_tile *tile;     /* register tile under the packed slots; NULL in ref */
 
     /* C = alpha op(A) op(B) + beta C. beta == 0 never reads C. k == 0 scales C only. */
     int (*gemm)(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
                 float *c);
-    size_t (*gemm_scratch_bytes)(const struct uw_gemm *g, uint32_t threads);
+    size_t (*gemm_scratch_bytes)(const struct uw_kernels *k, const struct uw_gemm *g,
+                                 uint32_t threads);
 
     /* y[n][co][oh][ow] = b[co] + sum over ci,kh,kw of w[co][ci][kh][kw] *
      *                    x[n][ci][oh*sh+kh*dh-ph][ow*sw+kw*dw-pw], taps outside x are 0.
@@ -97,7 +101,8 @@ struct uw_kernels {
     int (*conv2d_bw_param)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
     /* Scratch that the largest of the three parts needs. */
-    size_t (*conv2d_scratch_bytes)(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads);
+    size_t (*conv2d_scratch_bytes)(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                   uint32_t batch_n, uint32_t threads);
 
     /* y[n][out] = x[n][in] w[out][in]^T + b[out]; b may be NULL. The parts as for conv2d. */
     int (*dense_fw)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
@@ -106,7 +111,8 @@ struct uw_kernels {
                           const float *dy, const float *w, float *dx, bool accumulate);
     int (*dense_bw_param)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *x, const float *dy, float scale, float *dw, float *db);
-    size_t (*dense_scratch_bytes)(const struct uw_dense *d, uint32_t batch_n, uint32_t threads);
+    size_t (*dense_scratch_bytes)(const struct uw_kernels *k, const struct uw_dense *d,
+                                  uint32_t batch_n, uint32_t threads);
 
     /* y = maximum over each window; winner[n][c][oh][ow] = its tap kh * kernel_w + kw, the first
      * of equals. A NaN in the window wins. winner may be NULL (inference). */
