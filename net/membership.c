@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "membership.h"
 
+#include "uwasa/hash.h"
+
 #include <string.h>
 
 #define PATIENCE_MAX 16u
 
 uint32_t uw_name_id(const char *name)
 {
-    uint32_t h = 2166136261u;
-    for (; *name != '\0'; name++) {
-        h = (h ^ (uint8_t)*name) * 16777619u;
-    }
-    return h;
+    return uw_hash32_text(name);
 }
 
 static void copy_text(char *to, const char *from, size_t cap)

@@ -3,6 +3,8 @@
  * Peers that failed to authenticate: slowed down by doubling pauses, reported once in a while. */
 #include "secure_slots.h"
 
+#include "uwasa/hash.h"
+
 #include <stdio.h>
 
 #define BACKOFF_US 250000u
@@ -10,11 +12,8 @@
 
 static uint32_t hash_text(const char *text)
 {
-    uint32_t h = 2166136261u;
-    for (; *text != '\0'; text++) {
-        h = (h ^ (uint8_t)*text) * 16777619u;
-    }
-    return h != 0 ? h : 1u;
+    uint32_t h = uw_hash32_text(text);
+    return h != 0 ? h : 1u; /* 0 marks a free place */
 }
 
 static struct uw_secure_grudge *find_grudge(struct uw_secure_dtls *s, const char *address)

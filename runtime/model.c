@@ -3,6 +3,7 @@
 
 #include "graph.h"
 #include "uwasa/fmath.h"
+#include "uwasa/hash.h"
 
 #include <string.h>
 
@@ -140,27 +141,17 @@ int uw_model_measure(const struct uw_model_config *config, struct uw_model_need 
     return rc;
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const uint8_t *p = data;
-    for (size_t i = 0; i < bytes; i++) {
-        hash = (hash ^ p[i]) * 0x100000001b3u;
-    }
-    return hash;
-}
-
 static uint64_t hash_u32(uint64_t hash, uint32_t value)
 {
     const uint8_t le[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
                            (uint8_t)(value >> 24)};
-    return hash_bytes(hash, le, sizeof le);
+    return uw_hash64(hash, le, sizeof le);
 }
 
 static void name_segments(struct uw_model *m, struct uw_segment *segments, char *names)
 {
     uint32_t offset = 0;
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = UW_HASH64_START;
 
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
@@ -174,7 +165,7 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
             memcpy(names, l->def->name, stem);
             names[stem] = '.';
             memcpy(names + stem + 1, l->tensor[t].suffix, suffix + 1);
-            hash = hash_bytes(hash, names, stem + suffix + 2);
+            hash = uw_hash64(hash, names, stem + suffix + 2);
             for (uint32_t k = 0; k < s->rank; k++) {
                 hash = hash_u32(hash, s->dim[k]);
             }

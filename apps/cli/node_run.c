@@ -13,6 +13,7 @@
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
 #include "uwasa/data.h"
+#include "uwasa/hash.h"
 #include "uwasa/storage_file.h"
 
 #include <stdlib.h>
@@ -54,11 +55,7 @@ static bool stop_asked(void *arg)
 
 static uint64_t name_hash(const char *name)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *name != '\0'; name++) {
-        hash = (hash ^ (uint8_t)*name) * 0x100000001b3u;
-    }
-    return hash;
+    return uw_hash64(UW_HASH64_START, name, strlen(name));
 }
 
 static int open_data(struct run *r)

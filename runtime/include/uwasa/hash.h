@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/hash.h - FNV-1a, for names and layouts; not for keys or hostile input
+ *
+ * Blocking   never          Context  any thread
+ * Source     Fowler, Noll and Vo; the constants of the IETF draft "The FNV Non-Cryptographic Hash"
+ */
+#ifndef UWASA_HASH_H
+#define UWASA_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_HASH64_START 0xcbf29ce484222325u
+
+/* Carry on a 64-bit hash over some bytes; begin with UW_HASH64_START. */
+static inline uint64_t uw_hash64(uint64_t hash, const void *data, size_t bytes)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    for (size_t i = 0; i < bytes; i++) {
+        hash = (hash ^ p[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+/* 32-bit hash of a text without its NUL. */
+static inline uint32_t uw_hash32_text(const char *text)
+{
+    uint32_t hash = 2166136261u;
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (uint8_t)*text) * 16777619u;
+    }
+    return hash;
+}
+
+#endif
