@@ -95,6 +95,9 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     case UW_OPT_TEXT:
         snprintf(text, text_bytes, "needs a text that is not empty");
         return;
+    case UW_OPT_BITS:
+        snprintf(text, text_bytes, "needs whole numbers from 0 to 31, [0, 2] or \"0,2\"");
+        return;
     case UW_OPT_LIST:
         snprintf(text, text_bytes, "needs 1 to %d texts that are not empty", UW_OPT_LIST_MAX);
         return;
@@ -184,6 +187,21 @@ static int set_whole(const struct uw_opt *o, const char *text, void *at)
     return UW_OK;
 }
 
+/* "0,2,5" into bits. */
+static int set_bits(uint32_t *bits, const char *text)
+{
+    uint32_t all = 0;
+    for (char *end; text != NULL; text = *end == ',' ? end + 1 : NULL) {
+        unsigned long n = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 32;
+        if (n > 31 || (*end != ',' && *end != '\0')) {
+            return UW_ERR_INVALID;
+        }
+        all |= 1u << n;
+    }
+    *bits = all;
+    return UW_OK;
+}
+
 static int set_list(struct uw_opt_list *list, const char *text)
 {
     if (text[0] == '\0' || list->n == UW_OPT_LIST_MAX) {
@@ -212,6 +230,8 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
         }
         memcpy(at, &text, sizeof text);
         return UW_OK;
+    case UW_OPT_BITS:
+        return set_bits(at, text);
     case UW_OPT_LIST:
         return set_list(at, text);
     case UW_OPT_REAL: {

@@ -29,6 +29,7 @@ enum uw_opt_kind {
     UW_OPT_U64,         /* uint64_t */
     UW_OPT_REAL,        /* double, finite */
     UW_OPT_BYTES,       /* uint64_t; the suffixes K, M, G are powers of 1024 */
+    UW_OPT_BITS,        /* uint32_t, bit n for each n of "0,2,5"; 31 at most */
     UW_OPT_LIST         /* struct uw_opt_list; the flag may be repeated */
 };
 

@@ -271,7 +271,7 @@ static void set_option(struct uw_json *j, const struct uw_opt *o, const cJSON *v
     char allowed[160];
     const char *text = NULL;
     bool wants_text = o->kind == UW_OPT_TEXT || o->kind == UW_OPT_CHOICE ||
-                      o->kind == UW_OPT_LIST;
+                      o->kind == UW_OPT_BITS || o->kind == UW_OPT_LIST;
     if (cJSON_IsString(value) && (wants_text || o->kind == UW_OPT_BYTES)) {
         text = value->valuestring;
     } else if (cJSON_IsBool(value) && o->kind == UW_OPT_FLAG) {
@@ -285,6 +285,25 @@ static void set_option(struct uw_json *j, const struct uw_opt *o, const cJSON *v
     if (text == NULL || uw_opt_set(o, text, out) < 0) {
         uw_opt_allowed(o, allowed, sizeof allowed);
         uw_json_fail(j, value, "\"%s\" %s", o->name, allowed);
+    }
+}
+
+/* Set a row of bits from [0, 2], by way of "0,2". */
+static void set_bits(struct uw_json *j, const struct uw_opt *o, const cJSON *array, void *out)
+{
+    char text[256];
+    size_t used = 0;
+    text[0] = '\0';
+    for (const cJSON *e = array->child; e != NULL && used < sizeof text; e = e->next) {
+        double v = cJSON_IsNumber(e) ? e->valuedouble : -1.0;
+        int n = snprintf(text + used, sizeof text - used, "%s%.17g", e != array->child ? "," : "",
+                         v);
+        used += n > 0 ? (size_t)n : sizeof text;
+    }
+    if (used >= sizeof text || uw_opt_set(o, text, out) < 0) {
+        char allowed[160];
+        uw_opt_allowed(o, allowed, sizeof allowed);
+        uw_json_fail(j, array, "\"%s\" %s", o->name, allowed);
     }
 }
 
@@ -308,6 +327,8 @@ static void read_object(struct uw_json *j, const cJSON *object, const char *pref
             for (const cJSON *e = m->child; e != NULL && j->err.code == UW_OK; e = e->next) {
                 set_option(j, o, e, out);
             }
+        } else if (o->kind == UW_OPT_BITS && cJSON_IsArray(m)) {
+            set_bits(j, o, m, out);
         } else {
             set_option(j, o, m, out);
         }

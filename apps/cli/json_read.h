@@ -70,7 +70,7 @@ uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uin
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback);
 
 /* Read a whole object into options by their table (args.h): key "b" of object "a" is row "a.b",
- * an array of texts fills a list. */
+ * an array of texts fills a list, an array of numbers bits. */
 void uw_json_options(struct uw_json *j, const cJSON *object, struct uw_opts opts, void *out);
 
 #endif

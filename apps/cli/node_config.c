@@ -21,7 +21,8 @@ static const struct uw_opt rows[] = {
     ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES", "nodes to greet first, [\"a:1\", ...]"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
-    ROW("classes", UW_OPT_TEXT, classes, 0, 0, "LIST", "train on these only, \"0,1,2\" (all)"),
+    ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",
+        "train on these only, [0, 1, 2] (all)"),
     ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
@@ -90,22 +91,6 @@ static int fail_key(struct uw_node_file *f, const char *key, const char *sentenc
                         f->json.file != NULL ? f->json.file : "--set", key, sentence);
 }
 
-/* "0,1,2" into bits. */
-static int parse_classes(const char *text, uint32_t *mask)
-{
-    *mask = 0;
-    while (text != NULL) {
-        char *end;
-        unsigned long c = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 32;
-        if (c > 31 || (*end != ',' && *end != '\0')) {
-            return UW_ERR_INVALID;
-        }
-        *mask |= 1u << c;
-        text = *end == ',' ? end + 1 : NULL;
-    }
-    return UW_OK;
-}
-
 /* "2/4" into shard 2 of 4. */
 static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
 {
@@ -148,9 +133,6 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     }
     if (strlen(o->run) > 64) {
         return fail_key(f, "run", "needs 1 to 64 characters", err);
-    }
-    if (parse_classes(o->classes, &o->classes_mask) < 0) {
-        return fail_key(f, "classes", "needs numbers from 0 to 31, \"0,1,2\"", err);
     }
     if (parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
         return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);

@@ -14,7 +14,7 @@
 struct uw_node_options {
     const char *name, *run, *listen, *advertise, *key;
     struct uw_opt_list seeds;
-    const char *model, *data, *classes, *shard;
+    const char *model, *data, *shard;
     uint32_t batch, threads, period;
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
     const char *momentum_rule, *schedule, *backend;
@@ -33,8 +33,8 @@ struct uw_node_options {
     double emulate_delay_ms, emulate_jitter_ms;
     uint64_t emulate_rate, emulate_seed;
     const char *events;
-    uint32_t classes_mask;              /* from classes and shard, once they are checked */
-    uint32_t shard_i, shards_n;
+    uint32_t classes_mask;              /* 0: all */
+    uint32_t shard_i, shards_n;         /* from shard, once it is checked */
 };
 
 struct uw_node_file {

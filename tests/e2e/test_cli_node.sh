@@ -29,7 +29,7 @@ check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg none'
 check_config "{$head, \"schedule\": \"cosine\"}" 'cosine needs "steps" or "epochs"'
 check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
 check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'
-check_config "{$head, \"classes\": \"1,x\"}" 'needs numbers'
+check_config "{$head, \"classes\": \"1,x\"}" 'needs whole numbers'
 check_config "{$head, \"data\": \"nope\"}" 'nope'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json

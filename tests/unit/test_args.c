@@ -7,7 +7,7 @@
 struct options {
     bool fast;
     const char *file, *rule;
-    uint32_t batch;
+    uint32_t batch, classes;
     uint64_t seed, budget;
     double lr, loss;
     struct uw_opt_list peer;
@@ -22,6 +22,7 @@ static const struct uw_opt rows[] = {
     {"budget", UW_OPT_BYTES, offsetof(struct options, budget), 1, 0, "BYTES", "bytes"},
     {"lr", UW_OPT_REAL, offsetof(struct options, lr), 0, 0, "X", "a number"},
     {"emulate.loss", UW_OPT_REAL, offsetof(struct options, loss), 0, 1, "F", "a number"},
+    {"classes", UW_OPT_BITS, offsetof(struct options, classes), 0, 0, "NUMBERS", "numbers"},
     {"peer", UW_OPT_LIST, offsetof(struct options, peer), 0, 0, "ADDRESS", "a list"},
 };
 static const struct uw_opts opts = {rows, sizeof rows / sizeof rows[0]};
@@ -32,7 +33,7 @@ static const struct uw_args_spec spec = {.command = "test",
                                          .opts = {rows, sizeof rows / sizeof rows[0]},
                                          .positional_max = 1};
 
-#define ARGS_MAX 8
+#define ARGS_MAX 9
 static int parse(struct options *o, const char **positional, const char *const *words)
 {
     char *argv[ARGS_MAX] = {(char *)(uintptr_t) "test"};
@@ -59,11 +60,13 @@ static void test_args_every_kind_is_read(void **state)
     assert_string_equal(positional[0], "in.json");
     assert_int_equal(parse(&o, positional,
                            (const char *const[]){"--peer", "a:1", "--peer=b:2", "--budget", "3K",
-                                                 "--seed=18446744073709551615", NULL}),
+                                                 "--seed=18446744073709551615",
+                                                 "--classes", "0,31", NULL}),
                      -1);
     assert_int_equal(o.peer.n, 2);
     assert_string_equal(o.peer.item[1], "b:2");
     assert_int_equal(o.budget, 3072);
+    assert_true(o.classes == 0x80000001u);
     assert_true(o.seed == UINT64_MAX);
 }
 
@@ -79,7 +82,8 @@ static void test_args_mistakes_exit_with_two(void **state)
         {"--rule", ""},         {"--rule", "none|qg"},  {"--file", ""},
         {"--fast=true"},        {"--budget", "3Q"},     {"--budget", "99999999999999G"},
         {"a", "b"},             {"-x"},                 {"--emulate.loss", "1.01"},
-        {"--seed", "18446744073709551616"},
+        {"--seed", "18446744073709551616"},             {"--classes", "0,,1"},
+        {"--classes", "32"},    {"--classes", "1,"},    {"--classes", "-1"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct options o = {.batch = 32};
@@ -139,7 +143,7 @@ static void test_config_reads_every_kind(void **state)
     struct options o = {.batch = 1};
     char err[UW_ERROR_TEXT_BYTES];
     read_config("{\"fast\": true, \"batch\": 1e2, \"lr\": 0.1, \"budget\": \"2M\",\n"
-                "\"emulate\": {\"loss\": 0.2}, \"peer\": [\"a\", \"b\"]}",
+                "\"emulate\": {\"loss\": 0.2}, \"peer\": [\"a\", \"b\"], \"classes\": [0, 5]}",
                 &o, err);
     assert_string_equal(err, "");
     assert_true(o.fast);
@@ -148,6 +152,10 @@ static void test_config_reads_every_kind(void **state)
     assert_true(o.loss == 0.2);
     assert_int_equal(o.budget, 2u << 20);
     assert_int_equal(o.peer.n, 2);
+    assert_int_equal(o.classes, 0x21);
+    read_config("{\"classes\": \"1,2\"}", &o, err);
+    assert_string_equal(err, "");
+    assert_int_equal(o.classes, 6);
 }
 
 static void test_config_mistakes_name_line_and_key(void **state)
@@ -160,6 +168,10 @@ static void test_config_mistakes_name_line_and_key(void **state)
         {"{\"emulate\": {\"loss\": 0,\n \"los\": 1}}",
          "c.json:2: unknown key \"emulate.los\", did you mean \"emulate.loss\"?"},
         {"{\"peer\": [\"a\",\n 3]}", "c.json:2: \"peer\" needs 1 to 64 texts that are not empty"},
+        {"{\"classes\": [1, 32]}",
+         "c.json:1: \"classes\" needs whole numbers from 0 to 31, [0, 2] or \"0,2\""},
+        {"{\"classes\": []}",
+         "c.json:1: \"classes\" needs whole numbers from 0 to 31, [0, 2] or \"0,2\""},
         {"{\"lr\": 1,\n \"lr\": 2}", "c.json:2: key \"lr\" comes twice"},
         {"[1, 2]", "c.json:1: needs an object {...}"},
         {"{\"batch\": 1,\n", "c.json:2: not valid JSON: it ends too early"},
