@@ -126,7 +126,8 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     uw_stop_init(&stop);
     int rc = uw_status_client_init(&client, link, address);
     if (rc < 0) {
-        return uw_error_set(err, rc, "%.100s: %s", address, uw_status_text(rc));
+        return uw_error_set(err, rc, "%.100s: %s", address,
+                            rc == UW_ERR_NOTFOUND ? "no such host" : uw_status_text(rc));
     }
     client.timeout_us = (uint64_t)(o->timeout * 1e6);
     do {
@@ -166,6 +167,11 @@ int uw_cmd_status(int argc, char **argv)
                             address == NULL ? "ADDRESS"
                             : o.key == NULL ? "--key"
                                             : "--run");
+    }
+    if (!uw_stack_address_ok(address, false)) {
+        return uw_cli_error("status", UW_EXIT_USAGE,
+                            "%s: needs HOST:PORT of a node, 10.0.0.9:4433 or [fe80::9]:4433",
+                            address);
     }
     int rc = uw_keyfile_read(o.key, key, &exposed, &err);
     if (rc == UW_OK) {

@@ -3,7 +3,9 @@
 
 #include "job.h"
 #include "lr.h"
+#include "stack.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +114,27 @@ static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
     return UW_OK;
 }
 
+#define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
+
+static int check_addresses(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    if (!uw_stack_address_ok(o->listen, true)) {
+        return fail_key(f, "listen", ADDRESS " or \":4433\"", err);
+    }
+    if (o->advertise != NULL && !uw_stack_address_ok(o->advertise, false)) {
+        return fail_key(f, "advertise", ADDRESS, err);
+    }
+    for (uint32_t i = 0; i < o->seeds.n; i++) {
+        if (!uw_stack_address_ok(o->seeds.item[i], false)) {
+            char sentence[200];
+            snprintf(sentence, sizeof sentence, "has \"%.60s\", " ADDRESS, o->seeds.item[i]);
+            return fail_key(f, "seeds", sentence, err);
+        }
+    }
+    return UW_OK;
+}
+
 static int check(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
@@ -150,7 +173,7 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     if (strcmp(o->momentum_rule, "qg") == 0 && o->momentum == 0.0) {
         return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg", err);
     }
-    return UW_OK;
+    return check_addresses(f, err);
 }
 
 /* Shared end of the two ways in. */

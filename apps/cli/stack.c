@@ -3,7 +3,22 @@
 
 #include "uwasa/board.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+bool uw_stack_address_ok(const char *text, bool listen)
+{
+    bool bracket = text[0] == '[';
+    const char *host = text + (bracket ? 1 : 0);
+    const char *end = strchr(host, bracket ? ']' : ':');
+    const char *colon = end != NULL && bracket ? end + 1 : end;
+    if (colon == NULL || colon[0] != ':' || colon[1] < '0' || colon[1] > '9') {
+        return false;
+    }
+    char *rest;
+    unsigned long port = strtoul(colon + 1, &rest, 10);
+    return *rest == '\0' && port <= UINT16_MAX && (listen || (port > 0 && end > host));
+}
 
 static int entropy(void *user, uint8_t *out, size_t bytes)
 {

@@ -37,6 +37,10 @@ struct uw_stack {
     struct uw_stack_block blocks[3];
 };
 
+/* Is the text written as an address: "10.0.0.9:4433", "gateway:4433", "[fe80::1]:4433"? One to
+ * listen on may leave out the host and have port 0. Whether it exists is another question. */
+bool uw_stack_address_ok(const char *text, bool listen);
+
 /* Open the links. Returns UW_OK or a code of the link that failed, err filled. Close in every
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);

@@ -31,6 +31,10 @@ check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
 check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'
 check_config "{$head, \"classes\": \"1,x\"}" 'needs whole numbers'
 check_config "{$head, \"data\": \"nope\"}" 'nope'
+check_config "{$head, \"listen\": \"10.0.0.2\"}" '"listen" needs HOST:PORT'
+check_config "{$head, \"advertise\": \":4433\"}" '"advertise" needs HOST:PORT'
+check_config "{$head, \"seeds\": [\"a:1\",
+\"b\"]}" 'bad.json:1: "seeds" has "b", needs HOST:PORT'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0
@@ -73,6 +77,8 @@ grep -q "^b .*alive" out || { cat out >&2; fail "status does not show b alive"; 
 expect 0 "$uwasa" status $a --key run.key --run r --json
 expect 1 "$uwasa" status $a --key other.key --run r --timeout 1
 expect 2 "$uwasa" status $a --key run.key
+expect 2 "$uwasa" status 127.0.0.1 --key run.key --run r
+grep -q '127.0.0.1: needs HOST:PORT' err || fail "an address without a port is not explained"
 wait $pid_a || { cat a.err >&2; fail "node a"; }
 wait $pid_b || { cat b.err >&2; fail "node b"; }
 wait $pid_c || { cat c.err >&2; fail "node c must go on alone"; }

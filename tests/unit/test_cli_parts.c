@@ -4,6 +4,7 @@
 #include "events.h"
 #include "lr.h"
 #include "node_config.h"
+#include "stack.h"
 #include "progress.h"
 
 static void test_lr_each_schedule_gives_its_rate(void **state)
@@ -117,6 +118,26 @@ static void test_node_config_set_overrides_the_file(void **state)
     remove(path);
 }
 
+static void test_addresses_written_wrongly_are_seen(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"10.0.0.9:4433", "gateway:1", "[::1]:65535", "[fe80::1%2]:1"};
+    static const char *const bad[] = {"",     "10.0.0.9", "10.0.0.9:", "a:65536", "a:1x", "a:-1",
+                                      "a: 1", "::1:4433", "[::1]",     "[::1]1",  "[::1:1"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_true(uw_stack_address_ok(good[i], false));
+        assert_true(uw_stack_address_ok(good[i], true));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(uw_stack_address_ok(bad[i], false));
+        assert_false(uw_stack_address_ok(bad[i], true));
+    }
+    assert_true(uw_stack_address_ok(":4433", true));
+    assert_true(uw_stack_address_ok("10.0.0.9:0", true));
+    assert_false(uw_stack_address_ok(":4433", false));
+    assert_false(uw_stack_address_ok("10.0.0.9:0", false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_events_numbers_read_back_to_the_same_bits),
         cmocka_unit_test(test_events_to_a_full_device_fail_at_close),
         cmocka_unit_test(test_node_config_set_overrides_the_file),
+        cmocka_unit_test(test_addresses_written_wrongly_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
