@@ -7,11 +7,13 @@
 #include <stdio.h>
 
 #define STATUS_US 1000000u
+#define ALONE_US 5000000u
 
 void uw_node_report_init(struct uw_node_report *r)
 {
     r->events.file = NULL;
-    r->status_us = 0;
+    r->status_us = r->alone_us = 0;
+    r->seeds = NULL;
     r->accuracy = -1.0;
     uw_progress_init(&r->progress);
     pthread_mutex_init(&r->lock, NULL);
@@ -41,6 +43,30 @@ void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
     pthread_mutex_lock(&r->lock);
     uw_progress_say(&r->progress, "%s", line);
     pthread_mutex_unlock(&r->lock);
+}
+
+void uw_node_report_listening(struct uw_node_report *r, const char *address,
+                              const struct uw_opt_list *seeds)
+{
+    cJSON *ev = uw_event("listening");
+    cJSON_AddStringToObject(ev, "address", address);
+    uw_events_put(&r->events, ev);
+    uw_node_report_say(r, "listening on %s", address);
+    r->seeds = seeds;
+    r->alone_us = seeds->n > 0 ? uw_board_now_us() + ALONE_US : 0;
+}
+
+/* Once, when nobody has been heard of for a while: the usual reasons. */
+static void tell_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us)
+{
+    if (rows_n > 1) {
+        r->alone_us = 0;
+    } else if (r->alone_us != 0 && now_us >= r->alone_us) {
+        r->alone_us = 0;
+        uw_node_report_say(r, "no answer from %s%s: is a node there, with this key and run? "
+                              "Training goes on alone",
+                           r->seeds->item[0], r->seeds->n > 1 ? " or another seed" : "");
+    }
 }
 
 void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, double samples,
@@ -128,6 +154,7 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         return;
     }
     uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters);
+    tell_alone(r, rows_n, now_us);
     if (event_due) {
         put_status(r, rows, rows_n, &counters, step);
         r->status_us = now_us;

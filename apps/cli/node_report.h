@@ -18,6 +18,8 @@ struct uw_node_report {
     struct uw_progress progress;
     pthread_mutex_t lock;           /* of progress: both threads write sentences */
     uint64_t status_us;             /* last status event */
+    uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
+    const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
 };
 
@@ -36,6 +38,10 @@ void uw_node_report_init(struct uw_node_report *r);
 /* Start writing events. Returns UW_OK or UW_ERR_IO, err filled. */
 int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
                         struct uw_error *err);
+
+/* The network is up: tell where the node listens, and later on if none of the seeds answers. */
+void uw_node_report_listening(struct uw_node_report *r, const char *address,
+                              const struct uw_opt_list *seeds);
 
 /* A sentence for people. */
 void uw_node_report_say(struct uw_node_report *r, const char *format, ...)

@@ -176,6 +176,10 @@ static int open_net(struct run *r)
         .event_arg = &r->report};
     rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
     memset(key, 0, sizeof key);
+    char address[UW_LINK_ADDRESS_BYTES];
+    if (rc == UW_OK && uw_link_udp_local(&r->net.stack.udp, address) == UW_OK) {
+        uw_node_report_listening(&r->report, address, &o->seeds);
+    }
     return rc;
 }
 

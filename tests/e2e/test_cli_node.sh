@@ -91,6 +91,13 @@ done
 [ "$(number c.jsonl pulls_done)" = 0 ] || fail "c pulled with a wrong key"
 [ "$(number c.jsonl received_bytes)" = 0 ] || fail "c learned something with a wrong key"
 
+# alone: where it listens, and that no seed answers
+start e --set key=run.key --set listen=127.0.0.1:0 --set seeds=127.0.0.1:9 --set seconds=6
+wait $last || fail "a node whose seed does not answer"
+grep -q '^listening on 127.0.0.1:[1-9]' e.err || fail "e does not tell its port"
+grep -q '"event":"listening","address":"127.0.0.1:[1-9]' e.jsonl || fail "no listening event"
+grep -q '^no answer from 127.0.0.1:9: ' e.err || fail "e does not tell that its seed is silent"
+
 # SIGTERM ends a node without limits, saved
 start d --set key=run.key --set checkpoint=d.safetensors
 pid=$last
