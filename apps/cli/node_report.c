@@ -144,7 +144,7 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
 }
 
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
-                           uint64_t step, uint64_t steps)
+                           uint64_t step, uint64_t steps, double left_s)
 {
     struct uw_node_member rows[UW_NODE_NET_ROWS];
     struct uw_node_counters counters;
@@ -164,6 +164,8 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         char pulled[UW_TEXT_BYTES];
         char limit[32] = "";
         char accuracy[32] = "";
+        char left[32] = "";
+        char eta[UW_TEXT_BYTES];
         for (uint32_t i = 1; i < rows_n; i++) {
             alive += rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
         }
@@ -173,11 +175,14 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         if (r->accuracy >= 0.0) {
             snprintf(accuracy, sizeof accuracy, "  accuracy %.1f %%", 100.0 * r->accuracy);
         }
+        if (left_s >= 0.0) {
+            snprintf(left, sizeof left, "  ETA %s", uw_text_time(left_s, eta));
+        }
         uw_text_bytes((double)counters.pulled_bytes, pulled);
         pthread_mutex_lock(&r->lock);
-        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  pulled %s",
+        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  pulled %s%s",
                          (unsigned long long)step, limit, r->loss, accuracy, (unsigned)alive,
-                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled);
+                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled, left);
         pthread_mutex_unlock(&r->lock);
     }
 }

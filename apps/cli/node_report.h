@@ -55,9 +55,10 @@ void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, d
 void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct uw_score *score,
                          bool final);
 
-/* Once a second: the member table as an event, a line for people. */
+/* Once a second: the member table as an event, a line for people. left_s: of the training; below
+ * 0: not known. */
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
-                           uint64_t step, uint64_t steps);
+                           uint64_t step, uint64_t steps, double left_s);
 
 void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary *s);
 

@@ -39,6 +39,7 @@ struct run {
     uint32_t incarnation;
     bool fresh;                         /* neither checkpoint nor weights were there */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
+    uint64_t first_step;                /* what a checkpoint had done */
     uint64_t start_us, computing_us, samples;
     uint64_t step_event_us, saved_us, scored_us;
     double loss;                        /* running mean */
@@ -98,7 +99,7 @@ static int load_checkpoint(struct run *r)
                             why.text);
     }
     r->fresh = false;
-    r->step = state.step;
+    r->step = r->first_step = state.step;
     r->loader.epoch = state.epoch;
     r->loader.position = (uint32_t)(state.position % r->data.base->samples_n);
     if (state.user[0] >= r->incarnation) {
@@ -300,12 +301,27 @@ static void pause_a_little(void)
     nanosleep(&pause, NULL);
 }
 
+/* Seconds of training left; below 0: there is no limit, or it cannot be told yet. */
+static double left_s(const struct run *r)
+{
+    double left = r->o->seconds > 0.0 ? r->o->seconds - elapsed_s(r) : -1.0;
+    left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
+    if (r->steps != UINT64_MAX && r->step > r->first_step) {
+        double by_steps = r->step >= r->steps
+                              ? 0.0
+                              : elapsed_s(r) * (double)(r->steps - r->step) /
+                                    (double)(r->step - r->first_step);
+        left = left < 0.0 || by_steps < left ? by_steps : left;
+    }
+    return left;
+}
+
 /* What is due between steps: status event, checkpoint, test. A full disk does not end a node. */
 static int housekeeping(struct run *r)
 {
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
-    uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps);
+    uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, left_s(r));
     if ((double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6 && save(r) < 0) {
         uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
     }
@@ -362,7 +378,7 @@ static int agree(struct run *r)
         struct uw_node_counters counters;
         rc = exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
-        uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps);
+        uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, left_s(r));
         if (now_us - start_us > LONELY_US && peers_alive(r, &counters) == 0) {
             break;
         }
