@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
 #include "commands.h"
+#include "events.h"
 #include "keyfile.h"
 #include "progress.h"
 #include "stack.h"
@@ -9,7 +10,6 @@
 #include "uwasa/board.h"
 #include "uwasa/status_client.h"
 
-#include <cjson/cJSON.h>
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -57,9 +57,10 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
         snprintf(accuracy, sizeof accuracy, m[i].accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * (double)m[i].accuracy);
         snprintf(rtt, sizeof rtt, m[i].rtt_us == 0 ? "-" : "%.1f ms", m[i].rtt_us / 1e3);
-        printf("%-16s %-24s %-8s %8u %8.4f %9s %7u %8s %10s\n", m[i].name, m[i].address,
-               uw_member_state_name(m[i].state), (unsigned)m[i].step, (double)m[i].loss, accuracy,
-               (unsigned)m[i].rounds, rtt, uw_text_bytes((double)m[i].pulled_bytes, a));
+        printf("%-16s %-24s %-8s %8u %8.4f %9s %7u %8s %10s\n", m[i].name,
+               i == 0 ? "this node" : m[i].address, uw_member_state_name(m[i].state),
+               (unsigned)m[i].step, (double)m[i].loss, accuracy, (unsigned)m[i].rounds, rtt,
+               uw_text_bytes((double)m[i].pulled_bytes, a));
     }
     printf("sent %s, received %s, pulls %u done, %u cut, %u refused\n",
            uw_text_bytes((double)c->sent_bytes, a), uw_text_bytes((double)c->received_bytes, b),
@@ -77,9 +78,13 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
         cJSON_AddStringToObject(row, "address", m[i].address);
         cJSON_AddStringToObject(row, "state", uw_member_state_name(m[i].state));
         cJSON_AddNumberToObject(row, "step", m[i].step);
-        cJSON_AddNumberToObject(row, "loss", (double)m[i].loss);
-        cJSON_AddNumberToObject(row, "accuracy", (double)m[i].accuracy);
-        cJSON_AddNumberToObject(row, "samples_per_s", (double)m[i].samples_per_s);
+        uw_event_float(row, "loss", m[i].loss);
+        if (m[i].accuracy >= 0) {
+            uw_event_float(row, "accuracy", m[i].accuracy);
+        } else {
+            cJSON_AddNullToObject(row, "accuracy");
+        }
+        uw_event_float(row, "samples_per_s", m[i].samples_per_s);
         cJSON_AddNumberToObject(row, "rounds", m[i].rounds);
         cJSON_AddNumberToObject(row, "rtt_us", m[i].rtt_us);
         cJSON_AddNumberToObject(row, "silent_us", (double)m[i].silent_us);
@@ -90,6 +95,8 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
     cJSON_AddNumberToObject(out, "sent_bytes", (double)c->sent_bytes);
     cJSON_AddNumberToObject(out, "received_bytes", (double)c->received_bytes);
     cJSON_AddNumberToObject(out, "pulls_done", c->pulls_done);
+    cJSON_AddNumberToObject(out, "pulls_cut", c->pulls_cut);
+    cJSON_AddNumberToObject(out, "pulls_refused", c->pulls_refused);
     char *text = cJSON_PrintUnformatted(out);
     if (text != NULL) {
         puts(text);

@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
@@ -29,6 +30,18 @@ cJSON *uw_event(const char *name)
     cJSON *event = cJSON_CreateObject();
     cJSON_AddStringToObject(event, "event", name);
     return event;
+}
+
+void uw_event_float(cJSON *event, const char *key, float value)
+{
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value) {
+            break;
+        }
+    }
+    cJSON_AddNumberToObject(event, key, strtod(text, NULL));
 }
 
 void uw_events_put(struct uw_events *e, cJSON *event)

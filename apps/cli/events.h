@@ -36,6 +36,9 @@ bool uw_events_take_stdout(const struct uw_events *e);
 /* A new event of that name; NULL without memory, which every cJSON_Add... call accepts. */
 cJSON *uw_event(const char *name);
 
+/* Add a number that is known as a float only, in the fewest digits that give the float back. */
+void uw_event_float(cJSON *event, const char *key, float value);
+
 /* Write the event as one line and release it. */
 void uw_events_put(struct uw_events *e, cJSON *event);
 

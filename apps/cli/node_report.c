@@ -78,7 +78,7 @@ void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, d
     cJSON_AddNumberToObject(ev, "step", (double)step);
     cJSON_AddNumberToObject(ev, "loss", loss);
     cJSON_AddNumberToObject(ev, "samples", samples);
-    cJSON_AddNumberToObject(ev, "samples_per_s", samples_per_s);
+    uw_event_float(ev, "samples_per_s", (float)samples_per_s);
     uw_events_put(&r->events, ev);
 }
 
@@ -196,7 +196,7 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
         cJSON_AddNumberToObject(ev, "test_loss", s->score->loss);
     }
     cJSON_AddNumberToObject(ev, "samples", (double)s->samples);
-    cJSON_AddNumberToObject(ev, "samples_per_s", s->samples_per_s);
+    uw_event_float(ev, "samples_per_s", (float)s->samples_per_s);
     cJSON_AddNumberToObject(ev, "seconds", s->seconds);
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->arena_bytes);
     cJSON_AddNumberToObject(ev, "network_bytes", (double)s->network_bytes);

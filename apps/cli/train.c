@@ -26,6 +26,7 @@ struct train {
     struct uw_progress progress;
     struct uw_stop stop;
     uint64_t step, steps;           /* done; to do in all */
+    uint64_t first_step;            /* what the resumed file had done */
     uint64_t saved_step;            /* the file holds this one */
     uint64_t start_us, computing_us, event_us;
     uint64_t samples;               /* computed by this process */
@@ -108,11 +109,12 @@ static int resume(struct train *t)
                             (unsigned long long)state.position, o->data,
                             (unsigned)t->data.base->samples_n);
     }
-    t->step = t->saved_step = state.step;
+    t->step = t->saved_step = t->first_step = state.step;
     t->loader.epoch = state.epoch;
     t->loader.position = (uint32_t)state.position;
-    uw_progress_say(&t->progress, "%s: resuming at step %llu", o->save,
-                    (unsigned long long)t->step);
+    uw_progress_say(&t->progress, t->step < t->steps ? "%s: resuming at step %llu"
+                                                     : "%s: step %llu is done, nothing is left",
+                    o->save, (unsigned long long)t->step);
     return UW_OK;
 }
 
@@ -177,6 +179,12 @@ static int prepare(struct train *t, int *status)
     return rc < 0 ? rc : uw_events_open(&t->events, o->json, &t->err);
 }
 
+/* The epoch that the last step belongs to, from 1, as people count. */
+static unsigned long long epoch_of(const struct train *t)
+{
+    return t->loader.epoch + (t->loader.position != 0 ? 1u : 0u);
+}
+
 static void report_step(struct train *t, double loss, float lr, uint64_t now_us)
 {
     bool every = t->o->no_shuffle && t->o->steps != 0;
@@ -189,7 +197,7 @@ static void report_step(struct train *t, double loss, float lr, uint64_t now_us)
         cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
         cJSON_AddNumberToObject(ev, "loss", loss);
         cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
-        cJSON_AddNumberToObject(ev, "lr", (double)lr);
+        uw_event_float(ev, "lr", lr);
         uw_events_put(&t->events, ev);
         t->event_us = now_us;
     }
@@ -201,7 +209,7 @@ static void report_step(struct train *t, double loss, float lr, uint64_t now_us)
         uw_progress_show(&t->progress,
                          "step %llu/%llu  epoch %llu  loss %.4f  %.0f samples/s  ETA %s",
                          (unsigned long long)t->step, (unsigned long long)t->steps,
-                         (unsigned long long)t->loader.epoch, t->shown_loss / t->shown_n, per_s,
+                         epoch_of(t), t->shown_loss / t->shown_n, per_s,
                          uw_text_time(left, eta));
         t->shown_loss = 0.0;
         t->shown_n = 0;
@@ -229,7 +237,7 @@ static int evaluate(struct train *t)
     cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
     uw_events_put(&t->events, ev);
     uw_progress_say(&t->progress, "epoch %llu  step %llu  test accuracy %.2f %%  loss %.4f",
-                    (unsigned long long)t->loader.epoch, (unsigned long long)t->step,
+                    epoch_of(t), (unsigned long long)t->step,
                     100.0 * t->score.accuracy, t->score.loss);
     return UW_OK;
 }
@@ -311,10 +319,16 @@ static void report_done(struct train *t)
         printf("test accuracy  %.2f %%\ntest loss      %.4f\n", 100.0 * t->score.accuracy,
                t->score.loss);
     }
-    printf("steps          %llu in %.1f s\nsamples        %.0f a second\nmemory         %s arena, "
-           "%s peak\n",
-           (unsigned long long)t->step, seconds, per_s,
-           uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
+    if (t->first_step > 0) {
+        printf("steps          %llu, of these now %llu in %.1f s\n", (unsigned long long)t->step,
+               (unsigned long long)(t->step - t->first_step), seconds);
+    } else {
+        printf("steps          %llu in %.1f s\n", (unsigned long long)t->step, seconds);
+    }
+    if (t->samples > 0) {
+        printf("samples        %.0f a second\n", per_s);
+    }
+    printf("memory         %s arena, %s peak\n", uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
     if (t->o->save != NULL) {
         printf("saved          %s\n", t->o->save);
     }

@@ -78,6 +78,25 @@ static void test_events_numbers_read_back_to_the_same_bits(void **state)
     remove(path);
 }
 
+static void test_events_floats_are_short_and_read_back(void **state)
+{
+    (void)state;
+    static const struct {
+        float value;
+        const char *text;
+    } all[] = {{0.05f, "{\"x\":0.05}"}, {0.1f, "{\"x\":0.1}"}, {0.0f, "{\"x\":0}"},
+               {16777217.0f, "{\"x\":16777216}"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        cJSON *o = cJSON_CreateObject();
+        uw_event_float(o, "x", all[i].value);
+        char *text = cJSON_PrintUnformatted(o);
+        assert_string_equal(text, all[i].text);
+        assert_true((float)cJSON_GetObjectItem(o, "x")->valuedouble == all[i].value);
+        cJSON_free(text);
+        cJSON_Delete(o);
+    }
+}
+
 static void test_events_to_a_full_device_fail_at_close(void **state)
 {
     (void)state;
@@ -145,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_lr_malformed_schedules_are_refused),
         cmocka_unit_test(test_text_times_and_bytes_read_well),
         cmocka_unit_test(test_events_numbers_read_back_to_the_same_bits),
+        cmocka_unit_test(test_events_floats_are_short_and_read_back),
         cmocka_unit_test(test_events_to_a_full_device_fail_at_close),
         cmocka_unit_test(test_node_config_set_overrides_the_file),
         cmocka_unit_test(test_addresses_written_wrongly_are_seen),
