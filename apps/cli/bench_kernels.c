@@ -285,7 +285,7 @@ int uw_bench_kernels(FILE *out, bool json, const struct uw_kernels *k, struct uw
     }
     double took = (double)(uw_board_now_us() - begin) * 1e-6;
     fprintf(out, json ? "{\"event\":\"done\",\"backend\":\"%s\",\"threads\":%u,\"seconds\":%.3f}\n"
-                      : "backend %s, %u threads, %.1f s\n",
+                      : "backend %s, threads %u, %.1f s\n",
             k->name, uw_workers_threads(w), took);
     return ferror(out) != 0 ? UW_ERR_IO : UW_OK;
 }

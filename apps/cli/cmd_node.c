@@ -26,9 +26,12 @@ static const struct uw_args_spec spec = {
     .summary = "join a run: train on this device's data, and learn from the other nodes",
     .usage = "--config FILE [--set KEY=VALUE ...] [--json FILE|-]",
     .example = "uwasa node --config node.json --set seeds=10.0.0.9:4433",
-    .epilogue = "A configuration starts with these five keys; those with a default in brackets "
-                "may be left out:\n"
-                "  {\"name\": \"kitchen\", \"run\": \"home\", \"key\": \"run.key\", \"model\": "
+    .epilogue = "name, run, key and model are needed, every other key may be left out (its default "
+                "in\nbrackets). The first node needs a port that others know, the others its "
+                "address:\n"
+                "  {\"name\": \"attic\", \"run\": \"home\", \"key\": \"run.key\", \"model\": "
+                "\"lenet5\", \"listen\": \":4433\"}\n"
+                "  {\"name\": \"cellar\", \"run\": \"home\", \"key\": \"run.key\", \"model\": "
                 "\"lenet5\", \"seeds\": [\"10.0.0.9:4433\"]}\n"
                 "An \"emulate.x\" stands for \"emulate\": {\"x\": ...}. Files are looked for from "
                 "the working directory.\nSIGINT and SIGTERM save and end within a second; a "

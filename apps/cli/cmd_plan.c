@@ -17,7 +17,7 @@ struct options {
 
 static const struct uw_opt rows[] = {
     {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M", "built-in name or file"},
-    {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "N",
+    {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B",
      "samples in a minibatch (32)"},
     {"optimizer", UW_OPT_CHOICE, offsetof(struct options, optimizer), 0, 0, "sgd|momentum",
      "momentum keeps a velocity (sgd)"},
@@ -40,9 +40,10 @@ static const struct uw_args_spec spec = {
     .command = "plan",
     .summary = "tell the memory of a model, before anything runs",
     .usage = "--model M [flags]",
-    .example = "uwasa plan --model lenet5 --batch 4 --threads 1 --budget 512K",
+    .example = "uwasa plan --model lenet5 --batch 4 --threads 1 --budget 1M",
     .epilogue = "train with the same flags takes exactly the total. A dataset read from files has "
-                "memory of\nits own.",
+                "memory of\nits own. Fewer threads need less scratch; for a board: --threads 1 "
+                "--backend ref.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -144,6 +145,7 @@ static void print_table(const struct uw_job *job, const struct options *o, const
 static int does_not_fit(const struct options *o, const struct answer *a)
 {
     char text[UW_TEXT_BYTES];
+    char smallest[UW_TEXT_BYTES];
     uw_text_bytes((double)o->budget, text);
     if (a->largest_batch > 0) {
         return uw_cli_error("plan", UW_EXIT_FAILED, "does not fit into %s; batch %u does", text,
@@ -151,7 +153,7 @@ static int does_not_fit(const struct options *o, const struct answer *a)
     }
     return uw_cli_error("plan", UW_EXIT_FAILED,
                         "does not fit into %s; the smallest plan (batch 1, sgd, immediate) takes "
-                        "%zu bytes", text, a->smallest_bytes);
+                        "%s", text, uw_text_bytes((double)a->smallest_bytes, smallest));
 }
 
 int uw_cmd_plan(int argc, char **argv)

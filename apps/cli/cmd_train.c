@@ -41,7 +41,12 @@ static const struct uw_args_spec spec = {
     .summary = "train a model on this device",
     .usage = "--model M [--data D] [flags]",
     .example = "uwasa train --model lenet5 --data digits --epochs 2 --save lenet5.safetensors",
-    .epilogue = "SIGINT and SIGTERM save and end; the same command with --resume goes on.",
+    .epilogue =
+        "CSV: one sample a line, numbers separated by commas, the label last, a whole number from "
+        "0.\nA header is skipped; every sixth line is for testing, or csv:FILE,TESTFILE. The model "
+        "takes\nthe features as \"input\": [N]. idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS gives a "
+        "test set;\nwith two files the training samples are the test.\n\n"
+        "SIGINT and SIGTERM save and end; the same command with --resume goes on.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 

@@ -27,6 +27,7 @@ static void draw_rows(struct uw_demo *d, double seconds)
     char pulled[UW_TEXT_BYTES];
     char accuracy[16];
     char peers[16];
+    char loss[16];
     go_back(d);
     fprintf(stderr, "%-9s %-8s %-5s %7s %8s %9s %11s %6s   %.0f s, %s\n", "node", "digits",
             "state", "step", "loss", "accuracy", "pulled", "peers", seconds, d->phase);
@@ -35,8 +36,9 @@ static void draw_rows(struct uw_demo *d, double seconds)
         snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * n->accuracy);
         snprintf(peers, sizeof peers, "%u/%u", n->peers, n->peers_n);
-        fprintf(stderr, "%-9s %-8s %-5s %7llu %8.4f %9s %11s %6s\n", n->name, n->classes,
-                state_of(n), (unsigned long long)n->step, n->loss, accuracy,
+        snprintf(loss, sizeof loss, n->step == 0 ? "-" : "%.4f", n->loss);
+        fprintf(stderr, "%-9s %-8s %-5s %7llu %8s %9s %11s %6s\n", n->name, n->classes,
+                state_of(n), (unsigned long long)n->step, loss, accuracy,
                 uw_text_bytes(n->pulled_bytes, pulled), peers);
     }
     d->drawn_lines = d->nodes_n + 1u;

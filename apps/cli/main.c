@@ -65,6 +65,20 @@ static int finish(const char *command, int status)
     return status;
 }
 
+/* argv[0] is the command. */
+static int run(int argc, char **argv)
+{
+    for (size_t i = 0; i < COMMANDS_N; i++) {
+        if (strcmp(argv[0], commands[i].name) == 0) {
+            return finish(argv[0], commands[i].run(argc, argv));
+        }
+    }
+    if (argv[0][0] == '-') {
+        return uw_cli_error("", UW_EXIT_USAGE, "%s: no such flag, see uwasa --help", argv[0]);
+    }
+    return unknown_command(argv[0]);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -78,17 +92,13 @@ int main(int argc, char **argv)
         print_help(stdout);
         return finish("", UW_EXIT_DONE);
     }
-    if (strcmp(word, "--version") == 0) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
         printf("uwasa %s\n", UWASA_VERSION);
         return finish("", UW_EXIT_DONE);
     }
-    for (size_t i = 0; i < COMMANDS_N; i++) {
-        if (strcmp(word, commands[i].name) == 0) {
-            return finish(word, commands[i].run(argc - 1, argv + 1));
-        }
+    if (strcmp(word, "help") == 0) {
+        char flag[] = "--help";
+        return run(2, (char *[]){argv[2], flag, NULL});
     }
-    if (word[0] == '-') {
-        return uw_cli_error("", UW_EXIT_USAGE, "%s: no such flag, see uwasa --help", word);
-    }
-    return unknown_command(word);
+    return run(argc - 1, argv + 1);
 }

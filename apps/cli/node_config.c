@@ -20,7 +20,7 @@ static const struct uw_opt rows[] = {
         "UDP address to bind, \"10.0.0.2:4433\", \"[::]:4433\", port 0: any (:0)"),
     ROW("advertise", UW_OPT_TEXT, advertise, 0, 0, "ADDRESS",
         "where others reach this node (what they see)"),
-    ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES", "nodes to greet first, [\"a:1\", ...]"),
+    ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES", "nodes to greet first, [\"10.0.0.9:4433\", ...]"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
     ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",

@@ -5,10 +5,14 @@
 
 # help and version, everywhere
 expect 0 "$uwasa" --version
+expect 0 "$uwasa" version
 expect 0 "$uwasa" --help
 for command in $(sed -n 's/^  \([a-z]*\)  .*/\1/p' out); do
     expect 0 "$uwasa" "$command" --help
     grep -q '^Example: uwasa ' out || fail "$command --help has no example"
+    cp out flag
+    expect 0 "$uwasa" help "$command"
+    cmp -s out flag || fail "help $command is not $command --help"
 done
 expect 2 "$uwasa" plam
 grep -q 'did you mean plan' err || fail "plam does not suggest plan"
@@ -36,6 +40,7 @@ train --model lenet5 --steps|--steps: needs a value
 train --model lennet5|did you mean lenet5?
 train --model lenet5 --data digit|digit
 train --model lenet5 extra|extra: not expected
+help trian|did you mean train?
 plan|--model: is needed
 plan --model mlp --budget 3Q|--budget 3Q: needs a number of bytes
 plan --model mlp --json=yes|--json yes: takes no value
@@ -106,6 +111,7 @@ done
 expect 1 "$uwasa" plan --model mlp --budget 1K
 grep -q 'smallest plan' err || fail "plan does not say what would fit"
 expect 0 "$uwasa" plan --model mlp --budget 1G
+expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 1M # --help's example
 
 # events: every step with --no-shuffle and --steps, done comes last
 expect 0 "$uwasa" train --model mlp --steps 25 --no-shuffle --json events.jsonl
