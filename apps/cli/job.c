@@ -200,3 +200,21 @@ void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes)
     cJSON_AddNumberToObject(bytes, "input", (double)need->input_bytes);
     cJSON_AddNumberToObject(bytes, "graph", (double)need->graph_bytes);
 }
+
+int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
+                    struct uw_error *err)
+{
+    int rc = file != NULL ? s->ops->begin(s, file) : UW_OK;
+    if (rc == UW_OK && file != NULL) {
+        rc = s->ops->end(s, 0);
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s %.180s: cannot be written: %s", what, file,
+                            rc == UW_ERR_AGAIN      ? "another process is writing it"
+                            : rc == UW_ERR_NOTFOUND ? "its folder is not there"
+                            : rc == UW_ERR_INVALID  ? "it is no ordinary file"
+                            : rc == UW_ERR_DENIED   ? "permission is missing"
+                                                    : uw_status_text(rc));
+    }
+    return UW_OK;
+}

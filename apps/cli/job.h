@@ -17,6 +17,7 @@
 
 #include "uwasa/dataset.h"
 #include "uwasa/model.h"
+#include "uwasa/storage.h"
 
 /* What --backend takes. */
 #define UW_BACKENDS "auto|ref|avx2|avx512|neon"
@@ -90,5 +91,10 @@ int uw_job_exit(int code);
 
 /* Fill the object `bytes` with the plan, one number a purpose. */
 void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);
+
+/* Find out now, not after hours, whether a file can be written; NULL: there is none to write.
+ * `what` names it in the sentence, "--save". Returns UW_OK or a code of the storage, err filled. */
+int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
+                    struct uw_error *err);
 
 #endif

@@ -216,6 +216,7 @@ static int prepare(struct run *r, int *status)
         uw_model_init_weights(&r->job.model, o->seed);
         rc = o->weights != NULL ? uw_job_load_weights(&r->job, o->weights, &r->err) : UW_OK;
     }
+    rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);
     rc = rc < 0 ? rc : save(r);
     rc = rc < 0 ? rc : open_net(r);

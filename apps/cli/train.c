@@ -61,22 +61,6 @@ static int save(struct train *t)
     return rc;
 }
 
-/* Find out now, not after hours, whether --save's file can be written. */
-static int try_save(struct train *t)
-{
-    struct uw_storage *s = &t->files.base;
-    int rc = t->o->save != NULL ? s->ops->begin(s, t->o->save) : UW_OK;
-    if (rc == UW_OK && t->o->save != NULL) {
-        rc = s->ops->end(s, 0);
-    }
-    if (rc < 0) {
-        return uw_error_set(&t->err, rc, "--save %.180s: cannot be written: %s", t->o->save,
-                            rc == UW_ERR_AGAIN ? "another process is writing it"
-                                               : uw_status_text(rc));
-    }
-    return UW_OK;
-}
-
 static int resume(struct train *t)
 {
     const struct uw_train_options *o = t->o;
@@ -170,7 +154,7 @@ static int prepare(struct train *t, int *status)
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     rc = rc < 0 ? rc : open_data(t);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
-    rc = rc < 0 ? rc : try_save(t);
+    rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);
     if (rc == UW_OK) {
         uw_model_init_weights(&t->job.model, o->seed);
         rc = o->weights != NULL ? uw_job_load_weights(&t->job, o->weights, &t->err) : UW_OK;

@@ -75,6 +75,9 @@ echo garbage >weights.safetensors
 expect 1 "$uwasa" eval --model mlp --weights weights.safetensors
 expect 1 "$uwasa" eval --model mlp --weights nothing.safetensors
 expect 1 "$uwasa" train --model mlp --steps 1 --save /nonexistent/file
+grep -q 'its folder is not there' err || fail "a folder that is missing is not told"
+expect 1 "$uwasa" train --model mlp --steps 1 --save .
+grep -q 'no ordinary file' err || fail "a folder instead of a file is not told"
 expect 1 "$uwasa" train --model mlp --steps 1 --json /nonexistent/file
 expect 1 "$uwasa" train --model mlp --steps 20 --lr 1e30
 grep -Eq "layer '[a-z0-9]+'|loss" err || fail "a NaN does not name its place"

@@ -44,6 +44,8 @@ expect 1 "$uwasa" node --config good.json --set listen=300.0.0.1:1 --set steps=1
 echo 12 >short.key
 expect 1 "$uwasa" node --config good.json --set key=short.key
 grep -q '64 hex digits' err || fail "a key that is none is not told"
+expect 1 "$uwasa" node --config good.json --set checkpoint=.
+grep -q 'no ordinary file' err || fail "a folder as checkpoint is not told"
 echo junk >cut.safetensors
 expect 1 "$uwasa" node --config good.json --set checkpoint=cut.safetensors
 grep -q 'remove the file' err || fail "a damaged checkpoint has no remedy"
