@@ -19,7 +19,17 @@ static const struct uw_args_spec spec = {
     .summary = "list the built-in models, or print one as JSON to start your own from",
     .usage = "[NAME] [--json]",
     .example = "uwasa models lenet5 > my-model.json",
-    .epilogue = "RAM is everything that training at batch 1 with plain SGD on one thread needs.",
+    .epilogue =
+        "RAM is everything that training at batch 1 with plain SGD on one thread needs.\n\n"
+        "A model of your own has \"name\", \"input\" ([channels, height, width] or [features]) and\n"
+        "\"layers\". Each layer has a \"name\" and a \"type\":\n\n"
+        "  conv2d      out_channels, kernel, stride (1), padding (0), bias (true)\n"
+        "  maxpool2d   kernel, stride (kernel), padding (0)\n"
+        "  dense       out, bias (true)\n"
+        "  relu, flatten\n"
+        "  add         inputs: [\"one\", \"other\"]; every other layer takes the one above\n\n"
+        "kernel, stride and padding are a number or [height, width]. The last layer gives one\n"
+        "number a class; softmax cross-entropy follows by itself.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Nodes: wrong configurations, two that learn from each other, status, wrong keys, ends by signal.
 # test_cli_node.sh PROGRAM
-. "$(dirname "$(realpath "$0")")/cli.sh"
+here=$(dirname "$(realpath "$0")")
+. "$here/cli.sh"
 children=""
 trap 'for p in $children; do kill -9 $p 2>/dev/null; done; rm -rf "$work"' EXIT
 
@@ -49,6 +50,16 @@ grep -q 'no ordinary file' err || fail "a folder as checkpoint is not told"
 echo junk >cut.safetensors
 expect 1 "$uwasa" node --config good.json --set checkpoint=cut.safetensors
 grep -q 'remove the file' err || fail "a damaged checkpoint has no remedy"
+
+# the README's two configurations are right
+readme=$here/../../README.md
+sed -n '/^cat > attic.json/,/^END/p; /^cat > cellar.json/,/^END/p' "$readme" >readme.sh
+sh readme.sh
+for name in attic cellar; do
+    expect 0 "$uwasa" node --config $name.json --set steps=1 --set listen=127.0.0.1:0 \
+        --set final_eval_samples=100 --set consensus_rounds=0
+    expect 0 "$uwasa" eval --model lenet5 --weights $name.safetensors
+done
 
 # three nodes: a and b share the key, c does not
 start() {
