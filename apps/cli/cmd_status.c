@@ -12,6 +12,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define ROWS_MAX 256u
@@ -49,15 +50,23 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
 {
     char a[UW_TEXT_BYTES];
     char b[UW_TEXT_BYTES];
-    printf("%-16s %-24s %-8s %8s %8s %9s %7s %8s %10s\n", "node", "address", "state", "step",
-           "loss", "accuracy", "rounds", "rtt", "pulled");
+    int name_n = 4;
+    int address_n = 9;
+    for (uint32_t i = 0; i < n; i++) {
+        int length = (int)strlen(m[i].name);
+        name_n = length > name_n ? length : name_n;
+        length = (int)strlen(m[i].address);
+        address_n = length > address_n ? length : address_n;
+    }
+    printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s\n", name_n, "node", address_n, "address",
+           "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled");
     for (uint32_t i = 0; i < n; i++) {
         char accuracy[16];
         char rtt[16];
         snprintf(accuracy, sizeof accuracy, m[i].accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * (double)m[i].accuracy);
         snprintf(rtt, sizeof rtt, m[i].rtt_us == 0 ? "-" : "%.1f ms", m[i].rtt_us / 1e3);
-        printf("%-16s %-24s %-8s %8u %8.4f %9s %7u %8s %10s\n", m[i].name,
+        printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s\n", name_n, m[i].name, address_n,
                i == 0 ? "this node" : m[i].address, uw_member_state_name(m[i].state),
                (unsigned)m[i].step, (double)m[i].loss, accuracy, (unsigned)m[i].rounds, rtt,
                uw_text_bytes((double)m[i].pulled_bytes, a));

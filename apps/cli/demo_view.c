@@ -5,6 +5,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define TERMINAL_US 200000u
 #define PIPE_US 5000000u
@@ -29,8 +32,8 @@ static void draw_rows(struct uw_demo *d, double seconds)
     char peers[16];
     char loss[16];
     go_back(d);
-    fprintf(stderr, "%-9s %-8s %-5s %7s %8s %9s %11s %6s   %.0f s, %s\n", "node", "digits",
-            "state", "step", "loss", "accuracy", "pulled", "peers", seconds, d->phase);
+    fprintf(stderr, "%.0f s, %s\n%-9s %-8s %-5s %7s %8s %9s %11s %6s\n", seconds, d->phase, "node",
+            "digits", "state", "step", "loss", "accuracy", "pulled", "peers");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
@@ -41,7 +44,7 @@ static void draw_rows(struct uw_demo *d, double seconds)
                 state_of(n), (unsigned long long)n->step, loss, accuracy,
                 uw_text_bytes(n->pulled_bytes, pulled), peers);
     }
-    d->drawn_lines = d->nodes_n + 1u;
+    d->drawn_lines = d->nodes_n + 2u;
 }
 
 static void draw_line(struct uw_demo *d, double seconds)
@@ -89,26 +92,53 @@ void uw_demo_say(struct uw_demo *d, const char *format, ...)
     fputc('\n', stderr);
 }
 
+/* Who started the demo by its path has to know it for the next command. */
+static void tell_program(void)
+{
+    char path[512];
+    const char *search = getenv("PATH");
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1u);
+    if (n <= 0) {
+        return;
+    }
+    path[n] = '\0';
+    const char *slash = strrchr(path, '/');
+    size_t folder_n = slash != NULL ? (size_t)(slash - path) : 0;
+    for (const char *p = search; p != NULL; p = strchr(p, ':')) {
+        p += *p == ':' ? 1 : 0;
+        if (strncmp(p, path, folder_n) == 0 && (p[folder_n] == ':' || p[folder_n] == '\0')) {
+            return;
+        }
+    }
+    printf("\nuwasa is %s\n", path);
+}
+
 void uw_demo_print_result(const struct uw_demo *d)
 {
     char pulled[UW_TEXT_BYTES];
     char sent[UW_TEXT_BYTES];
     char rss[UW_TEXT_BYTES];
-    printf("\n%-9s %-8s %8s %9s %11s %11s %10s %10s\n", "node", "digits", "alone", "together",
+    bool came_back = false;
+    printf("\n%-9s %-8s %7s %9s %10s %10s %9s %8s\n", "node", "digits", "alone", "together",
            "pulled", "sent", "samples/s", "RAM");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
-        printf("%-9s %-8s %6.1f %% %7.1f %% %11s %11s %10.0f %10s%s\n", n->name, n->classes,
+        came_back = came_back || n->restarts > 0;
+        printf("%-9s %-8s %5.1f %% %7.1f %% %10s %10s %9.0f %8s%s\n", n->name, n->classes,
                100.0 * n->alone_accuracy, 100.0 * n->together_accuracy,
                uw_text_bytes(n->pulled_bytes, pulled), uw_text_bytes(n->sent_bytes, sent),
                n->samples_per_s, uw_text_bytes(n->rss_bytes, rss),
-               n->restarts > 0 ? "  killed once, came back" : "");
+               n->restarts > 0 ? " *" : "");
     }
-    printf("\nEach node saw its own digits only; the accuracy is on all ten. No data left a node, "
-           "only\nparameters, over UDP with DTLS.\n\n"
+    if (came_back) {
+        printf("* killed (SIGKILL) in the middle, went on from its checkpoint\n");
+    }
+    printf("\nEach node saw its own digits only; the accuracy is on all ten. No data left "
+           "a node,\nonly parameters, over UDP with DTLS.\n\n"
            "Try next:\n"
-           "  uwasa train --model lenet5 --data digits --steps 3000   one device with all digits\n"
-           "  uwasa models                                            other networks\n"
-           "  uwasa plan --model fedavg-cnn --batch 20                memory before flashing\n"
-           "  uwasa keygen run.key; uwasa node --help                 a run of your own\n");
+           "  uwasa train --model lenet5 --steps 3000    one device with all digits\n"
+           "  uwasa models                               other networks\n"
+           "  uwasa plan --model fedavg-cnn --batch 20   memory before flashing\n"
+           "  uwasa keygen run.key; uwasa node --help    a run of your own\n");
+    tell_program();
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define TERMINAL_US 200000u
@@ -31,18 +33,33 @@ void uw_progress_clear(struct uw_progress *p)
     }
 }
 
+/* A line that wraps could not be cleared again: keep it within the terminal's width. */
+static void fit(char *line)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
+        strlen(line) >= size.ws_col) {
+        line[size.ws_col - 1u] = '\0';
+    }
+}
+
 void uw_progress_show(struct uw_progress *p, const char *format, ...)
 {
+    char line[512];
     va_list args;
     uw_progress_clear(p);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    if (vsnprintf(line, sizeof line, format, args) < 0) {
+        line[0] = '\0';
+    }
     va_end(args);
     if (p->terminal) {
+        fit(line);
+        fputs(line, stderr);
         p->open = true;
         fflush(stderr);
     } else {
-        fputc('\n', stderr);
+        fprintf(stderr, "%s\n", line);
     }
 }
 
