@@ -14,6 +14,7 @@ void uw_node_report_init(struct uw_node_report *r)
     r->events.file = NULL;
     r->status_us = r->alone_us = 0;
     r->seeds = NULL;
+    atomic_store(&r->refused, false);
     r->accuracy = -1.0;
     uw_progress_init(&r->progress);
     pthread_mutex_init(&r->lock, NULL);
@@ -59,7 +60,7 @@ void uw_node_report_listening(struct uw_node_report *r, const char *address,
 /* Once, when nobody has been heard of for a while: the usual reasons. */
 static void tell_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us)
 {
-    if (rows_n > 1) {
+    if (rows_n > 1 || atomic_load(&r->refused)) {
         r->alone_us = 0;
     } else if (r->alone_us != 0 && now_us >= r->alone_us) {
         r->alone_us = 0;
@@ -244,6 +245,7 @@ void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
 {
     struct uw_node_report *r = arg;
     if (event->kind == UW_SECURE_PEER_REFUSED) {
+        atomic_store(&r->refused, true);
         cJSON *ev = uw_event("refused");
         cJSON_AddStringToObject(ev, "text", event->text);
         uw_events_put(&r->events, ev);

@@ -19,6 +19,7 @@ struct uw_node_report {
     pthread_mutex_t lock;           /* of progress: both threads write sentences */
     uint64_t status_us;             /* last status event */
     uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
+    atomic_bool refused;            /* a peer was refused, and the reason told */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
 };
