@@ -111,7 +111,8 @@ static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
 }
 
 /* True when the chunk may be mixed. The median follows by small steps towards each new value
- * (which settle where half of the values lie above), and only values that were let through. */
+ * (which settle where half of the values lie above), and only values that were let through. What is
+ * to be adopted has no median to hold it against, and leaves none. */
 static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
     const float *x = g->config.params->x + s->offset_n;
@@ -123,7 +124,7 @@ static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
     double distance = (double)sqrtf((float)(sum / s->count_n));
     float none = 0.0f;
     float *median = &none;
-    if (g->config.params->segments_n != 0) {
+    if (g->config.params->segments_n != 0 && !s->adopt) {
         median = &g->median[segment_of(g->config.params, s->offset_n)];
     }
     double limit = OUTLIER_MEDIANS * (double)*median;
@@ -147,7 +148,7 @@ static void mix_arrived(struct uw_gossip *g)
     for (; head != tail; head++) {
         const struct uw_gossip_slot *s = slot_at(g, head);
         if (s->round == g->round && load(&g->rejected) != g->round) {
-            if (!s->adopt && !near_enough(g, s)) {
+            if (!near_enough(g, s)) {
                 store(&g->rejected, g->round);
                 store(&g->outliers, load(&g->outliers) + 1u);
             } else {

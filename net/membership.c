@@ -169,14 +169,20 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
 }
 
 /* A station speaks for one member only. */
-static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t station)
+static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t station,
+                    uint64_t now_us)
 {
     if (member->station == station) {
         return;
     }
     struct uw_member *other = uw_membership_at(m, station);
     if (other != NULL) {
+        /* Who has taken another name is no second device: with many it would fill the table. */
         other->station = UW_LINK_STATION_NONE;
+        if (other->state == UW_MEMBER_ALIVE || other->state == UW_MEMBER_SUSPECT) {
+            uw_member_set_state(other, UW_MEMBER_LEFT, now_us);
+            uw_membership_changed(m, UW_NODE_LEFT, other, 0);
+        }
     }
     release(m, member);
     member->station = station;
@@ -230,7 +236,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         it->srtt_us = 0;
         it->chunk_limit_n = 0;
     }
-    move_to(m, it, station);
+    move_to(m, it, station, now_us);
     if (peer->incarnation > it->incarnation) {
         it->incarnation = peer->incarnation;
     }
@@ -257,7 +263,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         struct uw_member *self = &m->members[0];
         bool ours = self->address[0] == '\0' || strcmp(peer->address, self->address) == 0;
         if (peer->incarnation > self->incarnation && (ours || peer->state != uwasa_State_ALIVE)) {
-            self->incarnation = peer->incarnation + 1u;
+            self->incarnation = peer->incarnation + (peer->incarnation != UINT32_MAX ? 1u : 0u);
         }
         return;
     }

@@ -171,5 +171,6 @@ void uw_membership_wake(struct uw_membership *m, uint64_t now_us)
     for (uint32_t i = 1; slept && i < m->members_n; i++) {
         uint64_t heard_us = m->members[i].heard_us + late_us;
         m->members[i].heard_us = heard_us < now_us ? heard_us : now_us;
+        m->members[i].ping_us = 0;  /* the answer waited for us: that is no round trip */
     }
 }

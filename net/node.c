@@ -6,7 +6,6 @@
 #define PERIOD_DEFAULT 10u
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
 #define MEMBERS_DEFAULT 32u
-#define MEMBERS_MAX 4096u
 #define PING_DEFAULT_US 700000u
 #define DEAD_DEFAULT_US 10000000u
 #define PULL_DEFAULT_US 120000000u
@@ -68,9 +67,9 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     if (c->link == NULL || c->params == NULL || c->snapshot == NULL || c->params->size_n == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "node: link, parameters or snapshot missing");
     }
-    if (c->members_max == 1u || c->members_max > MEMBERS_MAX) {
+    if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
-                            (unsigned)c->members_max, (unsigned)MEMBERS_MAX);
+                            (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
     }
     return UW_OK;
 }

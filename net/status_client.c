@@ -26,6 +26,12 @@ static void ask(struct uw_status_client *c, uint64_t now_us)
     c->next_us = now_us + AGAIN_US;
 }
 
+/* Rows within the number of members that can be, or the end: else we would ask for ever. */
+static bool leads_on(const uwasa_StatusReply *r)
+{
+    return r->has_counters || (r->rows_count != 0 && r->first < UW_NODE_MEMBERS_MAX);
+}
+
 /* Returns true when the reply was the last. */
 static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
                  struct uw_node_member *rows, uint32_t cap_n, struct uw_node_counters *counters)
@@ -66,7 +72,7 @@ int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
         if (bytes < 0 || from != c->station ||
             uw_message_decode(buf, (uint32_t)bytes, &m) != UW_OK ||
             m.type != UW_WIRE_STATUS_REPLY || m.status_reply.seq != c->seq ||
-            m.status_reply.first != c->first_n) {
+            m.status_reply.first != c->first_n || !leads_on(&m.status_reply)) {
             continue;
         }
         c->started_us = now_us;

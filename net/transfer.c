@@ -92,6 +92,8 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     p->round = p->round_end = p->stale_rounds = 0;
     p->starting = true;
     p->window = path->floats_per_us / (float)chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
+    float most = (float)(p->asked_max / 2u);
+    p->window = p->window < most ? p->window : most;
     p->min_rtt_us = 0;
     p->srtt_us = path->rtt_us;
     p->rttvar_us = path->rtt_us / 2u;

@@ -73,6 +73,16 @@ static int check_name(const struct uw_graph *g, const struct uw_layer_def *def, 
     if (def->name == NULL || def->name[0] == '\0') {
         return uw_error_set(err, UW_ERR_INVALID, "layer %u has no name", (unsigned)index + 1);
     }
+    if (strlen(def->name) > UW_LAYER_NAME_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG,
+                            "layer %u: the name '%.20s...' is longer than %u bytes",
+                            (unsigned)index + 1, def->name, UW_LAYER_NAME_MAX);
+    }
+    if (strncmp(def->name, "optimizer.", 10) == 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "layer %u: names that begin with 'optimizer.' are reserved",
+                            (unsigned)index + 1);
+    }
     if (resolve_name(g, def->name, index, &same) == UW_OK) {
         return uw_error_set(err, UW_ERR_INVALID,
                             same == UW_VALUE_INPUT

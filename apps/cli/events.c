@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
 
+#include "open_file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@ int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
     if (path == NULL) {
         return UW_OK;
     }
-    e->file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    e->file = strcmp(path, "-") == 0 ? stdout : uw_open_file(path, true);
     if (e->file == NULL) {
         return uw_error_set(err, UW_ERR_IO, "--json %s: %s", path, strerror(errno));
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json_read.h"
 
+#include "open_file.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +54,7 @@ int uw_json_open_file(struct uw_json *j, const char *file)
     int rc = UW_OK;
     size_t n = 0;
     *j = (struct uw_json){.file = file};
-    FILE *f = fopen(file, "rb");
+    FILE *f = uw_open_file(file, false);
     if (f == NULL) {
         rc = errno == ENOENT ? UW_ERR_NOTFOUND : errno == EACCES ? UW_ERR_DENIED : UW_ERR_IO;
         return uw_error_set(&j->err, rc, "%s: %s", file, strerror(errno));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keyfile.h"
 
+#include "open_file.h"
+
 #include "uwasa/board.h"
 
 #include <errno.h>
@@ -44,7 +46,7 @@ int uw_keyfile_read(const char *file, uint8_t key[UW_KEY_BYTES], bool *exposed,
 {
     char text[256];
     struct stat st;
-    FILE *f = fopen(file, "rb");
+    FILE *f = uw_open_file(file, false);
     if (f == NULL) {
         return uw_error_set(err, errno == ENOENT ? UW_ERR_NOTFOUND : UW_ERR_IO,
                             "key %.180s: %s%s", file, strerror(errno),

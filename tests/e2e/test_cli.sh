@@ -82,6 +82,13 @@ expect 1 "$uwasa" train --model mlp --steps 1 --json /nonexistent/file
 expect 1 "$uwasa" train --model mlp --steps 20 --lr 1e30
 grep -Eq "layer '[a-z0-9]+'|loss" err || fail "a NaN does not name its place"
 
+# a named pipe that nobody holds the other end of: an answer, no wait
+mkfifo pipe
+expect 2 "$uwasa" plan --model pipe
+expect 2 "$uwasa" node --config pipe
+expect 1 "$uwasa" train --model mlp --steps 1 --json pipe
+expect 1 "$uwasa" node --set name=a --set run=r --set model=mlp --set key=pipe
+
 # a key
 expect 0 "$uwasa" keygen run.key
 [ "$(stat -c %a run.key)" = 600 ] || fail "the key can be read by others"

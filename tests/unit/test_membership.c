@@ -156,6 +156,12 @@ static void test_own_name_with_a_higher_incarnation_is_outgrown(void **state)
     uw_membership_self(&b.m, &self);
     assert_int_equal(self.incarnation, 78);
     assert_int_equal(tell(&b, 5, "a", 99, SECOND), UW_ERR_DENIED);
+    /* There is nothing above the highest: it does not wrap to a number that everybody refuses. */
+    peer = (uwasa_Peer){.name = "a", .address = "0", .incarnation = UINT32_MAX,
+                        .state = uwasa_State_DEAD};
+    uw_membership_rumour(&b.m, &peer, SECOND);
+    uw_membership_self(&b.m, &self);
+    assert_int_equal(self.incarnation, UINT32_MAX);
 }
 
 static void test_full_table_gives_room_only_to_whom_it_hears(void **state)
@@ -173,6 +179,35 @@ static void test_full_table_gives_room_only_to_whom_it_hears(void **state)
     assert_string_equal(b.m.members[2].name, "c");
 }
 
+static void test_one_station_with_many_names_does_not_fill_the_table(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"m", "n", "o", "p", "q", "r"};
+    struct bench b;
+    set_up(&b, 4, NULL, 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_int_equal(tell(&b, 1, names[i], 5, SECOND), UW_OK);
+        assert_int_equal(uw_membership_alive(&b.m), 1);
+    }
+    assert_int_equal(tell(&b, 2, "honest", 5, SECOND), UW_OK);
+    assert_int_equal(uw_membership_alive(&b.m), 2);
+}
+
+static void test_answer_that_waited_for_a_stopped_device_is_no_round_trip(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 4, NULL, 0);
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    run(&b, SECOND, 2 * SECOND + SECOND / 2, 1);
+    struct uw_member *it = &b.m.members[1];
+    uint32_t seq = it->ping_seq;
+    assert_int_not_equal(seq, 0);
+    uw_membership_wake(&b.m, 60 * SECOND);
+    uw_membership_acked(&b.m, it, seq, 60 * SECOND);
+    assert_int_equal(it->srtt_us, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +217,8 @@ int main(void)
         cmocka_unit_test(test_rumour_brings_addresses_but_neither_life_nor_death),
         cmocka_unit_test(test_own_name_with_a_higher_incarnation_is_outgrown),
         cmocka_unit_test(test_full_table_gives_room_only_to_whom_it_hears),
+        cmocka_unit_test(test_one_station_with_many_names_does_not_fill_the_table),
+        cmocka_unit_test(test_answer_that_waited_for_a_stopped_device_is_no_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,9 @@
 #include "model_fixture.h"
 
 /* Every optimizer option: mode immediate must do what mode full does. */
+#define NAME_32 "0123456789abcdef0123456789abcdef"
+#define LONG_NAME NAME_32 NAME_32 NAME_32
+
 static void test_train_step_immediate_follows_full(void **state)
 {
     (void)state;
@@ -145,6 +148,9 @@ static void test_measure_bad_definitions_are_refused_by_name(void **state)
         {{"unnamed", 1, 1, 1, LAYERS(RELU("")), 1}, UW_ERR_INVALID, "layer 1 has no name"},
         {{"twice", 1, 1, 1, LAYERS(RELU("r"), RELU("r")), 2}, UW_ERR_INVALID, "'r' is taken"},
         {{"reserved", 1, 1, 1, LAYERS(RELU("input")), 1}, UW_ERR_INVALID, "reserved"},
+        {{"long", 1, 1, 1, LAYERS(RELU(LONG_NAME "x")), 1}, UW_ERR_TOOBIG, "longer than 96"},
+        {{"velocity", 1, 1, 1, LAYERS(RELU("optimizer.velocity.a")), 1}, UW_ERR_INVALID,
+         "reserved"},
         {{"kind", 1, 1, 1, LAYERS({.name = "x"}), 1}, UW_ERR_INVALID, "'x': unknown kind"},
         {{"self", 1, 1, 1, LAYERS(self), 1}, UW_ERR_NOTFOUND, "input 'r' is no earlier layer"},
         {{"cycle", 1, 1, 1, LAYERS(later, DENSE("d", 2)), 2}, UW_ERR_NOTFOUND, "'d'"},

@@ -36,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
 #define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
 #define UW_NODE_TEXT_BYTES 256u     /* an event's sentence with its NUL */
 

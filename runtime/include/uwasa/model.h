@@ -26,6 +26,7 @@
 #include "uwasa/status.h"
 
 #define UW_LAYER_INPUTS_MAX 4
+#define UW_LAYER_NAME_MAX 96u       /* a checkpoint stores names up to there */
 
 /* Bytes of config.workspace for a model of that many layers. */
 #define UW_MODEL_WORKSPACE_BYTES(layers_n) ((size_t)(layers_n) * 512u + 512u)
@@ -60,7 +61,8 @@ struct uw_maxpool2d_def {
 
 struct uw_layer_def {
     enum uw_layer_kind kind;
-    const char *name;               /* unique; parameters are "<name>.weight", "<name>.bias" */
+    const char *name;               /* unique, 1 to UW_LAYER_NAME_MAX bytes; parameters are
+                                       "<name>.weight", "<name>.bias" */
     const char *inputs[UW_LAYER_INPUTS_MAX];    /* layer names, or "input"; all NULL: the layer
                                                    before, "input" for the first */
     union {

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * open_file.h - fopen that never waits
+ *
+ * A named pipe makes fopen wait for whoever holds its other end, for ever if need be, and deaf to
+ * SIGINT while the program keeps that for itself.
+ *
+ * Memory     the stream is the caller's      Blocking  never      Context  any thread
+ */
+#ifndef UWASA_CLI_OPEN_FILE_H
+#define UWASA_CLI_OPEN_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Open a file to read, or to write from its start (made if need be). A pipe that nobody writes is
+ * empty; one that nobody reads cannot be written (ENXIO). What is open blocks as usual.
+ * Returns NULL and errno on failure. */
+FILE *uw_open_file(const char *path, bool to_write);
+
+#endif
