@@ -185,20 +185,20 @@ static void test_newcomer_copies_and_shows_nothing_before(void **state)
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     assert_int_equal(b.snapshot.version, 0);
     assert_int_equal(uw_gossip_take(&b.g), 1);
-    push(&b, 1, 0, 1e8f, true);
+    push(&b, 1, 0, 30.0f, true);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ADOPTING);
     uw_gossip_ended(&b.g, 1, UW_GOSSIP_CUT);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_ROUND | UW_NODE_ADOPTING);
     assert_int_equal(b.snapshot.version, 0);
     assert_int_equal(uw_gossip_take(&b.g), 2);
     for (uint32_t c = 0; c < 4; c++) {
-        push(&b, 2, c, 1e8f, true);
+        push(&b, 2, c, 30.0f, true);
     }
     uw_gossip_ended(&b.g, 2, UW_GOSSIP_COMPLETE);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ROUND);
     assert_int_equal(b.snapshot.version, 1);
     for (uint32_t i = 0; i < N; i++) {
-        assert_float_equal(b.x[i], 1e8f, 0.0);
+        assert_float_equal(b.x[i], 30.0f, 0.0);
     }
     assert_float_equal(b.m[0], 0.25f, 0.0);
     tear_down(&b);
