@@ -133,8 +133,8 @@ void uw_demo_print_result(const struct uw_demo *d)
     if (came_back) {
         printf("* killed (SIGKILL) in the middle, went on from its checkpoint\n");
     }
-    printf("\nEach node saw its own digits only; the accuracy is on all ten. No data left "
-           "a node,\nonly parameters, over UDP with DTLS.\n\n"
+    printf("\nEach node saw its own digits only; the accuracy is on all ten. No data left\n"
+           "a node, only parameters, over UDP with DTLS.\n\n"
            "Try next:\n"
            "  uwasa train --model lenet5 --steps 3000    one device with all digits\n"
            "  uwasa models                               other networks\n"
