@@ -14,8 +14,8 @@
  * another run or model, or not finite. Here a chunk is an outlier when the rms of its difference
  * to ours exceeds both 10 times the running median of that rms in the chunk's segment and 32 times
  * the rms of all parameters. The second is the floor that lets honest models differ at the start.
- * An outlier ends the pull. For a newcomer that adopts a model only the floor counts, measured
- * over its own fresh weights.
+ * An outlier ends the pull. For a newcomer that adopts a model the limit is 1000 times the rms
+ * of its own fresh weights: it keeps out a model that has diverged, and no trained one.
  *
  * Units      _n floats
  * Memory     ring and medians come from an arena; model vectors are borrowed

@@ -152,6 +152,13 @@ static int write_all(const struct uw_model *m, const struct uw_checkpoint *state
     return rc;
 }
 
+static const char *why_not(int rc)
+{
+    return rc == UW_ERR_AGAIN  ? "another process is writing it"
+           : rc == UW_ERR_FULL ? "no space is left there"
+                               : uw_status_text(rc);
+}
+
 int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err)
 {
@@ -162,7 +169,7 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
         rc = rc == UW_OK ? ended : rc;
     }
     if (rc < 0) {
-        return uw_error_set(err, rc, "%s: cannot write: %s", object, uw_status_text(rc));
+        return uw_error_set(err, rc, "%s: cannot write: %s", object, why_not(rc));
     }
     return UW_OK;
 }

@@ -82,6 +82,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that outgrows its limit is a failed write, no crash */
     if (argc < 2) {
         print_help(stderr);
         return UW_EXIT_USAGE;

@@ -199,11 +199,33 @@ static int read_rows(struct reader *r)
     return rc;
 }
 
+/* What is no text at all is told before memory is taken for all of it. */
+static int check_is_text(const struct uw_file *f, struct uw_error *err)
+{
+    char start[4096];
+    if (f->bytes <= sizeof start) {
+        return UW_OK; /* small: the reader names the line */
+    }
+    if (uw_file_read(f, 0, start, sizeof start) < 0) {
+        return uw_file_read_error(f, 0, err);
+    }
+    const char *zero = memchr(start, '\0', sizeof start);
+    return zero == NULL ? UW_OK
+                        : uw_error_set(err, UW_ERR_CORRUPT,
+                                       "%.160s: byte %zu is zero: a CSV file is text", f->path,
+                                       (size_t)(zero - start));
+}
+
 static int load_text(const char *path, char **text, size_t *bytes, struct uw_error *err)
 {
     struct uw_file f;
     int rc = uw_file_open(&f, path, NULL, err);
     if (rc < 0) {
+        return rc;
+    }
+    rc = check_is_text(&f, err);
+    if (rc < 0) {
+        uw_file_close(&f);
         return rc;
     }
     *bytes = (size_t)f.bytes;

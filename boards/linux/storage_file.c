@@ -27,6 +27,10 @@ static int status_of_errno(void)
     case EPERM:
     case EROFS:
         return UW_ERR_DENIED;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: /* a limit set for this process */
+        return UW_ERR_FULL;
     default:
         return UW_ERR_IO;
     }
@@ -195,8 +199,9 @@ static int file_append(struct uw_storage *base, const void *buf, size_t bytes)
             if (errno == EINTR) {
                 continue;
             }
+            int rc = status_of_errno();
             s->write_failed = true;
-            return UW_ERR_IO;
+            return rc == UW_ERR_FULL ? rc : UW_ERR_IO;
         }
         p += put;
         bytes -= (size_t)put;

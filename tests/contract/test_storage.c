@@ -345,7 +345,7 @@ static void test_storage_file_full_device_fails_and_keeps_the_old_object(void **
     int full = open("/dev/full", O_RDWR);
     assert_true(full >= 0 && dup2(full, f->write_fd) >= 0);
     close(full);
-    assert_int_equal(s->ops->append(s, "new", 3), UW_ERR_IO);
+    assert_int_equal(s->ops->append(s, "new", 3), UW_ERR_FULL);
     assert_int_equal(s->ops->end(s, 1), UW_ERR_IO);
     expect(s, "big", "old");
     assert_int_equal(access(name, F_OK), -1);

@@ -82,6 +82,10 @@ expect 1 "$uwasa" train --model mlp --steps 1 --json /nonexistent/file
 expect 1 "$uwasa" train --model mlp --steps 20 --lr 1e30
 grep -Eq "layer '[a-z0-9]+'|loss" err || fail "a NaN does not name its place"
 
+# a file that may not grow, as on a full disk
+(ulimit -f 100; expect 1 "$uwasa" train --model mlp --steps 2 --save grown) || exit 1
+grep -q 'no space is left' err || fail "a full disk is not told"
+
 # a named pipe that nobody holds the other end of: an answer, no wait
 mkfifo pipe
 expect 2 "$uwasa" plan --model pipe

@@ -71,6 +71,17 @@ static void test_csv_errors_name_line_and_column(void **state)
     expect_error("csv:", UW_ERR_INVALID, "csv:FILE");
 }
 
+static void test_csv_that_is_no_text_is_told_before_it_is_read(void **state)
+{
+    (void)state;
+    struct uw_data d;
+    struct uw_error err;
+    write_file("a.csv", "1,2,0\n", 6);
+    assert_int_equal(truncate(at("a.csv"), (off_t)1 << 42), 0); /* more than there is memory */
+    assert_int_equal(uw_data_open(&d, csv_spec(), NULL, &err), UW_ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "byte 6 is zero"));
+}
+
 static void test_csv_splits_every_sixth_line_off_as_test_set(void **state)
 {
     (void)state;
@@ -221,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_csv_header_spaces_and_empty_lines_are_skipped, empty_folder),
         cmocka_unit_test_teardown(test_csv_errors_name_line_and_column, empty_folder),
+        cmocka_unit_test_teardown(test_csv_that_is_no_text_is_told_before_it_is_read, empty_folder),
         cmocka_unit_test_teardown(test_csv_splits_every_sixth_line_off_as_test_set, empty_folder),
         cmocka_unit_test_teardown(test_csv_second_file_is_the_test_set, empty_folder),
         cmocka_unit_test_teardown(test_parts_classes_and_shards_partition_the_set, empty_folder),

@@ -33,7 +33,7 @@
     X(ERR_NOTFOUND, -13, "no such thing")                                                        \
     X(ERR_DENIED, -14, "authentication failed or permission is missing")                         \
     X(ERR_TIMEOUT, -15, "the deadline has passed")                                               \
-    X(ERR_FULL, -16, "no free slot is left")
+    X(ERR_FULL, -16, "no room is left")
 
 enum uw_status {
 #define UW_STATUS_ENUM(name, value, text) UW_##name = value,

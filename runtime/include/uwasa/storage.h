@@ -24,9 +24,9 @@ struct uw_storage_ops {
     /* Read exactly `bytes` at `offset`: UW_OK, UW_ERR_CORRUPT (object ends before), UW_ERR_IO. */
     int (*read)(struct uw_storage *s, const char *object, uint64_t offset, void *buf,
                 size_t bytes);
-    /* Begin replacing an object; one write at a time. */
+    /* Begin replacing an object; one write at a time: UW_ERR_AGAIN while another lasts. */
     int (*begin)(struct uw_storage *s, const char *object);
-    /* Append to the object begun: UW_OK, UW_ERR_IO (no space left, say). */
+    /* Append to the object begun: UW_OK, UW_ERR_FULL (no space left), UW_ERR_IO. */
     int (*append)(struct uw_storage *s, const void *buf, size_t bytes);
     /* Make it durable and visible, or (commit == false) forget it. */
     int (*end)(struct uw_storage *s, int commit);
