@@ -6,7 +6,7 @@
 
 #define OUTLIER_MEDIANS 10.0        /* refused above so many medians of the segment ... */
 #define OUTLIER_FLOOR 32.0          /* ... and so many times the rms of the whole model */
-#define OUTLIER_ADOPT 1000.0        /* a trained model may be far from fresh weights, but not so far */
+#define OUTLIER_ADOPT 1000.0        /* a trained model may be far from fresh weights, not so far */
 #define MEDIAN_STEP 1.1f
 #define WEIGHT_DEFAULT 0.5f
 #define PUBLISH_TRIES 16u           /* a reader is inside for the copy of one chunk only */

@@ -21,7 +21,8 @@ static const struct uw_args_spec spec = {
     .example = "uwasa models lenet5 > my-model.json",
     .epilogue =
         "RAM is everything that training at batch 1 with plain SGD on one thread needs.\n\n"
-        "A model of your own has \"name\", \"input\" ([channels, height, width] or [features]) and\n"
+        "A model of your own has \"name\", \"input\" ([channels, height, width] or [features])"
+        " and\n"
         "\"layers\". Each layer has a \"name\" and a \"type\":\n\n"
         "  conv2d      out_channels, kernel, stride (1), padding (0), bias (true)\n"
         "  maxpool2d   kernel, stride (kernel), padding (0)\n"

@@ -312,7 +312,8 @@ static void report_done(struct train *t)
     if (t->samples > 0) {
         printf("samples        %.0f a second\n", per_s);
     }
-    printf("memory         %s arena, %s peak\n", uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
+    printf("memory         %s arena, %s peak\n",
+           uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
     if (t->o->save != NULL) {
         printf("saved          %s\n", t->o->save);
     }

@@ -44,7 +44,8 @@ static bool agreed(struct world *w)
 static bool all_know_all(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
-        if (w->nodes[i].up && uw_membership_alive(&w->nodes[i].node.state->membership) != w->n - 1) {
+        const struct uw_membership *m = &w->nodes[i].node.state->membership;
+        if (w->nodes[i].up && uw_membership_alive(m) != w->n - 1) {
             return false;
         }
     }

@@ -32,9 +32,10 @@ static int bind_model(struct uw_model *m)
 
 static void add_inputs(struct uw_fuzz_corpus *corpus)
 {
-    static const char foreign[] = "\x60\0\0\0\0\0\0\0{\"a.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],"
-                                  "\"data_offsets\":[0,24]},\"__metadata__\":{\"k\":\"\\u00e9\\n\"}}"
-                                  "     01234567890123456789012345678901";
+    static const char foreign[] =
+        "\x65\0\0\0\0\0\0\0{\"a.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],"
+        "\"data_offsets\":[0,24]},\"__metadata__\":{\"k\":\"\\u00e9\\n\"}}"
+        "     01234567890123456789012345678901";
     struct uw_checkpoint state = {.step = 7, .epoch = 1, .position = 3, .seed = 2, .batch_n = 1};
     struct memory_storage storage = {.base = {&memory_storage_ops}};
     struct uw_model m;
@@ -59,7 +60,8 @@ static int all_finite(const float *x, uint32_t n)
 
 static int try_one(const uint8_t *input, size_t bytes)
 {
-    struct memory_storage storage = {.base = {&memory_storage_ops}, .bytes = (uint8_t *)(uintptr_t)input,
+    struct memory_storage storage = {.base = {&memory_storage_ops},
+                                     .bytes = (uint8_t *)(uintptr_t)input,
                                      .bytes_n = bytes};
     struct uw_checkpoint state;
     struct uw_error err = {0};

@@ -65,6 +65,7 @@ BAD = [
      "contract"),
     ("runtime/include/uwasa/core.h", SPDX + "\n" * 250, 251, "size"),
     ("runtime/core.c", SPDX + "\n" * 500, 501, "size"),
+    ("runtime/core.c", SPDX + "/* " + "x" * 95 + " */\n", 2, "size"),
     ("runtime/core.c", SPDX + "int f(void)\n{\n" + "    g();\n" * 58 + "}\n", 2, "size"),
     ("runtime/CMakeLists.txt", "# SPDX-License-Identifier: Apache-2.0\nfile(GLOB x *.c)\n", 2,
      "build"),

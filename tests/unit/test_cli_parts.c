@@ -140,7 +140,8 @@ static void test_node_config_set_overrides_the_file(void **state)
 static void test_addresses_written_wrongly_are_seen(void **state)
 {
     (void)state;
-    static const char *const good[] = {"10.0.0.9:4433", "gateway:1", "[::1]:65535", "[fe80::1%2]:1"};
+    static const char *const good[] = {"10.0.0.9:4433", "gateway:1", "[::1]:65535",
+                                       "[fe80::1%2]:1"};
     static const char *const bad[] = {"",     "10.0.0.9", "10.0.0.9:", "a:65536", "a:1x", "a:-1",
                                       "a: 1", "::1:4433", "[::1]",     "[::1]1",  "[::1:1"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {

@@ -204,7 +204,7 @@ struct uw_node_member {
 };
 
 struct uw_node_counters {
-    uint64_t sent_bytes, received_bytes;    /* everything this node handed to and got from the link */
+    uint64_t sent_bytes, received_bytes;    /* all this node handed to and got from the link */
     uint64_t pulled_bytes, served_bytes;    /* chunk payload */
     uint32_t pulls_done, pulls_cut, pulls_refused;
     uint32_t chunks_mixed;

@@ -178,7 +178,9 @@ int uw_model_evaluate(struct uw_model *m, const float *x, const uint32_t *label,
  * A NaN or infinity stops the step: the code is UW_ERR_NONFINITE, err names the first layer that
  * made it. If it shows in the forward pass or the loss, nothing was changed; if it first shows in
  * the backward pass of plan mode immediate, the layers above have been updated and stay finite.
- * Returns UW_OK, UW_ERR_INVALID (n, label out of range, plan without training), UW_ERR_NONFINITE. */
+ *
+ * Returns UW_OK, UW_ERR_INVALID (n, label out of range, plan without training),
+ * UW_ERR_NONFINITE. */
 int uw_model_train_step(struct uw_model *m, const float *x, const uint32_t *label, uint32_t n,
                         const struct uw_sgd *sgd, struct uw_step_result *result,
                         struct uw_error *err);

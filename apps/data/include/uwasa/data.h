@@ -4,7 +4,7 @@
  *
  *     digits                            built in, endless (uwasa/digits.h)
  *     mnist:DIR                         the four MNIST files, unpacked
- *     cifar10:DIR                       CIFAR-10, binary version: data_batch_1..5.bin, test_batch.bin
+ *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
  *     csv:FILE[,FILE]                   numbers; the label last; the second file is the test set
  *
