@@ -31,12 +31,8 @@ int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
     if (a->sealed) {
         return UW_ERR_SEALED;
     }
-    size_t room = a->capacity_bytes - a->used_bytes;
-    if (bytes > room || bytes > SIZE_MAX - UW_ARENA_ALIGN) {
-        return UW_ERR_NOMEM;
-    }
-    size_t padded = (bytes + UW_ARENA_ALIGN - 1u) & ~(size_t)(UW_ARENA_ALIGN - 1u);
-    if (padded > room) {
+    size_t padded = uw_arena_padded(bytes);
+    if (padded == SIZE_MAX || padded > a->capacity_bytes - a->used_bytes) {
         return UW_ERR_NOMEM;
     }
     if (a->base != NULL) {
@@ -50,6 +46,13 @@ int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
 void uw_arena_seal(struct uw_arena *a)
 {
     a->sealed = true;
+}
+
+size_t uw_arena_padded(size_t bytes)
+{
+    return bytes > SIZE_MAX - UW_ARENA_ALIGN
+               ? SIZE_MAX
+               : (bytes + UW_ARENA_ALIGN - 1u) & ~(size_t)(UW_ARENA_ALIGN - 1u);
 }
 
 size_t uw_size_mul(size_t a, size_t b)

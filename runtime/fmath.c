@@ -26,7 +26,7 @@ static uint32_t to_bits(float f)
 static float scale_by_power(float x, int32_t n)
 {
     if (n > 127) {
-        return x * 0x1p127f * from_bits((uint32_t)(n - 127 + 127) << 23);
+        return x * 0x1p127f * from_bits((uint32_t)n << 23);
     }
     if (n < -126) {
         return x * from_bits((uint32_t)(n + 126 + 127) << 23) * 0x1p-126f;

@@ -17,22 +17,16 @@ struct draft {
 _Static_assert(sizeof(struct uw_layer) + 3 * (sizeof(struct uw_slot) + sizeof(uint32_t)) <= 512,
                "UW_MODEL_WORKSPACE_BYTES is too small for a layer");
 
-static size_t padded(size_t bytes)
-{
-    return bytes > SIZE_MAX - UW_ARENA_ALIGN
-               ? SIZE_MAX
-               : (bytes + UW_ARENA_ALIGN - 1) & ~(size_t)(UW_ARENA_ALIGN - 1);
-}
-
 static size_t floats(size_t n)
 {
-    return padded(uw_size_mul(n, sizeof(float)));
+    return uw_arena_padded(uw_size_mul(n, sizeof(float)));
 }
 
 static size_t graph_bytes(const struct uw_graph *g)
 {
-    return padded(g->layers_n * sizeof(struct uw_layer)) +
-           padded(g->segments_n * sizeof(struct uw_segment)) + padded(g->names_bytes);
+    return uw_arena_padded(g->layers_n * sizeof(struct uw_layer)) +
+           uw_arena_padded(g->segments_n * sizeof(struct uw_segment)) +
+           uw_arena_padded(g->names_bytes);
 }
 
 static size_t kernel_scratch_bytes(const struct uw_model_config *config, const struct uw_graph *g)
@@ -47,7 +41,7 @@ static size_t kernel_scratch_bytes(const struct uw_model_config *config, const s
                                              uw_workers_threads(config->workers));
         most = bytes > most ? bytes : most;
     }
-    return padded(most);
+    return uw_arena_padded(most);
 }
 
 static int sum_need(struct uw_model_need *need, struct uw_error *err)
@@ -85,8 +79,8 @@ static int fill_need(struct draft *d, const struct uw_model_config *config, uint
         .graph_bytes = graph_bytes(g),
     };
     if (config->input) {
-        d->need.input_bytes = padded(uw_size_mul(floats(g->in_n), config->batch_n)) +
-                              padded(uw_size_mul(sizeof(uint32_t), config->batch_n));
+        d->need.input_bytes = floats(uw_size_mul(g->in_n, config->batch_n)) +
+                              uw_arena_padded(uw_size_mul(sizeof(uint32_t), config->batch_n));
     }
     return sum_need(&d->need, err);
 }
@@ -221,7 +215,7 @@ static int take_blocks(struct uw_model *m, const struct draft *d, struct uw_aren
         {need->snapshot_bytes, &snapshot},
         {need->activations_bytes, &activations},
         {need->scratch_bytes, &scratch},
-        {m->config.input ? uw_size_mul(floats(g->in_n), m->config.batch_n) : 0, &input},
+        {m->config.input ? floats(uw_size_mul(g->in_n, m->config.batch_n)) : 0, &input},
         {m->config.input ? m->config.batch_n * sizeof(uint32_t) : 0, &label},
     };
 

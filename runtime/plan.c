@@ -26,16 +26,9 @@ static void live(struct planner *p, uint32_t slot, uint32_t from, uint32_t to, s
     s->bytes = bytes > s->bytes ? bytes : s->bytes;
 }
 
-static size_t aligned(size_t bytes)
-{
-    return bytes > SIZE_MAX - UW_ARENA_ALIGN
-               ? SIZE_MAX
-               : (bytes + UW_ARENA_ALIGN - 1) & ~(size_t)(UW_ARENA_ALIGN - 1);
-}
-
 static size_t batch_bytes(const struct planner *p, size_t sample_bytes)
 {
-    return aligned(uw_size_mul(sample_bytes, p->batch_n));
+    return uw_arena_padded(uw_size_mul(sample_bytes, p->batch_n));
 }
 
 /* May layer l write its output over its input, and its input's gradient over its output's? */

@@ -50,6 +50,10 @@ int uw_arena_take(struct uw_arena *a, size_t bytes, void **out);
 /* End set-up: every later uw_arena_take() returns UW_ERR_SEALED. Idempotent. */
 void uw_arena_seal(struct uw_arena *a);
 
+/* Bytes that a block of that size takes: rounded up to UW_ARENA_ALIGN, SIZE_MAX if that
+ * overflows. */
+size_t uw_arena_padded(size_t bytes);
+
 /* a * b, or SIZE_MAX when that overflows: sizes computed from outside input saturate, and the
  * arena then refuses them. */
 size_t uw_size_mul(size_t a, size_t b);
