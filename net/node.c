@@ -210,7 +210,7 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
     n->state = NULL;
     if (config->rule != NULL && config->rule->velocity && config->velocity == NULL) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" needs a velocity: plan the model with momentum",
+                            "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
                             config->rule->name);
     }
     if (arena->base == NULL) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VELOCITY_PREFIX "optimizer.velocity."
+#define MIXING_PREFIX "optimizer.mixing_velocity."
 #define BUFFER_BYTES 512u
 
 /* Numbers of the training state, by their metadata key. */
@@ -16,10 +16,46 @@
     X("uwasa.position", position)  \
     X("uwasa.seed", seed)          \
     X("uwasa.batch", batch_n)      \
+    X("uwasa.updates", updates)    \
+    X("uwasa.noise", noise)        \
     X("uwasa.user0", user[0])      \
     X("uwasa.user1", user[1])      \
     X("uwasa.user2", user[2])      \
     X("uwasa.user3", user[3])
+
+/* One vector of training state, saved beside the parameters. */
+struct vector {
+    char prefix[40];
+    float *data;
+    bool trained_only;              /* [trainable_n], else [params.size_n] */
+};
+
+static uint32_t vectors_of(const struct uw_model *m, struct vector out[UW_OPTIMIZER_VECTORS_MAX + 1])
+{
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX; v++) {
+        if (m->state[v] != NULL) {
+            out[n] = (struct vector){.data = m->state[v], .trained_only = true};
+            snprintf(out[n++].prefix, sizeof out[0].prefix, "optimizer.%s.",
+                     uw_optimizer_vector_name(&m->config.optimizer, v));
+        }
+    }
+    if (m->velocity != NULL) {
+        out[n++] = (struct vector){.prefix = MIXING_PREFIX, .data = m->velocity};
+    }
+    return n;
+}
+
+/* Where a segment begins in the vector; UINT32_MAX: it is not in it. */
+static uint32_t begin_of(const struct vector *v, const struct uw_segment *s)
+{
+    return v->trained_only ? s->state_n : s->offset_n;
+}
+
+static size_t vector_bytes(const struct uw_model *m, const struct vector *v)
+{
+    return (size_t)(v->trained_only ? m->trainable_n : m->params.size_n) * sizeof(float);
+}
 
 /* Collects small pieces of text; storage == NULL only counts them. */
 struct sink {
@@ -70,9 +106,8 @@ static void put_escaped(struct sink *s, const char *text)
 }
 
 static void put_tensor(struct sink *s, const char *prefix, const struct uw_segment *segment,
-                       uint64_t base)
+                       uint64_t begin)
 {
-    uint64_t begin = base + (uint64_t)segment->offset_n * sizeof(float);
 
     put_text(s, ",\"");
     put_text(s, prefix);
@@ -101,7 +136,8 @@ static void put_metadata_number(struct sink *s, const char *key, uint64_t value)
 static void put_header(struct sink *s, const struct uw_model *m, const struct uw_checkpoint *state)
 {
     const struct uw_params *p = &m->params;
-    uint64_t parameters_bytes = (uint64_t)p->size_n * sizeof(float);
+    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
+    uint32_t vectors_n = state != NULL ? vectors_of(m, vectors) : 0;
 
     put_text(s, "{\"__metadata__\":{\"format\":\"uwasa\",\"uwasa.model\":\"");
     put_escaped(s, m->config.def->name != NULL ? m->config.def->name : "");
@@ -112,11 +148,20 @@ static void put_header(struct sink *s, const struct uw_model *m, const struct uw
 #undef PUT_NUMBER
     }
     put_text(s, "}");
+    uint64_t base = 0;
     for (uint32_t i = 0; i < p->segments_n; i++) {
-        put_tensor(s, "", &p->segments[i], 0);
+        put_tensor(s, "", &p->segments[i], (uint64_t)p->segments[i].offset_n * sizeof(float));
     }
-    for (uint32_t i = 0; i < p->segments_n && state != NULL && m->velocity != NULL; i++) {
-        put_tensor(s, VELOCITY_PREFIX, &p->segments[i], parameters_bytes);
+    base += (uint64_t)p->size_n * sizeof(float);
+    for (uint32_t k = 0; k < vectors_n; k++) {
+        for (uint32_t i = 0; i < p->segments_n; i++) {
+            uint32_t begin = begin_of(&vectors[k], &p->segments[i]);
+            if (begin != UINT32_MAX) {
+                put_tensor(s, vectors[k].prefix, &p->segments[i],
+                           base + (uint64_t)begin * sizeof(float));
+            }
+        }
+        base += vector_bytes(m, &vectors[k]);
     }
     put_text(s, "}");
     while (s->bytes % 8 != 0) {
@@ -129,6 +174,7 @@ static int write_all(const struct uw_model *m, const struct uw_checkpoint *state
 {
     struct sink count = {0};
     struct sink out = {.storage = storage};
+    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
     uint8_t le[8];
     size_t bytes = (size_t)m->params.size_n * sizeof(float);
 
@@ -146,8 +192,9 @@ static int write_all(const struct uw_model *m, const struct uw_checkpoint *state
     if (rc == UW_OK) {
         rc = storage->ops->append(storage, m->params.x, bytes);
     }
-    if (rc == UW_OK && state != NULL && m->velocity != NULL) {
-        rc = storage->ops->append(storage, m->velocity, bytes);
+    uint32_t vectors_n = state != NULL ? vectors_of(m, vectors) : 0;
+    for (uint32_t k = 0; k < vectors_n && rc == UW_OK; k++) {
+        rc = storage->ops->append(storage, vectors[k].data, vector_bytes(m, &vectors[k]));
     }
     return rc;
 }
@@ -162,6 +209,13 @@ static const char *why_not(int rc)
 int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err)
 {
+    struct uw_checkpoint full;
+    if (state != NULL) {
+        full = *state;
+        full.updates = m->updates;
+        full.noise = m->seed;
+        state = &full;
+    }
     int rc = storage->ops->begin(storage, object);
     if (rc == UW_OK) {
         rc = write_all(m, state, storage);
@@ -260,7 +314,7 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
     }
     if (rc == 0) {
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
-                            prefix[0] != '\0' ? ": it was saved without momentum" : "");
+                            prefix[0] != '\0' ? ": it was saved by another optimizer" : "");
     }
     rc = check_entry(st, segment, &e, err);
     if (rc < 0) {
@@ -274,16 +328,22 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
     return rc < 0 ? uw_error_set(err, rc, "%s: %s", st->object, uw_status_text(rc)) : UW_OK;
 }
 
-static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, bool with_velocity,
+static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, bool with_state,
                         bool only_check, struct uw_error *err)
 {
+    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
+    uint32_t vectors_n = with_state ? vectors_of(m, vectors) : 0;
     int rc = UW_OK;
+
     for (uint32_t i = 0; i < m->params.segments_n && rc == UW_OK; i++) {
         const struct uw_segment *s = &m->params.segments[i];
         rc = load_tensor(st, "", s, only_check ? NULL : m->params.x + s->offset_n, err);
-        if (rc == UW_OK && with_velocity) {
-            rc = load_tensor(st, VELOCITY_PREFIX, s,
-                             only_check ? NULL : m->velocity + s->offset_n, err);
+        for (uint32_t k = 0; k < vectors_n && rc == UW_OK; k++) {
+            uint32_t begin = begin_of(&vectors[k], s);
+            if (begin != UINT32_MAX) {
+                rc = load_tensor(st, vectors[k].prefix, s,
+                                 only_check ? NULL : vectors[k].data + begin, err);
+            }
         }
     }
     return rc;
@@ -319,20 +379,21 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
 {
     struct uw_safetensors st;
     struct uw_checkpoint loaded = {0};
-    bool with_velocity = state != NULL && m->velocity != NULL;
     int rc = uw_safetensors_open(&st, storage, object, err);
 
     if (rc == UW_OK && state != NULL) {
         rc = load_state(&st, &loaded, err);
     }
     if (rc == UW_OK) {
-        rc = load_tensors(m, &st, with_velocity, true, err);
+        rc = load_tensors(m, &st, state != NULL, true, err);
     }
     if (rc == UW_OK) {
-        rc = load_tensors(m, &st, with_velocity, false, err);
+        rc = load_tensors(m, &st, state != NULL, false, err);
     }
     if (rc == UW_OK && state != NULL) {
         *state = loaded;
+        m->updates = loaded.updates;
+        m->seed = loaded.noise;
     }
     return rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 uint32_t uw_shape_size(const struct uw_shape *s)
@@ -10,6 +11,31 @@ uint32_t uw_shape_size(const struct uw_shape *s)
         return 0;
     }
     return (uint32_t)(n * s->w);
+}
+
+const char *uw_shape_text(const struct uw_shape *s, char text[UW_SHAPE_TEXT_BYTES])
+{
+    if (s->rank == 1) {
+        snprintf(text, UW_SHAPE_TEXT_BYTES, "%u", (unsigned)s->c);
+    } else if (s->rank == 2) {
+        snprintf(text, UW_SHAPE_TEXT_BYTES, "%ux%u", (unsigned)s->c, (unsigned)s->w);
+    } else {
+        snprintf(text, UW_SHAPE_TEXT_BYTES, "%ux%ux%u", (unsigned)s->c, (unsigned)s->h,
+                 (unsigned)s->w);
+    }
+    return text;
+}
+
+uint32_t uw_tensor_size(const struct uw_layer_tensor *t)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] == 0 || n > UINT32_MAX / t->dim[i]) {
+            return 0;
+        }
+        n *= t->dim[i];
+    }
+    return (uint32_t)n;
 }
 
 uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad)
@@ -28,25 +54,6 @@ uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value)
         value = layers[value - 1].input[0];
     }
     return value;
-}
-
-static const struct uw_layer_ops *ops_of(enum uw_layer_kind kind)
-{
-    switch (kind) {
-    case UW_LAYER_CONV2D:
-        return &uw_layer_conv2d;
-    case UW_LAYER_DENSE:
-        return &uw_layer_dense;
-    case UW_LAYER_MAXPOOL2D:
-        return &uw_layer_maxpool2d;
-    case UW_LAYER_RELU:
-        return &uw_layer_relu;
-    case UW_LAYER_FLATTEN:
-        return &uw_layer_flatten;
-    case UW_LAYER_ADD:
-        return &uw_layer_add;
-    }
-    return NULL;
 }
 
 static int resolve_name(const struct uw_graph *g, const char *name, uint32_t before,
@@ -123,6 +130,7 @@ static int infer_layer(struct uw_graph *g, struct uw_layer *l, struct uw_error *
 {
     struct uw_shape in[UW_LAYER_INPUTS_MAX];
     struct uw_error inner = {0};
+    char text[UW_SHAPE_TEXT_BYTES];
 
     for (uint32_t k = 0; k < l->inputs_n; k++) {
         in[k] = g->in;
@@ -137,8 +145,8 @@ static int infer_layer(struct uw_graph *g, struct uw_layer *l, struct uw_error *
     if (rc == UW_OK) {
         l->out_n = uw_shape_size(&l->out);
         if (l->out_n == 0) {
-            rc = uw_error_set(&inner, UW_ERR_TOOBIG, "its output %ux%ux%u does not fit 32 bits",
-                              (unsigned)l->out.c, (unsigned)l->out.h, (unsigned)l->out.w);
+            rc = uw_error_set(&inner, UW_ERR_TOOBIG, "its output %s does not fit 32 bits",
+                              uw_shape_text(&l->out, text));
         }
     }
     if (rc < 0) {
@@ -151,20 +159,67 @@ static int infer_layer(struct uw_graph *g, struct uw_layer *l, struct uw_error *
 static int count_parameters(struct uw_graph *g, struct uw_layer *l, struct uw_error *err)
 {
     l->segment = g->segments_n;
-    l->needs_gradient = l->tensors_n > 0;
-    for (uint32_t k = 0; k < l->inputs_n; k++) {
-        if (l->input[k] != UW_VALUE_INPUT && g->layers[l->input[k] - 1].needs_gradient) {
-            l->needs_gradient = true;
-        }
-    }
     for (uint32_t t = 0; t < l->tensors_n; t++) {
-        if (l->tensor[t].size_n > UINT32_MAX - g->parameters_n) {
+        struct uw_layer_tensor tensor = {0};
+        l->ops->tensor(l, t, &tensor);
+        uint32_t n = uw_tensor_size(&tensor);
+        if (n == 0 || n > UINT32_MAX - g->parameters_n) {
             return uw_error_set(err, UW_ERR_TOOBIG,
-                                "layer '%s': more than 2^32 - 1 parameters in all", l->def->name);
+                                n == 0 ? "layer '%s': its %s does not fit 32 bits"
+                                       : "layer '%s': %s: more than 2^32 - 1 parameters in all",
+                                l->def->name, tensor.suffix);
         }
-        g->parameters_n += l->tensor[t].size_n;
-        g->names_bytes += strlen(l->def->name) + strlen(l->tensor[t].suffix) + 2;
+        g->parameters_n += n;
+        g->weights_n += tensor.statistic ? 0 : n;
+        g->names_bytes += strlen(l->def->name) + strlen(tensor.suffix) + 2;
         g->segments_n++;
+    }
+    return UW_OK;
+}
+
+static bool tensor_is_trained(const struct uw_layer *l, const struct uw_adapt *adapt, uint32_t t)
+{
+    struct uw_layer_tensor tensor = {0};
+    l->ops->tensor(l, t, &tensor);
+    if (tensor.statistic || l->def->frozen) {
+        return false;
+    }
+    if (adapt->lora_rank != 0) {
+        return l->lora_rank != 0 && t + 2 >= l->tensors_n;
+    }
+    return !adapt->bias_only || tensor.bias;
+}
+
+/* Which tensors are trained, and down to which layer gradients have to go. */
+static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, struct uw_error *err)
+{
+    uint32_t left = adapt->last_n != 0 ? adapt->last_n : UINT32_MAX;
+
+    for (uint32_t i = g->layers_n; i-- > 0 && left > 0;) {
+        struct uw_layer *l = &g->layers[i];
+        for (uint32_t t = 0; t < l->tensors_n; t++) {
+            l->trained |= tensor_is_trained(l, adapt, t) ? 1u << t : 0;
+        }
+        left -= l->tensors_n > 0 ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        struct uw_layer *l = &g->layers[i];
+        bool below = false;
+        for (uint32_t k = 0; k < l->inputs_n; k++) {
+            below = below || (l->input[k] != UW_VALUE_INPUT &&
+                              g->layers[l->input[k] - 1].needs_gradient);
+        }
+        if (below && !l->ops->view && l->ops->bw_input == NULL) {
+            return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                                "layer '%s' (%s): no gradient reaches the trained layers below",
+                                l->def->name, l->ops->name);
+        }
+        l->needs_gradient = below || l->trained != 0;
+        for (uint32_t t = 0; t < l->tensors_n; t++) {
+            struct uw_layer_tensor tensor = {0};
+            l->ops->tensor(l, t, &tensor);
+            g->trainable_n += (l->trained & 1u << t) != 0 ? uw_tensor_size(&tensor) : 0;
+        }
     }
     return UW_OK;
 }
@@ -187,11 +242,111 @@ static int count_readers(struct uw_graph *g, struct uw_error *err)
             count_reader(g, l->input[k], i);
         }
     }
-    count_reader(g, g->layers_n, g->layers_n);
-    for (uint32_t i = 0; i + 1 < g->layers_n; i++) {
+    for (uint32_t h = 0; h < g->heads_n; h++) {
+        count_reader(g, g->heads[h].value, g->layers_n);
+        g->layers[g->heads[h].value - 1].consumers_n++;
+    }
+    for (uint32_t i = 0; i < g->layers_n; i++) {
         if (g->layers[i].consumers_n == 0) {
             return uw_error_set(err, UW_ERR_INVALID, "layer '%s': no layer reads its output",
                                 g->layers[i].def->name);
+        }
+    }
+    return UW_OK;
+}
+
+/* Layers that the first loss does not need. */
+static void find_auxiliary(struct uw_graph *g)
+{
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        g->layers[i].auxiliary = i + 1 != g->heads[0].value;
+    }
+    for (uint32_t i = g->layers_n; i-- > 0;) {
+        const struct uw_layer *l = &g->layers[i];
+        for (uint32_t k = 0; k < l->inputs_n && !l->auxiliary; k++) {
+            if (l->input[k] != UW_VALUE_INPUT) {
+                g->layers[l->input[k] - 1].auxiliary = false;
+            }
+        }
+    }
+}
+
+static int check_target(struct uw_graph *g, struct uw_head *h, struct uw_error *err)
+{
+    const struct uw_layer *l = &g->layers[h->value - 1];
+    char out[UW_SHAPE_TEXT_BYTES];
+    char in[UW_SHAPE_TEXT_BYTES];
+
+    if (h->def->target == UW_TARGET_LABEL && h->n != l->out.c) {
+        return uw_error_set(err, UW_ERR_SHAPE,
+                            "layer '%s': its output is %s, a loss with labels wants one row of "
+                            "logits: end with flatten and dense",
+                            l->def->name, uw_shape_text(&l->out, out));
+    }
+    if (h->def->kind == UW_LOSS_CROSS_ENTROPY && h->def->target != UW_TARGET_LABEL) {
+        return uw_error_set(err, UW_ERR_INVALID, "layer '%s': cross-entropy needs labels",
+                            l->def->name);
+    }
+    if (h->def->target == UW_TARGET_INPUT && h->n != g->in_n) {
+        return uw_error_set(err, UW_ERR_SHAPE,
+                            "layer '%s': its output is %s, the input that it shall equal is %s",
+                            l->def->name, uw_shape_text(&l->out, out),
+                            uw_shape_text(&g->in, in));
+    }
+    if (h->def->target == UW_TARGET_VALUES) {
+        if (g->target_n != 0 && g->target_n != h->n) {
+            return uw_error_set(err, UW_ERR_SHAPE, "layer '%s': another loss has %u target values, "
+                                "this one %u", l->def->name, (unsigned)g->target_n,
+                                (unsigned)h->n);
+        }
+        g->target_n = h->n;
+    }
+    return UW_OK;
+}
+
+static int check_loss(const struct uw_loss_def *def, const char *name, struct uw_error *err)
+{
+    if (!(def->weight >= 0.0f) || !(def->label_smoothing >= 0.0f && def->label_smoothing < 1.0f) ||
+        !(def->delta >= 0.0f)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "loss of layer '%s': weight and delta need 0 or more, label smoothing "
+                            "0 to below 1", name);
+    }
+    return UW_OK;
+}
+
+static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
+                          struct uw_error *err)
+{
+    static const struct uw_loss_def cross_entropy = {.kind = UW_LOSS_CROSS_ENTROPY};
+    const struct uw_loss_def *losses = def->losses != NULL ? def->losses : &cross_entropy;
+
+    g->heads_n = def->losses != NULL ? def->losses_n : 1;
+    if (g->heads_n == 0 || g->heads_n > UW_LOSSES_MAX) {
+        return uw_error_set(err, UW_ERR_INVALID, "%u losses: needs 1 to %u",
+                            (unsigned)g->heads_n, UW_LOSSES_MAX);
+    }
+    for (uint32_t i = 0; i < g->heads_n; i++) {
+        struct uw_head *h = &g->heads[i];
+        *h = (struct uw_head){.def = &losses[i], .value = g->layers_n};
+        if (h->def->layer != NULL &&
+            (resolve_name(g, h->def->layer, g->layers_n, &h->value) < 0 ||
+             h->value == UW_VALUE_INPUT)) {
+            return uw_error_set(err, UW_ERR_NOTFOUND, "the loss names layer '%s', there is none",
+                                h->def->layer);
+        }
+        h->n = g->layers[h->value - 1].out_n;
+        for (uint32_t j = 0; j < i; j++) {
+            if (uw_graph_base(g->layers, g->heads[j].value) ==
+                uw_graph_base(g->layers, h->value)) {
+                return uw_error_set(err, UW_ERR_INVALID, "layer '%s' has two losses",
+                                    g->layers[h->value - 1].def->name);
+            }
+        }
+        int rc = check_loss(h->def, g->layers[h->value - 1].def->name, err);
+        rc = rc < 0 ? rc : check_target(g, h, err);
+        if (rc < 0) {
+            return rc;
         }
     }
     return UW_OK;
@@ -204,7 +359,8 @@ static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
         return uw_error_set(err, UW_ERR_INVALID, "the model has no layers");
     }
     *in = (struct uw_shape){def->in_channels, def->in_h != 0 ? def->in_h : 1,
-                            def->in_w != 0 ? def->in_w : 1};
+                            def->in_w != 0 ? def->in_w : 1,
+                            def->in_h != 0 ? 3 : def->in_w != 0 ? 2 : 1};
     if (def->in_channels == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "the model's input has 0 channels");
     }
@@ -214,12 +370,13 @@ static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
     return UW_OK;
 }
 
-static int build_layer(struct uw_graph *g, const struct uw_layer_def *def, uint32_t index,
+static int build_layer(struct uw_graph *g, const struct uw_model_config *config, uint32_t index,
                        struct uw_error *err)
 {
     struct uw_layer *l = &g->layers[index];
+    const struct uw_layer_def *def = &config->def->layers[index];
 
-    *l = (struct uw_layer){.def = def, .ops = ops_of(def->kind), .index = index};
+    *l = (struct uw_layer){.def = def, .ops = uw_layer_ops_of(def->kind), .index = index};
     int rc = check_name(g, def, index, err);
     if (rc < 0) {
         return rc;
@@ -228,6 +385,7 @@ static int build_layer(struct uw_graph *g, const struct uw_layer_def *def, uint3
         return uw_error_set(err, UW_ERR_INVALID, "layer '%s': unknown kind %d", def->name,
                             (int)def->kind);
     }
+    l->lora_rank = def->kind == UW_LAYER_DENSE ? config->adapt.lora_rank : 0;
     rc = resolve_inputs(g, l, err);
     if (rc == UW_OK) {
         rc = infer_layer(g, l, err);
@@ -235,9 +393,10 @@ static int build_layer(struct uw_graph *g, const struct uw_layer_def *def, uint3
     return rc == UW_OK ? count_parameters(g, l, err) : rc;
 }
 
-int uw_graph_build(struct uw_graph *g, const struct uw_model_def *def, struct uw_layer *layers,
-                   struct uw_error *err)
+int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
+                   struct uw_layer *layers, struct uw_error *err)
 {
+    const struct uw_model_def *def = config->def;
     struct uw_shape in;
     int rc = check_definition(def, &in, err);
     if (rc < 0) {
@@ -246,19 +405,48 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_def *def, struct uw
     *g = (struct uw_graph){
         .layers = layers, .layers_n = def->layers_n, .in = in, .in_n = uw_shape_size(&in)};
     for (uint32_t i = 0; i < def->layers_n; i++) {
-        rc = build_layer(g, &def->layers[i], i, err);
+        rc = build_layer(g, config, i, err);
         if (rc < 0) {
             return rc;
         }
     }
-    const struct uw_layer *last = &g->layers[g->layers_n - 1];
-    if (last->out.h != 1 || last->out.w != 1) {
-        return uw_error_set(err, UW_ERR_SHAPE,
-                            "layer '%s': the last output is %ux%ux%u, the loss wants one row of "
-                            "logits: end with flatten and dense",
-                            last->def->name, (unsigned)last->out.c, (unsigned)last->out.h,
-                            (unsigned)last->out.w);
+    rc = resolve_losses(g, def, err);
+    rc = rc < 0 ? rc : count_readers(g, err);
+    if (rc < 0) {
+        return rc;
     }
-    g->classes = last->out.c;
-    return count_readers(g, err);
+    find_auxiliary(g);
+    return choose_trained(g, &config->adapt, err);
+}
+
+bool uw_graph_feeds_relu(const struct uw_layer *layers, uint32_t layers_n, uint32_t index)
+{
+    for (uint32_t i = index + 1; i < layers_n; i++) {
+        const struct uw_layer *l = &layers[i];
+        bool reads = false;
+        for (uint32_t k = 0; k < l->inputs_n; k++) {
+            reads = reads || l->input[k] == index + 1;
+        }
+        if (!reads) {
+            continue;
+        }
+        switch (l->def->kind) {
+        case UW_LAYER_RELU:
+        case UW_LAYER_RELU6:
+        case UW_LAYER_LEAKY_RELU:
+            return true;
+        case UW_LAYER_BATCHNORM:
+        case UW_LAYER_GROUPNORM:
+        case UW_LAYER_LAYERNORM:
+            break;
+        default:
+            if (l->tensors_n > 0) {
+                continue;
+            }
+        }
+        if (uw_graph_feeds_relu(layers, layers_n, i)) {
+            return true;
+        }
+    }
+    return false;
 }

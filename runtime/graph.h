@@ -12,13 +12,24 @@
 /* The model's input as a value, and "no layer". */
 #define UW_VALUE_INPUT 0u
 
+/* A loss on one value. */
+struct uw_head {
+    const struct uw_loss_def *def;
+    uint32_t value;                 /* of the layer it names */
+    uint32_t n;                     /* floats of one sample of it */
+};
+
 struct uw_graph {
     struct uw_layer *layers;
     uint32_t layers_n;
+    struct uw_head heads[UW_LOSSES_MAX];
+    uint32_t heads_n;
     struct uw_shape in;
     uint32_t in_n;
-    uint32_t classes;
-    uint32_t parameters_n;
+    uint32_t target_n;
+    uint32_t weights_n;             /* parameters that are no statistics */
+    uint32_t parameters_n;          /* all floats of the flat vector */
+    uint32_t trainable_n;
     uint32_t segments_n;
     size_t names_bytes;
 };
@@ -26,34 +37,43 @@ struct uw_graph {
 /* Follow views down to the value that owns the memory: UW_VALUE_INPUT or a layer's output. */
 uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value);
 
-/* Resolve names, infer every shape, count parameters. layers points at room for def->layers_n.
- * Returns UW_OK or what uw_model_measure lists. */
-int uw_graph_build(struct uw_graph *g, const struct uw_model_def *def, struct uw_layer *layers,
-                   struct uw_error *err);
+/* Resolve names, infer every shape, count parameters, find out what is trained. layers points at
+ * room for def->layers_n. Returns UW_OK or what uw_model_measure lists. */
+int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
+                   struct uw_layer *layers, struct uw_error *err);
+
+/* Does the layer's output reach a ReLU before any other layer with weights? */
+bool uw_graph_feeds_relu(const struct uw_layer *layers, uint32_t layers_n, uint32_t index);
 
 /* One block of the activation area: bytes that must survive from step `birth` to step `death`,
- * both inclusive. Layer i runs forward at step i, the loss at step L, its backward at 2L - i. */
+ * both inclusive. Layer i runs forward at step i, the losses at step L; then stage by stage, the
+ * last first, its recomputed layers in order and the backward of its layers in reverse. */
 struct uw_slot {
     uint32_t birth, death;
     size_t bytes;
     size_t offset;
 };
 
-/* Slots of layer i: its output, the gradient of its output, its aux; and last, of the whole
- * model, the probabilities. Unused slots have 0 bytes. */
-#define UW_SLOT_Y(g, i) (i)
-#define UW_SLOT_DY(g, i) ((g)->layers_n + (i))
-#define UW_SLOT_AUX(g, i) (2u * (g)->layers_n + (i))
-#define UW_SLOT_P(g) (3u * (g)->layers_n)
-#define UW_SLOTS_N(layers_n) (3u * (layers_n) + 1u)
+/* Slots of layer i: its output, the gradient of its output, its aux; output and aux again, when
+ * they are recomputed. Unused slots have 0 bytes. In inference the last slot is the loss's
+ * probabilities; in training these are put where the gradient is wanted. */
+#define UW_SLOT_Y(i) (5u * (i))
+#define UW_SLOT_DY(i) (5u * (i) + 1u)
+#define UW_SLOT_AUX(i) (5u * (i) + 2u)
+#define UW_SLOT_Y_AGAIN(i) (5u * (i) + 3u)
+#define UW_SLOT_AUX_AGAIN(i) (5u * (i) + 4u)
+#define UW_SLOT_P(layers_n) (5u * (layers_n))
+#define UW_SLOTS_N(layers_n) (5u * (layers_n) + 1u)
 
 /* Compute lifetimes (in-place and views share a slot) and place the slots.
  *
- *   slots   [UW_SLOTS_N] written
- *   order   [UW_SLOTS_N] scratch
+ *   limit_bytes  recompute what is needed to stay within; SIZE_MAX: nothing
+ *   slots        [UW_SLOTS_N] written
+ *   order        [UW_SLOTS_N] scratch
  *
- * Returns the bytes of the activation area, SIZE_MAX if they overflow. */
-size_t uw_plan_build(const struct uw_graph *g, uint32_t batch_n, bool training,
+ * Returns the bytes of the activation area, above limit_bytes when no plan meets it (then it is
+ * the smallest found), SIZE_MAX if they overflow. */
+size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
                      struct uw_slot *slots, uint32_t *order);
 
 #endif

@@ -10,19 +10,31 @@
 
 #include "uwasa/model.h"
 
-/* Shape of one sample. */
+/* Shape of one sample: rank 1 [c], rank 2 [c][w], rank 3 [c][h][w]; unused sizes are 1. */
 struct uw_shape {
     uint32_t c, h, w;
+    uint32_t rank;
 };
 
 /* Parameter tensors of one layer, in the order of the flat vector. */
-#define UW_LAYER_TENSORS_MAX 2
+#define UW_LAYER_TENSORS_MAX 4
+
+enum uw_init {
+    UW_INIT_ZERO = 0,
+    UW_INIT_ONE,
+    UW_INIT_WEIGHT,                 /* He before a ReLU, else Glorot, normal */
+    UW_INIT_UNIFORM,                /* within 1 / sqrt(fan_in) */
+    UW_INIT_NORMAL                  /* standard normal */
+};
 
 struct uw_layer_tensor {
-    const char *suffix;             /* "weight", "bias" */
+    const char *suffix;             /* "weight", "bias", "running_mean" */
     uint32_t dim[UW_SHAPE_RANK_MAX];
     uint32_t rank;
-    uint32_t size_n;
+    enum uw_init init;
+    uint32_t fan_in, fan_out;
+    bool bias;                      /* what "bias only" trains */
+    bool statistic;                 /* has no gradient */
 };
 
 struct uw_layer {
@@ -32,8 +44,8 @@ struct uw_layer {
     uint32_t inputs_n;
     uint32_t index;
     uint32_t consumers_n;           /* layers that name it as an input */
-    /* Of a value that owns memory: how many computing layers (or the loss) read it, through views
-     * too, and the last of them; the loss counts as layer layers_n. */
+    /* Of a value that owns memory: how many computing layers (or losses) read it, through views
+     * too, and the last of them; a loss counts as layer layers_n. */
     uint32_t readers_n, last_reader;
     uint32_t y_root, dy_root;       /* the layer whose slot holds the output, its gradient */
     struct uw_shape in, out;        /* `in` of the first input */
@@ -42,56 +54,92 @@ struct uw_layer {
         struct uw_conv2d conv2d;
         struct uw_dense dense;
         struct uw_pool2d pool2d;
+        struct uw_norm norm;
+        struct uw_lrn lrn;
+        struct uw_activation activation;
+        struct uw_recurrent recurrent;
+        struct uw_attention attention;
+        struct uw_copy copy;
+        struct uw_permute permute;
     } geometry;
-    struct uw_layer_tensor tensor[UW_LAYER_TENSORS_MAX];
     uint32_t tensors_n;
-    uint32_t fan_in, fan_out;
     uint32_t segment;               /* first of its segments */
-    bool needs_gradient;            /* it or a layer below has parameters */
-    size_t aux_sample_bytes;        /* kept from forward to backward, for each sample */
+    uint32_t trained;               /* bit t: tensor t is trained */
+    uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
+    bool needs_gradient;            /* it or a layer below is trained */
+    bool auxiliary;                 /* only auxiliary losses need it: not run in inference */
+    size_t aux_sample_bytes;        /* kept from forward to backward, for each sample ... */
+    size_t aux_bytes;               /* ... and for the layer */
+    /* The plan. Layers of one stage that is recomputed run forward again before its backward;
+     * what later stages read stays (kept). */
+    uint32_t stage, best_stage;
+    bool recomputed;
+    uint32_t t_again, t_bw;         /* steps of the plan at which it runs again, and backward */
 
     /* Set by bind. y of a view of the model's input is NULL: it follows the caller's pointer. */
     float *param[UW_LAYER_TENSORS_MAX];
     float *y, *dy;
-    uint8_t *aux;
+    void *aux;
+    float *y_at[2];                 /* where the forward pass puts y and aux, and recomputation */
+    void *aux_at[2];
+};
+
+/* What a pass over the layers is about. */
+struct uw_pass {
+    uint32_t batch_n;               /* samples in it */
+    uint32_t first;                 /* index of the first one in the minibatch */
+    bool training;                  /* minibatch statistics, dropout */
+    bool again;                     /* recomputation: statistics have been updated before */
+    uint64_t noise;                 /* key of this step's random numbers */
 };
 
 struct uw_layer_ops {
     const char *name;               /* "conv2d", as in a model file */
-    bool reads_x;                   /* backward reads the input */
+    bool input_reads_x;             /* bw_input (or bw_prepare) reads the input */
+    bool param_reads_x;             /* bw_param reads the input */
     bool reads_y;                   /* backward reads the output */
     bool in_place;                  /* y may overwrite x, dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */
     uint32_t inputs_min, inputs_max;
 
-    /* Check the definition against the input shapes; fill out, geometry, tensors, fans, aux.
+    /* Check the definition against the input shapes; fill out, geometry, tensors_n, aux sizes.
      *   in   [inputs_n] shapes
      * Returns UW_OK, UW_ERR_INVALID or UW_ERR_SHAPE with a sentence that starts at the fault
      * ("kernel 7 is larger than ..."); the caller puts the layer's name in front. */
     int (*infer)(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err);
+    /* Describe parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
+    void (*tensor)(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
     /* Kernel scratch in bytes (optional: NULL means none). */
     size_t (*scratch_bytes)(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads);
     /* y = layer(x...). Views have none. */
-    int (*forward)(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+    int (*forward)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y);
-    /* Gradient of input number `which`. Views have none. */
-    int (*bw_input)(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    uint32_t which, float *dx, bool accumulate);
-    /* d[t] += scale * gradient of tensor t (optional: NULL means no parameters). */
-    int (*bw_param)(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    const float *x, float scale, float *const *d);
+    /* Before bw_input and bw_param, from l->dy: what both need, kept in aux. (optional) */
+    int (*bw_prepare)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                      const float *const *x);
+    /* Gradient of input number `which`, read from l->dy. Views have none. An optional entry: NULL
+     * means that nothing can be trained below. */
+    int (*bw_input)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate);
+    /* d[t] += scale * gradient of tensor t; d[t] == NULL: that one is not trained (optional: NULL
+     * means no parameters). */
+    int (*bw_param)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, float scale, float *const *d);
 };
 
-extern const struct uw_layer_ops uw_layer_conv2d;
-extern const struct uw_layer_ops uw_layer_dense;
-extern const struct uw_layer_ops uw_layer_maxpool2d;
-extern const struct uw_layer_ops uw_layer_relu;
-extern const struct uw_layer_ops uw_layer_flatten;
-extern const struct uw_layer_ops uw_layer_add;
+/* The table of a kind; NULL when there is none. */
+const struct uw_layer_ops *uw_layer_ops_of(enum uw_layer_kind kind);
+
+/* Elements of a tensor; 0 when they do not fit 32 bits. */
+uint32_t uw_tensor_size(const struct uw_layer_tensor *t);
 
 /* Floats of a sample; 0 when they do not fit 32 bits (no shape is empty). */
 uint32_t uw_shape_size(const struct uw_shape *s);
+
+/* "6x14x14" as text. */
+#define UW_SHAPE_TEXT_BYTES 36u
+const char *uw_shape_text(const struct uw_shape *s, char text[UW_SHAPE_TEXT_BYTES]);
 
 /* Output length of a window sliding over `in` with padding on both sides; 0 if it does not fit. */
 uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad);

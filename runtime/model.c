@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/model.h"
 
-#include "graph.h"
-#include "uwasa/fmath.h"
+#include "step.h"
 #include "uwasa/hash.h"
 
 #include <string.h>
@@ -14,7 +13,7 @@ struct draft {
     struct uw_model_need need;
 };
 
-_Static_assert(sizeof(struct uw_layer) + 3 * (sizeof(struct uw_slot) + sizeof(uint32_t)) <= 512,
+_Static_assert(sizeof(struct uw_layer) + 5 * (sizeof(struct uw_slot) + sizeof(uint32_t)) <= 640,
                "UW_MODEL_WORKSPACE_BYTES is too small for a layer");
 
 static size_t floats(size_t n)
@@ -25,8 +24,15 @@ static size_t floats(size_t n)
 static size_t graph_bytes(const struct uw_graph *g)
 {
     return uw_arena_padded(g->layers_n * sizeof(struct uw_layer)) +
+           uw_arena_padded(g->heads_n * sizeof(struct uw_head)) +
            uw_arena_padded(g->segments_n * sizeof(struct uw_segment)) +
            uw_arena_padded(g->names_bytes);
+}
+
+static uint32_t micro_n(const struct uw_model_config *config)
+{
+    return config->micro_n != 0 && config->micro_n < config->batch_n ? config->micro_n
+                                                                     : config->batch_n;
 }
 
 static size_t kernel_scratch_bytes(const struct uw_model_config *config, const struct uw_graph *g)
@@ -37,7 +43,7 @@ static size_t kernel_scratch_bytes(const struct uw_model_config *config, const s
         if (l->ops->scratch_bytes == NULL) {
             continue;
         }
-        size_t bytes = l->ops->scratch_bytes(l, config->kernels, config->batch_n,
+        size_t bytes = l->ops->scratch_bytes(l, config->kernels, micro_n(config),
                                              uw_workers_threads(config->workers));
         most = bytes > most ? bytes : most;
     }
@@ -61,28 +67,94 @@ static int sum_need(struct uw_model_need *need, struct uw_error *err)
     return UW_OK;
 }
 
+/* Activations last: what the others leave of the budget is theirs. */
+static int fill_activations(struct draft *d, const struct uw_model_config *config,
+                            uint32_t *order, struct uw_error *err)
+{
+    bool training = config->mode != UW_PLAN_INFERENCE;
+    size_t budget = config->budget_bytes;
+    size_t others = d->need.total_bytes;
+    size_t limit = budget == 0 ? SIZE_MAX : budget > others ? budget - others : 0;
+
+    d->need.activations_bytes =
+        uw_plan_build(&d->graph, micro_n(config), training, limit, d->slots, order);
+    int rc = sum_need(&d->need, err);
+    if (rc == UW_OK && budget != 0 && d->need.total_bytes > budget) {
+        return uw_error_set(err, UW_ERR_NOMEM,
+                            "a budget of %lu bytes cannot be met: the smallest plan takes %lu",
+                            (unsigned long)budget, (unsigned long)d->need.total_bytes);
+    }
+    for (uint32_t i = 0; i < d->graph.layers_n; i++) {
+        d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
+    }
+    return rc;
+}
+
 static int fill_need(struct draft *d, const struct uw_model_config *config, uint32_t *order,
                      struct uw_error *err)
 {
     const struct uw_graph *g = &d->graph;
     bool training = config->mode != UW_PLAN_INFERENCE;
     size_t parameters = floats(g->parameters_n);
+    uint32_t window = training ? uw_update_window(config, g->layers, g->layers_n) : 0;
+    uint32_t vectors = training ? uw_optimizer_vectors(&config->optimizer) : 0;
 
     d->need = (struct uw_model_need){
-        .parameters_n = g->parameters_n,
+        .parameters_n = g->weights_n,
+        .trainable_n = g->trainable_n,
+        .statistics_n = g->parameters_n - g->weights_n,
         .parameters_bytes = parameters,
-        .gradients_bytes = config->mode == UW_PLAN_FULL ? parameters : 0,
-        .optimizer_bytes = training && config->momentum ? parameters : 0,
-        .activations_bytes = uw_plan_build(g, config->batch_n, training, d->slots, order),
+        .gradients_bytes = floats(window),
+        .optimizer_bytes = uw_size_mul(vectors, floats(g->trainable_n)),
         .scratch_bytes = kernel_scratch_bytes(config, g),
         .snapshot_bytes = config->snapshot ? parameters : 0,
         .graph_bytes = graph_bytes(g),
     };
+    if (training && config->mixing_velocity) {
+        d->need.optimizer_bytes += parameters;
+    }
     if (config->input) {
         d->need.input_bytes = floats(uw_size_mul(g->in_n, config->batch_n)) +
-                              uw_arena_padded(uw_size_mul(sizeof(uint32_t), config->batch_n));
+                              uw_arena_padded(uw_size_mul(sizeof(uint32_t), config->batch_n)) +
+                              floats(uw_size_mul(g->target_n, config->batch_n));
     }
-    return sum_need(&d->need, err);
+    int rc = sum_need(&d->need, err);
+    return rc < 0 ? rc : fill_activations(d, config, order, err);
+}
+
+/* Combinations that no plan can do exactly. */
+static int check_config(const struct uw_model_config *config, const struct uw_graph *g,
+                        struct uw_error *err)
+{
+    const struct uw_optimizer *o = &config->optimizer;
+    bool micro = micro_n(config) < config->batch_n;
+    bool accumulates = config->mode == UW_PLAN_FULL ||
+                       (config->mode == UW_PLAN_IMMEDIATE && uw_update_is_fused(o) &&
+                        o->momentum != 0.0f && !o->frozen);
+
+    if (config->mode == UW_PLAN_INFERENCE) {
+        return UW_OK;
+    }
+    if (o->clip_global != 0.0f && config->mode != UW_PLAN_FULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "clipping by the global norm needs plan mode full");
+    }
+    if (o->frozen && o->momentum != 0.0f && !config->mixing_velocity) {
+        return uw_error_set(err, UW_ERR_INVALID, "a frozen velocity needs mixing_velocity");
+    }
+    if (micro && !accumulates) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "micro-batches need plan mode full, or mode immediate with momentum");
+    }
+    for (uint32_t i = 0; i < g->layers_n && micro; i++) {
+        if (g->layers[i].def->kind == UW_LAYER_BATCHNORM && !g->layers[i].def->frozen) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "layer '%s': batch norm needs the whole minibatch at once, "
+                                "micro-batches would change its statistics",
+                                g->layers[i].def->name);
+        }
+    }
+    return UW_OK;
 }
 
 static int draft_model(struct draft *d, const struct uw_model_config *config,
@@ -116,7 +188,8 @@ static int draft_model(struct draft *d, const struct uw_model_config *config,
     if (rc < 0) {
         return uw_error_set(err, rc, "the planning workspace is too small");
     }
-    rc = uw_graph_build(&d->graph, config->def, layers, err);
+    rc = uw_graph_build(&d->graph, config, layers, err);
+    rc = rc < 0 ? rc : check_config(config, &d->graph, err);
     if (rc < 0) {
         return rc;
     }
@@ -144,21 +217,26 @@ static uint64_t hash_u32(uint64_t hash, uint32_t value)
 
 static void name_segments(struct uw_model *m, struct uw_segment *segments, char *names)
 {
-    uint32_t offset = 0;
+    uint32_t offset = 0, state = 0;
     uint64_t hash = UW_HASH64_START;
 
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
         for (uint32_t t = 0; t < l->tensors_n; t++) {
             struct uw_segment *s = &segments[l->segment + t];
+            struct uw_layer_tensor tensor = {0};
+            l->ops->tensor(l, t, &tensor);
+            bool trained = (l->trained & 1u << t) != 0;
             size_t stem = strlen(l->def->name);
-            size_t suffix = strlen(l->tensor[t].suffix);
+            size_t suffix = strlen(tensor.suffix);
             *s = (struct uw_segment){.name = names, .offset_n = offset,
-                                     .size_n = l->tensor[t].size_n, .rank = l->tensor[t].rank};
-            memcpy(s->dim, l->tensor[t].dim, sizeof s->dim);
+                                     .size_n = uw_tensor_size(&tensor), .rank = tensor.rank,
+                                     .statistic = tensor.statistic,
+                                     .state_n = trained ? state : UINT32_MAX};
+            memcpy(s->dim, tensor.dim, sizeof s->dim);
             memcpy(names, l->def->name, stem);
             names[stem] = '.';
-            memcpy(names + stem + 1, l->tensor[t].suffix, suffix + 1);
+            memcpy(names + stem + 1, tensor.suffix, suffix + 1);
             hash = uw_hash64(hash, names, stem + suffix + 2);
             for (uint32_t k = 0; k < s->rank; k++) {
                 hash = hash_u32(hash, s->dim[k]);
@@ -166,32 +244,34 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
             names += stem + suffix + 2;
             l->param[t] = m->params.x + offset;
             offset += s->size_n;
+            state += trained ? s->size_n : 0;
         }
     }
     m->params.segments = segments;
     m->params.hash = hash;
 }
 
+static void *at(uint8_t *area, const struct uw_slot *slot)
+{
+    return slot->bytes != 0 ? area + slot->offset : NULL;
+}
+
 static void place_activations(struct uw_model *m, const struct draft *d, uint8_t *area)
 {
-    const struct uw_graph *g = &d->graph;
-    bool training = m->config.mode != UW_PLAN_INFERENCE;
+    const struct uw_slot *slots = d->slots;
 
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
         if (l->ops->view) {
             continue;
         }
-        l->y = (float *)(void *)(area + d->slots[UW_SLOT_Y(g, l->y_root)].offset);
-        if (!training || !l->needs_gradient) {
-            continue;
-        }
-        l->dy = (float *)(void *)(area + d->slots[UW_SLOT_DY(g, l->dy_root)].offset);
-        if (l->aux_sample_bytes > 0) {
-            l->aux = area + d->slots[UW_SLOT_AUX(g, i)].offset;
-        }
+        l->y_at[0] = at(area, &slots[UW_SLOT_Y(l->y_root)]);
+        l->y_at[1] = at(area, &slots[UW_SLOT_Y_AGAIN(l->y_root)]);
+        l->aux_at[0] = at(area, &slots[UW_SLOT_AUX(i)]);
+        l->aux_at[1] = at(area, &slots[UW_SLOT_AUX_AGAIN(i)]);
+        l->dy = at(area, &slots[UW_SLOT_DY(l->dy_root)]);
     }
-    m->probabilities = (float *)(void *)(area + d->slots[UW_SLOT_P(g)].offset);
+    m->probabilities = at(area, &slots[UW_SLOT_P(m->layers_n)]);
 }
 
 /* All blocks of the model, in one place, so that measure and bind cannot disagree. */
@@ -199,24 +279,33 @@ static int take_blocks(struct uw_model *m, const struct draft *d, struct uw_aren
 {
     const struct uw_model_need *need = &d->need;
     const struct uw_graph *g = &d->graph;
-    void *layers = NULL, *segments = NULL, *names = NULL, *activations = NULL;
-    void *x = NULL, *gradients = NULL, *velocity = NULL, *snapshot = NULL, *scratch = NULL;
-    void *input = NULL, *label = NULL;
+    const struct uw_model_config *c = &m->config;
+    uint32_t vectors = c->mode != UW_PLAN_INFERENCE ? uw_optimizer_vectors(&c->optimizer) : 0;
+    bool velocity = c->mode != UW_PLAN_INFERENCE && c->mixing_velocity;
+    uint32_t samples = c->input ? c->batch_n : 0;
+    void *layers = NULL, *heads = NULL, *segments = NULL, *names = NULL, *activations = NULL;
+    void *x = NULL, *gradients = NULL, *snapshot = NULL, *scratch = NULL;
+    void *state[UW_OPTIMIZER_VECTORS_MAX] = {NULL}, *mixing = NULL;
+    void *input = NULL, *label = NULL, *target = NULL;
     const struct {
         size_t bytes;
         void **out;
     } blocks[] = {
         {g->layers_n * sizeof(struct uw_layer), &layers},
+        {g->heads_n * sizeof(struct uw_head), &heads},
         {g->segments_n * sizeof(struct uw_segment), &segments},
         {g->names_bytes, &names},
         {need->parameters_bytes, &x},
         {need->gradients_bytes, &gradients},
-        {need->optimizer_bytes, &velocity},
+        {vectors > 0 ? floats(g->trainable_n) : 0, &state[0]},
+        {vectors > 1 ? floats(g->trainable_n) : 0, &state[1]},
+        {velocity ? need->parameters_bytes : 0, &mixing},
         {need->snapshot_bytes, &snapshot},
         {need->activations_bytes, &activations},
         {need->scratch_bytes, &scratch},
-        {m->config.input ? floats(uw_size_mul(g->in_n, m->config.batch_n)) : 0, &input},
-        {m->config.input ? m->config.batch_n * sizeof(uint32_t) : 0, &label},
+        {floats(uw_size_mul(g->in_n, samples)), &input},
+        {samples * sizeof(uint32_t), &label},
+        {floats(uw_size_mul(g->target_n, samples)), &target},
     };
 
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
@@ -224,16 +313,27 @@ static int take_blocks(struct uw_model *m, const struct draft *d, struct uw_aren
         if (rc < 0) {
             return rc;
         }
+        if (blocks[i].bytes == 0) {
+            *blocks[i].out = NULL;
+        }
     }
     memcpy(layers, g->layers, g->layers_n * sizeof(struct uw_layer));
+    memcpy(heads, g->heads, g->heads_n * sizeof(struct uw_head));
     m->layers = layers;
+    m->heads = heads;
     m->params.x = x;
-    m->gradients = need->gradients_bytes != 0 ? gradients : NULL;
-    m->velocity = need->optimizer_bytes != 0 ? velocity : NULL;
-    m->snapshot.data = need->snapshot_bytes != 0 ? snapshot : NULL;
+    m->gradients = gradients;
+    m->gradients_n = (uint32_t)(need->gradients_bytes != 0
+                                    ? uw_update_window(c, g->layers, g->layers_n)
+                                    : 0);
+    m->state[0] = state[0];
+    m->state[1] = state[1];
+    m->velocity = mixing;
+    m->snapshot.data = snapshot;
     m->exec.scratch = scratch;
-    m->input = m->config.input ? input : NULL;
-    m->label = m->config.input ? label : NULL;
+    m->input = input;
+    m->label = label;
+    m->target = target;
     name_segments(m, segments, names);
     place_activations(m, d, activations);
     return UW_OK;
@@ -257,9 +357,13 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
         .exec = {.kernels = config->kernels,
                  .workers = config->workers,
                  .scratch_bytes = d.need.scratch_bytes},
+        .optimizer = config->optimizer,
         .layers_n = d.graph.layers_n,
-        .classes = d.graph.classes,
+        .heads_n = d.graph.heads_n,
+        .classes = d.graph.heads[0].n,
         .input_n = d.graph.in_n,
+        .target_n = d.graph.target_n,
+        .trainable_n = d.graph.trainable_n,
     };
     m->config.workspace = NULL;
     m->config.workspace_bytes = 0;
@@ -270,42 +374,4 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
                             (unsigned long)(arena->capacity_bytes - arena->used_bytes));
     }
     return UW_OK;
-}
-
-/* Does the layer's output reach a ReLU before any other layer with weights? */
-static bool feeds_relu(const struct uw_model *m, uint32_t value)
-{
-    for (uint32_t i = value; i < m->layers_n; i++) {
-        const struct uw_layer *l = &m->layers[i];
-        bool reads = false;
-        for (uint32_t k = 0; k < l->inputs_n; k++) {
-            reads = reads || l->input[k] == value;
-        }
-        if (!reads || l->tensors_n > 0) {
-            continue;
-        }
-        if (l->def->kind == UW_LAYER_RELU || feeds_relu(m, i + 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void uw_model_init_weights(struct uw_model *m, uint64_t seed)
-{
-    memset(m->params.x, 0, (size_t)m->params.size_n * sizeof(float));
-    for (uint32_t i = 0; i < m->layers_n; i++) {
-        const struct uw_layer *l = &m->layers[i];
-        if (l->tensors_n == 0) {
-            continue;
-        }
-        struct uw_rng rng;
-        uw_rng_seed(&rng, uw_rng_mix(seed, l->segment));
-        float variance = feeds_relu(m, i + 1) ? 2.0f / (float)l->fan_in
-                                              : 2.0f / ((float)l->fan_in + (float)l->fan_out);
-        float deviation = uw_sqrtf(variance);
-        for (uint32_t k = 0; k < l->tensor[0].size_n; k++) {
-            l->param[0][k] = deviation * uw_rng_normal(&rng);
-        }
-    }
 }

@@ -7,11 +7,14 @@
 
 #include "uwasa/arena.h"
 
+#define STAGES_MAX 64u
+
 struct planner {
-    const struct uw_graph *g;
+    struct uw_graph *g;
     uint32_t batch_n;
     bool training;
     struct uw_slot *slots;
+    uint32_t *order;
 };
 
 static void live(struct planner *p, uint32_t slot, uint32_t from, uint32_t to, size_t bytes)
@@ -31,7 +34,15 @@ static size_t batch_bytes(const struct planner *p, size_t sample_bytes)
     return uw_arena_padded(uw_size_mul(sample_bytes, p->batch_n));
 }
 
-/* May layer l write its output over its input, and its input's gradient over its output's? */
+static size_t aux_bytes(const struct planner *p, const struct uw_layer *l)
+{
+    size_t samples = uw_size_mul(l->aux_sample_bytes, p->batch_n);
+    return samples > SIZE_MAX - l->aux_bytes ? SIZE_MAX
+                                             : uw_arena_padded(samples + l->aux_bytes);
+}
+
+/* May layer l write its output over its input, and its input's gradient over its output's? Not
+ * from one stage into another: the input is needed to compute the output again. */
 static bool shares_with_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     *base = uw_graph_base(g->layers, l->input[0]);
@@ -39,7 +50,7 @@ static bool shares_with_input(const struct uw_graph *g, const struct uw_layer *l
         return false;
     }
     const struct uw_layer *producer = &g->layers[*base - 1];
-    return producer->readers_n == 1 && !producer->ops->reads_y;
+    return producer->readers_n == 1 && !producer->ops->reads_y && producer->stage == l->stage;
 }
 
 static void find_roots(const struct uw_graph *g)
@@ -58,52 +69,162 @@ static void find_roots(const struct uw_graph *g)
     }
 }
 
-/* The last step that reads the value of layer i. */
-static uint32_t last_use(const struct planner *p, uint32_t i)
+/* Does the backward pass of layer l read its input number k? */
+static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t k)
 {
-    const struct uw_graph *g = p->g;
-    uint32_t end = 2 * g->layers_n;
-    uint32_t last = g->layers[i].last_reader;
+    uint32_t base = uw_graph_base(g->layers, l->input[k]);
+    bool below = false;
 
-    if (p->training && g->layers[i].ops->reads_y && g->layers[i].needs_gradient) {
-        last = end - i;
+    if (!l->needs_gradient || l->ops->view || base == UW_VALUE_INPUT) {
+        return false;
     }
-    for (uint32_t r = i + 1; r < g->layers_n && p->training; r++) {
-        const struct uw_layer *reader = &g->layers[r];
-        if (!reader->ops->reads_x || reader->tensors_n == 0) {
+    for (uint32_t j = 0; j < l->inputs_n; j++) {
+        uint32_t b = uw_graph_base(g->layers, l->input[j]);
+        below = below || (b != UW_VALUE_INPUT && g->layers[b - 1].needs_gradient);
+    }
+    return (l->ops->param_reads_x && l->trained != 0) ||
+           (l->ops->input_reads_x && (below || l->ops->bw_prepare != NULL));
+}
+
+static bool reads_value(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
+                        bool in_backward)
+{
+    for (uint32_t k = 0; k < l->inputs_n && !l->ops->view; k++) {
+        if (uw_graph_base(g->layers, l->input[k]) == value &&
+            (!in_backward || backward_reads(g, l, k))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Layers whose backward pass needs something that is cheaper to compute again than to keep: of
+ * every stage but the last, what no later stage reads. */
+static void find_recomputed(struct planner *p)
+{
+    struct uw_graph *g = p->g;
+    uint32_t stages = g->layers[g->layers_n - 1].stage;
+
+    for (uint32_t i = g->layers_n; i-- > 0;) {
+        struct uw_layer *l = &g->layers[i];
+        bool kept = l->last_reader == g->layers_n;
+        bool needed = l->needs_gradient && (l->ops->reads_y || aux_bytes(p, l) > 0);
+        l->recomputed = false;
+        if (!p->training || l->ops->view || l->stage == stages) {
             continue;
         }
-        for (uint32_t k = 0; k < reader->inputs_n; k++) {
-            if (uw_graph_base(g->layers, reader->input[k]) == i + 1 && end - r > last) {
-                last = end - r;
+        for (uint32_t r = i + 1; r < g->layers_n; r++) {
+            const struct uw_layer *reader = &g->layers[r];
+            if (reads_value(g, reader, i + 1, false)) {
+                kept = kept || reader->stage != l->stage;
+                needed = needed || reader->recomputed || reads_value(g, reader, i + 1, true);
             }
         }
+        l->recomputed = needed && !kept;
     }
-    return last;
+}
+
+/* Number the steps after the losses. Returns the last one. */
+static uint32_t number_steps(struct uw_graph *g)
+{
+    uint32_t t = g->layers_n;
+    uint32_t end = g->layers_n;
+
+    while (end > 0) {
+        uint32_t first = end;
+        while (first > 0 && g->layers[first - 1].stage == g->layers[end - 1].stage) {
+            first--;
+        }
+        for (uint32_t i = first; i < end; i++) {
+            if (g->layers[i].recomputed) {
+                g->layers[i].t_again = ++t;
+            }
+        }
+        for (uint32_t i = end; i-- > first;) {
+            g->layers[i].t_bw = ++t;
+        }
+        end = first;
+    }
+    return t;
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The last steps that read the output of layer i as the forward pass left it, and as it was
+ * computed again. */
+static void last_uses(const struct planner *p, uint32_t i, uint32_t *forward, uint32_t *again)
+{
+    const struct uw_graph *g = p->g;
+    const struct uw_layer *l = &g->layers[i];
+    uint32_t first = i, second = l->recomputed ? l->t_again : i;
+
+    if (l->last_reader == g->layers_n) {
+        first = g->layers_n;
+    }
+    if (p->training && l->ops->reads_y && l->needs_gradient) {
+        second = later(second, l->t_bw);
+    }
+    for (uint32_t r = i + 1; r < g->layers_n; r++) {
+        const struct uw_layer *reader = &g->layers[r];
+        if (!reads_value(g, reader, i + 1, false) || (!p->training && reader->auxiliary)) {
+            continue;
+        }
+        first = later(first, r);
+        second = reader->recomputed ? later(second, reader->t_again) : second;
+        if (p->training && reads_value(g, reader, i + 1, true)) {
+            second = later(second, reader->t_bw);
+        }
+    }
+    *forward = l->recomputed ? first : later(first, second);
+    *again = second;
+}
+
+static void live_aux(struct planner *p, uint32_t i)
+{
+    const struct uw_layer *l = &p->g->layers[i];
+    size_t bytes = aux_bytes(p, l);
+
+    if (bytes == 0) {
+        return;
+    }
+    live(p, UW_SLOT_AUX(i), i, l->recomputed ? i : l->t_bw, bytes);
+    if (l->recomputed) {
+        live(p, UW_SLOT_AUX_AGAIN(i), l->t_again, l->t_bw, bytes);
+    }
 }
 
 static void find_lifetimes(struct planner *p)
 {
-    const struct uw_graph *g = p->g;
-    uint32_t end = 2 * g->layers_n;
+    struct uw_graph *g = p->g;
+    uint32_t forward, again;
 
     for (uint32_t i = 0; i < g->layers_n; i++) {
         const struct uw_layer *l = &g->layers[i];
-        if (l->ops->view) {
+        if (l->ops->view || (l->auxiliary && !p->training)) {
             continue;
         }
         size_t bytes = batch_bytes(p, uw_size_mul(l->out_n, sizeof(float)));
-        live(p, UW_SLOT_Y(g, l->y_root), i, last_use(p, i), bytes);
+        last_uses(p, i, &forward, &again);
+        live(p, UW_SLOT_Y(l->y_root), i, forward, bytes);
+        if (l->recomputed) {
+            live(p, UW_SLOT_Y_AGAIN(l->y_root), l->t_again, again, bytes);
+        }
         if (!p->training || !l->needs_gradient) {
             continue;
         }
-        uint32_t first = l->last_reader == g->layers_n ? g->layers_n : end - l->last_reader;
-        live(p, UW_SLOT_DY(g, l->dy_root), first, end - i, bytes);
-        if (l->aux_sample_bytes > 0) {
-            live(p, UW_SLOT_AUX(g, i), i, end - i, batch_bytes(p, l->aux_sample_bytes));
-        }
+        uint32_t first = l->last_reader == g->layers_n ? g->layers_n
+                                                       : g->layers[l->last_reader].t_bw;
+        live(p, UW_SLOT_DY(l->dy_root), first, l->t_bw, bytes);
+        live_aux(p, i);
     }
-    live(p, UW_SLOT_P(g), g->layers_n, end, batch_bytes(p, uw_size_mul(g->classes, sizeof(float))));
+    uint32_t head = uw_graph_base(g->layers, g->heads[0].value);
+    if (!p->training || head == UW_VALUE_INPUT || !g->layers[head - 1].needs_gradient) {
+        live(p, UW_SLOT_P(g->layers_n), g->layers_n, g->layers_n,
+             batch_bytes(p, uw_size_mul(g->heads[0].n, sizeof(float))));
+    }
 }
 
 /* Larger first, then older first, then by index: a total order, so plans are reproducible. */
@@ -179,16 +300,98 @@ static size_t place_slots(struct uw_slot *slots, uint32_t *order, uint32_t n)
     return top;
 }
 
-size_t uw_plan_build(const struct uw_graph *g, uint32_t batch_n, bool training,
-                     struct uw_slot *slots, uint32_t *order)
+/* Plan with the stages that the layers are in now. */
+static size_t plan_stages(struct planner *p)
 {
-    struct planner p = {.g = g, .batch_n = batch_n, .training = training, .slots = slots};
-    uint32_t n = UW_SLOTS_N(g->layers_n);
+    uint32_t n = UW_SLOTS_N(p->g->layers_n);
 
     for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (struct uw_slot){0};
+        p->slots[i] = (struct uw_slot){0};
     }
-    find_roots(g);
-    find_lifetimes(&p);
-    return place_slots(slots, order, n);
+    find_roots(p->g);
+    find_recomputed(p);
+    number_steps(p->g);
+    find_lifetimes(p);
+    return place_slots(p->slots, p->order, n);
+}
+
+/* For every place `at` between two layers: slots[at].bytes, the outputs made before and read from
+ * there on; slots[at].offset, all that the forward pass makes before. */
+static void weigh_cuts(struct planner *p)
+{
+    const struct uw_graph *g = p->g;
+    size_t before = 0;
+
+    for (uint32_t at = 0; at < g->layers_n; at++) {
+        p->slots[at].bytes = 0;
+        p->slots[at].offset = before;
+        before += batch_bytes(p, (size_t)g->layers[at].out_n) + aux_bytes(p, &g->layers[at]);
+        for (uint32_t i = 0; i < at; i++) {
+            if (!g->layers[i].ops->view && g->layers[i].last_reader >= at) {
+                p->slots[at].bytes += g->layers[i].out_n;
+            }
+        }
+    }
+}
+
+/* The place after layer `after` with little across, and not far from `target`; 0: none. */
+static uint32_t find_cut(const struct planner *p, uint32_t after, double target, double width)
+{
+    uint32_t best = 0;
+    double best_cost = 0;
+
+    for (uint32_t at = after + 1; at < p->g->layers_n; at++) {
+        double off = ((double)p->slots[at].offset - target) / width;
+        double cost = (double)p->slots[at].bytes * (1.0 + 4.0 * off * off);
+        if (best == 0 || cost < best_cost) {
+            best = at;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
+static void cut_into(struct planner *p, uint32_t stages)
+{
+    struct uw_graph *g = p->g;
+
+    weigh_cuts(p);
+    double width = (double)p->slots[g->layers_n - 1].offset / stages + 1.0;
+    uint32_t stage = 0;
+    uint32_t cut = find_cut(p, 0, width, width);
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        if (i == cut && i > 0) {
+            stage++;
+            cut = stage + 1 < stages ? find_cut(p, i, width * (stage + 1), width) : 0;
+        }
+        g->layers[i].stage = stage;
+    }
+}
+
+size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
+                     struct uw_slot *slots, uint32_t *order)
+{
+    struct planner p = {
+        .g = g, .batch_n = batch_n, .training = training, .slots = slots, .order = order};
+    size_t best = plan_stages(&p);
+    if (best <= limit_bytes || !training) {
+        return best;
+    }
+    for (uint32_t stages = 2; stages <= g->layers_n && stages <= STAGES_MAX; stages++) {
+        if (best <= limit_bytes) {
+            break;
+        }
+        cut_into(&p, stages);
+        size_t bytes = plan_stages(&p);
+        if (bytes < best) {
+            best = bytes;
+            for (uint32_t i = 0; i < g->layers_n; i++) {
+                g->layers[i].best_stage = g->layers[i].stage;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        g->layers[i].stage = g->layers[i].best_stage;
+    }
+    return plan_stages(&p);
 }

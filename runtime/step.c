@@ -1,72 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The forward pass, the loss, and a backward pass that walks the layers from the top: a layer's
+ * The forward pass, the losses, and a backward pass that walks the layers from the top: a layer's
  * bw_input comes before its bw_param, since the fused update of plan mode immediate changes the
  * weights that bw_input reads. */
-#include "graph.h"
+#include "step.h"
 
-#include <string.h>
-
-static const float *value_of(const struct uw_model *m, uint32_t value, const float *x)
+const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x)
 {
     uint32_t base = uw_graph_base(m->layers, value);
     return base == UW_VALUE_INPUT ? x : m->layers[base - 1].y;
 }
 
-static int check_batch(const struct uw_model *m, uint32_t n)
+static void inputs_of(const struct uw_model *m, const struct uw_layer *l, const float *x,
+                      const float **in)
 {
-    return n == 0 || n > m->config.batch_n ? UW_ERR_INVALID : UW_OK;
+    for (uint32_t k = 0; k < l->inputs_n; k++) {
+        in[k] = uw_value_of(m, l->input[k], x);
+    }
 }
 
-static int run_layer(struct uw_model *m, uint32_t i, const float *x, uint32_t n)
+static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
+                     const struct uw_pass *p)
 {
-    const struct uw_layer *l = &m->layers[i];
     const float *in[UW_LAYER_INPUTS_MAX];
 
-    if (l->ops->view) {
+    if (l->ops->view || (l->auxiliary && !p->training)) {
         return UW_OK;
     }
-    for (uint32_t k = 0; k < l->inputs_n; k++) {
-        in[k] = value_of(m, l->input[k], x);
+    inputs_of(m, l, x, in);
+    return l->ops->forward(&m->exec, l, p, in, l->y);
+}
+
+static int run_forward(struct uw_model *m, const float *x, const struct uw_pass *p)
+{
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < m->layers_n && rc == UW_OK; i++) {
+        struct uw_layer *l = &m->layers[i];
+        l->y = l->y_at[0];
+        l->aux = l->aux_at[0];
+        rc = run_layer(m, l, x, p);
     }
-    return l->ops->forward(&m->exec, l, n, in, l->y);
+    return rc;
+}
+
+static uint32_t micro_n(const struct uw_model *m)
+{
+    return m->config.micro_n != 0 ? m->config.micro_n : m->config.batch_n;
 }
 
 int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float **logits)
 {
-    int rc = check_batch(m, n);
-    for (uint32_t i = 0; i < m->layers_n && rc == UW_OK; i++) {
-        rc = run_layer(m, i, x, n);
+    const struct uw_pass pass = {.batch_n = n};
+    if (n == 0 || n > micro_n(m)) {
+        return UW_ERR_INVALID;
     }
+    int rc = run_forward(m, x, &pass);
     if (rc == UW_OK && logits != NULL) {
-        *logits = value_of(m, m->layers_n, x);
+        *logits = uw_value_of(m, m->heads[0].value, x);
     }
     return rc;
 }
 
 /* The first layer whose output is not finite; the forward pass is run again to find it, so that
  * ordinary steps pay nothing. */
-static int name_nonfinite(struct uw_model *m, const float *x, uint32_t n, struct uw_error *err)
+static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pass *p,
+                          struct uw_error *err)
 {
     const struct uw_kernels *k = m->config.kernels;
+    struct uw_pass pass = *p;
 
-    if (!k->all_finite(&m->exec, (size_t)n * m->input_n, x)) {
+    pass.again = true;
+    if (!k->all_finite(&m->exec, (size_t)p->batch_n * m->input_n, x)) {
         return uw_error_set(err, UW_ERR_NONFINITE, "the input holds a NaN or an infinity");
     }
     for (uint32_t i = 0; i < m->layers_n; i++) {
-        const struct uw_layer *l = &m->layers[i];
+        struct uw_layer *l = &m->layers[i];
         for (uint32_t t = 0; t < l->tensors_n; t++) {
-            if (!k->all_finite(&m->exec, l->tensor[t].size_n, l->param[t])) {
-                return uw_error_set(err, UW_ERR_NONFINITE,
-                                    "layer '%s': its %s holds a NaN or an infinity", l->def->name,
-                                    l->tensor[t].suffix);
+            const struct uw_segment *s = &m->params.segments[l->segment + t];
+            if (!k->all_finite(&m->exec, s->size_n, l->param[t])) {
+                return uw_error_set(err, UW_ERR_NONFINITE, "%s holds a NaN or an infinity",
+                                    s->name);
             }
         }
-        int rc = run_layer(m, i, x, n);
+        int rc = run_layer(m, l, x, &pass);
         if (rc < 0) {
             return rc;
         }
-        if (!l->ops->view && !k->all_finite(&m->exec, (size_t)n * l->out_n, l->y)) {
+        if (!l->ops->view &&
+            !k->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->y)) {
             return uw_error_set(err, UW_ERR_NONFINITE,
                                 "layer '%s': its output is NaN or infinite; a lower learning "
                                 "rate may help",
@@ -76,41 +97,50 @@ static int name_nonfinite(struct uw_model *m, const float *x, uint32_t n, struct
     return uw_error_set(err, UW_ERR_NONFINITE, "the loss is NaN or infinite");
 }
 
-static int check_labels(const struct uw_model *m, const uint32_t *label, uint32_t n,
-                        struct uw_error *err)
+static struct uw_minibatch batch_of(const struct uw_model *m, const struct uw_minibatch *b)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (label[i] >= m->classes) {
-            return uw_error_set(err, UW_ERR_INVALID, "label %u: the model has %u classes",
-                                (unsigned)label[i], (unsigned)m->classes);
-        }
+    struct uw_minibatch all = *b;
+    if (all.x == NULL) {
+        all.x = m->input;
+        all.label = m->label;
+        all.target = m->target;
     }
-    return UW_OK;
+    return all;
 }
 
-static int labelled_pass(struct uw_model *m, const float *x, const uint32_t *label, uint32_t n,
-                         double *loss_sum, uint32_t *correct_n)
+static int check_batch(const struct uw_model *m, const struct uw_minibatch *b,
+                       struct uw_error *err)
 {
-    const float *logits;
-    int rc = uw_model_forward(m, x, n, &logits);
-    if (rc < 0) {
-        return rc;
+    if (b->n == 0 || b->n > m->config.batch_n) {
+        return uw_error_set(err, UW_ERR_INVALID, "minibatch of %u: needs 1 to %u",
+                            (unsigned)b->n, (unsigned)m->config.batch_n);
     }
-    return m->config.kernels->softmax_xent_fw(&m->exec, n, m->classes, logits, label,
-                                              m->probabilities, loss_sum, correct_n);
+    if (b->x == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "no samples: the model was planned without room "
+                            "for them");
+    }
+    return uw_losses_check(m, b, err);
 }
 
-int uw_model_evaluate(struct uw_model *m, const float *x, const uint32_t *label, uint32_t n,
-                      double *loss_sum, uint32_t *correct_n)
+int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, double *loss_sum,
+                      uint32_t *correct_n)
 {
+    const struct uw_minibatch b = batch_of(m, batch);
     double loss = 0.0;
     uint32_t correct = 0;
-    int rc = check_batch(m, n);
-    if (rc == UW_OK) {
-        rc = check_labels(m, label, n, NULL);
-    }
-    if (rc == UW_OK) {
-        rc = labelled_pass(m, x, label, n, &loss, &correct);
+    int rc = check_batch(m, &b, NULL);
+
+    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += micro_n(m)) {
+        uint32_t left = b.n - first;
+        const struct uw_pass pass = {.batch_n = left < micro_n(m) ? left : micro_n(m),
+                                     .first = first};
+        const struct uw_labelled s = {&b, b.x + (size_t)first * m->input_n, &pass};
+        double one = 0.0;
+        uint32_t right = 0;
+        rc = run_forward(m, s.x, &pass);
+        rc = rc < 0 ? rc : uw_losses_forward(m, &s, 1, &one, &right);
+        loss += one;
+        correct += right;
     }
     if (rc == UW_OK) {
         *loss_sum += loss;
@@ -119,77 +149,10 @@ int uw_model_evaluate(struct uw_model *m, const float *x, const uint32_t *label,
     return rc;
 }
 
-/* Plan mode immediate: what has to happen to w and v so that accumulating scale * gradient into
- * the returned target, followed by finish_update, is one step of uw_sgd. */
-static int begin_update(const struct uw_exec *e, const struct uw_sgd *s, size_t n, float *w,
-                        float *v, float *scale, float **target)
-{
-    const struct uw_kernels *k = e->kernels;
-    float decay = 1.0f - s->lr * s->weight_decay;
-    int rc = UW_OK;
-
-    *scale = -s->lr;
-    *target = w;
-    if (s->momentum == 0.0f) {
-        return decay != 1.0f ? k->axpby(e, n, 0.0f, w, decay, w) : UW_OK;
-    }
-    if (s->frozen) {
-        return k->axpby(e, n, -s->lr * s->momentum, v, decay, w);
-    }
-    *scale = 1.0f;
-    *target = v;
-    if (s->nesterov) {
-        /* w -= lr (g' + momentum v') with g' = v' - momentum v needs the old v only here. */
-        rc = k->axpby(e, n, s->lr * s->momentum, v, 1.0f, w);
-        if (rc == UW_OK) {
-            return k->axpby(e, n, s->weight_decay, w, s->momentum * decay, v);
-        }
-        return rc;
-    }
-    return k->axpby(e, n, s->weight_decay, w, s->momentum, v);
-}
-
-static int finish_update(const struct uw_exec *e, const struct uw_sgd *s, size_t n, float *w,
-                         const float *v)
-{
-    if (s->momentum == 0.0f || s->frozen) {
-        return UW_OK;
-    }
-    float lr = s->nesterov ? s->lr * (1.0f + s->momentum) : s->lr;
-    return e->kernels->axpby(e, n, -lr, v, 1.0f, w);
-}
-
-static int update_layer(struct uw_model *m, const struct uw_layer *l, const float *x, uint32_t n,
-                        const struct uw_sgd *sgd)
-{
-    float *target[UW_LAYER_TENSORS_MAX] = {NULL};
-    float scale = 1.0f;
-    int rc = UW_OK;
-
-    for (uint32_t t = 0; t < l->tensors_n && rc == UW_OK; t++) {
-        const struct uw_segment *s = &m->params.segments[l->segment + t];
-        if (m->gradients != NULL) {
-            target[t] = m->gradients + s->offset_n;
-            memset(target[t], 0, (size_t)s->size_n * sizeof(float));
-        } else {
-            float *v = m->velocity != NULL ? m->velocity + s->offset_n : NULL;
-            rc = begin_update(&m->exec, sgd, s->size_n, l->param[t], v, &scale, &target[t]);
-        }
-    }
-    if (rc == UW_OK) {
-        rc = l->ops->bw_param(&m->exec, l, n, value_of(m, l->input[0], x), scale, target);
-    }
-    for (uint32_t t = 0; t < l->tensors_n && rc == UW_OK && m->gradients == NULL; t++) {
-        const struct uw_segment *s = &m->params.segments[l->segment + t];
-        const float *v = m->velocity != NULL ? m->velocity + s->offset_n : NULL;
-        rc = finish_update(&m->exec, sgd, s->size_n, l->param[t], v);
-    }
-    return rc;
-}
-
 /* Gradients of the layer's inputs. The first layer that reaches a value on the way down writes
  * it, the others add. */
-static int pass_down(struct uw_model *m, const struct uw_layer *l, uint32_t n)
+static int pass_down(struct uw_model *m, const struct uw_layer *l, const struct uw_pass *p,
+                     const float *const *x)
 {
     for (uint32_t k = 0; k < l->inputs_n; k++) {
         uint32_t base = uw_graph_base(m->layers, l->input[k]);
@@ -201,7 +164,7 @@ static int pass_down(struct uw_model *m, const struct uw_layer *l, uint32_t n)
         for (uint32_t j = 0; j < k; j++) {
             first = first && uw_graph_base(m->layers, l->input[j]) != base;
         }
-        int rc = l->ops->bw_input(&m->exec, l, n, k, below->dy, !first);
+        int rc = l->ops->bw_input(&m->exec, l, p, x, k, below->dy, !first);
         if (rc < 0) {
             return rc;
         }
@@ -209,89 +172,130 @@ static int pass_down(struct uw_model *m, const struct uw_layer *l, uint32_t n)
     return UW_OK;
 }
 
-static int backward(struct uw_model *m, const float *x, uint32_t n, const struct uw_sgd *sgd,
-                    struct uw_error *err)
+/* The layers of one stage that are recomputed, before the backward pass enters it. */
+static int recompute(struct uw_model *m, uint32_t stage, const float *x, const struct uw_pass *p)
+{
+    struct uw_pass again = *p;
+    int rc = UW_OK;
+
+    again.again = true;
+    for (uint32_t i = 0; i < m->layers_n && rc == UW_OK; i++) {
+        struct uw_layer *l = &m->layers[i];
+        if (l->stage == stage && l->recomputed) {
+            l->y = l->y_at[1];
+            l->aux = l->aux_at[1];
+            rc = run_layer(m, l, x, &again);
+        }
+    }
+    return rc;
+}
+
+static int backward_layer(struct uw_model *m, const struct uw_layer *l, const float *x,
+                          const struct uw_pass *p, struct uw_update *u)
+{
+    const float *in[UW_LAYER_INPUTS_MAX];
+    int rc = UW_OK;
+
+    inputs_of(m, l, x, in);
+    if (l->ops->bw_prepare != NULL) {
+        rc = l->ops->bw_prepare(&m->exec, l, p, in);
+    }
+    rc = rc < 0 ? rc : pass_down(m, l, p, in);
+    return rc == UW_OK && l->trained != 0 ? uw_update_layer(u, l, p, in) : rc;
+}
+
+static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
+                    struct uw_update *u)
 {
     for (uint32_t i = m->layers_n; i-- > 0;) {
         const struct uw_layer *l = &m->layers[i];
-        if (l->ops->view || !l->needs_gradient) {
+        int rc = UW_OK;
+        if (i + 1 < m->layers_n && l->stage != m->layers[i + 1].stage) {
+            rc = recompute(m, l->stage, x, p);
+        }
+        if (rc == UW_OK && (l->ops->view || !l->needs_gradient)) {
             continue;
         }
-        if (l->tensors_n > 0 &&
-            !m->config.kernels->all_finite(&m->exec, (size_t)n * l->out_n, l->dy)) {
-            return uw_error_set(err, UW_ERR_NONFINITE,
+        if (rc == UW_OK && l->trained != 0 &&
+            !m->config.kernels->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->dy)) {
+            return uw_error_set(u->err, UW_ERR_NONFINITE,
                                 "layer '%s': the gradient of its output is NaN or infinite",
                                 l->def->name);
         }
-        int rc = pass_down(m, l, n);
-        if (rc == UW_OK && l->tensors_n > 0) {
-            rc = update_layer(m, l, x, n, sgd);
-        }
+        u->err->text[0] = '\0';
+        rc = rc < 0 ? rc : backward_layer(m, l, x, p, u);
         if (rc < 0) {
-            return uw_error_set(err, rc, "layer '%s': %s", l->def->name, uw_status_text(rc));
+            return u->err->text[0] != '\0' ? rc
+                                           : uw_error_set(u->err, rc, "layer '%s': %s",
+                                                          l->def->name, uw_status_text(rc));
         }
     }
-    return UW_OK;
+    return uw_update_finish(u);
 }
 
-static int apply_gradients(struct uw_model *m, const struct uw_sgd *sgd, struct uw_error *err)
+static int check_step(const struct uw_model *m, const struct uw_minibatch *b,
+                      struct uw_error *err)
 {
-    const struct uw_kernels *k = m->config.kernels;
+    const struct uw_optimizer *planned = &m->config.optimizer;
+    const struct uw_optimizer *o = &m->optimizer;
 
-    for (uint32_t i = 0; i < m->params.segments_n; i++) {
-        const struct uw_segment *s = &m->params.segments[i];
-        if (!k->all_finite(&m->exec, s->size_n, m->gradients + s->offset_n)) {
-            return uw_error_set(err, UW_ERR_NONFINITE,
-                                "the gradient of %s is NaN or infinite", s->name);
-        }
-    }
-    return k->sgd_update(&m->exec, m->params.size_n, sgd, m->gradients, m->params.x, m->velocity);
-}
-
-static int check_step(const struct uw_model *m, const uint32_t *label, uint32_t n,
-                      const struct uw_sgd *sgd, struct uw_error *err)
-{
-    if (m->config.mode == UW_PLAN_INFERENCE || m->params.size_n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID, m->params.size_n == 0
+    if (m->config.mode == UW_PLAN_INFERENCE || m->trainable_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, m->trainable_n == 0
                                                      ? "the model has no parameters to train"
                                                      : "the model was planned for inference");
     }
-    if (check_batch(m, n) < 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "minibatch of %u: needs 1 to %u", (unsigned)n,
-                            (unsigned)m->config.batch_n);
+    if (o->kind != planned->kind || uw_optimizer_vectors(o) != uw_optimizer_vectors(planned) ||
+        (o->clip_tensor != 0.0f) != (planned->clip_tensor != 0.0f) ||
+        (o->clip_global != 0.0f) != (planned->clip_global != 0.0f)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "the model was planned for another optimizer, momentum or clipping");
     }
-    if (sgd->momentum != 0.0f && m->velocity == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "the model was planned without momentum");
-    }
-    return check_labels(m, label, n, err);
+    return check_batch(m, b, err);
 }
 
-int uw_model_train_step(struct uw_model *m, const float *x, const uint32_t *label, uint32_t n,
-                        const struct uw_sgd *sgd, struct uw_step_result *result,
-                        struct uw_error *err)
+/* Forward, losses and backward of one micro-batch. */
+static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct uw_update *u,
+                       struct uw_step_result *r)
 {
-    struct uw_step_result r = {0};
-    int rc = check_step(m, label, n, sgd, err);
-    if (rc == UW_OK) {
-        rc = labelled_pass(m, x, label, n, &r.loss, &r.correct_n);
-    }
+    double loss = 0.0;
+    uint32_t correct = 0;
+    int rc = run_forward(m, s->x, s->pass);
+    rc = rc < 0 ? rc : uw_losses_forward(m, s, m->heads_n, &loss, &correct);
     if (rc < 0) {
-        return rc;
+        return uw_error_set(u->err, rc, "%s", uw_status_text(rc));
     }
-    r.loss /= n;
-    if (!(r.loss - r.loss == 0.0)) {
-        return name_nonfinite(m, x, n, err);
+    if (!(loss - loss == 0.0)) {
+        return name_nonfinite(m, s->x, s->pass, u->err);
     }
-    uint32_t top = uw_graph_base(m->layers, m->layers_n);
-    rc = m->config.kernels->softmax_xent_bw_input(&m->exec, n, m->classes, m->probabilities, label,
-                                                  1.0f / (float)n, m->layers[top - 1].dy);
+    r->loss += loss;
+    r->correct_n += correct;
+    rc = uw_losses_backward(m, s, s->b->n);
+    return rc < 0 ? rc : backward(m, s->x, s->pass, u);
+}
+
+int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *batch,
+                        struct uw_step_result *result, struct uw_error *err)
+{
+    const struct uw_minibatch b = batch_of(m, batch);
+    struct uw_step_result r = {0};
+    struct uw_error why = {0};
+    struct uw_update u = {.m = m, .err = err != NULL ? err : &why};
+    int rc = check_step(m, &b, u.err);
+
+    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += micro_n(m)) {
+        uint32_t left = b.n - first;
+        const struct uw_pass pass = {.batch_n = left < micro_n(m) ? left : micro_n(m),
+                                     .first = first,
+                                     .training = true,
+                                     .noise = uw_rng_mix(m->seed, m->updates)};
+        const struct uw_labelled s = {&b, b.x + (size_t)first * m->input_n, &pass};
+        u.first = first == 0;
+        u.last = first + pass.batch_n == b.n;
+        rc = train_micro(m, &s, &u, &r);
+    }
     if (rc == UW_OK) {
-        rc = backward(m, x, n, sgd, err);
-    }
-    if (rc == UW_OK && m->gradients != NULL) {
-        rc = apply_gradients(m, sgd, err);
-    }
-    if (rc == UW_OK) {
+        m->updates++;
+        r.loss /= b.n;
         *result = r;
     }
     return rc;

@@ -54,10 +54,10 @@ struct answer {
 };
 
 static size_t total(const struct uw_job *job, uint32_t batch_n, enum uw_plan_mode mode,
-                    bool momentum)
+                    const struct uw_optimizer *optimizer)
 {
     struct uw_model_need need;
-    return uw_job_measure(job, batch_n, mode, momentum, &need, NULL) == UW_OK ? need.total_bytes
+    return uw_job_measure(job, batch_n, mode, optimizer, &need, NULL) == UW_OK ? need.total_bytes
                                                                               : SIZE_MAX;
 }
 
@@ -66,16 +66,16 @@ static struct answer ask(const struct uw_job *job, uint64_t budget)
     const struct uw_model_config *c = &job->config;
     enum uw_plan_mode least = c->mode == UW_PLAN_FULL ? UW_PLAN_IMMEDIATE : c->mode;
     struct answer a = {.fits = job->need.total_bytes <= budget,
-                       .smallest_bytes = total(job, 1, least, false)};
+                       .smallest_bytes = total(job, 1, least, &(struct uw_optimizer){.lr = 0.0f})};
     uint32_t low = 0;
     uint32_t high = 1;
-    while (high < 65536u && total(job, high, c->mode, c->momentum) <= budget) {
+    while (high < 65536u && total(job, high, c->mode, &c->optimizer) <= budget) {
         low = high;
         high *= 2;
     }
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (total(job, middle, c->mode, c->momentum) <= budget) {
+        if (total(job, middle, c->mode, &c->optimizer) <= budget) {
             low = middle;
         } else {
             high = middle;
@@ -178,7 +178,7 @@ int uw_cmd_plan(int argc, char **argv)
         .mode = strcmp(o.mode, "full") == 0        ? UW_PLAN_FULL
                 : strcmp(o.mode, "inference") == 0 ? UW_PLAN_INFERENCE
                                                    : UW_PLAN_IMMEDIATE,
-        .momentum = uw_job_momentum(o.optimizer, o.momentum) > 0.0,
+        .optimizer = {.momentum = (float)uw_job_momentum(o.optimizer, o.momentum)},
         .snapshot = o.snapshot};
     int rc = uw_job_plan(&job, &config, &err);
     if (rc < 0) {

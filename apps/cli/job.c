@@ -30,7 +30,8 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     j->config = (struct uw_model_config){.def = &j->file.def,
                                          .batch_n = config->batch_n,
                                          .mode = config->mode,
-                                         .momentum = config->momentum,
+                                         .optimizer = config->optimizer,
+                                         .mixing_velocity = config->mixing_velocity,
                                          .snapshot = config->snapshot,
                                          .input = true};
     rc = choose_kernels(config->backend, &j->config.kernels, err);
@@ -44,11 +45,12 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    return uw_job_measure(j, config->batch_n, config->mode, config->momentum, &j->need, err);
+    return uw_job_measure(j, config->batch_n, config->mode, &config->optimizer, &j->need, err);
 }
 
 int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode mode,
-                   bool momentum, struct uw_model_need *need, struct uw_error *err)
+                   const struct uw_optimizer *optimizer, struct uw_model_need *need,
+                   struct uw_error *err)
 {
     struct uw_workers planned = j->planned;
     struct uw_model_config config = j->config;
@@ -56,7 +58,7 @@ int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode m
     config.workers = &planned;
     config.batch_n = batch_n;
     config.mode = mode;
-    config.momentum = momentum;
+    config.optimizer = *optimizer;
     int rc = uw_model_measure(&config, need, &why);
     if (rc < 0) {
         return uw_error_set(err, rc, "%.60s: %.180s", j->file.json.file,
@@ -152,8 +154,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
         if (rc > 0) {
             uint32_t n = (uint32_t)rc;
             score->samples_n += n;
-            rc = uw_model_evaluate(&j->model, j->model.input, j->model.label, n, &loss,
-                                   &correct_n);
+            rc = uw_model_evaluate(&j->model, &(struct uw_minibatch){.n = n}, &loss, &correct_n);
             correct += correct_n;
         }
     }

@@ -28,7 +28,8 @@ struct uw_job_config {
     uint32_t threads;           /* 0: one a core */
     uint32_t batch_n;
     enum uw_plan_mode mode;
-    bool momentum, snapshot;
+    struct uw_optimizer optimizer;
+    bool mixing_velocity, snapshot;
 };
 
 struct uw_job {
@@ -50,7 +51,8 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
 
 /* Count again for another minibatch, plan mode or optimizer. Nothing else changes. */
 int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode mode,
-                   bool momentum, struct uw_model_need *need, struct uw_error *err);
+                   const struct uw_optimizer *optimizer, struct uw_model_need *need,
+                   struct uw_error *err);
 
 /* Start the threads, take the memory, place the model, seal. Weights are zero.
  * Returns UW_OK or UW_ERR_NOMEM, err filled. */

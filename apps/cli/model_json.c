@@ -54,7 +54,7 @@ static void read_dense(struct uw_json *j, const cJSON *layer, struct uw_layer_de
 
 static void read_maxpool2d(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
 {
-    struct uw_maxpool2d_def *p = &def->maxpool2d;
+    struct uw_pool2d_def *p = &def->pool2d;
     uw_json_keys(j, layer, "a maxpool2d layer", "name|type|inputs|kernel|stride|padding");
     def->kind = UW_LAYER_MAXPOOL2D;
     read_pair(j, layer, "kernel", 1, true, &p->kernel_h, &p->kernel_w);

@@ -31,7 +31,6 @@ struct run {
     struct uw_data data, test;
     struct uw_loader loader;
     struct uw_lr lr;
-    struct uw_sgd sgd;
     struct uw_storage_file files;
     struct uw_stop stop;
     struct uw_node_net net;
@@ -168,7 +167,7 @@ static int open_net(struct run *r)
         .velocity = rule != NULL && rule->velocity ? m->velocity : NULL,
         .newcomer = r->fresh,
         .rule = rule,
-        .constants = {.beta = r->sgd.frozen ? r->sgd.momentum : 0.0f},
+        .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
         .period_steps = o->period,
         .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
@@ -194,11 +193,11 @@ static int prepare(struct run *r, int *status)
                                          .backend = o->backend,
                                          .threads = o->threads,
                                          .batch_n = o->batch,
-                                         .momentum = momentum > 0.0,
+                                         .optimizer = {.momentum = (float)momentum,
+                                                       .weight_decay = (float)o->weight_decay,
+                                                       .frozen = qg},
+                                         .mixing_velocity = qg,
                                          .snapshot = true};
-    r->sgd = (struct uw_sgd){.momentum = (float)momentum,
-                             .weight_decay = (float)o->weight_decay,
-                             .frozen = qg};
     uw_lr_parse(o->schedule, &r->lr);
     r->incarnation = (uint32_t)time(NULL);
     r->fresh = o->weights == NULL;
@@ -258,12 +257,12 @@ static int train_one(struct run *r)
     struct uw_step_result result;
     struct uw_error why = {.text = ""};
     uint64_t before_us = uw_board_now_us();
-    r->sgd.lr = uw_lr_at(&r->lr, r->o->lr, r->step, r->steps, r->loader.epoch);
+    m->optimizer.lr = uw_lr_at(&r->lr, r->o->lr, r->step, r->steps, r->loader.epoch);
     int n = uw_loader_next(&r->loader, m->input, m->label);
     if (n < 0) {
         return uw_error_set(&r->err, n, "%.180s: %s", r->o->data, uw_status_text(n));
     }
-    int rc = uw_model_train_step(m, m->input, m->label, (uint32_t)n, &r->sgd, &result, &why);
+    int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "step %llu: %.200s", (unsigned long long)r->step + 1u,
                             why.text);
@@ -347,7 +346,7 @@ static int run_steps(struct run *r)
             rc = exchange(r, 0.0f);
         } else {
             rc = train_one(r);
-            rc = rc < 0 ? rc : exchange(r, r->sgd.lr);
+            rc = rc < 0 ? rc : exchange(r, r->job.model.optimizer.lr);
         }
         int kept = rc < 0 ? rc : housekeeping(r);
         rc = kept < 0 ? kept : rc;

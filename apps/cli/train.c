@@ -20,7 +20,6 @@ struct train {
     struct uw_data data, test;
     struct uw_loader loader;
     struct uw_lr lr;
-    struct uw_sgd sgd;
     struct uw_storage_file files;
     struct uw_events events;
     struct uw_progress progress;
@@ -138,11 +137,10 @@ static int prepare(struct train *t, int *status)
         .threads = o->threads,
         .batch_n = o->batch,
         .mode = strcmp(o->mode, "full") == 0 ? UW_PLAN_FULL : UW_PLAN_IMMEDIATE,
-        .momentum = momentum > 0.0};
+        .optimizer = {.momentum = (float)momentum,
+                      .weight_decay = (float)o->weight_decay,
+                      .nesterov = o->nesterov}};
 
-    t->sgd = (struct uw_sgd){.momentum = (float)momentum,
-                             .weight_decay = (float)o->weight_decay,
-                             .nesterov = o->nesterov};
     uw_lr_parse(o->schedule, &t->lr);
     t->saved_step = UINT64_MAX;
     int rc = uw_job_plan(&t->job, &config, &t->err);
@@ -231,13 +229,13 @@ static int train_one(struct train *t)
     struct uw_model *m = &t->job.model;
     struct uw_step_result result;
     uint64_t before_us = uw_board_now_us();
-    t->sgd.lr = uw_lr_at(&t->lr, t->o->lr, t->step, t->steps, t->loader.epoch);
+    m->optimizer.lr = uw_lr_at(&t->lr, t->o->lr, t->step, t->steps, t->loader.epoch);
     int n = uw_loader_next(&t->loader, m->input, m->label);
     if (n < 0) {
         return uw_error_set(&t->err, n, "%.180s: %s", t->o->data, uw_status_text(n));
     }
     struct uw_error why = {.text = ""};
-    int rc = uw_model_train_step(m, m->input, m->label, (uint32_t)n, &t->sgd, &result, &why);
+    int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
     if (rc < 0) {
         return uw_error_set(&t->err, rc, "step %llu: %.200s",
                             (unsigned long long)t->step + 1u, why.text);
@@ -246,7 +244,7 @@ static int train_one(struct train *t)
     t->step++;
     t->samples += (uint64_t)n;
     t->computing_us += now_us - before_us;
-    report_step(t, result.loss, t->sgd.lr, now_us);
+    report_step(t, result.loss, m->optimizer.lr, now_us);
     return UW_OK;
 }
 

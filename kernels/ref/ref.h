@@ -53,15 +53,18 @@ int uw_relu_fw_ref(const struct uw_exec *e, size_t n, const float *x, float *y);
 int uw_relu_bw_input_ref(const struct uw_exec *e, size_t n, const float *y, const float *dy,
                          float *dx, bool accumulate);
 int uw_softmax_xent_fw_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                           const float *logits, const uint32_t *label, float *p,
+                           float smoothing, const float *logits, const uint32_t *label, float *p,
                            double *loss_sum, uint32_t *correct_n);
 int uw_softmax_xent_bw_input_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                                 const float *p, const uint32_t *label, float scale,
-                                 float *dlogits);
+                                 float smoothing, const float *p, const uint32_t *label,
+                                 float scale, float *dlogits);
 int uw_axpby_ref(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
 int uw_sgd_update_ref(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
                       float *w, float *v);
 bool uw_all_finite_ref(const struct uw_exec *e, size_t n, const float *x);
 double uw_distance_sq_ref(const struct uw_exec *e, size_t n, const float *x, const float *y);
+
+extern const struct uw_loss_kernels uw_loss_ref;
+extern const struct uw_update_kernels uw_update_ref;
 
 #endif

@@ -17,7 +17,7 @@ static uint32_t index_of_max(uint32_t n, const float *x)
 }
 
 int uw_softmax_xent_fw_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                           const float *logits, const uint32_t *label, float *p,
+                           float smoothing, const float *logits, const uint32_t *label, float *p,
                            double *loss_sum, uint32_t *correct_n)
 {
     (void)e;
@@ -28,15 +28,21 @@ int uw_softmax_xent_fw_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t c
         float max = logits[top];
         float label_logit = logits[label[n]] - max;
         float sum = 0.0f;
+        double shifted = 0.0;
         for (uint32_t i = 0; i < classes; i++) {
-            p[i] = uw_expf(logits[i] - max);
+            float z = logits[i] - max;
+            shifted += (double)z;
+            p[i] = uw_expf(z);
             sum += p[i];
         }
         for (uint32_t i = 0; i < classes; i++) {
             p[i] /= sum;
         }
         /* log of the sum, not of p: p may have underflowed to 0. */
-        loss += (double)uw_logf(sum) - (double)label_logit;
+        loss += (double)uw_logf(sum) - (double)(1.0f - smoothing) * (double)label_logit;
+        if (smoothing != 0.0f) {
+            loss -= (double)smoothing * shifted / classes;
+        }
         correct += top == label[n] ? 1u : 0u;
         logits += classes;
         p += classes;
@@ -47,13 +53,15 @@ int uw_softmax_xent_fw_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t c
 }
 
 int uw_softmax_xent_bw_input_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                                 const float *p, const uint32_t *label, float scale,
-                                 float *dlogits)
+                                 float smoothing, const float *p, const uint32_t *label,
+                                 float scale, float *dlogits)
 {
     (void)e;
+    float rest = smoothing / (float)classes;
     for (uint32_t n = 0; n < batch_n; n++) {
         for (uint32_t i = 0; i < classes; i++) {
-            dlogits[i] = scale * (p[i] - (i == label[n] ? 1.0f : 0.0f));
+            float q = i == label[n] ? 1.0f - smoothing + rest : rest;
+            dlogits[i] = scale * (p[i] - q);
         }
         p += classes;
         dlogits += classes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layer.h"
+#include "layers.h"
 
 static void set_geometry(struct uw_layer *l, const struct uw_shape *in)
 {
@@ -25,28 +25,23 @@ static void set_geometry(struct uw_layer *l, const struct uw_shape *in)
     g->out_w = uw_window_size(g->in_w, g->kernel_w, g->stride_w, g->pad_w);
 }
 
-static int set_tensors(struct uw_layer *l, struct uw_error *err)
+static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
 {
     const struct uw_conv2d *g = &l->geometry.conv2d;
-    struct uw_shape filter = {g->in_channels / g->groups, g->kernel_h, g->kernel_w};
-    uint32_t taps = uw_shape_size(&filter);
-    uint64_t size = (uint64_t)taps * g->out_channels;
 
-    if (taps == 0 || size > UINT32_MAX) {
-        return uw_error_set(err, UW_ERR_TOOBIG, "its weights do not fit 32 bits");
+    if (t == 0) {
+        *out = (struct uw_layer_tensor){
+            .suffix = "weight",
+            .dim = {g->out_channels, g->in_channels / g->groups, g->kernel_h, g->kernel_w},
+            .rank = 4,
+            .init = UW_INIT_WEIGHT,
+            .fan_in = g->in_channels / g->groups * g->kernel_h * g->kernel_w,
+            .fan_out = g->out_channels / g->groups * g->kernel_h * g->kernel_w,
+        };
+    } else {
+        *out = (struct uw_layer_tensor){
+            .suffix = "bias", .dim = {g->out_channels}, .rank = 1, .bias = true};
     }
-    l->tensor[0] = (struct uw_layer_tensor){
-        .suffix = "weight",
-        .dim = {g->out_channels, filter.c, filter.h, filter.w},
-        .rank = 4,
-        .size_n = (uint32_t)size,
-    };
-    l->tensor[1] = (struct uw_layer_tensor){
-        .suffix = "bias", .dim = {g->out_channels}, .rank = 1, .size_n = g->out_channels};
-    l->tensors_n = l->def->conv2d.no_bias ? 1 : 2;
-    l->fan_in = taps;
-    l->fan_out = (uint32_t)(size / g->in_channels * g->groups);
-    return UW_OK;
 }
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -64,8 +59,9 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                             (unsigned)g->kernel_h, (unsigned)g->kernel_w, (unsigned)g->pad_h,
                             (unsigned)g->pad_w, (unsigned)in->h, (unsigned)in->w);
     }
-    l->out = (struct uw_shape){g->out_channels, g->out_h, g->out_w};
-    return set_tensors(l, err);
+    l->out = (struct uw_shape){g->out_channels, g->out_h, g->out_w, 3};
+    l->tensors_n = d->no_bias ? 1 : 2;
+    return UW_OK;
 }
 
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
@@ -74,34 +70,36 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
     return k->conv2d_scratch_bytes(k, &l->geometry.conv2d, batch_n, threads);
 }
 
-static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    return e->kernels->conv2d_fw(e, &l->geometry.conv2d, batch_n, x[0], l->param[0], l->param[1],
+    return e->kernels->conv2d_fw(e, &l->geometry.conv2d, p->batch_n, x[0], l->param[0], l->param[1],
                                  y);
 }
 
-static int bw_input(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    uint32_t which, float *dx, bool accumulate)
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
+    (void)x;
     (void)which;
-    return e->kernels->conv2d_bw_input(e, &l->geometry.conv2d, batch_n, l->dy, l->param[0], dx,
+    return e->kernels->conv2d_bw_input(e, &l->geometry.conv2d, p->batch_n, l->dy, l->param[0], dx,
                                        accumulate);
 }
 
-static int bw_param(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    const float *x, float scale, float *const *d)
+static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, float scale, float *const *d)
 {
-    return e->kernels->conv2d_bw_param(e, &l->geometry.conv2d, batch_n, x, l->dy, scale, d[0],
+    return e->kernels->conv2d_bw_param(e, &l->geometry.conv2d, p->batch_n, x[0], l->dy, scale, d[0],
                                        d[1]);
 }
 
 const struct uw_layer_ops uw_layer_conv2d = {
     .name = "conv2d",
-    .reads_x = true,
+    .param_reads_x = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .tensor = tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,
     .bw_input = bw_input,

@@ -1,66 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layer.h"
+#include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
-    uint32_t out = l->def->dense.out;
+    const struct uw_dense_def *d = &l->def->dense;
+    uint32_t features = in->rank == 2 ? in->w : in->c;
+    char text[UW_SHAPE_TEXT_BYTES];
 
-    if (out == 0) {
+    if (d->out == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "out needs 1 or more");
     }
-    if (in->h != 1 || in->w != 1) {
+    if (in->rank == 3 && (in->h != 1 || in->w != 1)) {
         return uw_error_set(err, UW_ERR_SHAPE,
-                            "its input is %ux%ux%u: put a flatten layer in front",
-                            (unsigned)in->c, (unsigned)in->h, (unsigned)in->w);
+                            "its input is %s: put a flatten layer in front",
+                            uw_shape_text(in, text));
     }
-    uint64_t size = (uint64_t)in->c * out;
-    if (size > UINT32_MAX) {
-        return uw_error_set(err, UW_ERR_TOOBIG, "its weights do not fit 32 bits");
+    l->geometry.dense = (struct uw_dense){.in = features, .out = d->out};
+    l->out = (struct uw_shape){d->out, 1, 1, 1};
+    if (in->rank == 2) {
+        l->out = (struct uw_shape){in->c, 1, d->out, 2};
     }
-    l->geometry.dense = (struct uw_dense){.in = in->c, .out = out};
-    l->out = (struct uw_shape){out, 1, 1};
-    l->tensor[0] = (struct uw_layer_tensor){
-        .suffix = "weight", .dim = {out, in->c}, .rank = 2, .size_n = (uint32_t)size};
-    l->tensor[1] =
-        (struct uw_layer_tensor){.suffix = "bias", .dim = {out}, .rank = 1, .size_n = out};
-    l->tensors_n = l->def->dense.no_bias ? 1 : 2;
-    l->fan_in = in->c;
-    l->fan_out = out;
+    l->tensors_n = d->no_bias ? 1 : 2;
     return UW_OK;
+}
+
+static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+{
+    const struct uw_dense *g = &l->geometry.dense;
+
+    if (t == 0) {
+        *out = (struct uw_layer_tensor){.suffix = "weight", .dim = {g->out, g->in}, .rank = 2,
+                                        .init = UW_INIT_WEIGHT, .fan_in = g->in,
+                                        .fan_out = g->out};
+    } else {
+        *out = (struct uw_layer_tensor){
+            .suffix = "bias", .dim = {g->out}, .rank = 1, .bias = true};
+    }
+}
+
+/* Rows of features: one a sample, or one a step of a sequence. */
+static uint32_t rows(const struct uw_layer *l, uint32_t batch_n)
+{
+    return batch_n * (l->in_n / l->geometry.dense.in);
 }
 
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads)
 {
-    return k->dense_scratch_bytes(k, &l->geometry.dense, batch_n, threads);
+    return k->dense_scratch_bytes(k, &l->geometry.dense, rows(l, batch_n), threads);
 }
 
-static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    return e->kernels->dense_fw(e, &l->geometry.dense, batch_n, x[0], l->param[0], l->param[1], y);
+    return e->kernels->dense_fw(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->param[0], l->param[1], y);
 }
 
-static int bw_input(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    uint32_t which, float *dx, bool accumulate)
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
+    (void)x;
     (void)which;
-    return e->kernels->dense_bw_input(e, &l->geometry.dense, batch_n, l->dy, l->param[0], dx,
+    return e->kernels->dense_bw_input(e, &l->geometry.dense, rows(l, p->batch_n), l->dy, l->param[0], dx,
                                       accumulate);
 }
 
-static int bw_param(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    const float *x, float scale, float *const *d)
+static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, float scale, float *const *d)
 {
-    return e->kernels->dense_bw_param(e, &l->geometry.dense, batch_n, x, l->dy, scale, d[0], d[1]);
+    return e->kernels->dense_bw_param(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->dy, scale, d[0], d[1]);
 }
 
 const struct uw_layer_ops uw_layer_dense = {
     .name = "dense",
-    .reads_x = true,
+    .param_reads_x = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .tensor = tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,
     .bw_input = bw_input,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layer.h"
+#include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     (void)err;
-    l->out = (struct uw_shape){uw_shape_size(in), 1, 1};
+    l->out = (struct uw_shape){uw_shape_size(in), 1, 1, 1};
     return UW_OK;
 }
 

@@ -2,11 +2,11 @@
  *
  * Keeps one byte an output (which tap won) instead of the input: the backward pass reads nothing
  * else, so the memory plan can reuse the larger input map at once. */
-#include "layer.h"
+#include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
-    const struct uw_maxpool2d_def *d = &l->def->maxpool2d;
+    const struct uw_pool2d_def *d = &l->def->pool2d;
     struct uw_pool2d *g = &l->geometry.pool2d;
 
     if (d->kernel_h == 0) {
@@ -40,22 +40,23 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                             (unsigned)g->kernel_h, (unsigned)g->kernel_w, (unsigned)in->h,
                             (unsigned)in->w);
     }
-    l->out = (struct uw_shape){in->c, g->out_h, g->out_w};
+    l->out = (struct uw_shape){in->c, g->out_h, g->out_w, 3};
     l->aux_sample_bytes = uw_shape_size(&l->out);
     return UW_OK;
 }
 
-static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    return e->kernels->maxpool2d_fw(e, &l->geometry.pool2d, batch_n, x[0], y, l->aux);
+    return e->kernels->maxpool2d_fw(e, &l->geometry.pool2d, p->batch_n, x[0], y, l->aux);
 }
 
-static int bw_input(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    uint32_t which, float *dx, bool accumulate)
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
+    (void)x;
     (void)which;
-    return e->kernels->maxpool2d_bw_input(e, &l->geometry.pool2d, batch_n, l->dy, l->aux, dx,
+    return e->kernels->maxpool2d_bw_input(e, &l->geometry.pool2d, p->batch_n, l->dy, l->aux, dx,
                                           accumulate);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layer.h"
+#include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
@@ -8,17 +8,18 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    return e->kernels->relu_fw(e, (size_t)batch_n * l->out_n, x[0], y);
+    return e->kernels->relu_fw(e, (size_t)p->batch_n * l->out_n, x[0], y);
 }
 
-static int bw_input(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                    uint32_t which, float *dx, bool accumulate)
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
+    (void)x;
     (void)which;
-    return e->kernels->relu_bw_input(e, (size_t)batch_n * l->out_n, l->y, l->dy, dx, accumulate);
+    return e->kernels->relu_bw_input(e, (size_t)p->batch_n * l->out_n, l->y, l->dy, dx, accumulate);
 }
 
 const struct uw_layer_ops uw_layer_relu = {

@@ -173,10 +173,10 @@ static void test_softmax_loss_and_gradient_match_finite_differences(void **state
             want_loss += loss_of(classes, row, label[s]);
             want_correct += top == label[s];
         }
-        k->softmax_xent_fw(plain(), batch_n, classes, z, label, p, &loss, &correct);
+        k->softmax_xent_fw(plain(), batch_n, classes, 0.0f, z, label, p, &loss, &correct);
         uw_test_assert_near(loss, want_loss, 1e-5);
         assert_int_equal(correct, want_correct);
-        k->softmax_xent_bw_input(plain(), batch_n, classes, p, label, 0.5f, dz);
+        k->softmax_xent_bw_input(plain(), batch_n, classes, 0.0f, p, label, 0.5f, dz);
         for (size_t at = 0; at < n; at++) {
             size_t s = at / classes;
             for (uint32_t i = 0; i < classes; i++) {
@@ -188,9 +188,9 @@ static void test_softmax_loss_and_gradient_match_finite_differences(void **state
             double slope = (up - loss_of(classes, row, label[s])) / 2e-5;
             uw_test_assert_near((double)dz[at], 0.5 * slope, 1e-6);
         }
-        k->softmax_xent_fw(plain(), batch_n, classes, z, label, z, &loss, &correct);
+        k->softmax_xent_fw(plain(), batch_n, classes, 0.0f, z, label, z, &loss, &correct);
         uw_test_assert_same_bits(n, z, p);      /* in place */
-        k->softmax_xent_bw_input(plain(), batch_n, classes, p, label, 0.5f, p);
+        k->softmax_xent_bw_input(plain(), batch_n, classes, 0.0f, p, label, 0.5f, p);
         uw_test_assert_same_bits(n, p, dz);
         uw_test_release(dz);
         uw_test_release(p);
@@ -205,14 +205,14 @@ static void test_softmax_extreme_logits_stay_finite_and_nan_shows(void **state)
     float z[6] = {1000.0f, -1000.0f, 0.0f, -3e38f, 3e38f, 0.0f}, p[6];
     uint32_t label[2] = {0, 1}, correct;
     double loss;
-    k->softmax_xent_fw(plain(), 2, 3, z, label, p, &loss, &correct);
+    k->softmax_xent_fw(plain(), 2, 3, 0.0f, z, label, p, &loss, &correct);
     assert_true(loss == 0.0);
     assert_int_equal(correct, 2);
     label[0] = 1;
-    k->softmax_xent_fw(plain(), 2, 3, z, label, p, &loss, &correct);
+    k->softmax_xent_fw(plain(), 2, 3, 0.0f, z, label, p, &loss, &correct);
     uw_test_assert_near(loss, 2000.0, 1e-3);    /* although p is 0 there */
     z[2] = NAN;
-    k->softmax_xent_fw(plain(), 2, 3, z, label, p, &loss, &correct);
+    k->softmax_xent_fw(plain(), 2, 3, 0.0f, z, label, p, &loss, &correct);
     assert_true(isnan(loss));
 }
 

@@ -77,7 +77,7 @@ static int try_one(const uint8_t *input, size_t bytes)
         int same = memcmp(before, m.params.x, m.params.size_n * sizeof(float)) == 0;
         return same && err.text[0] != '\0' ? -rc : -1;
     }
-    return all_finite(m.params.x, m.params.size_n) && all_finite(m.velocity, m.params.size_n)
+    return all_finite(m.params.x, m.params.size_n) && all_finite(m.state[0], m.trainable_n)
                ? 100
                : -1;
 }

@@ -168,9 +168,9 @@ static void check_softmax_xent(const struct vector_case *c, const struct uw_kern
     }
     double loss_sum = 0;
     uint32_t correct_n = 0;
-    assert_int_equal(k->softmax_xent_fw(&e, batch_n, classes, logits, label, p, &loss_sum,
+    assert_int_equal(k->softmax_xent_fw(&e, batch_n, classes, 0.0f, logits, label, p, &loss_sum,
                                         &correct_n), UW_OK);
-    assert_int_equal(k->softmax_xent_bw_input(&e, batch_n, classes, p, label,
+    assert_int_equal(k->softmax_xent_bw_input(&e, batch_n, classes, 0.0f, p, label,
                                               1.0f / (float)batch_n, dlogits), UW_OK);
     float loss = (float)(loss_sum / batch_n);
     vector_expect(c, "loss", k->name, &loss, RELATIVE);

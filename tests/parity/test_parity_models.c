@@ -76,9 +76,9 @@ static void train_and_compare(const struct vector_case *c, const struct uw_kerne
 {
     struct run r = {.memory = NULL};
     struct uw_error err = {.text = ""};
-    struct uw_sgd sgd = {.lr = vector_real(c, "lr"), .momentum = vector_real(c, "momentum"),
-                         .weight_decay = vector_real(c, "weight_decay"),
-                         .nesterov = vector_int(c, "nesterov") != 0};
+    struct uw_optimizer sgd = {.lr = vector_real(c, "lr"), .momentum = vector_real(c, "momentum"),
+                               .weight_decay = vector_real(c, "weight_decay"),
+                               .nesterov = vector_int(c, "nesterov") != 0};
     uint32_t batch_n = vector_int(c, "batch_n"), steps_n = vector_int(c, "steps");
     float losses[32];
     assert_in_range(steps_n, 10, 32);
@@ -90,8 +90,9 @@ static void train_and_compare(const struct vector_case *c, const struct uw_kerne
         for (uint32_t i = 0; i < batch_n; i++) {
             r.model.label[i] = (i * 7 + step) % 10;
         }
-        if (uw_model_train_step(&r.model, r.model.input, r.model.label, batch_n, &sgd, &result,
-                                &err) != UW_OK) {
+        r.model.optimizer = sgd;
+        if (uw_model_train_step(&r.model, &(struct uw_minibatch){.n = batch_n}, &result, &err) !=
+            UW_OK) {
             fail_msg("%s, backend %s: %s", c->name, k->name, err.text);
         }
         losses[step] = (float)result.loss;

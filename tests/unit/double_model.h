@@ -6,7 +6,7 @@
 #ifndef UWASA_TEST_DOUBLE_MODEL_H
 #define UWASA_TEST_DOUBLE_MODEL_H
 
-#include "layer.h"
+#include "graph.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +16,17 @@ struct double_model {
     double *params;                 /* [params.size_n] */
     double **value;                 /* [layers_n + 1] of n samples */
 };
+
+/* Tensor t of a layer; NULL: it has none. */
+static inline const double *double_tensor(const struct double_model *d, const struct uw_layer *l,
+                                          uint32_t t)
+{
+    return t < l->tensors_n ? d->params + d->m->params.segments[l->segment + t].offset_n : NULL;
+}
+
+#include "double_image.h"
+#include "double_norm.h"
+#include "double_sequence.h"
 
 static void double_conv2d(const struct uw_conv2d *g, uint32_t n, const double *x, const double *w,
                           const double *b, double *y)
@@ -111,10 +122,48 @@ static void double_layer(struct double_model *d, const struct uw_layer *l, uint3
             }
         }
         break;
+    default:
+        if (!double_layer_image(d, l, n, y) && !double_layer_norm(d, l, n, y) &&
+            !double_layer_sequence(d, l, n, y)) {
+            fail_msg("double_model.h does not know layer '%s'", l->def->name);
+        }
     }
 }
 
-/* Mean cross-entropy of n samples; d->value[layers_n] then holds the logits. */
+/* Loss of one sample's row z against row t (targets) or a label. */
+static double double_loss(const struct uw_loss_def *def, uint32_t n, const double *z,
+                          const double *t, uint32_t label)
+{
+    double top = -HUGE_VAL, total = 0.0, sum = 0.0;
+    double delta = def->delta != 0.0f ? (double)def->delta : 1.0;
+
+    if (def->kind == UW_LOSS_CROSS_ENTROPY) {
+        double smoothing = (double)def->label_smoothing;
+        for (uint32_t c = 0; c < n; c++) {
+            top = fmax(top, z[c]);
+        }
+        for (uint32_t c = 0; c < n; c++) {
+            total += exp(z[c] - top);
+        }
+        for (uint32_t c = 0; c < n; c++) {
+            double q = smoothing / n + (c == label ? 1.0 - smoothing : 0.0);
+            sum += q * (log(total) + top - z[c]);
+        }
+        return sum;
+    }
+    for (uint32_t c = 0; c < n; c++) {
+        double target = t != NULL ? t[c] : c == label ? 1.0 : 0.0;
+        double e = z[c] - target, size = fabs(e);
+        sum += def->kind == UW_LOSS_MSE  ? e * e
+               : def->kind == UW_LOSS_L1 ? size
+               : def->kind == UW_LOSS_HUBER
+                   ? (size <= delta ? 0.5 * e * e : delta * (size - 0.5 * delta))
+                   : fmax(z[c], 0.0) - z[c] * target + log1p(exp(-fabs(z[c])));
+    }
+    return sum / n;
+}
+
+/* Mean loss of n samples; heads with target values are not judged here. */
 static double double_model_loss(struct double_model *d, const uint32_t *label, uint32_t n)
 {
     double sum = 0.0;
@@ -122,16 +171,14 @@ static double double_model_loss(struct double_model *d, const uint32_t *label, u
     for (uint32_t i = 0; i < d->m->layers_n; i++) {
         double_layer(d, &d->m->layers[i], n);
     }
-    for (uint32_t s = 0; s < n; s++) {
-        const double *z = d->value[d->m->layers_n] + (size_t)s * d->m->classes;
-        double top = -HUGE_VAL, total = 0.0;
-        for (uint32_t c = 0; c < d->m->classes; c++) {
-            top = fmax(top, z[c]);
+    for (uint32_t h = 0; h < d->m->heads_n; h++) {
+        const struct uw_head *head = &d->m->heads[h];
+        double weight = head->def->weight != 0.0f ? (double)head->def->weight : 1.0;
+        for (uint32_t s = 0; s < n; s++) {
+            const double *t = head->def->target == UW_TARGET_INPUT ? d->value[0] : NULL;
+            sum += weight * double_loss(head->def, head->n, d->value[head->value] + s * head->n,
+                                        t != NULL ? t + s * head->n : NULL, label[s]);
         }
-        for (uint32_t c = 0; c < d->m->classes; c++) {
-            total += exp(z[c] - top);
-        }
-        sum += log(total) + top - z[label[s]];
     }
     return sum / n;
 }

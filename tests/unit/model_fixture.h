@@ -17,12 +17,10 @@ struct fixture {
     struct uw_error err;
 };
 
-static inline int open_model(struct fixture *f, const struct uw_model_def *def, uint32_t batch_n,
-                      enum uw_plan_mode mode, bool momentum)
+/* Measure and bind f->config. */
+static inline int open_config(struct fixture *f)
 {
-    *f = (struct fixture){.config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = batch_n,
-                                     .mode = mode, .momentum = momentum}};
-    f->config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(def->layers_n);
+    f->config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(f->config.def->layers_n);
     f->workspace = uw_test_block(f->config.workspace_bytes);
     f->config.workspace = f->workspace;
     int rc = uw_model_measure(&f->config, &f->need, &f->err);
@@ -36,6 +34,25 @@ static inline int open_model(struct fixture *f, const struct uw_model_def *def, 
     assert_int_equal(f->arena.used_bytes, f->need.total_bytes);
     uw_arena_seal(&f->arena);
     return UW_OK;
+}
+
+static inline int open_model(struct fixture *f, const struct uw_model_def *def, uint32_t batch_n,
+                      enum uw_plan_mode mode, bool momentum)
+{
+    *f = (struct fixture){.config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = batch_n,
+                                     .mode = mode,
+                                     .optimizer = {.momentum = momentum ? 0.9f : 0.0f}}};
+    return open_config(f);
+}
+
+/* One step with another optimizer than before; config.mixing_velocity must suit. */
+static inline int train_step(struct uw_model *m, const float *x, const uint32_t *label, uint32_t n,
+                             const struct uw_optimizer *o, struct uw_step_result *result,
+                             struct uw_error *err)
+{
+    m->optimizer = *o;
+    return uw_model_train_step(m, &(struct uw_minibatch){.x = x, .label = label, .n = n}, result,
+                               err);
 }
 
 static inline void close_model(struct fixture *f)
@@ -62,7 +79,7 @@ static inline void random_batch(struct uw_rng *r, const struct uw_model *m, uint
     .conv2d = {.out_channels = co, .kernel_h = k, .stride_h = s, .pad_h = p, .pad_w = p}}
 #define DENSE(n, o) {.kind = UW_LAYER_DENSE, .name = n, .dense = {.out = o}}
 #define POOL(n, k, s, p) {.kind = UW_LAYER_MAXPOOL2D, .name = n, \
-    .maxpool2d = {.kernel_h = k, .stride_h = s, .pad_h = p, .pad_w = p}}
+    .pool2d = {.kernel_h = k, .stride_h = s, .pad_h = p, .pad_w = p}}
 #define RELU(n) {.kind = UW_LAYER_RELU, .name = n}
 #define FLATTEN(n) {.kind = UW_LAYER_FLATTEN, .name = n}
 

@@ -31,7 +31,8 @@ static void open_model(struct fixture *f, const struct uw_model_def *def, bool m
 {
     struct uw_arena arena;
     struct uw_model_config config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = 1,
-                                     .momentum = momentum, .workspace = f->workspace,
+                                     .optimizer = {.momentum = momentum ? 0.9f : 0.0f},
+                                     .workspace = f->workspace,
                                      .workspace_bytes = sizeof f->workspace};
 
     f->storage = (struct memory_storage){.base = {&memory_storage_ops}};
@@ -39,7 +40,7 @@ static void open_model(struct fixture *f, const struct uw_model_def *def, bool m
     assert_int_equal(uw_model_bind(&f->m, &config, &arena, &f->err), UW_OK);
     uw_model_init_weights(&f->m, 5);
     for (uint32_t i = 0; momentum && i < f->m.params.size_n; i++) {
-        f->m.velocity[i] = (float)i * 0.5f;
+        f->m.state[0][i] = (float)i * 0.5f;
     }
 }
 
@@ -56,18 +57,20 @@ static void test_checkpoint_saved_then_loaded_is_the_same_bits(void **state)
     open_model(&f, &small, true);
     size_t bytes = f.m.params.size_n * sizeof(float);
     memcpy(x, f.m.params.x, bytes);
-    memcpy(v, f.m.velocity, bytes);
+    memcpy(v, f.m.state[0], bytes);
     assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
     assert_int_equal(f.storage.bytes_n % 4, 0);
     memset(f.m.params.x, 0, bytes);
-    memset(f.m.velocity, 0, bytes);
+    memset(f.m.state[0], 0, bytes);
     int rc = uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err);
     if (rc != UW_OK) {
         fail_msg("%s", f.err.text);
     }
     assert_memory_equal(x, f.m.params.x, bytes);
-    assert_memory_equal(v, f.m.velocity, bytes);
-    assert_memory_equal(&loaded, &full_state, sizeof loaded);
+    assert_memory_equal(v, f.m.state[0], bytes);
+    struct uw_checkpoint want = full_state;
+    want.noise = f.m.seed;
+    assert_memory_equal(&loaded, &want, sizeof loaded);
     assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "c", &f.err), UW_OK);
     memory_storage_release(&f.storage);
 }

@@ -1,63 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "double_model.h"
-#include "model_fixture.h"
-
-/* Compare loss, logits and sampled parameter gradients with central differences in double. A
- * kink (ReLU, max) inside the difference makes one-sided slopes disagree; such points are no
- * judge and are skipped, but most must be good. */
-static void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
-{
-    struct fixture f;
-    struct uw_rng r;
-    struct uw_sgd sgd = {.lr = 0.0f};
-    struct uw_step_result result;
-    struct double_model d;
-    uint32_t judged = 0, skipped = 0;
-
-    assert_int_equal(open_model(&f, def, n + 1, UW_PLAN_FULL, false), UW_OK);
-    uw_model_init_weights(&f.m, seed);
-    uw_rng_seed(&r, seed);
-    for (uint32_t i = 0; i < f.m.params.size_n; i++) {
-        f.m.params.x[i] += 0.1f * uw_rng_normal(&r); /* biases too */
-    }
-    float *x = uw_test_floats((size_t)n * f.m.input_n);
-    uint32_t *label = uw_test_block(n * sizeof *label);
-    random_batch(&r, &f.m, n, x, label);
-    int rc = uw_model_train_step(&f.m, x, label, n, &sgd, &result, &f.err);
-    if (rc != UW_OK) {
-        fail_msg("%s", f.err.text);
-    }
-    double_model_init(&d, &f.m, n, x);
-    assert_true(fabs(double_model_loss(&d, label, n) - result.loss) < 1e-4 * (1 + result.loss));
-    for (uint32_t t = 0; t < 120 && f.m.params.size_n > 0; t++) {
-        uint32_t i = t < f.m.params.segments_n ? f.m.params.segments[t].offset_n
-                                               : uw_rng_below(&r, f.m.params.size_n);
-        double h = 1e-5, keep = d.params[i];
-        double middle = double_model_loss(&d, label, n);
-        d.params[i] = keep + h;
-        double up = double_model_loss(&d, label, n);
-        d.params[i] = keep - h;
-        double down = double_model_loss(&d, label, n);
-        d.params[i] = keep;
-        double want = (up - down) / (2 * h);
-        if (fabs((up - middle) - (middle - down)) / h > 1e-4 + 1e-3 * fabs(want)) {
-            skipped++;
-            continue;
-        }
-        judged++;
-        if (fabs((double)f.m.gradients[i] - want) > 2e-5 + 2e-4 * fabs(want)) {
-            fail_msg("parameter %u: gradient %g, central difference %g", (unsigned)i,
-                     (double)f.m.gradients[i], want);
-        }
-    }
-    assert_true(judged >= 4 * skipped);
-    double_model_deinit(&d);
-    uw_test_release(x);
-    uw_test_release(label);
-    close_model(&f);
-}
+#include "gradient_check.h"
 
 static void test_gradient_every_layer_and_option_match_central_differences(void **state)
 {
@@ -67,7 +11,7 @@ static void test_gradient_every_layer_and_option_match_central_differences(void 
         .conv2d = {.out_channels = 3, .kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1,
                    .pad_h = 1, .pad_w = 0, .no_bias = true}};
     struct uw_layer_def odd_pool = {.kind = UW_LAYER_MAXPOOL2D, .name = "p",
-        .maxpool2d = {.kernel_h = 3, .kernel_w = 2, .stride_h = 1, .stride_w = 2, .pad_h = 1}};
+        .pool2d = {.kernel_h = 3, .kernel_w = 2, .stride_h = 1, .stride_w = 2, .pad_h = 1}};
     struct uw_layer_def no_bias = {.kind = UW_LAYER_DENSE, .name = "d",
                                    .dense = {.out = 4, .no_bias = true}};
     const struct uw_model_def models[] = {

@@ -7,10 +7,19 @@
 #define NAME_32 "0123456789abcdef0123456789abcdef"
 #define LONG_NAME NAME_32 NAME_32 NAME_32
 
+static void open_planned(struct fixture *f, const struct uw_model_def *def, enum uw_plan_mode mode,
+                         const struct uw_optimizer *o)
+{
+    *f = (struct fixture){.config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = 6,
+                                     .mode = mode, .optimizer = *o,
+                                     .mixing_velocity = o->frozen}};
+    assert_int_equal(open_config(f), UW_OK);
+}
+
 static void test_train_step_immediate_follows_full(void **state)
 {
     (void)state;
-    static const struct uw_sgd options[] = {
+    static const struct uw_optimizer options[] = {
         {.lr = 0.1f},
         {.lr = 0.1f, .weight_decay = 0.01f},
         {.lr = 0.05f, .momentum = 0.9f},
@@ -28,10 +37,10 @@ static void test_train_step_immediate_follows_full(void **state)
         struct uw_rng r;
         float x[6 * 64];
         uint32_t label[6];
-        bool momentum = options[o].momentum != 0.0f;
+        bool momentum = options[o].momentum != 0.0f && !options[o].frozen;
 
-        assert_int_equal(open_model(&a, &def, 6, UW_PLAN_FULL, momentum), UW_OK);
-        assert_int_equal(open_model(&b, &def, 6, UW_PLAN_IMMEDIATE, momentum), UW_OK);
+        open_planned(&a, &def, UW_PLAN_FULL, &options[o]);
+        open_planned(&b, &def, UW_PLAN_IMMEDIATE, &options[o]);
         assert_true(b.need.total_bytes < a.need.total_bytes);
         uw_model_init_weights(&a.m, seed);
         uw_model_init_weights(&b.m, seed);
@@ -42,13 +51,13 @@ static void test_train_step_immediate_follows_full(void **state)
         for (int step = 0; step < 10; step++) {
             struct uw_step_result ra, rb;
             random_batch(&r, &a.m, 6, x, label);
-            assert_int_equal(uw_model_train_step(&a.m, x, label, 6, &options[o], &ra, NULL), UW_OK);
-            assert_int_equal(uw_model_train_step(&b.m, x, label, 6, &options[o], &rb, NULL), UW_OK);
+            assert_int_equal(train_step(&a.m, x, label, 6, &options[o], &ra, NULL), UW_OK);
+            assert_int_equal(train_step(&b.m, x, label, 6, &options[o], &rb, NULL), UW_OK);
             assert_true(fabs(ra.loss - rb.loss) < 1e-4);
         }
         for (uint32_t i = 0; i < a.m.params.size_n; i++) {
             assert_true(fabsf(a.m.params.x[i] - b.m.params.x[i]) < 2e-5f);
-            assert_true(!momentum || fabsf(a.m.velocity[i] - b.m.velocity[i]) < 2e-5f);
+            assert_true(!momentum || fabsf(a.m.state[0][i] - b.m.state[0][i]) < 2e-5f);
         }
         close_model(&a);
         close_model(&b);
@@ -62,7 +71,7 @@ static void test_train_step_repeated_lowers_the_loss(void **state)
                                      3};
     struct fixture f;
     struct uw_rng r;
-    struct uw_sgd sgd = {.lr = 0.2f};
+    struct uw_optimizer sgd = {.lr = 0.2f};
     struct uw_step_result first, last;
     float x[8 * 6];
     uint32_t label[8];
@@ -71,9 +80,9 @@ static void test_train_step_repeated_lowers_the_loss(void **state)
     uw_model_init_weights(&f.m, 1);
     uw_rng_seed(&r, uw_test_seed(61));
     random_batch(&r, &f.m, 8, x, label);
-    assert_int_equal(uw_model_train_step(&f.m, x, label, 8, &sgd, &first, NULL), UW_OK);
+    assert_int_equal(train_step(&f.m, x, label, 8, &sgd, &first, NULL), UW_OK);
     for (int i = 0; i < 300; i++) {
-        assert_int_equal(uw_model_train_step(&f.m, x, label, 8, &sgd, &last, NULL), UW_OK);
+        assert_int_equal(train_step(&f.m, x, label, 8, &sgd, &last, NULL), UW_OK);
     }
     assert_true(last.loss < 0.1 * first.loss && last.correct_n == 8);
     close_model(&f);
@@ -85,7 +94,7 @@ static void test_train_step_nan_names_the_layer_and_changes_nothing(void **state
     const struct uw_model_def def = {"m", 4, 1, 1, LAYERS(DENSE("a", 5), RELU("r"), DENSE("b", 3)),
                                      3};
     struct fixture f;
-    struct uw_sgd sgd = {.lr = 0.1f};
+    struct uw_optimizer sgd = {.lr = 0.1f};
     struct uw_step_result result = {.loss = 7.0};
     float x[4] = {1, 2, 3, 4}, before[64];
     uint32_t label = 0;
@@ -94,14 +103,14 @@ static void test_train_step_nan_names_the_layer_and_changes_nothing(void **state
     uw_model_init_weights(&f.m, 1);
     memcpy(before, f.m.params.x, f.m.params.size_n * sizeof(float));
     x[2] = NAN;
-    assert_int_equal(uw_model_train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
                      UW_ERR_NONFINITE);
     assert_non_null(strstr(f.err.text, "input"));
     assert_memory_equal(before, f.m.params.x, f.m.params.size_n * sizeof(float));
     x[2] = 3;
     f.m.params.x[f.m.params.segments[2].offset_n] = INFINITY;
     before[f.m.params.segments[2].offset_n] = INFINITY;
-    assert_int_equal(uw_model_train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
                      UW_ERR_NONFINITE);
     assert_non_null(strstr(f.err.text, "layer 'b': its weight"));
     assert_memory_equal(before, f.m.params.x, f.m.params.size_n * sizeof(float));
@@ -110,7 +119,7 @@ static void test_train_step_nan_names_the_layer_and_changes_nothing(void **state
     for (uint32_t i = 0; i < f.m.params.segments[0].size_n; i++) {
         f.m.params.x[i] = 3e38f; /* finite weights, an output that is not */
     }
-    assert_int_equal(uw_model_train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
                      UW_ERR_NONFINITE);
     assert_non_null(strstr(f.err.text, "layer 'a': its output"));
     close_model(&f);
@@ -197,31 +206,32 @@ static void test_train_step_bad_arguments_are_refused(void **state)
     (void)state;
     const struct uw_model_def def = {"m", 2, 1, 1, LAYERS(DENSE("a", 3)), 1};
     struct fixture f, inference;
-    struct uw_sgd sgd = {.lr = 0.1f};
+    struct uw_optimizer sgd = {.lr = 0.1f};
     struct uw_step_result result;
     float x[4] = {0};
     uint32_t label[2] = {0, 3};
+    const struct uw_minibatch two = {.x = x, .label = label, .n = 2};
     double loss = 0;
     uint32_t correct = 0;
 
     assert_int_equal(open_model(&f, &def, 2, UW_PLAN_IMMEDIATE, false), UW_OK);
     assert_int_equal(open_model(&inference, &def, 2, UW_PLAN_INFERENCE, false), UW_OK);
-    assert_int_equal(uw_model_train_step(&f.m, x, label, 0, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&f.m, x, label, 0, &sgd, &result, &f.err),
                      UW_ERR_INVALID);
-    assert_int_equal(uw_model_train_step(&f.m, x, label, 3, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&f.m, x, label, 3, &sgd, &result, &f.err),
                      UW_ERR_INVALID);
-    assert_int_equal(uw_model_train_step(&f.m, x, label, 2, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&f.m, x, label, 2, &sgd, &result, &f.err),
                      UW_ERR_INVALID);
     assert_non_null(strstr(f.err.text, "label 3"));
-    assert_int_equal(uw_model_evaluate(&f.m, x, label, 2, &loss, &correct), UW_ERR_INVALID);
+    assert_int_equal(uw_model_evaluate(&f.m, &two, &loss, &correct), UW_ERR_INVALID);
     label[1] = 0;
     sgd.momentum = 0.9f;
-    assert_int_equal(uw_model_train_step(&f.m, x, label, 2, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&f.m, x, label, 2, &sgd, &result, &f.err),
                      UW_ERR_INVALID);
     sgd.momentum = 0.0f;
-    assert_int_equal(uw_model_train_step(&inference.m, x, label, 2, &sgd, &result, &f.err),
+    assert_int_equal(train_step(&inference.m, x, label, 2, &sgd, &result, &f.err),
                      UW_ERR_INVALID);
-    assert_int_equal(uw_model_evaluate(&inference.m, x, label, 2, &loss, &correct), UW_OK);
+    assert_int_equal(uw_model_evaluate(&inference.m, &two, &loss, &correct), UW_OK);
     assert_true(fabs(loss - 2 * log(3.0)) < 1e-5); /* zero weights: even odds over 3 classes */
     close_model(&f);
     close_model(&inference);

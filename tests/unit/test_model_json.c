@@ -51,8 +51,8 @@ static void test_model_every_key_is_read(void **state)
     assert_int_equal(l[0].conv2d.pad_h, 1);
     assert_int_equal(l[0].conv2d.pad_w, 0);
     assert_true(l[0].conv2d.no_bias);
-    assert_int_equal(l[1].maxpool2d.stride_h, 1);
-    assert_int_equal(l[1].maxpool2d.stride_w, 2);
+    assert_int_equal(l[1].pool2d.stride_h, 1);
+    assert_int_equal(l[1].pool2d.stride_w, 2);
     assert_string_equal(l[2].inputs[0], "c");
     assert_null(l[2].inputs[1]);
     assert_string_equal(l[3].inputs[1], "c");

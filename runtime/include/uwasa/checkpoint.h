@@ -3,8 +3,8 @@
  * uwasa/checkpoint.h - weights and training state as safetensors, written atomically
  *
  * A weights file holds the parameters by name ("conv1.weight"); it opens in Python as it is. A
- * checkpoint adds what a resumed run needs to go on bit for bit: the velocity
- * ("optimizer.velocity.conv1.weight") and, in the header's __metadata__, step, loader cursor and
+ * checkpoint adds what a resumed run needs to go on bit for bit: the optimizer's vectors
+ * ("optimizer.exp_avg.conv1.weight") and, in the header's __metadata__, step, loader cursor and
  * seeds. Loading checks every name, shape and size before the first parameter changes.
  *
  * Memory     no heap; a few hundred bytes of stack      Blocking  the storage's
@@ -25,15 +25,17 @@ struct uw_checkpoint {
     uint64_t position;
     uint64_t seed;                  /* of the run: a resume must use the same one */
     uint64_t batch_n;               /* minibatch of the run: likewise */
+    uint64_t updates, noise;        /* the model's updates and seed: save fills them in, load sets
+                                       them in the model too */
     uint64_t user[4];               /* the caller's: gossip round, for one */
 };
 
-/* Write parameters, and with state != NULL the velocity and the state.
+/* Write parameters, and with state != NULL the optimizer's vectors and the state.
  * Returns UW_OK, UW_ERR_IO, UW_ERR_DENIED. */
 int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err);
 
-/* Read parameters by name and, with state != NULL, velocity and state. Extra tensors are ignored.
+/* Read parameters by name and, with state != NULL, the optimizer's vectors and state. Extra tensors are ignored.
  * On failure the model is unchanged when the header was at fault, and has unspecified parameters
  * after UW_ERR_IO in the middle of the data.
  *

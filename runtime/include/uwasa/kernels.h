@@ -20,6 +20,7 @@
 #ifndef UWASA_KERNELS_H
 #define UWASA_KERNELS_H
 
+#include "uwasa/kernels_layers.h"
 #include "uwasa/workers.h"
 
 #include <stdbool.h>
@@ -59,10 +60,12 @@ struct uw_conv2d {
 
 struct uw_pool2d {
     uint32_t channels, in_h, in_w;
-    uint32_t out_h, out_w;
-    uint32_t kernel_h, kernel_w;    /* kernel_h * kernel_w <= 255: the winner is kept in a byte */
+    uint32_t out_h, out_w;          /* a window may hang over the end: what is outside never wins */
+    uint32_t kernel_h, kernel_w;    /* max: kernel_h * kernel_w <= 255, the winner is a byte */
     uint32_t stride_h, stride_w;
     uint32_t pad_h, pad_w;          /* padding never wins */
+    bool exclude_pad;               /* average: divide by the values inside x; else by the window
+                                       cut off at the end of the padding, as PyTorch counts */
 };
 
 struct uw_dense {
@@ -96,7 +99,7 @@ struct uw_kernels {
     /* dx = gradient of x, all of it written; accumulate: dx += instead. */
     int (*conv2d_bw_input)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *dy, const float *w, float *dx, bool accumulate);
-    /* dw += scale * gradient of w, db += scale * gradient of b (db may be NULL). With
+    /* dw += scale * gradient of w, db += scale * gradient of b; either may be NULL. With
      * scale = -lr and dw = w this is the fused update of plan mode "immediate". */
     int (*conv2d_bw_param)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
@@ -123,6 +126,12 @@ struct uw_kernels {
                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
                               bool accumulate);
 
+    /* y = sum over each window / divisor, see exclude_pad. */
+    int (*avgpool2d_fw)(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                        const float *x, float *y);
+    int (*avgpool2d_bw_input)(const struct uw_exec *e, const struct uw_pool2d *p,
+                              uint32_t batch_n, const float *dy, float *dx, bool accumulate);
+
     /* y = max(x, 0); y may be x. NaN stays NaN. */
     int (*relu_fw)(const struct uw_exec *e, size_t n, const float *x, float *y);
     /* dx = dy where y > 0, else 0; dx may be dy; accumulate: dx += instead (then dx is not dy). */
@@ -130,15 +139,16 @@ struct uw_kernels {
                          float *dx, bool accumulate);
 
     /* p[n][classes] = softmax(logits), row maxima subtracted; *loss_sum = sum over n of
-     * -log p[n][label[n]]; *correct_n = rows whose largest logit (first of equals) is the label.
+     * -sum over k of q[k] log p[n][k], with q = (1 - smoothing) onehot(label[n]) + smoothing /
+     * classes; *correct_n = rows whose largest logit (first of equals) is the label.
      * p may be logits. Labels are below classes. */
     int (*softmax_xent_fw)(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                           const float *logits, const uint32_t *label, float *p,
+                           float smoothing, const float *logits, const uint32_t *label, float *p,
                            double *loss_sum, uint32_t *correct_n);
-    /* dlogits = scale * (p - onehot(label)); dlogits may be p. */
+    /* dlogits = scale * (p - q); dlogits may be p. */
     int (*softmax_xent_bw_input)(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                                 const float *p, const uint32_t *label, float scale,
-                                 float *dlogits);
+                                 float smoothing, const float *p, const uint32_t *label,
+                                 float scale, float *dlogits);
 
     /* y = a * x + b * y; b == 0 never reads y, b == 1 adds. y may be x. */
     int (*axpby)(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
@@ -149,6 +159,13 @@ struct uw_kernels {
     bool (*all_finite)(const struct uw_exec *e, size_t n, const float *x);
     /* Sum over i of (x[i] - y[i])^2 in double; y == NULL counts as 0. */
     double (*distance_sq)(const struct uw_exec *e, size_t n, const float *x, const float *y);
+
+    const struct uw_norm_kernels *norm;
+    const struct uw_activation_kernels *activation;
+    const struct uw_copy_kernels *copy;
+    const struct uw_sequence_kernels *sequence;
+    const struct uw_loss_kernels *loss;
+    const struct uw_update_kernels *update;
 };
 
 #endif

@@ -21,89 +21,75 @@
 
 #include "uwasa/arena.h"
 #include "uwasa/kernels.h"
+#include "uwasa/layers.h"
+#include "uwasa/optimizer.h"
 #include "uwasa/params.h"
 #include "uwasa/rng.h"
 #include "uwasa/status.h"
 
-#define UW_LAYER_INPUTS_MAX 4
-#define UW_LAYER_NAME_MAX 96u       /* a checkpoint stores names up to there */
-
 /* Bytes of config.workspace for a model of that many layers. */
-#define UW_MODEL_WORKSPACE_BYTES(layers_n) ((size_t)(layers_n) * 512u + 512u)
+#define UW_MODEL_WORKSPACE_BYTES(layers_n) ((size_t)(layers_n) * 640u + 1024u)
 
-enum uw_layer_kind {
-    UW_LAYER_CONV2D = 1,
-    UW_LAYER_DENSE,
-    UW_LAYER_MAXPOOL2D,
-    UW_LAYER_RELU,
-    UW_LAYER_FLATTEN,
-    UW_LAYER_ADD                    /* sum of two or more inputs of one shape */
-};
-
-struct uw_conv2d_def {
-    uint32_t out_channels;
-    uint32_t kernel_h, kernel_w;    /* kernel_w 0: kernel_h */
-    uint32_t stride_h, stride_w;    /* 0: 1; stride_w 0: stride_h */
-    uint32_t pad_h, pad_w;          /* zeros on each side; 0 is 0 */
-    bool no_bias;
-};
-
-struct uw_dense_def {
-    uint32_t out;
-    bool no_bias;
-};
-
-struct uw_maxpool2d_def {
-    uint32_t kernel_h, kernel_w;    /* kernel_w 0: kernel_h */
-    uint32_t stride_h, stride_w;    /* 0: the kernel's size */
-    uint32_t pad_h, pad_w;
-};
-
-struct uw_layer_def {
-    enum uw_layer_kind kind;
-    const char *name;               /* unique, 1 to UW_LAYER_NAME_MAX bytes; parameters are
-                                       "<name>.weight", "<name>.bias" */
-    const char *inputs[UW_LAYER_INPUTS_MAX];    /* layer names, or "input"; all NULL: the layer
-                                                   before, "input" for the first */
-    union {
-        struct uw_conv2d_def conv2d;
-        struct uw_dense_def dense;
-        struct uw_maxpool2d_def maxpool2d;
-    };
-};
-
-/* The last layer's output are logits [N][classes]; the loss is softmax cross-entropy, the mean
- * over the minibatch. */
 struct uw_model_def {
     const char *name;
-    uint32_t in_channels, in_h, in_w;   /* in_h, in_w 0: 1 */
+    uint32_t in_channels, in_h, in_w;   /* in_h 0: [channels][w]; in_h and in_w 0: [channels] */
     const struct uw_layer_def *layers;
     uint32_t layers_n;
+    /* NULL: softmax cross-entropy of the last layer's output. The first entry is what the model
+     * is for; the others are auxiliary: layers that only they need are left out of inference. */
+    const struct uw_loss_def *losses;
+    uint32_t losses_n;
 };
 
 enum uw_plan_mode {
-    UW_PLAN_IMMEDIATE = 0,          /* the update is fused into bw_param: no gradient array */
+    UW_PLAN_IMMEDIATE = 0,          /* the update follows a layer's gradient at once: plain SGD and
+                                       momentum need no gradient array, others one layer's */
+    UW_PLAN_BUCKETS,                /* gradients live one bucket at a time, see uw_bucket_fn */
     UW_PLAN_FULL,                   /* all gradients live until the update */
     UW_PLAN_INFERENCE               /* forward only */
 };
+
+/* Which parameters are trained; zero: all that are not frozen. Backward ends at the first layer
+ * with a trained parameter. */
+struct uw_adapt {
+    bool bias_only;
+    uint32_t last_n;                /* only the last so many layers with parameters; 0: all */
+    uint32_t lora_rank;             /* only low-rank additions to the dense layers; 0: none */
+    float lora_alpha;               /* their scale is lora_alpha / lora_rank; 0: lora_rank */
+};
+
+/* Called during backward when gradients offset_n .. offset_n + count_n - 1 of the trained
+ * parameters (those not trained are not counted) are complete; may change them, for one by
+ * averaging over nodes. The update follows. Returns UW_OK, or an error that stops the step. */
+typedef int (*uw_bucket_fn)(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient);
 
 struct uw_model_config {
     const struct uw_model_def *def; /* borrowed */
     const struct uw_kernels *kernels;   /* borrowed */
     struct uw_workers *workers;     /* borrowed; NULL: one thread */
     uint32_t batch_n;               /* largest minibatch; 1 or more */
+    uint32_t micro_n;               /* samples computed at a time, the result is the minibatch's;
+                                       0: batch_n */
     enum uw_plan_mode mode;
-    bool momentum;                  /* keep one velocity a parameter */
+    struct uw_optimizer optimizer;
+    struct uw_adapt adapt;
+    uint32_t bucket_n;              /* floats a bucket holds at least; 0: one layer's */
+    size_t budget_bytes;            /* recompute activations in backward until total_bytes fits;
+                                       0: never recompute */
+    bool mixing_velocity;           /* keep one float a parameter for a mixing rule */
     bool snapshot;                  /* keep a copy that peers can pull */
-    bool input;                     /* keep room for one minibatch: struct uw_model.input, .label */
+    bool input;                     /* keep room for one minibatch: input, label, target */
     void *workspace;                /* used by measure and bind only, free for others afterwards */
     size_t workspace_bytes;         /* at least UW_MODEL_WORKSPACE_BYTES(def->layers_n) */
 };
 
 /* Bytes by purpose. The sum, total_bytes, is what uw_model_bind takes from the arena. */
 struct uw_model_need {
-    uint32_t parameters_n;
-    size_t parameters_bytes;
+    uint32_t parameters_n;          /* weights and biases, frozen ones too */
+    uint32_t trainable_n;
+    uint32_t statistics_n;          /* running statistics, part of the flat vector */
+    uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
+    size_t parameters_bytes;        /* with statistics */
     size_t gradients_bytes;
     size_t optimizer_bytes;
     size_t activations_bytes;       /* activations and their gradients, lifetimes overlapped */
@@ -115,26 +101,47 @@ struct uw_model_need {
 };
 
 struct uw_layer;                    /* one bound layer; private */
+struct uw_head;                     /* one bound loss; private */
 
 struct uw_model {
     struct uw_model_config config;
+    struct uw_optimizer optimizer;  /* lr and weight_decay may be changed between steps */
     struct uw_params params;
     struct uw_snapshot snapshot;
     struct uw_exec exec;
     struct uw_layer *layers;
     uint32_t layers_n;
-    uint32_t classes;               /* size of a row of logits */
+    struct uw_head *heads;
+    uint32_t heads_n;
+    uint32_t classes;               /* floats of one row of the first loss's layer: logits */
     uint32_t input_n;               /* floats of one sample */
-    float *gradients;               /* [params.size_n], plan mode full only */
-    float *velocity;                /* [params.size_n], config.momentum only */
+    uint32_t target_n;              /* floats of one target; 0: labels or the sample are targets */
+    uint32_t trainable_n;
+    float *gradients;               /* [gradients_n]: all in plan mode full, else one bucket */
+    uint32_t gradients_n;           /* 0: updates need no gradient array */
+    float *state[UW_OPTIMIZER_VECTORS_MAX];     /* the optimizer's, [trainable_n] each */
+    float *velocity;                /* [params.size_n], config.mixing_velocity only */
     float *input;                   /* [batch_n][input_n], config.input only */
     uint32_t *label;                /* [batch_n], config.input only */
-    float *probabilities;           /* [batch_n][classes] of the last labelled pass */
+    float *target;                  /* [batch_n][target_n], config.input only */
+    float *probabilities;           /* inference: [micro_n][classes] of the last labelled pass */
+    uint64_t updates;               /* training steps done; a checkpoint keeps it */
+    uint64_t seed;                  /* of dropout; a checkpoint keeps it */
+    uw_bucket_fn bucket;            /* plan mode buckets; NULL: update only */
+    void *bucket_arg;
+};
+
+/* x [n][sample] and what it should become; the unused of label and target may be NULL. */
+struct uw_minibatch {
+    const float *x;                 /* NULL: the model's input, label, target */
+    const uint32_t *label;          /* [n] */
+    const float *target;            /* [n][target_n] */
+    uint32_t n;
 };
 
 struct uw_step_result {
     double loss;                    /* mean over the minibatch, before the update */
-    uint32_t correct_n;
+    uint32_t correct_n;             /* cross_entropy: the largest logit is the label's */
 };
 
 /* Check the definition, infer every shape and compute the memory plan.
@@ -143,7 +150,8 @@ struct uw_step_result {
  *   err   may be NULL; else a sentence that names the layer
  *
  * Returns UW_OK, UW_ERR_INVALID, UW_ERR_SHAPE, UW_ERR_NOTFOUND (an input names no earlier layer),
- * UW_ERR_TOOBIG (sizes overflow), UW_ERR_NOMEM (workspace too small). */
+ * UW_ERR_TOOBIG (sizes overflow), UW_ERR_NOMEM (workspace too small, or the budget cannot be met:
+ * err says the smallest that can). */
 int uw_model_measure(const struct uw_model_config *config, struct uw_model_need *need,
                      struct uw_error *err);
 
@@ -153,36 +161,37 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
                   struct uw_arena *arena, struct uw_error *err);
 
 /* He normal for a layer that feeds a ReLU (standard deviation sqrt(2 / fan_in)), Glorot normal
- * otherwise (sqrt(2 / (fan_in + fan_out))), zero biases. Same seed, same bits, on any device. */
+ * otherwise (sqrt(2 / (fan_in + fan_out))), zero biases; scales and variances one; recurrent
+ * layers uniform within 1 / sqrt(hidden); embeddings standard normal; LoRA adds nothing at first.
+ * Same seed, same bits, on any device. Also sets m->seed. */
 void uw_model_init_weights(struct uw_model *m, uint64_t seed);
 
-/* Forward pass.
+/* Forward pass as in inference: running statistics, no dropout.
  *
- *   x       [n][C][H][W] read, n <= batch_n
+ *   x       [n][sample] read, n <= micro_n
  *   logits  set to [n][classes], valid until the next call on m; may be NULL
  *
- * Returns UW_OK or UW_ERR_INVALID (n is 0 or above batch_n). */
+ * Returns UW_OK or UW_ERR_INVALID (n is 0 or too large; an embedding's index out of range). */
 int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float **logits);
 
-/* Forward pass and loss on labelled samples, no update.
- * Adds to *loss_sum and *correct_n. Returns UW_OK or UW_ERR_INVALID. */
-int uw_model_evaluate(struct uw_model *m, const float *x, const uint32_t *label, uint32_t n,
-                      double *loss_sum, uint32_t *correct_n);
+/* Forward pass and first loss on b->n <= batch_n samples, as in inference, no update.
+ * Adds the samples' losses to *loss_sum and to *correct_n. Returns UW_OK or UW_ERR_INVALID. */
+int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,
+                      uint32_t *correct_n);
 
-/* One training step: forward, loss, backward, update.
+/* One training step: forward, loss, backward, update by m->optimizer.
  *
- *   x, label  [n] samples
- *   sgd       the update; momentum != 0 needs config.momentum
- *   result    written on success
+ *   b       n <= batch_n samples
+ *   result  written on success
  *
  * A NaN or infinity stops the step: the code is UW_ERR_NONFINITE, err names the first layer that
- * made it. If it shows in the forward pass or the loss, nothing was changed; if it first shows in
- * the backward pass of plan mode immediate, the layers above have been updated and stay finite.
+ * made it. If it shows in the forward pass or the loss, no parameter was changed (running
+ * statistics were); if it first shows in the backward pass of plan modes immediate and buckets,
+ * the layers above have been updated and stay finite.
  *
  * Returns UW_OK, UW_ERR_INVALID (n, label out of range, plan without training),
- * UW_ERR_NONFINITE. */
-int uw_model_train_step(struct uw_model *m, const float *x, const uint32_t *label, uint32_t n,
-                        const struct uw_sgd *sgd, struct uw_step_result *result,
-                        struct uw_error *err);
+ * UW_ERR_NONFINITE, or what m->bucket returned. */
+int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *b,
+                        struct uw_step_result *result, struct uw_error *err);
 
 #endif

@@ -14,6 +14,7 @@
 #define UWASA_PARAMS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define UW_SHAPE_RANK_MAX 4
@@ -24,6 +25,9 @@ struct uw_segment {
     uint32_t offset_n, size_n;
     uint32_t dim[UW_SHAPE_RANK_MAX];
     uint32_t rank;
+    bool statistic;                 /* a running statistic: mixed like the others, not trained */
+    uint32_t state_n;               /* where its gradient and optimizer state begin in vectors of
+                                       the trained parameters; UINT32_MAX: it is not trained */
 };
 
 struct uw_params {

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/kernels_layers.h - the families of the kernel table beyond products and pooling
+ *
+ * Normalization, activations, copies, sequences, losses and updates: each a struct of slots that
+ * `struct uw_kernels` points to, so that a backend overrides one family or none. Layout, memory,
+ * context, errors and numerics are those of uwasa/kernels.h, which includes this.
+ */
+#ifndef UWASA_KERNELS_LAYERS_H
+#define UWASA_KERNELS_LAYERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct uw_exec;
+struct uw_lrn;
+
+/* A sample is [channels][inner]. Group norm: statistics of each sample over channels / groups *
+ * inner values, weight and bias one a channel. Layer norm is groups = 1, inner = 1, a row a
+ * sample. Batch norm: statistics of each channel over the minibatch and inner. */
+struct uw_norm {
+    uint32_t channels, inner, groups;
+    float epsilon, momentum;
+};
+
+/* Statistics are pairs (mean, 1 / sqrt(biased variance + epsilon)); xhat = (x - mean) * second.
+ * gamma, beta may be NULL: 1 and 0. */
+struct uw_norm_kernels {
+    /* y = gamma * xhat + beta; stats [batch_n][groups][2] written, may be NULL. */
+    int (*groupnorm_fw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                        const float *x, const float *gamma, const float *beta, float *y,
+                        float *stats);
+    int (*groupnorm_bw_input)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                              const float *x, const float *gamma, const float *stats,
+                              const float *dy, float *dx, bool accumulate);
+    /* dgamma += scale * sum of dy * xhat, dbeta += scale * sum of dy; either may be NULL. */
+    int (*groupnorm_bw_param)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                              const float *x, const float *stats, const float *dy, float scale,
+                              float *dgamma, float *dbeta);
+    /* stats [channels][2] of the minibatch; running (may be NULL) += momentum * (statistic -
+     * running), the variance unbiased as PyTorch's. */
+    int (*batchnorm_stats)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                           const float *x, float *stats, float *running_mean,
+                           float *running_var);
+    /* stats [channels][2] from running statistics. */
+    int (*batchnorm_running)(const struct uw_exec *e, const struct uw_norm *n,
+                             const float *running_mean, const float *running_var, float *stats);
+    /* y = gamma * xhat + beta */
+    int (*batchnorm_fw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                        const float *x, const float *stats, const float *gamma, const float *beta,
+                        float *y);
+    /* sums[0][channels] = sum of dy, sums[1][channels] = sum of dy * xhat. */
+    int (*batchnorm_bw_sums)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                             const float *x, const float *stats, const float *dy, float *sums);
+    /* sums == NULL: the statistics are constants. */
+    int (*batchnorm_bw_input)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                              const float *x, const float *stats, const float *gamma,
+                              const float *sums, const float *dy, float *dx, bool accumulate);
+    /* y = x / (k + alpha / size * sum of x^2 over the window of channels)^beta; the window of
+     * channel c is c - size / 2 .. c + (size - 1) / 2. */
+    int (*lrn_fw)(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                  const float *x, float *y);
+    int (*lrn_bw_input)(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                        const float *x, const float *dy, float *dx, bool accumulate);
+};
+
+struct uw_lrn {
+    uint32_t channels, inner, size;
+    float alpha, beta, k;
+};
+
+enum uw_activation_kind {
+    UW_ACTIVATION_RELU6 = 0,
+    UW_ACTIVATION_LEAKY_RELU,
+    UW_ACTIVATION_SIGMOID,
+    UW_ACTIVATION_TANH,
+    UW_ACTIVATION_GELU,             /* x * Phi(x), by the error function */
+    UW_ACTIVATION_GELU_TANH,
+    UW_ACTIVATION_SILU
+};
+
+struct uw_activation {
+    enum uw_activation_kind kind;
+    float slope;                    /* leaky ReLU, above 0 */
+};
+
+struct uw_activation_kernels {
+    /* y = f(x); y may be x. */
+    int (*forward)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
+                   const float *x, float *y);
+    /* dx = f'(x) dy; v is y, but x for GELU and SiLU. dx may be dy; accumulate: dx += instead. */
+    int (*bw_input)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
+                    const float *v, const float *dy, float *dx, bool accumulate);
+    /* y[i] = x[i] / (1 - rate) where element first + i of stream `key` is kept, else 0. The same
+     * call carries gradients back. y may be x; accumulate: y += instead. */
+    int (*dropout)(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n, float rate,
+                   const float *x, float *y, bool accumulate);
+};
+
+/* rows blocks of row_n floats, from x + i * x_step to y + i * y_step. */
+struct uw_copy {
+    size_t rows, row_n, x_step, y_step;
+};
+
+/* Axes of size dim are put into another order: output axis i is input axis order[i]. */
+struct uw_permute {
+    uint32_t dim[3], order[3];
+};
+
+struct uw_copy_kernels {
+    /* accumulate: y += instead. */
+    int (*copy)(const struct uw_exec *e, const struct uw_copy *c, const float *x, float *y,
+                bool accumulate);
+    int (*permute)(const struct uw_exec *e, const struct uw_permute *p, uint32_t batch_n,
+                   const float *x, float *y, bool accumulate);
+    /* y[i] = w[x[i]], rows of row_n floats; UW_ERR_INVALID: an index is no integer below rows. */
+    int (*gather)(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                  const float *x, const float *w, float *y);
+    /* dw[x[i]] += scale * dy[i]; in the order of i. */
+    int (*scatter_add)(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                       const float *x, const float *dy, float scale, float *dw);
+    /* y[i][j] += b[j], rows of n floats. */
+    int (*add_rows)(const struct uw_exec *e, size_t rows, uint32_t n, const float *b, float *y);
+    /* db[j] += scale * sum over i of dy[i][j]. */
+    int (*sum_rows)(const struct uw_exec *e, size_t rows, uint32_t n, const float *dy, float scale,
+                    float *db);
+};
+
+struct uw_recurrent {
+    uint32_t steps, in, hidden;
+    bool reverse, last, relu;
+};
+
+struct uw_attention {
+    uint32_t steps, features, heads;
+    bool causal;
+};
+
+/* One time step of batch_n sequences. a are the pre-activations W_ih x + b_ih (+ W_hh h + b_hh),
+ * row i at a + i * a_step; likewise the others; gates in PyTorch's order. */
+struct uw_cell {
+    uint32_t batch_n, hidden;
+    size_t a_step, h_step;          /* floats from one sample to the next */
+    bool relu;
+};
+
+struct uw_sequence_kernels {
+    /* h = tanh(a) or ReLU(a) */
+    int (*rnn_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *a, float *h);
+    /* da = dh * f'(h) */
+    int (*rnn_bw)(const struct uw_exec *e, const struct uw_cell *c, const float *h,
+                  const float *dh, float *da);
+    /* y[r][j] = softmax over the first `seen` of n columns, seen = causal ? r % n + 1 : n, the
+     * others 0; y may be x. */
+    int (*softmax_fw)(const struct uw_exec *e, size_t rows, uint32_t n, bool causal,
+                      const float *x, float *y);
+    /* dx = y * (dy - sum of y * dy); dx may be dy. */
+    int (*softmax_bw_input)(const struct uw_exec *e, size_t rows, uint32_t n, const float *y,
+                            const float *dy, float *dx);
+};
+
+/* Elementwise losses; n values, z the outputs, t the targets. */
+enum uw_elementwise_loss {
+    UW_ELEMENTWISE_BCE = 0,         /* of logits: max(z, 0) - z t + log(1 + exp(-|z|)) */
+    UW_ELEMENTWISE_MSE,             /* (z - t)^2 */
+    UW_ELEMENTWISE_L1,              /* |z - t| */
+    UW_ELEMENTWISE_HUBER            /* d^2 / 2 up to delta, then delta (|d| - delta / 2) */
+};
+
+struct uw_loss_kernels {
+    /* *sum = losses of n values, added up */
+    int (*forward)(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta, size_t n,
+                   const float *z, const float *t, double *sum);
+    /* dz = scale * derivative; dz may be t. */
+    int (*bw_input)(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta, size_t n,
+                    const float *z, const float *t, float scale, float *dz);
+};
+
+/* One step of Adam: g += weight_decay * w (adamw: w -= lr * weight_decay * w instead);
+ *   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+ *   w -= lr * (m / correction1) / (sqrt(v / correction2) + epsilon) */
+struct uw_adam {
+    float lr, beta1, beta2, epsilon, weight_decay;
+    float correction1, correction2; /* 1 - beta^t */
+    bool decoupled;                 /* AdamW */
+};
+
+/* One step of RMSprop: g += weight_decay * w;  v = alpha v + (1 - alpha) g^2;
+ *   d = g / (sqrt(v) + epsilon);  b = momentum b + d;  w -= lr * b, or lr * d without momentum */
+struct uw_rmsprop {
+    float lr, alpha, epsilon, weight_decay, momentum;
+};
+
+struct uw_update_kernels {
+    int (*adam)(const struct uw_exec *e, size_t n, const struct uw_adam *a, const float *g,
+                float *w, float *m, float *v);
+    int (*rmsprop)(const struct uw_exec *e, size_t n, const struct uw_rmsprop *r, const float *g,
+                   float *w, float *v, float *b);
+};
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/layers.h - the kinds of layers, losses, and their options
+ *
+ * A layer is an entry of a const table: kind, name, inputs, options. Zero is every option's
+ * default. Names and meanings of options are PyTorch's.
+ *
+ * Layout     one sample has rank 1 [features], rank 2 [channels][length] or [steps][features], or
+ *            rank 3 [C][H][W]; the minibatch is in front of it
+ * Memory     tables and names are borrowed and must outlive the model
+ */
+#ifndef UWASA_LAYERS_H
+#define UWASA_LAYERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_LAYER_INPUTS_MAX 8
+#define UW_LOSSES_MAX 4
+#define UW_LAYER_NAME_MAX 96u       /* a checkpoint stores names up to there */
+
+enum uw_layer_kind {
+    UW_LAYER_CONV2D = 1,            /* [C][H][W] */
+    UW_LAYER_DENSE,                 /* last axis of rank 1 or 2; [C][1][1] counts as [C] */
+    UW_LAYER_MAXPOOL2D,
+    UW_LAYER_RELU,
+    UW_LAYER_FLATTEN,               /* to rank 1 */
+    UW_LAYER_ADD,                   /* sum of two or more inputs of one shape */
+    UW_LAYER_CONV1D,                /* [C][L] */
+    UW_LAYER_CONV_TRANSPOSE2D,
+    UW_LAYER_MAXPOOL1D,             /* [C][L] */
+    UW_LAYER_AVGPOOL2D,
+    UW_LAYER_AVGPOOL1D,             /* [C][L] */
+    UW_LAYER_GLOBAL_AVGPOOL,        /* [C][H][W] or [C][L] to [C] */
+    UW_LAYER_BATCHNORM,             /* over axis 0 of the sample, any rank */
+    UW_LAYER_GROUPNORM,             /* groups of axis 0; as many groups as channels: instance norm */
+    UW_LAYER_LAYERNORM,             /* over the last axes */
+    UW_LAYER_LRN,                   /* local response normalization across channels */
+    UW_LAYER_RELU6,
+    UW_LAYER_LEAKY_RELU,
+    UW_LAYER_SIGMOID,
+    UW_LAYER_TANH,
+    UW_LAYER_GELU,
+    UW_LAYER_SILU,
+    UW_LAYER_DROPOUT,
+    UW_LAYER_CONCAT,
+    UW_LAYER_RESHAPE,
+    UW_LAYER_TRANSPOSE,             /* permute the axes of a sample */
+    UW_LAYER_SLICE,                 /* a range of one axis */
+    UW_LAYER_EMBEDDING,             /* [T] indices, as floats, to [T][size] */
+    UW_LAYER_RNN,                   /* [T][F] to [T][hidden] */
+    UW_LAYER_GRU,                   /* likewise */
+    UW_LAYER_LSTM,                  /* likewise; initial states are zero */
+    UW_LAYER_ATTENTION              /* multi-head self-attention, [T][E] to [T][E] */
+};
+
+struct uw_conv2d_def {
+    uint32_t out_channels;
+    uint32_t kernel_h, kernel_w;    /* kernel_w 0: kernel_h */
+    uint32_t stride_h, stride_w;    /* 0: 1; stride_w 0: stride_h */
+    uint32_t pad_h, pad_w;          /* zeros on each side; 0 is 0 */
+    bool no_bias;
+    uint32_t dilation_h, dilation_w;    /* 0: 1; dilation_w 0: dilation_h */
+    uint32_t groups;                /* 0: 1; divides both channel counts */
+};
+
+struct uw_conv_transpose2d_def {
+    uint32_t out_channels;
+    uint32_t kernel_h, kernel_w;    /* as conv2d, and so on */
+    uint32_t stride_h, stride_w;
+    uint32_t pad_h, pad_w;
+    bool no_bias;
+    uint32_t dilation_h, dilation_w;
+    uint32_t groups;
+    uint32_t out_pad_h, out_pad_w;  /* rows and columns more at the end; below stride or dilation */
+};
+
+struct uw_conv1d_def {
+    uint32_t out_channels;
+    uint32_t kernel;
+    uint32_t stride;                /* 0: 1 */
+    uint32_t pad;
+    bool no_bias;
+    uint32_t dilation;              /* 0: 1 */
+    uint32_t groups;                /* 0: 1 */
+};
+
+struct uw_dense_def {
+    uint32_t out;
+    bool no_bias;
+};
+
+/* maxpool2d and avgpool2d */
+struct uw_pool2d_def {
+    uint32_t kernel_h, kernel_w;    /* kernel_w 0: kernel_h */
+    uint32_t stride_h, stride_w;    /* 0: the kernel's size */
+    uint32_t pad_h, pad_w;
+    bool ceil_mode;                 /* a window may hang over the end, but must begin inside */
+    bool exclude_pad;               /* average over what is no padding only */
+};
+
+/* maxpool1d and avgpool1d */
+struct uw_pool1d_def {
+    uint32_t kernel, stride, pad;
+    bool ceil_mode, exclude_pad;
+};
+
+struct uw_norm_def {
+    float epsilon;                  /* 0: 1e-5 */
+    float momentum;                 /* batchnorm: share of the minibatch in the running
+                                       statistics; 0: 0.1 */
+    uint32_t groups;                /* groupnorm: divides the channels */
+    uint32_t axes;                  /* layernorm: how many last axes; 0: 1 */
+    bool no_affine;                 /* neither weight nor bias */
+};
+
+struct uw_lrn_def {
+    uint32_t size;                  /* channels in the window */
+    float alpha, beta, k;           /* 0: 1e-4, 0.75, 1 */
+};
+
+struct uw_activation_def {
+    float slope;                    /* leaky_relu; 0: 0.01 */
+    bool tanh;                      /* gelu: the tanh approximation */
+};
+
+struct uw_dropout_def {
+    float rate;                     /* share of values set to zero while training, below 1 */
+};
+
+struct uw_concat_def {
+    uint32_t axis;                  /* of the sample: 0 is channels */
+};
+
+struct uw_reshape_def {
+    uint32_t dim[3];                /* one of them may be 0: what is left */
+    uint32_t rank;                  /* 1 to 3 */
+};
+
+struct uw_transpose_def {
+    uint32_t order[3];              /* output axis i is input axis order[i] */
+};
+
+struct uw_slice_def {
+    uint32_t axis;
+    int32_t start;                  /* negative: from the end */
+    uint32_t length;                /* 0: to the end */
+    bool squeeze;                   /* length 1: drop the axis */
+};
+
+struct uw_embedding_def {
+    uint32_t vocabulary;            /* indices are 0 to vocabulary - 1 */
+    uint32_t size;
+};
+
+/* rnn, gru, lstm: one direction of one layer */
+struct uw_recurrent_def {
+    uint32_t hidden;
+    bool no_bias;
+    bool reverse;                   /* from the last step to the first */
+    bool last;                      /* only the final state, [hidden] */
+    bool relu;                      /* rnn: ReLU in place of tanh */
+};
+
+struct uw_attention_def {
+    uint32_t heads;                 /* divides the features */
+    bool causal;                    /* step t sees steps 0 to t */
+    bool no_bias;
+};
+
+struct uw_layer_def {
+    enum uw_layer_kind kind;
+    const char *name;               /* unique, 1 to UW_LAYER_NAME_MAX bytes; parameters are
+                                       "<name>.weight", "<name>.bias" */
+    const char *inputs[UW_LAYER_INPUTS_MAX];    /* layer names, or "input"; all NULL: the layer
+                                                   before, "input" for the first */
+    bool frozen;                    /* its parameters (and running statistics) stay as they are */
+    union {
+        struct uw_conv2d_def conv2d;
+        struct uw_conv_transpose2d_def conv_transpose2d;
+        struct uw_conv1d_def conv1d;
+        struct uw_dense_def dense;
+        struct uw_pool2d_def pool2d;
+        struct uw_pool1d_def pool1d;
+        struct uw_norm_def norm;
+        struct uw_lrn_def lrn;
+        struct uw_activation_def activation;
+        struct uw_dropout_def dropout;
+        struct uw_concat_def concat;
+        struct uw_reshape_def reshape;
+        struct uw_transpose_def transpose;
+        struct uw_slice_def slice;
+        struct uw_embedding_def embedding;
+        struct uw_recurrent_def recurrent;
+        struct uw_attention_def attention;
+    };
+};
+
+enum uw_loss_kind {
+    UW_LOSS_CROSS_ENTROPY = 0,      /* softmax cross-entropy of logits */
+    UW_LOSS_BINARY_CROSS_ENTROPY,   /* sigmoid cross-entropy of logits */
+    UW_LOSS_MSE,
+    UW_LOSS_L1,
+    UW_LOSS_HUBER
+};
+
+enum uw_target_kind {
+    UW_TARGET_LABEL = 0,            /* the class; losses other than cross_entropy see it one-hot */
+    UW_TARGET_INPUT,                /* the sample itself: an autoencoder */
+    UW_TARGET_VALUES                /* floats beside the sample */
+};
+
+/* A loss on one layer's output: the mean over the minibatch, and over the output's elements where
+ * the loss is elementwise. The model's loss is the weighted sum. */
+struct uw_loss_def {
+    const char *layer;              /* NULL: the last one */
+    enum uw_loss_kind kind;
+    enum uw_target_kind target;
+    float weight;                   /* 0: 1 */
+    float label_smoothing;          /* cross_entropy */
+    float delta;                    /* huber; 0: 1 */
+};
+
+#endif

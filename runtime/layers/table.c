@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layers.h"
+
+static const struct uw_layer_ops *const table[] = {
+    [UW_LAYER_CONV2D] = &uw_layer_conv2d,
+    [UW_LAYER_DENSE] = &uw_layer_dense,
+    [UW_LAYER_MAXPOOL2D] = &uw_layer_maxpool2d,
+    [UW_LAYER_RELU] = &uw_layer_relu,
+    [UW_LAYER_FLATTEN] = &uw_layer_flatten,
+    [UW_LAYER_ADD] = &uw_layer_add,
+};
+
+const struct uw_layer_ops *uw_layer_ops_of(enum uw_layer_kind kind)
+{
+    size_t i = (size_t)kind;
+    return i < sizeof table / sizeof table[0] ? table[i] : NULL;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph.h"
+
+#include "uwasa/fmath.h"
+
+static void fill_normal(float *w, uint32_t n, float deviation, struct uw_rng *rng)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        w[i] = deviation * uw_rng_normal(rng);
+    }
+}
+
+static void init_tensor(const struct uw_model *m, const struct uw_layer *l, uint32_t t,
+                        struct uw_rng *rng)
+{
+    struct uw_layer_tensor tensor = {0};
+    float *w = l->param[t];
+
+    l->ops->tensor(l, t, &tensor);
+    uint32_t n = uw_tensor_size(&tensor);
+    float fan_in = (float)tensor.fan_in;
+    switch (tensor.init) {
+    case UW_INIT_WEIGHT:
+        fill_normal(w, n, uw_sqrtf(uw_graph_feeds_relu(m->layers, m->layers_n, l->index)
+                                       ? 2.0f / fan_in
+                                       : 2.0f / (fan_in + (float)tensor.fan_out)), rng);
+        break;
+    case UW_INIT_NORMAL:
+        fill_normal(w, n, 1.0f, rng);
+        break;
+    case UW_INIT_UNIFORM:
+        for (uint32_t i = 0; i < n; i++) {
+            w[i] = (2.0f * uw_rng_uniform(rng) - 1.0f) / uw_sqrtf(fan_in);
+        }
+        break;
+    case UW_INIT_ZERO:
+    case UW_INIT_ONE:
+        for (uint32_t i = 0; i < n; i++) {
+            w[i] = tensor.init == UW_INIT_ONE ? 1.0f : 0.0f;
+        }
+        break;
+    }
+}
+
+void uw_model_init_weights(struct uw_model *m, uint64_t seed)
+{
+    m->seed = seed;
+    for (uint32_t i = 0; i < m->layers_n; i++) {
+        const struct uw_layer *l = &m->layers[i];
+        struct uw_rng rng;
+        uw_rng_seed(&rng, uw_rng_mix(seed, l->segment));
+        for (uint32_t t = 0; t < l->tensors_n; t++) {
+            init_tensor(m, l, t, &rng);
+        }
+    }
+}
