@@ -30,7 +30,7 @@ struct vector {
     bool trained_only;              /* [trainable_n], else [params.size_n] */
 };
 
-static uint32_t vectors_of(const struct uw_model *m, struct vector out[UW_OPTIMIZER_VECTORS_MAX + 1])
+static uint32_t vectors_of(const struct uw_model *m, struct vector *out)
 {
     uint32_t n = 0;
     for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX; v++) {

@@ -275,67 +275,69 @@ static void place_activations(struct uw_model *m, const struct draft *d, uint8_t
 }
 
 /* All blocks of the model, in one place, so that measure and bind cannot disagree. */
+enum block {
+    LAYERS, HEADS, SEGMENTS, NAMES, PARAMETERS, GRADIENTS, STATE0, STATE1, VELOCITY, SNAPSHOT,
+    ACTIVATIONS, SCRATCH, INPUT, LABEL, TARGET, BLOCKS_N
+};
+
+static void size_blocks(const struct uw_model_config *c, const struct draft *d,
+                        size_t bytes[BLOCKS_N])
+{
+    const struct uw_graph *g = &d->graph;
+    const struct uw_model_need *need = &d->need;
+    bool training = c->mode != UW_PLAN_INFERENCE;
+    uint32_t vectors = training ? uw_optimizer_vectors(&c->optimizer) : 0;
+    uint32_t samples = c->input ? c->batch_n : 0;
+
+    bytes[LAYERS] = g->layers_n * sizeof(struct uw_layer);
+    bytes[HEADS] = g->heads_n * sizeof(struct uw_head);
+    bytes[SEGMENTS] = g->segments_n * sizeof(struct uw_segment);
+    bytes[NAMES] = g->names_bytes;
+    bytes[PARAMETERS] = need->parameters_bytes;
+    bytes[GRADIENTS] = need->gradients_bytes;
+    bytes[STATE0] = vectors > 0 ? floats(g->trainable_n) : 0;
+    bytes[STATE1] = vectors > 1 ? floats(g->trainable_n) : 0;
+    bytes[VELOCITY] = training && c->mixing_velocity ? need->parameters_bytes : 0;
+    bytes[SNAPSHOT] = need->snapshot_bytes;
+    bytes[ACTIVATIONS] = need->activations_bytes;
+    bytes[SCRATCH] = need->scratch_bytes;
+    bytes[INPUT] = floats(uw_size_mul(g->in_n, samples));
+    bytes[LABEL] = uw_size_mul(samples, sizeof(uint32_t));
+    bytes[TARGET] = floats(uw_size_mul(g->target_n, samples));
+}
+
 static int take_blocks(struct uw_model *m, const struct draft *d, struct uw_arena *arena)
 {
-    const struct uw_model_need *need = &d->need;
     const struct uw_graph *g = &d->graph;
-    const struct uw_model_config *c = &m->config;
-    uint32_t vectors = c->mode != UW_PLAN_INFERENCE ? uw_optimizer_vectors(&c->optimizer) : 0;
-    bool velocity = c->mode != UW_PLAN_INFERENCE && c->mixing_velocity;
-    uint32_t samples = c->input ? c->batch_n : 0;
-    void *layers = NULL, *heads = NULL, *segments = NULL, *names = NULL, *activations = NULL;
-    void *x = NULL, *gradients = NULL, *snapshot = NULL, *scratch = NULL;
-    void *state[UW_OPTIMIZER_VECTORS_MAX] = {NULL}, *mixing = NULL;
-    void *input = NULL, *label = NULL, *target = NULL;
-    const struct {
-        size_t bytes;
-        void **out;
-    } blocks[] = {
-        {g->layers_n * sizeof(struct uw_layer), &layers},
-        {g->heads_n * sizeof(struct uw_head), &heads},
-        {g->segments_n * sizeof(struct uw_segment), &segments},
-        {g->names_bytes, &names},
-        {need->parameters_bytes, &x},
-        {need->gradients_bytes, &gradients},
-        {vectors > 0 ? floats(g->trainable_n) : 0, &state[0]},
-        {vectors > 1 ? floats(g->trainable_n) : 0, &state[1]},
-        {velocity ? need->parameters_bytes : 0, &mixing},
-        {need->snapshot_bytes, &snapshot},
-        {need->activations_bytes, &activations},
-        {need->scratch_bytes, &scratch},
-        {floats(uw_size_mul(g->in_n, samples)), &input},
-        {samples * sizeof(uint32_t), &label},
-        {floats(uw_size_mul(g->target_n, samples)), &target},
-    };
+    size_t bytes[BLOCKS_N];
+    void *block[BLOCKS_N];
 
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        int rc = uw_arena_take(arena, blocks[i].bytes, blocks[i].out);
+    size_blocks(&m->config, d, bytes);
+    for (size_t i = 0; i < BLOCKS_N; i++) {
+        int rc = uw_arena_take(arena, bytes[i], &block[i]);
         if (rc < 0) {
             return rc;
         }
-        if (blocks[i].bytes == 0) {
-            *blocks[i].out = NULL;
-        }
+        block[i] = bytes[i] != 0 ? block[i] : NULL;
     }
-    memcpy(layers, g->layers, g->layers_n * sizeof(struct uw_layer));
-    memcpy(heads, g->heads, g->heads_n * sizeof(struct uw_head));
-    m->layers = layers;
-    m->heads = heads;
-    m->params.x = x;
-    m->gradients = gradients;
-    m->gradients_n = (uint32_t)(need->gradients_bytes != 0
-                                    ? uw_update_window(c, g->layers, g->layers_n)
-                                    : 0);
-    m->state[0] = state[0];
-    m->state[1] = state[1];
-    m->velocity = mixing;
-    m->snapshot.data = snapshot;
-    m->exec.scratch = scratch;
-    m->input = input;
-    m->label = label;
-    m->target = target;
-    name_segments(m, segments, names);
-    place_activations(m, d, activations);
+    memcpy(block[LAYERS], g->layers, bytes[LAYERS]);
+    memcpy(block[HEADS], g->heads, bytes[HEADS]);
+    m->layers = block[LAYERS];
+    m->heads = block[HEADS];
+    m->params.x = block[PARAMETERS];
+    m->gradients = block[GRADIENTS];
+    m->gradients_n = bytes[GRADIENTS] != 0 ? uw_update_window(&m->config, g->layers, g->layers_n)
+                                           : 0;
+    m->state[0] = block[STATE0];
+    m->state[1] = block[STATE1];
+    m->velocity = block[VELOCITY];
+    m->snapshot.data = block[SNAPSHOT];
+    m->exec.scratch = block[SCRATCH];
+    m->input = block[INPUT];
+    m->label = block[LABEL];
+    m->target = block[TARGET];
+    name_segments(m, block[SEGMENTS], block[NAMES]);
+    place_activations(m, d, block[ACTIVATIONS]);
     return UW_OK;
 }
 

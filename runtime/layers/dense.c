@@ -53,7 +53,8 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    return e->kernels->dense_fw(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->param[0], l->param[1], y);
+    return e->kernels->dense_fw(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->param[0],
+                                l->param[1], y);
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -61,14 +62,15 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     (void)x;
     (void)which;
-    return e->kernels->dense_bw_input(e, &l->geometry.dense, rows(l, p->batch_n), l->dy, l->param[0], dx,
-                                      accumulate);
+    return e->kernels->dense_bw_input(e, &l->geometry.dense, rows(l, p->batch_n), l->dy,
+                                      l->param[0], dx, accumulate);
 }
 
 static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, float scale, float *const *d)
 {
-    return e->kernels->dense_bw_param(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->dy, scale, d[0], d[1]);
+    return e->kernels->dense_bw_param(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->dy,
+                                      scale, d[0], d[1]);
 }
 
 const struct uw_layer_ops uw_layer_dense = {

@@ -34,7 +34,7 @@ static int measure(const struct uw_model_def *def, struct uw_error *err)
     struct uw_model_config config = {.def = def,
                                      .kernels = &uw_kernels_ref,
                                      .batch_n = 2,
-                                     .momentum = true,
+                                     .optimizer = {.momentum = 0.9f},
                                      .snapshot = true,
                                      .input = true,
                                      .workspace_bytes = UW_MODEL_WORKSPACE_BYTES(def->layers_n)};

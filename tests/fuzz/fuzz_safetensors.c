@@ -14,7 +14,8 @@ static const struct uw_layer_def layers[] = {
     {.kind = UW_LAYER_RELU, .name = "r"},
     {.kind = UW_LAYER_DENSE, .name = "b", .dense = {.out = 2, .no_bias = true}},
 };
-static const struct uw_model_def def = {"fuzzed", 2, 1, 1, layers, 3};
+static const struct uw_model_def def = {
+    .name = "fuzzed", .in_channels = 2, .layers = layers, .layers_n = 3};
 
 static int bind_model(struct uw_model *m)
 {
@@ -22,7 +23,7 @@ static int bind_model(struct uw_model *m)
     static uint8_t memory[16384];
     struct uw_arena arena;
     struct uw_model_config config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 1,
-                                     .momentum = true, .workspace = workspace,
+                                     .optimizer = {.momentum = 0.9f}, .workspace = workspace,
                                      .workspace_bytes = sizeof workspace};
     uw_arena_init(&arena, memory, sizeof memory);
     int rc = uw_model_bind(m, &config, &arena, NULL);

@@ -32,7 +32,7 @@ static void run_bind(struct run *r, const struct vector_case *c, const struct uw
     r->workspace = uw_test_block(workspace_bytes);
     struct uw_model_config config = {.def = &r->file.def, .kernels = k, .mode = mode,
                                      .batch_n = vector_int(c, "batch_n"),
-                                     .momentum = vector_real(c, "momentum") != 0,
+                                     .optimizer = {.momentum = vector_real(c, "momentum")},
                                      .input = true,
                                      .workspace = r->workspace,
                                      .workspace_bytes = workspace_bytes};

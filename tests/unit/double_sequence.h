@@ -5,8 +5,8 @@
 #define UWASA_TEST_DOUBLE_SEQUENCE_H
 
 /* y = layer l of n samples. Returns false when the layer is not of this file's kinds. */
-static inline bool double_layer_sequence(struct double_model *d, const struct uw_layer *l, uint32_t n,
-                                      double *y)
+static inline bool double_layer_sequence(struct double_model *d, const struct uw_layer *l,
+                                         uint32_t n, double *y)
 {
     (void)d;
     (void)l;

@@ -112,7 +112,7 @@ static void test_train_step_nan_names_the_layer_and_changes_nothing(void **state
     before[f.m.params.segments[2].offset_n] = INFINITY;
     assert_int_equal(train_step(&f.m, x, &label, 1, &sgd, &result, &f.err),
                      UW_ERR_NONFINITE);
-    assert_non_null(strstr(f.err.text, "layer 'b': its weight"));
+    assert_non_null(strstr(f.err.text, "b.weight holds a NaN"));
     assert_memory_equal(before, f.m.params.x, f.m.params.size_n * sizeof(float));
     assert_true(result.loss == 7.0);
     f.m.params.x[f.m.params.segments[2].offset_n] = 3e38f;

@@ -93,7 +93,7 @@ static void test_model_mistakes_name_line_and_what_is_allowed(void **state)
         {HEAD "{\"name\": \"c\", \"type\": \"conv2d\", \"out_channels\": 2,\n\"kernel\": [1]}]}",
          "m.json:4: \"kernel\" needs one number or [height, width]"},
         {HEAD "{\"name\": \"r\", \"type\": \"relu\",\n\"inputs\": []}]}",
-         "m.json:4: \"inputs\" needs an array of 1 to 4 layer names"},
+         "m.json:4: \"inputs\" needs an array of 1 to 8 layer names"},
         {HEAD "{\"name\": \"r\", \"type\": \"relu\", \"inputs\": [\"a\",\n2]}]}",
          "m.json:4: \"inputs\" needs names of layers"},
         {HEAD "{\"name\": \"r\", \"type\": \"relu\",\n\"name\": \"r\"}]}",

@@ -35,9 +35,9 @@ struct uw_checkpoint {
 int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err);
 
-/* Read parameters by name and, with state != NULL, the optimizer's vectors and state. Extra tensors are ignored.
- * On failure the model is unchanged when the header was at fault, and has unspecified parameters
- * after UW_ERR_IO in the middle of the data.
+/* Read parameters by name and, with state != NULL, the optimizer's vectors and state. Extra
+ * tensors are ignored. On failure the model is unchanged when the header was at fault, and has
+ * unspecified parameters after UW_ERR_IO in the middle of the data.
  *
  * Returns UW_OK, UW_ERR_NOTFOUND (no object, or a tensor is missing), UW_ERR_CORRUPT (truncated
  * or malformed; err names the byte), UW_ERR_MISMATCH (a shape or dtype differs, or no training

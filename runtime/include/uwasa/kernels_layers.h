@@ -193,8 +193,10 @@ struct uw_rmsprop {
 };
 
 struct uw_update_kernels {
+    /* w, m and v of n parameters follow g. */
     int (*adam)(const struct uw_exec *e, size_t n, const struct uw_adam *a, const float *g,
                 float *w, float *m, float *v);
+    /* b may be NULL without momentum. */
     int (*rmsprop)(const struct uw_exec *e, size_t n, const struct uw_rmsprop *r, const float *g,
                    float *w, float *v, float *b);
 };

@@ -33,7 +33,7 @@ enum uw_layer_kind {
     UW_LAYER_AVGPOOL1D,             /* [C][L] */
     UW_LAYER_GLOBAL_AVGPOOL,        /* [C][H][W] or [C][L] to [C] */
     UW_LAYER_BATCHNORM,             /* over axis 0 of the sample, any rank */
-    UW_LAYER_GROUPNORM,             /* groups of axis 0; as many groups as channels: instance norm */
+    UW_LAYER_GROUPNORM,             /* groups of axis 0; one channel a group: instance norm */
     UW_LAYER_LAYERNORM,             /* over the last axes */
     UW_LAYER_LRN,                   /* local response normalization across channels */
     UW_LAYER_RELU6,
