@@ -130,7 +130,7 @@ static int check_config(const struct uw_model_config *config, const struct uw_gr
     bool micro = micro_n(config) < config->batch_n;
     bool accumulates = config->mode == UW_PLAN_FULL ||
                        (config->mode == UW_PLAN_IMMEDIATE && uw_update_is_fused(o) &&
-                        o->momentum != 0.0f && !o->frozen);
+                        o->momentum != 0.0f && !o->nesterov && !o->frozen);
 
     if (config->mode == UW_PLAN_INFERENCE) {
         return UW_OK;
@@ -144,7 +144,7 @@ static int check_config(const struct uw_model_config *config, const struct uw_gr
     }
     if (micro && !accumulates) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "micro-batches need plan mode full, or mode immediate with momentum");
+                            "micro-batches need plan mode full, or immediate with plain momentum");
     }
     for (uint32_t i = 0; i < g->layers_n && micro; i++) {
         if (g->layers[i].def->kind == UW_LAYER_BATCHNORM && !g->layers[i].def->frozen) {

@@ -41,16 +41,21 @@ static size_t aux_bytes(const struct planner *p, const struct uw_layer *l)
                                              : uw_arena_padded(samples + l->aux_bytes);
 }
 
-/* May layer l write its output over its input, and its input's gradient over its output's? Not
- * from one stage into another: the input is needed to compute the output again. */
-static bool shares_with_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+/* Could layer l write its output over its input, and its input's gradient over its output's? */
+static bool may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     *base = uw_graph_base(g->layers, l->input[0]);
     if (!l->ops->in_place || *base == UW_VALUE_INPUT) {
         return false;
     }
     const struct uw_layer *producer = &g->layers[*base - 1];
-    return producer->readers_n == 1 && !producer->ops->reads_y && producer->stage == l->stage;
+    return producer->readers_n == 1 && !producer->ops->reads_y;
+}
+
+/* Not from one stage into another: the input is needed to compute the output again. */
+static bool shares_with_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+{
+    return may_share(g, l, base) && g->layers[*base - 1].stage == l->stage;
 }
 
 static void find_roots(const struct uw_graph *g)
@@ -334,15 +339,21 @@ static void weigh_cuts(struct planner *p)
     }
 }
 
-/* The place after layer `after` with little across, and not far from `target`; 0: none. */
+/* The place after layer `after` with the least across among those near `target`, or else the
+ * nearest; 0: none. A layer that works in place stays with the one before it. */
 static uint32_t find_cut(const struct planner *p, uint32_t after, double target, double width)
 {
     uint32_t best = 0;
     double best_cost = 0;
+    uint32_t base;
 
     for (uint32_t at = after + 1; at < p->g->layers_n; at++) {
+        if (may_share(p->g, &p->g->layers[at], &base)) {
+            continue;
+        }
         double off = ((double)p->slots[at].offset - target) / width;
-        double cost = (double)p->slots[at].bytes * (1.0 + 4.0 * off * off);
+        bool near = off > -0.5 && off < 0.5;
+        double cost = (near ? 0.0 : 1e30 * off * off) + (double)p->slots[at].bytes;
         if (best == 0 || cost < best_cost) {
             best = at;
             best_cost = cost;

@@ -2,6 +2,7 @@
 #include "test_support.h"
 
 #include "gradient_check.h"
+#include "random_graph.h"
 
 static void test_gradient_every_layer_and_option_match_central_differences(void **state)
 {
@@ -60,56 +61,12 @@ static void test_gradient_random_graphs_match_central_differences(void **state)
     (void)state;
     struct uw_rng r;
     uint64_t seed = uw_test_seed(41);
-    static char names[16][8];
 
     uw_rng_seed(&r, seed);
     for (int trial = 0; trial < 40; trial++) {
-        struct uw_layer_def layers[16] = {CONV("stem", 2, 3, 1, 1)};
-        uint32_t n = 1 + uw_rng_below(&r, 9);
-        for (uint32_t i = 1; i <= n; i++) {
-            uint32_t a = uw_rng_below(&r, i), kind = uw_rng_below(&r, 4);
-            snprintf(names[i], sizeof names[i], "l%u", (unsigned)i);
-            if (kind == 0) {
-                layers[i] = (struct uw_layer_def)CONV(names[i], 2, 3, 1, 1);
-            } else if (kind == 1) {
-                layers[i] = (struct uw_layer_def)POOL(names[i], 3, 1, 1);
-            } else if (kind == 2) {
-                layers[i] = (struct uw_layer_def)RELU(names[i]);
-            } else {
-                layers[i] = (struct uw_layer_def){.kind = UW_LAYER_ADD, .name = names[i]};
-                layers[i].inputs[1] = layers[uw_rng_below(&r, i)].name;
-            }
-            layers[i].inputs[0] = layers[kind == 3 ? i - 1 : a].name;
-        }
-        /* Sum up what nobody reads, four at a time, so that the graph is legal. */
-        uint32_t count = n + 1;
-        for (;;) {
-            const char *loose[UW_LAYER_INPUTS_MAX] = {NULL};
-            uint32_t loose_n = 0;
-            for (uint32_t i = 0; i < count; i++) {
-                bool read = false;
-                for (uint32_t j = i + 1; j < count; j++) {
-                    for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX; k++) {
-                        read = read || (layers[j].inputs[k] != NULL &&
-                                        strcmp(layers[j].inputs[k], layers[i].name) == 0);
-                    }
-                }
-                if (!read && loose_n < UW_LAYER_INPUTS_MAX) {
-                    loose[loose_n++] = layers[i].name;
-                }
-            }
-            if (loose_n < 2) {
-                break;
-            }
-            snprintf(names[count], sizeof names[count], "l%u", (unsigned)count);
-            layers[count] = (struct uw_layer_def){.kind = UW_LAYER_ADD, .name = names[count]};
-            memcpy(layers[count].inputs, loose, sizeof loose);
-            count++;
-        }
-        layers[count] = (struct uw_layer_def)FLATTEN("flat");
-        layers[count + 1] = (struct uw_layer_def)DENSE("head", 3);
-        struct uw_model_def def = {"random", 1, 4, 3, layers, count + 2};
-        check_gradients(&def, 2, seed + (uint64_t)trial);
+        struct random_graph g;
+        random_graph(&g, &r);
+        check_gradients(&g.def, 2, seed + (uint64_t)trial);
     }
 }
 

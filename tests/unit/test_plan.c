@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whatever a plan saves, the numbers are those of the plain one. */
+#include "test_support.h"
+
+#include "random_graph.h"
+
+#include <math.h>
+
+#define BATCH 5u
+
+static struct uw_model_config config_of(const struct uw_model_def *def)
+{
+    return (struct uw_model_config){.def = def, .kernels = &uw_kernels_ref, .batch_n = BATCH,
+                                    .optimizer = {.lr = 0.05f}};
+}
+
+static void open_with(struct fixture *f, struct uw_model_config config)
+{
+    *f = (struct fixture){.config = config};
+    if (open_config(f) != UW_OK) {
+        fail_msg("%s", f->err.text);
+    }
+    uw_model_init_weights(&f->m, 7);
+}
+
+/* A few steps on the same random minibatches. */
+static void train(struct fixture *f, uint32_t steps)
+{
+    struct uw_rng r;
+    float *x = uw_test_floats((size_t)BATCH * f->m.input_n);
+    uint32_t label[BATCH];
+
+    uw_rng_seed(&r, 99);
+    for (uint32_t i = 0; i < steps; i++) {
+        struct uw_step_result result;
+        random_batch(&r, &f->m, BATCH, x, label);
+        const struct uw_minibatch b = {.x = x, .label = label, .n = BATCH};
+        if (uw_model_train_step(&f->m, &b, &result, &f->err) != UW_OK) {
+            fail_msg("%s", f->err.text);
+        }
+    }
+    uw_test_release(x);
+}
+
+static void expect_equal(const struct fixture *a, const struct fixture *b)
+{
+    assert_memory_equal(a->m.params.x, b->m.params.x, a->m.params.size_n * sizeof(float));
+}
+
+static void expect_near(const struct fixture *a, const struct fixture *b)
+{
+    for (uint32_t i = 0; i < a->m.params.size_n; i++) {
+        if (fabsf(a->m.params.x[i] - b->m.params.x[i]) >= 1e-5f) {
+            fail_msg("parameter %u is %g, %g with micro-batches of %u", (unsigned)i,
+                     (double)a->m.params.x[i], (double)b->m.params.x[i],
+                     (unsigned)b->config.micro_n);
+        }
+    }
+}
+
+/* The smallest plan, from the sentence of the refusal. */
+static unsigned long smallest(struct uw_model_config config)
+{
+    struct fixture f = {.config = config};
+    unsigned long bytes = 0;
+
+    f.config.budget_bytes = 1;
+    assert_int_equal(open_config(&f), UW_ERR_NOMEM);
+    const char *at = strstr(f.err.text, "takes ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "takes %lu", &bytes), 1);
+    close_model(&f);
+    return bytes;
+}
+
+static void test_plan_within_a_budget_trains_bit_for_bit_the_same(void **state)
+{
+    (void)state;
+    struct uw_rng r;
+    uint32_t recomputed = 0;
+
+    uw_rng_seed(&r, uw_test_seed(81));
+    for (int trial = 0; trial < 60; trial++) {
+        struct random_graph g;
+        struct fixture a, b;
+        random_graph(&g, &r);
+        open_with(&a, config_of(&g.def));
+        struct uw_model_config tight = config_of(&g.def);
+        unsigned long least = smallest(tight);
+        assert_true(least <= a.need.total_bytes);
+        tight.budget_bytes = least + uw_rng_below(&r, (uint32_t)(a.need.total_bytes - least) + 1u);
+        open_with(&b, tight);
+        assert_true(b.need.total_bytes <= tight.budget_bytes);
+        recomputed += b.need.recomputed_n;
+        train(&a, 3);
+        train(&b, 3);
+        expect_equal(&a, &b);
+        close_model(&a);
+        close_model(&b);
+    }
+    assert_true(recomputed > 20);
+}
+
+static const struct uw_layer_def deep_layers[] = {
+    CONV("c1", 8, 3, 1, 1), RELU("r1"), CONV("c2", 8, 3, 1, 1), RELU("r2"),
+    CONV("c3", 8, 3, 1, 1), RELU("r3"), CONV("c4", 8, 3, 1, 1), RELU("r4"),
+    CONV("c5", 8, 3, 1, 1), RELU("r5"), CONV("c6", 8, 3, 1, 1), RELU("r6"),
+    POOL("p", 2, 2, 0), FLATTEN("f"), DENSE("d1", 12), RELU("r7"), DENSE("d2", 3),
+};
+static const struct uw_model_def deep = {
+    "deep", 2, 16, 16, deep_layers, sizeof deep_layers / sizeof deep_layers[0]};
+
+static void test_plan_recomputation_saves_a_quarter_of_a_deep_chain(void **state)
+{
+    (void)state;
+    struct fixture a, b;
+
+    open_with(&a, config_of(&deep));
+    struct uw_model_config tight = config_of(&deep);
+    tight.budget_bytes = smallest(tight);
+    open_with(&b, tight);
+    assert_true(b.need.activations_bytes <= a.need.activations_bytes * 3 / 4);
+    train(&a, 4);
+    train(&b, 4);
+    expect_equal(&a, &b);
+    close_model(&a);
+    close_model(&b);
+}
+
+static void test_plan_micro_batches_give_the_minibatch_result_in_less_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        enum uw_plan_mode mode;
+        struct uw_optimizer optimizer;
+    } cases[] = {
+        {UW_PLAN_FULL, {.lr = 0.05f}},
+        {UW_PLAN_IMMEDIATE, {.lr = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f}},
+        {UW_PLAN_FULL, {.lr = 0.05f, .momentum = 0.9f, .nesterov = true}},
+        {UW_PLAN_FULL, {.kind = UW_OPTIMIZER_ADAM, .lr = 0.001f, .epsilon = 1e-3f}},
+        {UW_PLAN_FULL, {.lr = 0.05f, .clip_global = 0.1f}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (uint32_t micro = 1; micro <= 3; micro++) {
+            struct uw_model_config config = config_of(&deep);
+            struct fixture a, b;
+            config.mode = cases[i].mode;
+            config.optimizer = cases[i].optimizer;
+            open_with(&a, config);
+            config.micro_n = micro;
+            open_with(&b, config);
+            assert_true(b.need.total_bytes < a.need.total_bytes);
+            assert_true(b.need.gradients_bytes == a.need.gradients_bytes);
+            train(&a, 4);
+            train(&b, 4);
+            expect_near(&a, &b);
+            close_model(&a);
+            close_model(&b);
+        }
+    }
+}
+
+static void test_plan_micro_batches_without_room_to_accumulate_are_refused(void **state)
+{
+    (void)state;
+    struct fixture f = {.config = config_of(&deep)};
+
+    f.config.micro_n = 2;
+    assert_int_equal(open_config(&f), UW_ERR_INVALID);
+    assert_non_null(strstr(f.err.text, "plan mode full"));
+    uw_test_release(f.workspace);
+    f.config.optimizer = (struct uw_optimizer){.momentum = 0.9f, .nesterov = true};
+    assert_int_equal(open_config(&f), UW_ERR_INVALID); /* it moves the weights too early */
+    close_model(&f);
+}
+
+struct seen {
+    uint32_t next, calls;
+};
+
+static int note_bucket(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient)
+{
+    struct seen *s = arg;
+    assert_int_equal(offset_n + count_n, s->next);
+    assert_true(gradient[0] == gradient[0]);
+    s->next = offset_n;
+    s->calls++;
+    return UW_OK;
+}
+
+static void test_plan_buckets_cover_every_gradient_once_and_follow_full(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {0, 1, 300, 600, 1000000};
+    struct fixture full;
+    struct uw_model_config config = config_of(&deep);
+
+    config.mode = UW_PLAN_FULL;
+    config.optimizer = (struct uw_optimizer){.lr = 0.02f, .momentum = 0.9f};
+    open_with(&full, config);
+    train(&full, 1);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct fixture f;
+        config.mode = UW_PLAN_BUCKETS;
+        config.bucket_n = sizes[i];
+        open_with(&f, config);
+        struct seen seen = {.next = f.m.trainable_n};
+        f.m.bucket = note_bucket;
+        f.m.bucket_arg = &seen;
+        train(&f, 1);
+        assert_int_equal(seen.next, 0);
+        assert_int_equal(seen.calls, sizes[i] <= 1 ? 8 : sizes[i] == 1000000 ? 1 : seen.calls);
+        assert_true(f.need.gradients_bytes <= full.need.gradients_bytes);
+        expect_equal(&full, &f);
+        close_model(&f);
+    }
+    close_model(&full);
+}
+
+/* What is not trained stays, what is trained follows the full run's first step. */
+static void expect_only(const struct fixture *before, const struct fixture *f, const char *suffix,
+                        uint32_t from_segment)
+{
+    for (uint32_t i = 0; i < f->m.params.segments_n; i++) {
+        const struct uw_segment *s = &f->m.params.segments[i];
+        size_t bytes = s->size_n * sizeof(float);
+        const float *x = f->m.params.x + s->offset_n;
+        bool same = memcmp(x, before->m.params.x + s->offset_n, bytes) == 0;
+        bool trained = i >= from_segment && strstr(s->name, suffix) != NULL;
+        assert_int_equal(trained, s->state_n != UINT32_MAX);
+        assert_true(same != trained);
+    }
+}
+
+static void test_plan_partial_training_needs_less_and_moves_only_its_part(void **state)
+{
+    (void)state;
+    struct fixture all, biases, last, frozen;
+    struct uw_model_config config = config_of(&deep);
+    struct uw_layer_def layers[sizeof deep_layers / sizeof deep_layers[0]];
+    struct uw_model_def def = deep;
+
+    config.optimizer = (struct uw_optimizer){.kind = UW_OPTIMIZER_ADAM, .lr = 0.01f};
+    open_with(&all, config);
+    config.adapt = (struct uw_adapt){.bias_only = true};
+    open_with(&biases, config);
+    config.adapt = (struct uw_adapt){.last_n = 2};
+    open_with(&last, config);
+    memcpy(layers, deep_layers, sizeof layers);
+    for (uint32_t i = 0; i < 10; i++) {
+        layers[i].frozen = true;
+    }
+    def.layers = layers;
+    config.def = &def;
+    config.adapt = (struct uw_adapt){.last_n = 0};
+    open_with(&frozen, config);
+    assert_true(biases.need.optimizer_bytes < all.need.optimizer_bytes / 10);
+    assert_true(last.need.activations_bytes < all.need.activations_bytes / 2);
+    assert_true(frozen.need.activations_bytes < all.need.activations_bytes);
+    assert_int_equal(last.need.parameters_n, all.need.parameters_n);
+    train(&biases, 1);
+    train(&last, 1);
+    train(&frozen, 1);
+    expect_only(&all, &biases, ".bias", 0);
+    expect_only(&all, &last, ".", 12);
+    expect_only(&all, &frozen, ".", 10);
+    close_model(&all);
+    close_model(&biases);
+    close_model(&last);
+    close_model(&frozen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan_within_a_budget_trains_bit_for_bit_the_same),
+        cmocka_unit_test(test_plan_recomputation_saves_a_quarter_of_a_deep_chain),
+        cmocka_unit_test(test_plan_micro_batches_give_the_minibatch_result_in_less_memory),
+        cmocka_unit_test(test_plan_micro_batches_without_room_to_accumulate_are_refused),
+        cmocka_unit_test(test_plan_buckets_cover_every_gradient_once_and_follow_full),
+        cmocka_unit_test(test_plan_partial_training_needs_less_and_moves_only_its_part),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
