@@ -50,7 +50,7 @@ uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t 
 
 uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value)
 {
-    while (value != UW_VALUE_INPUT && layers[value - 1].ops->view) {
+    while (value != UW_VALUE_INPUT && layers[value - 1].view) {
         value = layers[value - 1].input[0];
     }
     return value;
@@ -209,7 +209,7 @@ static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, stru
             below = below || (l->input[k] != UW_VALUE_INPUT &&
                               g->layers[l->input[k] - 1].needs_gradient);
         }
-        if (below && !l->ops->view && l->ops->bw_input == NULL) {
+        if (below && !l->view && l->ops->bw_input == NULL) {
             return uw_error_set(err, UW_ERR_UNSUPPORTED,
                                 "layer '%s' (%s): no gradient reaches the trained layers below",
                                 l->def->name, l->ops->name);
@@ -238,7 +238,7 @@ static int count_readers(struct uw_graph *g, struct uw_error *err)
 {
     for (uint32_t i = 0; i < g->layers_n; i++) {
         const struct uw_layer *l = &g->layers[i];
-        for (uint32_t k = 0; k < l->inputs_n && !l->ops->view; k++) {
+        for (uint32_t k = 0; k < l->inputs_n && !l->view; k++) {
             count_reader(g, l->input[k], i);
         }
     }
@@ -370,6 +370,28 @@ static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
     return UW_OK;
 }
 
+/* max(relu(x)) = relu(max(x)), and so are the gradients: a ReLU that only a max pool reads is left
+ * to the pool, which does it on its smaller output. The map in front is then free after the
+ * forward pass. */
+static void fold_relus(struct uw_graph *g)
+{
+    for (uint32_t i = 1; i < g->layers_n; i++) {
+        struct uw_layer *pool = &g->layers[i];
+        struct uw_layer *relu = pool->input[0] != UW_VALUE_INPUT ? &g->layers[pool->input[0] - 1]
+                                                                 : NULL;
+        bool pools = pool->def->kind == UW_LAYER_MAXPOOL2D ||
+                     pool->def->kind == UW_LAYER_MAXPOOL1D;
+        for (uint32_t h = 0; h < g->heads_n && relu != NULL; h++) {
+            relu = uw_graph_base(g->layers, g->heads[h].value) == relu->index + 1 ? NULL : relu;
+        }
+        if (pools && relu != NULL && relu->def->kind == UW_LAYER_RELU && relu->consumers_n == 1) {
+            relu->view = true;
+            relu->reads_y = false;
+            pool->geometry.pool2d.relu = true;
+        }
+    }
+}
+
 static int build_layer(struct uw_graph *g, const struct uw_model_config *config, uint32_t index,
                        struct uw_error *err)
 {
@@ -385,6 +407,8 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
         return uw_error_set(err, UW_ERR_INVALID, "layer '%s': unknown kind %d", def->name,
                             (int)def->kind);
     }
+    l->view = l->ops->view;
+    l->reads_y = l->ops->reads_y;
     l->lora_rank = def->kind == UW_LAYER_DENSE ? config->adapt.lora_rank : 0;
     rc = resolve_inputs(g, l, err);
     if (rc == UW_OK) {
@@ -411,6 +435,7 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
         }
     }
     rc = resolve_losses(g, def, err);
+    fold_relus(g);
     rc = rc < 0 ? rc : count_readers(g, err);
     if (rc < 0) {
         return rc;

@@ -69,7 +69,7 @@ struct uw_slot {
  *
  *   limit_bytes  recompute what is needed to stay within; SIZE_MAX: nothing
  *   slots        [UW_SLOTS_N] written
- *   order        [UW_SLOTS_N] scratch
+ *   order        [2 * UW_SLOTS_N] scratch
  *
  * Returns the bytes of the activation area, above limit_bytes when no plan meets it (then it is
  * the smallest found), SIZE_MAX if they overflow. */

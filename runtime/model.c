@@ -13,7 +13,7 @@ struct draft {
     struct uw_model_need need;
 };
 
-_Static_assert(sizeof(struct uw_layer) + 5 * (sizeof(struct uw_slot) + sizeof(uint32_t)) <= 640,
+_Static_assert(sizeof(struct uw_layer) + 5 * (sizeof(struct uw_slot) + 2 * sizeof(uint32_t)) <= 640,
                "UW_MODEL_WORKSPACE_BYTES is too small for a layer");
 
 static size_t floats(size_t n)
@@ -183,7 +183,7 @@ static int draft_model(struct draft *d, const struct uw_model_config *config,
         rc = uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(struct uw_slot), &slots);
     }
     if (rc == UW_OK) {
-        rc = uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(uint32_t), &order);
+        rc = uw_arena_take(&work, 2 * UW_SLOTS_N(n) * sizeof(uint32_t), &order);
     }
     if (rc < 0) {
         return uw_error_set(err, rc, "the planning workspace is too small");
@@ -262,7 +262,7 @@ static void place_activations(struct uw_model *m, const struct draft *d, uint8_t
 
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
-        if (l->ops->view) {
+        if (l->view) {
             continue;
         }
         l->y_at[0] = at(area, &slots[UW_SLOT_Y(l->y_root)]);

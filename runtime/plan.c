@@ -2,19 +2,20 @@
  *
  * Lifetimes first, then offsets: the largest block goes first, each to the lowest offset where no
  * block that lives at the same time stands. Two blocks overlap in memory only if their lifetimes
- * are disjoint; tests check that over random graphs. */
+ * are disjoint; tests check that over random graphs. Then other orders are tried. */
 #include "graph.h"
 
 #include "uwasa/arena.h"
 
 #define STAGES_MAX 64u
+#define IMPROVE_WORK 4000000u       /* pairs of slots compared, about */
 
 struct planner {
     struct uw_graph *g;
     uint32_t batch_n;
     bool training;
     struct uw_slot *slots;
-    uint32_t *order;
+    uint32_t *priority, *placed;    /* [UW_SLOTS_N] each */
 };
 
 static void live(struct planner *p, uint32_t slot, uint32_t from, uint32_t to, size_t bytes)
@@ -49,7 +50,7 @@ static bool may_share(const struct uw_graph *g, const struct uw_layer *l, uint32
         return false;
     }
     const struct uw_layer *producer = &g->layers[*base - 1];
-    return producer->readers_n == 1 && !producer->ops->reads_y;
+    return producer->readers_n == 1 && !producer->reads_y;
 }
 
 /* Not from one stage into another: the input is needed to compute the output again. */
@@ -80,7 +81,7 @@ static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, u
     uint32_t base = uw_graph_base(g->layers, l->input[k]);
     bool below = false;
 
-    if (!l->needs_gradient || l->ops->view || base == UW_VALUE_INPUT) {
+    if (!l->needs_gradient || l->view || base == UW_VALUE_INPUT) {
         return false;
     }
     for (uint32_t j = 0; j < l->inputs_n; j++) {
@@ -94,7 +95,7 @@ static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, u
 static bool reads_value(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
                         bool in_backward)
 {
-    for (uint32_t k = 0; k < l->inputs_n && !l->ops->view; k++) {
+    for (uint32_t k = 0; k < l->inputs_n && !l->view; k++) {
         if (uw_graph_base(g->layers, l->input[k]) == value &&
             (!in_backward || backward_reads(g, l, k))) {
             return true;
@@ -113,9 +114,9 @@ static void find_recomputed(struct planner *p)
     for (uint32_t i = g->layers_n; i-- > 0;) {
         struct uw_layer *l = &g->layers[i];
         bool kept = l->last_reader == g->layers_n;
-        bool needed = l->needs_gradient && (l->ops->reads_y || aux_bytes(p, l) > 0);
+        bool needed = l->needs_gradient && (l->reads_y || aux_bytes(p, l) > 0);
         l->recomputed = false;
-        if (!p->training || l->ops->view || l->stage == stages) {
+        if (!p->training || l->view || l->stage == stages) {
             continue;
         }
         for (uint32_t r = i + 1; r < g->layers_n; r++) {
@@ -169,7 +170,7 @@ static void last_uses(const struct planner *p, uint32_t i, uint32_t *forward, ui
     if (l->last_reader == g->layers_n) {
         first = g->layers_n;
     }
-    if (p->training && l->ops->reads_y && l->needs_gradient) {
+    if (p->training && l->reads_y && l->needs_gradient) {
         second = later(second, l->t_bw);
     }
     for (uint32_t r = i + 1; r < g->layers_n; r++) {
@@ -208,7 +209,7 @@ static void find_lifetimes(struct planner *p)
 
     for (uint32_t i = 0; i < g->layers_n; i++) {
         const struct uw_layer *l = &g->layers[i];
-        if (l->ops->view || (l->auxiliary && !p->training)) {
+        if (l->view || (l->auxiliary && !p->training)) {
             continue;
         }
         size_t bytes = batch_bytes(p, uw_size_mul(l->out_n, sizeof(float)));
@@ -278,31 +279,77 @@ static size_t find_gap(const struct uw_slot *slots, const uint32_t *order, uint3
     return offset;
 }
 
-static size_t place_slots(struct uw_slot *slots, uint32_t *order, uint32_t n)
+/* Place the slots in the order of priority[n]; placed[n] is scratch. Returns the bytes they take
+ * together. */
+static size_t place_slots(struct uw_slot *slots, const uint32_t *priority, uint32_t *placed,
+                          uint32_t n)
 {
     size_t top = 0;
+    uint32_t count = 0;
 
-    sort_by_size(slots, order, n);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t next = order[i];
-        struct uw_slot *slot = &slots[next];
+        struct uw_slot *slot = &slots[priority[i]];
         if (slot->bytes == 0) {
             continue;
         }
-        slot->offset = find_gap(slots, order, i, slot);
+        slot->offset = find_gap(slots, placed, count, slot);
         if (slot->bytes > SIZE_MAX / 2 || slot->offset > SIZE_MAX / 2) {
             return SIZE_MAX;
         }
         if (slot->offset + slot->bytes > top) {
             top = slot->offset + slot->bytes;
         }
-        uint32_t j = i;
-        for (; j > 0 && slots[order[j - 1]].offset > slot->offset; j--) {
-            order[j] = order[j - 1];
+        uint32_t j = count++;
+        for (; j > 0 && slots[placed[j - 1]].offset > slot->offset; j--) {
+            placed[j] = placed[j - 1];
         }
-        order[j] = next;
+        placed[j] = priority[i];
     }
     return top;
+}
+
+/* No placement takes less than the slots that live at one time. */
+static size_t lower_bound(const struct uw_slot *slots, uint32_t n)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        size_t sum = 0;
+        for (uint32_t k = 0; k < n && slots[i].bytes != 0; k++) {
+            if (slots[k].birth <= slots[i].birth && slots[i].birth <= slots[k].death) {
+                sum += slots[k].bytes;
+            }
+        }
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* Swap priorities at random, keep what is no worse. The same graph gets the same plan. */
+static size_t improve(struct planner *p, size_t bytes)
+{
+    uint32_t n = UW_SLOTS_N(p->g->layers_n);
+    size_t least = lower_bound(p->slots, n);
+    struct uw_rng rng;
+
+    uw_rng_seed(&rng, n);
+    for (uint32_t work = 0; work < IMPROVE_WORK && bytes > least; work += n * n) {
+        uint32_t a = uw_rng_below(&rng, n), b = uw_rng_below(&rng, n);
+        uint32_t keep_a = p->priority[a], keep_b = p->priority[b];
+        if (p->slots[keep_a].bytes == p->slots[keep_b].bytes) {
+            continue;
+        }
+        p->priority[a] = keep_b;
+        p->priority[b] = keep_a;
+        size_t now = place_slots(p->slots, p->priority, p->placed, n);
+        if (now > bytes) {
+            p->priority[a] = keep_a;
+            p->priority[b] = keep_b;
+        } else {
+            bytes = now;
+        }
+    }
+    return place_slots(p->slots, p->priority, p->placed, n);
 }
 
 /* Plan with the stages that the layers are in now. */
@@ -317,7 +364,8 @@ static size_t plan_stages(struct planner *p)
     find_recomputed(p);
     number_steps(p->g);
     find_lifetimes(p);
-    return place_slots(p->slots, p->order, n);
+    sort_by_size(p->slots, p->priority, n);
+    return place_slots(p->slots, p->priority, p->placed, n);
 }
 
 /* For every place `at` between two layers: slots[at].bytes, the outputs made before and read from
@@ -332,7 +380,7 @@ static void weigh_cuts(struct planner *p)
         p->slots[at].offset = before;
         before += batch_bytes(p, (size_t)g->layers[at].out_n) + aux_bytes(p, &g->layers[at]);
         for (uint32_t i = 0; i < at; i++) {
-            if (!g->layers[i].ops->view && g->layers[i].last_reader >= at) {
+            if (!g->layers[i].view && g->layers[i].last_reader >= at) {
                 p->slots[at].bytes += g->layers[i].out_n;
             }
         }
@@ -382,9 +430,9 @@ static void cut_into(struct planner *p, uint32_t stages)
 size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
                      struct uw_slot *slots, uint32_t *order)
 {
-    struct planner p = {
-        .g = g, .batch_n = batch_n, .training = training, .slots = slots, .order = order};
-    size_t best = plan_stages(&p);
+    struct planner p = {.g = g, .batch_n = batch_n, .training = training, .slots = slots,
+                        .priority = order, .placed = order + UW_SLOTS_N(g->layers_n)};
+    size_t best = improve(&p, plan_stages(&p));
     if (best <= limit_bytes || !training) {
         return best;
     }
@@ -404,5 +452,5 @@ size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t
     for (uint32_t i = 0; i < g->layers_n; i++) {
         g->layers[i].stage = g->layers[i].best_stage;
     }
-    return plan_stages(&p);
+    return improve(&p, plan_stages(&p));
 }

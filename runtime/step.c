@@ -24,7 +24,7 @@ static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
 {
     const float *in[UW_LAYER_INPUTS_MAX];
 
-    if (l->ops->view || (l->auxiliary && !p->training)) {
+    if (l->view || (l->auxiliary && !p->training)) {
         return UW_OK;
     }
     inputs_of(m, l, x, in);
@@ -86,7 +86,7 @@ static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pa
         if (rc < 0) {
             return rc;
         }
-        if (!l->ops->view &&
+        if (!l->view &&
             !k->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->y)) {
             return uw_error_set(err, UW_ERR_NONFINITE,
                                 "layer '%s': its output is NaN or infinite; a lower learning "
@@ -213,7 +213,7 @@ static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
         if (i + 1 < m->layers_n && l->stage != m->layers[i + 1].stage) {
             rc = recompute(m, l->stage, x, p);
         }
-        if (rc == UW_OK && (l->ops->view || !l->needs_gradient)) {
+        if (rc == UW_OK && (l->view || !l->needs_gradient)) {
             continue;
         }
         if (rc == UW_OK && l->trained != 0 &&

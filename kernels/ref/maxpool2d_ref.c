@@ -43,8 +43,13 @@ int uw_maxpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
             for (uint32_t ow = 0; ow < p->out_w; ow++) {
                 uint8_t tap;
-                *y++ = window_max(p, x, (int64_t)oh * p->stride_h - p->pad_h,
-                                  (int64_t)ow * p->stride_w - p->pad_w, &tap);
+                float best = window_max(p, x, (int64_t)oh * p->stride_h - p->pad_h,
+                                        (int64_t)ow * p->stride_w - p->pad_w, &tap);
+                if (p->relu && best <= 0.0f) { /* false for NaN */
+                    best = 0.0f;
+                    tap = UW_POOL_NONE;
+                }
+                *y++ = best;
                 if (winner != NULL) {
                     *winner++ = tap;
                 }
@@ -74,7 +79,7 @@ int uw_maxpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p
                 int64_t ih = (int64_t)oh * p->stride_h - p->pad_h + tap / p->kernel_w;
                 int64_t iw = (int64_t)ow * p->stride_w - p->pad_w + tap % p->kernel_w;
                 float g = *dy++;
-                if (ih >= 0 && ih < p->in_h && iw >= 0 && iw < p->in_w) {
+                if (tap != UW_POOL_NONE && ih >= 0 && ih < p->in_h && iw >= 0 && iw < p->in_w) {
                     dx[ih * p->in_w + iw] += g;
                 }
             }

@@ -54,7 +54,7 @@ static inline void split(const float *x, __m256 *even, __m256 *odd)
 }
 
 /* Eight windows whose top rows begin at x. */
-static inline void eight_windows(const float *x, size_t in_w, float *y, uint8_t *winner)
+static inline void eight_windows(const float *x, size_t in_w, bool relu, float *y, uint8_t *winner)
 {
     __m256 best, v1, v2, v3;
     __m256i won = _mm256_setzero_si256();
@@ -63,17 +63,23 @@ static inline void eight_windows(const float *x, size_t in_w, float *y, uint8_t 
     challenge(v1, 1, &best, &won);
     challenge(v2, 2, &best, &won);
     challenge(v3, 3, &best, &won);
+    if (relu) {
+        __m256 none = _mm256_cmp_ps(best, _mm256_setzero_ps(), _CMP_LE_OQ);
+        best = _mm256_andnot_ps(none, best);
+        won = _mm256_blendv_epi8(won, _mm256_set1_epi32(UW_POOL_NONE), _mm256_castps_si256(none));
+    }
     _mm256_storeu_ps(y, best);
     __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
     _mm_storel_epi64((__m128i *)(void *)winner, _mm_packus_epi16(w16, w16));
 }
 
-static void fw_row(const float *x, size_t in_w, uint32_t out_w, float *y, uint8_t *winner)
+static void fw_row(const float *x, size_t in_w, uint32_t out_w, bool relu, float *y,
+                   uint8_t *winner)
 {
     uint8_t unused[8];
     uint32_t ow = 0;
     for (; ow + 8 <= out_w; ow += 8) {
-        eight_windows(x + 2 * ow, in_w, y + ow, winner != NULL ? winner + ow : unused);
+        eight_windows(x + 2 * ow, in_w, relu, y + ow, winner != NULL ? winner + ow : unused);
     }
     if (ow < out_w) {
         float in[32] = {0.0f}, out[8];
@@ -81,7 +87,7 @@ static void fw_row(const float *x, size_t in_w, uint32_t out_w, float *y, uint8_
         uint32_t n = out_w - ow;
         memcpy(in, x + 2 * ow, 2 * n * sizeof(float));
         memcpy(in + 16, x + in_w + 2 * ow, 2 * n * sizeof(float));
-        eight_windows(in, 16, out, tap);
+        eight_windows(in, 16, relu, out, tap);
         memcpy(y + ow, out, n * sizeof(float));
         if (winner != NULL) {
             memcpy(winner + ow, tap, n);
@@ -100,7 +106,8 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
         const float *x = j->x + plane * p->in_h * p->in_w;
         size_t out = plane * p->out_h * p->out_w;
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
-            fw_row(x, p->in_w, p->out_w, j->y + out, j->winner != NULL ? j->winner + out : NULL);
+            fw_row(x, p->in_w, p->out_w, p->relu, j->y + out,
+                   j->winner != NULL ? j->winner + out : NULL);
             x += 2 * (size_t)p->in_w;
             out += p->out_w;
         }
@@ -136,7 +143,10 @@ static void bw_task(void *arg, uint32_t task, uint32_t thread)
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
             for (uint32_t ow = 0; ow < p->out_w; ow++) {
                 uint32_t tap = *won++;
-                dx[(size_t)(tap >> 1) * p->in_w + 2 * ow + (tap & 1u)] += *dy++;
+                float g = *dy++;
+                if (tap != UW_POOL_NONE) {
+                    dx[(size_t)(tap >> 1) * p->in_w + 2 * ow + (tap & 1u)] += g;
+                }
             }
             dx += 2 * (size_t)p->in_w;
         }

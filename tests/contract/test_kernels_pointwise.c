@@ -34,7 +34,8 @@ static uint32_t winner_of(const struct uw_pool2d *p, const float *x, uint32_t oh
     return best;
 }
 
-static void check_maxpool(struct uw_pool2d p, uint32_t batch_n, float nan_share, uint32_t threads)
+static void check_one_maxpool(struct uw_pool2d p, uint32_t batch_n, float nan_share,
+                              uint32_t threads)
 {
     const struct uw_kernels *k = uw_test_table();
     size_t in_hw = (size_t)p.in_h * p.in_w, out_hw = (size_t)p.out_h * p.out_w;
@@ -54,7 +55,13 @@ static void check_maxpool(struct uw_pool2d p, uint32_t batch_n, float nan_share,
     for (size_t i = 0; i < planes * out_hw; i++) {
         size_t at = 0, plane = i / out_hw * in_hw;
         uint32_t q = (uint32_t)(i % out_hw);
-        assert_int_equal(winner[i], winner_of(&p, x + plane, q / p.out_w, q % p.out_w, &at));
+        uint8_t tap = winner_of(&p, x + plane, q / p.out_w, q % p.out_w, &at);
+        if (p.relu && x[plane + at] <= 0.0f) {
+            assert_int_equal(winner[i], UW_POOL_NONE);
+            assert_true(y[i] == 0.0f);
+            continue;
+        }
+        assert_int_equal(winner[i], tap);
         assert_memory_equal(&y[i], &x[plane + at], sizeof *y);
         want[plane + at] += dy[i];
     }
@@ -71,6 +78,13 @@ static void check_maxpool(struct uw_pool2d p, uint32_t batch_n, float nan_share,
     uw_test_release(y);
     uw_test_release(x);
     uw_test_exec_end(&e);
+}
+
+static void check_maxpool(struct uw_pool2d p, uint32_t batch_n, float nan_share, uint32_t threads)
+{
+    check_one_maxpool(p, batch_n, nan_share, threads);
+    p.relu = true;
+    check_one_maxpool(p, batch_n, nan_share, threads);
 }
 
 static void test_maxpool_matches_definition(void **state)

@@ -58,12 +58,16 @@ struct uw_conv2d {
     uint32_t groups;                /* divides in_channels and out_channels */
 };
 
+#define UW_POOL_NONE 255u
+
 struct uw_pool2d {
     uint32_t channels, in_h, in_w;
     uint32_t out_h, out_w;          /* a window may hang over the end: what is outside never wins */
     uint32_t kernel_h, kernel_w;    /* max: kernel_h * kernel_w <= 255, the winner is a byte */
     uint32_t stride_h, stride_w;
     uint32_t pad_h, pad_w;          /* padding never wins */
+    bool relu;                      /* max: of the window and 0; a window that 0 wins has no winner,
+                                       UW_POOL_NONE, and takes no gradient */
     bool exclude_pad;               /* average: divide by the values inside x; else by the window
                                        cut off at the end of the padding, as PyTorch counts */
 };
