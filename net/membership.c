@@ -121,17 +121,22 @@ static struct uw_member *find(struct uw_membership *m, const char *name)
     return NULL;
 }
 
-/* Let go of a member's station, unless a seed goes by the same number. */
-static void release(struct uw_membership *m, struct uw_member *member)
+void uw_membership_let_go(struct uw_membership *m, uint16_t station)
 {
-    bool keep = member->station == UW_LINK_STATION_NONE;
+    bool keep = station == UW_LINK_STATION_NONE || uw_membership_at(m, station) != NULL;
     for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        keep = keep || m->seeds[i].station == member->station;
+        keep = keep || m->seeds[i].station == station;
     }
     if (!keep) {
-        (void)uw_link_hold(m->config.link, member->station, false);
+        (void)uw_link_hold(m->config.link, station, false);
     }
+}
+
+static void release(struct uw_membership *m, struct uw_member *member)
+{
+    uint16_t station = member->station;
     member->station = UW_LINK_STATION_NONE;
+    uw_membership_let_go(m, station);
 }
 
 /* A slot for a new name: a free one, or the one least likely to be missed. */

@@ -59,7 +59,9 @@ struct uw_seed {
     uint16_t station;               /* UW_LINK_STATION_NONE until resolved */
     uint64_t next_us;
     uint32_t tries;
-    bool self, told;
+    bool self;                      /* this device's own address */
+    bool told;                      /* that it does not resolve */
+    bool asking;                    /* its name is being looked up, maybe once more */
 };
 
 struct uw_membership_config {
@@ -148,6 +150,9 @@ uint32_t uw_name_id(const char *name);
 void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
                            const struct uw_member *member, uint64_t silent_us);
 void uw_member_set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us);
+
+/* Let the link recycle a station, unless a member or a seed goes by its number. */
+void uw_membership_let_go(struct uw_membership *m, uint16_t station);
 
 /* us, give or take an eighth. */
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);
