@@ -119,8 +119,9 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                          uint64_t now_us);
 
 /* Before anything else in a step. When this device itself slept or was stopped, the silence of
- * the others was its own and is forgiven. */
-void uw_membership_wake(struct uw_membership *m, uint64_t now_us);
+ * the others was its own and is forgiven.
+ * Returns for how long it slept; 0: it did not. */
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us);
 
 /* Notice silence; give the next call that is due.
  *   station  set to where to send

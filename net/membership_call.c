@@ -201,7 +201,7 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
     return next;
 }
 
-void uw_membership_wake(struct uw_membership *m, uint64_t now_us)
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us)
 {
     uint64_t promised_us = uw_membership_next_us(m);
     promised_us = promised_us > m->now_us ? promised_us : m->now_us;
@@ -214,4 +214,5 @@ void uw_membership_wake(struct uw_membership *m, uint64_t now_us)
         m->members[i].heard_us = heard_us < now_us ? heard_us : now_us;
         m->members[i].ping_us = 0;  /* the answer waited for us: that is no round trip */
     }
+    return slept ? late_us : 0;
 }

@@ -38,7 +38,7 @@ static const char *address_of(struct uw_node_state *s, const struct uw_member *m
 static void report(struct uw_node_state *s, struct uw_node_event *e)
 {
     e->text = s->text;
-    e->now_us = s->now_us;
+    e->now_us = s->now_us - s->clock_us;
     if (s->config.on_event != NULL) {
         s->config.on_event(s->config.event_arg, e);
     }

@@ -42,6 +42,7 @@ struct uw_node_state {
     uint32_t chunk_n;               /* largest chunk this link carries */
     uint32_t buffer_bytes;
     uint64_t now_us, first_us;
+    uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
     bool started, left;
     uint32_t shown_version;
 
@@ -65,7 +66,9 @@ struct uw_node_state {
     char text[UW_NODE_TEXT_BYTES];
 };
 
-/* node.c */
+/* node.c: set-up and sending.
+ * Send s->out. Returns UW_OK, what the link says, UW_ERR_TOOBIG; what was not sent is lost, as on
+ * the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
 void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq);
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station);

@@ -7,6 +7,7 @@
 #define WINDOW_MIN 4.0f
 #define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is chance */
 #define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
+#define RTT_MAX_US 600000000u       /* nothing that takes longer is a round trip */
 #define RTO_UNKNOWN_US 300000u
 #define RTO_MIN_US 20000u
 #define RTO_MAX_US 2000000u
@@ -108,6 +109,13 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
 void uw_pull_stop(struct uw_pull *p)
 {
     p->active = false;
+}
+
+void uw_pull_slept(struct uw_pull *p, uint64_t slept_us)
+{
+    p->started_us += slept_us;
+    p->progress_us += slept_us;
+    memset(p->log, 0, sizeof p->log);   /* answers that waited for us tell nothing of the path */
 }
 
 int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n)
@@ -228,7 +236,8 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     }
     uint32_t rank = bits_in(log->wanted & (((uint64_t)1 << bit) - 1u));
     uint64_t due_us = log->sent_us + (uint64_t)log->spread_us * rank / log->chunks;
-    learn_rtt(p, now_us > due_us ? (uint32_t)(now_us - due_us) : 1u, now_us);
+    uint64_t rtt_us = now_us > due_us ? now_us - due_us : 1u;
+    learn_rtt(p, rtt_us < RTT_MAX_US ? (uint32_t)rtt_us : RTT_MAX_US, now_us);
     uint32_t place = log->first + rank;
     if ((int32_t)(place + 1u - p->overtaken) > 0) {
         p->overtaken = place + 1u;

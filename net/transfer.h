@@ -118,6 +118,9 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
 
 void uw_pull_stop(struct uw_pull *p);
 
+/* This device slept for so long in the middle: neither the peer nor the path took that time. */
+void uw_pull_slept(struct uw_pull *p, uint64_t slept_us);
+
 /* Would this chunk be new?
  * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (another pull's),
  * UW_ERR_CORRUPT (not on the grid of chunks). */
