@@ -124,8 +124,7 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
-    size_t slot_bytes = sizeof(struct uw_gossip_slot) + s->chunk_n * sizeof(float);
-    size_t slots = c->window_bytes / slot_bytes;
+    size_t slots = c->window_bytes / uw_gossip_slot_bytes(s->chunk_n);
     slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
     const struct uw_membership_config membership = {
         .name = c->name, .address = c->address, .incarnation = c->incarnation,
