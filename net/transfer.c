@@ -74,25 +74,21 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
     return rc;
 }
 
-void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
-                   const struct uw_path *path, uint64_t now_us)
+/* Nothing is on its way yet, and of the path no more is known than before the pull. */
+static void start_path(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                       uint64_t now_us)
 {
-    p->active = true;
     p->transfer = transfer;
     p->seq = 0;
-    p->size_n = size_n;
-    p->chunk_n = chunk_n;
-    p->chunks = size_n / chunk_n + (size_n % chunk_n != 0);
-    p->have_chunks = p->out_chunks = 0;
+    p->out_chunks = 0;
     p->head = p->tail = p->overtaken = 0;
-    p->base_word = p->frontier = 0;
     p->reorder = REORDER_MIN;
-    p->started_us = p->progress_us = p->want_us = p->timeout_us = now_us;
+    p->progress_us = p->want_us = p->timeout_us = now_us;
     p->rate = p->plateau = p->loss = p->lately = 0.0f;
     p->phase = p->slow_from = p->slow_to = p->slow_n = p->slow_lost = 0;
     p->round = p->round_end = p->stale_rounds = 0;
     p->starting = true;
-    p->window = path->floats_per_us / (float)chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
+    p->window = path->floats_per_us / (float)p->chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
     float most = (float)(p->asked_max / 2u);
     p->window = p->window < most ? p->window : most;
     p->min_rtt_us = 0;
@@ -101,9 +97,27 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     p->backoff = 0;
     memset(p->rates, 0, sizeof p->rates);
     memset(p->log, 0, sizeof p->log);
-    uint32_t words = (p->chunks + 63u) / 64u;
-    memset(p->have, 0, words * sizeof *p->have);
-    memset(p->out, 0, words * sizeof *p->out);
+    memset(p->out, 0, (p->chunks + 63u) / 64u * sizeof *p->out);
+}
+
+void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
+                   const struct uw_path *path, uint64_t now_us)
+{
+    p->active = true;
+    p->size_n = size_n;
+    p->chunk_n = chunk_n;
+    p->chunks = size_n / chunk_n + (size_n % chunk_n != 0);
+    p->have_chunks = 0;
+    p->base_word = p->frontier = 0;
+    p->started_us = now_us;
+    memset(p->have, 0, (p->chunks + 63u) / 64u * sizeof *p->have);
+    start_path(p, transfer, path, now_us);
+}
+
+void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                  uint64_t now_us)
+{
+    start_path(p, transfer, path, now_us);
 }
 
 void uw_pull_stop(struct uw_pull *p)

@@ -17,7 +17,8 @@
  * Versions. Chunks of one pull may come from different versions of the peer's snapshot, when it
  * publishes meanwhile. Each chunk is a consistent piece of one version, and mixing is elementwise:
  * every element is then mixed with a value its peer held during the pull, which is what averaging
- * with a peer that keeps training means anyway.
+ * with a peer that keeps training means anyway. For the same reason another peer may give the rest
+ * when the first one is gone: every element is still averaged with one member's.
  *
  * Units      _us microseconds, _n floats; chunks are numbered from 0
  * Memory     tables come from an arena; nothing else is kept
@@ -115,6 +116,10 @@ struct uw_path {
 /* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. */
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
                    const struct uw_path *path, uint64_t now_us);
+
+/* Go on from another peer with what is still missing; what has arrived stays. */
+void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                  uint64_t now_us);
 
 void uw_pull_stop(struct uw_pull *p);
 

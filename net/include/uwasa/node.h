@@ -52,6 +52,7 @@
     X(PULL_DONE, "pull_done")               /* every chunk arrived */                            \
     X(PULL_CUT, "pull_cut")                 /* ended early; what arrived stays mixed */          \
     X(PULL_REFUSED, "pull_refused")         /* the peer would not serve it */                    \
+    X(PULL_MOVED, "pull_moved")             /* its peer is gone, another gives the rest */       \
     X(CHUNK_NONFINITE, "chunk_nonfinite")   /* a chunk with NaN or infinity was refused */       \
     X(CHUNK_OUTLIER, "chunk_outlier")       /* a chunk too far from ours was refused */          \
     X(ADOPTED, "adopted")                   /* a newcomer took over a peer's model */            \
