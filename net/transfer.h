@@ -76,8 +76,10 @@ struct uw_pull {
     uint32_t have_chunks, out_chunks;
     uint32_t head, tail;            /* of asked, free-running */
     uint32_t overtaken;             /* one past the latest place in the order that was answered */
-    uint32_t base_word;             /* words before it are complete */
-    uint32_t frontier;              /* one past the highest chunk ever asked for */
+    uint32_t origin_n;              /* float the next pull begins at: where this one stopped */
+    uint32_t origin;                /* chunk asked for first; the others follow, around the end */
+    uint32_t base_word;             /* words before it, counted from the origin's, are complete */
+    uint32_t frontier;              /* chunks from the origin on that were ever asked for */
     uint32_t reorder;               /* answers that may overtake one before it counts as lost */
     uint64_t started_us, progress_us, want_us, timeout_us;
 
@@ -113,7 +115,8 @@ struct uw_path {
     float floats_per_us;
 };
 
-/* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. */
+/* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. It
+ * begins where the last pull stopped: else one that is always cut would never bring the end. */
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
                    const struct uw_path *path, uint64_t now_us);
 

@@ -182,6 +182,32 @@ static void test_pull_resumes_after_a_short_partition(void **state)
     world_free(w);
 }
 
+/* A path too slow for the whole model: each pull is cut, the next begins where it stopped. */
+static void test_pulls_that_are_always_cut_mix_every_part_of_the_model_in_turn(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1601, 4000, 6400};     /* chunks: fewer than, like, n * 64 */
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct world *w = pair(sizes[i], 127);
+        w->config.period_steps = 1;
+        w->config.pull_us = 400000;
+        w->train_us = 20000;
+        w->impairment.rate_bits_per_s = 40000;
+        w->impairment.loss = 0.05f;
+        w->nodes[1].trains = true;
+        world_start(w);
+        world_run(w, 60000000);
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_DONE], 0);
+        assert_true(w->nodes[1].events[UW_NODE_PULL_CUT] > 10);
+        for (uint32_t k = 0; k < w->size_n; k++) {
+            if (w->nodes[1].x[k] == value(1, k)) {
+                fail_msg("element %u of %u was never mixed", (unsigned)k, (unsigned)w->size_n);
+            }
+        }
+        world_free(w);
+    }
+}
+
 /* b between a and c, which hold different vectors; b pulls from either, once. */
 static struct world *trio(uint32_t mtu_bytes)
 {
@@ -359,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_pull_whose_server_dies_after_any_datagram_leaves_old_or_mixed),
         cmocka_unit_test(test_pull_while_the_server_publishes_mixes_each_chunk_from_one_version),
         cmocka_unit_test(test_pull_resumes_after_a_short_partition),
+        cmocka_unit_test(test_pulls_that_are_always_cut_mix_every_part_of_the_model_in_turn),
         cmocka_unit_test(test_pull_whose_server_dies_is_finished_by_another_peer),
         cmocka_unit_test(test_outlier_of_a_peer_that_died_is_not_blamed_on_the_next),
         cmocka_unit_test(test_pull_into_a_slow_training_thread_drops_nothing),
