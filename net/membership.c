@@ -87,8 +87,9 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
         member->patience += member->patience / 2u;
         member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
     }
-    uw_membership_changed(m, before == UW_MEMBER_UNKNOWN ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
-            before == UW_MEMBER_UNKNOWN ? 0 : silent_us);
+    bool is_new = before == UW_MEMBER_UNKNOWN;
+    uw_membership_changed(m, is_new ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
+                          is_new ? 0 : silent_us);
 }
 
 struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station)
@@ -315,7 +316,6 @@ void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwas
 void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint32_t seq,
                          uint64_t now_us)
 {
-    (void)m;
     if (seq != member->ping_seq || member->ping_us == 0) {
         return;
     }

@@ -242,7 +242,6 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
     p->peers_count = (pb_size_t)uw_membership_gather(&s->membership, p->peers, 8);
 }
 
-/* As many of the gathered records as fit. */
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
 {
     while (uw_node_send(s, station) == UW_ERR_TOOBIG && s->out.ping.peers_count != 0) {
@@ -252,7 +251,7 @@ void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
 
 static void call_members(struct uw_node_state *s)
 {
-    /* The first version, and the first mixing, are news that others wait for. */
+    /* That there is a first version to pull is news that others wait for. */
     uint32_t version =
         (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
     if (s->shown_version == 0 && version != 0) {

@@ -191,47 +191,65 @@ void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, co
     report(s, &e);
 }
 
-void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
-                          const struct uw_member *m, uint64_t hash)
+static void report_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
+                           uint16_t station, const struct uw_member *m, const char *address)
 {
+    struct uw_node_event e = {.kind = kind, .peer = m != NULL ? m->name : "", .address = address,
+                              .station = station};
+    report(s, &e);
+}
+
+void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
+                          const struct uw_member *m)
+{
+    char seen[UW_LINK_ADDRESS_BYTES];
     if (!worth_telling(s, kind, station)) {
         return;
     }
-    char seen[UW_LINK_ADDRESS_BYTES];
     const char *address = address_of(s, m, station, seen);
-    const char *name = m != NULL ? m->name : "";
-    char *text = s->text;
-    size_t cap = sizeof s->text;
-    switch (kind) {
-    case UW_NODE_WRONG_RUN:
-        snprintf(text, cap, "%s belongs to another run, ours is \"%.64s\": refused", address,
-                 s->config.run);
-        break;
-    case UW_NODE_WRONG_MODEL:
-        snprintf(text, cap,
-                 "peer %s (%s) trains another model (hash %08lx%08lx, ours %08lx%08lx): no pulls "
-                 "between us",
-                 name, address, (unsigned long)(hash >> 32),
-                 (unsigned long)(hash & 0xffffffffu), (unsigned long)(s->model >> 32),
-                 (unsigned long)(s->model & 0xffffffffu));
-        break;
-    case UW_NODE_NAME_TAKEN:
-        if (hash != 0) {
-            snprintf(text, cap, "another device of the run is called %s too (told by %s): give "
-                     "each its own name", s->config.name, address);
-        } else {
-            snprintf(text, cap, "%s uses the name of a peer that is alive elsewhere: refused",
-                     address);
-        }
-        break;
-    case UW_NODE_MEMBERS_FULL:
-        snprintf(text, cap, "%s is not entered: the table of %u members is full, raise "
-                 "members_max", address, (unsigned)s->config.members_max);
-        break;
-    default:
+    if (kind == UW_NODE_WRONG_RUN) {
+        snprintf(s->text, sizeof s->text, "%s belongs to another run, ours is \"%.64s\": refused",
+                 address, s->config.run);
+    } else {
+        snprintf(s->text, sizeof s->text,
+                 "%s is not entered: the table of %u members is full, raise members_max", address,
+                 (unsigned)s->config.members_max);
+    }
+    report_refused(s, kind, station, m, address);
+}
+
+void uw_node_tell_wrong_model(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
+                              uint64_t hash)
+{
+    char seen[UW_LINK_ADDRESS_BYTES];
+    if (!worth_telling(s, UW_NODE_WRONG_MODEL, station)) {
         return;
     }
-    struct uw_node_event e = {
-        .kind = kind, .peer = name, .address = address, .station = station};
-    report(s, &e);
+    const char *address = address_of(s, m, station, seen);
+    snprintf(s->text, sizeof s->text,
+             "peer %s (%s) trains another model (hash %08lx%08lx, ours %08lx%08lx): no pulls "
+             "between us",
+             m != NULL ? m->name : "", address, (unsigned long)(hash >> 32),
+             (unsigned long)(hash & 0xffffffffu), (unsigned long)(s->model >> 32),
+             (unsigned long)(s->model & 0xffffffffu));
+    report_refused(s, UW_NODE_WRONG_MODEL, station, m, address);
+}
+
+void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
+                             bool own)
+{
+    char seen[UW_LINK_ADDRESS_BYTES];
+    if (!worth_telling(s, UW_NODE_NAME_TAKEN, station)) {
+        return;
+    }
+    const char *address = address_of(s, m, station, seen);
+    if (own) {
+        snprintf(s->text, sizeof s->text,
+                 "another device of the run is called %s too (told by %s): give each its own name",
+                 s->config.name, address);
+    } else {
+        snprintf(s->text, sizeof s->text,
+                 "%s uses the name of a peer that is alive elsewhere: refused", address);
+    }
+    report_refused(s, UW_NODE_NAME_TAKEN, station, m, address);
 }

@@ -124,6 +124,7 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
 void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
                   uint64_t now_us);
 
+/* End the pull, complete or not. Safe when none is under way. */
 void uw_pull_stop(struct uw_pull *p);
 
 /* This device slept for so long in the middle: neither the peer nor the path took that time. */
@@ -145,6 +146,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
 /* When uw_pull_next may have something, if nothing arrives and room_chunks stays. */
 uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t now_us);
 
+/* Has every chunk arrived? */
 static inline bool uw_pull_complete(const struct uw_pull *p)
 {
     return p->have_chunks == p->chunks;
@@ -178,6 +180,8 @@ struct uw_serve_item {
     uint32_t offset_n, count_n;
 };
 
+/* Take slots for so many stations, for a vector of size_n floats.
+ * Returns UW_OK or what uw_arena_take returns. */
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
                    uint32_t size_n);
 
@@ -191,6 +195,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
  * Returns false when nothing is due. */
 bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item);
 
+/* The item was sent, or is lost: on to the next one. */
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
 
 /* The link takes nothing for this station now: try it again at until_us, others meanwhile. What

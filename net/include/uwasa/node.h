@@ -69,8 +69,8 @@ enum uw_node_event_kind {
     UW_NODE_EVENTS_N
 };
 
-/* Valid during the callback only. A kind that repeats for the same peer is reported at most every
- * 10 s, except for the pulls. */
+/* Valid during the callback only. The kinds from WRONG_RUN to MEMBERS_FULL, which a peer can bring
+ * about with every message, are reported at most every 10 s for a station. */
 struct uw_node_event {
     enum uw_node_event_kind kind;
     const char *peer;               /* its name; "" when it has none yet */
