@@ -218,6 +218,26 @@ static void complete(struct uw_node_state *s)
     }
 }
 
+/* Another member to pull from than m; sets *place to its place in the table. false: nobody. */
+static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t *place)
+{
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    uint64_t avoid_until_us = m != NULL ? m->avoid_until_us : 0;
+    if (m != NULL) {
+        m->avoid_until_us = s->now_us + AVOID_CUT_US;
+    }
+    uint32_t n = candidates(s, newcomer, false);
+    if (n != 0) {
+        *place = pick(s, n, s->pull.round);
+        uint32_t limit_n = s->membership.members[*place].chunk_limit_n;
+        n = limit_n == 0 || limit_n >= s->pull.transfer.chunk_n;
+    }
+    if (n == 0 && m != NULL) {
+        m->avoid_until_us = avoid_until_us;
+    }
+    return n != 0;
+}
+
 /* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
  * model and half of another makes neither. First the training thread has to have looked at all that
  * is here, so that an outlier among it is blamed on the peer that sent it.
@@ -225,6 +245,7 @@ static void complete(struct uw_node_state *s)
 static bool move_pull(struct uw_node_state *s, const char *why)
 {
     struct uw_node_pull *p = &s->pull;
+    uint32_t place;
     if (p->adopt) {
         return false;
     }
@@ -235,21 +256,15 @@ static bool move_pull(struct uw_node_state *s, const char *why)
     if (!p->transfer.active) {
         return true;
     }
-    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    uint32_t n = candidates(s, newcomer, false);
-    if (n == 0) {
+    if (!another_than(s, uw_node_pull_member(s), &place)) {
         return false;
     }
-    uint32_t place = pick(s, n, p->round);
     const struct uw_member *m = &s->membership.members[place];
-    if (m->chunk_limit_n != 0 && m->chunk_limit_n < p->transfer.chunk_n) {
-        return false;
-    }
+    const struct uw_path path = path_to(m);
     uw_node_tell_pull(s, UW_NODE_PULL_MOVED, why);
     remember_rate(s);
     p->member = place;
     p->member_id = m->id;
-    const struct uw_path path = path_to(m);
     uw_pull_move(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), &path, s->now_us);
     return true;
 }
@@ -267,19 +282,22 @@ static void check_pull(struct uw_node_state *s)
     if (uw_gossip_room(&s->gossip) == 0) {
         t->progress_us = s->now_us;     /* we are the slow side */
     }
-    const char *why = NULL;
-    if (s->now_us >= t->started_us + deadline_us(s)) {
+    uint64_t most_us = deadline_us(s);
+    uint64_t silent_us = s->now_us - t->progress_us;
+    if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
         remember_duration(p, 2u * (s->now_us - t->started_us));
         cut(s, "it took far longer than pulls usually do");
     } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
-        why = "the peer is gone";
-    } else if (s->now_us >= t->progress_us + s->config.pull_silence_us) {
-        m->avoid_until_us = s->now_us + AVOID_CUT_US;
-        why = "the peer fell silent";
-    }
-    if (why != NULL && !move_pull(s, why)) {
-        cut(s, why);
+        if (!move_pull(s, "the peer is gone")) {
+            cut(s, "the peer is gone");
+        }
+    } else if (silent_us >= s->config.pull_silence_us || silent_us >= most_us / 2u) {
+        /* Where pulls are quick another peer is asked soon, if there is one. */
+        if (!move_pull(s, "the peer fell silent") && silent_us >= s->config.pull_silence_us) {
+            m->avoid_until_us = s->now_us + AVOID_CUT_US;
+            cut(s, "the peer fell silent");
+        }
     }
 }
 

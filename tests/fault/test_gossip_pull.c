@@ -281,6 +281,35 @@ static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state
     assert_true(of_both > 10);
 }
 
+static bool b_pulls_from_a(struct world *w)
+{
+    const struct uw_node_state *s = w->nodes[1].node.state;
+    const struct uw_pull *t = &s->pull.transfer;
+    return t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u &&
+           s->membership.members[s->pull.member].station == 0;
+}
+
+/* Where pulls are quick the deadline is short; the other peer is asked before it has passed. */
+static void test_quick_pull_whose_server_dies_is_finished_in_time(void **state)
+{
+    (void)state;
+    struct world *w = world_new(3, 4000, 300);
+    w->train_us = 20000;
+    w->impairment.rate_bits_per_s = 4000000;
+    world_start(w);
+    world_run(w, 10000000);
+    assert_true(w->nodes[1].node.state->pull.took_n > 5);
+    world_until(w, b_pulls_from_a, 20000000);
+    uint32_t done = w->nodes[1].events[UW_NODE_PULL_DONE];
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
+    world_down(w, 0);
+    world_run(w, 1500000);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], 1);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
+    assert_true(w->nodes[1].events[UW_NODE_PULL_DONE] > done);
+    world_free(w);
+}
+
 /* The outlier waits in the ring while its sender dies: it is blamed, not who would go on. */
 static void test_outlier_of_a_peer_that_died_is_not_blamed_on_the_next(void **state)
 {
@@ -387,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_pull_resumes_after_a_short_partition),
         cmocka_unit_test(test_pulls_that_are_always_cut_mix_every_part_of_the_model_in_turn),
         cmocka_unit_test(test_pull_whose_server_dies_is_finished_by_another_peer),
+        cmocka_unit_test(test_quick_pull_whose_server_dies_is_finished_in_time),
         cmocka_unit_test(test_outlier_of_a_peer_that_died_is_not_blamed_on_the_next),
         cmocka_unit_test(test_pull_into_a_slow_training_thread_drops_nothing),
         cmocka_unit_test(test_pull_between_links_of_different_size_agrees_on_the_smaller),
