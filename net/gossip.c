@@ -19,7 +19,7 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
     if (g->config.constants.weight == 0.0f) {
         g->config.constants.weight = WEIGHT_DEFAULT;
     }
-    g->slot_bytes = sizeof(struct uw_gossip_slot) + config->chunk_n * sizeof(float);
+    g->slot_bytes = uw_gossip_slot_bytes(config->chunk_n);
     void *ring = NULL;
     void *median = NULL;
     int rc = uw_arena_take(arena, uw_size_mul(config->slots_n, g->slot_bytes), &ring);
@@ -35,9 +35,16 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
 
 /* ---- between the threads: one producer, one consumer ---- */
 
-static struct uw_gossip_slot *slot_at(const struct uw_gossip *g, uint32_t at)
+/* Places count up to twice the ring and start over. A number that runs freely would, where it
+ * wraps, jump to a slot in use, unless the ring's size divides 2^32. */
+static uint32_t place_after(const struct uw_gossip *g, uint32_t place)
 {
-    return (struct uw_gossip_slot *)(void *)(g->ring + (at % g->config.slots_n) * g->slot_bytes);
+    return place + 1u < 2u * g->config.slots_n ? place + 1u : 0;
+}
+
+static struct uw_gossip_slot *slot_at(const struct uw_gossip *g, uint32_t place)
+{
+    return (struct uw_gossip_slot *)(void *)(g->ring + (place % g->config.slots_n) * g->slot_bytes);
 }
 
 static uint32_t load(const atomic_uint_least32_t *a)
@@ -60,7 +67,9 @@ static void store_float(atomic_uint_least32_t *a, float v)
 uint32_t uw_gossip_room(const struct uw_gossip *g)
 {
     uint32_t head = (uint32_t)atomic_load_explicit(&g->head, memory_order_acquire);
-    return g->config.slots_n - (load(&g->tail) - head);
+    uint32_t tail = load(&g->tail);
+    uint32_t used = tail >= head ? tail - head : tail + 2u * g->config.slots_n - head;
+    return g->config.slots_n - used;
 }
 
 struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g)
@@ -70,7 +79,7 @@ struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g)
 
 void uw_gossip_push(struct uw_gossip *g)
 {
-    atomic_store_explicit(&g->tail, load(&g->tail) + 1u, memory_order_release);
+    atomic_store_explicit(&g->tail, place_after(g, load(&g->tail)), memory_order_release);
 }
 
 uint32_t uw_gossip_take(struct uw_gossip *g)
@@ -131,7 +140,8 @@ static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
     double limit = OUTLIER_MEDIANS * (double)*median;
     double floor = (s->adopt ? OUTLIER_ADOPT : OUTLIER_FLOOR) * g->rms;
     limit = limit > floor ? limit : floor;
-    if (limit > 0.0 && distance > limit) {
+    /* Fresh weights of all zeros give no limit, but a distance beyond float is nobody's model. */
+    if (isinf(distance) || (limit > 0.0 && distance > limit)) {
         return false;
     }
     if (*median == 0.0f) {
@@ -146,7 +156,7 @@ static void mix_arrived(struct uw_gossip *g)
 {
     uint32_t head = load(&g->head);
     uint32_t tail = (uint32_t)atomic_load_explicit(&g->tail, memory_order_acquire);
-    for (; head != tail; head++) {
+    while (head != tail) {
         const struct uw_gossip_slot *s = slot_at(g, head);
         if (s->round == g->round && load(&g->rejected) != g->round) {
             if (!near_enough(g, s)) {
@@ -160,7 +170,8 @@ static void mix_arrived(struct uw_gossip *g)
                 store(&g->mixed, load(&g->mixed) + 1u);
             }
         }
-        atomic_store_explicit(&g->head, head + 1u, memory_order_release);
+        head = place_after(g, head);
+        atomic_store_explicit(&g->head, head, memory_order_release);
     }
 }
 

@@ -64,7 +64,8 @@ struct uw_gossip {
     size_t slot_bytes;
 
     /* between the threads */
-    atomic_uint_least32_t head, tail;           /* free-running; head: training, tail: network */
+    atomic_uint_least32_t head;                 /* training: place in the ring, below 2 slots_n */
+    atomic_uint_least32_t tail;                 /* network: the same */
     atomic_uint_least32_t asked;                /* training: the round that wants a pull */
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t rejected;             /* training: round whose peer sent an outlier */
@@ -83,6 +84,12 @@ struct uw_gossip {
     uint32_t mixed_round;           /* chunks mixed in this round */
     bool adopting, half_adopted, started, ending;
 };
+
+/* Bytes of one slot of the ring. */
+static inline size_t uw_gossip_slot_bytes(uint32_t chunk_n)
+{
+    return sizeof(struct uw_gossip_slot) + chunk_n * sizeof(float);
+}
 
 /* Take the memory. Returns UW_OK or what uw_arena_take returns. */
 int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,

@@ -86,7 +86,7 @@ int uw_loopback_hub_init(struct uw_loopback_hub *hub, const struct uw_loopback_c
     return UW_OK;
 }
 
-/* `place` counts from the endpoint's first free slot: 0 is the oldest message. */
+/* `place` counts from the endpoint's oldest message. */
 static struct slot *slot_at(struct uw_loopback_hub *hub, uint16_t endpoint, uint32_t place)
 {
     uint32_t index = (hub->endpoints[endpoint].head + place) % hub->queue_n;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_udp.h"
 
+#include "link_udp_names.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,52 +14,15 @@
 
 #define STATIONS_DEFAULT 64u
 #define SOCKET_BUFFER_DEFAULT (1 << 20)
-#define HOST_BYTES 256u
 #define RETRIES 16              /* datagrams or pending ICMP errors skipped in one call */
 
-/* An address in one form for both families: IPv4 is kept as ::ffff:a.b.c.d. */
-struct address {
-    uint8_t ip[16];
-    uint32_t scope;
-    uint16_t port;              /* host order */
-};
-
 struct uw_link_udp_station {
-    struct address address;
+    struct uw_udp_address address;
     uint64_t used_at;           /* 0: the slot is free */
     bool held;
 };
 
-static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-static bool is_ipv4(const struct address *a)
-{
-    return memcmp(a->ip, mapped_prefix, sizeof mapped_prefix) == 0;
-}
-
-static bool from_sockaddr(const struct sockaddr_storage *s, struct address *a)
-{
-    memset(a, 0, sizeof *a);
-    if (s->ss_family == AF_INET) {
-        struct sockaddr_in in;
-        memcpy(&in, s, sizeof in);
-        memcpy(a->ip, mapped_prefix, sizeof mapped_prefix);
-        memcpy(a->ip + 12, &in.sin_addr, 4);
-        a->port = ntohs(in.sin_port);
-        return true;
-    }
-    if (s->ss_family == AF_INET6) {
-        struct sockaddr_in6 in;
-        memcpy(&in, s, sizeof in);
-        memcpy(a->ip, &in.sin6_addr, 16);
-        a->scope = in.sin6_scope_id;
-        a->port = ntohs(in.sin6_port);
-        return true;
-    }
-    return false;
-}
-
-static socklen_t to_sockaddr(const struct address *a, bool ipv6, struct sockaddr_storage *s)
+static socklen_t to_sockaddr(const struct uw_udp_address *a, bool ipv6, struct sockaddr_storage *s)
 {
     memset(s, 0, sizeof *s);
     if (ipv6) {
@@ -74,10 +38,10 @@ static socklen_t to_sockaddr(const struct address *a, bool ipv6, struct sockaddr
     return sizeof in;
 }
 
-static int print_address(const struct address *a, char text[UW_LINK_ADDRESS_BYTES])
+static int print_address(const struct uw_udp_address *a, char text[UW_LINK_ADDRESS_BYTES])
 {
     char host[40] = "";     /* eight groups; IPv4 inside IPv6 is printed as IPv4 or is shorter */
-    if (is_ipv4(a)) {
+    if (uw_udp_address_is_ipv4(a)) {
         inet_ntop(AF_INET, a->ip + 12, host, sizeof host);
         snprintf(text, UW_LINK_ADDRESS_BYTES, "%s:%u", host, (unsigned)a->port);
         return UW_OK;
@@ -92,7 +56,7 @@ static int print_address(const struct address *a, char text[UW_LINK_ADDRESS_BYTE
 }
 
 /* Cut "host:port" or "[v6]:port"; the host may be empty. */
-static int split_address(const char *text, char host[HOST_BYTES], uint16_t *port)
+static int split_address(const char *text, char host[UW_UDP_HOST_BYTES], uint16_t *port)
 {
     const char *end;
     const char *colon;
@@ -104,7 +68,7 @@ static int split_address(const char *text, char host[HOST_BYTES], uint16_t *port
         end = strchr(text, ':');
         colon = end;
     }
-    if (end == NULL || *colon != ':' || (size_t)(end - text) >= HOST_BYTES) {
+    if (end == NULL || *colon != ':' || (size_t)(end - text) >= UW_UDP_HOST_BYTES) {
         return UW_ERR_INVALID;
     }
     memcpy(host, text, (size_t)(end - text));
@@ -121,44 +85,19 @@ static int split_address(const char *text, char host[HOST_BYTES], uint16_t *port
     return UW_OK;
 }
 
-static int look_up(const char *host, int family, int flags, struct address *a)
-{
-    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM, .ai_flags = flags};
-    struct addrinfo *list = NULL;
-    if (getaddrinfo(host, NULL, &hints, &list) != 0) {
-        return UW_ERR_NOTFOUND;
-    }
-    int rc = UW_ERR_NOTFOUND;
-    for (const struct addrinfo *i = list; i != NULL && rc < 0; i = i->ai_next) {
-        struct sockaddr_storage s;
-        memset(&s, 0, sizeof s);
-        memcpy(&s, i->ai_addr, i->ai_addrlen);
-        rc = from_sockaddr(&s, a) ? UW_OK : UW_ERR_NOTFOUND;
-    }
-    freeaddrinfo(list);
-    return rc;
-}
-
-/* A host's address: as written if it is numeric, else by name. */
-static int find_host(const char *host, int family, struct address *a)
-{
-    int rc = look_up(host, family, AI_NUMERICHOST, a);
-    return rc == UW_OK ? rc : look_up(host, family, 0, a);
-}
-
 static struct uw_link_udp_station *station_at(struct uw_link_udp *l, uint16_t number)
 {
     return number < l->stations_n && l->stations[number].used_at != 0 ? &l->stations[number]
                                                                       : NULL;
 }
 
-static bool same(const struct address *a, const struct address *b)
+static bool same(const struct uw_udp_address *a, const struct uw_udp_address *b)
 {
     return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;
 }
 
 /* The station of an address: known, in a free slot, or in the one recycled. */
-static int enter(struct uw_link_udp *l, const struct address *a, uint16_t *number)
+static int enter(struct uw_link_udp *l, const struct uw_udp_address *a, uint16_t *number)
 {
     const struct uw_link_udp_station *last = station_at(l, l->last);
     uint16_t slot = UW_LINK_STATION_NONE;
@@ -193,15 +132,14 @@ static int enter(struct uw_link_udp *l, const struct address *a, uint16_t *numbe
 static int udp_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
-    char host[HOST_BYTES];
+    char host[UW_UDP_HOST_BYTES];
     uint16_t port;
-    struct address a;
+    struct uw_udp_address a;
     int rc = split_address(address, host, &port);
     if (rc < 0 || host[0] == '\0' || port == 0) {
         return UW_ERR_INVALID;
     }
-    int family = !l->ipv6 ? AF_INET : !l->ipv4 ? AF_INET6 : AF_UNSPEC;
-    rc = find_host(host, family, &a);
+    rc = uw_udp_host_find(host, !l->ipv6 ? UW_UDP_IPV4 : !l->ipv4 ? UW_UDP_IPV6 : UW_UDP_ANY, &a);
     if (rc < 0) {
         return rc;
     }
@@ -292,8 +230,8 @@ static int udp_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t ca
                          errno == ENOMEM;
             return later ? UW_ERR_AGAIN : errno == EBADF ? UW_ERR_CLOSED : UW_ERR_IO;
         }
-        struct address a;
-        if (!from_sockaddr(&sender, &a) || enter(l, &a, from) < 0) {
+        struct uw_udp_address a;
+        if (!uw_udp_address_from(&sender, &a) || enter(l, &a, from) < 0) {
             link->stats.dropped_n++;
             continue;
         }
@@ -379,10 +317,10 @@ static int open_socket(int family, bool ipv6_only, int buffer_bytes)
 }
 
 /* Open and bind. any: every address of both families, or of IPv4 where IPv6 is switched off. */
-static int open_bound(struct uw_link_udp *l, struct address *a, bool any, int buffer_bytes)
+static int open_bound(struct uw_link_udp *l, struct uw_udp_address *a, bool any, int buffer_bytes)
 {
     struct sockaddr_storage s;
-    l->ipv6 = any || !is_ipv4(a);
+    l->ipv6 = any || !uw_udp_address_is_ipv4(a);
     l->ipv4 = any || !l->ipv6;
     int fd = open_socket(l->ipv6 ? AF_INET6 : AF_INET, !any, buffer_bytes);
     if (fd < 0 && any) {
@@ -433,7 +371,7 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
                             (unsigned long)need);
     }
     const char *text = config->bind != NULL ? config->bind : ":0";
-    char host[HOST_BYTES];
+    char host[UW_UDP_HOST_BYTES];
     uint16_t port;
     if (split_address(text, host, &port) < 0) {
         return uw_error_set(err, UW_ERR_INVALID,
@@ -441,8 +379,8 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
                             "or :4433",
                             text);
     }
-    struct address a = {.ip = {0}};
-    if (host[0] != '\0' && find_host(host, AF_UNSPEC, &a) < 0) {
+    struct uw_udp_address a = {.ip = {0}};
+    if (host[0] != '\0' && uw_udp_host_wait(host, UW_UDP_ANY, &a) < 0) {
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no such host", text);
     }
     a.port = port;
@@ -466,10 +404,10 @@ int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYT
 {
     struct sockaddr_storage s;
     socklen_t bytes = sizeof s;
-    struct address a;
+    struct uw_udp_address a;
     memset(&s, 0, sizeof s);
     if (l->link.ops == NULL || getsockname(l->link.fd, (struct sockaddr *)&s, &bytes) < 0 ||
-        !from_sockaddr(&s, &a)) {
+        !uw_udp_address_from(&s, &a)) {
         return UW_ERR_CLOSED;
     }
     return print_address(&a, text);

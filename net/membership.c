@@ -87,8 +87,9 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
         member->patience += member->patience / 2u;
         member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
     }
-    uw_membership_changed(m, before == UW_MEMBER_UNKNOWN ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
-            before == UW_MEMBER_UNKNOWN ? 0 : silent_us);
+    bool is_new = before == UW_MEMBER_UNKNOWN;
+    uw_membership_changed(m, is_new ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
+                          is_new ? 0 : silent_us);
 }
 
 struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station)
@@ -121,17 +122,22 @@ static struct uw_member *find(struct uw_membership *m, const char *name)
     return NULL;
 }
 
-/* Let go of a member's station, unless a seed goes by the same number. */
-static void release(struct uw_membership *m, struct uw_member *member)
+void uw_membership_let_go(struct uw_membership *m, uint16_t station)
 {
-    bool keep = member->station == UW_LINK_STATION_NONE;
+    bool keep = station == UW_LINK_STATION_NONE || uw_membership_at(m, station) != NULL;
     for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        keep = keep || m->seeds[i].station == member->station;
+        keep = keep || m->seeds[i].station == station;
     }
     if (!keep) {
-        (void)uw_link_hold(m->config.link, member->station, false);
+        (void)uw_link_hold(m->config.link, station, false);
     }
+}
+
+static void release(struct uw_membership *m, struct uw_member *member)
+{
+    uint16_t station = member->station;
     member->station = UW_LINK_STATION_NONE;
+    uw_membership_let_go(m, station);
 }
 
 /* A slot for a new name: a free one, or the one least likely to be missed. */
@@ -310,7 +316,6 @@ void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwas
 void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint32_t seq,
                          uint64_t now_us)
 {
-    (void)m;
     if (seq != member->ping_seq || member->ping_us == 0) {
         return;
     }

@@ -59,7 +59,9 @@ struct uw_seed {
     uint16_t station;               /* UW_LINK_STATION_NONE until resolved */
     uint64_t next_us;
     uint32_t tries;
-    bool self, told;
+    bool self;                      /* this device's own address */
+    bool told;                      /* that it does not resolve */
+    bool asking;                    /* its name is being looked up, maybe once more */
 };
 
 struct uw_membership_config {
@@ -109,6 +111,8 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
 /* Hearsay about a third member, or about this device. */
 void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us);
 
+/* A member said that it leaves: it is called no more until it introduces itself again. Heeded only
+ * from its own station, and not about an older incarnation. */
 void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer,
                            uint64_t now_us);
 
@@ -117,8 +121,9 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                          uint64_t now_us);
 
 /* Before anything else in a step. When this device itself slept or was stopped, the silence of
- * the others was its own and is forgiven. */
-void uw_membership_wake(struct uw_membership *m, uint64_t now_us);
+ * the others was its own and is forgiven.
+ * Returns for how long it slept; 0: it did not. */
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us);
 
 /* Notice silence; give the next call that is due.
  *   station  set to where to send
@@ -126,6 +131,7 @@ void uw_membership_wake(struct uw_membership *m, uint64_t now_us);
  * Returns the type to send, UW_WIRE_PING or UW_WIRE_HELLO, or 0 when nothing is due. */
 int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq);
 
+/* When uw_membership_next has something to do or to notice; UINT64_MAX: never. */
 uint64_t uw_membership_next_us(const struct uw_membership *m);
 
 /* Fill peers with up to cap members for a ping, another choice each time; returns their number. */
@@ -140,14 +146,19 @@ void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 /* Alive members other than this device. */
 uint32_t uw_membership_alive(const struct uw_membership *m);
 
+/* A name's identity in schedules: FNV-1a 32. */
 uint32_t uw_name_id(const char *name);
 
 /* Between membership.c and membership_call.c. */
 #define UW_MEMBER_PATIENCE 4u       /* quarters: the configured silence once */
 
+/* Tell the owner. */
 void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
                            const struct uw_member *member, uint64_t silent_us);
 void uw_member_set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us);
+
+/* Let the link recycle a station, unless a member or a seed goes by its number. */
+void uw_membership_let_go(struct uw_membership *m, uint16_t station);
 
 /* us, give or take an eighth. */
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);

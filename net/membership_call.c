@@ -8,6 +8,8 @@
 #define CALL_FIRST_US 250000u
 #define CALL_MAX_US 5000000u
 #define CALLS_A_SESSION 5u          /* calls of a dead member before its session is forgotten */
+#define CALLS_A_LOOKUP 6u           /* of a seed in vain before its name is looked up once more */
+#define LOOKUP_US 50000u            /* how soon to see whether a name has been looked up */
 
 static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
 {
@@ -40,17 +42,22 @@ static void notice_silence(struct uw_membership *m, struct uw_member *it)
     }
 }
 
-/* Where to call a member; UW_LINK_STATION_NONE when nobody knows. */
-static uint16_t station_of(struct uw_membership *m, struct uw_member *it)
+/* Find out where to call a member. Returns UW_OK; UW_ERR_AGAIN (soon); or that nobody knows. */
+static int locate(struct uw_membership *m, struct uw_member *it)
 {
-    if (it->station == UW_LINK_STATION_NONE && it->address[0] != '\0') {
-        uint16_t station;
-        if (uw_link_resolve(m->config.link, it->address, &station) == UW_OK &&
-            uw_membership_at(m, station) == NULL) {
-            it->station = station;
-        }
+    uint16_t station;
+    if (it->station != UW_LINK_STATION_NONE) {
+        return UW_OK;
     }
-    return it->station;
+    int rc = it->address[0] != '\0' ? uw_link_resolve(m->config.link, it->address, &station)
+                                    : UW_ERR_NOTFOUND;
+    if (rc == UW_OK && uw_membership_at(m, station) != NULL) {
+        rc = UW_ERR_NOTFOUND;
+    }
+    if (rc == UW_OK) {
+        it->station = station;
+    }
+    return rc;
 }
 
 static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
@@ -58,6 +65,11 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
 {
     bool live = it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
     if (it->state == UW_MEMBER_LEFT || m->now_us < it->next_us) {
+        return 0;
+    }
+    int found = locate(m, it);
+    if (found == UW_ERR_AGAIN) {
+        it->next_us = m->now_us + LOOKUP_US;
         return 0;
     }
     uint64_t quiet_us = m->now_us - it->heard_us;
@@ -74,13 +86,50 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
         }
     }
     it->tries++;
-    *station = station_of(m, it);
-    if (*station == UW_LINK_STATION_NONE) {
+    if (found < 0) {
         return 0;
     }
+    *station = it->station;
     it->ping_seq = *seq = ++m->seq;
     it->ping_us = m->now_us;
     return live ? UW_WIRE_PING : UW_WIRE_HELLO;
+}
+
+static void seed_failed(struct uw_membership *m, struct uw_seed *s)
+{
+    if (!s->told) {
+        struct uw_member nobody = {.station = UW_LINK_STATION_NONE};
+        snprintf(nobody.address, sizeof nobody.address, "%s", s->address);
+        uw_membership_changed(m, UW_NODE_SEED_FAILED, &nobody, 0);
+        s->told = true;
+    }
+}
+
+/* Look a seed up; once more when it does not answer, for its name may have moved. It is called
+ * where it was until the new answer is there. */
+static void locate_seed(struct uw_membership *m, struct uw_seed *s)
+{
+    uint16_t found;
+    bool known = s->station != UW_LINK_STATION_NONE;
+    if (known && !s->asking && s->tries % CALLS_A_LOOKUP != CALLS_A_LOOKUP - 1u) {
+        return;
+    }
+    int rc = uw_link_resolve(m->config.link, s->address, &found);
+    s->asking = rc == UW_ERR_AGAIN;
+    if (rc == UW_OK) {
+        uint16_t before = s->station;
+        s->station = found;
+        uw_membership_let_go(m, before);
+    } else if (!s->asking && !known) {
+        seed_failed(m, s);
+    }
+}
+
+static enum uw_member_state state_at(struct uw_membership *m, uint16_t station)
+{
+    const struct uw_member *it =
+        station != UW_LINK_STATION_NONE ? uw_membership_at(m, station) : NULL;
+    return it != NULL ? it->state : UW_MEMBER_UNKNOWN;
 }
 
 static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *station, uint32_t *seq)
@@ -88,29 +137,21 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
     if (s->self || m->now_us < s->next_us) {
         return 0;
     }
-    if (s->station != UW_LINK_STATION_NONE) {
-        const struct uw_member *it = uw_membership_at(m, s->station);
-        if (it != NULL && it->state != UW_MEMBER_UNKNOWN && it->state != UW_MEMBER_LEFT) {
-            /* The member's own calls cover it; look again later. */
-            s->tries = 0;
-            s->next_us = m->now_us + uw_membership_jitter(m, CALL_MAX_US);
-            return 0;
-        }
+    enum uw_member_state state = state_at(m, s->station);
+    if (state == UW_MEMBER_ALIVE || state == UW_MEMBER_SUSPECT) {
+        s->tries = 0;
+        s->next_us = m->now_us + uw_membership_jitter(m, CALL_MAX_US);
+        return 0;
+    }
+    locate_seed(m, s);
+    if (s->station == UW_LINK_STATION_NONE && s->asking) {
+        s->next_us = m->now_us + LOOKUP_US;
+        return 0;
     }
     s->next_us = m->now_us + call_pause(m, s->tries++);
-    if (s->station == UW_LINK_STATION_NONE) {
-        uint16_t found;
-        int rc = uw_link_resolve(m->config.link, s->address, &found);
-        if (rc != UW_OK) {
-            if (!s->told) {
-                struct uw_member nobody = {.station = UW_LINK_STATION_NONE};
-                snprintf(nobody.address, sizeof nobody.address, "%s", s->address);
-                uw_membership_changed(m, UW_NODE_SEED_FAILED, &nobody, 0);
-                s->told = true;
-            }
-            return 0;
-        }
-        s->station = found;
+    /* A member's own calls cover its seed. */
+    if (s->station == UW_LINK_STATION_NONE || state_at(m, s->station) == UW_MEMBER_DEAD) {
+        return 0;
     }
     *station = s->station;
     *seq = ++m->seq;
@@ -160,7 +201,7 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
     return next;
 }
 
-void uw_membership_wake(struct uw_membership *m, uint64_t now_us)
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us)
 {
     uint64_t promised_us = uw_membership_next_us(m);
     promised_us = promised_us > m->now_us ? promised_us : m->now_us;
@@ -173,4 +214,5 @@ void uw_membership_wake(struct uw_membership *m, uint64_t now_us)
         m->members[i].heard_us = heard_us < now_us ? heard_us : now_us;
         m->members[i].ping_us = 0;  /* the answer waited for us: that is no round trip */
     }
+    return slept ? late_us : 0;
 }

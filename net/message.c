@@ -140,7 +140,7 @@ static bool is_plain(const char *text)
 static bool peer_is_sound(const uwasa_Peer *p)
 {
     return p->name[0] != '\0' && is_plain(p->name) && is_plain(p->address) &&
-           p->state <= uwasa_State_LEFT;
+           (uint32_t)p->state <= (uint32_t)uwasa_State_LEFT;
 }
 
 static bool ping_is_sound(const uwasa_Ping *p)

@@ -124,8 +124,7 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
-    size_t slot_bytes = sizeof(struct uw_gossip_slot) + s->chunk_n * sizeof(float);
-    size_t slots = c->window_bytes / slot_bytes;
+    size_t slots = c->window_bytes / uw_gossip_slot_bytes(s->chunk_n);
     slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
     const struct uw_membership_config membership = {
         .name = c->name, .address = c->address, .incarnation = c->incarnation,
@@ -219,7 +218,6 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
     return bind_all(n, NULL, config, arena, err);
 }
 
-/* Send s->out; what a link will not take is lost, as on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station)
 {
     int bytes = uw_message_encode(&s->out, s->buffer, s->buffer_bytes);
@@ -244,7 +242,6 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
     p->peers_count = (pb_size_t)uw_membership_gather(&s->membership, p->peers, 8);
 }
 
-/* As many of the gathered records as fit. */
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
 {
     while (uw_node_send(s, station) == UW_ERR_TOOBIG && s->out.ping.peers_count != 0) {
@@ -254,7 +251,7 @@ void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
 
 static void call_members(struct uw_node_state *s)
 {
-    /* The first version, and the first mixing, are news that others wait for. */
+    /* That there is a first version to pull is news that others wait for. */
     uint32_t version =
         (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
     if (s->shown_version == 0 && version != 0) {
@@ -278,20 +275,36 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t uw_node_step(struct uw_node *n, uint64_t now_us)
+/* A caller's clock that goes back, by a wrap or by being set, stands still for us instead: every
+ * silence and deadline is a difference of two times. */
+static void set_clock(struct uw_node_state *s, uint64_t caller_us)
+{
+    uint64_t now_us = caller_us + s->clock_us;
+    if (now_us < s->now_us) {
+        s->clock_us += s->now_us - now_us;
+        now_us = s->now_us;
+    }
+    s->now_us = now_us;
+}
+
+uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
 {
     struct uw_node_state *s = n->state;
     if (s == NULL) {
         return UINT64_MAX;
     }
+    set_clock(s, caller_us);
+    uint64_t now_us = s->now_us;
     if (!s->started) {
         s->started = true;
         s->first_us = now_us;
     }
-    s->now_us = now_us;
     (void)uw_link_step(s->config.link, now_us);
     uint64_t next_us = UINT64_MAX;
-    uw_membership_wake(&s->membership, now_us);
+    uint64_t slept_us = uw_membership_wake(&s->membership, now_us);
+    if (slept_us != 0) {
+        uw_pull_slept(&s->pull.transfer, slept_us);
+    }
     if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
         next_us = now_us;
     }
@@ -310,7 +323,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t now_us)
     next_us = earlier(next_us, serve_us);
     next_us = earlier(next_us, uw_link_step(s->config.link, now_us));
     next_us = earlier(next_us, now_us + POLL_US);
-    return next_us > now_us ? next_us : now_us;
+    return (next_us > now_us ? next_us : now_us) - s->clock_us;
 }
 
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
@@ -318,13 +331,13 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     return n->state != NULL ? uw_gossip_after_step(&n->state->gossip, p) : UW_ERR_INVALID;
 }
 
-void uw_node_leave(struct uw_node *n, uint64_t now_us)
+void uw_node_leave(struct uw_node *n, uint64_t caller_us)
 {
     struct uw_node_state *s = n->state;
     if (s == NULL || s->left) {
         return;
     }
-    s->now_us = now_us;
+    set_clock(s, caller_us);
     s->left = true;
     uw_pull_stop(&s->pull.transfer);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {

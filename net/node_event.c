@@ -38,7 +38,7 @@ static const char *address_of(struct uw_node_state *s, const struct uw_member *m
 static void report(struct uw_node_state *s, struct uw_node_event *e)
 {
     e->text = s->text;
-    e->now_us = s->now_us;
+    e->now_us = s->now_us - s->clock_us;
     if (s->config.on_event != NULL) {
         s->config.on_event(s->config.event_arg, e);
     }
@@ -120,6 +120,31 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     report(s, &e);
 }
 
+/* How far a pull came. */
+static void write_progress(struct uw_node_state *s, enum uw_node_event_kind kind, const char *name,
+                           const char *address, const char *why)
+{
+    const struct uw_node_pull *p = &s->pull;
+    const struct uw_pull *t = &p->transfer;
+    uint64_t took_us = s->now_us - t->started_us;
+    char *text = s->text;
+    size_t cap = sizeof s->text;
+    if (kind == UW_NODE_PULL_STARTED) {
+        snprintf(text, cap, "pull from %s (%s): %u chunks of %u floats%s", name, address,
+                 (unsigned)t->chunks, (unsigned)t->chunk_n,
+                 p->adopt ? ", to take over its model" : "");
+    } else if (kind == UW_NODE_PULL_DONE) {
+        snprintf(text, cap, "pulled %llu bytes from %s (%s) in %u.%u s",
+                 (unsigned long long)p->bytes, name, address, seconds(took_us), tenths(took_us));
+    } else {
+        snprintf(text, cap, "pull from %s (%s) %s after %u.%u s, %s: %u of %u chunks arrived, %s",
+                 name, address, kind == UW_NODE_PULL_MOVED ? "stopped" : "cut", seconds(took_us),
+                 tenths(took_us), why, (unsigned)t->have_chunks, (unsigned)t->chunks,
+                 kind == UW_NODE_PULL_MOVED ? "another peer is asked for the rest"
+                                            : "the rest of the model stays as it was");
+    }
+}
+
 void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why)
 {
     const struct uw_node_pull *p = &s->pull;
@@ -128,43 +153,28 @@ void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, co
     char seen[UW_LINK_ADDRESS_BYTES];
     const char *name = m != NULL ? m->name : "?";
     const char *address = m != NULL ? address_of(s, m, m->station, seen) : "?";
-    uint64_t took_us = s->now_us - t->started_us;
     uint64_t avoid_us = m != NULL && m->avoid_until_us > s->now_us ? m->avoid_until_us - s->now_us
                                                                    : 0;
     char *text = s->text;
     size_t cap = sizeof s->text;
     switch (kind) {
     case UW_NODE_PULL_STARTED:
-        snprintf(text, cap, "pull from %s (%s): %u chunks of %u floats%s", name, address,
-                 (unsigned)t->chunks, (unsigned)t->chunk_n,
-                 p->adopt ? ", to take over its model" : "");
-        break;
     case UW_NODE_PULL_DONE:
-        snprintf(text, cap, "pulled %llu bytes from %s (%s) in %u.%u s",
-                 (unsigned long long)p->bytes, name, address, seconds(took_us), tenths(took_us));
-        break;
     case UW_NODE_PULL_CUT:
-        snprintf(text, cap,
-                 "pull from %s (%s) cut after %u.%u s, %s: %u of %u chunks arrived, the rest of "
-                 "the model stays as it was",
-                 name, address, seconds(took_us), tenths(took_us), why, (unsigned)t->have_chunks,
-                 (unsigned)t->chunks);
+    case UW_NODE_PULL_MOVED:
+        write_progress(s, kind, name, address, why);
         break;
     case UW_NODE_PULL_REFUSED:
         snprintf(text, cap, "peer %s (%s) does not serve: %s; another one next time", name,
                  address, why);
         break;
     case UW_NODE_CHUNK_NONFINITE:
-        snprintf(text, cap,
-                 "a chunk from %s (%s) holds a NaN or infinity: refused, no pulls from it for "
-                 "%u s",
-                 name, address, seconds(avoid_us));
-        break;
     case UW_NODE_CHUNK_OUTLIER:
-        snprintf(text, cap,
-                 "a chunk from %s (%s) is far from all we know: refused, no pulls from it for "
-                 "%u s",
-                 name, address, seconds(avoid_us));
+        snprintf(text, cap, "a chunk from %s (%s) %s: refused, no pulls from it for %u s", name,
+                 address,
+                 kind == UW_NODE_CHUNK_OUTLIER ? "is far from all we know"
+                                               : "holds a NaN or infinity",
+                 seconds(avoid_us));
         break;
     case UW_NODE_ADOPTED:
         snprintf(text, cap, "took over the model of %s (%s), which is at step %u", name, address,
@@ -176,51 +186,70 @@ void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, co
     struct uw_node_event e = {
         .kind = kind, .peer = name, .address = address,
         .station = m != NULL ? m->station : UW_LINK_STATION_NONE, .bytes = p->bytes,
-        .duration_us = took_us, .chunks_n = t->have_chunks, .chunks_total_n = t->chunks};
+        .duration_us = s->now_us - t->started_us, .chunks_n = t->have_chunks,
+        .chunks_total_n = t->chunks};
+    report(s, &e);
+}
+
+static void report_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
+                           uint16_t station, const struct uw_member *m, const char *address)
+{
+    struct uw_node_event e = {.kind = kind, .peer = m != NULL ? m->name : "", .address = address,
+                              .station = station};
     report(s, &e);
 }
 
 void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
-                          const struct uw_member *m, uint64_t hash)
+                          const struct uw_member *m)
 {
+    char seen[UW_LINK_ADDRESS_BYTES];
     if (!worth_telling(s, kind, station)) {
         return;
     }
-    char seen[UW_LINK_ADDRESS_BYTES];
     const char *address = address_of(s, m, station, seen);
-    const char *name = m != NULL ? m->name : "";
-    char *text = s->text;
-    size_t cap = sizeof s->text;
-    switch (kind) {
-    case UW_NODE_WRONG_RUN:
-        snprintf(text, cap, "%s belongs to another run, ours is \"%.64s\": refused", address,
-                 s->config.run);
-        break;
-    case UW_NODE_WRONG_MODEL:
-        snprintf(text, cap,
-                 "peer %s (%s) trains another model (hash %08lx%08lx, ours %08lx%08lx): no pulls "
-                 "between us",
-                 name, address, (unsigned long)(hash >> 32),
-                 (unsigned long)(hash & 0xffffffffu), (unsigned long)(s->model >> 32),
-                 (unsigned long)(s->model & 0xffffffffu));
-        break;
-    case UW_NODE_NAME_TAKEN:
-        if (hash != 0) {
-            snprintf(text, cap, "another device of the run is called %s too (told by %s): give "
-                     "each its own name", s->config.name, address);
-        } else {
-            snprintf(text, cap, "%s uses the name of a peer that is alive elsewhere: refused",
-                     address);
-        }
-        break;
-    case UW_NODE_MEMBERS_FULL:
-        snprintf(text, cap, "%s is not entered: the table of %u members is full, raise "
-                 "members_max", address, (unsigned)s->config.members_max);
-        break;
-    default:
+    if (kind == UW_NODE_WRONG_RUN) {
+        snprintf(s->text, sizeof s->text, "%s belongs to another run, ours is \"%.64s\": refused",
+                 address, s->config.run);
+    } else {
+        snprintf(s->text, sizeof s->text,
+                 "%s is not entered: the table of %u members is full, raise members_max", address,
+                 (unsigned)s->config.members_max);
+    }
+    report_refused(s, kind, station, m, address);
+}
+
+void uw_node_tell_wrong_model(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
+                              uint64_t hash)
+{
+    char seen[UW_LINK_ADDRESS_BYTES];
+    if (!worth_telling(s, UW_NODE_WRONG_MODEL, station)) {
         return;
     }
-    struct uw_node_event e = {
-        .kind = kind, .peer = name, .address = address, .station = station};
-    report(s, &e);
+    const char *address = address_of(s, m, station, seen);
+    snprintf(s->text, sizeof s->text,
+             "peer %s (%s) trains another model (hash %08lx%08lx, ours %08lx%08lx): no pulls "
+             "between us",
+             m != NULL ? m->name : "", address, (unsigned long)(hash >> 32),
+             (unsigned long)(hash & 0xffffffffu), (unsigned long)(s->model >> 32),
+             (unsigned long)(s->model & 0xffffffffu));
+    report_refused(s, UW_NODE_WRONG_MODEL, station, m, address);
+}
+
+void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
+                             bool own)
+{
+    char seen[UW_LINK_ADDRESS_BYTES];
+    if (!worth_telling(s, UW_NODE_NAME_TAKEN, station)) {
+        return;
+    }
+    const char *address = address_of(s, m, station, seen);
+    if (own) {
+        snprintf(s->text, sizeof s->text,
+                 "another device of the run is called %s too (told by %s): give each its own name",
+                 s->config.name, address);
+    } else {
+        snprintf(s->text, sizeof s->text,
+                 "%s uses the name of a peer that is alive elsewhere: refused", address);
+    }
+    report_refused(s, UW_NODE_NAME_TAKEN, station, m, address);
 }

@@ -88,6 +88,11 @@ static uint32_t candidates(struct uw_node_state *s, bool newcomer, bool further)
     return n;
 }
 
+static struct uw_path path_to(const struct uw_member *m)
+{
+    return (struct uw_path){.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us};
+}
+
 static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
 {
     struct uw_node_pull *p = &s->pull;
@@ -102,10 +107,19 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->adopt = adopt;
     p->judged = false;
     p->bytes = 0;
-    const struct uw_path path = {.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us};
+    const struct uw_path path = path_to(m);
     uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
                   &path, s->now_us);
     uw_node_tell_pull(s, UW_NODE_PULL_STARTED, "");
+}
+
+/* The place in the table of one of the n candidates. */
+static uint32_t pick(struct uw_node_state *s, uint32_t n, uint32_t round)
+{
+    const struct uw_schedule_view view = {
+        .ids = s->ids, .n = n, .self = s->membership.members[0].id, .round = round};
+    uint32_t at = s->config.schedule->pick(&view, &s->rng);
+    return s->places[at < n ? at : 0];
 }
 
 /* Choose a peer for the round; false: wait a little for one to appear. */
@@ -126,10 +140,7 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
         uw_gossip_ended(&s->gossip, round, UW_GOSSIP_NONE);
         return true;
     }
-    const struct uw_schedule_view view = {
-        .ids = s->ids, .n = n, .self = s->membership.members[0].id, .round = round};
-    uint32_t pick = s->config.schedule->pick(&view, &s->rng);
-    start_pull(s, round, s->places[pick < n ? pick : 0], further);
+    start_pull(s, round, pick(s, n, round), further);
     return true;
 }
 
@@ -145,13 +156,18 @@ static void punish(struct uw_node_state *s, struct uw_member *m)
     m->strikes++;
 }
 
+static void remember_rate(struct uw_node_state *s)
+{
+    struct uw_member *m = uw_node_pull_member(s);
+    if (m != NULL) {
+        m->floats_per_us = s->pull.transfer.rate * (float)s->pull.transfer.chunk_n;
+    }
+}
+
 static void finish(struct uw_node_state *s, enum uw_gossip_end how)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_member *m = uw_node_pull_member(s);
-    if (m != NULL) {
-        m->floats_per_us = p->transfer.rate * (float)p->transfer.chunk_n;
-    }
+    remember_rate(s);
     uw_pull_stop(&p->transfer);
     s->counters.chunks_again += (uint32_t)p->transfer.again_n;
     s->counters.chunks_twice += (uint32_t)p->transfer.twice_n;
@@ -202,6 +218,57 @@ static void complete(struct uw_node_state *s)
     }
 }
 
+/* Another member to pull from than m; sets *place to its place in the table. false: nobody. */
+static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t *place)
+{
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    uint64_t avoid_until_us = m != NULL ? m->avoid_until_us : 0;
+    if (m != NULL) {
+        m->avoid_until_us = s->now_us + AVOID_CUT_US;
+    }
+    uint32_t n = candidates(s, newcomer, false);
+    if (n != 0) {
+        *place = pick(s, n, s->pull.round);
+        uint32_t limit_n = s->membership.members[*place].chunk_limit_n;
+        n = limit_n == 0 || limit_n >= s->pull.transfer.chunk_n;
+    }
+    if (n == 0 && m != NULL) {
+        m->avoid_until_us = avoid_until_us;
+    }
+    return n != 0;
+}
+
+/* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
+ * model and half of another makes neither. First the training thread has to have looked at all that
+ * is here, so that an outlier among it is blamed on the peer that sent it.
+ * Returns false when there is nobody to go on with. */
+static bool move_pull(struct uw_node_state *s, const char *why)
+{
+    struct uw_node_pull *p = &s->pull;
+    uint32_t place;
+    if (p->adopt) {
+        return false;
+    }
+    if (uw_gossip_room(&s->gossip) < s->gossip.config.slots_n) {
+        return true;
+    }
+    judge_pull(s, false);
+    if (!p->transfer.active) {
+        return true;
+    }
+    if (!another_than(s, uw_node_pull_member(s), &place)) {
+        return false;
+    }
+    const struct uw_member *m = &s->membership.members[place];
+    const struct uw_path path = path_to(m);
+    uw_node_tell_pull(s, UW_NODE_PULL_MOVED, why);
+    remember_rate(s);
+    p->member = place;
+    p->member_id = m->id;
+    uw_pull_move(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), &path, s->now_us);
+    return true;
+}
+
 /* Ends the pull when it is over one way or another. */
 static void check_pull(struct uw_node_state *s)
 {
@@ -215,15 +282,22 @@ static void check_pull(struct uw_node_state *s)
     if (uw_gossip_room(&s->gossip) == 0) {
         t->progress_us = s->now_us;     /* we are the slow side */
     }
-    if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
-        cut(s, "the peer is gone");
-    } else if (s->now_us >= t->progress_us + s->config.pull_silence_us) {
-        m->avoid_until_us = s->now_us + AVOID_CUT_US;
-        cut(s, "the peer fell silent");
-    } else if (s->now_us >= t->started_us + deadline_us(s)) {
+    uint64_t most_us = deadline_us(s);
+    uint64_t silent_us = s->now_us - t->progress_us;
+    if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
         remember_duration(p, 2u * (s->now_us - t->started_us));
         cut(s, "it took far longer than pulls usually do");
+    } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
+        if (!move_pull(s, "the peer is gone")) {
+            cut(s, "the peer is gone");
+        }
+    } else if (silent_us >= s->config.pull_silence_us || silent_us >= most_us / 2u) {
+        /* Where pulls are quick another peer is asked soon, if there is one. */
+        if (!move_pull(s, "the peer fell silent") && silent_us >= s->config.pull_silence_us) {
+            m->avoid_until_us = s->now_us + AVOID_CUT_US;
+            cut(s, "the peer fell silent");
+        }
     }
 }
 

@@ -27,7 +27,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
     struct uw_member *m = NULL;
     if (ping->run != s->run) {
         s->counters.refused_run++;
-        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL, 0);
+        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL);
         if (in->type != UW_WIRE_ACK) {
             uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, 0);
         }
@@ -36,21 +36,21 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
     int rc = uw_membership_tell(&s->membership, station, ping, s->now_us, &m);
     if (rc == UW_ERR_DENIED) {
         bool own = strcmp(ping->self.name, s->config.name) == 0;
-        uw_node_tell_refused(s, UW_NODE_NAME_TAKEN, station, NULL, own);
+        uw_node_tell_name_taken(s, station, NULL, own);
         if (in->type != UW_WIRE_ACK) {
             uw_node_refuse(s, station, uwasa_Reason_NAME_TAKEN, 0);
         }
         return;
     }
     if (rc == UW_ERR_FULL) {
-        uw_node_tell_refused(s, UW_NODE_MEMBERS_FULL, station, NULL, 0);
+        uw_node_tell_refused(s, UW_NODE_MEMBERS_FULL, station, NULL);
     }
     if (rc < 0) {
         return;
     }
     if (!m->same_model) {
         s->counters.refused_model++;
-        uw_node_tell_refused(s, UW_NODE_WRONG_MODEL, station, m, ping->model);
+        uw_node_tell_wrong_model(s, station, m, ping->model);
     }
     uint32_t seq = ping->seq;
     if (in->type == UW_WIRE_ACK) {
@@ -99,16 +99,16 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
     struct uw_member *m = uw_membership_at(&s->membership, station);
     switch (refuse->reason) {
     case uwasa_Reason_WRONG_RUN:
-        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL, 0);
+        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL);
         return;
     case uwasa_Reason_NAME_TAKEN:
-        uw_node_tell_refused(s, UW_NODE_NAME_TAKEN, station, m, 1);
+        uw_node_tell_name_taken(s, station, m, true);
         return;
     case uwasa_Reason_WRONG_MODEL:
         if (m != NULL && refuse->run == s->run) {
             m->same_model = false;
         }
-        uw_node_tell_refused(s, UW_NODE_WRONG_MODEL, station, m, refuse->model);
+        uw_node_tell_wrong_model(s, station, m, refuse->model);
         break;
     case uwasa_Reason_CHUNK_TOO_BIG:
     case uwasa_Reason_NOT_READY:

@@ -42,6 +42,7 @@ struct uw_node_state {
     uint32_t chunk_n;               /* largest chunk this link carries */
     uint32_t buffer_bytes;
     uint64_t now_us, first_us;
+    uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
     bool started, left;
     uint32_t shown_version;
 
@@ -66,34 +67,73 @@ struct uw_node_state {
 };
 
 /* node.c */
+
+/* Send s->out. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost, as
+ * on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
+
+/* Make s->out a hello, ping or ack with news of this device and some others. */
 void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq);
+
+/* Send it, with as many of the others as fit. */
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station);
 
-/* node_recv.c: take up to `most` messages; returns how many there were. */
+/* node_recv.c */
+
+/* Take up to `most` messages; returns how many there were. */
 uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most);
+
+/* Tell a station why it is not served; transfer: of the want that is refused, or 0. */
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
                     uint32_t transfer);
 
 /* node_pull.c */
+
+/* Begin, go on with, or end the pull of a round: what is due at s->now_us. */
 void uw_node_pull_step(struct uw_node_state *s);
+
+/* A chunk arrived, maybe not ours. */
 void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d);
+
+/* The peer of the present pull refused it. */
 void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse);
+
+/* When uw_node_pull_step has something to do, if nothing arrives. */
 uint64_t uw_node_pull_next_us(const struct uw_node_state *s);
+
+/* Send up to `most` chunks that others asked for. */
 void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
 
-/* node_event.c */
-void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
-                            uint64_t silent_us);
-/* About the pull in s->pull. why: what a cut or refusal was caused by. */
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why);
-/* About a station or member; m may be NULL. hash: of the other's model. */
-void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
-                          const struct uw_member *m, uint64_t hash);
+/* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
+/* node_event.c */
+
+/* As struct uw_membership_config.changed; arg is the node's state. */
+void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
+                            uint64_t silent_us);
+
+/* About the pull in s->pull. why: what a cut, a move or a refusal was caused by. */
+void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why);
+
+/* About a station or member, WRONG_RUN or MEMBERS_FULL; m may be NULL. */
+void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
+                          const struct uw_member *m);
+
+/* A member trains another model, of this hash. */
+void uw_node_tell_wrong_model(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
+                              uint64_t hash);
+
+/* Two devices use one name: this one's own, or a member's. */
+void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
+                             bool own);
+
 /* node_status.c */
+
+/* What this device tells of its training. */
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
+
+/* Answer with rows of the member table, as many as fit, or with the counters after the last. */
 void uw_node_send_status(struct uw_node_state *s, uint16_t station,
                          const uwasa_StatusRequest *request);
 

@@ -67,13 +67,14 @@ static void count(const struct uw_node_state *s, struct uw_node_counters *c)
     c->chunks_twice += (uint32_t)s->pull.transfer.twice_n;
 }
 
-uint32_t uw_node_status(const struct uw_node *n, uint64_t now_us, struct uw_node_member *rows,
+uint32_t uw_node_status(const struct uw_node *n, uint64_t caller_us, struct uw_node_member *rows,
                         uint32_t cap_n, struct uw_node_counters *counters)
 {
     const struct uw_node_state *s = n->state;
     if (s == NULL) {
         return 0;
     }
+    uint64_t now_us = caller_us + s->clock_us;
     uint32_t most = s->membership.members_n < cap_n ? s->membership.members_n : cap_n;
     for (uint32_t i = 0; i < most; i++) {
         uwasa_Row row;

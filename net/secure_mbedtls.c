@@ -377,7 +377,7 @@ enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_w
                                uint8_t *plain, uint32_t cap_bytes, uint32_t *plain_bytes)
 {
     const uint8_t *body = r->bytes + UW_WIRE_RECORD_BYTES;
-    if (r->type == UW_WIRE_ALERT && r->epoch == 0 && r->size_bytes == UW_WIRE_RECORD_BYTES + 2u &&
+    if (r->type == UW_RECORD_ALERT && r->epoch == 0 && r->size_bytes == UW_WIRE_RECORD_BYTES + 2u &&
         body[0] == ALERT_FATAL) {
         session->alert = body[1];
     }

@@ -146,20 +146,20 @@ int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wir
         take_hello(s, from, r);
     } else if (r->epoch == 0) {
         /* In the clear, so only a handshake may see it: it cannot hurt a session that is up. */
-        if (busy != NULL && r->type != UW_WIRE_DATA) {
+        if (busy != NULL && r->type != UW_RECORD_DATA) {
             feed_handshake(busy, r);
         } else {
             s->stats.stray_n++;
         }
-    } else if (r->type == UW_WIRE_HANDSHAKE && busy != NULL) {
+    } else if (r->type == UW_RECORD_HANDSHAKE && busy != NULL) {
         feed_handshake(busy, r);
     } else if (up != NULL) {
         int rc = feed_up(up, r);
-        if (r->type != UW_WIRE_ALERT || busy == NULL) {
+        if (r->type != UW_RECORD_ALERT || busy == NULL) {
             return rc;
         }
         feed_handshake(busy, r); /* encrypted by either session: the wrong one cannot read it */
-    } else if (busy != NULL && r->type == UW_WIRE_ALERT) {
+    } else if (busy != NULL && r->type == UW_RECORD_ALERT) {
         feed_handshake(busy, r);
     } else {
         s->stats.stray_n++;

@@ -35,7 +35,7 @@ bool uw_wire_next_record(const uint8_t *bytes, uint32_t size_bytes, struct uw_wi
 
 bool uw_wire_is_hello(const struct uw_wire_record *r)
 {
-    return r->type == UW_WIRE_HANDSHAKE && r->epoch == 0 &&
+    return r->type == UW_RECORD_HANDSHAKE && r->epoch == 0 &&
            r->size_bytes > UW_WIRE_RECORD_BYTES && r->bytes[UW_WIRE_RECORD_BYTES] == CLIENT_HELLO;
 }
 

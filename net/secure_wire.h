@@ -15,11 +15,11 @@
 #define UW_WIRE_COOKIE_BYTES 32u
 #define UW_WIRE_VERIFY_BYTES (UW_WIRE_RECORD_BYTES + 12u + 3u + UW_WIRE_COOKIE_BYTES)
 
-enum uw_wire_type {
-    UW_WIRE_CHANGE_CIPHER = 20,
-    UW_WIRE_ALERT = 21,
-    UW_WIRE_HANDSHAKE = 22,
-    UW_WIRE_DATA = 23,
+enum uw_record_type {
+    UW_RECORD_CHANGE_CIPHER = 20,
+    UW_RECORD_ALERT = 21,
+    UW_RECORD_HANDSHAKE = 22,
+    UW_RECORD_DATA = 23,
 };
 
 struct uw_wire_record {

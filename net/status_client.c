@@ -6,12 +6,16 @@
 
 #define TIMEOUT_US 5000000u
 #define AGAIN_US 300000u
+#define SOON_US 20000u              /* while a name is looked up or a session agreed */
 #define BUFFER_BYTES 2048u          /* the largest reply is smaller */
+#define RECEIVE_MOST 64u            /* messages taken per call */
 
 int uw_status_client_init(struct uw_status_client *c, struct uw_link *link, const char *address)
 {
-    *c = (struct uw_status_client){.link = link, .timeout_us = TIMEOUT_US};
-    return uw_link_resolve(link, address, &c->station);
+    *c = (struct uw_status_client){.link = link, .address = address, .timeout_us = TIMEOUT_US,
+                                   .station = UW_LINK_STATION_NONE};
+    int rc = uw_link_resolve(link, address, &c->station);
+    return rc != UW_ERR_AGAIN ? rc : UW_OK;
 }
 
 static void ask(struct uw_status_client *c, uint64_t now_us)
@@ -20,10 +24,8 @@ static void ask(struct uw_status_client *c, uint64_t now_us)
     m.status_request = (uwasa_StatusRequest){.seq = c->seq, .first = c->first_n};
     uint8_t buf[64];
     int bytes = uw_message_encode(&m, buf, sizeof buf);
-    if (bytes > 0) {
-        (void)uw_link_send(c->link, c->station, buf, (uint32_t)bytes);
-    }
-    c->next_us = now_us + AGAIN_US;
+    int rc = bytes > 0 ? uw_link_send(c->link, c->station, buf, (uint32_t)bytes) : bytes;
+    c->next_us = now_us + (rc == UW_ERR_AGAIN ? SOON_US : AGAIN_US);
 }
 
 /* Rows within the number of members that can be, or the end: else we would ask for ever. */
@@ -49,6 +51,44 @@ static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
     return r->has_counters;
 }
 
+/* Returns true when the table is complete. */
+static bool receive(struct uw_status_client *c, uint64_t now_us, struct uw_node_member *rows,
+                    uint32_t cap_n, struct uw_node_counters *counters)
+{
+    uint8_t buf[BUFFER_BYTES];
+    for (uint32_t i = 0; i < RECEIVE_MOST; i++) {
+        uint16_t from;
+        struct uw_message m;
+        int bytes = uw_link_recv(c->link, &from, buf, sizeof buf);
+        if (bytes < 0 && bytes != UW_ERR_TOOBIG) {
+            return false;
+        }
+        if (bytes < 0 || from != c->station ||
+            uw_message_decode(buf, (uint32_t)bytes, &m) != UW_OK ||
+            m.type != UW_WIRE_STATUS_REPLY || m.status_reply.seq != c->seq ||
+            m.status_reply.first != c->first_n || !leads_on(&m.status_reply)) {
+            continue;
+        }
+        c->started_us = now_us;
+        if (take(c, &m.status_reply, rows, cap_n, counters)) {
+            return true;
+        }
+        ask(c, now_us);
+    }
+    return false;
+}
+
+/* The address's station, if its name has been looked up by now. */
+static int locate(struct uw_status_client *c, uint64_t now_us)
+{
+    c->next_us = now_us + SOON_US;
+    int rc = uw_link_resolve(c->link, c->address, &c->station);
+    if (rc == UW_OK) {
+        c->next_us = now_us;
+    }
+    return rc;
+}
+
 int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
                           struct uw_node_member *rows, uint32_t cap_n,
                           struct uw_node_counters *counters)
@@ -59,34 +99,22 @@ int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
         c->started_us = now_us;
         c->seq++;
         c->first_n = 0;
-        ask(c, now_us);
+        c->next_us = now_us;
     }
-    uint8_t buf[BUFFER_BYTES];
-    for (;;) {
-        uint16_t from;
-        int bytes = uw_link_recv(c->link, &from, buf, sizeof buf);
-        if (bytes < 0 && bytes != UW_ERR_TOOBIG) {
-            break;
-        }
-        struct uw_message m;
-        if (bytes < 0 || from != c->station ||
-            uw_message_decode(buf, (uint32_t)bytes, &m) != UW_OK ||
-            m.type != UW_WIRE_STATUS_REPLY || m.status_reply.seq != c->seq ||
-            m.status_reply.first != c->first_n || !leads_on(&m.status_reply)) {
-            continue;
-        }
-        c->started_us = now_us;
-        if (take(c, &m.status_reply, rows, cap_n, counters)) {
-            c->started = false;
-            return (int)(c->first_n < cap_n ? c->first_n : cap_n);
-        }
-        ask(c, now_us);
+    int rc = c->station == UW_LINK_STATION_NONE ? locate(c, now_us) : UW_OK;
+    if (rc == UW_OK && receive(c, now_us, rows, cap_n, counters)) {
+        c->started = false;
+        return (int)(c->first_n < cap_n ? c->first_n : cap_n);
+    }
+    if (rc < 0 && rc != UW_ERR_AGAIN) {
+        c->started = false;
+        return rc;
     }
     if (now_us - c->started_us >= c->timeout_us) {
         c->started = false;
         return UW_ERR_TIMEOUT;
     }
-    if (now_us >= c->next_us) {
+    if (rc == UW_OK && now_us >= c->next_us) {
         ask(c, now_us);
     }
     return UW_ERR_AGAIN;

@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer.h"
 
+#include "transfer_path.h"
+
 #include <string.h>
 
-#define WINDOW_FIRST 4.0f           /* a board's receive queue holds about this many large frames */
-#define WINDOW_MIN 4.0f
-#define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is chance */
-#define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
-#define RTO_UNKNOWN_US 300000u
-#define RTO_MIN_US 20000u
-#define RTO_MAX_US 2000000u
-#define RTO_SLACK_US 10000u
-#define SLACK_US 5000.0f            /* timers and threads are no better than a few milliseconds */
-#define SLACK_MAX_US 100000.0f
 #define PROBE_SLACK_US 2000u
-#define MIN_RTT_AGE_US 10000000u
-#define REORDER_MIN 3u
 #define REORDER_MAX 256u
-#define LOSS_STEP (1.0f / 64.0f)
-#define SLOW_HALF 16.0f             /* samples that weigh as much as what was known before */
-#define PHASES 8u
-#define LOSS_MAX 0.8f
-#define LOSS_START 0.1f            /* ends the start at the first round without growth */
-#define SPREAD_MAX_US 500000.0f
 
 static uint32_t bits_in(uint64_t v)
 {
@@ -73,41 +57,94 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
     return rc;
 }
 
+static uint32_t words_of(const struct uw_pull *p)
+{
+    return (p->chunks + 63u) / 64u;
+}
+
+/* The n-th word from the origin's on. That one comes twice: its bits from the origin on first, the
+ * others at the end. */
+static uint32_t word_at(const struct uw_pull *p, uint32_t n)
+{
+    return (p->origin / 64u + n) % words_of(p);
+}
+
+static uint64_t not_yet(const struct uw_pull *p, uint32_t n)
+{
+    return n == 0 ? ((uint64_t)1 << (p->origin % 64u)) - 1u : 0;
+}
+
+/* Nothing is on its way yet. */
+static void start_asking(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                         uint64_t now_us)
+{
+    p->transfer = transfer;
+    p->seq = 0;
+    p->out_chunks = 0;
+    p->head = p->tail = p->overtaken = 0;
+    p->progress_us = p->want_us = p->timeout_us = now_us;
+    p->reorder = UW_PATH_REORDER_MIN;
+    memset(p->log, 0, sizeof p->log);
+    memset(p->out, 0, words_of(p) * sizeof *p->out);
+    uw_path_start(p, path);
+}
+
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
                    const struct uw_path *path, uint64_t now_us)
 {
     p->active = true;
-    p->transfer = transfer;
-    p->seq = 0;
     p->size_n = size_n;
     p->chunk_n = chunk_n;
     p->chunks = size_n / chunk_n + (size_n % chunk_n != 0);
-    p->have_chunks = p->out_chunks = 0;
-    p->head = p->tail = p->overtaken = 0;
+    p->have_chunks = 0;
     p->base_word = p->frontier = 0;
-    p->reorder = REORDER_MIN;
-    p->started_us = p->progress_us = p->want_us = p->timeout_us = now_us;
-    p->rate = p->plateau = p->loss = p->lately = 0.0f;
-    p->phase = p->slow_from = p->slow_to = p->slow_n = p->slow_lost = 0;
-    p->round = p->round_end = p->stale_rounds = 0;
-    p->starting = true;
-    p->window = path->floats_per_us / (float)chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
-    float most = (float)(p->asked_max / 2u);
-    p->window = p->window < most ? p->window : most;
-    p->min_rtt_us = 0;
-    p->srtt_us = path->rtt_us;
-    p->rttvar_us = path->rtt_us / 2u;
-    p->backoff = 0;
-    memset(p->rates, 0, sizeof p->rates);
-    memset(p->log, 0, sizeof p->log);
-    uint32_t words = (p->chunks + 63u) / 64u;
-    memset(p->have, 0, words * sizeof *p->have);
-    memset(p->out, 0, words * sizeof *p->out);
+    p->origin = p->origin_n < size_n ? p->origin_n / chunk_n : 0;
+    p->started_us = now_us;
+    memset(p->have, 0, words_of(p) * sizeof *p->have);
+    if (p->chunks % 64u != 0) {
+        p->have[words_of(p) - 1u] = UINT64_MAX << (p->chunks % 64u);    /* there are no such */
+    }
+    start_asking(p, transfer, path, now_us);
+}
+
+void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                  uint64_t now_us)
+{
+    start_asking(p, transfer, path, now_us);
+}
+
+/* First chunk from the origin on that is not here nor, with `asked`, asked for; there is one. */
+static uint32_t first_missing(const struct uw_pull *p, bool asked)
+{
+    uint64_t taken;
+    uint32_t n = p->base_word;
+    for (;; n++) {
+        uint32_t w = word_at(p, n);
+        taken = p->have[w] | (asked ? p->out[w] : 0) | not_yet(p, n);
+        if (taken != UINT64_MAX) {
+            break;
+        }
+    }
+    uint32_t bit = 0;
+    while ((taken >> bit & 1u) != 0) {
+        bit++;
+    }
+    return word_at(p, n) * 64u + bit;
 }
 
 void uw_pull_stop(struct uw_pull *p)
 {
+    if (p->active) {
+        p->origin_n = uw_pull_complete(p) ? 0 : first_missing(p, false) * p->chunk_n;
+    }
     p->active = false;
+}
+
+void uw_pull_slept(struct uw_pull *p, uint64_t slept_us)
+{
+    p->started_us += slept_us;
+    p->progress_us += slept_us;
+    memset(p->log, 0, sizeof p->log);   /* answers that waited for us tell nothing of the path */
 }
 
 int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n)
@@ -129,84 +166,6 @@ int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint3
     return UW_OK;
 }
 
-/* RFC 6298 for the smoothed values; the smallest ages, so that a longer route is believed. */
-static void learn_rtt(struct uw_pull *p, uint32_t rtt, uint64_t now_us)
-{
-    if (p->min_rtt_us == 0 || rtt <= p->min_rtt_us || now_us - p->min_rtt_at_us > MIN_RTT_AGE_US) {
-        p->min_rtt_us = rtt;
-        p->min_rtt_at_us = now_us;
-    }
-    if (p->srtt_us == 0) {
-        p->srtt_us = rtt;
-        p->rttvar_us = rtt / 2u;
-        return;
-    }
-    uint32_t error = rtt > p->srtt_us ? rtt - p->srtt_us : p->srtt_us - rtt;
-    p->rttvar_us = (uint32_t)(((uint64_t)p->rttvar_us * 3u + error) / 4u);
-    p->srtt_us = (uint32_t)(((uint64_t)p->srtt_us * 7u + rtt) / 8u);
-}
-
-static void end_round(struct uw_pull *p)
-{
-    if (p->starting) {
-        if (p->rate > p->plateau * 1.25f) {
-            p->plateau = p->rate;
-            p->stale_rounds = 0;
-        } else if (p->window >= WINDOW_TELLING &&
-                   (++p->stale_rounds == 3u || (p->stale_rounds == 2u && p->lately > LOSS_START))) {
-            p->starting = false;
-            p->phase = PHASES - 1u;
-        }
-    }
-    p->round++;
-    p->round_end = p->tail;
-    if (!p->starting) {
-        p->phase = (p->phase + 1u) % PHASES;
-        if (p->phase == 0) {
-            p->slow_from = p->slow_to = p->tail;
-            p->slow_n = p->slow_lost = 0;
-        } else if (p->phase == 1u) {
-            p->slow_to = p->tail;
-        }
-    }
-    p->rates[p->round % UW_PULL_ROUNDS] = 0.0f;
-    if (p->reorder > REORDER_MIN) {
-        p->reorder -= (p->reorder - REORDER_MIN + 7u) / 8u;
-    }
-}
-
-static void learn_rate(struct uw_pull *p, const struct uw_want_log *log, uint64_t now_us)
-{
-    uint64_t took_us = now_us > log->sent_us ? now_us - log->sent_us : 1u;
-    float sample = (float)(p->have_chunks - log->delivered) / (float)took_us;
-    float *best = &p->rates[p->round % UW_PULL_ROUNDS];
-    *best = sample > *best ? sample : *best;
-    p->rate = 0.0f;
-    for (uint32_t i = 0; i < UW_PULL_ROUNDS; i++) {
-        p->rate = p->rates[i] > p->rate ? p->rates[i] : p->rate;
-    }
-}
-
-/* Chunks to ask for so that `rate` of them arrive: the loss by chance is made up for. */
-static float asking_rate(const struct uw_pull *p)
-{
-    return p->rate / (1.0f - (p->loss < LOSS_MAX ? p->loss : LOSS_MAX));
-}
-
-static void set_window(struct uw_pull *p)
-{
-    float slack = 4.0f * (float)p->rttvar_us;
-    slack = SLACK_US + (slack < SLACK_MAX_US ? slack : SLACK_MAX_US);
-    float target = asking_rate(p) * (2.0f * (float)p->min_rtt_us + slack) + WINDOW_FIRST;
-    if (p->starting || p->window < target) {
-        p->window += 1.0f;
-    } else {
-        p->window = target;
-    }
-    float most = (float)(p->asked_max / 2u);
-    p->window = p->window < most ? p->window : most;
-}
-
 void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_t now_us)
 {
     uint32_t chunk = offset_n / p->chunk_n;
@@ -216,7 +175,8 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
         bit_clear(p->out, chunk);
         p->out_chunks--;
     }
-    while (p->base_word < p->chunks / 64u && p->have[p->base_word] == UINT64_MAX) {
+    while (p->base_word < words_of(p) &&
+           (p->have[word_at(p, p->base_word)] | not_yet(p, p->base_word)) == UINT64_MAX) {
         p->base_word++;
     }
     p->progress_us = now_us;
@@ -228,31 +188,13 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     }
     uint32_t rank = bits_in(log->wanted & (((uint64_t)1 << bit) - 1u));
     uint64_t due_us = log->sent_us + (uint64_t)log->spread_us * rank / log->chunks;
-    learn_rtt(p, now_us > due_us ? (uint32_t)(now_us - due_us) : 1u, now_us);
     uint32_t place = log->first + rank;
     if ((int32_t)(place + 1u - p->overtaken) > 0) {
         p->overtaken = place + 1u;
     } else if (p->overtaken - place > p->reorder) {
         p->reorder = p->overtaken - place < REORDER_MAX ? p->overtaken - place : REORDER_MAX;
     }
-    learn_rate(p, log, now_us);
-    if ((int32_t)(p->overtaken - p->round_end) > 0) {
-        end_round(p);
-    }
-    set_window(p);
-}
-
-static uint64_t rto_us(const struct uw_pull *p)
-{
-    uint32_t doublings = p->backoff > TIMEOUTS_FREE ? p->backoff - TIMEOUTS_FREE : 0;
-    if (p->srtt_us == 0) {
-        return (uint64_t)RTO_UNKNOWN_US << (doublings < 3u ? doublings : 3u);
-    }
-    uint64_t spread = 4u * (uint64_t)p->rttvar_us;
-    uint64_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
-    rto = rto < RTO_MIN_US ? RTO_MIN_US : rto;
-    rto <<= doublings < 7u ? doublings : 7u;
-    return rto < RTO_MAX_US ? rto : RTO_MAX_US;
+    uw_path_answered(p, log, now_us > due_us ? now_us - due_us : 1u, now_us);
 }
 
 /* Towards the end there is nothing new to ask for, so no later answer can overtake a lost one.
@@ -260,7 +202,7 @@ static uint64_t rto_us(const struct uw_pull *p)
  * of a small pull on a lossy link. */
 static uint64_t patience_us(const struct uw_pull *p)
 {
-    uint64_t rto = rto_us(p);
+    uint64_t rto = uw_path_rto_us(p);
     if (p->srtt_us == 0 || p->backoff != 0 || p->have_chunks + p->out_chunks < p->chunks ||
         (float)p->out_chunks > p->window / 2.0f) {
         return rto;
@@ -269,34 +211,16 @@ static uint64_t patience_us(const struct uw_pull *p)
     return probe < rto ? probe : rto;
 }
 
-/* The question at the front of the queue came to an end. What was asked in the slow round tells
- * loss by chance, which does not care how fast we ask, from loss by a full queue, which the slow
- * round does not see: only the first is made up for by asking more. */
-static void learn_loss(struct uw_pull *p, uint32_t lost)
-{
-    p->lately += ((float)lost - p->lately) * LOSS_STEP;
-    bool slow = (int32_t)(p->head - p->slow_from) >= 0 &&
-                (p->phase == 0 || (int32_t)(p->head - p->slow_to) < 0);
-    if (!p->starting && slow) {
-        p->slow_n++;
-        p->slow_lost += lost;
-    } else if (p->slow_n != 0) {
-        float n = (float)p->slow_n;
-        p->loss += ((float)p->slow_lost / n - p->loss) * n / (n + SLOW_HALF);
-        p->slow_n = p->slow_lost = 0;
-    }
-}
-
 /* Take answered and lost questions from the front of the queue. */
 static void expire(struct uw_pull *p, uint64_t now_us)
 {
-    uint64_t rto = rto_us(p);
+    uint64_t rto = uw_path_rto_us(p);
     uint64_t patience = patience_us(p);
     bool late = false;
     for (; p->head != p->tail; p->head++) {
         const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
         if (bit_at(p->have, a->chunk)) {
-            learn_loss(p, 0);
+            uw_path_ended(p, 0);
             continue;
         }
         bool timeout = now_us >= a->due_us + patience;
@@ -305,7 +229,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         }
         bit_clear(p->out, a->chunk);
         p->out_chunks--;
-        learn_loss(p, 1);
+        uw_path_ended(p, 1);
         late = late || timeout;
     }
     /* Once per timeout without any answer, however many questions it ended. */
@@ -313,9 +237,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         return;
     }
     p->timeout_us = now_us;
-    if (++p->backoff > TIMEOUTS_FREE) {
-        p->window = p->window / 2.0f > WINDOW_MIN ? p->window / 2.0f : WINDOW_MIN;
-    }
+    uw_path_timed_out(p);
 }
 
 /* Chunks that may be asked for now. */
@@ -346,39 +268,6 @@ static uint64_t due_us(const struct uw_pull *p, uint32_t n)
     return p->want_us + (pause > 500u ? pause : 500u);
 }
 
-/* First chunk that is neither here nor asked for; there is one. */
-static uint32_t first_missing(const struct uw_pull *p)
-{
-    uint32_t w = p->base_word;
-    while ((p->have[w] | p->out[w]) == UINT64_MAX) {
-        w++;
-    }
-    uint64_t taken = p->have[w] | p->out[w];
-    uint32_t bit = 0;
-    while ((taken >> bit & 1u) != 0) {
-        bit++;
-    }
-    return w * 64u + bit;
-}
-
-/* One round in eight is slow: queues drain, and loss by chance shows. A later one asks for more, to
- * find out whether the path has more. */
-static float pace_gain(const struct uw_pull *p)
-{
-    return p->phase == 0 ? 0.6f : p->phase == PHASES / 2u ? 1.25f : 1.0f;
-}
-
-static uint32_t spread_for(const struct uw_pull *p, uint32_t n)
-{
-    float spread = 0.0f;
-    if (p->starting) {
-        spread = (float)n * (float)p->min_rtt_us / (2.0f * p->window);
-    } else if (p->rate > 0.0f) {
-        spread = (float)n / (pace_gain(p) * asking_rate(p));
-    }
-    return (uint32_t)(spread < SPREAD_MAX_US ? spread : SPREAD_MAX_US);
-}
-
 static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, uint64_t now_us)
 {
     p->log[want->seq % UW_PULL_WANTS] = (struct uw_want_log){
@@ -404,10 +293,11 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
             .chunk = chunk,
         };
         rank++;
-        if (chunk < p->frontier) {
+        uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
+        if (place < p->frontier) {
             p->again_n++;
         } else {
-            p->frontier = chunk + 1u;
+            p->frontier = place + 1u;
         }
     }
     p->out_chunks += n;
@@ -424,7 +314,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
     if (n == 0 || now_us < due_us(p, n)) {
         return false;
     }
-    uint32_t base = first_missing(p);
+    uint32_t base = first_missing(p, true);
     uint32_t taken = 0;
     uint64_t wanted = 0;
     for (uint32_t bit = 0; bit < 64u && base + bit < p->chunks && taken < n; bit++) {
@@ -439,7 +329,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
         .chunk_n = p->chunk_n,
         .base = base,
         .wanted = wanted,
-        .spread_us = spread_for(p, taken),
+        .spread_us = uw_path_spread_us(p, taken),
     };
     remember(p, want, taken, now_us);
     return true;

@@ -17,7 +17,8 @@
  * Versions. Chunks of one pull may come from different versions of the peer's snapshot, when it
  * publishes meanwhile. Each chunk is a consistent piece of one version, and mixing is elementwise:
  * every element is then mixed with a value its peer held during the pull, which is what averaging
- * with a peer that keeps training means anyway.
+ * with a peer that keeps training means anyway. For the same reason another peer may give the rest
+ * when the first one is gone: every element is still averaged with one member's.
  *
  * Units      _us microseconds, _n floats; chunks are numbered from 0
  * Memory     tables come from an arena; nothing else is kept
@@ -75,8 +76,10 @@ struct uw_pull {
     uint32_t have_chunks, out_chunks;
     uint32_t head, tail;            /* of asked, free-running */
     uint32_t overtaken;             /* one past the latest place in the order that was answered */
-    uint32_t base_word;             /* words before it are complete */
-    uint32_t frontier;              /* one past the highest chunk ever asked for */
+    uint32_t origin_n;              /* float the next pull begins at: where this one stopped */
+    uint32_t origin;                /* chunk asked for first; the others follow, around the end */
+    uint32_t base_word;             /* words before it, counted from the origin's, are complete */
+    uint32_t frontier;              /* chunks from the origin on that were ever asked for */
     uint32_t reorder;               /* answers that may overtake one before it counts as lost */
     uint64_t started_us, progress_us, want_us, timeout_us;
 
@@ -112,11 +115,20 @@ struct uw_path {
     float floats_per_us;
 };
 
-/* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. */
+/* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. It
+ * begins where the last pull stopped: else one that is always cut would never bring the end. */
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
                    const struct uw_path *path, uint64_t now_us);
 
+/* Go on from another peer with what is still missing; what has arrived stays. */
+void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                  uint64_t now_us);
+
+/* End the pull, complete or not. Safe when none is under way. */
 void uw_pull_stop(struct uw_pull *p);
+
+/* This device slept for so long in the middle: neither the peer nor the path took that time. */
+void uw_pull_slept(struct uw_pull *p, uint64_t slept_us);
 
 /* Would this chunk be new?
  * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (another pull's),
@@ -134,6 +146,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
 /* When uw_pull_next may have something, if nothing arrives and room_chunks stays. */
 uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t now_us);
 
+/* Has every chunk arrived? */
 static inline bool uw_pull_complete(const struct uw_pull *p)
 {
     return p->have_chunks == p->chunks;
@@ -167,6 +180,8 @@ struct uw_serve_item {
     uint32_t offset_n, count_n;
 };
 
+/* Take slots for so many stations, for a vector of size_n floats.
+ * Returns UW_OK or what uw_arena_take returns. */
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
                    uint32_t size_n);
 
@@ -180,6 +195,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
  * Returns false when nothing is due. */
 bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item);
 
+/* The item was sent, or is lost: on to the next one. */
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
 
 /* The link takes nothing for this station now: try it again at until_us, others meanwhile. What

@@ -141,12 +141,8 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     bool live = isatty(STDOUT_FILENO) == 1 && !o->once && !o->json;
     uw_stop_init(&stop);
     int rc = uw_status_client_init(&client, link, address);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "%.100s: %s", address,
-                            rc == UW_ERR_NOTFOUND ? "no such host" : uw_status_text(rc));
-    }
     client.timeout_us = (uint64_t)(o->timeout * 1e6);
-    do {
+    while (rc >= 0 && !stop.asked) {
         rc = ask(&client, link, &stop, m, &counters);
         if (rc >= 0) {
             fputs(live ? "\033[H\033[2J" : "", stdout);
@@ -157,13 +153,20 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
         while (live && rc >= 0 && !uw_stop_asked(&stop) && uw_board_now_us() < until_us) {
             poll(NULL, 0, (int)(WAIT_US / 1000u));
         }
-    } while (live && rc >= 0 && !stop.asked);
-    if (rc < 0 && !stop.asked) {
+        if (!live) {
+            break;
+        }
+    }
+    if (rc >= 0 || stop.asked) {
+        return UW_OK;
+    }
+    if (rc == UW_ERR_TIMEOUT) {
         return uw_error_set(err, rc,
                             "%.100s: no answer for %.1f s: is a node there, with this key and run?",
                             address, o->timeout);
     }
-    return UW_OK;
+    return uw_error_set(err, rc, "%.100s: %s", address,
+                        rc == UW_ERR_NOTFOUND ? "no such host" : uw_status_text(rc));
 }
 
 int uw_cmd_status(int argc, char **argv)
@@ -193,6 +196,7 @@ int uw_cmd_status(int argc, char **argv)
     if (rc == UW_OK) {
         const struct uw_stack_config config = {.run = o.run, .key = key, .peers_n = 2};
         rc = uw_stack_open(&stack, &config, &err);
+        uw_key_wipe(key, sizeof key);
     }
     rc = rc < 0 ? rc : watch(&o, address, stack.top, &err);
     uw_stack_close(&stack);

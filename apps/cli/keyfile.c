@@ -32,8 +32,8 @@ int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
     uw_key_format(key, text);
     text[UW_KEY_TEXT_BYTES - 1u] = '\n';
     bool written = write(fd, text, sizeof text) == (ssize_t)sizeof text && fsync(fd) == 0;
-    memset(key, 0, sizeof key);
-    memset(text, 0, sizeof text);
+    uw_key_wipe(key, sizeof key);
+    uw_key_wipe(text, sizeof text);
     if (close(fd) != 0 || !written) {
         unlink(file);
         return uw_error_set(err, UW_ERR_IO, "%s: cannot be written", file);
@@ -63,6 +63,6 @@ int uw_keyfile_read(const char *file, uint8_t key[UW_KEY_BYTES], bool *exposed,
     } else if (strlen(text) != n || uw_key_parse(text, key) < 0) {
         rc = uw_error_set(err, UW_ERR_CORRUPT, "key %.180s: needs exactly 64 hex digits", file);
     }
-    memset(text, 0, sizeof text);
+    uw_key_wipe(text, sizeof text);
     return rc;
 }

@@ -6,14 +6,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Longest wait: bounds how late the member table and an end are noticed. */
 #define WAIT_US 50000u
 #define COPY_US 200000u
 #define LINGER_US 20000u
-#define STOP_US 500000L
 
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
                      const struct uw_node_config *node, struct uw_error *err)
@@ -25,7 +23,6 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
     n->wake[0] = n->wake[1] = -1;
     n->opened = true;
     pthread_mutex_init(&n->lock, NULL);
-    pthread_cond_init(&n->ended, NULL);
 
     int rc = uw_stack_open(&n->stack, stack, err);
     if (rc < 0) {
@@ -97,10 +94,6 @@ static void *network_thread(void *arg)
         wait_for_work(n, uw_node_step(&n->node, now_us) < end_us ? now_us + 1000u : end_us);
         now_us = uw_board_now_us();
     }
-    pthread_mutex_lock(&n->lock);
-    n->has_ended = true;
-    pthread_cond_signal(&n->ended);
-    pthread_mutex_unlock(&n->lock);
     return NULL;
 }
 
@@ -135,38 +128,23 @@ uint32_t uw_node_net_members(struct uw_node_net *n, struct uw_node_member *rows,
     return rows_n;
 }
 
-bool uw_node_net_stop(struct uw_node_net *n)
+void uw_node_net_stop(struct uw_node_net *n)
 {
     if (!n->running) {
-        return true;
+        return;
     }
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += STOP_US * 1000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-
     atomic_store(&n->quit, true);
     uw_node_net_wake(n);
-    pthread_mutex_lock(&n->lock);
-    int rc = 0;
-    while (!n->has_ended && rc == 0) {
-        rc = pthread_cond_timedwait(&n->ended, &n->lock, &until);
-    }
-    bool has_ended = n->has_ended;
-    pthread_mutex_unlock(&n->lock);
-    if (has_ended) {
-        pthread_join(n->thread, NULL);
-        n->running = false;
-    }
-    return has_ended;
+    pthread_join(n->thread, NULL);
+    n->running = false;
 }
 
 void uw_node_net_close(struct uw_node_net *n)
 {
-    if (!n->opened || !uw_node_net_stop(n)) {
+    if (!n->opened) {
         return;
     }
+    uw_node_net_stop(n);
     n->opened = false;
     for (int i = 0; i < 2; i++) {
         if (n->wake[i] >= 0) {
@@ -177,6 +155,5 @@ void uw_node_net_close(struct uw_node_net *n)
     uw_stack_close(&n->stack);
     uw_board_memory_release(n->block.at, n->block.bytes);
     n->block = (struct uw_stack_block){NULL, 0};
-    pthread_cond_destroy(&n->ended);
     pthread_mutex_destroy(&n->lock);
 }

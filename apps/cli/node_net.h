@@ -33,8 +33,6 @@ struct uw_node_net {
     pthread_t thread;
     atomic_bool quit;
     pthread_mutex_t lock;               /* of everything below */
-    pthread_cond_t ended;
-    bool has_ended;
     struct uw_node_member rows[UW_NODE_NET_ROWS];
     uint32_t rows_n;
     struct uw_node_counters counters;
@@ -55,12 +53,10 @@ void uw_node_net_wake(struct uw_node_net *n);
 uint32_t uw_node_net_members(struct uw_node_net *n, struct uw_node_member *rows, uint32_t cap_n,
                              struct uw_node_counters *counters);
 
-/* Say goodbye and end the thread. Safe when it never ran, and twice.
- * Returns whether it has ended: a thread that is stuck in the system's resolver is left behind,
- * and nothing that it may touch can be released before the process ends. */
-bool uw_node_net_stop(struct uw_node_net *n);
+/* Say goodbye and end the thread. Safe when it never ran, and twice. */
+void uw_node_net_stop(struct uw_node_net *n);
 
-/* Release everything, unless the thread was left behind. Safe on a zeroed struct and twice. */
+/* Stop, then release everything. Safe on a zeroed struct and twice. */
 void uw_node_net_close(struct uw_node_net *n);
 
 #endif

@@ -225,7 +225,8 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
 {
     struct uw_node_report *r = arg;
     bool pull = event->kind == UW_NODE_PULL_STARTED || event->kind == UW_NODE_PULL_DONE ||
-                event->kind == UW_NODE_PULL_CUT || event->kind == UW_NODE_PULL_REFUSED;
+                event->kind == UW_NODE_PULL_CUT || event->kind == UW_NODE_PULL_REFUSED ||
+                event->kind == UW_NODE_PULL_MOVED;
     cJSON *ev = uw_event(pull ? "pull" : "member");
     cJSON_AddStringToObject(ev, "kind", uw_node_event_name(event->kind));
     cJSON_AddStringToObject(ev, "peer", event->peer);

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define STEP_EVENT_US 250000u
 #define PAUSE_US 2000
@@ -175,7 +174,7 @@ static int open_net(struct run *r)
         .on_event = uw_node_report_event,
         .event_arg = &r->report};
     rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
-    memset(key, 0, sizeof key);
+    uw_key_wipe(key, sizeof key);
     char address[UW_LINK_ADDRESS_BYTES];
     if (rc == UW_OK && uw_link_udp_local(&r->net.stack.udp, address) == UW_OK) {
         uw_node_report_listening(&r->report, address, &o->seeds);
@@ -447,7 +446,6 @@ int uw_node_run(const struct uw_node_options *o)
     uw_stop_init(&r->stop);
     int rc = prepare(r, &status);
     rc = rc < 0 ? rc : work(r);
-    bool stuck = !uw_node_net_stop(&r->net);
     uw_node_net_close(&r->net);
     struct uw_error late = {.text = ""};
     int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
@@ -457,10 +455,6 @@ int uw_node_run(const struct uw_node_options *o)
     } else {
         status = closed < 0 ? uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
                             : UW_EXIT_DONE;
-    }
-    if (stuck) {
-        fflush(NULL);
-        _exit(status);
     }
     uw_data_close(&r->test);
     uw_data_close(&r->data);

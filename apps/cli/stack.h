@@ -3,7 +3,7 @@
  * stack.h - the links of a node, one on the other: UDP, a bad network if asked for, DTLS
  *
  * Memory     the board's, taken by open and given back by close
- * Blocking   never, except for resolving a host name      Context  one thread
+ * Blocking   open, while a host's name to listen on is looked up      Context  one thread
  */
 #ifndef UWASA_CLI_STACK_H
 #define UWASA_CLI_STACK_H

@@ -4,10 +4,14 @@
  * an operating system that reports trouble. */
 #include "test_support.h"
 
+#include "link_udp_names.h"
+
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <time.h>
 
 struct end {
     struct uw_link_udp udp;
@@ -124,6 +128,142 @@ static void test_udp_any_address_hears_both_ip_versions(void **state)
     } else {
         print_message("IPv6 skipped: this machine has no ::1\n");
     }
+}
+
+/* A resolver that answers nobody until the gate opens; names with an x do not exist. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool open;
+    uint32_t inside, asked;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+
+static int gated_resolver(const char *host, enum uw_udp_family family, struct uw_udp_address *a)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.inside++;
+    gate.asked++;
+    while (!gate.open) {
+        pthread_cond_wait(&gate.moved, &gate.lock);
+    }
+    gate.inside--;
+    pthread_cond_broadcast(&gate.moved);
+    pthread_mutex_unlock(&gate.lock);
+    if (strchr(host, 'x') != NULL) {
+        return UW_ERR_NOTFOUND;
+    }
+    return uw_udp_host_wait("127.0.0.1", family, a);
+}
+
+static void shut_gate(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.open = false;
+    gate.asked = 0;
+    pthread_mutex_unlock(&gate.lock);
+    uw_udp_set_resolver(gated_resolver);
+}
+
+static void open_gate(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.open = true;
+    pthread_cond_broadcast(&gate.moved);
+    while (gate.inside != 0) {
+        pthread_cond_wait(&gate.moved, &gate.lock);
+    }
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static int open_gate_teardown(void **state)
+{
+    open_gate();
+    uw_udp_set_resolver(NULL);
+    return teardown(state);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int resolve_soon(struct end *e, const char *address, uint16_t *station)
+{
+    int rc = UW_ERR_AGAIN;
+    for (int i = 0; i < 2000 && rc == UW_ERR_AGAIN; i++) {
+        rc = uw_link_resolve(&e->udp.link, address, station);
+        poll(NULL, 0, rc == UW_ERR_AGAIN ? 1 : 0);
+    }
+    return rc;
+}
+
+static void test_udp_name_that_takes_long_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    uint16_t station;
+    uint16_t named;
+    char text[UW_LINK_ADDRESS_BYTES];
+    assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    assert_int_equal(open_end(&ends[1], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    assert_int_equal(open_end(&ends[2], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    shut_gate();
+    double start = seconds();
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(uw_link_resolve(&ends[0].udp.link, "slow.test:4433", &station),
+                         UW_ERR_AGAIN);
+        assert_int_equal(uw_link_resolve(&ends[2].udp.link, "slow.test:4433", &station),
+                         UW_ERR_AGAIN);
+    }
+    /* Numbers need nobody, and a link that closes waits for no name. */
+    assert_int_equal(uw_link_resolve(&ends[0].udp.link, ends[1].address, &station), UW_OK);
+    uw_link_deinit(&ends[2].udp.link);
+    assert_true(seconds() - start < 1.0);
+    open_gate();
+    assert_int_equal(resolve_soon(&ends[0], "slow.test:4433", &named), UW_OK);
+    assert_int_equal(gate.asked, 1);
+    assert_int_equal(uw_link_describe(&ends[0].udp.link, named, text), UW_OK);
+    assert_string_equal(text, "127.0.0.1:4433");
+    assert_int_equal(resolve_soon(&ends[0], "x.test:4433", &station), UW_ERR_NOTFOUND);
+    assert_int_equal(gate.asked, 2);
+}
+
+static void test_udp_names_above_the_bound_wait_their_turn(void **state)
+{
+    (void)state;
+    uint16_t station;
+    char name[32];
+    assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 32, 0, NULL), UW_OK);
+    shut_gate();
+    for (uint32_t i = 0; i < 2u * UW_UDP_LOOKUPS; i++) {
+        snprintf(name, sizeof name, "host%u.test:%u", (unsigned)i, (unsigned)(1000u + i));
+        assert_int_equal(uw_link_resolve(&ends[0].udp.link, name, &station), UW_ERR_AGAIN);
+    }
+    pthread_mutex_lock(&gate.lock);
+    assert_true(gate.asked <= UW_UDP_LOOKUPS);
+    pthread_mutex_unlock(&gate.lock);
+    open_gate();
+    for (uint32_t i = 0; i < 2u * UW_UDP_LOOKUPS; i++) {
+        snprintf(name, sizeof name, "host%u.test:%u", (unsigned)i, (unsigned)(1000u + i));
+        assert_int_equal(resolve_soon(&ends[0], name, &station), UW_OK);
+    }
+    assert_int_equal(gate.asked, 2u * UW_UDP_LOOKUPS);
+}
+
+static void test_udp_system_resolver_knows_localhost(void **state)
+{
+    (void)state;
+    uint16_t station;
+    char text[UW_LINK_ADDRESS_BYTES];
+    assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 4, 0, NULL), UW_OK);
+    int rc = UW_ERR_AGAIN;
+    for (int i = 0; i < 10 && rc == UW_ERR_AGAIN; i++) {
+        rc = resolve_soon(&ends[0], "localhost:4433", &station);
+    }
+    assert_int_equal(rc, UW_OK);
+    assert_int_equal(uw_link_describe(&ends[0].udp.link, station, text), UW_OK);
+    assert_string_equal(text, "127.0.0.1:4433");
 }
 
 static void test_udp_nobody_listening_is_no_error(void **state)
@@ -254,6 +394,11 @@ int main(void)
         cmocka_unit_test_teardown(test_udp_unknown_senders_recycle_the_station_silent_longest,
                                   teardown),
         cmocka_unit_test_teardown(test_udp_any_address_hears_both_ip_versions, teardown),
+        cmocka_unit_test_teardown(test_udp_name_that_takes_long_keeps_nobody_waiting,
+                                  open_gate_teardown),
+        cmocka_unit_test_teardown(test_udp_names_above_the_bound_wait_their_turn,
+                                  open_gate_teardown),
+        cmocka_unit_test_teardown(test_udp_system_resolver_knows_localhost, teardown),
         cmocka_unit_test_teardown(test_udp_nobody_listening_is_no_error, teardown),
         cmocka_unit_test_teardown(test_udp_oversized_datagram_is_reported_once, teardown),
         cmocka_unit_test_teardown(test_udp_station_of_a_session_is_held_and_given_back, teardown),

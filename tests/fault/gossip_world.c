@@ -131,7 +131,7 @@ static void world_train(struct world_node *it)
 {
     struct world *w = it->world;
     while (it->trains && w->now_us >= it->train_at_us) {
-        it->train_at_us += w->train_us;
+        it->train_at_us += w->train_us * (it->slowness != 0 ? it->slowness : 1u);
         it->progress.step++;
         if (it->train != NULL) {
             it->train(it);
@@ -153,8 +153,13 @@ void world_tick(struct world *w)
         if (!it->up || it->paused) {
             continue;
         }
-        uint64_t node_us = uw_node_step(&it->node, w->now_us);
-        assert_true(node_us >= w->now_us);
+        uint64_t node_us = it->step_at_us;
+        if (w->now_us >= it->step_at_us) {
+            node_us = uw_node_step(&it->node, w->now_us + it->clock_us) - it->clock_us;
+            assert_true(node_us >= w->now_us && node_us <= w->now_us + 5000u);
+            it->step_at_us = w->now_us + it->pause_us;
+            node_us = node_us > it->step_at_us ? node_us : it->step_at_us;
+        }
         world_train(it);
         next_us = node_us < next_us ? node_us : next_us;
         next_us = it->trains && it->train_at_us < next_us ? it->train_at_us : next_us;

@@ -297,6 +297,32 @@ static void test_dtls_reset_ends_the_session_at_both_ends(void **state)
     world_close(&world);
 }
 
+/* Both ends slept, or their clocks were set, in the middle of a handshake and of a session. */
+static void test_dtls_clock_that_leaps_or_goes_back_costs_a_handshake_at_most(void **state)
+{
+    (void)state;
+    const uint64_t day_us = 86400u * UINT64_C(1000000);
+    for (uint64_t after_us = 0; after_us <= 20000; after_us += 2000) {
+        struct node_config c = {.send = {.delay_us = 2000}};
+        world_open(&world, uw_test_seed(1));
+        struct node *a = node_open(&world, 0, &c);
+        struct node *b = node_open(&world, 1, &c);
+        assert_int_equal(node_say(a, 1, 1), UW_ERR_AGAIN);
+        world_run(&world, after_us);
+        world.now_us += day_us;
+        assert_true(world_connect(&world, a, 1, 2000000) != UINT64_MAX);
+        expect_talk(&world, a, b);
+        uint64_t done_n = a->dtls.stats.handshakes_n;
+        world.now_us += day_us;
+        expect_talk(&world, a, b);
+        uw_link_step(&a->dtls.link, world.now_us - day_us);
+        expect_talk(&world, a, b);
+        assert_int_equal(a->dtls.stats.handshakes_n, done_n);
+        assert_int_equal(a->events[UW_SECURE_PEER_REFUSED] + b->events[UW_SECURE_PEER_REFUSED], 0);
+        world_close(&world);
+    }
+}
+
 static void test_dtls_smallest_lower_mtu_carries_the_handshake(void **state)
 {
     (void)state;
@@ -357,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_dtls_seven_peers_at_once_all_connect_through_two_handshake_slots),
         cmocka_unit_test(test_dtls_dead_peers_do_not_use_up_the_handshakes),
         cmocka_unit_test(test_dtls_reset_ends_the_session_at_both_ends),
+        cmocka_unit_test(test_dtls_clock_that_leaps_or_goes_back_costs_a_handshake_at_most),
         cmocka_unit_test(test_dtls_smallest_lower_mtu_carries_the_handshake),
         cmocka_unit_test(test_dtls_configuration_is_checked),
     };

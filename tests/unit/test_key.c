@@ -49,11 +49,24 @@ static void test_key_any_wrong_character_or_length_is_refused(void **state)
     }
 }
 
+static void test_key_wipe_zeroes_what_it_is_given_and_no_more(void **state)
+{
+    (void)state;
+    uint8_t bytes[UW_KEY_BYTES + 2u];
+    memset(bytes, 0x5a, sizeof bytes);
+    uw_key_wipe(bytes + 1, UW_KEY_BYTES);
+    uw_key_wipe(bytes, 0);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        assert_int_equal(bytes[i], i == 0 || i == sizeof bytes - 1u ? 0x5a : 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_key_text_leads_back_to_the_key),
         cmocka_unit_test(test_key_any_wrong_character_or_length_is_refused),
+        cmocka_unit_test(test_key_wipe_zeroes_what_it_is_given_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 struct bench {
     struct uw_loopback_hub hub;
     struct uw_link_loopback link;
+    struct uw_link *real;               /* behind a link with slow names */
     struct uw_membership m;
     _Alignas(16) uint8_t hub_memory[16384];
     uint8_t memory[16384];
@@ -101,6 +102,77 @@ static void test_seed_is_called_until_it_answers_and_again_when_lost(void **stat
     run(&b, 20 * SECOND, 40 * SECOND, 3);
     assert_int_equal(b.events[UW_NODE_DEAD], 1);
     assert_true(run(&b, 40 * SECOND, 60 * SECOND, 3) >= 3);
+}
+
+static uint64_t name_known_us;
+static const char *name_means;          /* a number, as the loopback link knows it */
+
+/* A link on which the name "later" takes until name_known_us to look up. */
+static int resolve_later(struct uw_link *l, const char *address, uint16_t *station)
+{
+    struct bench *b = (struct bench *)((uint8_t *)l - offsetof(struct bench, link.link));
+    if (strcmp(address, "later") != 0) {
+        return uw_link_resolve(b->real, address, station);
+    }
+    return b->m.now_us < name_known_us ? UW_ERR_AGAIN
+                                       : uw_link_resolve(b->real, name_means, station);
+}
+
+/* Replace the bench's link by one with slow names; real keeps the ops as they were. */
+static void slow_names(struct bench *b, struct uw_link_ops *ops, struct uw_link_loopback *real)
+{
+    *real = b->link;
+    b->real = &real->link;
+    *ops = *b->link.link.ops;
+    ops->resolve = resolve_later;
+    b->link.link.ops = ops;
+}
+
+static void test_name_that_takes_long_is_called_when_known_and_is_no_failure(void **state)
+{
+    (void)state;
+    static const char *const seeds[] = {"later", "3"};
+    struct uw_link_ops ops;
+    struct uw_link_loopback real;
+    struct bench b;
+    set_up(&b, 4, seeds, 2);
+    slow_names(&b, &ops, &real);
+    name_known_us = 8 * SECOND;
+    name_means = "4";
+    assert_int_equal(run(&b, SECOND, 8 * SECOND, 4), 0);
+    assert_int_equal(b.events[UW_NODE_SEED_FAILED], 0);
+    assert_true(b.m.seeds[1].tries >= 3);           /* the other seed was called meanwhile */
+    /* At once, not after a growing pause; the same for a member known by name. */
+    assert_int_equal(run(&b, 8 * SECOND, 8 * SECOND + SECOND / 10u, 4), 1);
+    name_known_us = 20 * SECOND;
+    name_means = "5";
+    uwasa_Peer peer = {.name = "c", .address = "later", .state = uwasa_State_ALIVE};
+    uw_membership_rumour(&b.m, &peer, 9 * SECOND);
+    assert_int_equal(run(&b, 9 * SECOND, 20 * SECOND, 5), 0);
+    assert_true(run(&b, 20 * SECOND, 20 * SECOND + SECOND / 10u, 5) >= 1);
+}
+
+static void test_seed_that_does_not_answer_is_looked_up_anew(void **state)
+{
+    (void)state;
+    static const char *const seeds[] = {"later"};
+    struct uw_link_ops ops;
+    struct uw_link_loopback real;
+    struct bench b;
+    set_up(&b, 4, seeds, 1);
+    slow_names(&b, &ops, &real);
+    name_known_us = 0;
+    name_means = "4";
+    assert_true(run(&b, SECOND, 5 * SECOND, 4) >= 3);
+    name_means = "5";
+    run(&b, 5 * SECOND, 60 * SECOND, 5);
+    assert_true(run(&b, 60 * SECOND, 80 * SECOND, 5) >= 3);
+    /* Also when somebody had answered at the old place. */
+    assert_int_equal(tell(&b, 5, "b", 5, 80 * SECOND), UW_OK);
+    name_means = "6";
+    run(&b, 80 * SECOND, 160 * SECOND, 6);
+    assert_int_equal(b.events[UW_NODE_DEAD], 1);
+    assert_true(run(&b, 160 * SECOND, 180 * SECOND, 6) >= 3);
 }
 
 static void test_newer_incarnation_wins_and_the_older_is_refused_while_it_lives(void **state)
@@ -213,6 +285,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_silence_makes_suspect_then_dead_then_called_for_ever),
         cmocka_unit_test(test_seed_is_called_until_it_answers_and_again_when_lost),
+        cmocka_unit_test(test_name_that_takes_long_is_called_when_known_and_is_no_failure),
+        cmocka_unit_test(test_seed_that_does_not_answer_is_looked_up_anew),
         cmocka_unit_test(test_newer_incarnation_wins_and_the_older_is_refused_while_it_lives),
         cmocka_unit_test(test_rumour_brings_addresses_but_neither_life_nor_death),
         cmocka_unit_test(test_own_name_with_a_higher_incarnation_is_outgrown),

@@ -204,6 +204,56 @@ static void test_newcomer_copies_and_shows_nothing_before(void **state)
     tear_down(&b);
 }
 
+/* Also where a number that only grows would wrap: places in the ring start over long before. */
+static void test_ring_of_any_size_hands_over_every_chunk_in_order(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_none, 1000000u, false);
+    b.g.config.slots_n = 5;             /* does not divide 2^32 */
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    uint32_t pushed = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        uint32_t n = i % 6u;
+        float last = 0.0f;
+        for (uint32_t k = 0; k < n; k++) {
+            assert_int_equal(uw_gossip_room(&b.g), 5u - k);
+            last = (float)++pushed;
+            push(&b, 1, 0, last, true);
+        }
+        assert_int_equal(uw_gossip_slot(&b.g) == NULL, n == 5u);
+        (void)uw_gossip_after_step(&b.g, &b.p);
+        assert_int_equal(uw_gossip_room(&b.g), 5);
+        assert_true(n == 0 || b.x[0] == last);
+        assert_int_equal(b.g.mixed_round, pushed);
+        assert_true(atomic_load(&b.g.head) < 10u && atomic_load(&b.g.tail) < 10u);
+    }
+    tear_down(&b);
+}
+
+static void test_weights_of_all_zeros_let_no_absurd_chunk_in(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_none, 1, false);
+    memset(b.x, 0, N * sizeof b.x[0]);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    push(&b, 1, 0, 3e38f, false);
+    push(&b, 1, 1, 1.0f, false);
+    uw_gossip_ended(&b.g, 1, UW_GOSSIP_CUT);
+    (void)uw_gossip_after_step(&b.g, &b.p);
+    assert_true(uw_gossip_rejected(&b.g, 1));
+    for (uint32_t i = 0; i < N; i++) {
+        assert_float_equal(b.x[i], 0.0f, 0.0);
+    }
+    assert_float_equal(b.g.median[0], 0.0f, 0.0);
+    push(&b, 2, 1, 1.0f, false);
+    uw_gossip_ended(&b.g, 2, UW_GOSSIP_COMPLETE);
+    (void)uw_gossip_after_step(&b.g, &b.p);
+    assert_float_equal(b.x[CHUNK], 0.5f, 0.0);
+    tear_down(&b);
+}
+
 static void test_names_find_rules_and_schedules(void **state)
 {
     (void)state;
@@ -222,6 +272,8 @@ int main(void)
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
         cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
         cmocka_unit_test(test_newcomer_copies_and_shows_nothing_before),
+        cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),
+        cmocka_unit_test(test_weights_of_all_zeros_let_no_absurd_chunk_in),
         cmocka_unit_test(test_names_find_rules_and_schedules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

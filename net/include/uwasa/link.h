@@ -36,8 +36,9 @@ struct uw_link_ops {
 
     /* Turn an address text ("10.0.0.9:4433", "[::1]:4433", "3") into a station, entering it in
      * the link's table if it is new. The same address gives the same station.
-     * Returns UW_OK, UW_ERR_INVALID (malformed), UW_ERR_NOTFOUND (name does not resolve),
-     * UW_ERR_FULL (table full of held stations). */
+     * Returns UW_OK, UW_ERR_INVALID (malformed), UW_ERR_AGAIN (a host's name is being looked up:
+     * ask again in a moment), UW_ERR_NOTFOUND (name does not resolve), UW_ERR_FULL (table full of
+     * held stations). */
     int (*resolve)(struct uw_link *l, const char *address, uint16_t *station);
 
     /* Write a station's address text, NUL-terminated, at most UW_LINK_ADDRESS_BYTES.

@@ -8,7 +8,9 @@
  *
  * Units      bytes
  * Memory     caller supplies uw_link_udp_bytes(), borrowed until deinit
- * Blocking   never, except resolve of a host name, which asks the system's resolver
+ * Blocking   never, except init while a host's name to bind is looked up. resolve gives addresses
+ *            in numbers at once and UW_ERR_AGAIN for names, which a thread of their own looks up:
+ *            8 at once in a process. deinit waits for none of them
  * Context    one thread per link
  */
 #ifndef UWASA_LINK_UDP_H

@@ -52,6 +52,7 @@
     X(PULL_DONE, "pull_done")               /* every chunk arrived */                            \
     X(PULL_CUT, "pull_cut")                 /* ended early; what arrived stays mixed */          \
     X(PULL_REFUSED, "pull_refused")         /* the peer would not serve it */                    \
+    X(PULL_MOVED, "pull_moved")             /* its peer is gone, another gives the rest */       \
     X(CHUNK_NONFINITE, "chunk_nonfinite")   /* a chunk with NaN or infinity was refused */       \
     X(CHUNK_OUTLIER, "chunk_outlier")       /* a chunk too far from ours was refused */          \
     X(ADOPTED, "adopted")                   /* a newcomer took over a peer's model */            \
@@ -68,8 +69,8 @@ enum uw_node_event_kind {
     UW_NODE_EVENTS_N
 };
 
-/* Valid during the callback only. A kind that repeats for the same peer is reported at most every
- * 10 s, except for the pulls. */
+/* Valid during the callback only. The kinds from WRONG_RUN to MEMBERS_FULL, which a peer can bring
+ * about with every message, are reported at most every 10 s for a station. */
 struct uw_node_event {
     enum uw_node_event_kind kind;
     const char *peer;               /* its name; "" when it has none yet */
@@ -139,7 +140,9 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
 int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
                  struct uw_error *err);
 
-/* Context network. Take what has arrived, answer, do what is due. Bounded work per call.
+/* Context network. Take what has arrived, answer, do what is due. Bounded work per call. A clock
+ * that leaps ahead counts as sleep: nobody is blamed for it. One that goes back is taken to stand
+ * still in between.
  * Returns when it wants to run again (now_us: at once), also after link->fd becomes readable. */
 uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
 

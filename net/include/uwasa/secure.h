@@ -53,6 +53,10 @@ int uw_key_parse(const char *text, uint8_t key[UW_KEY_BYTES]);
 /* Write a key as 64 lower-case hex digits and a NUL. */
 void uw_key_format(const uint8_t key[UW_KEY_BYTES], char text[UW_KEY_TEXT_BYTES]);
 
+/* Overwrite a secret with zeros, also where a compiler sees that nobody reads it again and would
+ * drop a memset. */
+void uw_key_wipe(void *secret, size_t bytes);
+
 enum uw_secure_event_kind {
     UW_SECURE_PEER_UP,          /* authenticated; a session is ready, or replaced the old one */
     UW_SECURE_PEER_REFUSED,     /* wrong key or wrong run; at most once per interval and peer */

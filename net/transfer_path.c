@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transfer_path.h"
+
+#include <string.h>
+
+#define WINDOW_FIRST 4.0f           /* a board's receive queue holds about this many large frames */
+#define WINDOW_MIN 4.0f
+#define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is chance */
+#define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
+#define RTT_MAX_US 600000000u       /* nothing that takes longer is a round trip */
+#define RTO_UNKNOWN_US 300000u
+#define RTO_MIN_US 20000u
+#define RTO_MAX_US 2000000u
+#define RTO_SLACK_US 10000u
+#define SLACK_US 5000.0f            /* timers and threads are no better than a few milliseconds */
+#define SLACK_MAX_US 100000.0f
+#define MIN_RTT_AGE_US 10000000u
+#define LOSS_STEP (1.0f / 64.0f)
+#define SLOW_HALF 16.0f             /* samples that weigh as much as what was known before */
+#define PHASES 8u
+#define LOSS_MAX 0.8f
+#define LOSS_START 0.1f            /* ends the start at the first round without growth */
+#define SPREAD_MAX_US 500000.0f
+
+void uw_path_start(struct uw_pull *p, const struct uw_path *path)
+{
+    p->rate = p->plateau = p->loss = p->lately = 0.0f;
+    p->phase = p->slow_from = p->slow_to = p->slow_n = p->slow_lost = 0;
+    p->round = p->round_end = p->stale_rounds = 0;
+    p->starting = true;
+    p->window = path->floats_per_us / (float)p->chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
+    float most = (float)(p->asked_max / 2u);
+    p->window = p->window < most ? p->window : most;
+    p->min_rtt_us = 0;
+    p->srtt_us = path->rtt_us;
+    p->rttvar_us = path->rtt_us / 2u;
+    p->backoff = 0;
+    memset(p->rates, 0, sizeof p->rates);
+}
+
+/* RFC 6298 for the smoothed values; the smallest ages, so that a longer route is believed. */
+static void learn_rtt(struct uw_pull *p, uint32_t rtt, uint64_t now_us)
+{
+    if (p->min_rtt_us == 0 || rtt <= p->min_rtt_us || now_us - p->min_rtt_at_us > MIN_RTT_AGE_US) {
+        p->min_rtt_us = rtt;
+        p->min_rtt_at_us = now_us;
+    }
+    if (p->srtt_us == 0) {
+        p->srtt_us = rtt;
+        p->rttvar_us = rtt / 2u;
+        return;
+    }
+    uint32_t error = rtt > p->srtt_us ? rtt - p->srtt_us : p->srtt_us - rtt;
+    p->rttvar_us = (uint32_t)(((uint64_t)p->rttvar_us * 3u + error) / 4u);
+    p->srtt_us = (uint32_t)(((uint64_t)p->srtt_us * 7u + rtt) / 8u);
+}
+
+static void end_round(struct uw_pull *p)
+{
+    if (p->starting) {
+        if (p->rate > p->plateau * 1.25f) {
+            p->plateau = p->rate;
+            p->stale_rounds = 0;
+        } else if (p->window >= WINDOW_TELLING &&
+                   (++p->stale_rounds == 3u || (p->stale_rounds == 2u && p->lately > LOSS_START))) {
+            p->starting = false;
+            p->phase = PHASES - 1u;
+        }
+    }
+    p->round++;
+    p->round_end = p->tail;
+    if (!p->starting) {
+        p->phase = (p->phase + 1u) % PHASES;
+        if (p->phase == 0) {
+            p->slow_from = p->slow_to = p->tail;
+            p->slow_n = p->slow_lost = 0;
+        } else if (p->phase == 1u) {
+            p->slow_to = p->tail;
+        }
+    }
+    p->rates[p->round % UW_PULL_ROUNDS] = 0.0f;
+    if (p->reorder > UW_PATH_REORDER_MIN) {
+        p->reorder -= (p->reorder - UW_PATH_REORDER_MIN + 7u) / 8u;
+    }
+}
+
+static void learn_rate(struct uw_pull *p, const struct uw_want_log *log, uint64_t now_us)
+{
+    uint64_t took_us = now_us > log->sent_us ? now_us - log->sent_us : 1u;
+    float sample = (float)(p->have_chunks - log->delivered) / (float)took_us;
+    float *best = &p->rates[p->round % UW_PULL_ROUNDS];
+    *best = sample > *best ? sample : *best;
+    p->rate = 0.0f;
+    for (uint32_t i = 0; i < UW_PULL_ROUNDS; i++) {
+        p->rate = p->rates[i] > p->rate ? p->rates[i] : p->rate;
+    }
+}
+
+/* Chunks to ask for so that `rate` of them arrive: the loss by chance is made up for. */
+static float asking_rate(const struct uw_pull *p)
+{
+    return p->rate / (1.0f - (p->loss < LOSS_MAX ? p->loss : LOSS_MAX));
+}
+
+static void set_window(struct uw_pull *p)
+{
+    float slack = 4.0f * (float)p->rttvar_us;
+    slack = SLACK_US + (slack < SLACK_MAX_US ? slack : SLACK_MAX_US);
+    float target = asking_rate(p) * (2.0f * (float)p->min_rtt_us + slack) + WINDOW_FIRST;
+    if (p->starting || p->window < target) {
+        p->window += 1.0f;
+    } else {
+        p->window = target;
+    }
+    float most = (float)(p->asked_max / 2u);
+    p->window = p->window < most ? p->window : most;
+}
+
+void uw_path_answered(struct uw_pull *p, const struct uw_want_log *log, uint64_t rtt_us,
+                      uint64_t now_us)
+{
+    learn_rtt(p, rtt_us < RTT_MAX_US ? (uint32_t)rtt_us : RTT_MAX_US, now_us);
+    learn_rate(p, log, now_us);
+    if ((int32_t)(p->overtaken - p->round_end) > 0) {
+        end_round(p);
+    }
+    set_window(p);
+}
+
+uint64_t uw_path_rto_us(const struct uw_pull *p)
+{
+    uint32_t doublings = p->backoff > TIMEOUTS_FREE ? p->backoff - TIMEOUTS_FREE : 0;
+    if (p->srtt_us == 0) {
+        return (uint64_t)RTO_UNKNOWN_US << (doublings < 3u ? doublings : 3u);
+    }
+    uint64_t spread = 4u * (uint64_t)p->rttvar_us;
+    uint64_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
+    rto = rto < RTO_MIN_US ? RTO_MIN_US : rto;
+    rto <<= doublings < 7u ? doublings : 7u;
+    return rto < RTO_MAX_US ? rto : RTO_MAX_US;
+}
+
+/* What was asked in the slow round tells loss by chance, which does not care how fast we ask, from
+ * loss by a full queue, which the slow round does not see: only the first is made up for by asking
+ * more. */
+void uw_path_ended(struct uw_pull *p, uint32_t lost)
+{
+    p->lately += ((float)lost - p->lately) * LOSS_STEP;
+    bool slow = (int32_t)(p->head - p->slow_from) >= 0 &&
+                (p->phase == 0 || (int32_t)(p->head - p->slow_to) < 0);
+    if (!p->starting && slow) {
+        p->slow_n++;
+        p->slow_lost += lost;
+    } else if (p->slow_n != 0) {
+        float n = (float)p->slow_n;
+        p->loss += ((float)p->slow_lost / n - p->loss) * n / (n + SLOW_HALF);
+        p->slow_n = p->slow_lost = 0;
+    }
+}
+
+void uw_path_timed_out(struct uw_pull *p)
+{
+    if (++p->backoff > TIMEOUTS_FREE) {
+        p->window = p->window / 2.0f > WINDOW_MIN ? p->window / 2.0f : WINDOW_MIN;
+    }
+}
+
+/* One round in eight is slow: queues drain, and loss by chance shows. A later one asks for more, to
+ * find out whether the path has more. */
+static float pace_gain(const struct uw_pull *p)
+{
+    return p->phase == 0 ? 0.6f : p->phase == PHASES / 2u ? 1.25f : 1.0f;
+}
+
+uint32_t uw_path_spread_us(const struct uw_pull *p, uint32_t n)
+{
+    float spread = 0.0f;
+    if (p->starting) {
+        spread = (float)n * (float)p->min_rtt_us / (2.0f * p->window);
+    } else if (p->rate > 0.0f) {
+        spread = (float)n / (pace_gain(p) * asking_rate(p));
+    }
+    return (uint32_t)(spread < SPREAD_MAX_US ? spread : SPREAD_MAX_US);
+}

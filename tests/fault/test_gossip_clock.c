@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices whose clocks leap, and devices that are much slower than the others. */
+#include "fault/gossip_world.h"
+
+#define SECOND 1000000u
+#define DAY (86400u * (uint64_t)SECOND)
+
+static bool all_know_all(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (uw_membership_alive(&w->nodes[i].node.state->membership) != w->n - 1u) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t events(const struct world *w, enum uw_node_event_kind kind)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        n += w->nodes[i].events[kind];
+    }
+    return n;
+}
+
+static bool b_is_pulling(struct world *w)
+{
+    const struct uw_pull *t = &w->nodes[1].node.state->pull.transfer;
+    return t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u;
+}
+
+/* Three nodes on a slow path, b in the middle of a pull. */
+static struct world *pulling(void)
+{
+    struct world *w = world_new(3, 4000, 300);
+    w->now_us = 3u * DAY;
+    w->train_us = 20000;
+    w->impairment.rate_bits_per_s = 400000;
+    world_start(w);
+    world_until(w, all_know_all, 10u * SECOND);
+    world_run(w, 5u * SECOND);
+    world_until(w, b_is_pulling, 20u * SECOND);
+    memset(w->nodes[1].events, 0, sizeof w->nodes[1].events);
+    return w;
+}
+
+/* Nobody was lost, nothing was given up, and pulls go on at the usual pace. */
+static void expect_no_harm(struct world *w)
+{
+    uint32_t done[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        done[i] = world_counters(w, i).pulls_done;
+    }
+    uint32_t cut = events(w, UW_NODE_PULL_CUT);
+    world_run(w, 10u * SECOND);
+    assert_int_equal(events(w, UW_NODE_SUSPECT), 0);
+    assert_int_equal(events(w, UW_NODE_DEAD), 0);
+    assert_int_equal(events(w, UW_NODE_PULL_CUT), cut);
+    assert_int_equal(cut, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(world_counters(w, i).pulls_done >= done[i] + 4u);
+        assert_true(world_state(w, i, "b") == UW_MEMBER_ALIVE);
+    }
+    struct uw_node_member rows[4];
+    assert_int_equal(uw_node_status(&w->nodes[1].node, w->now_us + w->nodes[1].clock_us, rows, 4,
+                                    NULL), 3);
+    assert_true(rows[1].silent_us < 3u * SECOND && rows[2].silent_us < 3u * SECOND);
+}
+
+static void test_clock_of_one_device_that_leaps_ahead_by_a_day_harms_nobody(void **state)
+{
+    (void)state;
+    struct world *w = pulling();
+    w->nodes[1].clock_us += DAY;
+    expect_no_harm(w);
+    world_free(w);
+}
+
+static void test_clock_of_one_device_that_goes_back_by_a_day_harms_nobody(void **state)
+{
+    (void)state;
+    struct world *w = pulling();
+    w->nodes[1].clock_us -= DAY;
+    expect_no_harm(w);
+    w->nodes[1].clock_us -= SECOND;     /* and once more, by a little */
+    expect_no_harm(w);
+    uw_node_leave(&w->nodes[1].node, w->now_us - DAY);
+    world_run(w, SECOND);
+    assert_int_equal(world_state(w, 0, "b"), UW_MEMBER_LEFT);
+    world_free(w);
+}
+
+static void test_clocks_of_all_that_leap_together_harm_nobody(void **state)
+{
+    (void)state;
+    for (int back = 0; back < 2; back++) {
+        struct world *w = pulling();
+        for (uint32_t i = 0; i < w->n; i++) {
+            w->nodes[i].clock_us += back != 0 ? 0u - DAY : DAY;
+        }
+        expect_no_harm(w);
+        world_free(w);
+    }
+}
+
+/* The rounds that three devices end in 20 s beside one that computes and answers `slowness` times
+ * as slowly; *own: its. */
+static uint32_t rounds_beside(uint32_t slowness, uint32_t *own)
+{
+    struct world *w = world_new(4, 4000, 300);
+    w->train_us = 20000;
+    w->nodes[3].slowness = slowness;
+    w->nodes[3].pause_us = slowness > 1u ? slowness * 5000u : 0;
+    world_start(w);
+    world_until(w, all_know_all, 10u * SECOND);
+    world_run(w, 20u * SECOND);
+    assert_int_equal(events(w, UW_NODE_SUSPECT), 0);
+    assert_int_equal(events(w, UW_NODE_PULL_CUT), 0);
+    assert_int_equal(events(w, UW_NODE_PULL_REFUSED), 0);
+    /* It takes part: the others pulled from it, and it agrees with them. */
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < w->size_n; k += 97u) {
+            assert_float_equal(w->nodes[i].x[k], w->nodes[3].x[k], 0.05);
+        }
+    }
+    assert_true(world_counters(w, 3).served_bytes > 4u * w->size_n);
+    *own = w->nodes[3].rounds;
+    uint32_t rounds = (w->nodes[0].rounds + w->nodes[1].rounds + w->nodes[2].rounds) / 3u;
+    print_message("slowness %u: %u rounds, the others %u\n", (unsigned)slowness, (unsigned)*own,
+                  (unsigned)rounds);
+    world_free(w);
+    return rounds;
+}
+
+static void test_device_ten_times_slower_takes_part_and_holds_up_nobody(void **state)
+{
+    (void)state;
+    uint32_t alike;
+    uint32_t slow;
+    uint32_t usual = rounds_beside(1, &alike);
+    uint32_t beside = rounds_beside(10, &slow);
+    assert_true(slow >= alike / 15u && slow <= alike / 5u);
+    /* A third of their pulls goes to it, and those take longer: rounds grow, steps do not wait. */
+    assert_true(beside >= usual / 3u);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clock_of_one_device_that_leaps_ahead_by_a_day_harms_nobody),
+        cmocka_unit_test(test_clock_of_one_device_that_goes_back_by_a_day_harms_nobody),
+        cmocka_unit_test(test_clocks_of_all_that_leap_together_harm_nobody),
+        cmocka_unit_test(test_device_ten_times_slower_takes_part_and_holds_up_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
