@@ -55,7 +55,7 @@ static void check_one_maxpool(struct uw_pool2d p, uint32_t batch_n, float nan_sh
     for (size_t i = 0; i < planes * out_hw; i++) {
         size_t at = 0, plane = i / out_hw * in_hw;
         uint32_t q = (uint32_t)(i % out_hw);
-        uint8_t tap = winner_of(&p, x + plane, q / p.out_w, q % p.out_w, &at);
+        uint32_t tap = winner_of(&p, x + plane, q / p.out_w, q % p.out_w, &at);
         if (p.relu && x[plane + at] <= 0.0f) {
             assert_int_equal(winner[i], UW_POOL_NONE);
             assert_true(y[i] == 0.0f);
