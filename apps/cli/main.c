@@ -38,18 +38,13 @@ static void print_help(FILE *out)
 
 static int unknown_command(const char *word)
 {
-    const char *near = NULL;
-    size_t best = SIZE_MAX;
+    struct uw_guess g = {.word = word, .word_bytes = strlen(word)};
     for (size_t i = 0; i < COMMANDS_N; i++) {
-        size_t edits = uw_word_distance(word, strlen(word), commands[i].name);
-        if (edits < best) {
-            near = commands[i].name;
-            best = edits;
-        }
+        uw_guess_try(&g, commands[i].name, strlen(commands[i].name));
     }
-    if (near != NULL) {
+    if (g.nearest != NULL) {
         return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, did you mean %s?", word,
-                            near);
+                            g.nearest);
     }
     return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, see uwasa --help", word);
 }
