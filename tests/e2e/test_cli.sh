@@ -28,6 +28,7 @@ train|--model: is needed
 train --model lenet5 --batch 0|--batch 0: needs 1 or more
 train --model lenet5 --batch 1.5|--batch 1.5: needs 1 or more
 train --model lenet5 --bach 3|did you mean --batch?
+train --modle lenet5|did you mean --model?
 train --model lenet5 --lr -1|--lr -1: needs a number, 0 or more
 train --model lenet5 --lr nan|--lr nan: needs a number
 train --model lenet5 --steps 3 --epochs 1|give one of them
@@ -45,7 +46,8 @@ plan|--model: is needed
 plan --model mlp --budget 3Q|--budget 3Q: needs a number of bytes
 plan --model mlp --json=yes|--json yes: takes no value
 eval --model mlp|--weights: is needed
-models nope|nope: no built-in model
+models nope|nope: no built-in model, uwasa models lists them
+models lenet|lenet: no built-in model, did you mean lenet5?
 keygen|FILE: is needed
 END
 
@@ -134,6 +136,28 @@ tail -n 1 events.jsonl | grep -q '"event":"done"' || fail "the last event is not
 for key in test_accuracy test_loss samples_per_s seconds samples arena_bytes peak_rss_bytes; do
     [ -n "$(number events.jsonl $key)" ] || fail "done has no $key"
 done
+
+# a reader of events that has stopped reading does not hold up an end; nohup outlives the terminal
+mkfifo events
+sleep 30 <events &
+reader=$!
+"$uwasa" train --model mlp --steps 1000000 --no-shuffle --json - >events 2>err &
+pid=$!
+sleep 1.5
+start=$(date +%s%N)
+kill -TERM $pid
+wait $pid && fail "a run whose work is lost looks like success"
+took=$((($(date +%s%N) - start) / 1000000))
+kill $reader
+[ $took -lt 1500 ] || fail "a reader that does not read holds up the end for $took ms"
+nohup "$uwasa" train --model mlp --steps 1000000 --save hup.safetensors >out 2>err &
+pid=$!
+sleep 0.5
+kill -HUP $pid
+sleep 0.5
+kill -0 $pid || fail "nohup does not keep SIGHUP away"
+kill -TERM $pid
+wait $pid || fail "SIGTERM with --save is no failure"
 
 # what was saved evaluates to what train said
 expect 0 "$uwasa" train --model mlp --steps 25 --save w.safetensors --json events.jsonl
