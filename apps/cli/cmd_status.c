@@ -139,6 +139,7 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     struct uw_node_counters counters = {0};
     struct uw_stop stop;
     bool live = isatty(STDOUT_FILENO) == 1 && !o->once && !o->json;
+    bool answered = false;
     uw_stop_init(&stop);
     int rc = uw_status_client_init(&client, link, address);
     if (rc < 0) {
@@ -149,6 +150,7 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     do {
         rc = ask(&client, link, &stop, m, &counters);
         if (rc >= 0) {
+            answered = true;
             fputs(live ? "\033[H\033[2J" : "", stdout);
             (o->json ? print_json : print_table)(m, (uint32_t)rc, &counters);
             fflush(stdout);
@@ -158,7 +160,10 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
             poll(NULL, 0, (int)(WAIT_US / 1000u));
         }
     } while (live && rc >= 0 && !stop.asked);
-    if (rc < 0 && !stop.asked) {
+    if (stop.asked) {
+        return answered ? UW_OK : uw_error_set(err, UW_ERR_CLOSED, "stopped before an answer");
+    }
+    if (rc < 0) {
         return uw_error_set(err, rc,
                             "%.100s: no answer for %.1f s: is a node there, with this key and run?",
                             address, o->timeout);
@@ -194,6 +199,7 @@ int uw_cmd_status(int argc, char **argv)
         const struct uw_stack_config config = {.run = o.run, .key = key, .peers_n = 2};
         rc = uw_stack_open(&stack, &config, &err);
     }
+    explicit_bzero(key, sizeof key);
     rc = rc < 0 ? rc : watch(&o, address, stack.top, &err);
     uw_stack_close(&stack);
     return rc < 0 ? uw_cli_error("status", rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED,

@@ -98,7 +98,7 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
     secure.memory = b->at;
     secure.memory_bytes = b->bytes;
     rc = uw_secure_dtls_init(&s->secure, &secure);
-    memset(secure.key, 0, UW_KEY_BYTES);
+    explicit_bzero(secure.key, UW_KEY_BYTES);
     if (rc < 0) {
         return uw_error_set(err, rc, "the secure channel: %s", uw_status_text(rc));
     }

@@ -103,6 +103,10 @@ cp run.key old.key
 expect 1 "$uwasa" keygen run.key
 expect 0 "$uwasa" keygen run.key --force
 cmp -s run.key old.key && fail "--force did not make a new key"
+cp run.key old.key
+(ulimit -f 0; expect 1 "$uwasa" keygen run.key --force 2>/dev/null)
+cmp -s run.key old.key || fail "a new key that could not be written took the old one away"
+[ ! -e run.key.part ] || fail "a key that could not be written stays behind"
 
 # a model's JSON is a model
 for model in mlp lenet5 fedavg-cnn; do
@@ -126,6 +130,13 @@ for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --
 done
 expect 1 "$uwasa" plan --model mlp --budget 1K
 grep -q 'smallest plan' err || fail "plan does not say what would fit"
+grep -q '(batch 1, sgd, immediate)' err || fail "plan does not say which plan is smallest"
+expect 1 "$uwasa" plan --model mlp --mode inference --budget 1K
+grep -q '(batch 1)' err || fail "plan names a training plan to one who asked for inference"
+expect 0 "$uwasa" plan --model mlp --mode inference --budget 1024G
+batch=$(sed -n 's/.*largest batch that does is //p' out)
+[ "$batch" -gt 1000000 ] || fail "the largest batch in 1 TiB is not $batch"
+expect 1 "$uwasa" plan --model mlp --mode inference --budget 1024G --batch $((batch + 1))
 expect 0 "$uwasa" plan --model mlp --budget 1G
 expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 1M # --help's example
 
@@ -158,6 +169,10 @@ sleep 0.5
 kill -0 $pid || fail "nohup does not keep SIGHUP away"
 kill -TERM $pid
 wait $pid || fail "SIGTERM with --save is no failure"
+
+# a closed standard error: its messages do not end up in the events
+"$uwasa" train --model mlp --steps 5 --json events.jsonl >out 2>&- || fail "no standard error"
+grep -qv '^{.*}$' events.jsonl && fail "messages stand between the events"
 
 # what was saved evaluates to what train said
 expect 0 "$uwasa" train --model mlp --steps 25 --save w.safetensors --json events.jsonl
