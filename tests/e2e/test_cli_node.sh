@@ -96,6 +96,12 @@ grep -q "^b .*alive" out || { cat out >&2; fail "status does not show b alive"; 
 expect 0 "$uwasa" status $a --key run.key --run r --json
 expect 1 "$uwasa" status $a --key other.key --run r --timeout 1
 expect 2 "$uwasa" status $a --key run.key
+"$uwasa" status 127.0.0.1:9 --key run.key --run r --timeout 60 --once >out 2>err &
+pid=$!
+sleep 0.3
+kill -TERM $pid
+wait $pid && fail "status that was stopped before an answer looks like success"
+grep -q '^uwasa status: stopped' err || { cat err >&2; fail "status does not say that it was stopped"; }
 expect 2 "$uwasa" status 127.0.0.1 --key run.key --run r
 grep -q '127.0.0.1: needs HOST:PORT' err || fail "an address without a port is not explained"
 wait $pid_a || { cat a.err >&2; fail "node a"; }
@@ -103,6 +109,7 @@ wait $pid_b || { cat b.err >&2; fail "node b"; }
 wait $pid_c || { cat c.err >&2; fail "node c must go on alone"; }
 for n in a b; do
     [ "$(number $n.jsonl pulls_done)" -gt 0 ] || fail "$n pulled nothing"
+    grep -q '"test_samples":500,"final":true' $n.jsonl || fail "$n tested other than 500 samples"
     accuracy=$(number $n.jsonl test_accuracy)
     [ "$(echo "$accuracy" | cut -c1-4 | tr -d .)" -gt 53 ] || # alone: 50 at most
         fail "$n learned nothing from the other: $accuracy"
