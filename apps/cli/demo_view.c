@@ -20,6 +20,24 @@ static void go_back(struct uw_demo *d)
     }
 }
 
+/* One line of the live view. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void put_row(struct uw_demo *d, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(line, sizeof line, format, args) < 0) {
+        line[0] = '\0';
+    }
+    va_end(args);
+    uw_progress_fit(line);
+    fprintf(stderr, "%s\n", line);
+    d->drawn_lines++;
+}
+
 static void draw_rows(struct uw_demo *d, double seconds)
 {
     char pulled[UW_TEXT_BYTES];
@@ -27,19 +45,19 @@ static void draw_rows(struct uw_demo *d, double seconds)
     char peers[16];
     char loss[16];
     go_back(d);
-    fprintf(stderr, "%.0f s, %s\n%-9s %-9s %-5s %7s %8s %9s %11s %6s\n", seconds, d->phase, "node",
-            "digits", "state", "step", "loss", "accuracy", "pulled", "peers");
+    put_row(d, "%.0f s, %s", seconds, d->phase);
+    put_row(d, "%-9s %-9s %-5s %7s %8s %9s %11s %6s", "node", "digits", "state", "step", "loss",
+            "accuracy", "pulled", "peers");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * n->accuracy);
         snprintf(peers, sizeof peers, "%u/%u", n->peers, n->peers_n);
         snprintf(loss, sizeof loss, n->step == 0 ? "-" : "%.4f", n->loss);
-        fprintf(stderr, "%-9s %-9s %-5s %7llu %8s %9s %11s %6s\n", n->name, n->classes,
-                state_of(n), (unsigned long long)n->step, loss, accuracy,
+        put_row(d, "%-9s %-9s %-5s %7llu %8s %9s %11s %6s", n->name, n->classes, state_of(n),
+                (unsigned long long)n->step, loss, accuracy,
                 uw_text_bytes(n->pulled_bytes, pulled), peers);
     }
-    d->drawn_lines = d->nodes_n + 2u;
 }
 
 static void draw_line(struct uw_demo *d, double seconds)
