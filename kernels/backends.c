@@ -2,6 +2,7 @@
 #include "uwasa/backends.h"
 
 #include "backends.h"
+#include "packed/tile.h"
 
 #include <string.h>
 
@@ -37,11 +38,7 @@ const struct uw_kernels *uw_kernels_find(const char *name)
 
 double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps)
 {
-    const struct uw_backend *b = uw_backends;
-    while (b->kernels != NULL && b->kernels != k) {
-        b++;
-    }
-    const struct uw_tile *t = b->tile;
+    const struct uw_tile *t = k->tile;
     if (t == NULL) {
         return 0.0;
     }

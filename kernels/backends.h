@@ -4,13 +4,11 @@
 #ifndef UW_KERNELS_BACKENDS_H
 #define UW_KERNELS_BACKENDS_H
 
-#include "packed/tile.h"
 #include "uwasa/kernels.h"
 
 struct uw_backend {
     const struct uw_kernels *kernels;
     bool (*usable)(void);           /* NULL: on every processor of the family */
-    const struct uw_tile *tile;     /* NULL: none */
 };
 
 /* Fastest first, ref last, then an entry whose kernels are NULL. */

@@ -377,3 +377,22 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
     }
     return UW_OK;
 }
+
+int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void *memory,
+                  size_t bytes, uint64_t seed, struct uw_error *err)
+{
+    struct uw_model_config mine = *config;
+    struct uw_arena arena;
+    if (mine.workspace == NULL && mine.def != NULL) {
+        size_t wanted = UW_MODEL_WORKSPACE_BYTES(mine.def->layers_n);
+        mine.workspace_bytes = wanted < bytes ? wanted : bytes;
+        bytes -= mine.workspace_bytes;
+        mine.workspace = (uint8_t *)memory + bytes;
+    }
+    uw_arena_init(&arena, memory, bytes);
+    int rc = uw_model_bind(m, &mine, &arena, err);
+    if (rc == UW_OK) {
+        uw_model_init_weights(m, seed);
+    }
+    return rc;
+}

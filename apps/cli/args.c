@@ -27,30 +27,52 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
     return status;
 }
 
-/* Levenshtein distance, one row at a time. */
-size_t uw_word_distance(const char *word, size_t word_bytes, const char *wanted)
+/* What an edit costs. Of two words the one with letters swapped is the likelier; two swaps are not
+ * likelier than one edit. */
+#define EDIT_COST 3u
+#define SWAP_COST 2u
+
+static size_t min_size(size_t a, size_t b)
 {
-    size_t wanted_bytes = strlen(wanted);
-    size_t row[WORD_MAX + 1u];
-    if (word_bytes > WORD_MAX || wanted_bytes > WORD_MAX || wanted_bytes == 0) {
-        return SIZE_MAX;
-    }
-    for (size_t j = 0; j <= wanted_bytes; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; i <= word_bytes; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= wanted_bytes; j++) {
-            size_t best = diagonal + (word[i - 1u] != wanted[j - 1u] ? 1u : 0u);
-            diagonal = row[j];
-            best = row[j] + 1u < best ? row[j] + 1u : best;
-            best = row[j - 1u] + 1u < best ? row[j - 1u] + 1u : best;
-            row[j] = best;
+    return a < b ? a : b;
+}
+
+/* Edit distance with swaps of neighbours (optimal string alignment), three rows at a time. */
+static size_t edit_cost(const char *word, size_t word_bytes, const char *wanted,
+                        size_t wanted_bytes)
+{
+    size_t rows[3][WORD_MAX + 1u] = {{0}};
+    for (size_t i = 0; i <= word_bytes; i++) {
+        size_t *row = rows[i % 3u], *above = rows[(i + 2u) % 3u], *second = rows[(i + 1u) % 3u];
+        for (size_t j = 0; j <= wanted_bytes; j++) {
+            if (i == 0 || j == 0) {
+                row[j] = EDIT_COST * (i + j);
+                continue;
+            }
+            bool same = word[i - 1u] == wanted[j - 1u];
+            row[j] = above[j - 1u] + (same ? 0u : EDIT_COST);
+            row[j] = min_size(row[j], min_size(above[j], row[j - 1u]) + EDIT_COST);
+            if (!same && i > 1 && j > 1 && word[i - 1u] == wanted[j - 2u] &&
+                word[i - 2u] == wanted[j - 1u]) {
+                row[j] = min_size(row[j], second[j - 2u] + SWAP_COST);
+            }
         }
     }
-    size_t edits = row[wanted_bytes];
-    return edits <= 1u + wanted_bytes / 4u && edits < wanted_bytes ? edits : SIZE_MAX;
+    return rows[word_bytes % 3u][wanted_bytes];
+}
+
+void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes)
+{
+    if (g->word_bytes > WORD_MAX || wanted_bytes > WORD_MAX) {
+        return;
+    }
+    size_t cost = edit_cost(g->word, g->word_bytes, wanted, wanted_bytes);
+    if (cost <= EDIT_COST * (1u + wanted_bytes / 4u) && cost < EDIT_COST * wanted_bytes &&
+        (g->nearest == NULL || cost < g->cost)) {
+        g->nearest = wanted;
+        g->nearest_bytes = wanted_bytes;
+        g->cost = cost;
+    }
 }
 
 const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes)
@@ -64,18 +86,13 @@ const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t n
     return NULL;
 }
 
-const struct uw_opt *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes)
+const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes)
 {
-    const struct uw_opt *best = NULL;
-    size_t best_edits = SIZE_MAX;
+    struct uw_guess g = {.word = name, .word_bytes = name_bytes};
     for (uint32_t i = 0; i < opts.n; i++) {
-        size_t edits = uw_word_distance(name, name_bytes, opts.row[i].name);
-        if (edits < best_edits) {
-            best = &opts.row[i];
-            best_edits = edits;
-        }
+        uw_guess_try(&g, opts.row[i].name, strlen(opts.row[i].name));
     }
-    return best;
+    return g.nearest;
 }
 
 void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
@@ -259,10 +276,10 @@ int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct
     size_t name_bytes = (size_t)(equals - assignment);
     const struct uw_opt *o = uw_opt_find(opts, assignment, name_bytes);
     if (o == NULL) {
-        const struct uw_opt *near = uw_opt_nearest(opts, assignment, name_bytes);
+        const char *near = uw_opt_nearest(opts, assignment, name_bytes);
         return uw_error_set(err, UW_ERR_INVALID, "--set %s: no such key%s%s%s", assignment,
                             near != NULL ? ", did you mean " : "",
-                            near != NULL ? near->name : "", near != NULL ? "?" : "");
+                            near != NULL ? near : "", near != NULL ? "?" : "");
     }
     if (uw_opt_set(o, equals + 1, out) < 0) {
         char allowed[160];
@@ -301,10 +318,10 @@ static void print_help(const struct uw_args_spec *spec)
 
 static int unknown_flag(const struct uw_args_spec *spec, const char *arg, size_t name_bytes)
 {
-    const struct uw_opt *near = uw_opt_nearest(spec->opts, arg + 2, name_bytes);
+    const char *near = uw_opt_nearest(spec->opts, arg + 2, name_bytes);
     if (near != NULL) {
         return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: no such flag, did you mean --%s?",
-                            arg, near->name);
+                            arg, near);
     }
     return uw_cli_error(spec->command, UW_EXIT_USAGE,
                         "%s: no such flag, see uwasa %s --help", arg, spec->command);

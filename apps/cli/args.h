@@ -70,12 +70,21 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes);
 /* Find a row by name; NULL when there is none. */
 const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes);
 
-/* The row whose name is nearest to `name`, or NULL when none is near. */
-const struct uw_opt *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes);
+/* The best suggestion for a mistyped word so far. */
+struct uw_guess {
+    const char *word;           /* [word_bytes] as typed */
+    size_t word_bytes;
+    const char *nearest;        /* [nearest_bytes]; NULL: nothing is near enough */
+    size_t nearest_bytes;
+    size_t cost;                /* of the edits from word to nearest */
+};
 
-/* Is `word` (of typed letters) near enough to `wanted` to suggest it? Returns the number of edits
- * between them, or SIZE_MAX when they are too far apart. */
-size_t uw_word_distance(const char *word, size_t word_bytes, const char *wanted);
+/* Consider one more candidate: it is taken when it is near enough and nearer than the one before.
+ * Letters left out, added, changed or swapped with their neighbour count; a swap a little less. */
+void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes);
+
+/* The row's name that is nearest to `name`, or NULL when none is near. */
+const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes);
 
 /* Set the option's value in `out` from text; a flag takes "true" or "false".
  * Returns UW_OK or UW_ERR_INVALID (out unchanged; see uw_opt_allowed). */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Shares of the time; the rest goes to the tests at the end of each phase. */
 #define ALONE_SHARE 0.15
@@ -41,7 +40,7 @@ static const struct uw_args_spec spec = {
     .summary = "four devices learn together on this machine, in a minute",
     .usage = "[--nodes N] [--seconds S] [--data D] [--json FILE]",
     .example = "uwasa demo --seconds 60",
-    .epilogue = "Every device is a process that holds two or three of the ten digits. First each "
+    .epilogue = "Every device is a process that holds its share of the ten digits. First each "
                 "trains\nalone, then they gossip; in the middle one is killed and comes back. "
                 "Ctrl-C leaves\nneither a process nor a file.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
@@ -85,7 +84,7 @@ static int alone(struct uw_demo *d, struct uw_stop *stop, double seconds, struct
 {
     const struct uw_demo_start how = {.seconds = ALONE_SHARE * seconds};
     put_phase(d, "alone");
-    uw_demo_say(d, "%u devices, each with two or three kinds of digits, train alone",
+    uw_demo_say(d, "%u devices, each with its own share of the ten digits, train alone",
                 (unsigned)d->nodes_n);
     int rc = start_all(d, &how, err);
     rc = rc < 0 ? rc : watch(d, stop, UINT64_MAX, err);
@@ -197,8 +196,8 @@ int uw_cmd_demo(int argc, char **argv)
                         .data = o.data,
                         .model = "lenet5",
                         .directory = {.owner_fd = -1},
-                        .start_us = uw_board_now_us(),
-                        .terminal = isatty(STDERR_FILENO) == 1};
+                        .start_us = uw_board_now_us()};
+    uw_progress_init(&d.progress);
     for (uint32_t i = 0; i < d.nodes_n; i++) {
         d.nodes[i].fd = -1;
     }

@@ -32,7 +32,7 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "eval",
     .summary = "test a model's weights",
-    .usage = "--model M --data D --weights FILE [flags]",
+    .usage = "--model M --weights FILE [--data D] [flags]",
     .example = "uwasa eval --model lenet5 --data digits --weights lenet5.safetensors",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };

@@ -5,7 +5,6 @@
 #include "node_run.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct options {
     const char *config, *json;
@@ -39,23 +38,13 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
-static bool asks_for_help(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int uw_cmd_node(int argc, char **argv)
 {
     struct options o = {.config = NULL};
     struct uw_error err = {.text = ""};
     struct uw_node_file file;
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
-    if (status == UW_EXIT_DONE && asks_for_help(argc, argv)) {
+    if (status == UW_EXIT_DONE) { /* it was asked for help */
         printf("\nKeys of the configuration:\n\n");
         uw_opts_print(uw_node_keys, true);
     }

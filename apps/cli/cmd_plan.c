@@ -21,7 +21,7 @@ static const struct uw_opt rows[] = {
      "samples in a minibatch (32)"},
     {"optimizer", UW_OPT_CHOICE, offsetof(struct options, optimizer), 0, 0, "sgd|momentum",
      "momentum keeps a velocity (sgd)"},
-    {"momentum", UW_OPT_REAL, offsetof(struct options, momentum), 0, 0, "X",
+    {"momentum", UW_OPT_REAL, offsetof(struct options, momentum), 0, 1, "X",
      "above 0 keeps a velocity, as with train"},
     {"mode", UW_OPT_CHOICE, offsetof(struct options, mode), 0, 0, "immediate|full|inference",
      "immediate: no gradient array (immediate)"},
@@ -47,10 +47,12 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
+#define BATCH_MAX (1u << 30)
+
 struct answer {
     bool fits;
     uint32_t largest_batch;     /* 0: none fits */
-    size_t smallest_bytes;      /* batch 1, plain SGD, immediate */
+    size_t smallest_bytes;      /* batch 1, no velocity, no gradient array */
 };
 
 static size_t total(const struct uw_job *job, uint32_t batch_n, enum uw_plan_mode mode,
@@ -69,7 +71,7 @@ static struct answer ask(const struct uw_job *job, uint64_t budget)
                        .smallest_bytes = total(job, 1, least, &(struct uw_optimizer){.lr = 0.0f})};
     uint32_t low = 0;
     uint32_t high = 1;
-    while (high < 65536u && total(job, high, c->mode, &c->optimizer) <= budget) {
+    while (high < BATCH_MAX && total(job, high, c->mode, &c->optimizer) <= budget) {
         low = high;
         high *= 2;
     }
@@ -152,8 +154,9 @@ static int does_not_fit(const struct options *o, const struct answer *a)
                             (unsigned)a->largest_batch);
     }
     return uw_cli_error("plan", UW_EXIT_FAILED,
-                        "does not fit into %s; the smallest plan (batch 1, sgd, immediate) takes "
-                        "%s", text, uw_text_bytes((double)a->smallest_bytes, smallest));
+                        "does not fit into %s; the smallest plan (batch 1%s) takes %s", text,
+                        strcmp(o->mode, "inference") == 0 ? "" : ", sgd, immediate",
+                        uw_text_bytes((double)a->smallest_bytes, smallest));
 }
 
 int uw_cmd_plan(int argc, char **argv)

@@ -139,12 +139,14 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     struct uw_node_counters counters = {0};
     struct uw_stop stop;
     bool live = isatty(STDOUT_FILENO) == 1 && !o->once && !o->json;
+    bool answered = false;
     uw_stop_init(&stop);
     int rc = uw_status_client_init(&client, link, address);
     client.timeout_us = (uint64_t)(o->timeout * 1e6);
     while (rc >= 0 && !stop.asked) {
         rc = ask(&client, link, &stop, m, &counters);
         if (rc >= 0) {
+            answered = true;
             fputs(live ? "\033[H\033[2J" : "", stdout);
             (o->json ? print_json : print_table)(m, (uint32_t)rc, &counters);
             fflush(stdout);
@@ -157,7 +159,10 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
             break;
         }
     }
-    if (rc >= 0 || stop.asked) {
+    if (stop.asked) {
+        return answered ? UW_OK : uw_error_set(err, UW_ERR_CLOSED, "stopped before an answer");
+    }
+    if (rc >= 0) {
         return UW_OK;
     }
     if (rc == UW_ERR_TIMEOUT) {
@@ -196,8 +201,8 @@ int uw_cmd_status(int argc, char **argv)
     if (rc == UW_OK) {
         const struct uw_stack_config config = {.run = o.run, .key = key, .peers_n = 2};
         rc = uw_stack_open(&stack, &config, &err);
-        uw_key_wipe(key, sizeof key);
     }
+    uw_key_wipe(key, sizeof key);
     rc = rc < 0 ? rc : watch(&o, address, stack.top, &err);
     uw_stack_close(&stack);
     return rc < 0 ? uw_cli_error("status", rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED,

@@ -13,6 +13,7 @@
 
 #include "events.h"
 #include "janitor.h"
+#include "progress.h"
 
 #include "uwasa/link.h"
 
@@ -49,9 +50,8 @@ struct uw_demo {
     struct uw_janitor directory;
     struct uw_events events;
     uint64_t start_us;
-    bool terminal;
+    struct uw_progress progress;
     uint32_t drawn_lines;       /* of the live view, to go back up */
-    uint64_t next_draw_us;
     const char *phase;
 };
 

@@ -98,6 +98,7 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddStringToObject(c, "classes", n->classes);
     cJSON_AddNumberToObject(c, "batch", 20);
     cJSON_AddNumberToObject(c, "lr", 0.05);
+    cJSON_AddStringToObject(c, "schedule", "cosine"); /* steady at the end, however few the steps */
     cJSON_AddNumberToObject(c, "period", 10);
     cJSON_AddNumberToObject(c, "seconds", how->seconds);
     path_of(d, n->name, ".safetensors", path);
@@ -320,6 +321,7 @@ void uw_demo_kill(struct uw_demo *d, uint32_t i)
     }
     if (n->fd >= 0) {
         close(n->fd);
+        n->fd = -1;
     }
     n->down = true;
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "demo.h"
 
-#include "progress.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define TERMINAL_US 200000u
-#define PIPE_US 5000000u
 
 static const char *state_of(const struct uw_demo_node *n)
 {
@@ -25,6 +20,24 @@ static void go_back(struct uw_demo *d)
     }
 }
 
+/* One line of the live view. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void put_row(struct uw_demo *d, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(line, sizeof line, format, args) < 0) {
+        line[0] = '\0';
+    }
+    va_end(args);
+    uw_progress_fit(line);
+    fprintf(stderr, "%s\n", line);
+    d->drawn_lines++;
+}
+
 static void draw_rows(struct uw_demo *d, double seconds)
 {
     char pulled[UW_TEXT_BYTES];
@@ -32,19 +45,19 @@ static void draw_rows(struct uw_demo *d, double seconds)
     char peers[16];
     char loss[16];
     go_back(d);
-    fprintf(stderr, "%.0f s, %s\n%-9s %-8s %-5s %7s %8s %9s %11s %6s\n", seconds, d->phase, "node",
-            "digits", "state", "step", "loss", "accuracy", "pulled", "peers");
+    put_row(d, "%.0f s, %s", seconds, d->phase);
+    put_row(d, "%-9s %-9s %-5s %7s %8s %9s %11s %6s", "node", "digits", "state", "step", "loss",
+            "accuracy", "pulled", "peers");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * n->accuracy);
         snprintf(peers, sizeof peers, "%u/%u", n->peers, n->peers_n);
         snprintf(loss, sizeof loss, n->step == 0 ? "-" : "%.4f", n->loss);
-        fprintf(stderr, "%-9s %-8s %-5s %7llu %8s %9s %11s %6s\n", n->name, n->classes,
-                state_of(n), (unsigned long long)n->step, loss, accuracy,
+        put_row(d, "%-9s %-9s %-5s %7llu %8s %9s %11s %6s", n->name, n->classes, state_of(n),
+                (unsigned long long)n->step, loss, accuracy,
                 uw_text_bytes(n->pulled_bytes, pulled), peers);
     }
-    d->drawn_lines = d->nodes_n + 2u;
 }
 
 static void draw_line(struct uw_demo *d, double seconds)
@@ -70,12 +83,11 @@ static void draw_line(struct uw_demo *d, double seconds)
 
 void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force)
 {
-    if (!force && now_us < d->next_draw_us) {
+    if (!uw_progress_due(&d->progress, now_us) && !force) {
         return;
     }
     double seconds = (double)(now_us - d->start_us) / 1e6;
-    d->next_draw_us = now_us + (d->terminal ? TERMINAL_US : PIPE_US);
-    if (d->terminal) {
+    if (d->progress.terminal) {
         draw_rows(d, seconds);
     } else {
         draw_line(d, seconds);
@@ -119,12 +131,12 @@ void uw_demo_print_result(const struct uw_demo *d)
     char sent[UW_TEXT_BYTES];
     char rss[UW_TEXT_BYTES];
     bool came_back = false;
-    printf("\n%-9s %-8s %7s %9s %10s %10s %9s %8s\n", "node", "digits", "alone", "together",
+    printf("\n%-8s %-9s %7s %9s %10s %10s %9s %8s\n", "node", "digits", "alone", "together",
            "pulled", "sent", "samples/s", "RAM");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         came_back = came_back || n->restarts > 0;
-        printf("%-9s %-8s %5.1f %% %7.1f %% %10s %10s %9.0f %8s%s\n", n->name, n->classes,
+        printf("%-8s %-9s %5.1f %% %7.1f %% %10s %10s %9.0f %8s%s\n", n->name, n->classes,
                100.0 * n->alone_accuracy, 100.0 * n->together_accuracy,
                uw_text_bytes(n->pulled_bytes, pulled), uw_text_bytes(n->sent_bytes, sent),
                n->samples_per_s, uw_text_bytes(n->rss_bytes, rss),

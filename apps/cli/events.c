@@ -2,10 +2,19 @@
 #include "events.h"
 
 #include "open_file.h"
+#include "stop.h"
+
+#include "uwasa/board.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define LOOK_MS 100             /* how soon a stop is noticed while a reader is slow */
+#define PATIENCE_US 300000u     /* for a reader that does not read, once the program is to end */
 
 int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
 {
@@ -46,13 +55,57 @@ void uw_event_float(cJSON *event, const char *key, float value)
     cJSON_AddNumberToObject(event, key, strtod(text, NULL));
 }
 
+/* Wait until the file takes PIPE_BUF bytes without blocking. A reader that has stopped reading is
+ * waited for, but not when the program is to end. */
+static bool wait_for_room(int fd)
+{
+    uint64_t since_us = 0;
+    for (;;) {
+        struct pollfd room = {.fd = fd, .events = POLLOUT};
+        int n = poll(&room, 1, LOOK_MS);
+        if (n > 0) {
+            return true; /* an error shows in write */
+        }
+        uint64_t now_us = uw_board_now_us();
+        if (uw_stop_near()) {
+            since_us = since_us == 0 ? now_us : since_us;
+            if (now_us - since_us >= PATIENCE_US) {
+                return false;
+            }
+        }
+    }
+}
+
+static bool write_line(int fd, const char *line, size_t bytes)
+{
+    while (bytes > 0) {
+        size_t part = bytes < PIPE_BUF ? bytes : PIPE_BUF;
+        if (!wait_for_room(fd)) {
+            return false;
+        }
+        ssize_t put = write(fd, line, part);
+        if (put < 0 && errno != EINTR && errno != EAGAIN) {
+            return false;
+        }
+        line += put > 0 ? put : 0;
+        bytes -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
 void uw_events_put(struct uw_events *e, cJSON *event)
 {
     if (e->file != NULL) {
         char *line = cJSON_PrintUnformatted(event);
-        if (line == NULL || fprintf(e->file, "%s\n", line) < 0 || fflush(e->file) != 0) {
+        flockfile(e->file);
+        if (line == NULL) {
             e->failed = true;
+        } else if (!e->failed) {
+            size_t bytes = strlen(line);
+            line[bytes] = '\n'; /* in place of its NUL */
+            e->failed = !write_line(fileno(e->file), line, bytes + 1);
         }
+        funlockfile(e->file);
         cJSON_free(line);
     }
     cJSON_Delete(event);

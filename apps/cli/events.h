@@ -8,7 +8,9 @@
  *     uw_events_put(&e, ev);                       to the same bits
  *     uw_events_close(&e, &err);
  *
- * Memory     heap (cJSON), released by put      Blocking  the file's
+ * Memory     heap (cJSON), released by put
+ * Blocking   put: until a slow reader has read on, but 0.3 s at most once the program is asked to
+ *            stop (stop.h)
  * Context    put: any thread, lines stay whole; the rest: one thread
  */
 #ifndef UWASA_CLI_EVENTS_H
@@ -22,9 +24,9 @@
 #include <stdio.h>
 
 struct uw_events {
-    FILE *file;         /* NULL: events go nowhere */
+    FILE *file;         /* written past its buffer; NULL: events go nowhere */
     const char *path;
-    atomic_bool failed; /* a write failed; reported by close */
+    atomic_bool failed; /* a write failed: nothing more is written; reported by close */
 };
 
 /* Start writing. path NULL: nowhere; "-": standard output. Returns UW_OK or UW_ERR_IO. */

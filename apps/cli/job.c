@@ -152,7 +152,8 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
         }
         rc = uw_loader_next(&loader, j->model.input, j->model.label);
         if (rc > 0) {
-            uint32_t n = (uint32_t)rc;
+            uint64_t left = limit == 0 ? UINT64_MAX : limit - score->samples_n;
+            uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
             score->samples_n += n;
             rc = uw_model_evaluate(&j->model, &(struct uw_minibatch){.n = n}, &loss, &correct_n);
             correct += correct_n;

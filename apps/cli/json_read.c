@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXACT_MAX 9007199254740992.0    /* 2^53: every whole number up to it is a double */
+
 static uint32_t line_at(const char *text, const char *at)
 {
     uint32_t line = 1;
@@ -163,23 +165,15 @@ int uw_json_fail(struct uw_json *j, const cJSON *at, const char *format, ...)
     return UW_ERR_INVALID;
 }
 
-/* Is key one of "a|b|c"? If not, *near becomes the nearest of them (in `word`), or "". */
-static bool is_key(const char *keys, const char *key, char *word, size_t word_bytes)
+/* Is g->word one of "a|b|c"? If not, g->nearest is the nearest of them. */
+static bool is_key(const char *keys, struct uw_guess *g)
 {
-    size_t best = SIZE_MAX;
-    word[0] = '\0';
     for (const char *p = keys; *p != '\0';) {
         size_t n = strcspn(p, "|");
-        char candidate[48];
-        snprintf(candidate, sizeof candidate, "%.*s", (int)n, p);
-        if (strcmp(candidate, key) == 0) {
+        if (n == g->word_bytes && memcmp(p, g->word, n) == 0) {
             return true;
         }
-        size_t edits = uw_word_distance(key, strlen(key), candidate);
-        if (edits < best) {
-            best = edits;
-            snprintf(word, word_bytes, "%s", candidate);
-        }
+        uw_guess_try(g, p, n);
         p += n + (p[n] == '|' ? 1u : 0u);
     }
     return false;
@@ -204,11 +198,11 @@ void uw_json_keys(struct uw_json *j, const cJSON *object, const char *what, cons
         return;
     }
     for (const cJSON *m = object->child; m != NULL; m = m->next) {
-        char near[48];
-        if (!is_key(keys, m->string, near, sizeof near)) {
-            if (near[0] != '\0') {
-                uw_json_fail(j, m, "unknown key \"%s\" in %s, did you mean \"%s\"?", m->string,
-                             what, near);
+        struct uw_guess g = {.word = m->string, .word_bytes = strlen(m->string)};
+        if (!is_key(keys, &g)) {
+            if (g.nearest != NULL) {
+                uw_json_fail(j, m, "unknown key \"%s\" in %s, did you mean \"%.*s\"?",
+                             m->string, what, (int)g.nearest_bytes, g.nearest);
             } else {
                 uw_json_fail(j, m, "unknown key \"%s\" in %s; allowed: %s", m->string, what, keys);
             }
@@ -274,13 +268,18 @@ static void set_option(struct uw_json *j, const struct uw_opt *o, const cJSON *v
     const char *text = NULL;
     bool wants_text = o->kind == UW_OPT_TEXT || o->kind == UW_OPT_CHOICE ||
                       o->kind == UW_OPT_BITS || o->kind == UW_OPT_LIST;
-    if (cJSON_IsString(value) && (wants_text || o->kind == UW_OPT_BYTES)) {
+    if (cJSON_IsString(value) && (wants_text || o->kind == UW_OPT_BYTES || o->kind == UW_OPT_U64)) {
         text = value->valuestring;
     } else if (cJSON_IsBool(value) && o->kind == UW_OPT_FLAG) {
         text = cJSON_IsTrue(value) ? "true" : "false";
     } else if (cJSON_IsNumber(value) && !wants_text && o->kind != UW_OPT_FLAG) {
         bool whole = floor(value->valuedouble) == value->valuedouble &&
                      fabs(value->valuedouble) < 1e19;
+        if (o->kind == UW_OPT_U64 && fabs(value->valuedouble) > EXACT_MAX) {
+            uw_json_fail(j, value, "\"%s\" needs quotes above %.0f, where JSON's numbers are not "
+                                   "exact", o->name, EXACT_MAX);
+            return;
+        }
         snprintf(number, sizeof number, whole ? "%.0f" : "%.17g", value->valuedouble);
         text = number;
     }
@@ -321,9 +320,9 @@ static void read_object(struct uw_json *j, const cJSON *object, const char *pref
             snprintf(name, sizeof name, "%.60s.", m->string);
             read_object(j, m, name, opts, out);
         } else if (o == NULL) {
-            const struct uw_opt *near = uw_opt_nearest(opts, name, name_bytes);
+            const char *near = uw_opt_nearest(opts, name, name_bytes);
             uw_json_fail(j, m, "unknown key \"%s\"%s%s%s", name,
-                         near != NULL ? ", did you mean \"" : "", near != NULL ? near->name : "",
+                         near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
                          near != NULL ? "\"?" : "");
         } else if (o->kind == UW_OPT_LIST && cJSON_IsArray(m)) {
             for (const cJSON *e = m->child; e != NULL && j->err.code == UW_OK; e = e->next) {

@@ -16,13 +16,19 @@ int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
 {
     uint8_t key[UW_KEY_BYTES];
     char text[UW_KEY_TEXT_BYTES];
+    char part[1024];
+    const char *target = file;
     if (uw_board_entropy(key, sizeof key) < 0) {
         return uw_error_set(err, UW_ERR_IO, "%s: the system gave no random numbers", file);
     }
-    if (force) {
-        unlink(file);
+    if (force) { /* the old key is gone only when the new one is there */
+        if (snprintf(part, sizeof part, "%s.part", file) >= (int)sizeof part) {
+            return uw_error_set(err, UW_ERR_IO, "%.100s...: the name is too long", file);
+        }
+        unlink(part);
+        target = part;
     }
-    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) {
         return uw_error_set(err, UW_ERR_DENIED, "%s: is there already, --force replaces it", file);
     }
@@ -34,8 +40,9 @@ int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
     bool written = write(fd, text, sizeof text) == (ssize_t)sizeof text && fsync(fd) == 0;
     uw_key_wipe(key, sizeof key);
     uw_key_wipe(text, sizeof text);
-    if (close(fd) != 0 || !written) {
-        unlink(file);
+    written = close(fd) == 0 && written;
+    if (!written || (force && rename(part, file) != 0)) {
+        unlink(target);
         return uw_error_set(err, UW_ERR_IO, "%s: cannot be written", file);
     }
     return UW_OK;

@@ -2,9 +2,11 @@
 #include "args.h"
 #include "commands.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -38,18 +40,13 @@ static void print_help(FILE *out)
 
 static int unknown_command(const char *word)
 {
-    const char *near = NULL;
-    size_t best = SIZE_MAX;
+    struct uw_guess g = {.word = word, .word_bytes = strlen(word)};
     for (size_t i = 0; i < COMMANDS_N; i++) {
-        size_t edits = uw_word_distance(word, strlen(word), commands[i].name);
-        if (edits < best) {
-            near = commands[i].name;
-            best = edits;
-        }
+        uw_guess_try(&g, commands[i].name, strlen(commands[i].name));
     }
-    if (near != NULL) {
+    if (g.nearest != NULL) {
         return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, did you mean %s?", word,
-                            near);
+                            g.nearest);
     }
     return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, see uwasa --help", word);
 }
@@ -79,8 +76,22 @@ static int run(int argc, char **argv)
     return unknown_command(argv[0]);
 }
 
+/* A file opened on a standard descriptor that was closed would get the program's messages. Reading
+ * /dev/null there, a write still fails. */
+static void hold_standard_descriptors(void)
+{
+    int fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO) {
+        fd = open("/dev/null", O_RDONLY);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_descriptors();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that outgrows its limit is a failed write, no crash */
     if (argc < 2) {

@@ -210,6 +210,16 @@ const struct uw_model_builtin *uw_model_builtin_find(const char *name)
     return NULL;
 }
 
+const char *uw_model_builtin_nearest(const char *name)
+{
+    struct uw_guess g = {.word = name, .word_bytes = strlen(name)};
+    for (uint32_t i = 0; i < uw_model_builtins_n; i++) {
+        const char *candidate = uw_model_builtins[i].name;
+        uw_guess_try(&g, candidate, strlen(candidate));
+    }
+    return g.nearest;
+}
+
 int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_error *err)
 {
     const struct uw_model_builtin *b = uw_model_builtin_find(name_or_file);
@@ -219,14 +229,7 @@ int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_e
     *m = (struct uw_model_file){.layers = NULL};
     int rc = finish(m, uw_json_open_file(&m->json, name_or_file), err);
     if (rc == UW_ERR_NOTFOUND) {
-        const char *near = NULL;
-        size_t best = SIZE_MAX;
-        for (uint32_t i = 0; i < uw_model_builtins_n; i++) {
-            const char *name = uw_model_builtins[i].name;
-            size_t edits = uw_word_distance(name_or_file, strlen(name_or_file), name);
-            near = edits < best ? name : near;
-            best = edits < best ? edits : best;
-        }
+        const char *near = uw_model_builtin_nearest(name_or_file);
         return uw_error_set(err, rc, "%.80s: no such file and no built-in model%s%s%s",
                             name_or_file, near != NULL ? ", did you mean " : " (see uwasa models)",
                             near != NULL ? near : "", near != NULL ? "?" : "");

@@ -12,6 +12,7 @@
 #define ROW(name, kind, member, min, max, values, help) \
     {name, kind, offsetof(struct uw_node_options, member), min, max, values, help}
 
+#define PULL_WINDOW_MAX (1u << 30)  /* fits a size_t of 32 bits */
 #define SECONDS_MAX 1e9             /* 30 years: microseconds and their sums fit */
 
 static const struct uw_opt rows[] = {
@@ -35,7 +36,8 @@ static const struct uw_opt rows[] = {
         "quasi-global momentum, or a momentum of its own (qg)"),
     ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "(0.9 with qg, 0 with none)"),
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
-    ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S", "constant, step:N:F or cosine (constant)"),
+    ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
+        "constant, step:N:F, or cosine: 0 at the end (constant)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
@@ -60,7 +62,7 @@ static const struct uw_opt rows[] = {
         "at the end, go on serving while others pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES", "largest datagram (1232)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
-    ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, 0, "BYTES",
+    ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, PULL_WINDOW_MAX, "BYTES",
         "that may wait for the training thread (512K)"),
     ROW("emulate.loss", UW_OPT_REAL, emulate_loss, 0, 1, "P", "a bad network, for trials: lost"),
     ROW("emulate.duplicate", UW_OPT_REAL, emulate_duplicate, 0, 1, "P", "sent twice"),
@@ -169,8 +171,8 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     if (uw_lr_parse(o->schedule, &lr) < 0) {
         return fail_key(f, "schedule", "needs constant, cosine or step:N:F", err);
     }
-    if (lr.kind == UW_LR_COSINE && o->steps == 0 && o->epochs == 0) {
-        return fail_key(f, "schedule", "cosine needs \"steps\" or \"epochs\"", err);
+    if (lr.kind == UW_LR_COSINE && o->steps == 0 && o->epochs == 0 && o->seconds <= 0.0) {
+        return fail_key(f, "schedule", "cosine needs \"steps\", \"epochs\" or \"seconds\"", err);
     }
     if (o->steps != 0 && o->epochs != 0) {
         return fail_key(f, "steps", "and \"epochs\": give one of them", err);
@@ -179,6 +181,19 @@ static int check(struct uw_node_file *f, struct uw_error *err)
         return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg", err);
     }
     return check_addresses(f, err);
+}
+
+/* A list that --set gives replaces the file's; each --set adds to it. */
+static void forget_lists(struct uw_node_file *f, const struct uw_opt_list *set)
+{
+    for (uint32_t i = 0; set != NULL && i < set->n; i++) {
+        const char *item = set->item[i];
+        const struct uw_opt *o = uw_opt_find(uw_node_keys, item, strcspn(item, "="));
+        if (o != NULL && o->kind == UW_OPT_LIST) {
+            struct uw_opt_list *list = (void *)((uint8_t *)&f->o + o->offset);
+            list->n = 0;
+        }
+    }
 }
 
 /* Shared end of the two ways in. */
@@ -192,6 +207,7 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
     if (rc < 0) {
         return uw_error_set(err, rc, "%s", f->json.err.text);
     }
+    forget_lists(f, set);
     for (uint32_t i = 0; set != NULL && i < set->n; i++) {
         rc = uw_opt_assign(uw_node_keys, set->item[i], &f->o, err);
         if (rc < 0) {

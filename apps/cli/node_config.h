@@ -45,7 +45,8 @@ struct uw_node_file {
 /* The keys, for help and --set. */
 extern const struct uw_opts uw_node_keys;
 
-/* Read the file (NULL: defaults only), apply the assignments, check what belongs together.
+/* Read the file (NULL: defaults only), apply the assignments (a list given there replaces the
+ * file's), check what belongs together.
  * Returns UW_OK, or what uw_json_open_file returns, or UW_ERR_INVALID; err names file and line,
  * or the assignment. Deinit in every case. */
 int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,

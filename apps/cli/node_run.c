@@ -250,13 +250,22 @@ static int exchange(struct run *r, float lr)
     return rc;
 }
 
+/* Under a time limit alone the schedule goes by the time. */
+static float learning_rate(const struct run *r)
+{
+    bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
+    uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
+    uint64_t at = by_time ? uw_board_now_us() - r->start_us : r->step;
+    return uw_lr_at(&r->lr, r->o->lr, at < end ? at : end, end, r->loader.epoch);
+}
+
 static int train_one(struct run *r)
 {
     struct uw_model *m = &r->job.model;
     struct uw_step_result result;
     struct uw_error why = {.text = ""};
     uint64_t before_us = uw_board_now_us();
-    m->optimizer.lr = uw_lr_at(&r->lr, r->o->lr, r->step, r->steps, r->loader.epoch);
+    m->optimizer.lr = learning_rate(r);
     int n = uw_loader_next(&r->loader, m->input, m->label);
     if (n < 0) {
         return uw_error_set(&r->err, n, "%.180s: %s", r->o->data, uw_status_text(n));

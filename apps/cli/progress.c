@@ -33,8 +33,7 @@ void uw_progress_clear(struct uw_progress *p)
     }
 }
 
-/* A line that wraps could not be cleared again: keep it within the terminal's width. */
-static void fit(char *line)
+void uw_progress_fit(char *line)
 {
     struct winsize size;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
@@ -54,7 +53,7 @@ void uw_progress_show(struct uw_progress *p, const char *format, ...)
     }
     va_end(args);
     if (p->terminal) {
-        fit(line);
+        uw_progress_fit(line);
         fputs(line, stderr);
         p->open = true;
         fflush(stderr);

@@ -38,6 +38,9 @@ void uw_progress_say(struct uw_progress *p, const char *format, ...)
 #endif
     ;
 
+/* Cut a live line to the terminal's width: one that wraps could not be cleared again. */
+void uw_progress_fit(char *line);
+
 /* Remove the live line, before other output. */
 void uw_progress_clear(struct uw_progress *p);
 

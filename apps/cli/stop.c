@@ -3,14 +3,23 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <time.h>
 
+static atomic_bool taken;   /* uw_stop_asked has seen one */
+
+/* Under nohup SIGHUP is ignored, and the program is to outlive its terminal. SIGINT counts even
+ * where a script's & has it ignored: whoever sends it there means it. */
 static void signals(sigset_t *set)
 {
+    struct sigaction hangup;
     sigemptyset(set);
     sigaddset(set, SIGINT);
     sigaddset(set, SIGTERM);
-    sigaddset(set, SIGHUP);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+        sigaddset(set, SIGHUP);
+    }
 }
 
 void uw_stop_init(struct uw_stop *s)
@@ -19,6 +28,7 @@ void uw_stop_init(struct uw_stop *s)
     signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     s->asked = false;
+    atomic_store(&taken, false);
 }
 
 bool uw_stop_asked(struct uw_stop *s)
@@ -29,10 +39,22 @@ bool uw_stop_asked(struct uw_stop *s)
         signals(&set);
         if (sigtimedwait(&set, NULL, &now) > 0) {
             s->asked = true;
+            atomic_store(&taken, true);
             uw_stop_release();
         }
     }
     return s->asked;
+}
+
+bool uw_stop_near(void)
+{
+    sigset_t pending;
+    if (atomic_load(&taken)) {
+        return true;
+    }
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+            sigismember(&pending, SIGHUP) == 1);
 }
 
 void uw_stop_release(void)

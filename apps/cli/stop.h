@@ -4,7 +4,7 @@
  *
  * The signals are blocked and asked for where the program is ready to end, so nothing is torn
  * and no handler runs. After the first one they act as usual again: a second ends the process at
- * once.
+ * once. SIGHUP stays ignored where it was ignored when the program started (nohup).
  *
  * Blocking   never      Context  uw_stop_init before any thread is started
  */
@@ -22,6 +22,10 @@ void uw_stop_init(struct uw_stop *s);
 
 /* Has one arrived? Stays true. One thread asks. */
 bool uw_stop_asked(struct uw_stop *s);
+
+/* Has one arrived, whether uw_stop_asked has seen it or not? For what may wait in the meantime.
+ * Any thread. */
+bool uw_stop_near(void);
 
 /* Let the signals act as usual again, as for a child process before exec. */
 void uw_stop_release(void);

@@ -235,13 +235,15 @@ static int file_end(struct uw_storage *base, int commit)
         return UW_ERR_INVALID;
     }
     int rc = part_path(s, part);
+    bool is_there = rc == UW_OK;
     if (rc == UW_OK && commit && (s->write_failed || fsync(s->write_fd) < 0)) {
         rc = UW_ERR_IO;
     }
     if (rc == UW_OK && commit) {
-        rc = rename(part, s->writing) == 0 ? sync_folder_of(s->writing) : status_of_errno();
+        is_there = rename(part, s->writing) != 0;
+        rc = is_there ? status_of_errno() : sync_folder_of(s->writing);
     }
-    if (rc < 0 || !commit) {
+    if (is_there) { /* a file of that name after the rename is another writer's */
         unlink(part);
     }
     close_fd(&s->write_fd);

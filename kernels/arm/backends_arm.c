@@ -6,7 +6,7 @@
 
 /* NEON is part of every AArch64 processor. */
 const struct uw_backend uw_backends[] = {
-    {&uw_kernels_neon, NULL, &uw_tile_neon},
-    {&uw_kernels_ref, NULL, NULL},
-    {NULL, NULL, NULL},
+    {&uw_kernels_neon, NULL},
+    {&uw_kernels_ref, NULL},
+    {NULL, NULL},
 };

@@ -5,11 +5,30 @@
 
 #include "uwasa/status.h"
 
-/* A register tile with so few rows of weights would mostly multiply nothing: depthwise. */
-static bool is_direct(const struct uw_conv2d *c)
+/* A register tile with so few rows of weights would mostly multiply nothing: depthwise. And an
+ * image counts its elements in 32 bits. */
+static bool is_direct(const struct uw_tile *t, const struct uw_conv2d *c)
 {
     uint32_t group_out = c->out_channels / c->groups, group_in = c->in_channels / c->groups;
-    return group_out < 3 || (c->groups > 1 && group_in < 3);
+    if (group_out < 3 || (c->groups > 1 && group_in < 3)) {
+        return true;
+    }
+    struct uw_image x = uw_image_of_input(c, 1, NULL, false);
+    struct uw_image dy = uw_image_of_output_gradient(c, 1, NULL);
+    return !uw_image_fits(&x, t) || !uw_image_fits(&dy, t);
+}
+
+/* Largest minibatch whose pixels can be counted in 32 bits, as a product counts its columns. */
+static uint32_t batch_max(const struct uw_conv2d *c)
+{
+    uint32_t out_hw = c->out_h * c->out_w, in_hw = c->in_h * c->in_w;
+    uint32_t most = out_hw > in_hw ? out_hw : in_hw;
+    return most > 0 ? UINT32_MAX / most : UINT32_MAX;
+}
+
+static bool takes_reference(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n)
+{
+    return is_direct(e->kernels->tile, c) || batch_n > batch_max(c);
 }
 
 static struct uw_product fw_product(const struct uw_tile *t, const struct uw_conv2d *c,
@@ -76,7 +95,7 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
 int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                         const float *x, const float *w, const float *b, float *y)
 {
-    if (is_direct(c)) {
+    if (takes_reference(e, c, batch_n)) {
         return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y);
     }
     struct uw_image v = uw_image_of_input(c, batch_n, x, false);
@@ -87,7 +106,7 @@ int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint
 int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *dy, const float *w, float *dx, bool accumulate)
 {
-    if (is_direct(c)) {
+    if (takes_reference(e, c, batch_n)) {
         return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
     }
     struct uw_image v = uw_image_of_output_gradient(c, batch_n, dy);
@@ -133,7 +152,7 @@ static void add_bias_gradient(const struct uw_conv2d *c, uint32_t batch_n, const
 int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *x, const float *dy, float scale, float *dw, float *db)
 {
-    if (is_direct(c)) {
+    if (takes_reference(e, c, batch_n)) {
         return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, db);
     }
     if (batch_n == 0) {
@@ -156,8 +175,11 @@ static size_t larger(size_t a, size_t b)
 size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads)
 {
-    if (is_direct(c) || batch_n == 0) {
+    if (batch_n == 0 || is_direct(k->tile, c)) {
         return 0;
+    }
+    if (batch_n > batch_max(c)) {
+        batch_n = batch_max(c); /* a smaller minibatch may still come */
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
     struct uw_image dy = uw_image_of_output_gradient(c, batch_n, NULL);

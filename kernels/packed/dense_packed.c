@@ -45,7 +45,6 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t begin = task * j->task_n;
     uint32_t end = d->out - begin < j->task_n ? d->out : begin + j->task_n;
     for (uint32_t o = begin; o < end; o += 4) {
-
         uint32_t cols = end - o < 4 ? end - o : 4;
         const float *w = j->w + (size_t)o * d->in;
         for (uint32_t n = 0; n < j->batch_n; n += 3) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/image.h"
 
+#include "uwasa/arena.h"
+
 #include <string.h>
 
 struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
@@ -45,9 +47,9 @@ uint32_t uw_image_taps(const struct uw_image *v)
     return v->channels * v->kernel_h * v->kernel_w;
 }
 
-static uint32_t span_h(const struct uw_image *v)
+static size_t span_h(const struct uw_image *v)
 {
-    return (v->kernel_h - 1) * v->dilation_h + 1;
+    return (size_t)(v->kernel_h - 1) * v->dilation_h + 1;
 }
 
 static size_t band_width(const struct uw_image *v)
@@ -75,11 +77,34 @@ static size_t band_channels_max(const struct uw_image *v, uint32_t taps_n)
     return channels < v->channels ? channels : v->channels;
 }
 
+/* Most floats in the band of a block, or SIZE_MAX. */
+static size_t band_n_max(const struct uw_image *v, uint32_t pixels_n, uint32_t taps_n)
+{
+    return uw_size_mul(uw_size_mul(band_rows_max(v, pixels_n), band_width(v)),
+                       band_channels_max(v, taps_n));
+}
+
+bool uw_image_fits(const struct uw_image *v, const struct uw_tile *t)
+{
+    struct uw_image any = *v;
+    uint64_t kernel = (uint64_t)v->kernel_h * v->kernel_w;
+    if ((uint64_t)v->out_h * v->out_w > UINT32_MAX || kernel > UINT32_MAX / v->channels) {
+        return false;
+    }
+    any.batch_n = UINT32_MAX;
+    /* uw_product_cut makes no block longer than this, but for a kernel larger than that */
+    uint32_t pixels_n = t->nc > t->kc ? t->nc : t->kc;
+    uint32_t taps_n = kernel > pixels_n ? (uint32_t)kernel : pixels_n;
+    return band_n_max(&any, pixels_n, taps_n) <= UINT32_MAX - UW_TILE_PIECE_N;
+}
+
 size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t taps_n)
 {
-    size_t band = band_rows_max(v, pixels_n) * band_width(v) * band_channels_max(v, taps_n);
-    return (band + UW_TILE_PIECE_N) * sizeof(float) +
-           ((size_t)pixels_n + taps_n) * sizeof(uint32_t);
+    size_t lists = uw_size_mul((size_t)pixels_n + taps_n, sizeof(uint32_t));
+    size_t band = uw_size_mul(band_n_max(v, pixels_n, taps_n), sizeof(float));
+    size_t room = UW_TILE_PIECE_N * sizeof(float);
+    return band > SIZE_MAX - room || lists > SIZE_MAX - room - band ? SIZE_MAX
+                                                                    : band + room + lists;
 }
 
 /* One row of one channel with its zeros. */

@@ -42,7 +42,11 @@ struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t 
 uint32_t uw_image_pixels(const struct uw_image *v);
 uint32_t uw_image_taps(const struct uw_image *v);
 
-/* Work area for blocks of at most pixels_n times taps_n. */
+/* Can the pixels of one image, the taps, and the band of any block in a batch of any size be
+ * counted in 32 bits? The rest of this file asks for that. */
+bool uw_image_fits(const struct uw_image *v, const struct uw_tile *t);
+
+/* Work area for blocks of at most pixels_n times taps_n; SIZE_MAX when that overflows. */
 size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t taps_n);
 
 /* struct uw_right's pack; its source is a struct uw_image. */

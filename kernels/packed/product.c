@@ -21,9 +21,15 @@ static uint32_t div_up(uint32_t a, uint32_t b)
     return a / b + (a % b != 0 ? 1u : 0u);
 }
 
+/* Sizes saturate: a shape that no memory holds asks for SIZE_MAX. */
+static size_t sum_size(size_t a, size_t b)
+{
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
 static size_t aligned(size_t bytes)
 {
-    return (bytes + UW_ARENA_ALIGN - 1) / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
+    return sum_size(bytes, UW_ARENA_ALIGN - 1) / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
 }
 
 void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split)
@@ -69,9 +75,11 @@ static struct areas areas_of(const struct uw_product *p)
     struct areas s;
     uint32_t rows = min_u32(t->mc, p->m_block);
     s.a = 0;
-    s.b = s.a + aligned((size_t)div_up(rows, t->mr) * t->mr * p->k_block * sizeof(float));
-    s.work = s.b + aligned(((size_t)p->n_block * p->k_block + UW_TILE_PIECE_N) * sizeof(float));
-    s.bytes = s.work + aligned(p->b.work_bytes);
+    size_t a_n = uw_size_mul((size_t)div_up(rows, t->mr) * t->mr, p->k_block);
+    size_t b_n = sum_size(uw_size_mul(p->n_block, p->k_block), UW_TILE_PIECE_N);
+    s.b = aligned(uw_size_mul(a_n, sizeof(float)));
+    s.work = sum_size(s.b, aligned(uw_size_mul(b_n, sizeof(float))));
+    s.bytes = sum_size(s.work, aligned(p->b.work_bytes));
     return s;
 }
 
@@ -83,7 +91,7 @@ static size_t part_n(const struct uw_product *p)
 size_t uw_product_scratch_bytes(const struct uw_product *p, uint32_t threads)
 {
     size_t parts = p->k_parts > 1 ? aligned(part_n(p) * p->k_parts * sizeof(float)) : 0;
-    return parts + areas_of(p).bytes * threads;
+    return sum_size(parts, uw_size_mul(areas_of(p).bytes, threads));
 }
 
 struct run {

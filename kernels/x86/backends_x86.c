@@ -16,8 +16,8 @@ static bool has_avx512(void)
 }
 
 const struct uw_backend uw_backends[] = {
-    {&uw_kernels_avx512, has_avx512, &uw_tile_avx512},
-    {&uw_kernels_avx2, has_avx2, &uw_tile_avx2},
-    {&uw_kernels_ref, NULL, NULL},
-    {NULL, NULL, NULL},
+    {&uw_kernels_avx512, has_avx512},
+    {&uw_kernels_avx2, has_avx2},
+    {&uw_kernels_ref, NULL},
+    {NULL, NULL},
 };

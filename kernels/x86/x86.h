@@ -15,6 +15,14 @@ extern const struct uw_kernels uw_kernels_avx512;
 extern const struct uw_tile uw_tile_avx2;
 extern const struct uw_tile uw_tile_avx512;
 
+/* Entries of both tiles. */
+void uw_pack_transposed_avx2(uint32_t rows, uint32_t n, float alpha, const float *src,
+                             size_t stride, float *dst, size_t ld);
+void uw_dots_avx2(uint32_t rows, size_t k, const float *x, size_t ldx, const float *w, size_t ldw,
+                  float *dots);
+void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x, size_t stride,
+                      float *y);
+
 int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                          const float *x, float *y, uint8_t *winner);
 int uw_maxpool2d_bw_input_avx2(const struct uw_exec *e, const struct uw_pool2d *p,

@@ -360,6 +360,35 @@ static void test_conv2d_too_little_scratch_is_refused(void **state)
     end(&t);
 }
 
+/* 2^32 pixels: a count of 32 bits would be 0, and the scratch that of an empty batch. */
+static void test_conv2d_scratch_counts_pixels_beyond_32_bits(void **state)
+{
+    (void)state;
+    const struct uw_kernels *k = uw_test_table();
+    struct uw_conv2d wide = shape(8, 16, 256, 256, 3, 3, 1, 1, 1, 1);
+    struct uw_conv2d strided = shape(8, 16, 512, 512, 3, 3, 2, 1, 1, 1);
+    size_t usual = k->conv2d_scratch_bytes(k, &wide, 1024, 1);
+    size_t huge = k->conv2d_scratch_bytes(k, &wide, 65536, 1);
+    assert_true(huge == 0 || huge >= usual); /* 0: the reference, which needs none */
+    usual = k->conv2d_scratch_bytes(k, &strided, 1024, 1);
+    huge = k->conv2d_scratch_bytes(k, &strided, 65536, 1);
+    assert_true(huge == 0 || huge >= usual);
+    struct conv t;      /* what is planned for the largest minibatch does for a smaller one */
+    struct uw_test_exec e;
+    begin(&t, &strided, 1);
+    uw_test_exec_begin(&e, 1, huge);
+    float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n);
+    float *dw = uw_test_copy_floats(t.w_n, t.w);
+    assert_int_equal(k->conv2d_fw(&e.exec, &strided, 1, t.x, t.w, NULL, y), UW_OK);
+    assert_int_equal(k->conv2d_bw_input(&e.exec, &strided, 1, t.dy, t.w, dx, false), UW_OK);
+    assert_int_equal(k->conv2d_bw_param(&e.exec, &strided, 1, t.x, t.dy, 1.0f, dw, NULL), UW_OK);
+    uw_test_release(dw);
+    uw_test_release(dx);
+    uw_test_release(y);
+    uw_test_exec_end(&e);
+    end(&t);
+}
+
 const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_every_option_matches_twin),
     cmocka_unit_test(test_conv2d_unequal_axes_match_twin),
@@ -368,5 +397,6 @@ const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_threads_give_the_same_bits),
     cmocka_unit_test(test_conv2d_nan_reaches_the_windows_that_see_it),
     cmocka_unit_test(test_conv2d_too_little_scratch_is_refused),
+    cmocka_unit_test(test_conv2d_scratch_counts_pixels_beyond_32_bits),
 };
 const size_t uw_test_conv2d_n = sizeof uw_test_conv2d / sizeof *uw_test_conv2d;

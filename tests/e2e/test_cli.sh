@@ -28,6 +28,7 @@ train|--model: is needed
 train --model lenet5 --batch 0|--batch 0: needs 1 or more
 train --model lenet5 --batch 1.5|--batch 1.5: needs 1 or more
 train --model lenet5 --bach 3|did you mean --batch?
+train --modle lenet5|did you mean --model?
 train --model lenet5 --lr -1|--lr -1: needs a number, 0 or more
 train --model lenet5 --lr nan|--lr nan: needs a number
 train --model lenet5 --steps 3 --epochs 1|give one of them
@@ -45,7 +46,8 @@ plan|--model: is needed
 plan --model mlp --budget 3Q|--budget 3Q: needs a number of bytes
 plan --model mlp --json=yes|--json yes: takes no value
 eval --model mlp|--weights: is needed
-models nope|nope: no built-in model
+models nope|nope: no built-in model, uwasa models lists them
+models lenet|lenet: no built-in model, did you mean lenet5?
 keygen|FILE: is needed
 END
 
@@ -101,6 +103,10 @@ cp run.key old.key
 expect 1 "$uwasa" keygen run.key
 expect 0 "$uwasa" keygen run.key --force
 cmp -s run.key old.key && fail "--force did not make a new key"
+cp run.key old.key
+(ulimit -f 0; expect 1 "$uwasa" keygen run.key --force 2>/dev/null)
+cmp -s run.key old.key || fail "a new key that could not be written took the old one away"
+[ ! -e run.key.part ] || fail "a key that could not be written stays behind"
 
 # a model's JSON is a model
 for model in mlp lenet5 fedavg-cnn; do
@@ -124,6 +130,13 @@ for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --
 done
 expect 1 "$uwasa" plan --model mlp --budget 1K
 grep -q 'smallest plan' err || fail "plan does not say what would fit"
+grep -q '(batch 1, sgd, immediate)' err || fail "plan does not say which plan is smallest"
+expect 1 "$uwasa" plan --model mlp --mode inference --budget 1K
+grep -q '(batch 1)' err || fail "plan names a training plan to one who asked for inference"
+expect 0 "$uwasa" plan --model mlp --mode inference --budget 1024G
+batch=$(sed -n 's/.*largest batch that does is //p' out)
+[ "$batch" -gt 1000000 ] || fail "the largest batch in 1 TiB is not $batch"
+expect 1 "$uwasa" plan --model mlp --mode inference --budget 1024G --batch $((batch + 1))
 expect 0 "$uwasa" plan --model mlp --budget 1G
 expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 1M # --help's example
 
@@ -134,6 +147,32 @@ tail -n 1 events.jsonl | grep -q '"event":"done"' || fail "the last event is not
 for key in test_accuracy test_loss samples_per_s seconds samples arena_bytes peak_rss_bytes; do
     [ -n "$(number events.jsonl $key)" ] || fail "done has no $key"
 done
+
+# a reader of events that has stopped reading does not hold up an end; nohup outlives the terminal
+mkfifo events
+sleep 30 <events &
+reader=$!
+"$uwasa" train --model mlp --steps 1000000 --no-shuffle --json - >events 2>err &
+pid=$!
+sleep 1.5
+start=$(date +%s%N)
+kill -TERM $pid
+wait $pid && fail "a run whose work is lost looks like success"
+took=$((($(date +%s%N) - start) / 1000000))
+kill $reader
+[ $took -lt 1500 ] || fail "a reader that does not read holds up the end for $took ms"
+nohup "$uwasa" train --model mlp --steps 1000000 --save hup.safetensors >out 2>err &
+pid=$!
+sleep 0.5
+kill -HUP $pid
+sleep 0.5
+kill -0 $pid || fail "nohup does not keep SIGHUP away"
+kill -TERM $pid
+wait $pid || fail "SIGTERM with --save is no failure"
+
+# a closed standard error: its messages do not end up in the events
+"$uwasa" train --model mlp --steps 5 --json events.jsonl >out 2>&- || fail "no standard error"
+grep -qv '^{.*}$' events.jsonl && fail "messages stand between the events"
 
 # what was saved evaluates to what train said
 expect 0 "$uwasa" train --model mlp --steps 25 --save w.safetensors --json events.jsonl

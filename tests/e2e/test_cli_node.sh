@@ -27,7 +27,7 @@ check_config "{$head, \"batch\": \"3\"}" '"batch" needs 1 or more'
 check_config "{$head, \"emulate\": {\"los\": 1}}" 'did you mean "emulate.loss"?'
 check_config "{$head, \"emulate\": {\"loss\": 2}}" '"emulate.loss" needs a number from 0 to 1'
 check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg none'
-check_config "{$head, \"schedule\": \"cosine\"}" 'cosine needs "steps" or "epochs"'
+check_config "{$head, \"schedule\": \"cosine\"}" 'cosine needs "steps", "epochs" or "seconds"'
 check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
 check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'
 check_config "{$head, \"classes\": \"1,x\"}" 'needs whole numbers'
@@ -40,6 +40,9 @@ echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0
 expect 2 "$uwasa" node --config good.json --set bach=1
+echo "{$head, \"seeds\": [\"wrong\"]}" >seeds.json
+expect 2 "$uwasa" node --config seeds.json
+expect 1 "$uwasa" node --config seeds.json --set seeds=a:1 --set seeds=b:2 --set key=nothing.key
 expect 1 "$uwasa" node --config good.json --set key=nothing.key
 expect 1 "$uwasa" node --config good.json --set listen=300.0.0.1:1 --set steps=1
 echo 12 >short.key
@@ -71,12 +74,15 @@ start() {
     last=$!
     children="$children $last"
 }
-base=$((20000 + $$ % 20000))
-a=127.0.0.1:$base
-b=127.0.0.1:$((base + 1))
-start a --set key=run.key --set listen=$a --set seeds=$b --set steps=10000 --set classes=0,1,2,3,4
+start a --set key=run.key --set listen=127.0.0.1:0 --set steps=10000 --set classes=0,1,2,3,4
 pid_a=$last
-start b --set key=run.key --set listen=$b --set seeds=$a --set steps=10000 --set classes=5,6,7,8,9
+i=0
+while [ $i -lt 100 ] && ! grep -q '"event":"listening"' a.jsonl 2>/dev/null; do
+    sleep 0.1
+    i=$((i + 1))
+done
+a=$(sed -n 's/.*"event":"listening","address":"\([^"]*\).*/\1/p' a.jsonl)
+start b --set key=run.key --set seeds=$a --set steps=10000 --set classes=5,6,7,8,9
 pid_b=$last
 start c --set key=other.key --set seeds=$a --set seconds=4
 pid_c=$last
@@ -90,6 +96,12 @@ grep -q "^b .*alive" out || { cat out >&2; fail "status does not show b alive"; 
 expect 0 "$uwasa" status $a --key run.key --run r --json
 expect 1 "$uwasa" status $a --key other.key --run r --timeout 1
 expect 2 "$uwasa" status $a --key run.key
+"$uwasa" status 127.0.0.1:9 --key run.key --run r --timeout 60 --once >out 2>err &
+pid=$!
+sleep 0.3
+kill -TERM $pid
+wait $pid && fail "status that was stopped before an answer looks like success"
+grep -q '^uwasa status: stopped' err || { cat err >&2; fail "status does not say that it was stopped"; }
 expect 2 "$uwasa" status 127.0.0.1 --key run.key --run r
 grep -q '127.0.0.1: needs HOST:PORT' err || fail "an address without a port is not explained"
 wait $pid_a || { cat a.err >&2; fail "node a"; }
@@ -97,6 +109,7 @@ wait $pid_b || { cat b.err >&2; fail "node b"; }
 wait $pid_c || { cat c.err >&2; fail "node c must go on alone"; }
 for n in a b; do
     [ "$(number $n.jsonl pulls_done)" -gt 0 ] || fail "$n pulled nothing"
+    grep -q '"test_samples":500,"final":true' $n.jsonl || fail "$n tested other than 500 samples"
     accuracy=$(number $n.jsonl test_accuracy)
     [ "$(echo "$accuracy" | cut -c1-4 | tr -d .)" -gt 53 ] || # alone: 50 at most
         fail "$n learned nothing from the other: $accuracy"

@@ -96,9 +96,35 @@ static void test_args_mistakes_exit_with_two(void **state)
 static void test_args_unknown_flag_names_the_nearest(void **state)
 {
     (void)state;
-    assert_ptr_equal(uw_opt_nearest(opts, "bach", 4), &rows[3]);
-    assert_ptr_equal(uw_opt_nearest(opts, "emulate.los", 11), &rows[7]);
+    assert_string_equal(uw_opt_nearest(opts, "bach", 4), "batch");
+    assert_string_equal(uw_opt_nearest(opts, "emulate.los", 11), "emulate.loss");
     assert_null(uw_opt_nearest(opts, "completely-else", 15));
+    assert_null(uw_opt_nearest(opts, "", 0));
+}
+
+static void test_guess_prefers_swapped_letters_over_an_edit(void **state)
+{
+    (void)state;
+    static const char *const wanted[][3] = {
+        {"modle", "mode", "model"}, {"eopchs", "epoch", "epochs"}, {"tarin", "rain", "train"}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct uw_guess g = {.word = wanted[i][0], .word_bytes = strlen(wanted[i][0])};
+        uw_guess_try(&g, wanted[i][1], strlen(wanted[i][1]));
+        assert_ptr_equal(g.nearest, wanted[i][1]);
+        uw_guess_try(&g, wanted[i][2], strlen(wanted[i][2]));
+        assert_ptr_equal(g.nearest, wanted[i][2]);
+        uw_guess_try(&g, wanted[i][1], strlen(wanted[i][1]));
+        assert_ptr_equal(g.nearest, wanted[i][2]);
+    }
+    struct uw_guess two_swaps = {.word = "abdcfe", .word_bytes = 6};
+    uw_guess_try(&two_swaps, "abcdef", 6);
+    uw_guess_try(&two_swaps, "abdcfef", 7);  /* one letter left out is likelier than two swaps */
+    assert_int_equal(two_swaps.nearest_bytes, 7);
+    char longer[200];
+    memset(longer, 'a', sizeof longer);
+    struct uw_guess too_long = {.word = longer, .word_bytes = sizeof longer};
+    uw_guess_try(&too_long, "aaaa", 4);
+    assert_null(too_long.nearest);
 }
 
 static void test_args_allowed_sentences(void **state)
@@ -153,6 +179,12 @@ static void test_config_reads_every_kind(void **state)
     assert_int_equal(o.budget, 2u << 20);
     assert_int_equal(o.peer.n, 2);
     assert_int_equal(o.classes, 0x21);
+    read_config("{\"seed\": \"18446744073709551615\"}", &o, err);
+    assert_string_equal(err, "");
+    assert_true(o.seed == UINT64_MAX);
+    read_config("{\"seed\": 9007199254740992}", &o, err);
+    assert_string_equal(err, "");
+    assert_true(o.seed == UINT64_C(1) << 53);
     read_config("{\"classes\": \"1,2\"}", &o, err);
     assert_string_equal(err, "");
     assert_int_equal(o.classes, 6);
@@ -172,6 +204,8 @@ static void test_config_mistakes_name_line_and_key(void **state)
          "c.json:1: \"classes\" needs whole numbers from 0 to 31, [0, 2] or \"0,2\""},
         {"{\"classes\": []}",
          "c.json:1: \"classes\" needs whole numbers from 0 to 31, [0, 2] or \"0,2\""},
+        {"{\"seed\": 9007199254740994}", "c.json:1: \"seed\" needs quotes above "
+                                         "9007199254740992, where JSON's numbers are not exact"},
         {"{\"lr\": 1,\n \"lr\": 2}", "c.json:2: key \"lr\" comes twice"},
         {"[1, 2]", "c.json:1: needs an object {...}"},
         {"{\"batch\": 1,\n", "c.json:2: not valid JSON: it ends too early"},
@@ -193,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_args_every_kind_is_read),
         cmocka_unit_test(test_args_mistakes_exit_with_two),
         cmocka_unit_test(test_args_unknown_flag_names_the_nearest),
+        cmocka_unit_test(test_guess_prefers_swapped_letters_over_an_edit),
         cmocka_unit_test(test_args_allowed_sentences),
         cmocka_unit_test(test_assign_sets_keys_and_refuses_others),
         cmocka_unit_test(test_config_reads_every_kind),

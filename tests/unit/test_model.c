@@ -201,6 +201,38 @@ static void test_measure_small_workspace_or_arena_is_refused(void **state)
     close_model(&f);
 }
 
+static void test_open_takes_one_block_and_refuses_a_smaller_one(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {"m", 3, 0, 0,
+                                     LAYERS(DENSE("fc1", 8), RELU("relu1"), DENSE("fc2", 4)), 3};
+    struct fixture f;
+    assert_int_equal(open_model(&f, &def, 5, UW_PLAN_IMMEDIATE, true), UW_OK);
+    uw_model_init_weights(&f.m, 7);
+    struct uw_model_config config = f.config;
+    size_t least = f.need.total_bytes + UW_MODEL_WORKSPACE_BYTES(def.layers_n);
+    config.workspace = NULL;
+    config.workspace_bytes = 0;
+    size_t refused_n = 0;
+    for (size_t bytes = 0; bytes <= least; bytes++) {
+        void *memory = uw_test_block(bytes > 0 ? bytes : 1);
+        struct uw_model m;
+        struct uw_error err = {.text = ""};
+        int rc = uw_model_open(&m, &config, memory, bytes, 7, &err);
+        if (rc == UW_OK) {
+            assert_int_equal(m.params.size_n, f.m.params.size_n);
+            assert_memory_equal(m.params.x, f.m.params.x, m.params.size_n * sizeof(float));
+        } else {
+            assert_int_equal(rc, UW_ERR_NOMEM);
+            assert_string_not_equal(err.text, "");
+            refused_n++;
+        }
+        uw_test_release(memory);
+    }
+    assert_int_equal(refused_n, least); /* a block that is aligned needs no slack */
+    close_model(&f);
+}
+
 static void test_train_step_bad_arguments_are_refused(void **state)
 {
     (void)state;
@@ -293,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_train_step_nan_names_the_layer_and_changes_nothing),
         cmocka_unit_test(test_measure_bad_definitions_are_refused_by_name),
         cmocka_unit_test(test_measure_small_workspace_or_arena_is_refused),
+        cmocka_unit_test(test_open_takes_one_block_and_refuses_a_smaller_one),
         cmocka_unit_test(test_train_step_bad_arguments_are_refused),
         cmocka_unit_test(test_init_weights_uses_he_and_glorot_and_zero_biases),
         cmocka_unit_test(test_snapshot_publish_and_read_give_one_version),

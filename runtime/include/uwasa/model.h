@@ -9,7 +9,7 @@
  *     uw_model_measure(&config, &need, &err);      exact bytes, by purpose
  *     uw_model_bind(&model, &config, &arena, &err);
  *     uw_arena_seal(&arena);
- *     uw_model_init_weights(&model, seed);
+ *     uw_model_init_weights(&model, seed);         so far: or uw_model_open
  *     uw_model_train_step(&model, x, label, n, &sgd, &result, &err);   and so on
  *
  * Layout     input [N][C][H][W]; parameters one flat vector, struct uw_params
@@ -165,6 +165,15 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
  * layers uniform within 1 / sqrt(hidden); embeddings standard normal; LoRA adds nothing at first.
  * Same seed, same bits, on any device. Also sets m->seed. */
 void uw_model_init_weights(struct uw_model *m, uint64_t seed);
+
+/* All of it at once, for a program whose model is the only thing in its memory: plan in the end of
+ * the block unless the configuration names a workspace, bind in the rest, initialise the weights.
+ *
+ *   memory, bytes  at least need.total_bytes + uw_arena_slack_bytes(), and the workspace
+ *
+ * Returns what uw_model_bind returns. */
+int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void *memory,
+                  size_t bytes, uint64_t seed, struct uw_error *err);
 
 /* Forward pass as in inference: running statistics, no dropout.
  *

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tile_inline.h - what the tiles of all instruction sets have in common
+ *
+ * Included by the file of each instruction set, so that the compiler makes vector code of it with
+ * that file's flags. Contracts in tile.h. The file says before:
+ *
+ *   MR, NR                       the register tile
+ *   VEC_N                        floats in a register; NR is a multiple of it
+ *   vec                          a register
+ *   vec_all(f)                   f in every element
+ *   vec_load(p), vec_store(p, v) from and to memory, not aligned
+ *   vec_add(a, b)                a + b
+ *   vec_add_scaled(s, v, f)      s + v * f, rounded once
+ */
+#ifndef UW_KERNELS_TILE_INLINE_H
+#define UW_KERNELS_TILE_INLINE_H
+
+#include "packed/tile.h"
+
+#include <string.h>
+
+#define TILE_VECS (NR / VEC_N)
+
+/* A loop over rows or registers whose count is a constant at every call: the sums stay in
+ * registers. */
+#define UNROLLED _Pragma("GCC unroll 16") for
+
+static inline __attribute__((always_inline)) void store_rows(
+    uint32_t rows, vec (*s)[TILE_VECS], float *out, size_t ldo, bool add)
+{
+    UNROLLED (uint32_t i = 0; i < rows; i++) {
+        float *row = out + i * ldo;
+        if (add) {
+            UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
+                s[i][v] = vec_add(s[i][v], vec_load(row + v * VEC_N));
+            }
+        }
+        UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
+            vec_store(row + v * VEC_N, s[i][v]);
+        }
+    }
+}
+
+/* struct uw_tile's multiply for a number of rows that is known to the compiler. */
+static inline __attribute__((always_inline)) void multiply_rows(
+    uint32_t rows, uint32_t k, const float *a, const float *b, const float *init, float *out,
+    size_t ldo, bool add)
+{
+    vec s[MR][TILE_VECS];
+    UNROLLED (uint32_t i = 0; i < rows; i++) {
+        UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
+            s[i][v] = vec_all(init[i]);
+        }
+    }
+    for (uint32_t p = 0; p < k; p++) {
+        vec row[TILE_VECS];
+        UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
+            row[v] = vec_load(b + v * VEC_N);
+        }
+        UNROLLED (uint32_t i = 0; i < rows; i++) {
+            UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
+                s[i][v] = vec_add_scaled(s[i][v], row[v], a[i]);
+            }
+        }
+        a += MR;
+        b += NR;
+    }
+    store_rows(rows, s, out, ldo, add);
+}
+
+static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
+                      float *dst, size_t ld)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t j = 0;
+        for (; j + 8 <= cols; j += 8) {
+            for (uint32_t i = 0; i < 8; i++) {
+                dst[j + i] = alpha * src[j + i];
+            }
+        }
+        for (; j < cols; j++) {
+            dst[j] = alpha * src[j];
+        }
+        src += stride;
+        dst += ld;
+    }
+}
+
+static void pack_runs(uint32_t pieces_n, const struct uw_piece *piece, uint32_t n,
+                      const uint32_t *at, const float *src, float *dst, size_t ld)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        const float *from = src + at[k];
+        for (uint32_t p = 0; p < pieces_n; p++) {
+            memcpy(dst + piece[p].dst, from + piece[p].src, UW_TILE_PIECE_N * sizeof(float));
+        }
+        dst += ld;
+    }
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vector_inline.h - the entries of struct uw_tile that know no register tile
+ *
+ * Included like tile_inline.h, whose vec this needs, and beside it:
+ *
+ *   vec_mul_add(s, a, b)         s + a * b, rounded once
+ *   vec_sum(v)                   the sum of its elements
+ *   pack_4x4(alpha, src, stride, dst, ld)
+ *                                pack_transposed for four rows and n = 4
+ */
+#ifndef UW_KERNELS_VECTOR_INLINE_H
+#define UW_KERNELS_VECTOR_INLINE_H
+
+#include "packed/tile_inline.h"
+
+static inline void pack_transposed_rest(uint32_t rows, uint32_t n, float alpha, const float *src,
+                                        size_t stride, float *dst, size_t ld)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        const float *row = src + i * stride;
+        for (uint32_t k = 0; k < n; k++) {
+            dst[k * ld + i] = alpha * row[k];
+        }
+    }
+}
+
+static inline void pack_transposed(uint32_t rows, uint32_t n, float alpha, const float *src,
+                                   size_t stride, float *dst, size_t ld)
+{
+    uint32_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+        const float *from = src + i * stride;
+        float *to = dst + i;
+        uint32_t k = 0;
+        for (; k + 4 <= n; k += 4) {
+            pack_4x4(alpha, from + k, stride, to, ld);
+            to += 4 * ld;
+        }
+        pack_transposed_rest(4, n - k, alpha, from + k, stride, to, ld);
+    }
+    pack_transposed_rest(rows - i, n, alpha, src + i * stride, stride, dst + i, ld);
+}
+
+/* dots for a number of rows that is known to the compiler. */
+static inline __attribute__((always_inline)) void dots_rows(
+    uint32_t rows, size_t k, const float *x, size_t ldx, const float *w, size_t ldw, float *out)
+{
+    vec s[3][4];
+    for (uint32_t i = 0; i < rows; i++) {
+        for (uint32_t j = 0; j < 4; j++) {
+            s[i][j] = vec_all(0.0f);
+        }
+    }
+    size_t p = 0;
+    for (; p + VEC_N <= k; p += VEC_N) {
+        vec xi[3];
+        for (uint32_t i = 0; i < rows; i++) {
+            xi[i] = vec_load(x + i * ldx + p);
+        }
+        for (uint32_t j = 0; j < 4; j++) {
+            vec wj = vec_load(w + j * ldw + p);
+            for (uint32_t i = 0; i < rows; i++) {
+                s[i][j] = vec_mul_add(s[i][j], xi[i], wj);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        for (uint32_t j = 0; j < 4; j++) {
+            float sum = vec_sum(s[i][j]);
+            for (size_t q = p; q < k; q++) {
+                sum += x[i * ldx + q] * w[j * ldw + q];
+            }
+            out[i * 4 + j] = sum;
+        }
+    }
+}
+
+static inline void dots(uint32_t rows, size_t k, const float *x, size_t ldx, const float *w,
+                        size_t ldw, float *out)
+{
+    switch (rows) {
+    case 3: dots_rows(3, k, x, ldx, w, ldw, out); break;
+    case 2: dots_rows(2, k, x, ldx, w, ldw, out); break;
+    default: dots_rows(1, k, x, ldx, w, ldw, out); break;
+    }
+}
+
+static inline void add_rows(uint32_t rows, size_t n, const float *coef, const float *x,
+                            size_t stride, float *y)
+{
+    size_t j = 0;
+    for (; j + VEC_N <= n; j += VEC_N) {
+        vec s = vec_load(y + j);
+        for (uint32_t i = 0; i < rows; i++) {
+            s = vec_add_scaled(s, vec_load(x + i * stride + j), coef[i]);
+        }
+        vec_store(y + j, s);
+    }
+    for (; j < n; j++) {
+        for (uint32_t i = 0; i < rows; i++) {
+            y[j] += coef[i] * x[i * stride + j];
+        }
+    }
+}
+
+#endif
