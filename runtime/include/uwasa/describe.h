@@ -44,6 +44,7 @@ struct uw_block_info {
 };
 
 struct uw_visitor {
+    /* Either may be NULL. */
     void (*layer)(void *arg, const struct uw_layer_info *layer);
     void (*block)(void *arg, const struct uw_block_info *block);    /* by layer */
     void *arg;
@@ -64,6 +65,7 @@ struct uw_profile_row {
 };
 
 struct uw_profile {
+    /* A clock that never goes back. */
     uint64_t (*now_us)(void *arg);
     void *arg;
     struct uw_profile_row *rows;    /* [layers_n + 1], the last one for the losses */
