@@ -16,7 +16,8 @@ static const struct uw_opt rows[] = {
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "minibatches, instead of epochs"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
-    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
+    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X",
+        "learning rate (0.05; 0.001 with adam, adamw, rmsprop)"),
     UW_RECIPE_ROWS(struct uw_train_options),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
         "constant, cosine, linear, step:N:F = times F after every N epochs,\n"
@@ -66,6 +67,10 @@ static int check(const struct uw_train_options *o)
     if (o->save_every != 0 && o->save == NULL) {
         return uw_cli_error("train", UW_EXIT_USAGE, "--save-every: needs --save FILE");
     }
+    if (o->spike != 0.0 && o->recipe.micro_batch != 0) {
+        return uw_cli_error("train", UW_EXIT_USAGE,
+                            "--spike: needs whole minibatches, no --micro-batch");
+    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->schedule, &lr) < 0) {
         return uw_cli_error("train", UW_EXIT_USAGE,
@@ -78,13 +83,14 @@ int uw_cmd_train(int argc, char **argv)
 {
     struct uw_train_options o = {.data = "digits",
                                  .batch = 32,
-                                 .lr = 0.05,
+                                 .lr = -1.0,
                                  .recipe = UW_RECIPE_DEFAULTS,
                                  .schedule = "constant",
                                  .backend = "auto",
                                  .seed = 1};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status < 0) {
+        o.lr = o.lr >= 0.0 ? o.lr : uw_recipe_lr(&o.recipe);
         status = check(&o);
     }
     return status >= 0 ? status : uw_train_run(&o);

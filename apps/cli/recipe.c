@@ -23,6 +23,12 @@ const char *uw_recipe_mode_name(enum uw_plan_mode mode)
     return "";
 }
 
+double uw_recipe_lr(const struct uw_recipe *r)
+{
+    bool plain = strcmp(r->optimizer, "sgd") == 0 || strcmp(r->optimizer, "momentum") == 0;
+    return plain ? 0.05 : 0.001;
+}
+
 static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, struct uw_error *err)
 {
     bool heavy = strcmp(r->optimizer, "momentum") == 0;

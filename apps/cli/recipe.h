@@ -55,6 +55,9 @@ struct uw_recipe {
 int uw_recipe_apply(const struct uw_recipe *r, struct uw_model_config *config,
                     struct uw_error *err);
 
+/* The learning rate when none is given: 0.05, with adaptive optimizers 0.001. */
+double uw_recipe_lr(const struct uw_recipe *r);
+
 /* "immediate" */
 const char *uw_recipe_mode_name(enum uw_plan_mode mode);
 
