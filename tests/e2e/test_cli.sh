@@ -139,7 +139,7 @@ for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --
 done
 expect 1 "$uwasa" plan --model mlp --budget 1K
 grep -q 'smallest plan' err || fail "plan does not say what would fit"
-grep -q '(batch 1, sgd, immediate)' err || fail "plan does not say which plan is smallest"
+grep -q '(batch 1, plain sgd)' err || fail "plan does not say which plan is smallest"
 expect 1 "$uwasa" plan --model mlp --mode inference --budget 1K
 grep -q '(batch 1)' err || fail "plan names a training plan to one who asked for inference"
 expect 0 "$uwasa" plan --model mlp --mode inference --budget 1024G
