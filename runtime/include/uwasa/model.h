@@ -103,6 +103,7 @@ struct uw_model_need {
 
 struct uw_layer;                    /* one bound layer; private */
 struct uw_head;                     /* one bound loss; private */
+struct uw_profile;                  /* uwasa/describe.h */
 
 struct uw_model {
     struct uw_model_config config;
@@ -128,6 +129,7 @@ struct uw_model {
     float *probabilities;           /* inference: [micro_n][classes] of the last labelled pass */
     uint64_t updates;               /* training steps done; a checkpoint keeps it */
     uint64_t seed;                  /* of dropout; a checkpoint keeps it */
+    struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_bucket_fn bucket;            /* plan mode buckets; NULL: update only */
     void *bucket_arg;
 };
