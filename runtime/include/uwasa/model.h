@@ -86,6 +86,7 @@ struct uw_model_config {
 /* Bytes by purpose. The sum, total_bytes, is what uw_model_bind takes from the arena. */
 struct uw_model_need {
     uint32_t parameters_n;          /* weights and biases, frozen ones too */
+    uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
     uint32_t trainable_n;
     uint32_t statistics_n;          /* running statistics, part of the flat vector */
     uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
