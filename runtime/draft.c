@@ -89,6 +89,7 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
 
     d->need = (struct uw_model_need){
         .parameters_n = g->weights_n,
+        .auxiliary_n = g->auxiliary_n,
         .trainable_n = g->trainable_n,
         .statistics_n = g->parameters_n - g->weights_n,
         .parameters_bytes = parameters,

@@ -255,6 +255,17 @@ static int count_readers(struct uw_graph *g, struct uw_error *err)
     return UW_OK;
 }
 
+static uint32_t layer_weights_n(const struct uw_layer *l)
+{
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        struct uw_layer_tensor tensor = {0};
+        l->ops->tensor(l, t, &tensor);
+        n += tensor.statistic ? 0 : uw_tensor_size(&tensor);
+    }
+    return n;
+}
+
 /* Layers that the first loss does not need. */
 static void find_auxiliary(struct uw_graph *g)
 {
@@ -268,6 +279,7 @@ static void find_auxiliary(struct uw_graph *g)
                 g->layers[l->input[k] - 1].auxiliary = false;
             }
         }
+        g->auxiliary_n += l->auxiliary ? layer_weights_n(l) : 0;
     }
 }
 

@@ -28,6 +28,7 @@ struct uw_graph {
     uint32_t in_n;
     uint32_t target_n;
     uint32_t weights_n;             /* parameters that are no statistics */
+    uint32_t auxiliary_n;           /* of these, in auxiliary layers */
     uint32_t parameters_n;          /* all floats of the flat vector */
     uint32_t trainable_n;
     uint32_t segments_n;

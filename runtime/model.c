@@ -9,7 +9,7 @@ int uw_model_measure(const struct uw_model_config *config, struct uw_model_need 
 {
     struct uw_draft d = {0};
     int rc = uw_draft_model(&d, config, err);
-    if (rc == UW_OK) {
+    if (rc == UW_OK || (rc == UW_ERR_NOMEM && d.need.total_bytes != 0)) {
         *need = d.need;
     }
     return rc;

@@ -86,6 +86,7 @@ struct uw_model_config {
 /* Bytes by purpose. The sum, total_bytes, is what uw_model_bind takes from the arena. */
 struct uw_model_need {
     uint32_t parameters_n;          /* weights and biases, frozen ones too */
+    uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
     uint32_t trainable_n;
     uint32_t statistics_n;          /* running statistics, part of the flat vector */
     uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
@@ -103,6 +104,16 @@ struct uw_model_need {
 struct uw_layer;                    /* one bound layer; private */
 struct uw_head;                     /* one bound loss; private */
 struct uw_profile;                  /* uwasa/describe.h */
+
+/* A step whose loss is far above the running average is left out: no parameter changes. It looks
+ * at the whole minibatch, so it needs micro_n == batch_n. */
+struct uw_spike_guard {
+    float factor;                   /* times the average that is too much; 0: off */
+    uint32_t seen;                  /* losses in the average, up to UW_SPIKE_WARMUP */
+    double mean;
+    uint64_t skipped;
+};
+#define UW_SPIKE_WARMUP 50u         /* steps before the guard begins */
 
 struct uw_model {
     struct uw_model_config config;
@@ -127,6 +138,7 @@ struct uw_model {
     float *target;                  /* [batch_n][target_n], config.input only */
     float *probabilities;           /* inference: [micro_n][classes] of the last labelled pass */
     uint64_t updates;               /* training steps done; a checkpoint keeps it */
+    struct uw_spike_guard guard;    /* set its factor; a checkpoint keeps the rest */
     uint64_t seed;                  /* of dropout; a checkpoint keeps it */
     struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_bucket_fn bucket;            /* plan mode buckets; NULL: update only */
@@ -143,12 +155,13 @@ struct uw_minibatch {
 
 struct uw_step_result {
     double loss;                    /* mean over the minibatch, before the update */
+    bool skipped;                   /* by the spike guard */
     uint32_t correct_n;             /* cross_entropy: the largest logit is the label's */
 };
 
 /* Check the definition, infer every shape and compute the memory plan.
  *
- *   need  written on success
+ *   need  written on success; when only the budget cannot be met, the smallest plan's
  *   err   may be NULL; else a sentence that names the layer
  *
  * Returns UW_OK, UW_ERR_INVALID, UW_ERR_SHAPE, UW_ERR_NOTFOUND (an input names no earlier layer),
