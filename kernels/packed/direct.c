@@ -288,6 +288,9 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
 
 static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t tasks)
 {
+    if (tasks == 0) {
+        return UW_OK;
+    }
     if (e->scratch_bytes < uw_direct_scratch_bytes(j->c, uw_workers_threads(e->workers))) {
         return UW_ERR_NOMEM;
     }

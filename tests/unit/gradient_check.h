@@ -22,16 +22,22 @@ static inline uint32_t gradient_index(const struct uw_model *m, uint32_t i)
 /* Compare loss, logits and sampled parameter gradients with central differences in double. A
  * kink (ReLU, max) inside the difference makes one-sided slopes disagree; such points are no
  * judge and are skipped, but most must be good. */
-static inline void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
+static inline void check_gradients_with(const struct uw_model_config *config, uint32_t n,
+                                        uint64_t seed)
 {
-    struct fixture f;
+    struct fixture f = {.config = *config};
     struct uw_rng r;
     struct uw_optimizer sgd = {.lr = 0.0f};
     struct uw_step_result result;
     struct double_model d;
     uint32_t judged = 0, skipped = 0;
 
-    assert_int_equal(open_model(&f, def, n + 1, UW_PLAN_FULL, false), UW_OK);
+    f.config.batch_n = n + 1;
+    f.config.mode = UW_PLAN_FULL;
+    f.config.optimizer = sgd;
+    if (open_config(&f) != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
     uw_model_init_weights(&f.m, seed);
     uw_rng_seed(&r, seed);
     for (uint32_t i = 0; i < f.m.params.size_n; i++) {
@@ -76,6 +82,12 @@ static inline void check_gradients(const struct uw_model_def *def, uint32_t n, u
     uw_test_release(x);
     uw_test_release(label);
     close_model(&f);
+}
+
+static inline void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
+{
+    const struct uw_model_config config = {.def = def, .kernels = &uw_kernels_ref};
+    check_gradients_with(&config, n, seed);
 }
 
 #endif
