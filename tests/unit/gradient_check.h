@@ -35,9 +35,7 @@ static inline void check_gradients_with(const struct uw_model_config *config, ui
     f.config.batch_n = n + 1;
     f.config.mode = UW_PLAN_FULL;
     f.config.optimizer = sgd;
-    if (open_config(&f) != UW_OK) {
-        fail_msg("%s", f.err.text);
-    }
+    assert_int_equal(open_config(&f), UW_OK);
     uw_model_init_weights(&f.m, seed);
     uw_rng_seed(&r, seed);
     for (uint32_t i = 0; i < f.m.params.size_n; i++) {

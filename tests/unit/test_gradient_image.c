@@ -207,7 +207,6 @@ static void test_lora_trains_only_its_matrices_and_infers_alike(void **state)
         memcpy(y, logits, sizeof y);
         uw_model_forward(&train.m, x, 4, &logits);
         assert_memory_equal(y, logits, sizeof y);
-
         assert_int_equal(train.m.trainable_n, 2 * (5 + 6) + 2 * (6 + 3));
         for (uint32_t step = 0; step < 3; step++) {
             assert_int_equal(train_step(&train.m, x, label, 4, &sgd, &result, &train.err), UW_OK);
