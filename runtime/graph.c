@@ -341,7 +341,11 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
     }
     l->view = l->ops->view;
     l->reads_y = l->ops->reads_y;
-    l->lora_rank = def->kind == UW_LAYER_DENSE ? config->adapt.lora_rank : 0;
+    if (def->kind == UW_LAYER_DENSE && config->adapt.lora_rank != 0) {
+        float rank = (float)config->adapt.lora_rank;
+        l->lora_rank = config->adapt.lora_rank;
+        l->lora_scale = config->adapt.lora_alpha != 0.0f ? config->adapt.lora_alpha / rank : 1.0f;
+    }
     rc = resolve_inputs(g, l, err);
     return rc < 0 ? rc : infer_layer(g, l, err);
 }

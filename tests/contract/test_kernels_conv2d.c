@@ -148,9 +148,9 @@ static void check_fw(const struct conv *t, const struct uw_exec *e)
 {
     const struct uw_kernels *k = uw_test_table();
     float *y = uw_test_floats(t->y_n);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y), UW_OK);
+    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y, false), UW_OK);
     check(t, add_fw, 1.0, t->y_n, y, NULL, t->b);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y), UW_OK);
+    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y, false), UW_OK);
     check(t, add_fw, 1.0, t->y_n, y, NULL, NULL);
     uw_test_release(y);
 }
@@ -268,7 +268,7 @@ static void test_conv2d_parts_are_adjoint(void **state)
     uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(k, &c, 5, 1));
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n), *dw = uw_test_floats(t.w_n);
     memset(dw, 0, t.w_n * sizeof *dw);
-    k->conv2d_fw(&e.exec, &c, 5, t.x, t.w, NULL, y);
+    k->conv2d_fw(&e.exec, &c, 5, t.x, t.w, NULL, y, false);
     k->conv2d_bw_input(&e.exec, &c, 5, t.dy, t.w, dx, false);
     k->conv2d_bw_param(&e.exec, &c, 5, t.x, t.dy, 1.0f, dw, NULL);
     double size = sqrt(inner(t.y_n, y, y) * inner(t.y_n, t.dy, t.dy));
@@ -298,7 +298,7 @@ static void test_conv2d_threads_give_the_same_bits(void **state)
             y[i] = uw_test_floats(t.y_n);
             dx[i] = uw_test_floats(t.x_n);
             dw[i] = uw_test_copy_floats(t.w_n, t.w);
-            k->conv2d_fw(&e.exec, &t.c, 6, t.x, t.w, t.b, y[i]);
+            k->conv2d_fw(&e.exec, &t.c, 6, t.x, t.w, t.b, y[i], false);
             k->conv2d_bw_input(&e.exec, &t.c, 6, t.dy, t.w, dx[i], false);
             k->conv2d_bw_param(&e.exec, &t.c, 6, t.x, t.dy, 1.0f, dw[i], NULL);
             uw_test_exec_end(&e);
@@ -326,7 +326,7 @@ static void test_conv2d_nan_reaches_the_windows_that_see_it(void **state)
     uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(k, &c, 1, 1));
     float *y = uw_test_floats(t.y_n);
     t.x[100 + 4 * 10 + 6] = NAN;
-    k->conv2d_fw(&e.exec, &c, 1, t.x, t.w, NULL, y);
+    k->conv2d_fw(&e.exec, &c, 1, t.x, t.w, NULL, y, false);
     for (uint32_t i = 0; i < t.y_n; i++) {
         int oh = (int)(i / 10 % 10), ow = (int)(i % 10);
         assert_int_equal(isnan(y[i]) != 0, abs(oh - 4) <= 1 && abs(ow - 6) <= 1);
@@ -349,7 +349,7 @@ static void test_conv2d_too_little_scratch_is_refused(void **state)
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n);
     float *dw = uw_test_copy_floats(t.w_n, t.w);
     uint32_t refused = 0;
-    refused += k->conv2d_fw(&e.exec, &c, 4, t.x, t.w, NULL, y) == UW_ERR_NOMEM;
+    refused += k->conv2d_fw(&e.exec, &c, 4, t.x, t.w, NULL, y, false) == UW_ERR_NOMEM;
     refused += k->conv2d_bw_input(&e.exec, &c, 4, t.dy, t.w, dx, false) == UW_ERR_NOMEM;
     refused += k->conv2d_bw_param(&e.exec, &c, 4, t.x, t.dy, 1.0f, dw, NULL) == UW_ERR_NOMEM;
     assert_true(bytes == 0 ? refused == 0 : refused >= 1); /* the size is the largest part's */
@@ -379,7 +379,7 @@ static void test_conv2d_scratch_counts_pixels_beyond_32_bits(void **state)
     uw_test_exec_begin(&e, 1, huge);
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n);
     float *dw = uw_test_copy_floats(t.w_n, t.w);
-    assert_int_equal(k->conv2d_fw(&e.exec, &strided, 1, t.x, t.w, NULL, y), UW_OK);
+    assert_int_equal(k->conv2d_fw(&e.exec, &strided, 1, t.x, t.w, NULL, y, false), UW_OK);
     assert_int_equal(k->conv2d_bw_input(&e.exec, &strided, 1, t.dy, t.w, dx, false), UW_OK);
     assert_int_equal(k->conv2d_bw_param(&e.exec, &strided, 1, t.x, t.dy, 1.0f, dw, NULL), UW_OK);
     uw_test_release(dw);
