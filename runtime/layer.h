@@ -63,7 +63,8 @@ struct uw_layer {
         struct uw_permute permute;
     } geometry;
     uint32_t tensors_n;
-    uint32_t segment;               /* first of its segments */
+    uint32_t segment;               /* first of its segments; constant: none are its own */
+    bool constant;                  /* its tensors are the configuration's constants */
     uint32_t trained;               /* bit t: tensor t is trained */
     uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
     float lora_scale;

@@ -98,7 +98,7 @@ static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pa
     }
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
-        for (uint32_t t = 0; t < l->tensors_n; t++) {
+        for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
             const struct uw_segment *s = &m->params.segments[l->segment + t];
             if (!k->all_finite(&m->exec, s->size_n, l->param[t])) {
                 return uw_error_set(err, UW_ERR_NONFINITE, "%s holds a NaN or an infinity",

@@ -12,6 +12,7 @@ struct options {
     const char *model, *backend;
     struct uw_recipe recipe;
     uint32_t batch, threads;
+    struct uw_opt_list regions;
     bool snapshot, layers, json;
 };
 
@@ -28,6 +29,8 @@ static const struct uw_opt rows[] = {
      "threads that compute (one a core)"},
     {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels (auto)"},
+    {"region", UW_OPT_LIST, offsetof(struct options, regions), 0, 0, "NAME=BYTES",
+     "a memory of the device, the fastest first: tell what goes where"},
     {"layers", UW_OPT_FLAG, offsetof(struct options, layers), 0, 0, NULL,
      "also every layer: shape, parameters, products, and when it is in memory"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "one JSON object"},
@@ -103,7 +106,34 @@ static struct answer ask(struct uw_job *job, size_t budget)
     return a;
 }
 
-static void print_json(const struct uw_job *job, const struct options *o, const struct answer *a)
+/* Read "dtcm=64K" and the like, and place the plan. */
+static int place(const struct options *o, const struct uw_model_need *need,
+                 struct uw_regions *r, char names[UW_REGIONS_MAX][32], struct uw_error *err)
+{
+    static const struct uw_opt bytes = {"region", UW_OPT_BYTES, 0, 1, 0, "BYTES", ""};
+
+    *r = (struct uw_regions){.n = o->regions.n};
+    if (r->n > UW_REGIONS_MAX) {
+        return uw_error_set(err, UW_ERR_INVALID, "--region: at most %u of them", UW_REGIONS_MAX);
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        const char *text = o->regions.item[i];
+        const char *equals = strchr(text, '=');
+        uint64_t n = 0;
+        if (equals == NULL || equals == text || equals - text >= 32 ||
+            uw_opt_set(&bytes, equals + 1, &n) < 0 || n > SIZE_MAX) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "--region %.60s: needs NAME=BYTES, as dtcm=64K", text);
+        }
+        memcpy(names[i], text, (size_t)(equals - text));
+        names[i][equals - text] = '\0';
+        r->region[i] = (struct uw_region){.name = names[i], .bytes = (size_t)n};
+    }
+    return r->n != 0 ? uw_regions_place(r, need, err) : UW_OK;
+}
+
+static void print_json(const struct uw_job *job, const struct options *o, const struct answer *a,
+                       const struct uw_regions *regions)
 {
     cJSON *plan = cJSON_CreateObject();
     cJSON_AddStringToObject(plan, "model", job->file.def.name);
@@ -122,6 +152,11 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
         cJSON_AddNumberToObject(plan, "largest_batch", a->largest_batch);
         cJSON_AddNumberToObject(plan, "smallest_bytes", (double)a->smallest_bytes);
     }
+    cJSON *where = regions->n != 0 ? cJSON_AddObjectToObject(plan, "region") : NULL;
+    for (uint32_t p = 0; p < UW_PURPOSES_N && where != NULL; p++) {
+        cJSON_AddStringToObject(where, uw_purpose_name((enum uw_purpose)p),
+                                regions->region[regions->of[p]].name);
+    }
     char *text = cJSON_PrintUnformatted(plan);
     if (text != NULL) {
         puts(text);
@@ -130,15 +165,22 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
     cJSON_Delete(plan);
 }
 
-static void print_row(const char *purpose, size_t bytes)
+static void print_row(const char *purpose, size_t bytes, const char *region)
 {
     char text[UW_TEXT_BYTES];
     if (bytes != 0) {
-        printf("%-14s %14zu %12s\n", purpose, bytes, uw_text_bytes((double)bytes, text));
+        printf("%-14s %14zu %12s%s%s\n", purpose, bytes, uw_text_bytes((double)bytes, text),
+               region[0] != '\0' ? "  " : "", region);
     }
 }
 
-static void print_table(const struct uw_job *job, const struct options *o, const struct answer *a)
+/* The order people think in. */
+static const enum uw_purpose purposes[UW_PURPOSES_N] = {
+    UW_PURPOSE_PARAMETERS, UW_PURPOSE_GRADIENTS, UW_PURPOSE_OPTIMIZER, UW_PURPOSE_ACTIVATIONS,
+    UW_PURPOSE_SCRATCH,    UW_PURPOSE_SNAPSHOT,  UW_PURPOSE_INPUT,     UW_PURPOSE_GRAPH};
+
+static void print_table(const struct uw_job *job, const struct options *o, const struct answer *a,
+                        const struct uw_regions *regions)
 {
     const struct uw_model_need *n = &job->need;
     char text[UW_TEXT_BYTES];
@@ -147,15 +189,11 @@ static void print_table(const struct uw_job *job, const struct options *o, const
            uw_recipe_mode_name(job->config.mode),
            (unsigned)job->planned.threads, job->planned.threads == 1 ? "" : "s",
            job->config.kernels->name);
-    print_row("parameters", n->parameters_bytes);
-    print_row("gradients", n->gradients_bytes);
-    print_row("optimizer", n->optimizer_bytes);
-    print_row("activations", n->activations_bytes);
-    print_row("scratch", n->scratch_bytes);
-    print_row("snapshot", n->snapshot_bytes);
-    print_row("input", n->input_bytes);
-    print_row("graph", n->graph_bytes);
-    print_row("total", n->total_bytes);
+    for (uint32_t i = 0; i < UW_PURPOSES_N; i++) {
+        print_row(uw_purpose_name(purposes[i]), uw_model_need_of(n, purposes[i]),
+                  regions->n != 0 ? regions->region[regions->of[purposes[i]]].name : "");
+    }
+    print_row("total", n->total_bytes, "");
     if (n->recomputed_n > 0) {
         printf("\n%u of %u layers run forward twice to save memory\n", (unsigned)n->recomputed_n,
                (unsigned)job->file.def.layers_n);
@@ -189,12 +227,18 @@ static int does_not_fit(const struct options *o, const struct answer *a)
 static int show(const struct uw_job *job, const struct options *o, const struct answer *a,
                 struct uw_error *err)
 {
+    struct uw_regions regions;
+    char names[UW_REGIONS_MAX][32];
+    int rc = place(o, &job->need, &regions, names, err);
+    if (rc < 0) {
+        return rc;
+    }
     if (o->json) {
-        print_json(job, o, a);
+        print_json(job, o, a, &regions);
         return UW_OK;
     }
-    print_table(job, o, a);
-    int rc = uw_plan_view_chart(job, err);
+    print_table(job, o, a, &regions);
+    rc = uw_plan_view_chart(job, err);
     return rc == UW_OK && o->layers ? uw_plan_view_layers(job, err) : rc;
 }
 

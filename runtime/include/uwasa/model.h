@@ -24,6 +24,7 @@
 #include "uwasa/layers.h"
 #include "uwasa/optimizer.h"
 #include "uwasa/params.h"
+#include "uwasa/region.h"
 #include "uwasa/rng.h"
 #include "uwasa/status.h"
 
@@ -63,6 +64,15 @@ struct uw_adapt {
  * averaging over nodes. The update follows. Returns UW_OK, or an error that stops the step. */
 typedef int (*uw_bucket_fn)(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient);
 
+/* A parameter tensor in constant memory, as uwasa convert writes them in C. Layers that are not
+ * trained, and whose tensors are all among the constants, use them where they are: they take no
+ * memory and are no part of the flat vector that peers exchange. */
+struct uw_constant {
+    const char *name;               /* "conv1.weight" */
+    const float *data;              /* [n] */
+    uint32_t n;
+};
+
 struct uw_model_config {
     const struct uw_model_def *def; /* borrowed */
     const struct uw_kernels *kernels;   /* borrowed */
@@ -76,6 +86,9 @@ struct uw_model_config {
     uint32_t bucket_n;              /* floats a bucket holds at least; 0: one layer's */
     size_t budget_bytes;            /* recompute activations in backward until total_bytes fits;
                                        0: never recompute */
+    const struct uw_constant *constants;    /* [constants_n], borrowed; may be NULL */
+    uint32_t constants_n;
+    const struct uw_regions *regions;   /* borrowed until bind returns; NULL: bind's arena only */
     bool mixing_velocity;           /* keep one float a parameter for a mixing rule */
     bool snapshot;                  /* keep a copy that peers can pull */
     bool input;                     /* keep room for one minibatch: input, label, target */
@@ -89,6 +102,7 @@ struct uw_model_need {
     uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
     uint32_t trainable_n;
     uint32_t statistics_n;          /* running statistics, part of the flat vector */
+    uint32_t constants_n;           /* floats that stay in constant memory */
     uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
     size_t parameters_bytes;        /* with statistics */
     size_t gradients_bytes;
@@ -170,7 +184,8 @@ struct uw_step_result {
 int uw_model_measure(const struct uw_model_config *config, struct uw_model_need *need,
                      struct uw_error *err);
 
-/* Place the model into the arena: exactly need.total_bytes of it. Weights are zero afterwards.
+/* Place the model into the arena: exactly need.total_bytes of it. With config->regions each
+ * purpose goes into its region's arena, and `arena` may be NULL. Weights are zero afterwards.
  * Returns what uw_model_measure returns, or UW_ERR_NOMEM, UW_ERR_SEALED. */
 int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
                   struct uw_arena *arena, struct uw_error *err);
