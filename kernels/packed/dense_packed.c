@@ -175,7 +175,9 @@ int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, 
                              const float *x, const float *dy, float scale, float *dw, float *db)
 {
     int rc = UW_OK;
-    if (batch_n <= ROWS_BATCH) {
+    if (dw == NULL) {
+        rc = UW_OK; /* the bias only */
+    } else if (batch_n <= ROWS_BATCH) {
         struct job j = {.t = e->kernels->tile,
                         .d = d,
                         .batch_n = batch_n,
