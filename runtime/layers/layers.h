@@ -39,5 +39,14 @@ int uw_check_groups(uint32_t in_channels, uint32_t out_channels, uint32_t groups
  * taps. */
 int uw_pool_infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_max,
                   struct uw_error *err);
+extern const struct uw_layer_ops uw_layer_concat;
+extern const struct uw_layer_ops uw_layer_reshape;
+extern const struct uw_layer_ops uw_layer_transpose;
+extern const struct uw_layer_ops uw_layer_slice;
+extern const struct uw_layer_ops uw_layer_embedding;
+extern const struct uw_layer_ops uw_layer_rnn;
+extern const struct uw_layer_ops uw_layer_gru;
+extern const struct uw_layer_ops uw_layer_lstm;
+extern const struct uw_layer_ops uw_layer_attention;
 
 #endif
