@@ -40,16 +40,14 @@ static size_t kernel_scratch_bytes(const struct uw_model_config *config, const s
 
 static int sum_need(struct uw_model_need *need, struct uw_error *err)
 {
-    const size_t parts[] = {need->parameters_bytes, need->gradients_bytes, need->optimizer_bytes,
-                            need->activations_bytes, need->scratch_bytes, need->snapshot_bytes,
-                            need->input_bytes, need->graph_bytes};
     size_t sum = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i] > SIZE_MAX / 2 || sum > SIZE_MAX / 2 - parts[i]) {
+    for (uint32_t p = 0; p < UW_PURPOSES_N; p++) {
+        size_t bytes = uw_model_need_of(need, (enum uw_purpose)p);
+        if (bytes > SIZE_MAX / 2 || sum > SIZE_MAX / 2 - bytes) {
             return uw_error_set(err, UW_ERR_TOOBIG,
                                 "the model needs more memory than this machine can address");
         }
-        sum += parts[i];
+        sum += bytes;
     }
     need->total_bytes = sum;
     return UW_OK;
@@ -89,8 +87,10 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
 
     d->need = (struct uw_model_need){
         .parameters_n = g->weights_n,
+        .auxiliary_n = g->auxiliary_n,
         .trainable_n = g->trainable_n,
-        .statistics_n = g->parameters_n - g->weights_n,
+        .statistics_n = g->parameters_n + g->constants_n - g->weights_n,
+        .constants_n = g->constants_n,
         .parameters_bytes = parameters,
         .gradients_bytes = uw_draft_floats(window),
         .optimizer_bytes = uw_size_mul(vectors, uw_draft_floats(g->trainable_n)),

@@ -69,9 +69,11 @@ struct uw_layer {
         } slice;
     } geometry;
     uint32_t tensors_n;
-    uint32_t segment;               /* first of its segments */
+    uint32_t segment;               /* first of its segments; constant: none are its own */
+    bool constant;                  /* its tensors are the configuration's constants */
     uint32_t trained;               /* bit t: tensor t is trained */
     uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
+    float lora_scale;
     bool view, reads_y;             /* as the kind says, unless a max pool took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
     bool auxiliary;                 /* only auxiliary losses need it: not run in inference */

@@ -9,7 +9,7 @@ int uw_model_measure(const struct uw_model_config *config, struct uw_model_need 
 {
     struct uw_draft d = {0};
     int rc = uw_draft_model(&d, config, err);
-    if (rc == UW_OK) {
+    if (rc == UW_OK || (rc == UW_ERR_NOMEM && d.need.total_bytes != 0)) {
         *need = d.need;
     }
     return rc;
@@ -22,6 +22,17 @@ static uint64_t hash_u32(uint64_t hash, uint32_t value)
     return uw_hash64(hash, le, sizeof le);
 }
 
+static void use_constants(struct uw_layer *l, const struct uw_model_config *config)
+{
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        struct uw_layer_tensor tensor = {0};
+        l->ops->tensor(l, t, &tensor);
+        /* Nothing writes to tensors that are not trained. */
+        l->param[t] = (float *)(uintptr_t)uw_find_constant(config, l->def->name,
+                                                           tensor.suffix)->data;
+    }
+}
+
 static void name_segments(struct uw_model *m, struct uw_segment *segments, char *names)
 {
     uint32_t offset = 0, state = 0;
@@ -29,6 +40,10 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
 
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
+        if (l->constant) {
+            use_constants(l, &m->config);
+            continue;
+        }
         for (uint32_t t = 0; t < l->tensors_n; t++) {
             struct uw_segment *s = &segments[l->segment + t];
             struct uw_layer_tensor tensor = {0};
@@ -113,7 +128,24 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_draft *
     bytes[TARGET] = uw_draft_floats(uw_size_mul(g->target_n, samples));
 }
 
-static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_arena *arena)
+static const uint8_t purposes[BLOCKS_N] = {
+    [LAYERS] = UW_PURPOSE_GRAPH, [HEADS] = UW_PURPOSE_GRAPH, [SEGMENTS] = UW_PURPOSE_GRAPH,
+    [NAMES] = UW_PURPOSE_GRAPH, [PARAMETERS] = UW_PURPOSE_PARAMETERS,
+    [GRADIENTS] = UW_PURPOSE_GRADIENTS, [STATE0] = UW_PURPOSE_OPTIMIZER,
+    [STATE1] = UW_PURPOSE_OPTIMIZER, [VELOCITY] = UW_PURPOSE_OPTIMIZER,
+    [SNAPSHOT] = UW_PURPOSE_SNAPSHOT, [ACTIVATIONS] = UW_PURPOSE_ACTIVATIONS,
+    [SCRATCH] = UW_PURPOSE_SCRATCH, [INPUT] = UW_PURPOSE_INPUT, [LABEL] = UW_PURPOSE_INPUT,
+    [TARGET] = UW_PURPOSE_INPUT};
+
+/* The arena that a block comes from. */
+static struct uw_arena *arena_of(const struct uw_model_config *c, enum block block,
+                                 struct uw_arena *arena)
+{
+    return c->regions != NULL ? c->regions->region[c->regions->of[purposes[block]]].arena : arena;
+}
+
+static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_arena *arena,
+                       struct uw_error *err)
 {
     const struct uw_graph *g = &d->graph;
     size_t bytes[BLOCKS_N];
@@ -121,9 +153,18 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
 
     size_blocks(&m->config, d, bytes);
     for (size_t i = 0; i < BLOCKS_N; i++) {
-        int rc = uw_arena_take(arena, bytes[i], &block[i]);
+        struct uw_arena *from = arena_of(&m->config, (enum block)i, arena);
+        if (from == NULL || from->base == NULL) {
+            return uw_error_set(err, UW_ERR_NOMEM, "the arena has no memory");
+        }
+        int rc = uw_arena_take(from, bytes[i], &block[i]);
         if (rc < 0) {
-            return rc;
+            return uw_error_set(err, rc, "the %s: %lu bytes more, the arena has %lu left; the "
+                                "model needs %lu in all",
+                                uw_purpose_name((enum uw_purpose)purposes[i]),
+                                (unsigned long)bytes[i],
+                                (unsigned long)(from->capacity_bytes - from->used_bytes),
+                                (unsigned long)d->need.total_bytes);
         }
         block[i] = bytes[i] != 0 ? block[i] : NULL;
     }
@@ -156,9 +197,6 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
     if (rc < 0) {
         return rc;
     }
-    if (arena->base == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "the arena has no memory");
-    }
     *m = (struct uw_model){
         .config = *config,
         .params = {.size_n = d.graph.parameters_n, .segments_n = d.graph.segments_n},
@@ -177,13 +215,9 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
     m->config.micro_n = uw_draft_micro_n(config);
     m->config.workspace = NULL;
     m->config.workspace_bytes = 0;
-    rc = take_blocks(m, &d, arena);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the model needs %lu bytes, the arena has %lu left",
-                            (unsigned long)d.need.total_bytes,
-                            (unsigned long)(arena->capacity_bytes - arena->used_bytes));
-    }
-    return UW_OK;
+    rc = take_blocks(m, &d, arena, err);
+    m->config.regions = NULL;
+    return rc;
 }
 
 int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void *memory,

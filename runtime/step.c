@@ -98,7 +98,7 @@ static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pa
     }
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
-        for (uint32_t t = 0; t < l->tensors_n; t++) {
+        for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
             const struct uw_segment *s = &m->params.segments[l->segment + t];
             if (!k->all_finite(&m->exec, s->size_n, l->param[t])) {
                 return uw_error_set(err, UW_ERR_NONFINITE, "%s holds a NaN or an infinity",
@@ -279,7 +279,26 @@ static int check_step(const struct uw_model *m, const struct uw_minibatch *b,
         return uw_error_set(err, UW_ERR_INVALID,
                             "the model was planned for another optimizer, momentum or clipping");
     }
+    if (m->guard.factor != 0.0f && m->config.micro_n < m->config.batch_n) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "the spike guard needs whole minibatches, no micro-batches");
+    }
     return check_batch(m, b, err);
+}
+
+/* Is the loss a spike? Else it becomes part of the average. */
+static bool is_spike(struct uw_spike_guard *g, double loss)
+{
+    if (g->factor == 0.0f) {
+        return false;
+    }
+    if (g->seen >= UW_SPIKE_WARMUP && loss > (double)g->factor * g->mean) {
+        g->skipped++;
+        return true;
+    }
+    g->seen += g->seen < UW_SPIKE_WARMUP ? 1 : 0;
+    g->mean += (loss - g->mean) / g->seen;
+    return false;
 }
 
 /* Forward, losses and backward of one micro-batch. */
@@ -300,6 +319,10 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     }
     r->loss += loss;
     r->correct_n += correct;
+    r->skipped = is_spike(&m->guard, loss / s->b->n);
+    if (r->skipped) {
+        return UW_OK;
+    }
     rc = uw_losses_backward(m, s, s->b->n);
     lap(m, m->layers_n, BW_INPUT, &since_us);
     return rc < 0 ? rc : backward(m, s->x, s->pass, u);

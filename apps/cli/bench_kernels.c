@@ -149,7 +149,7 @@ static int call(const struct uw_exec *e, const struct subject *s, const struct b
     uint32_t n = s->batch_n;
     switch (s->part) {
     case GEMM: return k->gemm(e, &s->gemm, b->x, b->w, b->y);
-    case CONV_FW: return k->conv2d_fw(e, &s->conv, n, b->x, b->w, NULL, b->y);
+    case CONV_FW: return k->conv2d_fw(e, &s->conv, n, b->x, b->w, NULL, b->y, false);
     case CONV_BW_INPUT: return k->conv2d_bw_input(e, &s->conv, n, b->y, b->w, b->x, false);
     case CONV_BW_PARAM:
         return k->conv2d_bw_param(e, &s->conv, n, b->x, b->y, 1e-9f, b->w, NULL);

@@ -27,13 +27,9 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (rc < 0) {
         return rc;
     }
-    j->config = (struct uw_model_config){.def = &j->file.def,
-                                         .batch_n = config->batch_n,
-                                         .mode = config->mode,
-                                         .optimizer = config->optimizer,
-                                         .mixing_velocity = config->mixing_velocity,
-                                         .snapshot = config->snapshot,
-                                         .input = true};
+    j->config = config->plan;
+    j->config.def = &j->file.def;
+    j->config.input = true;
     rc = choose_kernels(config->backend, &j->config.kernels, err);
     if (rc < 0) {
         return rc;
@@ -45,21 +41,17 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    return uw_job_measure(j, config->batch_n, config->mode, &config->optimizer, &j->need, err);
+    return uw_job_measure(j, &j->config, &j->need, err);
 }
 
-int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode mode,
-                   const struct uw_optimizer *optimizer, struct uw_model_need *need,
-                   struct uw_error *err)
+int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
+                   struct uw_model_need *need, struct uw_error *err)
 {
     struct uw_workers planned = j->planned;
-    struct uw_model_config config = j->config;
+    struct uw_model_config mine = *config;
     struct uw_error why = {.text = ""};
-    config.workers = &planned;
-    config.batch_n = batch_n;
-    config.mode = mode;
-    config.optimizer = *optimizer;
-    int rc = uw_model_measure(&config, need, &why);
+    mine.workers = &planned;
+    int rc = uw_model_measure(&mine, need, &why);
     if (rc < 0) {
         return uw_error_set(err, rc, "%.60s: %.180s", j->file.json.file,
                             why.text[0] != '\0' ? why.text : uw_status_text(rc));
@@ -165,14 +157,6 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     score->accuracy = (double)correct / (double)score->samples_n;
     score->loss = loss / (double)score->samples_n;
     return UW_OK;
-}
-
-double uw_job_momentum(const char *optimizer, double momentum)
-{
-    if (momentum >= 0.0) {
-        return momentum;
-    }
-    return strcmp(optimizer, "momentum") == 0 ? 0.9 : 0.0;
 }
 
 int uw_job_exit(int code)

@@ -26,13 +26,18 @@ size_t uw_gemm_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_gem
                                  uint32_t threads);
 
 int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y);
+                     const float *x, const float *w, const float *b, float *y, bool accumulate);
 int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *dy, const float *w, float *dx, bool accumulate);
 int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
 size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
+
+int uw_add_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *b, float *y);
+int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *dy, float scale, float *db);
 
 int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *x, const float *w, const float *b, float *y);
@@ -48,6 +53,11 @@ int uw_maxpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint
 int uw_maxpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p,
                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
                               bool accumulate);
+
+int uw_avgpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                        const float *x, float *y);
+int uw_avgpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p,
+                              uint32_t batch_n, const float *dy, float *dx, bool accumulate);
 
 int uw_relu_fw_ref(const struct uw_exec *e, size_t n, const float *x, float *y);
 int uw_relu_bw_input_ref(const struct uw_exec *e, size_t n, const float *y, const float *dy,

@@ -93,6 +93,8 @@ static void test_table_has_no_empty_slot(void **state)
     assert_true(table->dense_fw != NULL && table->dense_bw_input != NULL);
     assert_true(table->dense_bw_param != NULL && table->dense_scratch_bytes != NULL);
     assert_true(table->maxpool2d_fw != NULL && table->maxpool2d_bw_input != NULL);
+    assert_true(table->add_channels != NULL && table->sum_channels != NULL);
+    assert_true(table->avgpool2d_fw != NULL && table->avgpool2d_bw_input != NULL);
     assert_true(table->relu_fw != NULL && table->relu_bw_input != NULL);
     assert_true(table->softmax_xent_fw != NULL && table->softmax_xent_bw_input != NULL);
     assert_true(table->axpby != NULL && table->sgd_update != NULL);

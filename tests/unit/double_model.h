@@ -86,6 +86,29 @@ static void double_dense(const struct uw_dense *g, uint32_t n, const double *x, 
     }
 }
 
+/* y += scale * B (A x) */
+static void double_lora(const struct double_model *d, const struct uw_layer *l, uint32_t n,
+                        const double *x, double *y)
+{
+    const struct uw_dense *g = &l->geometry.dense;
+    const struct uw_adapt *adapt = &d->m->config.adapt;
+    const double *a = double_tensor(d, l, l->tensors_n - 2);
+    const double *b = double_tensor(d, l, l->tensors_n - 1);
+    uint32_t rank = adapt->lora_rank;
+    double alpha = adapt->lora_alpha != 0.0f ? (double)adapt->lora_alpha : rank;
+
+    for (uint32_t s = 0; s < n; s++)
+    for (uint32_t r = 0; r < rank; r++) {
+        double t = 0.0;
+        for (uint32_t i = 0; i < g->in; i++) {
+            t += a[r * g->in + i] * x[s * g->in + i];
+        }
+        for (uint32_t o = 0; o < g->out; o++) {
+            y[s * g->out + o] += alpha / rank * b[o * rank + r] * t;
+        }
+    }
+}
+
 static void double_layer(struct double_model *d, const struct uw_layer *l, uint32_t n)
 {
     const double *x = d->value[l->input[0]];
@@ -102,7 +125,11 @@ static void double_layer(struct double_model *d, const struct uw_layer *l, uint3
         double_conv2d(&l->geometry.conv2d, n, x, w, b, y);
         break;
     case UW_LAYER_DENSE:
+        b = l->def->dense.no_bias ? NULL : b;
         double_dense(&l->geometry.dense, n * (l->in_n / l->geometry.dense.in), x, w, b, y);
+        if (d->m->config.adapt.lora_rank != 0) {
+            double_lora(d, l, n * (l->in_n / l->geometry.dense.in), x, y);
+        }
         break;
     case UW_LAYER_MAXPOOL2D:
         double_maxpool2d(&l->geometry.pool2d, n, x, y);

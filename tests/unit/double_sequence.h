@@ -5,7 +5,7 @@
 #define UWASA_TEST_DOUBLE_SEQUENCE_H
 
 /* Sizes of a sample's axes. */
-static inline void double_axes(const struct uw_shape *s, uint32_t dim[3])
+static inline void double_dims(const struct uw_shape *s, uint32_t dim[3])
 {
     dim[0] = s->c;
     dim[1] = s->rank == 2 ? s->w : s->h;
@@ -18,11 +18,11 @@ static inline void double_concat(const struct double_model *d, const struct uw_l
 {
     uint32_t axis = l->def->concat.axis, out[3], first = 0;
 
-    double_axes(&l->out, out);
+    double_dims(&l->out, out);
     for (uint32_t k = 0; k < l->inputs_n; k++) {
         const struct uw_shape *s = l->input[k] == 0 ? NULL : &d->m->layers[l->input[k] - 1].out;
         uint32_t in[3];
-        double_axes(s != NULL ? s : &l->in, in);    /* only input 1 may be the model's */
+        double_dims(s != NULL ? s : &l->in, in);    /* only input 1 may be the model's */
         const double *x = d->value[l->input[k]];
         for (uint32_t b = 0; b < n; b++)
         for (uint32_t i = 0; i < in[0]; i++)
@@ -41,8 +41,8 @@ static inline void double_transpose(const struct uw_layer *l, uint32_t n, const 
 {
     uint32_t in[3], out[3], order[3];
 
-    double_axes(&l->in, in);
-    double_axes(&l->out, out);
+    double_dims(&l->in, in);
+    double_dims(&l->out, out);
     for (uint32_t i = 0; i < 3; i++) {
         order[i] = i < l->in.rank ? l->def->transpose.order[i] : i;
     }
@@ -64,7 +64,7 @@ static inline void double_slice(const struct uw_layer *l, uint32_t n, const doub
     const struct uw_slice_def *s = &l->def->slice;
     uint32_t in[3], at[3];
 
-    double_axes(&l->in, in);
+    double_dims(&l->in, in);
     uint32_t start = s->start < 0 ? in[s->axis] - (uint32_t)-s->start : (uint32_t)s->start;
     uint32_t end = s->length != 0 ? start + s->length : in[s->axis];
     for (uint32_t b = 0; b < n; b++)

@@ -55,19 +55,21 @@ static inline void check_slopes(const struct uw_model *m, struct double_model *d
     assert_true(judged >= 4 * skipped);
 }
 
-/* Loss and gradients of a step on n random samples; what `adapt` leaves out is not judged. */
-static inline void check_adapted_gradients(const struct uw_model_def *def, uint32_t n,
-                                           uint64_t seed, const struct uw_adapt *adapt)
+/* Loss and gradients of a step on n random samples. What the configuration does not train is not
+ * judged; minibatch, mode and optimizer are set here. */
+static inline void check_gradients_with(const struct uw_model_config *config, uint32_t n,
+                                        uint64_t seed)
 {
-    struct fixture f;
+    struct fixture f = {.config = *config};
     struct uw_rng r;
     struct uw_step_result result;
     struct double_model d;
 
-    f = (struct fixture){.config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = n + 1,
-                                    .mode = UW_PLAN_FULL, .adapt = *adapt}};
+    f.config.batch_n = n + 1;
+    f.config.mode = UW_PLAN_FULL;
+    f.config.optimizer = (struct uw_optimizer){.lr = 0.0f};
     if (open_config(&f) != UW_OK) {
-        fail_msg("%s: %s", def->name, f.err.text);
+        fail_msg("%s: %s", config->def->name, f.err.text);
     }
     uw_model_init_weights(&f.m, seed);
     uw_rng_seed(&r, seed);
@@ -84,7 +86,7 @@ static inline void check_adapted_gradients(const struct uw_model_def *def, uint3
     const struct uw_minibatch batch = {.x = x, .label = label, .target = target, .n = n};
     int rc = uw_model_train_step(&f.m, &batch, &result, &f.err);
     if (rc != UW_OK) {
-        fail_msg("%s: %s", def->name, f.err.text);
+        fail_msg("%s: %s", config->def->name, f.err.text);
     }
     double_model_init(&d, &f.m, n, x, target);
     assert_true(fabs(double_model_loss(&d, label, n) - result.loss) < 1e-4 * (1 + result.loss));
@@ -98,7 +100,8 @@ static inline void check_adapted_gradients(const struct uw_model_def *def, uint3
 
 static inline void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
 {
-    check_adapted_gradients(def, n, seed, &(struct uw_adapt){0});
+    const struct uw_model_config config = {.def = def, .kernels = &uw_kernels_ref};
+    check_gradients_with(&config, n, seed);
 }
 
 #endif

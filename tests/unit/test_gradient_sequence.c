@@ -21,8 +21,10 @@ static void check_chain(const char *name, const struct uw_layer_def *layers, uin
 {
     const struct uw_model_def def = model_of(name, layers, layers_n);
     uint64_t seed = uw_test_seed(61);
-    check_adapted_gradients(&def, 1, seed, adapt);
-    check_adapted_gradients(&def, 3, seed + 1, adapt);
+    const struct uw_model_config config = {
+        .def = &def, .kernels = &uw_kernels_ref, .adapt = *adapt};
+    check_gradients_with(&config, 1, seed);
+    check_gradients_with(&config, 3, seed + 1);
 }
 
 #define CHECK(name, adapt, ...) \
