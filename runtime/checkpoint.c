@@ -18,6 +18,8 @@
     X("uwasa.batch", batch_n)      \
     X("uwasa.updates", updates)    \
     X("uwasa.noise", noise)        \
+    X("uwasa.guard0", guard[0])    \
+    X("uwasa.guard1", guard[1])    \
     X("uwasa.user0", user[0])      \
     X("uwasa.user1", user[1])      \
     X("uwasa.user2", user[2])      \
@@ -214,6 +216,8 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
         full = *state;
         full.updates = m->updates;
         full.noise = m->seed;
+        full.guard[0] = m->guard.seen;
+        memcpy(&full.guard[1], &m->guard.mean, sizeof m->guard.mean);
         state = &full;
     }
     int rc = storage->ops->begin(storage, object);
@@ -394,6 +398,9 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
         *state = loaded;
         m->updates = loaded.updates;
         m->seed = loaded.noise;
+        m->guard.seen = loaded.guard[0] < UW_SPIKE_WARMUP ? (uint32_t)loaded.guard[0]
+                                                          : UW_SPIKE_WARMUP;
+        memcpy(&m->guard.mean, &loaded.guard[1], sizeof m->guard.mean);
     }
     return rc;
 }

@@ -156,74 +156,6 @@ static int infer_layer(struct uw_graph *g, struct uw_layer *l, struct uw_error *
     return UW_OK;
 }
 
-static int count_parameters(struct uw_graph *g, struct uw_layer *l, struct uw_error *err)
-{
-    l->segment = g->segments_n;
-    for (uint32_t t = 0; t < l->tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l->ops->tensor(l, t, &tensor);
-        uint32_t n = uw_tensor_size(&tensor);
-        if (n == 0 || n > UINT32_MAX - g->parameters_n) {
-            return uw_error_set(err, UW_ERR_TOOBIG,
-                                n == 0 ? "layer '%s': its %s does not fit 32 bits"
-                                       : "layer '%s': %s: more than 2^32 - 1 parameters in all",
-                                l->def->name, tensor.suffix);
-        }
-        g->parameters_n += n;
-        g->weights_n += tensor.statistic ? 0 : n;
-        g->names_bytes += strlen(l->def->name) + strlen(tensor.suffix) + 2;
-        g->segments_n++;
-    }
-    return UW_OK;
-}
-
-static bool tensor_is_trained(const struct uw_layer *l, const struct uw_adapt *adapt, uint32_t t)
-{
-    struct uw_layer_tensor tensor = {0};
-    l->ops->tensor(l, t, &tensor);
-    if (tensor.statistic || l->def->frozen) {
-        return false;
-    }
-    if (adapt->lora_rank != 0) {
-        return l->lora_rank != 0 && t + 2 >= l->tensors_n;
-    }
-    return !adapt->bias_only || tensor.bias;
-}
-
-/* Which tensors are trained, and down to which layer gradients have to go. */
-static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, struct uw_error *err)
-{
-    uint32_t left = adapt->last_n != 0 ? adapt->last_n : UINT32_MAX;
-
-    for (uint32_t i = g->layers_n; i-- > 0 && left > 0;) {
-        struct uw_layer *l = &g->layers[i];
-        for (uint32_t t = 0; t < l->tensors_n; t++) {
-            l->trained |= tensor_is_trained(l, adapt, t) ? 1u << t : 0;
-        }
-        left -= l->tensors_n > 0 ? 1 : 0;
-    }
-    for (uint32_t i = 0; i < g->layers_n; i++) {
-        struct uw_layer *l = &g->layers[i];
-        bool below = false;
-        for (uint32_t k = 0; k < l->inputs_n; k++) {
-            below = below || (l->input[k] != UW_VALUE_INPUT &&
-                              g->layers[l->input[k] - 1].needs_gradient);
-        }
-        if (below && !l->view && l->ops->bw_input == NULL) {
-            return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                                "layer '%s' (%s): no gradient reaches the trained layers below",
-                                l->def->name, l->ops->name);
-        }
-        l->needs_gradient = below || l->trained != 0;
-        for (uint32_t t = 0; t < l->tensors_n; t++) {
-            struct uw_layer_tensor tensor = {0};
-            l->ops->tensor(l, t, &tensor);
-            g->trainable_n += (l->trained & 1u << t) != 0 ? uw_tensor_size(&tensor) : 0;
-        }
-    }
-    return UW_OK;
-}
-
 static void count_reader(struct uw_graph *g, uint32_t value, uint32_t reader)
 {
     uint32_t base = uw_graph_base(g->layers, value);
@@ -409,12 +341,13 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
     }
     l->view = l->ops->view;
     l->reads_y = l->ops->reads_y;
-    l->lora_rank = def->kind == UW_LAYER_DENSE ? config->adapt.lora_rank : 0;
-    rc = resolve_inputs(g, l, err);
-    if (rc == UW_OK) {
-        rc = infer_layer(g, l, err);
+    if (def->kind == UW_LAYER_DENSE && config->adapt.lora_rank != 0) {
+        float rank = (float)config->adapt.lora_rank;
+        l->lora_rank = config->adapt.lora_rank;
+        l->lora_scale = config->adapt.lora_alpha != 0.0f ? config->adapt.lora_alpha / rank : 1.0f;
     }
-    return rc == UW_OK ? count_parameters(g, l, err) : rc;
+    rc = resolve_inputs(g, l, err);
+    return rc < 0 ? rc : infer_layer(g, l, err);
 }
 
 int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
@@ -441,7 +374,7 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
         return rc;
     }
     find_auxiliary(g);
-    return choose_trained(g, &config->adapt, err);
+    return uw_graph_parameters(g, config, err);
 }
 
 bool uw_graph_feeds_relu(const struct uw_layer *layers, uint32_t layers_n, uint32_t index)

@@ -27,7 +27,9 @@ struct uw_graph {
     struct uw_shape in;
     uint32_t in_n;
     uint32_t target_n;
-    uint32_t weights_n;             /* parameters that are no statistics */
+    uint32_t weights_n;             /* parameters that are no statistics, constant ones too */
+    uint32_t constants_n;           /* floats in constant memory */
+    uint32_t auxiliary_n;           /* of these, in auxiliary layers */
     uint32_t parameters_n;          /* all floats of the flat vector */
     uint32_t trainable_n;
     uint32_t segments_n;
@@ -41,6 +43,15 @@ uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value);
  * room for def->layers_n. Returns UW_OK or what uw_model_measure lists. */
 int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
                    struct uw_layer *layers, struct uw_error *err);
+
+/* Part of uw_graph_build: find out which tensors are trained and which lie in constant memory, and
+ * lay the others out in the flat vector. */
+int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config,
+                        struct uw_error *err);
+
+/* The constant of that name; NULL: there is none. */
+const struct uw_constant *uw_find_constant(const struct uw_model_config *config,
+                                           const char *layer, const char *suffix);
 
 /* Does the layer's output reach a ReLU before any other layer with weights? */
 bool uw_graph_feeds_relu(const struct uw_layer *layers, uint32_t layers_n, uint32_t index);

@@ -59,13 +59,21 @@ struct uw_layer {
         struct uw_activation activation;
         struct uw_recurrent recurrent;
         struct uw_attention attention;
-        struct uw_copy copy;
         struct uw_permute permute;
+        struct {                    /* concat: blocks of one sample, floats of each input's */
+            uint32_t outer, row_n[UW_LAYER_INPUTS_MAX];
+        } concat;
+        struct {
+            struct uw_copy copy;    /* of one sample, from x + offset */
+            size_t offset;
+        } slice;
     } geometry;
     uint32_t tensors_n;
-    uint32_t segment;               /* first of its segments */
+    uint32_t segment;               /* first of its segments; constant: none are its own */
+    bool constant;                  /* its tensors are the configuration's constants */
     uint32_t trained;               /* bit t: tensor t is trained */
     uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
+    float lora_scale;
     bool view, reads_y;             /* as the kind says, unless a max pool took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
     bool auxiliary;                 /* only auxiliary losses need it: not run in inference */

@@ -1,208 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "uwasa/model.h"
-
-#include "step.h"
+#include "draft.h"
 #include "uwasa/hash.h"
 
 #include <string.h>
 
-/* What measure and bind work out in the workspace. */
-struct draft {
-    struct uw_graph graph;
-    struct uw_slot *slots;
-    struct uw_model_need need;
-};
-
-_Static_assert(sizeof(struct uw_layer) + 5 * (sizeof(struct uw_slot) + 2 * sizeof(uint32_t)) <= 640,
-               "UW_MODEL_WORKSPACE_BYTES is too small for a layer");
-
-static size_t floats(size_t n)
-{
-    return uw_arena_padded(uw_size_mul(n, sizeof(float)));
-}
-
-static size_t graph_bytes(const struct uw_graph *g)
-{
-    return uw_arena_padded(g->layers_n * sizeof(struct uw_layer)) +
-           uw_arena_padded(g->heads_n * sizeof(struct uw_head)) +
-           uw_arena_padded(g->segments_n * sizeof(struct uw_segment)) +
-           uw_arena_padded(g->names_bytes);
-}
-
-static uint32_t micro_n(const struct uw_model_config *config)
-{
-    return config->micro_n != 0 && config->micro_n < config->batch_n ? config->micro_n
-                                                                     : config->batch_n;
-}
-
-static size_t kernel_scratch_bytes(const struct uw_model_config *config, const struct uw_graph *g)
-{
-    size_t most = 0;
-    for (uint32_t i = 0; i < g->layers_n; i++) {
-        const struct uw_layer *l = &g->layers[i];
-        if (l->ops->scratch_bytes == NULL) {
-            continue;
-        }
-        size_t bytes = l->ops->scratch_bytes(l, config->kernels, micro_n(config),
-                                             uw_workers_threads(config->workers));
-        most = bytes > most ? bytes : most;
-    }
-    return uw_arena_padded(most);
-}
-
-static int sum_need(struct uw_model_need *need, struct uw_error *err)
-{
-    const size_t parts[] = {need->parameters_bytes, need->gradients_bytes, need->optimizer_bytes,
-                            need->activations_bytes, need->scratch_bytes, need->snapshot_bytes,
-                            need->input_bytes, need->graph_bytes};
-    size_t sum = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i] > SIZE_MAX / 2 || sum > SIZE_MAX / 2 - parts[i]) {
-            return uw_error_set(err, UW_ERR_TOOBIG,
-                                "the model needs more memory than this machine can address");
-        }
-        sum += parts[i];
-    }
-    need->total_bytes = sum;
-    return UW_OK;
-}
-
-/* Activations last: what the others leave of the budget is theirs. */
-static int fill_activations(struct draft *d, const struct uw_model_config *config,
-                            uint32_t *order, struct uw_error *err)
-{
-    bool training = config->mode != UW_PLAN_INFERENCE;
-    size_t budget = config->budget_bytes;
-    size_t others = d->need.total_bytes;
-    size_t limit = budget == 0 ? SIZE_MAX : budget > others ? budget - others : 0;
-
-    d->need.activations_bytes =
-        uw_plan_build(&d->graph, micro_n(config), training, limit, d->slots, order);
-    int rc = sum_need(&d->need, err);
-    if (rc == UW_OK && budget != 0 && d->need.total_bytes > budget) {
-        return uw_error_set(err, UW_ERR_NOMEM,
-                            "a budget of %lu bytes cannot be met: the smallest plan takes %lu",
-                            (unsigned long)budget, (unsigned long)d->need.total_bytes);
-    }
-    for (uint32_t i = 0; i < d->graph.layers_n; i++) {
-        d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
-    }
-    return rc;
-}
-
-static int fill_need(struct draft *d, const struct uw_model_config *config, uint32_t *order,
-                     struct uw_error *err)
-{
-    const struct uw_graph *g = &d->graph;
-    bool training = config->mode != UW_PLAN_INFERENCE;
-    size_t parameters = floats(g->parameters_n);
-    uint32_t window = training ? uw_update_window(config, g->layers, g->layers_n) : 0;
-    uint32_t vectors = training ? uw_optimizer_vectors(&config->optimizer) : 0;
-
-    d->need = (struct uw_model_need){
-        .parameters_n = g->weights_n,
-        .trainable_n = g->trainable_n,
-        .statistics_n = g->parameters_n - g->weights_n,
-        .parameters_bytes = parameters,
-        .gradients_bytes = floats(window),
-        .optimizer_bytes = uw_size_mul(vectors, floats(g->trainable_n)),
-        .scratch_bytes = kernel_scratch_bytes(config, g),
-        .snapshot_bytes = config->snapshot ? parameters : 0,
-        .graph_bytes = graph_bytes(g),
-    };
-    if (training && config->mixing_velocity) {
-        d->need.optimizer_bytes += parameters;
-    }
-    if (config->input) {
-        d->need.input_bytes = floats(uw_size_mul(g->in_n, config->batch_n)) +
-                              uw_arena_padded(uw_size_mul(sizeof(uint32_t), config->batch_n)) +
-                              floats(uw_size_mul(g->target_n, config->batch_n));
-    }
-    int rc = sum_need(&d->need, err);
-    return rc < 0 ? rc : fill_activations(d, config, order, err);
-}
-
-/* Combinations that no plan can do exactly. */
-static int check_config(const struct uw_model_config *config, const struct uw_graph *g,
-                        struct uw_error *err)
-{
-    const struct uw_optimizer *o = &config->optimizer;
-    bool micro = micro_n(config) < config->batch_n;
-    bool accumulates = config->mode == UW_PLAN_FULL ||
-                       (config->mode == UW_PLAN_IMMEDIATE && uw_update_is_fused(o) &&
-                        o->momentum != 0.0f && !o->nesterov && !o->frozen);
-
-    if (config->mode == UW_PLAN_INFERENCE) {
-        return UW_OK;
-    }
-    if (o->clip_global != 0.0f && config->mode != UW_PLAN_FULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "clipping by the global norm needs plan mode full");
-    }
-    if (o->frozen && o->momentum != 0.0f && !config->mixing_velocity) {
-        return uw_error_set(err, UW_ERR_INVALID, "a frozen velocity needs mixing_velocity");
-    }
-    if (micro && !accumulates) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "micro-batches need plan mode full, or immediate with plain momentum");
-    }
-    for (uint32_t i = 0; i < g->layers_n && micro; i++) {
-        if (g->layers[i].def->kind == UW_LAYER_BATCHNORM && !g->layers[i].def->frozen) {
-            return uw_error_set(err, UW_ERR_INVALID,
-                                "layer '%s': batch norm needs the whole minibatch at once, "
-                                "micro-batches would change its statistics",
-                                g->layers[i].def->name);
-        }
-    }
-    return UW_OK;
-}
-
-static int draft_model(struct draft *d, const struct uw_model_config *config,
-                       struct uw_error *err)
-{
-    struct uw_arena work;
-    void *layers;
-    void *slots;
-    void *order;
-
-    if (config->kernels == NULL || config->batch_n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID, config->batch_n == 0
-                                                     ? "batch 0: needs 1 or more"
-                                                     : "no kernel table was chosen");
-    }
-    uint32_t n = config->def != NULL ? config->def->layers_n : 0;
-    if (config->workspace == NULL || config->workspace_bytes < UW_MODEL_WORKSPACE_BYTES(n)) {
-        return uw_error_set(err, UW_ERR_NOMEM,
-                            "the planning workspace has %lu bytes, %u layers need %lu",
-                            (unsigned long)config->workspace_bytes, (unsigned)n,
-                            (unsigned long)UW_MODEL_WORKSPACE_BYTES(n));
-    }
-    uw_arena_init(&work, config->workspace, config->workspace_bytes);
-    int rc = uw_arena_take(&work, n * sizeof(struct uw_layer), &layers);
-    if (rc == UW_OK) {
-        rc = uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(struct uw_slot), &slots);
-    }
-    if (rc == UW_OK) {
-        rc = uw_arena_take(&work, 2 * UW_SLOTS_N(n) * sizeof(uint32_t), &order);
-    }
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the planning workspace is too small");
-    }
-    rc = uw_graph_build(&d->graph, config, layers, err);
-    rc = rc < 0 ? rc : check_config(config, &d->graph, err);
-    if (rc < 0) {
-        return rc;
-    }
-    d->slots = slots;
-    return fill_need(d, config, order, err);
-}
-
 int uw_model_measure(const struct uw_model_config *config, struct uw_model_need *need,
                      struct uw_error *err)
 {
-    struct draft d = {0};
-    int rc = draft_model(&d, config, err);
-    if (rc == UW_OK) {
+    struct uw_draft d = {0};
+    int rc = uw_draft_model(&d, config, err);
+    if (rc == UW_OK || (rc == UW_ERR_NOMEM && d.need.total_bytes != 0)) {
         *need = d.need;
     }
     return rc;
@@ -215,6 +22,17 @@ static uint64_t hash_u32(uint64_t hash, uint32_t value)
     return uw_hash64(hash, le, sizeof le);
 }
 
+static void use_constants(struct uw_layer *l, const struct uw_model_config *config)
+{
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        struct uw_layer_tensor tensor = {0};
+        l->ops->tensor(l, t, &tensor);
+        /* Nothing writes to tensors that are not trained. */
+        l->param[t] = (float *)(uintptr_t)uw_find_constant(config, l->def->name,
+                                                           tensor.suffix)->data;
+    }
+}
+
 static void name_segments(struct uw_model *m, struct uw_segment *segments, char *names)
 {
     uint32_t offset = 0, state = 0;
@@ -222,6 +40,10 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
 
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
+        if (l->constant) {
+            use_constants(l, &m->config);
+            continue;
+        }
         for (uint32_t t = 0; t < l->tensors_n; t++) {
             struct uw_segment *s = &segments[l->segment + t];
             struct uw_layer_tensor tensor = {0};
@@ -256,7 +78,7 @@ static void *at(uint8_t *area, const struct uw_slot *slot)
     return slot->bytes != 0 ? area + slot->offset : NULL;
 }
 
-static void place_activations(struct uw_model *m, const struct draft *d, uint8_t *area)
+static void place_activations(struct uw_model *m, const struct uw_draft *d, uint8_t *area)
 {
     const struct uw_slot *slots = d->slots;
 
@@ -280,7 +102,7 @@ enum block {
     ACTIVATIONS, SCRATCH, INPUT, LABEL, TARGET, BLOCKS_N
 };
 
-static void size_blocks(const struct uw_model_config *c, const struct draft *d,
+static void size_blocks(const struct uw_model_config *c, const struct uw_draft *d,
                         size_t bytes[BLOCKS_N])
 {
     const struct uw_graph *g = &d->graph;
@@ -295,18 +117,35 @@ static void size_blocks(const struct uw_model_config *c, const struct draft *d,
     bytes[NAMES] = g->names_bytes;
     bytes[PARAMETERS] = need->parameters_bytes;
     bytes[GRADIENTS] = need->gradients_bytes;
-    bytes[STATE0] = vectors > 0 ? floats(g->trainable_n) : 0;
-    bytes[STATE1] = vectors > 1 ? floats(g->trainable_n) : 0;
+    bytes[STATE0] = vectors > 0 ? uw_draft_floats(g->trainable_n) : 0;
+    bytes[STATE1] = vectors > 1 ? uw_draft_floats(g->trainable_n) : 0;
     bytes[VELOCITY] = training && c->mixing_velocity ? need->parameters_bytes : 0;
     bytes[SNAPSHOT] = need->snapshot_bytes;
     bytes[ACTIVATIONS] = need->activations_bytes;
     bytes[SCRATCH] = need->scratch_bytes;
-    bytes[INPUT] = floats(uw_size_mul(g->in_n, samples));
+    bytes[INPUT] = uw_draft_floats(uw_size_mul(g->in_n, samples));
     bytes[LABEL] = uw_size_mul(samples, sizeof(uint32_t));
-    bytes[TARGET] = floats(uw_size_mul(g->target_n, samples));
+    bytes[TARGET] = uw_draft_floats(uw_size_mul(g->target_n, samples));
 }
 
-static int take_blocks(struct uw_model *m, const struct draft *d, struct uw_arena *arena)
+static const uint8_t purposes[BLOCKS_N] = {
+    [LAYERS] = UW_PURPOSE_GRAPH, [HEADS] = UW_PURPOSE_GRAPH, [SEGMENTS] = UW_PURPOSE_GRAPH,
+    [NAMES] = UW_PURPOSE_GRAPH, [PARAMETERS] = UW_PURPOSE_PARAMETERS,
+    [GRADIENTS] = UW_PURPOSE_GRADIENTS, [STATE0] = UW_PURPOSE_OPTIMIZER,
+    [STATE1] = UW_PURPOSE_OPTIMIZER, [VELOCITY] = UW_PURPOSE_OPTIMIZER,
+    [SNAPSHOT] = UW_PURPOSE_SNAPSHOT, [ACTIVATIONS] = UW_PURPOSE_ACTIVATIONS,
+    [SCRATCH] = UW_PURPOSE_SCRATCH, [INPUT] = UW_PURPOSE_INPUT, [LABEL] = UW_PURPOSE_INPUT,
+    [TARGET] = UW_PURPOSE_INPUT};
+
+/* The arena that a block comes from. */
+static struct uw_arena *arena_of(const struct uw_model_config *c, enum block block,
+                                 struct uw_arena *arena)
+{
+    return c->regions != NULL ? c->regions->region[c->regions->of[purposes[block]]].arena : arena;
+}
+
+static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_arena *arena,
+                       struct uw_error *err)
 {
     const struct uw_graph *g = &d->graph;
     size_t bytes[BLOCKS_N];
@@ -314,9 +153,18 @@ static int take_blocks(struct uw_model *m, const struct draft *d, struct uw_aren
 
     size_blocks(&m->config, d, bytes);
     for (size_t i = 0; i < BLOCKS_N; i++) {
-        int rc = uw_arena_take(arena, bytes[i], &block[i]);
+        struct uw_arena *from = arena_of(&m->config, (enum block)i, arena);
+        if (from == NULL || from->base == NULL) {
+            return uw_error_set(err, UW_ERR_NOMEM, "the arena has no memory");
+        }
+        int rc = uw_arena_take(from, bytes[i], &block[i]);
         if (rc < 0) {
-            return rc;
+            return uw_error_set(err, rc, "the %s: %lu bytes more, the arena has %lu left; the "
+                                "model needs %lu in all",
+                                uw_purpose_name((enum uw_purpose)purposes[i]),
+                                (unsigned long)bytes[i],
+                                (unsigned long)(from->capacity_bytes - from->used_bytes),
+                                (unsigned long)d->need.total_bytes);
         }
         block[i] = bytes[i] != 0 ? block[i] : NULL;
     }
@@ -344,13 +192,10 @@ static int take_blocks(struct uw_model *m, const struct draft *d, struct uw_aren
 int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
                   struct uw_arena *arena, struct uw_error *err)
 {
-    struct draft d = {0};
-    int rc = draft_model(&d, config, err);
+    struct uw_draft d = {0};
+    int rc = uw_draft_model(&d, config, err);
     if (rc < 0) {
         return rc;
-    }
-    if (arena->base == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "the arena has no memory");
     }
     *m = (struct uw_model){
         .config = *config,
@@ -367,15 +212,12 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
         .target_n = d.graph.target_n,
         .trainable_n = d.graph.trainable_n,
     };
+    m->config.micro_n = uw_draft_micro_n(config);
     m->config.workspace = NULL;
     m->config.workspace_bytes = 0;
-    rc = take_blocks(m, &d, arena);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the model needs %lu bytes, the arena has %lu left",
-                            (unsigned long)d.need.total_bytes,
-                            (unsigned long)(arena->capacity_bytes - arena->used_bytes));
-    }
-    return UW_OK;
+    rc = take_blocks(m, &d, arena, err);
+    m->config.regions = NULL;
+    return rc;
 }
 
 int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void *memory,

@@ -5,6 +5,31 @@
  * weights that bw_input reads. */
 #include "step.h"
 
+#include "uwasa/describe.h"
+
+enum part { FORWARD, BW_INPUT, BW_PARAM };
+
+/* Put the time since *since_us on a row's account; *since_us moves on to now. Nothing without a
+ * profile. */
+static void lap(const struct uw_model *m, uint32_t row, enum part part, uint64_t *since_us)
+{
+    if (m->profile == NULL) {
+        return;
+    }
+    struct uw_profile_row *r = &m->profile->rows[row];
+    uint64_t now_us = m->profile->now_us(m->profile->arg);
+    uint64_t *account = part == FORWARD    ? &r->forward_us
+                        : part == BW_INPUT ? &r->bw_input_us
+                                           : &r->bw_param_us;
+    *account += now_us - *since_us;
+    *since_us = now_us;
+}
+
+static uint64_t start(const struct uw_model *m)
+{
+    return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
+}
+
 const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x)
 {
     uint32_t base = uw_graph_base(m->layers, value);
@@ -28,7 +53,10 @@ static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
         return UW_OK;
     }
     inputs_of(m, l, x, in);
-    return l->ops->forward(&m->exec, l, p, in, l->y);
+    uint64_t since_us = start(m);
+    int rc = l->ops->forward(&m->exec, l, p, in, l->y);
+    lap(m, l->index, FORWARD, &since_us);
+    return rc;
 }
 
 static int run_forward(struct uw_model *m, const float *x, const struct uw_pass *p)
@@ -43,15 +71,10 @@ static int run_forward(struct uw_model *m, const float *x, const struct uw_pass 
     return rc;
 }
 
-static uint32_t micro_n(const struct uw_model *m)
-{
-    return m->config.micro_n != 0 ? m->config.micro_n : m->config.batch_n;
-}
-
 int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float **logits)
 {
     const struct uw_pass pass = {.batch_n = n};
-    if (n == 0 || n > micro_n(m)) {
+    if (n == 0 || n > m->config.micro_n) {
         return UW_ERR_INVALID;
     }
     int rc = run_forward(m, x, &pass);
@@ -75,7 +98,7 @@ static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pa
     }
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
-        for (uint32_t t = 0; t < l->tensors_n; t++) {
+        for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
             const struct uw_segment *s = &m->params.segments[l->segment + t];
             if (!k->all_finite(&m->exec, s->size_n, l->param[t])) {
                 return uw_error_set(err, UW_ERR_NONFINITE, "%s holds a NaN or an infinity",
@@ -130,9 +153,9 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, doub
     uint32_t correct = 0;
     int rc = check_batch(m, &b, NULL);
 
-    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += micro_n(m)) {
+    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += m->config.micro_n) {
         uint32_t left = b.n - first;
-        const struct uw_pass pass = {.batch_n = left < micro_n(m) ? left : micro_n(m),
+        const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
                                      .first = first};
         const struct uw_labelled s = {&b, b.x + (size_t)first * m->input_n, &pass};
         double one = 0.0;
@@ -197,11 +220,17 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
     int rc = UW_OK;
 
     inputs_of(m, l, x, in);
+    uint64_t since_us = start(m);
     if (l->ops->bw_prepare != NULL) {
         rc = l->ops->bw_prepare(&m->exec, l, p, in);
     }
     rc = rc < 0 ? rc : pass_down(m, l, p, in);
-    return rc == UW_OK && l->trained != 0 ? uw_update_layer(u, l, p, in) : rc;
+    lap(m, l->index, BW_INPUT, &since_us);
+    if (rc == UW_OK && l->trained != 0) {
+        rc = uw_update_layer(u, l, p, in);
+        lap(m, l->index, BW_PARAM, &since_us);
+    }
+    return rc;
 }
 
 static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
@@ -250,7 +279,26 @@ static int check_step(const struct uw_model *m, const struct uw_minibatch *b,
         return uw_error_set(err, UW_ERR_INVALID,
                             "the model was planned for another optimizer, momentum or clipping");
     }
+    if (m->guard.factor != 0.0f && m->config.micro_n < m->config.batch_n) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "the spike guard needs whole minibatches, no micro-batches");
+    }
     return check_batch(m, b, err);
+}
+
+/* Is the loss a spike? Else it becomes part of the average. */
+static bool is_spike(struct uw_spike_guard *g, double loss)
+{
+    if (g->factor == 0.0f) {
+        return false;
+    }
+    if (g->seen >= UW_SPIKE_WARMUP && loss > (double)g->factor * g->mean) {
+        g->skipped++;
+        return true;
+    }
+    g->seen += g->seen < UW_SPIKE_WARMUP ? 1 : 0;
+    g->mean += (loss - g->mean) / g->seen;
+    return false;
 }
 
 /* Forward, losses and backward of one micro-batch. */
@@ -260,7 +308,9 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     double loss = 0.0;
     uint32_t correct = 0;
     int rc = run_forward(m, s->x, s->pass);
+    uint64_t since_us = start(m);
     rc = rc < 0 ? rc : uw_losses_forward(m, s, m->heads_n, &loss, &correct);
+    lap(m, m->layers_n, FORWARD, &since_us);
     if (rc < 0) {
         return uw_error_set(u->err, rc, "%s", uw_status_text(rc));
     }
@@ -269,7 +319,12 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     }
     r->loss += loss;
     r->correct_n += correct;
+    r->skipped = is_spike(&m->guard, loss / s->b->n);
+    if (r->skipped) {
+        return UW_OK;
+    }
     rc = uw_losses_backward(m, s, s->b->n);
+    lap(m, m->layers_n, BW_INPUT, &since_us);
     return rc < 0 ? rc : backward(m, s->x, s->pass, u);
 }
 
@@ -282,9 +337,9 @@ int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *batch,
     struct uw_update u = {.m = m, .err = err != NULL ? err : &why};
     int rc = check_step(m, &b, u.err);
 
-    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += micro_n(m)) {
+    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += m->config.micro_n) {
         uint32_t left = b.n - first;
-        const struct uw_pass pass = {.batch_n = left < micro_n(m) ? left : micro_n(m),
+        const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
                                      .first = first,
                                      .training = true,
                                      .noise = uw_rng_mix(m->seed, m->updates)};

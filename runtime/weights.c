@@ -44,12 +44,14 @@ static void init_tensor(const struct uw_model *m, const struct uw_layer *l, uint
 
 void uw_model_init_weights(struct uw_model *m, uint64_t seed)
 {
+    uint32_t tensors = 0;
     m->seed = seed;
     for (uint32_t i = 0; i < m->layers_n; i++) {
         const struct uw_layer *l = &m->layers[i];
         struct uw_rng rng;
-        uw_rng_seed(&rng, uw_rng_mix(seed, l->segment));
-        for (uint32_t t = 0; t < l->tensors_n; t++) {
+        uw_rng_seed(&rng, uw_rng_mix(seed, tensors));
+        tensors += l->tensors_n;
+        for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
             init_tensor(m, l, t, &rng);
         }
     }

@@ -98,8 +98,8 @@ int uw_cmd_eval(int argc, char **argv)
     const struct uw_job_config config = {.model = o.model,
                                          .backend = o.backend,
                                          .threads = o.threads,
-                                         .batch_n = o.batch,
-                                         .mode = UW_PLAN_INFERENCE};
+                                         .plan = {.batch_n = o.batch,
+                                                  .mode = UW_PLAN_INFERENCE}};
     int rc = uw_job_plan(&job, &config, &err);
     status = (int)uw_job_exit(rc);
     if (rc == UW_OK) {

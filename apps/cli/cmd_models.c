@@ -20,17 +20,43 @@ static const struct uw_args_spec spec = {
     .usage = "[NAME] [--json]",
     .example = "uwasa models lenet5 > my-model.json",
     .epilogue =
-        "RAM is everything that training at batch 1 with plain SGD on one thread needs.\n\n"
-        "A model of your own has \"name\", \"input\" ([channels, height, width] or [features])"
-        " and\n"
-        "\"layers\". Each layer has a \"name\" and a \"type\":\n\n"
-        "  conv2d      out_channels, kernel, stride (1), padding (0), bias (true)\n"
-        "  maxpool2d   kernel, stride (kernel), padding (0)\n"
-        "  dense       out, bias (true)\n"
-        "  relu, flatten\n"
-        "  add         inputs: [\"one\", \"other\"]; every other layer takes the one above\n\n"
-        "kernel, stride and padding are a number or [height, width]. The last layer gives one\n"
-        "number a class; softmax cross-entropy follows by itself.",
+        "RAM is everything that training at batch 1 with plain SGD on one thread needs.\n"
+        "Parameters are those of inference: googlenet's auxiliary heads come on top.\n\n"
+        "A model of your own has \"name\", \"input\" ([channels, height, width], [channels, "
+        "length],\n[steps, features] or [features]) and \"layers\". Each has a \"name\" and a "
+        "\"type\":\n\n"
+        "  conv2d            out_channels, kernel, stride (1), padding (0), dilation (1),\n"
+        "                    groups (1), bias (true)\n"
+        "  conv1d            likewise\n"
+        "  conv_transpose2d  likewise, output_padding (0)\n"
+        "  dense             out, bias (true)\n"
+        "  maxpool2d, maxpool1d, avgpool2d, avgpool1d\n"
+        "                    kernel, stride (kernel), padding (0), ceil_mode (false);\n"
+        "                    average: count_include_pad (true)\n"
+        "  batchnorm         eps (1e-5), momentum (0.1), affine (true)\n"
+        "  groupnorm         num_groups, eps, affine\n"
+        "  layernorm         axes: how many of the last (1), eps, affine\n"
+        "  lrn               size, alpha (1e-4), beta (0.75), k (1)\n"
+        "  leaky_relu        negative_slope (0.01)\n"
+        "  gelu              approximate: none or tanh\n"
+        "  dropout           p\n"
+        "  add               inputs: [\"one\", \"other\"]\n"
+        "  concat            inputs, axis (0: channels)\n"
+        "  reshape           shape, one size may be -1\n"
+        "  transpose         order of the axes\n"
+        "  slice             axis (0), start (0), length (to the end), squeeze (false)\n"
+        "  embedding         vocabulary, size\n"
+        "  rnn, gru, lstm    hidden, bias (true), reverse (false), last (false);\n"
+        "                    rnn: nonlinearity: tanh or relu\n"
+        "  attention         heads, causal (false), bias (true)\n"
+        "  global_avgpool, relu, relu6, sigmoid, tanh, silu, flatten\n\n"
+        "A layer takes the one above, or those that its \"inputs\" name. In two dimensions "
+        "kernel,\nstride, padding and dilation are a number or [height, width]. \"frozen\": true "
+        "keeps a\nlayer's parameters as they are.\n\n"
+        "Softmax cross-entropy of the last layer follows by itself. Others: \"loss\", or a "
+        "list of\n\"losses\", with \"type\" (cross_entropy, binary_cross_entropy, mse, l1, huber), "
+        "\"layer\",\n\"target\" (label, input, values), \"weight\", \"label_smoothing\", "
+        "\"delta\".",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };
@@ -40,22 +66,29 @@ static int list_one(const struct uw_model_builtin *b, bool json)
     struct uw_job job;
     struct uw_error err = {.text = ""};
     const struct uw_job_config config = {
-        .model = b->name, .backend = "auto", .threads = 1, .batch_n = 1};
+        .model = b->name, .backend = "auto", .threads = 1, .plan = {.batch_n = 1}};
     int rc = uw_job_plan(&job, &config, &err);
     if (rc < 0) {
         uw_job_deinit(&job);
         return uw_cli_error("models", UW_EXIT_FAILED, "%s", err.text);
     }
-    double bytes = 4.0 * job.need.parameters_n;
+    uint32_t auxiliary_n = job.need.auxiliary_n;
+    uint32_t parameters_n = job.need.parameters_n - auxiliary_n;
+    const char *about = job.file.about != NULL ? job.file.about : "";
+    double bytes = 4.0 * parameters_n;
     double ram = (double)job.need.total_bytes;
     if (json) {
-        printf("{\"name\":\"%s\",\"parameters\":%u,\"bytes\":%.0f,\"ram_bytes\":%.0f}\n", b->name,
-               (unsigned)job.need.parameters_n, bytes, ram);
+        printf("{\"name\":\"%s\",\"about\":\"%s\",\"parameters\":%u,\"auxiliary_parameters\":%u,"
+               "\"bytes\":%.0f,\"ram_bytes\":%.0f}\n", b->name, about, (unsigned)parameters_n,
+               (unsigned)auxiliary_n, bytes, ram);
     } else {
         char a[UW_TEXT_BYTES];
         char c[UW_TEXT_BYTES];
-        printf("%-14s %12u %12s %18s\n", b->name, (unsigned)job.need.parameters_n,
-               uw_text_bytes(bytes, a), uw_text_bytes(ram, c));
+        printf("%-12s %11u %10s %15s  %s\n", b->name, (unsigned)parameters_n,
+               uw_text_bytes(bytes, a), uw_text_bytes(ram, c), about);
+    }
+    if (!json && auxiliary_n != 0) {
+        printf("%-12s %11u %38s\n", "", (unsigned)auxiliary_n, "more, in its auxiliary heads");
     }
     uw_job_deinit(&job);
     return UW_EXIT_DONE;
@@ -81,7 +114,7 @@ int uw_cmd_models(int argc, char **argv)
         return UW_EXIT_DONE;
     }
     if (!o.json) {
-        printf("%-14s %12s %12s %18s\n", "model", "parameters", "weights", "RAM at batch 1");
+        printf("%-12s %11s %10s %15s\n", "model", "parameters", "weights", "RAM at batch 1");
     }
     status = UW_EXIT_DONE;
     for (uint32_t i = 0; i < uw_model_builtins_n && status == UW_EXIT_DONE; i++) {

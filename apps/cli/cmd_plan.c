@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
-#include "job.h"
+#include "plan_view.h"
 #include "progress.h"
+#include "recipe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct options {
-    const char *model, *optimizer, *mode, *backend;
-    double momentum;
+    const char *model, *backend;
+    struct uw_recipe recipe;
     uint32_t batch, threads;
-    uint64_t budget;
-    bool snapshot, json;
+    struct uw_opt_list regions;
+    bool snapshot, layers, json;
 };
 
 static const struct uw_opt rows[] = {
     {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M", "built-in name or file"},
     {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B",
      "samples in a minibatch (32)"},
-    {"optimizer", UW_OPT_CHOICE, offsetof(struct options, optimizer), 0, 0, "sgd|momentum",
-     "momentum keeps a velocity (sgd)"},
-    {"momentum", UW_OPT_REAL, offsetof(struct options, momentum), 0, 1, "X",
-     "above 0 keeps a velocity, as with train"},
-    {"mode", UW_OPT_CHOICE, offsetof(struct options, mode), 0, 0, "immediate|full|inference",
-     "immediate: no gradient array (immediate)"},
+    UW_RECIPE_ROWS(struct options),
+    {"mode", UW_OPT_CHOICE, offsetof(struct options, recipe.mode), 0, 0,
+     "auto|immediate|buckets|full|inference", "immediate: no gradient array (auto)"},
     {"snapshot", UW_OPT_FLAG, offsetof(struct options, snapshot), 0, 0, NULL,
      "with the copy that a node shares"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
     {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels (auto)"},
-    {"budget", UW_OPT_BYTES, offsetof(struct options, budget), 1, 0, "BYTES",
-     "does it fit? exit status 1 if not"},
+    {"region", UW_OPT_LIST, offsetof(struct options, regions), 0, 0, "NAME=BYTES",
+     "a memory of the device, the fastest first: tell what goes where"},
+    {"layers", UW_OPT_FLAG, offsetof(struct options, layers), 0, 0, NULL,
+     "also every layer: shape, parameters, products, and when it is in memory"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "one JSON object"},
 };
 
@@ -43,7 +43,7 @@ static const struct uw_args_spec spec = {
     .example = "uwasa plan --model lenet5 --batch 4 --threads 1 --budget 1M",
     .epilogue = "train with the same flags takes exactly the total. A dataset read from files has "
                 "memory of\nits own. Fewer threads need less scratch; for a board: --threads 1 "
-                "--backend ref.",
+                "--backend ref.\nExit status 1: the budget cannot be met.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -52,32 +52,51 @@ static const struct uw_args_spec spec = {
 struct answer {
     bool fits;
     uint32_t largest_batch;     /* 0: none fits */
-    size_t smallest_bytes;      /* batch 1, no velocity, no gradient array */
+    size_t smallest_bytes;      /* batch 1, plain SGD */
 };
 
-static size_t total(const struct uw_job *job, uint32_t batch_n, enum uw_plan_mode mode,
-                    const struct uw_optimizer *optimizer)
+static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
 {
     struct uw_model_need need;
-    return uw_job_measure(job, batch_n, mode, optimizer, &need, NULL) == UW_OK ? need.total_bytes
-                                                                              : SIZE_MAX;
+    struct uw_model_config config = job->config;
+    config.batch_n = batch_n;
+    config.budget_bytes = budget;
+    return uw_job_measure(job, &config, &need, NULL) == UW_OK;
 }
 
-static struct answer ask(const struct uw_job *job, uint64_t budget)
+static size_t smallest(const struct uw_job *job)
 {
-    const struct uw_model_config *c = &job->config;
-    enum uw_plan_mode least = c->mode == UW_PLAN_FULL ? UW_PLAN_IMMEDIATE : c->mode;
-    struct answer a = {.fits = job->need.total_bytes <= budget,
-                       .smallest_bytes = total(job, 1, least, &(struct uw_optimizer){.lr = 0.0f})};
+    struct uw_model_need need = {0};
+    struct uw_model_config config = job->config;
+    config.batch_n = 1;
+    config.micro_n = 0;
+    config.optimizer = (struct uw_optimizer){.lr = 0.0f};
+    config.mode = config.mode == UW_PLAN_INFERENCE ? config.mode : UW_PLAN_IMMEDIATE;
+    config.budget_bytes = 1;
+    uw_job_measure(job, &config, &need, NULL);
+    return need.total_bytes;
+}
+
+/* Does it fit, with recomputation where needed? Then job->need becomes that plan's. */
+static struct answer ask(struct uw_job *job, size_t budget)
+{
+    struct answer a = {.smallest_bytes = smallest(job)};
     uint32_t low = 0;
     uint32_t high = 1;
-    while (high < BATCH_MAX && total(job, high, c->mode, &c->optimizer) <= budget) {
+
+    job->config.budget_bytes = budget;
+    a.fits = uw_job_measure(job, &job->config, &job->need, NULL) == UW_OK;
+    if (!a.fits) {
+        job->config.budget_bytes = 0;
+        uw_job_measure(job, &job->config, &job->need, NULL);
+    }
+    while (high < BATCH_MAX && fits(job, high, budget)) {
         low = high;
         high *= 2;
     }
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (total(job, middle, c->mode, &c->optimizer) <= budget) {
+        if (fits(job, middle, budget)) {
             low = middle;
         } else {
             high = middle;
@@ -87,7 +106,34 @@ static struct answer ask(const struct uw_job *job, uint64_t budget)
     return a;
 }
 
-static void print_json(const struct uw_job *job, const struct options *o, const struct answer *a)
+/* Read "dtcm=64K" and the like, and place the plan. */
+static int place(const struct options *o, const struct uw_model_need *need,
+                 struct uw_regions *r, char names[UW_REGIONS_MAX][32], struct uw_error *err)
+{
+    static const struct uw_opt bytes = {"region", UW_OPT_BYTES, 0, 1, 0, "BYTES", ""};
+
+    *r = (struct uw_regions){.n = o->regions.n};
+    if (r->n > UW_REGIONS_MAX) {
+        return uw_error_set(err, UW_ERR_INVALID, "--region: at most %u of them", UW_REGIONS_MAX);
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        const char *text = o->regions.item[i];
+        const char *equals = strchr(text, '=');
+        uint64_t n = 0;
+        if (equals == NULL || equals == text || equals - text >= 32 ||
+            uw_opt_set(&bytes, equals + 1, &n) < 0 || n > SIZE_MAX) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "--region %.60s: needs NAME=BYTES, as dtcm=64K", text);
+        }
+        memcpy(names[i], text, (size_t)(equals - text));
+        names[i][equals - text] = '\0';
+        r->region[i] = (struct uw_region){.name = names[i], .bytes = (size_t)n};
+    }
+    return r->n != 0 ? uw_regions_place(r, need, err) : UW_OK;
+}
+
+static void print_json(const struct uw_job *job, const struct options *o, const struct answer *a,
+                       const struct uw_regions *regions)
 {
     cJSON *plan = cJSON_CreateObject();
     cJSON_AddStringToObject(plan, "model", job->file.def.name);
@@ -95,14 +141,21 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
     cJSON_AddNumberToObject(plan, "batch", job->config.batch_n);
     cJSON_AddNumberToObject(plan, "threads", job->planned.threads);
     cJSON_AddStringToObject(plan, "backend", job->config.kernels->name);
-    cJSON_AddStringToObject(plan, "mode", o->mode);
+    cJSON_AddStringToObject(plan, "mode", uw_recipe_mode_name(job->config.mode));
+    cJSON_AddNumberToObject(plan, "trained", job->need.trainable_n);
+    cJSON_AddNumberToObject(plan, "recomputed_layers", job->need.recomputed_n);
     uw_job_bytes_json(&job->need, cJSON_AddObjectToObject(plan, "bytes"));
     cJSON_AddNumberToObject(plan, "total_bytes", (double)job->need.total_bytes);
-    if (o->budget != 0) {
-        cJSON_AddNumberToObject(plan, "budget_bytes", (double)o->budget);
+    if (o->recipe.budget != 0) {
+        cJSON_AddNumberToObject(plan, "budget_bytes", (double)o->recipe.budget);
         cJSON_AddBoolToObject(plan, "fits", a->fits);
         cJSON_AddNumberToObject(plan, "largest_batch", a->largest_batch);
         cJSON_AddNumberToObject(plan, "smallest_bytes", (double)a->smallest_bytes);
+    }
+    cJSON *where = regions->n != 0 ? cJSON_AddObjectToObject(plan, "region") : NULL;
+    for (uint32_t p = 0; p < UW_PURPOSES_N && where != NULL; p++) {
+        cJSON_AddStringToObject(where, uw_purpose_name((enum uw_purpose)p),
+                                regions->region[regions->of[p]].name);
     }
     char *text = cJSON_PrintUnformatted(plan);
     if (text != NULL) {
@@ -112,34 +165,45 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
     cJSON_Delete(plan);
 }
 
-static void print_row(const char *purpose, size_t bytes)
+static void print_row(const char *purpose, size_t bytes, const char *region)
 {
     char text[UW_TEXT_BYTES];
     if (bytes != 0) {
-        printf("%-14s %14zu %12s\n", purpose, bytes, uw_text_bytes((double)bytes, text));
+        printf("%-14s %14zu %12s%s%s\n", purpose, bytes, uw_text_bytes((double)bytes, text),
+               region[0] != '\0' ? "  " : "", region);
     }
 }
 
-static void print_table(const struct uw_job *job, const struct options *o, const struct answer *a)
+/* The order people think in. */
+static const enum uw_purpose purposes[UW_PURPOSES_N] = {
+    UW_PURPOSE_PARAMETERS, UW_PURPOSE_GRADIENTS, UW_PURPOSE_OPTIMIZER, UW_PURPOSE_ACTIVATIONS,
+    UW_PURPOSE_SCRATCH,    UW_PURPOSE_SNAPSHOT,  UW_PURPOSE_INPUT,     UW_PURPOSE_GRAPH};
+
+static void print_table(const struct uw_job *job, const struct options *o, const struct answer *a,
+                        const struct uw_regions *regions)
 {
     const struct uw_model_need *n = &job->need;
     char text[UW_TEXT_BYTES];
     printf("%s, %u parameters, batch %u, %s, %u thread%s, %s kernels\n\n", job->file.def.name,
-           (unsigned)n->parameters_n, (unsigned)job->config.batch_n, o->mode,
+           (unsigned)n->parameters_n, (unsigned)job->config.batch_n,
+           uw_recipe_mode_name(job->config.mode),
            (unsigned)job->planned.threads, job->planned.threads == 1 ? "" : "s",
            job->config.kernels->name);
-    print_row("parameters", n->parameters_bytes);
-    print_row("gradients", n->gradients_bytes);
-    print_row("optimizer", n->optimizer_bytes);
-    print_row("activations", n->activations_bytes);
-    print_row("scratch", n->scratch_bytes);
-    print_row("snapshot", n->snapshot_bytes);
-    print_row("input", n->input_bytes);
-    print_row("graph", n->graph_bytes);
-    print_row("total", n->total_bytes);
-    if (o->budget != 0 && a->fits) {
+    for (uint32_t i = 0; i < UW_PURPOSES_N; i++) {
+        print_row(uw_purpose_name(purposes[i]), uw_model_need_of(n, purposes[i]),
+                  regions->n != 0 ? regions->region[regions->of[purposes[i]]].name : "");
+    }
+    print_row("total", n->total_bytes, "");
+    if (n->recomputed_n > 0) {
+        printf("\n%u of %u layers run forward twice to save memory\n", (unsigned)n->recomputed_n,
+               (unsigned)job->file.def.layers_n);
+    }
+    if (n->trainable_n != n->parameters_n && job->config.mode != UW_PLAN_INFERENCE) {
+        printf("\n%u of the parameters are trained\n", (unsigned)n->trainable_n);
+    }
+    if (o->recipe.budget != 0 && a->fits) {
         printf("\nfits into %s; the largest batch that does is %u\n",
-               uw_text_bytes((double)o->budget, text), (unsigned)a->largest_batch);
+               uw_text_bytes((double)o->recipe.budget, text), (unsigned)a->largest_batch);
     }
 }
 
@@ -148,23 +212,41 @@ static int does_not_fit(const struct options *o, const struct answer *a)
 {
     char text[UW_TEXT_BYTES];
     char smallest[UW_TEXT_BYTES];
-    uw_text_bytes((double)o->budget, text);
+    uw_text_bytes((double)o->recipe.budget, text);
     if (a->largest_batch > 0) {
         return uw_cli_error("plan", UW_EXIT_FAILED, "does not fit into %s; batch %u does", text,
                             (unsigned)a->largest_batch);
     }
     return uw_cli_error("plan", UW_EXIT_FAILED,
                         "does not fit into %s; the smallest plan (batch 1%s) takes %s", text,
-                        strcmp(o->mode, "inference") == 0 ? "" : ", sgd, immediate",
+                        strcmp(o->recipe.mode, "inference") == 0 ? "" : ", plain sgd",
                         uw_text_bytes((double)a->smallest_bytes, smallest));
+}
+
+/* Print the plan. Returns UW_OK or a code, err filled. */
+static int show(const struct uw_job *job, const struct options *o, const struct answer *a,
+                struct uw_error *err)
+{
+    struct uw_regions regions;
+    char names[UW_REGIONS_MAX][32];
+    int rc = place(o, &job->need, &regions, names, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (o->json) {
+        print_json(job, o, a, &regions);
+        return UW_OK;
+    }
+    print_table(job, o, a, &regions);
+    rc = uw_plan_view_chart(job, err);
+    return rc == UW_OK && o->layers ? uw_plan_view_layers(job, err) : rc;
 }
 
 int uw_cmd_plan(int argc, char **argv)
 {
-    struct options o = {.optimizer = "sgd", .mode = "immediate", .backend = "auto",
-                        .momentum = -1.0, .batch = 32};
+    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = "auto", .batch = 32};
     struct uw_error err = {.text = ""};
-    struct uw_job job;
+    struct uw_job job = {.pool = NULL};
     struct answer a = {.fits = true};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status >= 0) {
@@ -173,25 +255,20 @@ int uw_cmd_plan(int argc, char **argv)
     if (o.model == NULL) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
-    const struct uw_job_config config = {
-        .model = o.model,
-        .backend = o.backend,
-        .threads = o.threads,
-        .batch_n = o.batch,
-        .mode = strcmp(o.mode, "full") == 0        ? UW_PLAN_FULL
-                : strcmp(o.mode, "inference") == 0 ? UW_PLAN_INFERENCE
-                                                   : UW_PLAN_IMMEDIATE,
-        .optimizer = {.momentum = (float)uw_job_momentum(o.optimizer, o.momentum)},
-        .snapshot = o.snapshot};
-    int rc = uw_job_plan(&job, &config, &err);
+    struct uw_job_config config = {.model = o.model,
+                                   .backend = o.backend,
+                                   .threads = o.threads,
+                                   .plan = {.batch_n = o.batch, .snapshot = o.snapshot}};
+    int rc = uw_recipe_apply(&o.recipe, &config.plan, &err);
+    config.plan.budget_bytes = 0; /* first the plan as it would like to be */
+    rc = rc < 0 ? rc : uw_job_plan(&job, &config, &err);
+    if (rc == UW_OK && o.recipe.budget != 0) {
+        a = ask(&job, o.recipe.budget <= SIZE_MAX ? (size_t)o.recipe.budget : SIZE_MAX);
+    }
+    rc = rc < 0 ? rc : show(&job, &o, &a, &err);
+    uw_job_deinit(&job);
     if (rc < 0) {
-        uw_job_deinit(&job);
         return uw_cli_error("plan", uw_job_exit(rc), "%s", err.text);
     }
-    if (o.budget != 0) {
-        a = ask(&job, o.budget);
-    }
-    (o.json ? print_json : print_table)(&job, &o, &a);
-    uw_job_deinit(&job);
     return a.fits ? UW_EXIT_DONE : does_not_fit(&o, &a);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
+#include "lr.h"
 #include "train.h"
 
 #include <stdio.h>
@@ -11,17 +12,19 @@
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file; see uwasa models"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
-        "digits, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
+        "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE\n"
+        "(digits)"),
+    ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
+        "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "minibatches, instead of epochs"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
-    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
-    ROW("optimizer", UW_OPT_CHOICE, optimizer, 0, 0, "sgd|momentum", "as PyTorch's SGD (sgd)"),
-    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "(0; 0.9 with --optimizer momentum)"),
-    ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
-    ROW("nesterov", UW_OPT_FLAG, nesterov, 0, 0, NULL, "Nesterov's momentum"),
+    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X",
+        "learning rate (0.05; 0.001 with adam, adamw, rmsprop)"),
+    UW_RECIPE_ROWS(struct uw_train_options),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
-        "constant, cosine, or step:N:F = times F after every N epochs (constant)"),
+        "constant, cosine, linear, step:N:F = times F after every N epochs,\n"
+        "multistep:N,M:F, with warmup:STEPS+ in front (constant)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
     ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE", "write weights and state there (safetensors)"),
     ROW("save-every", UW_OPT_U64, save_every, 1, 0, "N", "also every N steps (every epoch)"),
@@ -30,8 +33,11 @@ static const struct uw_opt rows[] = {
     ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "take the samples in order"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
-    ROW("mode", UW_OPT_CHOICE, mode, 0, 0, "immediate|full",
-        "immediate: no gradient array (immediate)"),
+    ROW("mode", UW_OPT_CHOICE, recipe.mode, 0, 0, "auto|immediate|buckets|full",
+        "immediate: no gradient array (auto)"),
+    ROW("spike", UW_OPT_REAL, spike, 1, 0, "X",
+        "skip a step whose loss is above X times the average"),
+    ROW("profile", UW_OPT_FLAG, profile, 0, 0, NULL, "tell where the time goes, layer by layer"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights and shuffle (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
@@ -64,14 +70,14 @@ static int check(const struct uw_train_options *o)
     if (o->save_every != 0 && o->save == NULL) {
         return uw_cli_error("train", UW_EXIT_USAGE, "--save-every: needs --save FILE");
     }
-    if (o->nesterov && !(uw_job_momentum(o->optimizer, o->momentum) > 0.0)) {
-        return uw_cli_error("train", UW_EXIT_USAGE, "--nesterov: needs --momentum above 0");
+    if (o->spike != 0.0 && o->recipe.micro_batch != 0) {
+        return uw_cli_error("train", UW_EXIT_USAGE,
+                            "--spike: needs whole minibatches, no --micro-batch");
     }
-    struct uw_lr lr;
+    struct uw_schedule lr;
     if (uw_lr_parse(o->schedule, &lr) < 0) {
         return uw_cli_error("train", UW_EXIT_USAGE,
-                            "--schedule %s: needs constant, cosine or step:N:F with whole N from "
-                            "1 and F above 0 to 1", o->schedule);
+                            "--schedule %.60s: needs " UW_LR_ALLOWED, o->schedule);
     }
     return -1;
 }
@@ -80,15 +86,14 @@ int uw_cmd_train(int argc, char **argv)
 {
     struct uw_train_options o = {.data = "digits",
                                  .batch = 32,
-                                 .lr = 0.05,
-                                 .optimizer = "sgd",
-                                 .momentum = -1.0,
+                                 .lr = -1.0,
+                                 .recipe = UW_RECIPE_DEFAULTS,
                                  .schedule = "constant",
                                  .backend = "auto",
-                                 .mode = "immediate",
                                  .seed = 1};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status < 0) {
+        o.lr = o.lr >= 0.0 ? o.lr : uw_recipe_lr(&o.recipe);
         status = check(&o);
     }
     return status >= 0 ? status : uw_train_run(&o);

@@ -27,13 +27,9 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (rc < 0) {
         return rc;
     }
-    j->config = (struct uw_model_config){.def = &j->file.def,
-                                         .batch_n = config->batch_n,
-                                         .mode = config->mode,
-                                         .optimizer = config->optimizer,
-                                         .mixing_velocity = config->mixing_velocity,
-                                         .snapshot = config->snapshot,
-                                         .input = true};
+    j->config = config->plan;
+    j->config.def = &j->file.def;
+    j->config.input = true;
     rc = choose_kernels(config->backend, &j->config.kernels, err);
     if (rc < 0) {
         return rc;
@@ -45,21 +41,17 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    return uw_job_measure(j, config->batch_n, config->mode, &config->optimizer, &j->need, err);
+    return uw_job_measure(j, &j->config, &j->need, err);
 }
 
-int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode mode,
-                   const struct uw_optimizer *optimizer, struct uw_model_need *need,
-                   struct uw_error *err)
+int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
+                   struct uw_model_need *need, struct uw_error *err)
 {
     struct uw_workers planned = j->planned;
-    struct uw_model_config config = j->config;
+    struct uw_model_config mine = *config;
     struct uw_error why = {.text = ""};
-    config.workers = &planned;
-    config.batch_n = batch_n;
-    config.mode = mode;
-    config.optimizer = *optimizer;
-    int rc = uw_model_measure(&config, need, &why);
+    mine.workers = &planned;
+    int rc = uw_model_measure(&mine, need, &why);
     if (rc < 0) {
         return uw_error_set(err, rc, "%.60s: %.180s", j->file.json.file,
                             why.text[0] != '\0' ? why.text : uw_status_text(rc));
@@ -98,7 +90,9 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
     bool same = d->in_channels == data->channels && h == data->height && w == data->width;
     bool flat = (h == 1 && w == 1) || (data->height == 1 && data->width == 1);
     uint64_t data_n = (uint64_t)data->channels * data->height * data->width;
-    if (!same && !(flat && j->model.input_n == data_n)) {
+    bool sequence = d->in_h == 0 && d->in_w != 0 && data->channels == 1 &&
+                    data->height == d->in_channels && data->width == d->in_w;
+    if (!same && !sequence && !(flat && j->model.input_n == data_n)) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s takes %ux%ux%u samples, data %.80s has %ux%ux%u",
                             d->name, (unsigned)d->in_channels, (unsigned)h, (unsigned)w, spec,
@@ -165,14 +159,6 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     score->accuracy = (double)correct / (double)score->samples_n;
     score->loss = loss / (double)score->samples_n;
     return UW_OK;
-}
-
-double uw_job_momentum(const char *optimizer, double momentum)
-{
-    if (momentum >= 0.0) {
-        return momentum;
-    }
-    return strcmp(optimizer, "momentum") == 0 ? 0.9 : 0.0;
 }
 
 int uw_job_exit(int code)

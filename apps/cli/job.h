@@ -26,10 +26,8 @@ struct uw_job_config {
     const char *model;          /* built-in name or file */
     const char *backend;        /* one of UW_BACKENDS */
     uint32_t threads;           /* 0: one a core */
-    uint32_t batch_n;
-    enum uw_plan_mode mode;
-    struct uw_optimizer optimizer;
-    bool mixing_velocity, snapshot;
+    struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
+                                       job fills in model, kernels, threads and workspace */
 };
 
 struct uw_job {
@@ -49,10 +47,9 @@ struct uw_job {
  * is not in this build or not on this machine), UW_ERR_NOMEM; err filled. Deinit in every case. */
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
-/* Count again for another minibatch, plan mode or optimizer. Nothing else changes. */
-int uw_job_measure(const struct uw_job *j, uint32_t batch_n, enum uw_plan_mode mode,
-                   const struct uw_optimizer *optimizer, struct uw_model_need *need,
-                   struct uw_error *err);
+/* Count again for a changed copy of j->config. */
+int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
+                   struct uw_model_need *need, struct uw_error *err);
 
 /* Start the threads, take the memory, place the model, seal. Weights are zero.
  * Returns UW_OK or UW_ERR_NOMEM, err filled. */
@@ -83,10 +80,6 @@ struct uw_score {
  * Returns UW_OK, UW_ERR_AGAIN (stopped), or the dataset's error. */
 int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
                     bool (*stop)(void *), void *arg, struct uw_score *score);
-
-/* "sgd" or "momentum", and --momentum, as PyTorch's SGD: is a velocity kept, and how large is
- * momentum? momentum < 0: not given. */
-double uw_job_momentum(const char *optimizer, double momentum);
 
 /* Exit status for a result code: mistakes in what the user wrote give UW_EXIT_USAGE. */
 int uw_job_exit(int code);

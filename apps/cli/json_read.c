@@ -4,6 +4,7 @@
 #include "open_file.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,16 +237,76 @@ const char *uw_json_text(struct uw_json *j, const cJSON *object, const char *key
     return m->valuestring;
 }
 
+static bool is_whole(const cJSON *value, double min, double max)
+{
+    double v = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+    return v >= min && v <= max && floor(v) == v;
+}
+
 uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uint32_t min,
                      uint32_t max)
 {
-    double v = cJSON_IsNumber(value) ? value->valuedouble : -1.0;
-    if (!(v >= (double)min && v <= (double)max) || floor(v) != v) {
+    if (!is_whole(value, (double)min, (double)max)) {
         uw_json_fail(j, value, "\"%s\" needs a whole number from %u to %u", key, (unsigned)min,
                      (unsigned)max);
         return min;
     }
-    return (uint32_t)v;
+    return (uint32_t)value->valuedouble;
+}
+
+int32_t uw_json_i32(struct uw_json *j, const cJSON *value, const char *key, int32_t min,
+                    int32_t max)
+{
+    if (!is_whole(value, (double)min, (double)max)) {
+        uw_json_fail(j, value, "\"%s\" needs a whole number from %d to %d", key, (int)min,
+                     (int)max);
+        return min;
+    }
+    return (int32_t)value->valuedouble;
+}
+
+float uw_json_real(struct uw_json *j, const cJSON *value, const char *key, enum uw_json_range range)
+{
+    static const char *const allowed[] = {
+        [UW_JSON_POSITIVE] = "above 0", [UW_JSON_SHARE] = "from 0 to below 1",
+        [UW_JSON_POSITIVE_SHARE] = "above 0, at most 1"};
+    double v = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+    float f = fabs(v) <= (double)FLT_MAX ? (float)v : NAN;
+    bool fits = range == UW_JSON_POSITIVE ? f > 0.0f
+                : range == UW_JSON_SHARE  ? v >= 0.0 && f < 1.0f
+                                          : f > 0.0f && v <= 1.0;
+    if (!fits) {
+        uw_json_fail(j, value, "\"%s\" needs a number %s", key, allowed[range]);
+        return 0.0f;
+    }
+    return f;
+}
+
+uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
+                        const char *choices)
+{
+    if (!cJSON_IsString(value)) {
+        uw_json_fail(j, value, "\"%s\" needs one of %s", key, choices);
+        return 0;
+    }
+    uint32_t i = 0;
+    struct uw_guess g = {.word = value->valuestring, .word_bytes = strlen(value->valuestring)};
+    for (const char *p = choices; *p != '\0'; i++) {
+        size_t n = strcspn(p, "|");
+        if (n == g.word_bytes && memcmp(p, g.word, n) == 0) {
+            return i;
+        }
+        uw_guess_try(&g, p, n);
+        p += n + (p[n] == '|' ? 1u : 0u);
+    }
+    if (g.nearest != NULL) {
+        uw_json_fail(j, value, "unknown %s \"%s\", did you mean \"%.*s\"?", key,
+                     value->valuestring, (int)g.nearest_bytes, g.nearest);
+    } else {
+        uw_json_fail(j, value, "unknown %s \"%s\"; allowed: %s", key, value->valuestring,
+                     choices);
+    }
+    return 0;
 }
 
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback)

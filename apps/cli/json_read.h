@@ -66,6 +66,25 @@ const char *uw_json_text(struct uw_json *j, const cJSON *object, const char *key
 uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uint32_t min,
                      uint32_t max);
 
+/* The same of a number that may be below 0. */
+int32_t uw_json_i32(struct uw_json *j, const cJSON *value, const char *key, int32_t min,
+                    int32_t max);
+
+enum uw_json_range {
+    UW_JSON_POSITIVE,           /* above 0 */
+    UW_JSON_SHARE,              /* from 0 to below 1 */
+    UW_JSON_POSITIVE_SHARE      /* above 0, at most 1 */
+};
+
+/* A number of that range, after rounding to float. Returns 0 after a mistake. */
+float uw_json_real(struct uw_json *j, const cJSON *value, const char *key,
+                   enum uw_json_range range);
+
+/* A text that is one of `choices` ("none|tanh"). Returns its place among them, from 0; 0 after a
+ * mistake. */
+uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
+                        const char *choices);
+
 /* Member that is true or false; `fallback` when missing. */
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback);
 

@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lr.h - how the learning rate changes over a run
+ * lr.h - a learning rate schedule as text
  *
- *   constant     as given
- *   step:N:F     times F after every N epochs
- *   cosine       from the given rate to 0 over the whole run: lr/2 (1 + cos(pi step / steps))
- *
- * The rate depends on the step alone, so a resumed run goes on as if never stopped. Only a node
- * whose run has a time limit and no number of steps goes by its time instead, both in microseconds.
+ *   constant             as given
+ *   step:N:G             times G after every N epochs; N steps with "step:2000s:0.1"
+ *   multistep:N,M,..:G   times G at each of the epochs, or steps: "multistep:4000s,6000s:0.1"
+ *   cosine  cosine:E     half a cosine down to 0, or to the share E, over the whole run
+ *   linear  linear:E     a line down to 0, or to the share E
+ *   warmup:N+...         any of them, rising in a line over the first N steps
  */
 #ifndef UWASA_CLI_LR_H
 #define UWASA_CLI_LR_H
 
-#include <stdint.h>
+#include "uwasa/schedule.h"
 
-enum uw_lr_kind { UW_LR_CONSTANT, UW_LR_STEP, UW_LR_COSINE };
+/* What a sentence about a bad schedule says is allowed. */
+#define UW_LR_ALLOWED \
+    "constant, cosine[:END], linear[:END], step:N:FACTOR or multistep:N,M:FACTOR (epochs, or "    \
+    "steps as 2000s), with warmup:STEPS+ in front"
 
-struct uw_lr {
-    enum uw_lr_kind kind;
-    uint32_t epochs;    /* step: N */
-    double factor;      /* step: F */
-};
-
-/* Read "constant", "step:N:F" or "cosine". Returns UW_OK or UW_ERR_INVALID. */
-int uw_lr_parse(const char *text, struct uw_lr *s);
-
-/* Learning rate of step number `step` (from 0) of `steps` (cosine: of any unit that both have), in
- * epoch `epoch` (from 0). */
-float uw_lr_at(const struct uw_lr *s, double lr, uint64_t step, uint64_t steps,
-               uint64_t epoch);
+/* Returns UW_OK or UW_ERR_INVALID. */
+int uw_lr_parse(const char *text, struct uw_schedule *s);
 
 #endif

@@ -1,162 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model_json.h"
 
+#include "model_json_layers.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DIM_MAX 16777216u
 
-/* "kernel": 5 or "kernel": [5, 3] */
-static void read_pair(struct uw_json *j, const cJSON *layer, const char *key, uint32_t min,
-                      bool required, uint32_t *h, uint32_t *w)
-{
-    const cJSON *m = uw_json_member(j, layer, key, required);
-    if (m == NULL) {
-        return;
-    }
-    if (!cJSON_IsArray(m)) {
-        *h = uw_json_u32(j, m, key, min, 65535);
-        *w = *h;
-    } else if (cJSON_GetArraySize(m) == 2) {
-        *h = uw_json_u32(j, m->child, key, min, 65535);
-        *w = uw_json_u32(j, m->child->next, key, min, 65535);
-    } else {
-        uw_json_fail(j, m, "\"%s\" needs one number or [height, width]", key);
-    }
-}
-
-static uint32_t read_size(struct uw_json *j, const cJSON *layer, const char *key)
-{
-    const cJSON *m = uw_json_member(j, layer, key, true);
-    return m != NULL ? uw_json_u32(j, m, key, 1, DIM_MAX) : 0;
-}
-
-static void read_conv2d(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    struct uw_conv2d_def *c = &def->conv2d;
-    uw_json_keys(j, layer, "a conv2d layer",
-                 "name|type|inputs|out_channels|kernel|stride|padding|bias");
-    def->kind = UW_LAYER_CONV2D;
-    c->out_channels = read_size(j, layer, "out_channels");
-    read_pair(j, layer, "kernel", 1, true, &c->kernel_h, &c->kernel_w);
-    read_pair(j, layer, "stride", 1, false, &c->stride_h, &c->stride_w);
-    read_pair(j, layer, "padding", 0, false, &c->pad_h, &c->pad_w);
-    c->no_bias = !uw_json_bool(j, layer, "bias", true);
-}
-
-static void read_dense(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    uw_json_keys(j, layer, "a dense layer", "name|type|inputs|out|bias");
-    def->kind = UW_LAYER_DENSE;
-    def->dense.out = read_size(j, layer, "out");
-    def->dense.no_bias = !uw_json_bool(j, layer, "bias", true);
-}
-
-static void read_maxpool2d(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    struct uw_pool2d_def *p = &def->pool2d;
-    uw_json_keys(j, layer, "a maxpool2d layer", "name|type|inputs|kernel|stride|padding");
-    def->kind = UW_LAYER_MAXPOOL2D;
-    read_pair(j, layer, "kernel", 1, true, &p->kernel_h, &p->kernel_w);
-    read_pair(j, layer, "stride", 1, false, &p->stride_h, &p->stride_w);
-    read_pair(j, layer, "padding", 0, false, &p->pad_h, &p->pad_w);
-}
-
-static void read_relu(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    uw_json_keys(j, layer, "a relu layer", "name|type|inputs");
-    def->kind = UW_LAYER_RELU;
-}
-
-static void read_flatten(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    uw_json_keys(j, layer, "a flatten layer", "name|type|inputs");
-    def->kind = UW_LAYER_FLATTEN;
-}
-
-static void read_add(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    uw_json_keys(j, layer, "an add layer", "name|type|inputs");
-    uw_json_member(j, layer, "inputs", true);
-    def->kind = UW_LAYER_ADD;
-}
-
-static const struct {
-    const char *type;
-    void (*read)(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def);
-} kinds[] = {
-    {"conv2d", read_conv2d}, {"dense", read_dense},     {"maxpool2d", read_maxpool2d},
-    {"relu", read_relu},     {"flatten", read_flatten}, {"add", read_add},
-};
-#define KINDS_N (sizeof kinds / sizeof kinds[0])
-
-static void read_inputs(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    const cJSON *inputs = uw_json_member(j, layer, "inputs", false);
-    if (inputs == NULL) {
-        return;
-    }
-    int n = cJSON_GetArraySize(inputs);
-    if (!cJSON_IsArray(inputs) || n < 1 || n > UW_LAYER_INPUTS_MAX) {
-        uw_json_fail(j, inputs, "\"inputs\" needs an array of 1 to %d layer names",
-                     UW_LAYER_INPUTS_MAX);
-        return;
-    }
-    uint32_t i = 0;
-    for (const cJSON *e = inputs->child; e != NULL; e = e->next) {
-        if (!cJSON_IsString(e)) {
-            uw_json_fail(j, e, "\"inputs\" needs names of layers");
-            return;
-        }
-        def->inputs[i++] = e->valuestring;
-    }
-}
-
-static void read_layer(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def)
-{
-    if (!cJSON_IsObject(layer)) {
-        uw_json_fail(j, layer, "a layer needs an object {...}");
-        return;
-    }
-    def->name = uw_json_text(j, layer, "name", NULL);
-    const char *type = uw_json_text(j, layer, "type", NULL);
-    if (j->err.code != UW_OK) {
-        return;
-    }
-    for (size_t k = 0; k < KINDS_N; k++) {
-        if (strcmp(kinds[k].type, type) == 0) {
-            kinds[k].read(j, layer, def);
-            read_inputs(j, layer, def);
-            return;
-        }
-    }
-    uw_json_fail(j, uw_json_member(j, layer, "type", true),
-                 "unknown layer type \"%s\"; allowed: conv2d dense maxpool2d relu flatten add",
-                 type);
-}
-
 static void read_input_shape(struct uw_json *j, struct uw_model_def *def)
 {
     const cJSON *input = uw_json_member(j, j->root, "input", true);
+    uint32_t dim[3] = {0, 0, 0};
     int n = cJSON_GetArraySize(input);
     if (input == NULL) {
         return;
     }
-    if (!cJSON_IsArray(input) || (n != 1 && n != 3)) {
-        uw_json_fail(j, input, "\"input\" needs [channels, height, width] or [features]");
+    if (!cJSON_IsArray(input) || n < 1 || n > 3) {
+        uw_json_fail(j, input, "\"input\" needs [channels, height, width], [channels, length] or "
+                               "[features]");
         return;
     }
-    def->in_channels = uw_json_u32(j, cJSON_GetArrayItem(input, 0), "input", 1, DIM_MAX);
-    def->in_h = n == 3 ? uw_json_u32(j, cJSON_GetArrayItem(input, 1), "input", 1, DIM_MAX) : 1;
-    def->in_w = n == 3 ? uw_json_u32(j, cJSON_GetArrayItem(input, 2), "input", 1, DIM_MAX) : 1;
+    for (int i = 0; i < n; i++) {
+        dim[i] = uw_json_u32(j, cJSON_GetArrayItem(input, i), "input", 1, DIM_MAX);
+    }
+    def->in_channels = dim[0];
+    def->in_h = n == 3 ? dim[1] : 0;
+    def->in_w = dim[n == 3 ? 2 : 1];
 }
 
-static void read_model(struct uw_model_file *m)
+static float read_real(struct uw_json *j, const cJSON *object, const char *key,
+                       enum uw_json_range range)
+{
+    const cJSON *m = uw_json_member(j, object, key, false);
+    return m != NULL ? uw_json_real(j, m, key, range) : 0.0f;
+}
+
+static void read_loss(struct uw_json *j, const cJSON *loss, struct uw_loss_def *def)
+{
+    static const char *const keys[] = {
+        [UW_LOSS_CROSS_ENTROPY] = "type|layer|target|weight|label_smoothing",
+        [UW_LOSS_BINARY_CROSS_ENTROPY] = "type|layer|target|weight",
+        [UW_LOSS_MSE] = "type|layer|target|weight",
+        [UW_LOSS_L1] = "type|layer|target|weight",
+        [UW_LOSS_HUBER] = "type|layer|target|weight|delta"};
+    char what[40];
+    if (!cJSON_IsObject(loss)) {
+        uw_json_fail(j, loss, "a loss needs an object {...}");
+        return;
+    }
+    const cJSON *type = uw_json_member(j, loss, "type", true);
+    const cJSON *target = uw_json_member(j, loss, "target", false);
+    if (type == NULL) {
+        return;
+    }
+    def->kind = (enum uw_loss_kind)uw_json_choice(j, type, "loss", UW_MODEL_LOSSES);
+    if (j->err.code != UW_OK) {
+        return;
+    }
+    snprintf(what, sizeof what, "a loss of type %.24s", type->valuestring);
+    uw_json_keys(j, loss, what, keys[def->kind]);
+    if (uw_json_member(j, loss, "layer", false) != NULL) {
+        def->layer = uw_json_text(j, loss, "layer", NULL);
+    }
+    if (target != NULL) {
+        def->target = (enum uw_target_kind)uw_json_choice(j, target, "target", UW_MODEL_TARGETS);
+    }
+    def->weight = read_real(j, loss, "weight", UW_JSON_POSITIVE);
+    def->label_smoothing = read_real(j, loss, "label_smoothing", UW_JSON_SHARE);
+    def->delta = read_real(j, loss, "delta", UW_JSON_POSITIVE);
+}
+
+static void read_losses(struct uw_model_file *m)
 {
     struct uw_json *j = &m->json;
-    uw_json_keys(j, j->root, "a model", "name|input|layers");
-    m->def.name = uw_json_text(j, j->root, "name", NULL);
-    read_input_shape(j, &m->def);
+    const cJSON *one = uw_json_member(j, j->root, "loss", false);
+    const cJSON *list = uw_json_member(j, j->root, "losses", false);
+    int n = one != NULL ? 1 : cJSON_GetArraySize(list);
+    if (one == NULL && list == NULL) {
+        return;
+    }
+    if (one != NULL && list != NULL) {
+        uw_json_fail(j, list, "\"loss\" and \"losses\": only one of them");
+        return;
+    }
+    if (one == NULL && (!cJSON_IsArray(list) || n < 1 || n > UW_LOSSES_MAX)) {
+        uw_json_fail(j, list, "\"losses\" needs an array of 1 to %d losses", UW_LOSSES_MAX);
+        return;
+    }
+    m->losses = calloc((size_t)n, sizeof *m->losses);
+    if (m->losses == NULL) {
+        uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", j->file);
+        return;
+    }
+    m->def.losses = m->losses;
+    m->def.losses_n = (uint32_t)n;
+    struct uw_loss_def *def = m->losses;
+    for (const cJSON *e = one != NULL ? one : list->child; def < m->losses + n; e = e->next) {
+        read_loss(j, e, def++);
+    }
+}
+
+static void read_layers(struct uw_model_file *m)
+{
+    struct uw_json *j = &m->json;
     const cJSON *layers = uw_json_member(j, j->root, "layers", true);
     int n = cJSON_GetArraySize(layers);
     if (j->err.code != UW_OK) {
@@ -176,8 +124,21 @@ static void read_model(struct uw_model_file *m)
     m->def.layers_n = (uint32_t)n;
     struct uw_layer_def *def = m->layers;
     for (const cJSON *e = layers->child; e != NULL && j->err.code == UW_OK; e = e->next) {
-        read_layer(j, e, def++);
+        uw_model_read_layer(j, e, def++);
     }
+}
+
+static void read_model(struct uw_model_file *m)
+{
+    struct uw_json *j = &m->json;
+    uw_json_keys(j, j->root, "a model", "name|about|input|layers|loss|losses");
+    m->def.name = uw_json_text(j, j->root, "name", NULL);
+    if (uw_json_member(j, j->root, "about", false) != NULL) {
+        m->about = uw_json_text(j, j->root, "about", NULL);
+    }
+    read_input_shape(j, &m->def);
+    read_layers(m);
+    read_losses(m);
 }
 
 /* Shared end of the two ways in: `rc` is what opening the text gave. */
@@ -241,6 +202,9 @@ void uw_model_file_deinit(struct uw_model_file *m)
 {
     uw_json_close(&m->json);
     free(m->layers);
+    free(m->losses);
     m->layers = NULL;
+    m->losses = NULL;
+    m->about = NULL;
     m->def = (struct uw_model_def){.name = NULL};
 }

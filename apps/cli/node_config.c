@@ -167,12 +167,14 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     if (parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
         return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
     }
-    struct uw_lr lr;
+    struct uw_schedule lr;
     if (uw_lr_parse(o->schedule, &lr) < 0) {
-        return fail_key(f, "schedule", "needs constant, cosine or step:N:F", err);
+        return fail_key(f, "schedule", "needs " UW_LR_ALLOWED, err);
     }
-    if (lr.kind == UW_LR_COSINE && o->steps == 0 && o->epochs == 0 && o->seconds <= 0.0) {
-        return fail_key(f, "schedule", "cosine needs \"steps\", \"epochs\" or \"seconds\"", err);
+    bool to_the_end = lr.kind == UW_SCHEDULE_COSINE || lr.kind == UW_SCHEDULE_LINEAR;
+    if (to_the_end && o->steps == 0 && o->epochs == 0 && o->seconds <= 0.0) {
+        return fail_key(f, "schedule",
+                        "cosine and linear need \"steps\", \"epochs\" or \"seconds\"", err);
     }
     if (o->steps != 0 && o->epochs != 0) {
         return fail_key(f, "steps", "and \"epochs\": give one of them", err);

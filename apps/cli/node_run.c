@@ -29,7 +29,7 @@ struct run {
     struct uw_job job;
     struct uw_data data, test;
     struct uw_loader loader;
-    struct uw_lr lr;
+    struct uw_schedule schedule;
     struct uw_storage_file files;
     struct uw_stop stop;
     struct uw_node_net net;
@@ -188,16 +188,17 @@ static int prepare(struct run *r, int *status)
     const struct uw_node_options *o = r->o;
     bool qg = strcmp(o->momentum_rule, "qg") == 0;
     double momentum = o->momentum >= 0.0 ? o->momentum : qg ? 0.9 : 0.0;
+    const struct uw_optimizer optimizer = {.momentum = (float)momentum,
+                                           .weight_decay = (float)o->weight_decay,
+                                           .frozen = qg};
     const struct uw_job_config config = {.model = o->model,
                                          .backend = o->backend,
                                          .threads = o->threads,
-                                         .batch_n = o->batch,
-                                         .optimizer = {.momentum = (float)momentum,
-                                                       .weight_decay = (float)o->weight_decay,
-                                                       .frozen = qg},
-                                         .mixing_velocity = qg,
-                                         .snapshot = true};
-    uw_lr_parse(o->schedule, &r->lr);
+                                         .plan = {.batch_n = o->batch,
+                                                  .optimizer = optimizer,
+                                                  .mixing_velocity = qg,
+                                                  .snapshot = true}};
+    uw_lr_parse(o->schedule, &r->schedule);
     r->incarnation = (uint32_t)time(NULL);
     r->fresh = o->weights == NULL;
     int rc = uw_job_plan(&r->job, &config, &r->err);
@@ -256,7 +257,9 @@ static float learning_rate(const struct run *r)
     bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
     uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
     uint64_t at = by_time ? uw_board_now_us() - r->start_us : r->step;
-    return uw_lr_at(&r->lr, r->o->lr, at < end ? at : end, end, r->loader.epoch);
+    const struct uw_schedule_at where = {.step = r->step, .epoch = r->loader.epoch,
+                                         .progress = at < end ? (double)at / (double)end : 1.0};
+    return uw_schedule_lr(&r->schedule, r->o->lr, &where);
 }
 
 static int train_one(struct run *r)

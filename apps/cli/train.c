@@ -2,6 +2,8 @@
 #include "train.h"
 
 #include "events.h"
+#include "lr.h"
+#include "profile_view.h"
 #include "progress.h"
 #include "stop.h"
 
@@ -10,6 +12,7 @@
 #include "uwasa/data.h"
 #include "uwasa/storage_file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define EVENT_US 200000u
@@ -19,10 +22,11 @@ struct train {
     struct uw_job job;
     struct uw_data data, test;
     struct uw_loader loader;
-    struct uw_lr lr;
+    struct uw_schedule schedule;
     struct uw_storage_file files;
     struct uw_events events;
     struct uw_progress progress;
+    struct uw_profile profile;
     struct uw_stop stop;
     uint64_t step, steps;           /* done; to do in all */
     uint64_t first_step;            /* what the resumed file had done */
@@ -101,10 +105,38 @@ static int resume(struct train *t)
     return UW_OK;
 }
 
+/* "flip", "crop:4", "flip,crop:4" */
+static int read_augment(const char *text, struct uw_data_config *config, struct uw_error *err)
+{
+    const char *rest = text;
+    char *end;
+
+    if (text == NULL) {
+        return UW_OK;
+    }
+    if (strncmp(rest, "flip", 4) == 0 && (rest[4] == ',' || rest[4] == '\0')) {
+        config->flip = true;
+        rest += rest[4] == ',' ? 5 : 4;
+    }
+    if (strncmp(rest, "crop:", 5) == 0 && rest[5] >= '1' && rest[5] <= '9') {
+        unsigned long n = strtoul(rest + 5, &end, 10);
+        config->crop = n <= 1024 ? (uint32_t)n : 0;
+        rest = config->crop != 0 ? end : rest;
+    }
+    if (*rest != '\0' || (!config->flip && config->crop == 0)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--augment %.60s: needs flip, crop:N or flip,crop:N, N from 1 to 1024",
+                            text);
+    }
+    return UW_OK;
+}
+
 static int open_data(struct train *t)
 {
     const struct uw_train_options *o = t->o;
-    int rc = uw_data_open(&t->data, o->data, &(struct uw_data_config){.seed = o->seed}, &t->err);
+    struct uw_data_config config = {.seed = o->seed};
+    int rc = read_augment(o->augment, &config, &t->err);
+    rc = rc < 0 ? rc : uw_data_open(&t->data, o->data, &config, &t->err);
     if (rc == UW_OK) {
         rc = uw_data_open(&t->test, o->data,
                           &(struct uw_data_config){.seed = o->seed, .test = true}, &t->err);
@@ -126,24 +158,38 @@ static int open_data(struct train *t)
     return UW_OK;
 }
 
+static uint64_t profile_now_us(void *arg)
+{
+    (void)arg;
+    return uw_board_now_us();
+}
+
+static int start_profile(struct train *t)
+{
+    struct uw_model *m = &t->job.model;
+    m->guard.factor = (float)t->o->spike;
+    if (!t->o->profile) {
+        return UW_OK;
+    }
+    t->profile = (struct uw_profile){.now_us = profile_now_us,
+                                     .rows = calloc(m->layers_n + 1u, sizeof *t->profile.rows)};
+    m->profile = t->profile.rows != NULL ? &t->profile : NULL;
+    return m->profile != NULL ? UW_OK : uw_error_set(&t->err, UW_ERR_NOMEM, "out of memory");
+}
+
 /* Everything before the first step. Returns UW_OK or a code; *status is the exit status then. */
 static int prepare(struct train *t, int *status)
 {
     const struct uw_train_options *o = t->o;
-    double momentum = uw_job_momentum(o->optimizer, o->momentum);
-    const struct uw_job_config config = {
-        .model = o->model,
-        .backend = o->backend,
-        .threads = o->threads,
-        .batch_n = o->batch,
-        .mode = strcmp(o->mode, "full") == 0 ? UW_PLAN_FULL : UW_PLAN_IMMEDIATE,
-        .optimizer = {.momentum = (float)momentum,
-                      .weight_decay = (float)o->weight_decay,
-                      .nesterov = o->nesterov}};
+    struct uw_job_config config = {.model = o->model,
+                                   .backend = o->backend,
+                                   .threads = o->threads,
+                                   .plan = {.batch_n = o->batch}};
 
-    uw_lr_parse(o->schedule, &t->lr);
+    uw_lr_parse(o->schedule, &t->schedule);
     t->saved_step = UINT64_MAX;
-    int rc = uw_job_plan(&t->job, &config, &t->err);
+    int rc = uw_recipe_apply(&o->recipe, &config.plan, &t->err);
+    rc = rc < 0 ? rc : uw_job_plan(&t->job, &config, &t->err);
     *status = uw_job_exit(rc);
     if (rc < 0) {
         return rc;
@@ -157,6 +203,7 @@ static int prepare(struct train *t, int *status)
         uw_model_init_weights(&t->job.model, o->seed);
         rc = o->weights != NULL ? uw_job_load_weights(&t->job, o->weights, &t->err) : UW_OK;
     }
+    rc = rc < 0 ? rc : start_profile(t);
     rc = rc < 0 ? rc : resume(t);
     return rc < 0 ? rc : uw_events_open(&t->events, o->json, &t->err);
 }
@@ -229,7 +276,9 @@ static int train_one(struct train *t)
     struct uw_model *m = &t->job.model;
     struct uw_step_result result;
     uint64_t before_us = uw_board_now_us();
-    m->optimizer.lr = uw_lr_at(&t->lr, t->o->lr, t->step, t->steps, t->loader.epoch);
+    const struct uw_schedule_at at = {.step = t->step, .epoch = t->loader.epoch,
+                                      .progress = (double)t->step / (double)t->steps};
+    m->optimizer.lr = uw_schedule_lr(&t->schedule, t->o->lr, &at);
     int n = uw_loader_next(&t->loader, m->input, m->label);
     if (n < 0) {
         return uw_error_set(&t->err, n, "%.180s: %s", t->o->data, uw_status_text(n));
@@ -289,6 +338,9 @@ static void report_done(struct train *t)
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)t->job.arena.used_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)rss);
     cJSON_AddBoolToObject(ev, "interrupted", t->interrupted);
+    if (t->job.model.guard.factor != 0.0f) {
+        cJSON_AddNumberToObject(ev, "skipped_steps", (double)t->job.model.guard.skipped);
+    }
     bool quiet = uw_events_take_stdout(&t->events);
     uw_events_put(&t->events, ev);
     uw_progress_clear(&t->progress);
@@ -312,6 +364,10 @@ static void report_done(struct train *t)
     }
     printf("memory         %s arena, %s peak\n",
            uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
+    if (t->job.model.guard.skipped > 0) {
+        printf("skipped        %llu steps with a loss above %g times the average\n",
+               (unsigned long long)t->job.model.guard.skipped, t->o->spike);
+    }
     if (t->o->save != NULL) {
         printf("saved          %s\n", t->o->save);
     }
@@ -341,6 +397,7 @@ int uw_train_run(const struct uw_train_options *o)
         rc = run_steps(&t);
     }
     if (rc == UW_OK) {
+        uw_profile_report(&t.job.model, t.samples, &t.events);
         report_done(&t);
         rc = uw_events_close(&t.events, &t.err);
     }
@@ -355,6 +412,7 @@ int uw_train_run(const struct uw_train_options *o)
     uw_data_close(&t.test);
     uw_data_close(&t.data);
     uw_storage_file_deinit(&t.files);
+    free(t.profile.rows);
     uw_job_deinit(&t.job);
     return (int)status;
 }

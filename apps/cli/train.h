@@ -9,15 +9,17 @@
 #define UWASA_CLI_TRAIN_H
 
 #include "job.h"
-#include "lr.h"
+#include "recipe.h"
 
 struct uw_train_options {
     const char *model, *data;
     uint32_t epochs, batch, threads;
     uint64_t steps, save_every, seed;
-    double lr, momentum, weight_decay;  /* momentum < 0: not given */
-    const char *optimizer, *schedule, *weights, *save, *backend, *mode, *json;
-    bool nesterov, resume, no_shuffle;
+    double lr, spike;                   /* spike 0: no guard */
+    struct uw_recipe recipe;
+    const char *augment;                /* NULL, or "flip,crop:4" */
+    const char *schedule, *weights, *save, *backend, *json;
+    bool resume, no_shuffle, profile;
 };
 
 /* Run it: options are checked one by one already. Prints results, progress and mistakes.

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/direct.h"
 #include "packed/image.h"
 #include "packed/packed.h"
 #include "ref/ref.h"
 
 #include "uwasa/status.h"
 
-/* A register tile with so few rows of weights would mostly multiply nothing: depthwise. And an
- * image counts its elements in 32 bits. */
-static bool is_direct(const struct uw_tile *t, const struct uw_conv2d *c)
+/* A register tile with so few rows of weights would mostly multiply nothing: depthwise. */
+static bool is_thin(const struct uw_conv2d *c)
 {
     uint32_t group_out = c->out_channels / c->groups, group_in = c->in_channels / c->groups;
-    if (group_out < 3 || (c->groups > 1 && group_in < 3)) {
-        return true;
-    }
+    return group_out < 3 || (c->groups > 1 && group_in < 3);
+}
+
+/* An image counts its elements in 32 bits. */
+static bool images_fit(const struct uw_tile *t, const struct uw_conv2d *c)
+{
     struct uw_image x = uw_image_of_input(c, 1, NULL, false);
     struct uw_image dy = uw_image_of_output_gradient(c, 1, NULL);
-    return !uw_image_fits(&x, t) || !uw_image_fits(&dy, t);
+    return uw_image_fits(&x, t) && uw_image_fits(&dy, t);
 }
 
 /* Largest minibatch whose pixels can be counted in 32 bits, as a product counts its columns. */
@@ -26,19 +29,24 @@ static uint32_t batch_max(const struct uw_conv2d *c)
     return most > 0 ? UINT32_MAX / most : UINT32_MAX;
 }
 
-static bool takes_reference(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n)
+enum way { PRODUCT, DIRECT, REFERENCE };
+
+static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
 {
-    return is_direct(e->kernels->tile, c) || batch_n > batch_max(c);
+    if (is_thin(c)) {
+        return uw_direct_fits(c, batch_n) ? DIRECT : REFERENCE;
+    }
+    return images_fit(t, c) && batch_n <= batch_max(c) ? PRODUCT : REFERENCE;
 }
 
 static struct uw_product fw_product(const struct uw_tile *t, const struct uw_conv2d *c,
                                     const struct uw_image *v, const float *w, const float *b,
-                                    float *y)
+                                    float *y, bool accumulate)
 {
     uint32_t group_out = c->out_channels / c->groups, taps = uw_image_taps(v);
     size_t out_hw = (size_t)c->out_h * c->out_w;
     struct uw_product p = {.groups = c->groups, .m = group_out, .n = uw_image_pixels(v),
-                           .k = taps, .bias = b};
+                           .k = taps, .beta = accumulate ? 1.0f : 0.0f, .bias = b};
     p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = taps, .segment_n = taps,
                            .group_stride = (size_t)group_out * taps};
     p.c = (struct uw_sink){.base = y, .row_stride = out_hw, .image_cols = (uint32_t)out_hw,
@@ -93,21 +101,25 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
 }
 
 int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                        const float *x, const float *w, const float *b, float *y)
+                        const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
-    if (takes_reference(e, c, batch_n)) {
-        return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y);
+    switch (way_of(e->kernels->tile, c, batch_n)) {
+    case DIRECT: return uw_direct_fw(e, c, batch_n, x, w, b, y, accumulate);
+    case REFERENCE: return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y, accumulate);
+    case PRODUCT: break;
     }
     struct uw_image v = uw_image_of_input(c, batch_n, x, false);
-    struct uw_product p = fw_product(e->kernels->tile, c, &v, w, b, y);
+    struct uw_product p = fw_product(e->kernels->tile, c, &v, w, b, y, accumulate);
     return uw_product_run(e, &p);
 }
 
 int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *dy, const float *w, float *dx, bool accumulate)
 {
-    if (takes_reference(e, c, batch_n)) {
-        return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
+    switch (way_of(e->kernels->tile, c, batch_n)) {
+    case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
+    case REFERENCE: return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
+    case PRODUCT: break;
     }
     struct uw_image v = uw_image_of_output_gradient(c, batch_n, dy);
     struct uw_product p = bw_input_product(e->kernels->tile, c, &v, w, dx, accumulate);
@@ -136,35 +148,45 @@ static float sum_of(size_t n, const float *x)
     return sum;
 }
 
-static void add_bias_gradient(const struct uw_conv2d *c, uint32_t batch_n, const float *dy,
-                              float scale, float *db)
+int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                           size_t inner_n, const float *dy, float scale, float *db)
 {
-    size_t out_hw = (size_t)c->out_h * c->out_w;
-    for (uint32_t co = 0; co < c->out_channels; co++) {
+    (void)e;
+    for (uint32_t c = 0; c < channels; c++) {
         float sum = 0.0f;
         for (uint32_t n = 0; n < batch_n; n++) {
-            sum += sum_of(out_hw, dy + ((size_t)n * c->out_channels + co) * out_hw);
+            sum += sum_of(inner_n, dy + ((size_t)n * channels + c) * inner_n);
         }
-        db[co] += scale * sum;
+        db[c] += scale * sum;
     }
+    return UW_OK;
+}
+
+static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw)
+{
+    switch (way_of(e->kernels->tile, c, batch_n)) {
+    case DIRECT: return uw_direct_bw_param(e, c, batch_n, x, dy, scale, dw);
+    case REFERENCE: return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, NULL);
+    case PRODUCT: break;
+    }
+    struct uw_image v = uw_image_of_input(c, batch_n, x, true);
+    struct uw_product p = bw_param_product(e->kernels->tile, c, &v, dy, scale, dw);
+    return uw_product_run(e, &p);
 }
 
 int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *x, const float *dy, float scale, float *dw, float *db)
 {
-    if (takes_reference(e, c, batch_n)) {
-        return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, db);
+    int rc = UW_OK;
+    if (batch_n > 0 && dw != NULL) {
+        rc = weight_gradient(e, c, batch_n, x, dy, scale, dw);
     }
-    if (batch_n == 0) {
-        return UW_OK;
+    if (rc < 0 || db == NULL) {
+        return rc;
     }
-    struct uw_image v = uw_image_of_input(c, batch_n, x, true);
-    struct uw_product p = bw_param_product(e->kernels->tile, c, &v, dy, scale, dw);
-    int rc = uw_product_run(e, &p);
-    if (rc == UW_OK && db != NULL) {
-        add_bias_gradient(c, batch_n, dy, scale, db);
-    }
-    return rc;
+    return uw_sum_channels_packed(e, batch_n, c->out_channels, (size_t)c->out_h * c->out_w, dy,
+                                  scale, db);
 }
 
 static size_t larger(size_t a, size_t b)
@@ -175,7 +197,13 @@ static size_t larger(size_t a, size_t b)
 size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads)
 {
-    if (batch_n == 0 || is_direct(k->tile, c)) {
+    if (batch_n == 0) {
+        return 0;
+    }
+    if (is_thin(c)) { /* a smaller minibatch may still come: one that fits */
+        return uw_direct_fits(c, 1) ? uw_direct_scratch_bytes(c, threads) : 0;
+    }
+    if (!images_fit(k->tile, c)) {
         return 0;
     }
     if (batch_n > batch_max(c)) {
@@ -183,7 +211,7 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
     struct uw_image dy = uw_image_of_output_gradient(c, batch_n, NULL);
-    struct uw_product fw = fw_product(k->tile, c, &x, NULL, NULL, NULL);
+    struct uw_product fw = fw_product(k->tile, c, &x, NULL, NULL, NULL, false);
     struct uw_product bw_input = bw_input_product(k->tile, c, &dy, NULL, NULL, false);
     struct uw_product bw_param = bw_param_product(k->tile, c, &x, NULL, 1.0f, NULL);
     return larger(uw_product_scratch_bytes(&fw, threads),

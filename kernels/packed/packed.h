@@ -17,13 +17,16 @@ size_t uw_gemm_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_
                                     uint32_t threads);
 
 int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                        const float *x, const float *w, const float *b, float *y);
+                        const float *x, const float *w, const float *b, float *y, bool accumulate);
 int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *dy, const float *w, float *dx, bool accumulate);
 int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *x, const float *dy, float scale, float *dw, float *db);
 size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads);
+
+int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                           size_t inner_n, const float *dy, float scale, float *db);
 
 int uw_dense_fw_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                        const float *x, const float *w, const float *b, float *y);

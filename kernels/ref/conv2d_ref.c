@@ -117,6 +117,13 @@ static void fill(size_t n, float value, float *y)
     }
 }
 
+static void add(size_t n, float value, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] += value;
+    }
+}
+
 /* First input channel of the group that output channel co belongs to. */
 static uint32_t group_begin(const struct uw_conv2d *c, uint32_t co)
 {
@@ -124,7 +131,7 @@ static uint32_t group_begin(const struct uw_conv2d *c, uint32_t co)
 }
 
 int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y)
+                     const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
     (void)e;
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
@@ -134,7 +141,11 @@ int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_
         for (uint32_t co = 0; co < c->out_channels; co++) {
             const float *in = x + ((size_t)n * c->in_channels + group_begin(c, co)) * in_hw;
             float *out = y + ((size_t)n * c->out_channels + co) * out_hw;
-            fill(out_hw, b != NULL ? b[co] : 0.0f, out);
+            if (!accumulate) {
+                fill(out_hw, b != NULL ? b[co] : 0.0f, out);
+            } else if (b != NULL) {
+                add(out_hw, b[co], out);
+            }
             for (uint32_t ci = 0; ci < group_in; ci++, in += in_hw) {
                 for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
                     for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
@@ -175,31 +186,43 @@ int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, u
     return UW_OK;
 }
 
-static void bias_gradient(const struct uw_conv2d *c, uint32_t batch_n, const float *dy,
-                          float scale, float *db)
+int uw_add_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *b, float *y)
 {
-    size_t out_hw = (size_t)c->out_h * c->out_w;
-    for (uint32_t co = 0; co < c->out_channels; co++) {
+    (void)e;
+    for (uint32_t n = 0; n < batch_n; n++) {
+        for (uint32_t c = 0; c < channels; c++, y += inner_n) {
+            add(inner_n, b[c], y);
+        }
+    }
+    return UW_OK;
+}
+
+int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *dy, float scale, float *db)
+{
+    (void)e;
+    for (uint32_t c = 0; c < channels; c++) {
         float sum = 0.0f;
         for (uint32_t n = 0; n < batch_n; n++) {
-            const float *out = dy + ((size_t)n * c->out_channels + co) * out_hw;
+            const float *plane = dy + ((size_t)n * channels + c) * inner_n;
             float image = 0.0f;
-            for (size_t i = 0; i < out_hw; i++) {
-                image += out[i];
+            for (size_t i = 0; i < inner_n; i++) {
+                image += plane[i];
             }
             sum += image;
         }
-        db[co] += scale * sum;
+        db[c] += scale * sum;
     }
+    return UW_OK;
 }
 
 int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db)
 {
-    (void)e;
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
     uint32_t group_in = c->in_channels / c->groups;
-    for (uint32_t co = 0; co < c->out_channels; co++) {
+    for (uint32_t co = 0; co < c->out_channels && dw != NULL; co++) {
         for (uint32_t ci = 0; ci < group_in; ci++) {
             for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
                 for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
@@ -215,10 +238,8 @@ int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, u
             }
         }
     }
-    if (db != NULL) {
-        bias_gradient(c, batch_n, dy, scale, db);
-    }
-    return UW_OK;
+    return db != NULL ? uw_sum_channels_ref(e, batch_n, c->out_channels, out_hw, dy, scale, db)
+                      : UW_OK;
 }
 
 size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,

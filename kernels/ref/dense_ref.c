@@ -52,10 +52,11 @@ int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uin
         float sum = 0.0f;
         for (uint32_t n = 0; n < batch_n; n++) {
             float g = dy[(size_t)n * d->out + o];
-            add_scaled(d->in, scale * g, x + (size_t)n * d->in, dw);
+            if (dw != NULL) {
+                add_scaled(d->in, scale * g, x + (size_t)n * d->in, dw + (size_t)o * d->in);
+            }
             sum += g;
         }
-        dw += d->in;
         if (db != NULL) {
             db[o] += scale * sum;
         }

@@ -26,13 +26,18 @@ size_t uw_gemm_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_gem
                                  uint32_t threads);
 
 int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y);
+                     const float *x, const float *w, const float *b, float *y, bool accumulate);
 int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *dy, const float *w, float *dx, bool accumulate);
 int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
 size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
+
+int uw_add_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *b, float *y);
+int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *dy, float scale, float *db);
 
 int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *x, const float *w, const float *b, float *y);
@@ -49,6 +54,11 @@ int uw_maxpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p
                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
                               bool accumulate);
 
+int uw_avgpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                        const float *x, float *y);
+int uw_avgpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p,
+                              uint32_t batch_n, const float *dy, float *dx, bool accumulate);
+
 int uw_relu_fw_ref(const struct uw_exec *e, size_t n, const float *x, float *y);
 int uw_relu_bw_input_ref(const struct uw_exec *e, size_t n, const float *y, const float *dy,
                          float *dx, bool accumulate);
@@ -64,6 +74,8 @@ int uw_sgd_update_ref(const struct uw_exec *e, size_t n, const struct uw_sgd *s,
 bool uw_all_finite_ref(const struct uw_exec *e, size_t n, const float *x);
 double uw_distance_sq_ref(const struct uw_exec *e, size_t n, const float *x, const float *y);
 
+extern const struct uw_copy_kernels uw_copy_ref;
+extern const struct uw_sequence_kernels uw_sequence_ref;
 extern const struct uw_loss_kernels uw_loss_ref;
 extern const struct uw_update_kernels uw_update_ref;
 

@@ -12,5 +12,41 @@ extern const struct uw_layer_ops uw_layer_maxpool2d;
 extern const struct uw_layer_ops uw_layer_relu;
 extern const struct uw_layer_ops uw_layer_flatten;
 extern const struct uw_layer_ops uw_layer_add;
+extern const struct uw_layer_ops uw_layer_conv1d;
+extern const struct uw_layer_ops uw_layer_conv_transpose2d;
+extern const struct uw_layer_ops uw_layer_maxpool1d;
+extern const struct uw_layer_ops uw_layer_avgpool2d;
+extern const struct uw_layer_ops uw_layer_avgpool1d;
+extern const struct uw_layer_ops uw_layer_global_avgpool;
+
+/* Output length of a convolution, 1 or more; 0 if the kernel does not fit. kernel, stride and
+ * dilation are 1 or more. */
+uint32_t uw_conv_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,
+                      uint32_t dilation);
+
+/* Output length of a pool as PyTorch counts; ceil_mode: the last window may hang over the end, but
+ * begins inside the input or the padding in front. 0 if none fits. */
+uint32_t uw_pool_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad, bool ceil_mode);
+
+/* Returns UW_OK, or UW_ERR_SHAPE with the sentence: rank is 2 or 3. */
+int uw_want_rank(const struct uw_shape *in, uint32_t rank, struct uw_error *err);
+
+/* Returns UW_OK, or UW_ERR_SHAPE with the sentence; groups is 1 or more. */
+int uw_check_groups(uint32_t in_channels, uint32_t out_channels, uint32_t groups,
+                    struct uw_error *err);
+
+/* infer of the pools over windows: fills geometry.pool2d and out. A kernel has at most taps_max
+ * taps. */
+int uw_pool_infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_max,
+                  struct uw_error *err);
+extern const struct uw_layer_ops uw_layer_concat;
+extern const struct uw_layer_ops uw_layer_reshape;
+extern const struct uw_layer_ops uw_layer_transpose;
+extern const struct uw_layer_ops uw_layer_slice;
+extern const struct uw_layer_ops uw_layer_embedding;
+extern const struct uw_layer_ops uw_layer_rnn;
+extern const struct uw_layer_ops uw_layer_gru;
+extern const struct uw_layer_ops uw_layer_lstm;
+extern const struct uw_layer_ops uw_layer_attention;
 
 #endif

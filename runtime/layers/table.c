@@ -8,6 +8,21 @@ static const struct uw_layer_ops *const table[] = {
     [UW_LAYER_RELU] = &uw_layer_relu,
     [UW_LAYER_FLATTEN] = &uw_layer_flatten,
     [UW_LAYER_ADD] = &uw_layer_add,
+    [UW_LAYER_CONV1D] = &uw_layer_conv1d,
+    [UW_LAYER_CONV_TRANSPOSE2D] = &uw_layer_conv_transpose2d,
+    [UW_LAYER_MAXPOOL1D] = &uw_layer_maxpool1d,
+    [UW_LAYER_AVGPOOL2D] = &uw_layer_avgpool2d,
+    [UW_LAYER_AVGPOOL1D] = &uw_layer_avgpool1d,
+    [UW_LAYER_GLOBAL_AVGPOOL] = &uw_layer_global_avgpool,
+    [UW_LAYER_CONCAT] = &uw_layer_concat,
+    [UW_LAYER_RESHAPE] = &uw_layer_reshape,
+    [UW_LAYER_TRANSPOSE] = &uw_layer_transpose,
+    [UW_LAYER_SLICE] = &uw_layer_slice,
+    [UW_LAYER_EMBEDDING] = &uw_layer_embedding,
+    [UW_LAYER_RNN] = &uw_layer_rnn,
+    [UW_LAYER_GRU] = &uw_layer_gru,
+    [UW_LAYER_LSTM] = &uw_layer_lstm,
+    [UW_LAYER_ATTENTION] = &uw_layer_attention,
 };
 
 const struct uw_layer_ops *uw_layer_ops_of(enum uw_layer_kind kind)

@@ -33,9 +33,18 @@ train --model lenet5 --lr -1|--lr -1: needs a number, 0 or more
 train --model lenet5 --lr nan|--lr nan: needs a number
 train --model lenet5 --steps 3 --epochs 1|give one of them
 train --model lenet5 --resume|--resume: needs --save
-train --model lenet5 --nesterov|--nesterov: needs --momentum above 0
+train --model lenet5 --nesterov|--nesterov: needs --optimizer sgd and --momentum above 0
 train --model lenet5 --schedule step:0:1|--schedule step:0:1: needs constant
-train --model lenet5 --optimizer adam|needs one of sgd momentum
+train --model lenet5 --optimizer adagrad|needs one of sgd momentum
+train --model lenet5 --optimizer adam --momentum 0.9|--momentum: adam has none
+train --model lenet5 --beta1 0.5|--beta1 and --beta2: need --optimizer adam
+train --model lenet5 --optimizer adam --beta2 1|need below 1
+train --model lenet5 --train last:0|--train last:0: needs all, bias, last:N
+train --model lenet5 --train lora:4:-1|--train lora:4:-1: needs all, bias
+train --model lenet5 --mode immediate --clip-norm 1|needs plan mode full
+train --model lenet5 --micro-batch 0|--micro-batch 0: needs 1 or more
+train --model lenet5 --schedule multistep:5s,6:0.1|needs constant
+train --model lenet5 --micro-batch 4 --spike 3|whole minibatches
 train --model lenet5 --threads 0|--threads 0: needs a whole number from 1 to 256
 train --model lenet5 --steps|--steps: needs a value
 train --model lennet5|did you mean lenet5?
@@ -130,7 +139,7 @@ for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --
 done
 expect 1 "$uwasa" plan --model mlp --budget 1K
 grep -q 'smallest plan' err || fail "plan does not say what would fit"
-grep -q '(batch 1, sgd, immediate)' err || fail "plan does not say which plan is smallest"
+grep -q '(batch 1, plain sgd)' err || fail "plan does not say which plan is smallest"
 expect 1 "$uwasa" plan --model mlp --mode inference --budget 1K
 grep -q '(batch 1)' err || fail "plan names a training plan to one who asked for inference"
 expect 0 "$uwasa" plan --model mlp --mode inference --budget 1024G

@@ -77,7 +77,7 @@ static void check_conv2d(const struct vector_case *c, const struct uw_kernels *k
     float *b = bias ? filled(g.out_channels, 3, 1) : NULL;
     float *db = bias ? zeroed(g.out_channels) : NULL;
     float *y = uw_test_floats(y_n), *dx = uw_test_floats(x_n), *dw = zeroed(w_n);
-    assert_int_equal(k->conv2d_fw(&e, &g, batch_n, x, w, b, y), UW_OK);
+    assert_int_equal(k->conv2d_fw(&e, &g, batch_n, x, w, b, y, false), UW_OK);
     assert_int_equal(k->conv2d_bw_input(&e, &g, batch_n, dy, w, dx, false), UW_OK);
     assert_int_equal(k->conv2d_bw_param(&e, &g, batch_n, x, dy, 1, dw, db), UW_OK);
     vector_expect(c, "y", k->name, y, RELATIVE);

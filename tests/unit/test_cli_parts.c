@@ -7,34 +7,56 @@
 #include "stack.h"
 #include "progress.h"
 
+static float rate(const char *text, uint64_t step, uint64_t epoch)
+{
+    struct uw_schedule s;
+    assert_int_equal(uw_lr_parse(text, &s), UW_OK);
+    return uw_schedule_lr(&s, 0.8, &(struct uw_schedule_at){step, epoch, (double)step / 100});
+}
+
 static void test_lr_each_schedule_gives_its_rate(void **state)
 {
     (void)state;
-    struct uw_lr lr;
-    assert_int_equal(uw_lr_parse("constant", &lr), UW_OK);
-    assert_true(uw_lr_at(&lr, 0.1, 7, 10, 3) == 0.1f);
-    assert_int_equal(uw_lr_parse("step:2:0.5", &lr), UW_OK);
-    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 0) == 0.8f);
-    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 1) == 0.8f);
-    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 2) == 0.4f);
-    assert_true(uw_lr_at(&lr, 0.8, 0, 10, 5) == 0.2f);
-    assert_true(uw_lr_at(&lr, 0.8, 0, 10, UINT64_MAX) == 0.0f);
-    assert_int_equal(uw_lr_parse("cosine", &lr), UW_OK);
-    assert_true(uw_lr_at(&lr, 0.1, 0, 100, 0) == 0.1f);
-    assert_true(fabsf(uw_lr_at(&lr, 0.1, 50, 100, 0) - 0.05f) < 1e-6f);
-    assert_true(uw_lr_at(&lr, 0.1, 100, 100, 0) < 1e-6f);
+    static const struct {
+        const char *text;
+        uint64_t step, epoch;
+        double want;
+    } cases[] = {
+        {"constant", 7, 3, 0.8},           {"step:2:0.5", 9, 0, 0.8},
+        {"step:2:0.5", 9, 1, 0.8},         {"step:2:0.5", 9, 2, 0.4},
+        {"step:2:0.5", 9, 5, 0.2},         {"step:2:0.5", 9, UINT64_MAX, 0.0},
+        {"step:10s:0.1", 9, 9, 0.8},       {"step:10s:0.1", 10, 0, 0.08},
+        {"step:10s:0.1", 29, 0, 0.008},    {"multistep:2,4:0.5", 0, 1, 0.8},
+        {"multistep:2,4:0.5", 0, 3, 0.4},  {"multistep:2,4:0.5", 0, 4, 0.2},
+        {"multistep:50s,60s:0.1", 55, 9, 0.08},
+        {"cosine", 0, 0, 0.8},             {"cosine", 50, 0, 0.4},
+        {"cosine", 100, 0, 0.0},           {"cosine:0.5", 100, 0, 0.4},
+        {"linear", 25, 0, 0.6},            {"linear:0.5", 100, 0, 0.4},
+        {"warmup:10+constant", 0, 0, 0.08},    {"warmup:10+constant", 9, 0, 0.8},
+        {"warmup:4+linear", 1, 0, 0.396},      {"warmup:4+step:10s:0.1", 12, 0, 0.08},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double got = (double)rate(cases[i].text, cases[i].step, cases[i].epoch);
+        if (!(fabs(got - cases[i].want) < 1e-6)) {
+            fail_msg("%s at step %u is %g", cases[i].text, (unsigned)cases[i].step, got);
+        }
+    }
 }
 
 static void test_lr_malformed_schedules_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",         "const",      "step",       "step:",
-                                      "step:0:1", "step:1",     "step:1:",    "step:1:0",
-                                      "step:1:2", "step:1:nan", "step:1:0.5x", "step:-1:0.5",
-                                      "cosine:9", "step:99999999999:0.5"};
-    struct uw_lr lr;
+    static const char *const bad[] = {
+        "", "const", "step", "step:", "step:0:1", "step:1", "step:1:", "step:1:0", "step:1:2",
+        "step:1:nan", "step:1:0.5x", "step:-1:0.5", "cosine:9", "cosine:", "linear:-1",
+        "step:99999999999999999999:0.5", "multistep:1,2", "multistep:1,2s:0.5", "multistep::0.5",
+        "multistep:1,2,3,4,5,6,7,8,9:0.5", "warmup:5", "warmup:0+cosine", "warmup:5+",
+        "warmup:5+warmup:5+cosine", "step:1s:0.5s"};
+    struct uw_schedule s;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(uw_lr_parse(bad[i], &lr), UW_ERR_INVALID);
+        if (uw_lr_parse(bad[i], &s) != UW_ERR_INVALID) {
+            fail_msg("%s was taken", bad[i]);
+        }
     }
 }
 

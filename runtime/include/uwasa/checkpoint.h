@@ -25,8 +25,9 @@ struct uw_checkpoint {
     uint64_t position;
     uint64_t seed;                  /* of the run: a resume must use the same one */
     uint64_t batch_n;               /* minibatch of the run: likewise */
-    uint64_t updates, noise;        /* the model's updates and seed: save fills them in, load sets
-                                       them in the model too */
+    uint64_t updates, noise;        /* the model's updates and seed, and */
+    uint64_t guard[2];              /* what its spike guard has seen and averaged (a double's
+                                       bits): save fills them in, load sets them in the model */
     uint64_t user[4];               /* the caller's: gossip round, for one */
 };
 

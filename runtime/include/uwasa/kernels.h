@@ -15,7 +15,7 @@
  * Numerics   NaN and infinity go through unchanged in meaning (ReLU(NaN) is NaN). Results do not
  *            depend on the number of threads. Tables may differ from ref by rounding only, and
  *            by whether a tap on padding is left out or multiplies a zero: then a NaN or infinite
- *            weight (bw_param: dy) may show in more elements.
+ *            weight (bw_param: x or dy) may show in more elements.
  */
 #ifndef UWASA_KERNELS_H
 #define UWASA_KERNELS_H
@@ -97,9 +97,9 @@ struct uw_kernels {
 
     /* y[n][co][oh][ow] = b[co] + sum over ci,kh,kw of w[co][ci][kh][kw] *
      *                    x[n][ci][oh*sh+kh*dh-ph][ow*sw+kw*dw-pw], taps outside x are 0.
-     * b may be NULL. */
+     * b may be NULL; accumulate: y += instead. */
     int (*conv2d_fw)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y);
+                     const float *x, const float *w, const float *b, float *y, bool accumulate);
     /* dx = gradient of x, all of it written; accumulate: dx += instead. */
     int (*conv2d_bw_input)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *dy, const float *w, float *dx, bool accumulate);
@@ -110,6 +110,13 @@ struct uw_kernels {
     /* Scratch that the largest of the three parts needs. */
     size_t (*conv2d_scratch_bytes)(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
+
+    /* y[n][c][i] += b[c], i < inner_n */
+    int (*add_channels)(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *b, float *y);
+    /* db[c] += scale * sum over n, i of dy[n][c][i]. */
+    int (*sum_channels)(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                        size_t inner_n, const float *dy, float scale, float *db);
 
     /* y[n][out] = x[n][in] w[out][in]^T + b[out]; b may be NULL. The parts as for conv2d. */
     int (*dense_fw)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,

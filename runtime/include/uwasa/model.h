@@ -24,6 +24,7 @@
 #include "uwasa/layers.h"
 #include "uwasa/optimizer.h"
 #include "uwasa/params.h"
+#include "uwasa/region.h"
 #include "uwasa/rng.h"
 #include "uwasa/status.h"
 
@@ -63,6 +64,15 @@ struct uw_adapt {
  * averaging over nodes. The update follows. Returns UW_OK, or an error that stops the step. */
 typedef int (*uw_bucket_fn)(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient);
 
+/* A parameter tensor in constant memory, as uwasa convert writes them in C. Layers that are not
+ * trained, and whose tensors are all among the constants, use them where they are: they take no
+ * memory and are no part of the flat vector that peers exchange. */
+struct uw_constant {
+    const char *name;               /* "conv1.weight" */
+    const float *data;              /* [n] */
+    uint32_t n;
+};
+
 struct uw_model_config {
     const struct uw_model_def *def; /* borrowed */
     const struct uw_kernels *kernels;   /* borrowed */
@@ -76,6 +86,9 @@ struct uw_model_config {
     uint32_t bucket_n;              /* floats a bucket holds at least; 0: one layer's */
     size_t budget_bytes;            /* recompute activations in backward until total_bytes fits;
                                        0: never recompute */
+    const struct uw_constant *constants;    /* [constants_n], borrowed; may be NULL */
+    uint32_t constants_n;
+    const struct uw_regions *regions;   /* borrowed until bind returns; NULL: bind's arena only */
     bool mixing_velocity;           /* keep one float a parameter for a mixing rule */
     bool snapshot;                  /* keep a copy that peers can pull */
     bool input;                     /* keep room for one minibatch: input, label, target */
@@ -86,8 +99,10 @@ struct uw_model_config {
 /* Bytes by purpose. The sum, total_bytes, is what uw_model_bind takes from the arena. */
 struct uw_model_need {
     uint32_t parameters_n;          /* weights and biases, frozen ones too */
+    uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
     uint32_t trainable_n;
     uint32_t statistics_n;          /* running statistics, part of the flat vector */
+    uint32_t constants_n;           /* floats that stay in constant memory */
     uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
     size_t parameters_bytes;        /* with statistics */
     size_t gradients_bytes;
@@ -102,6 +117,17 @@ struct uw_model_need {
 
 struct uw_layer;                    /* one bound layer; private */
 struct uw_head;                     /* one bound loss; private */
+struct uw_profile;                  /* uwasa/describe.h */
+
+/* A step whose loss is far above the running average is left out: no parameter changes. It looks
+ * at the whole minibatch, so it needs micro_n == batch_n. */
+struct uw_spike_guard {
+    float factor;                   /* times the average that is too much; 0: off */
+    uint32_t seen;                  /* losses in the average, up to UW_SPIKE_WARMUP */
+    double mean;
+    uint64_t skipped;
+};
+#define UW_SPIKE_WARMUP 50u         /* steps before the guard begins */
 
 struct uw_model {
     struct uw_model_config config;
@@ -126,7 +152,9 @@ struct uw_model {
     float *target;                  /* [batch_n][target_n], config.input only */
     float *probabilities;           /* inference: [micro_n][classes] of the last labelled pass */
     uint64_t updates;               /* training steps done; a checkpoint keeps it */
+    struct uw_spike_guard guard;    /* set its factor; a checkpoint keeps the rest */
     uint64_t seed;                  /* of dropout; a checkpoint keeps it */
+    struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_bucket_fn bucket;            /* plan mode buckets; NULL: update only */
     void *bucket_arg;
 };
@@ -141,12 +169,13 @@ struct uw_minibatch {
 
 struct uw_step_result {
     double loss;                    /* mean over the minibatch, before the update */
+    bool skipped;                   /* by the spike guard */
     uint32_t correct_n;             /* cross_entropy: the largest logit is the label's */
 };
 
 /* Check the definition, infer every shape and compute the memory plan.
  *
- *   need  written on success
+ *   need  written on success; when only the budget cannot be met, the smallest plan's
  *   err   may be NULL; else a sentence that names the layer
  *
  * Returns UW_OK, UW_ERR_INVALID, UW_ERR_SHAPE, UW_ERR_NOTFOUND (an input names no earlier layer),
@@ -155,7 +184,8 @@ struct uw_step_result {
 int uw_model_measure(const struct uw_model_config *config, struct uw_model_need *need,
                      struct uw_error *err);
 
-/* Place the model into the arena: exactly need.total_bytes of it. Weights are zero afterwards.
+/* Place the model into the arena: exactly need.total_bytes of it. With config->regions each
+ * purpose goes into its region's arena, and `arena` may be NULL. Weights are zero afterwards.
  * Returns what uw_model_measure returns, or UW_ERR_NOMEM, UW_ERR_SEALED. */
 int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
                   struct uw_arena *arena, struct uw_error *err);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "draft.h"
+
+_Static_assert(sizeof(struct uw_layer) + 5 * (sizeof(struct uw_slot) + 2 * sizeof(uint32_t)) <= 640,
+               "UW_MODEL_WORKSPACE_BYTES is too small for a layer");
+
+size_t uw_draft_floats(size_t n)
+{
+    return uw_arena_padded(uw_size_mul(n, sizeof(float)));
+}
+
+static size_t graph_bytes(const struct uw_graph *g)
+{
+    return uw_arena_padded(g->layers_n * sizeof(struct uw_layer)) +
+           uw_arena_padded(g->heads_n * sizeof(struct uw_head)) +
+           uw_arena_padded(g->segments_n * sizeof(struct uw_segment)) +
+           uw_arena_padded(g->names_bytes);
+}
+
+uint32_t uw_draft_micro_n(const struct uw_model_config *config)
+{
+    return config->micro_n != 0 && config->micro_n < config->batch_n ? config->micro_n
+                                                                     : config->batch_n;
+}
+
+static size_t kernel_scratch_bytes(const struct uw_model_config *config, const struct uw_graph *g)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        const struct uw_layer *l = &g->layers[i];
+        if (l->ops->scratch_bytes == NULL) {
+            continue;
+        }
+        size_t bytes = l->ops->scratch_bytes(l, config->kernels, uw_draft_micro_n(config),
+                                             uw_workers_threads(config->workers));
+        most = bytes > most ? bytes : most;
+    }
+    return uw_arena_padded(most);
+}
+
+static int sum_need(struct uw_model_need *need, struct uw_error *err)
+{
+    size_t sum = 0;
+    for (uint32_t p = 0; p < UW_PURPOSES_N; p++) {
+        size_t bytes = uw_model_need_of(need, (enum uw_purpose)p);
+        if (bytes > SIZE_MAX / 2 || sum > SIZE_MAX / 2 - bytes) {
+            return uw_error_set(err, UW_ERR_TOOBIG,
+                                "the model needs more memory than this machine can address");
+        }
+        sum += bytes;
+    }
+    need->total_bytes = sum;
+    return UW_OK;
+}
+
+/* Activations last: what the others leave of the budget is theirs. */
+static int fill_activations(struct uw_draft *d, const struct uw_model_config *config,
+                            uint32_t *order, struct uw_error *err)
+{
+    bool training = config->mode != UW_PLAN_INFERENCE;
+    size_t budget = config->budget_bytes;
+    size_t others = d->need.total_bytes;
+    size_t limit = budget == 0 ? SIZE_MAX : budget > others ? budget - others : 0;
+
+    d->need.activations_bytes =
+        uw_plan_build(&d->graph, uw_draft_micro_n(config), training, limit, d->slots, order);
+    int rc = sum_need(&d->need, err);
+    if (rc == UW_OK && budget != 0 && d->need.total_bytes > budget) {
+        return uw_error_set(err, UW_ERR_NOMEM,
+                            "a budget of %lu bytes cannot be met: the smallest plan takes %lu",
+                            (unsigned long)budget, (unsigned long)d->need.total_bytes);
+    }
+    for (uint32_t i = 0; i < d->graph.layers_n; i++) {
+        d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
+    }
+    return rc;
+}
+
+static int fill_need(struct uw_draft *d, const struct uw_model_config *config, uint32_t *order,
+                     struct uw_error *err)
+{
+    const struct uw_graph *g = &d->graph;
+    bool training = config->mode != UW_PLAN_INFERENCE;
+    size_t parameters = uw_draft_floats(g->parameters_n);
+    uint32_t window = training ? uw_update_window(config, g->layers, g->layers_n) : 0;
+    uint32_t vectors = training ? uw_optimizer_vectors(&config->optimizer) : 0;
+
+    d->need = (struct uw_model_need){
+        .parameters_n = g->weights_n,
+        .auxiliary_n = g->auxiliary_n,
+        .trainable_n = g->trainable_n,
+        .statistics_n = g->parameters_n + g->constants_n - g->weights_n,
+        .constants_n = g->constants_n,
+        .parameters_bytes = parameters,
+        .gradients_bytes = uw_draft_floats(window),
+        .optimizer_bytes = uw_size_mul(vectors, uw_draft_floats(g->trainable_n)),
+        .scratch_bytes = kernel_scratch_bytes(config, g),
+        .snapshot_bytes = config->snapshot ? parameters : 0,
+        .graph_bytes = graph_bytes(g),
+    };
+    if (training && config->mixing_velocity) {
+        d->need.optimizer_bytes += parameters;
+    }
+    if (config->input) {
+        d->need.input_bytes = uw_draft_floats(uw_size_mul(g->in_n, config->batch_n)) +
+                              uw_arena_padded(uw_size_mul(sizeof(uint32_t), config->batch_n)) +
+                              uw_draft_floats(uw_size_mul(g->target_n, config->batch_n));
+    }
+    int rc = sum_need(&d->need, err);
+    return rc < 0 ? rc : fill_activations(d, config, order, err);
+}
+
+/* Combinations that no plan can do exactly. */
+static int check_config(const struct uw_model_config *config, const struct uw_graph *g,
+                        struct uw_error *err)
+{
+    const struct uw_optimizer *o = &config->optimizer;
+    bool micro = uw_draft_micro_n(config) < config->batch_n;
+    bool accumulates = config->mode == UW_PLAN_FULL ||
+                       (config->mode == UW_PLAN_IMMEDIATE && uw_update_is_fused(o) &&
+                        o->momentum != 0.0f && !o->nesterov && !o->frozen);
+
+    if (config->mode == UW_PLAN_INFERENCE) {
+        return UW_OK;
+    }
+    if (o->clip_global != 0.0f && config->mode != UW_PLAN_FULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "clipping by the global norm needs plan mode full");
+    }
+    if (o->frozen && o->momentum != 0.0f && !config->mixing_velocity) {
+        return uw_error_set(err, UW_ERR_INVALID, "a frozen velocity needs mixing_velocity");
+    }
+    if (micro && !accumulates) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "micro-batches need plan mode full, or immediate with plain momentum");
+    }
+    for (uint32_t i = 0; i < g->layers_n && micro; i++) {
+        if (g->layers[i].def->kind == UW_LAYER_BATCHNORM && !g->layers[i].def->frozen) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "layer '%s': batch norm needs the whole minibatch at once, "
+                                "micro-batches would change its statistics",
+                                g->layers[i].def->name);
+        }
+    }
+    return UW_OK;
+}
+
+int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, struct uw_error *err)
+{
+    struct uw_arena work;
+    void *layers;
+    void *slots;
+    void *order;
+
+    if (config->kernels == NULL || config->batch_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, config->batch_n == 0
+                                                     ? "batch 0: needs 1 or more"
+                                                     : "no kernel table was chosen");
+    }
+    uint32_t n = config->def != NULL ? config->def->layers_n : 0;
+    if (config->workspace == NULL || config->workspace_bytes < UW_MODEL_WORKSPACE_BYTES(n)) {
+        return uw_error_set(err, UW_ERR_NOMEM,
+                            "the planning workspace has %lu bytes, %u layers need %lu",
+                            (unsigned long)config->workspace_bytes, (unsigned)n,
+                            (unsigned long)UW_MODEL_WORKSPACE_BYTES(n));
+    }
+    uw_arena_init(&work, config->workspace, config->workspace_bytes);
+    int rc = uw_arena_take(&work, n * sizeof(struct uw_layer), &layers);
+    if (rc == UW_OK) {
+        rc = uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(struct uw_slot), &slots);
+    }
+    if (rc == UW_OK) {
+        rc = uw_arena_take(&work, 2 * UW_SLOTS_N(n) * sizeof(uint32_t), &order);
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the planning workspace is too small");
+    }
+    rc = uw_graph_build(&d->graph, config, layers, err);
+    rc = rc < 0 ? rc : check_config(config, &d->graph, err);
+    if (rc < 0) {
+        return rc;
+    }
+    d->slots = slots;
+    return fill_need(d, config, order, err);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph.h"
+
+#include <string.h>
+
+const struct uw_constant *uw_find_constant(const struct uw_model_config *config,
+                                           const char *layer, const char *suffix)
+{
+    size_t stem = strlen(layer);
+
+    for (uint32_t i = 0; i < config->constants_n; i++) {
+        const char *name = config->constants[i].name;
+        if (strncmp(name, layer, stem) == 0 && name[stem] == '.' &&
+            strcmp(name + stem + 1, suffix) == 0) {
+            return &config->constants[i];
+        }
+    }
+    return NULL;
+}
+
+static bool tensor_is_trained(const struct uw_layer *l, const struct uw_adapt *adapt, uint32_t t)
+{
+    struct uw_layer_tensor tensor = {0};
+    l->ops->tensor(l, t, &tensor);
+    if (tensor.statistic || l->def->frozen) {
+        return false;
+    }
+    if (adapt->lora_rank != 0) {
+        return l->lora_rank != 0 && t + 2 >= l->tensors_n;
+    }
+    return !adapt->bias_only || tensor.bias;
+}
+
+/* Which tensors are trained, and down to which layer gradients have to go. */
+static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, struct uw_error *err)
+{
+    uint32_t left = adapt->last_n != 0 ? adapt->last_n : UINT32_MAX;
+
+    for (uint32_t i = g->layers_n; i-- > 0 && left > 0;) {
+        struct uw_layer *l = &g->layers[i];
+        for (uint32_t t = 0; t < l->tensors_n; t++) {
+            l->trained |= tensor_is_trained(l, adapt, t) ? 1u << t : 0;
+        }
+        left -= l->tensors_n > 0 ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        struct uw_layer *l = &g->layers[i];
+        bool below = false;
+        for (uint32_t k = 0; k < l->inputs_n; k++) {
+            below = below || (l->input[k] != UW_VALUE_INPUT &&
+                              g->layers[l->input[k] - 1].needs_gradient);
+        }
+        if (below && !l->view && l->ops->bw_input == NULL) {
+            return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                                "layer '%s' (%s): no gradient reaches the trained layers below",
+                                l->def->name, l->ops->name);
+        }
+        l->needs_gradient = below || l->trained != 0;
+    }
+    return UW_OK;
+}
+
+/* A layer that never changes and whose tensors are all among the constants stays where they are.
+ * Batch norm changes, by its running statistics, unless it is frozen. */
+static int find_constant(struct uw_layer *l, const struct uw_model_config *config,
+                         struct uw_error *err)
+{
+    bool all = l->tensors_n > 0 && l->trained == 0;
+
+    for (uint32_t t = 0; t < l->tensors_n && all; t++) {
+        struct uw_layer_tensor tensor = {0};
+        l->ops->tensor(l, t, &tensor);
+        const struct uw_constant *c = uw_find_constant(config, l->def->name, tensor.suffix);
+        all = c != NULL && (!tensor.statistic || l->def->frozen ||
+                            config->mode == UW_PLAN_INFERENCE);
+        if (c != NULL && c->n != uw_tensor_size(&tensor)) {
+            return uw_error_set(err, UW_ERR_MISMATCH,
+                                "constant %s has %u floats, the model needs %u", c->name,
+                                (unsigned)c->n, (unsigned)uw_tensor_size(&tensor));
+        }
+    }
+    l->constant = all;
+    return UW_OK;
+}
+
+static int count_tensor(struct uw_graph *g, const struct uw_layer *l, uint32_t t,
+                        struct uw_error *err)
+{
+    struct uw_layer_tensor tensor = {0};
+    l->ops->tensor(l, t, &tensor);
+    uint32_t n = uw_tensor_size(&tensor);
+    uint32_t weights = tensor.statistic ? 0 : n;
+
+    if (n == 0 || n > UINT32_MAX - g->parameters_n - g->constants_n) {
+        return uw_error_set(err, UW_ERR_TOOBIG,
+                            n == 0 ? "layer '%s': its %s does not fit 32 bits"
+                                   : "layer '%s': %s: more than 2^32 - 1 parameters in all",
+                            l->def->name, tensor.suffix);
+    }
+    g->weights_n += weights;
+    g->auxiliary_n += l->auxiliary ? weights : 0;
+    g->trainable_n += (l->trained & 1u << t) != 0 ? n : 0;
+    if (l->constant) {
+        g->constants_n += n;
+        return UW_OK;
+    }
+    g->parameters_n += n;
+    g->names_bytes += strlen(l->def->name) + strlen(tensor.suffix) + 2;
+    g->segments_n++;
+    return UW_OK;
+}
+
+int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config,
+                        struct uw_error *err)
+{
+    int rc = choose_trained(g, &config->adapt, err);
+
+    for (uint32_t i = 0; i < g->layers_n && rc == UW_OK; i++) {
+        struct uw_layer *l = &g->layers[i];
+        l->segment = g->segments_n;
+        rc = find_constant(l, config, err);
+        for (uint32_t t = 0; t < l->tensors_n && rc == UW_OK; t++) {
+            rc = count_tensor(g, l, t, err);
+        }
+    }
+    return rc;
+}
