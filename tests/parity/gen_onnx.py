@@ -151,21 +151,15 @@ def main():
         torch.manual_seed(len(name))
         for p in model.parameters():
             nn.init.normal_(p, 0.0, 0.3)
-        model.eval()
         path = f"{sys.argv[1]}/{name}"
-        with torch.no_grad():
-            if isinstance(model, nn.Sequential):
-                for layer in model:     # the fast path of inference cannot be exported
-                    layer.train(isinstance(layer, nn.TransformerEncoderLayer))
-                    for part in layer.modules():
-                        if isinstance(part, nn.Dropout):
-                            part.eval()
-            y = getattr(model, "logits", model)(x)     # a softmax at the end is left out
         arguments = {"opset_version": 13, "input_names": ["input"], "output_names": ["output"],
                      "dynamic_axes": {"input": {0: "batch"}, "output": {0: "batch"}}}
         arguments.update(options)
         arguments["do_constant_folding"] = "training" not in options
         torch.onnx.export(model, x, path + ".onnx", **arguments)
+        model.eval()    # only now: exporting in training form moves the running statistics
+        with torch.no_grad():
+            y = getattr(model, "logits", model)(x)     # a softmax at the end is left out
         with open(path + ".txt", "w", encoding="ascii") as f:
             f.write(kinds + "\n")
             for values in (x, y):
