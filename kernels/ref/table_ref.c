@@ -29,6 +29,8 @@ const struct uw_kernels uw_kernels_ref = {
     .sgd_update = uw_sgd_update_ref,
     .all_finite = uw_all_finite_ref,
     .distance_sq = uw_distance_sq_ref,
+    .norm = &uw_norm_ref,
+    .activation = &uw_activation_ref,
     .loss = &uw_loss_ref,
     .update = &uw_update_ref,
 };

@@ -32,6 +32,8 @@ const struct uw_kernels uw_kernels_avx2 = {
     .sgd_update = uw_sgd_update_avx2,
     .all_finite = uw_all_finite_avx2,
     .distance_sq = uw_distance_sq_avx2,
+    .norm = &uw_norm_ref,
+    .activation = &uw_activation_ref,
     .loss = &uw_loss_ref,
     .update = &uw_update_ref,
 };
