@@ -178,3 +178,37 @@ float uw_tanhf(float x)
     float y = 1.0f - 2.0f / (uw_expf(2.0f * a) + 1.0f);
     return x < 0.0f ? -y : y;
 }
+
+/* Up to 0.9: x times a polynomial in x^2. Above: 1 - exp(-q(x)), q a polynomial fitted to
+ * -log(erfc(x)); from 3.95 on the nearest float is 1. */
+float uw_erff(float x)
+{
+    float a = fabsf(x);
+    if (x != x) {
+        return x;
+    }
+    if (a < 0.9f) {
+        float z = x * x;
+        float p = 8.5341205704e-5f;
+        p = p * z - 8.1807811512e-4f;
+        p = p * z + 5.2043315955e-3f;
+        p = p * z - 2.6860708371e-2f;
+        p = p * z + 1.1283718795e-1f;
+        p = p * z - 3.7612634897e-1f;
+        return x + x * (1.2837916613e-1f + z * p);
+    }
+    if (a > 3.95f) {
+        return x < 0.0f ? -1.0f : 1.0f;
+    }
+    float q = -1.6242348693e-6f;
+    q = q * a + 4.5774933824e-5f;
+    q = q * a - 5.9417984448e-4f;
+    q = q * a + 4.7461520880e-3f;
+    q = q * a - 2.6379637420e-2f;
+    q = q * a + 1.1000113934e-1f;
+    q = q * a + 6.3191628456e-1f;
+    q = q * a + 1.1301769018f;
+    q = q * a - 3.0524755130e-4f;
+    float y = 1.0f - uw_expf(-q);
+    return x < 0.0f ? -y : y;
+}

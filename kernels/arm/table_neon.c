@@ -34,6 +34,8 @@ const struct uw_kernels uw_kernels_neon = {
     .distance_sq = uw_distance_sq_ref,
     .copy = &uw_copy_ref,
     .sequence = &uw_sequence_ref,
+    .norm = &uw_norm_ref,
+    .activation = &uw_activation_ref,
     .loss = &uw_loss_ref,
     .update = &uw_update_ref,
 };

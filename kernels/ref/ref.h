@@ -76,6 +76,15 @@ double uw_distance_sq_ref(const struct uw_exec *e, size_t n, const float *x, con
 
 extern const struct uw_copy_kernels uw_copy_ref;
 extern const struct uw_sequence_kernels uw_sequence_ref;
+/* In lrn_ref.c; the rest of the family is in norm_ref.c. */
+int uw_lrn_fw_ref(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                  const float *x, float *y);
+int uw_lrn_bw_input_ref(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                        const float *x, const float *dy, float *dx, bool accumulate);
+size_t uw_lrn_scratch_bytes_ref(const struct uw_lrn *l, uint32_t threads);
+
+extern const struct uw_norm_kernels uw_norm_ref;
+extern const struct uw_activation_kernels uw_activation_ref;
 extern const struct uw_loss_kernels uw_loss_ref;
 extern const struct uw_update_kernels uw_update_ref;
 

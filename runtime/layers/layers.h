@@ -18,6 +18,17 @@ extern const struct uw_layer_ops uw_layer_maxpool1d;
 extern const struct uw_layer_ops uw_layer_avgpool2d;
 extern const struct uw_layer_ops uw_layer_avgpool1d;
 extern const struct uw_layer_ops uw_layer_global_avgpool;
+extern const struct uw_layer_ops uw_layer_batchnorm;
+extern const struct uw_layer_ops uw_layer_groupnorm;
+extern const struct uw_layer_ops uw_layer_layernorm;
+extern const struct uw_layer_ops uw_layer_lrn;
+extern const struct uw_layer_ops uw_layer_relu6;
+extern const struct uw_layer_ops uw_layer_leaky_relu;
+extern const struct uw_layer_ops uw_layer_sigmoid;
+extern const struct uw_layer_ops uw_layer_tanh;
+extern const struct uw_layer_ops uw_layer_gelu;
+extern const struct uw_layer_ops uw_layer_silu;
+extern const struct uw_layer_ops uw_layer_dropout;
 
 /* Output length of a convolution, 1 or more; 0 if the kernel does not fit. kernel, stride and
  * dilation are 1 or more. */
@@ -48,5 +59,10 @@ extern const struct uw_layer_ops uw_layer_rnn;
 extern const struct uw_layer_ops uw_layer_gru;
 extern const struct uw_layer_ops uw_layer_lstm;
 extern const struct uw_layer_ops uw_layer_attention;
+
+/* infer of the normalizations: fills geometry.norm (groups 1), out, and tensors_n for weight and
+ * bias. tensor: one float a channel each, then running_mean and running_var. */
+int uw_norm_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err);
+void uw_norm_tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
 
 #endif

@@ -23,6 +23,17 @@ static const struct uw_layer_ops *const table[] = {
     [UW_LAYER_GRU] = &uw_layer_gru,
     [UW_LAYER_LSTM] = &uw_layer_lstm,
     [UW_LAYER_ATTENTION] = &uw_layer_attention,
+    [UW_LAYER_BATCHNORM] = &uw_layer_batchnorm,
+    [UW_LAYER_GROUPNORM] = &uw_layer_groupnorm,
+    [UW_LAYER_LAYERNORM] = &uw_layer_layernorm,
+    [UW_LAYER_LRN] = &uw_layer_lrn,
+    [UW_LAYER_RELU6] = &uw_layer_relu6,
+    [UW_LAYER_LEAKY_RELU] = &uw_layer_leaky_relu,
+    [UW_LAYER_SIGMOID] = &uw_layer_sigmoid,
+    [UW_LAYER_TANH] = &uw_layer_tanh,
+    [UW_LAYER_GELU] = &uw_layer_gelu,
+    [UW_LAYER_SILU] = &uw_layer_silu,
+    [UW_LAYER_DROPOUT] = &uw_layer_dropout,
 };
 
 const struct uw_layer_ops *uw_layer_ops_of(enum uw_layer_kind kind)

@@ -110,6 +110,8 @@ static void test_fmath_random_arguments_stay_within_two_ulp(void **state)
         assert_true(ulps(uw_expf(u * 104.0f), exp((double)(u * 104.0f))) < 2.0);
         assert_true(ulps(uw_logf(positive), log((double)positive)) < 2.0);
         assert_true(ulps(uw_tanhf(u * 10.0f), tanh((double)(u * 10.0f))) < 2.0);
+        assert_true(ulps(uw_erff(u * 5.0f), erf((double)(u * 5.0f))) < 2.0);
+        assert_true(ulps(uw_erff(u * 0.01f), erf((double)(u * 0.01f))) < 2.0);
         assert_true(ulps(uw_sqrtf(positive), sqrt((double)positive)) <= 0.5);
         assert_true(fabs((double)uw_sinf(u * 8192.0f) - sin((double)(u * 8192.0f))) < 2e-7);
         assert_true(fabs((double)uw_cosf(u * 8192.0f) - cos((double)(u * 8192.0f))) < 2e-7);

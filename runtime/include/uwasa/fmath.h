@@ -27,4 +27,7 @@ float uw_cosf(float x);
 /* Hyperbolic tangent. */
 float uw_tanhf(float x);
 
+/* Error function. NaN for NaN. */
+float uw_erff(float x);
+
 #endif

@@ -39,7 +39,7 @@ struct uw_norm_kernels {
                               const float *x, const float *stats, const float *dy, float scale,
                               float *dgamma, float *dbeta);
     /* stats [channels][2] of the minibatch; running (may be NULL) += momentum * (statistic -
-     * running), the variance unbiased as PyTorch's. */
+     * running), the variance unbiased as PyTorch's; a single value has none: running_var stays. */
     int (*batchnorm_stats)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                            const float *x, float *stats, float *running_mean,
                            float *running_var);
@@ -63,6 +63,7 @@ struct uw_norm_kernels {
                   const float *x, float *y);
     int (*lrn_bw_input)(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
                         const float *x, const float *dy, float *dx, bool accumulate);
+    size_t (*lrn_scratch_bytes)(const struct uw_lrn *l, uint32_t threads);
 };
 
 struct uw_lrn {

@@ -32,7 +32,7 @@ enum uw_layer_kind {
     UW_LAYER_AVGPOOL2D,
     UW_LAYER_AVGPOOL1D,             /* [C][L] */
     UW_LAYER_GLOBAL_AVGPOOL,        /* [C][H][W] or [C][L] to [C] */
-    UW_LAYER_BATCHNORM,             /* over axis 0 of the sample, any rank */
+    UW_LAYER_BATCHNORM,             /* over axis 0 of the sample, any rank; see uw_norm_def */
     UW_LAYER_GROUPNORM,             /* groups of axis 0; one channel a group: instance norm */
     UW_LAYER_LAYERNORM,             /* over the last axes */
     UW_LAYER_LRN,                   /* local response normalization across channels */
@@ -105,6 +105,13 @@ struct uw_pool1d_def {
     bool ceil_mode, exclude_pad;
 };
 
+/* batchnorm, groupnorm, layernorm. Batch norm trains with the minibatch's statistics and moves the
+ * running ones towards them (the variance unbiased; a channel with a single value leaves it);
+ * inference, and a frozen layer while training, use the running ones as constants. Between nodes,
+ * running_mean and running_var are part of the flat vector and are averaged as weights are: the
+ * means' average is the mean over all data, but the variances' average leaves out how far the
+ * nodes' means lie apart, so it is too small where nodes hold unlike data. Group norm and layer
+ * norm have no such state. */
 struct uw_norm_def {
     float epsilon;                  /* 0: 1e-5 */
     float momentum;                 /* batchnorm: share of the minibatch in the running

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ReLU6, leaky ReLU, sigmoid and tanh go back from their output and work in place; GELU and SiLU
+ * are not monotonic and need their input. */
+#include "layers.h"
+
+static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    const struct uw_activation_def *d = &l->def->activation;
+    struct uw_activation *a = &l->geometry.activation;
+
+    *a = (struct uw_activation){.slope = d->slope != 0.0f ? d->slope : 0.01f};
+    switch (l->def->kind) {
+    case UW_LAYER_RELU6:
+        a->kind = UW_ACTIVATION_RELU6;
+        break;
+    case UW_LAYER_LEAKY_RELU:
+        a->kind = UW_ACTIVATION_LEAKY_RELU;
+        break;
+    case UW_LAYER_SIGMOID:
+        a->kind = UW_ACTIVATION_SIGMOID;
+        break;
+    case UW_LAYER_TANH:
+        a->kind = UW_ACTIVATION_TANH;
+        break;
+    case UW_LAYER_GELU:
+        a->kind = d->tanh ? UW_ACTIVATION_GELU_TANH : UW_ACTIVATION_GELU;
+        break;
+    default:
+        a->kind = UW_ACTIVATION_SILU;
+    }
+    if (!(a->slope > 0.0f && a->slope <= 3.0e38f)) {
+        return uw_error_set(err, UW_ERR_INVALID, "slope %g: needs to be above 0",
+                            (double)a->slope);
+    }
+    l->out = *in;
+    return UW_OK;
+}
+
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x, float *y)
+{
+    return e->kernels->activation->forward(e, &l->geometry.activation,
+                                           (size_t)p->batch_n * l->out_n, x[0], y);
+}
+
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
+{
+    (void)which;
+    return e->kernels->activation->bw_input(e, &l->geometry.activation,
+                                            (size_t)p->batch_n * l->out_n,
+                                            l->ops->reads_y ? l->y : x[0], l->dy, dx, accumulate);
+}
+
+#define FROM_OUTPUT .reads_y = true, .in_place = true
+#define FROM_INPUT .input_reads_x = true
+#define REST .inputs_min = 1, .inputs_max = 1, .infer = infer, .forward = forward, \
+    .bw_input = bw_input
+
+const struct uw_layer_ops uw_layer_relu6 = {.name = "relu6", FROM_OUTPUT, REST};
+const struct uw_layer_ops uw_layer_leaky_relu = {.name = "leaky_relu", FROM_OUTPUT, REST};
+const struct uw_layer_ops uw_layer_sigmoid = {.name = "sigmoid", FROM_OUTPUT, REST};
+const struct uw_layer_ops uw_layer_tanh = {.name = "tanh", FROM_OUTPUT, REST};
+const struct uw_layer_ops uw_layer_gelu = {.name = "gelu", FROM_INPUT, REST};
+const struct uw_layer_ops uw_layer_silu = {.name = "silu", FROM_INPUT, REST};

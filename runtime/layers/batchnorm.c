@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * aux keeps [channels][2] statistics of the forward pass, then [2][channels] sums of the backward
+ * pass. Passes that nothing goes back through have no aux: their statistics stand in scratch. */
+#include "layers.h"
+
+static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    int rc = uw_norm_infer(l, in, err);
+
+    l->tensors_n += 2;
+    l->aux_bytes = (size_t)l->geometry.norm.channels * 4 * sizeof(float);
+    return rc;
+}
+
+static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
+                            uint32_t batch_n, uint32_t threads)
+{
+    (void)k;
+    (void)batch_n;
+    (void)threads;
+    return (size_t)l->geometry.norm.channels * 2 * sizeof(float);
+}
+
+static const float *gamma_of(const struct uw_layer *l)
+{
+    return l->def->norm.no_affine ? NULL : l->param[0];
+}
+
+static float *sums_of(const struct uw_layer *l)
+{
+    return (float *)l->aux + 2 * (size_t)l->geometry.norm.channels;
+}
+
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x, float *y)
+{
+    const struct uw_norm_kernels *k = e->kernels->norm;
+    const struct uw_norm *g = &l->geometry.norm;
+    float *mean = l->param[l->tensors_n - 2], *var = l->param[l->tensors_n - 1];
+    float *stats = l->aux != NULL ? l->aux : e->scratch;
+    bool of_minibatch = p->training && !l->def->frozen;
+    int rc;
+
+    if (of_minibatch) {
+        rc = k->batchnorm_stats(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
+                                p->again ? NULL : var);
+    } else {
+        rc = k->batchnorm_running(e, g, mean, var, stats);
+    }
+    return rc < 0 ? rc : k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l),
+                                         l->def->norm.no_affine ? NULL : l->param[1], y);
+}
+
+/* Frozen statistics are constants, but a frozen layer's parameters take no gradient either: then
+ * nobody needs the sums. */
+static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                      const float *const *x)
+{
+    return l->def->frozen ? UW_OK
+                          : e->kernels->norm->batchnorm_bw_sums(e, &l->geometry.norm, p->batch_n,
+                                                                x[0], l->aux, l->dy, sums_of(l));
+}
+
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
+{
+    (void)which;
+    return e->kernels->norm->batchnorm_bw_input(e, &l->geometry.norm, p->batch_n, x[0], l->aux,
+                                                gamma_of(l), l->def->frozen ? NULL : sums_of(l),
+                                                l->dy, dx, accumulate);
+}
+
+static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, float scale, float *const *d)
+{
+    size_t n = l->geometry.norm.channels;
+    const float *sums = sums_of(l);
+    int rc = UW_OK;
+
+    (void)p;
+    (void)x;
+    if (d[0] != NULL) {
+        rc = e->kernels->axpby(e, n, scale, sums + n, 1.0f, d[0]);
+    }
+    if (d[1] != NULL && rc == UW_OK) {
+        rc = e->kernels->axpby(e, n, scale, sums, 1.0f, d[1]);
+    }
+    return rc;
+}
+
+const struct uw_layer_ops uw_layer_batchnorm = {
+    .name = "batchnorm",
+    .input_reads_x = true,
+    .param_reads_x = true,
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .infer = infer,
+    .tensor = uw_norm_tensor,
+    .scratch_bytes = scratch_bytes,
+    .forward = forward,
+    .bw_prepare = bw_prepare,
+    .bw_input = bw_input,
+    .bw_param = bw_param,
+};
