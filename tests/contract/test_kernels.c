@@ -96,6 +96,7 @@ static void test_table_has_no_empty_slot(void **state)
     assert_true(table->relu_fw != NULL && table->relu_bw_input != NULL);
     assert_true(table->softmax_xent_fw != NULL && table->softmax_xent_bw_input != NULL);
     assert_true(table->axpby != NULL && table->sgd_update != NULL);
+    assert_true(table->norm != NULL && table->activation != NULL);
     assert_true(table->all_finite != NULL && table->distance_sq != NULL);
 }
 
@@ -131,5 +132,6 @@ int main(int argc, char **argv)
     failed += _cmocka_run_group_tests("conv2d", uw_test_conv2d, uw_test_conv2d_n, NULL, NULL);
     failed += _cmocka_run_group_tests("pointwise", uw_test_pointwise, uw_test_pointwise_n, NULL,
                                       NULL);
+    failed += _cmocka_run_group_tests("norm", uw_test_norm, uw_test_norm_n, NULL, NULL);
     return failed == 0 ? 0 : 1;
 }
