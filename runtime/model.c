@@ -238,3 +238,17 @@ int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void
     }
     return rc;
 }
+
+uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[3])
+{
+    const struct uw_model_def *d = m->config.def;
+    struct uw_shape s = {d->in_channels, d->in_h != 0 ? d->in_h : 1, d->in_w != 0 ? d->in_w : 1,
+                         d->in_h != 0 ? 3 : d->in_w != 0 ? 2 : 1};
+    if (layer != UINT32_MAX) {
+        s = m->layers[layer].out;
+    }
+    dim[0] = s.c;
+    dim[1] = s.rank == 2 ? s.w : s.h;
+    dim[2] = s.rank == 2 ? 1 : s.w;
+    return s.rank;
+}

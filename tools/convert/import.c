@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "import_ops.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -381,7 +381,7 @@ static int run_nodes(struct uw_import *im)
             return rc;
         }
     }
-    im->err->code = UW_OK;
+    *im->err = (struct uw_error){.text = ""};
     return UW_OK;
 }
 

@@ -1,8 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "import_ops.h"
 
 #include <math.h>
 #include <string.h>
+
+/* Output 0: the axes of x before the last keep their place, further apart or closer. */
+static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *x,
+                      const struct uw_import_layer *l, uint64_t size, uint64_t out)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    uint32_t last = x->axes_n - 1;
+    uint64_t dim[UW_ONNX_RANK_MAX];
+    uint64_t stride = out;
+    if (y == NULL) {
+        return UW_OK;
+    }
+    struct uw_view *to = &y->view;
+    *to = *x;
+    y->kind = UW_VALUE_DATA;
+    to->layer = uw_import_last(im);
+    to->n = size;
+    to->rank = l->rank;
+    memcpy(to->dim, l->dim, sizeof l->dim);
+    to->atoms_n = last == 0 ? 0 : to->axis_end[last - 1];
+    for (uint32_t i = to->atoms_n; i-- > 0;) {
+        to->atom[i].stride = stride;
+        stride *= to->atom[i].batch ? 1 : to->atom[i].size;
+    }
+    to->atom[to->atoms_n++] = (struct uw_atom){out, 1, false};
+    to->axis_end[last] = to->atoms_n;
+    for (uint32_t a = 0; a < to->axes_n; a++) {
+        dim[a] = uw_view_dim(to, a);
+    }
+    return uw_view_reshape(to, dim, to->axes_n)
+               ? UW_OK
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+}
+
+/* bias * beta; one number stands for all. */
+static int dense_bias(struct uw_import *im, struct uw_import_layer *l,
+                      const struct uw_onnx_tensor *bias, float beta, uint64_t out)
+{
+    bool one = uw_onnx_tensor_size(bias) == 1 && out > 1;
+    float fill = one ? (float)uw_import_number(bias, 0) : 0.0f;
+    int rc = uw_import_param(im, l, 1, "bias", one ? NULL : bias, fill, 1, &out);
+    for (uint64_t i = 0; rc == UW_OK && beta != 1.0f && i < out; i++) {
+        l->param[1].data[i] *= beta;
+    }
+    return rc;
+}
 
 /* y = x W^T + b on the last axis. weight [out][in] is seen through its strides. */
 static int dense(struct uw_import *im, const struct uw_onnx_node *n, uint32_t input,
@@ -43,44 +89,13 @@ static int dense(struct uw_import *im, const struct uw_onnx_node *n, uint32_t in
         l->param[0].data[i] *= alpha;
     }
     if (rc == UW_OK && bias != NULL) {
-        bool one = uw_onnx_tensor_size(bias) == 1 && out > 1;
-        float fill = one ? (float)uw_import_number(bias, 0) : 0.0f;
-        rc = uw_import_param(im, l, 1, "bias", one ? NULL : bias, fill, 1, dims);
-        for (uint64_t i = 0; rc == UW_OK && beta != 1.0f && i < out; i++) {
-            l->param[1].data[i] *= beta;
-        }
+        rc = dense_bias(im, l, bias, beta, out);
     }
     if (rc < 0) {
         return rc;
     }
-    struct uw_value *y = uw_import_out(im, n, 0);
     int ends = uw_import_projection(im, n, &v, l);
-    if (ends < 0 || y == NULL) {
-        return ends < 0 ? ends : UW_OK;
-    }
-    /* the axes before the last keep their place, further apart or closer */
-    y->kind = UW_VALUE_DATA;
-    y->view = x->view;
-    y->view.layer = uw_import_last(im);
-    y->view.n = rows[0] * out;
-    y->view.rank = l->rank;
-    memcpy(y->view.dim, l->dim, sizeof l->dim);
-    uint64_t dim[UW_ONNX_RANK_MAX];
-    struct uw_view *to = &y->view;
-    to->atoms_n = last == 0 ? 0 : to->axis_end[last - 1];
-    uint64_t stride = out;
-    for (uint32_t i = to->atoms_n; i-- > 0;) {
-        to->atom[i].stride = stride;
-        stride *= to->atom[i].batch ? 1 : to->atom[i].size;
-    }
-    to->atom[to->atoms_n++] = (struct uw_atom){out, 1, false};
-    to->axis_end[last] = to->atoms_n;
-    for (uint32_t a = 0; a < to->axes_n; a++) {
-        dim[a] = uw_view_dim(to, a);
-    }
-    return uw_view_reshape(to, dim, to->axes_n)
-               ? UW_OK
-               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+    return ends < 0 ? ends : dense_view(im, n, &x->view, l, rows[0] * out, out);
 }
 
 int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)

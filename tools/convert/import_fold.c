@@ -28,7 +28,8 @@ static int broadcast(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 /* The same elements, repeated along axes of size 1 to that shape. */
-static struct uw_onnx_tensor stretch(const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *to)
+static struct uw_onnx_tensor stretch(const struct uw_onnx_tensor *x,
+                                     const struct uw_onnx_tensor *to)
 {
     struct uw_onnx_tensor t = *x;
     t.rank = to->rank;

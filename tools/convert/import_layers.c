@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "import_ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -138,7 +138,9 @@ static int read_window(struct uw_import *im, const struct uw_onnx_node *n, struc
     rc = uw_import_arrange(im, n, v, 3);
     rc = rc < 0 ? rc : read_pads(im, n, w, v->dim + 1);
     for (uint32_t i = 0; i < w->axes && rc == UW_OK; i++) {
-        rc = w->kernel[i] == 0 ? uw_import_refuse(im, n, UW_ERR_INVALID, "its kernel is empty") : rc;
+        if (w->kernel[i] == 0) {
+            rc = uw_import_refuse(im, n, UW_ERR_INVALID, "its kernel is empty");
+        }
         w->pad[i] += front[i];
     }
     return rc;

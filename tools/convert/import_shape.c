@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "import_ops.h"
 
 #include <string.h>
 
@@ -156,6 +156,33 @@ int uw_op_unsqueeze(struct uw_import *im, const struct uw_onnx_node *n)
     return done(im, n, y, fits);
 }
 
+/* View of what a slice leaves of v, whose atom `first` now has `length` steps. */
+static int cut_view(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *y,
+                    const struct uw_view *v, uint32_t first, uint64_t length)
+{
+    const struct uw_import_layer *l = im->layer[im->layers_n - 1];
+    uint64_t size = v->atom[first].size;
+    uint64_t dims[UW_ONNX_RANK_MAX];
+    *y = *v;
+    y->layer = uw_import_last(im);
+    y->rank = l->rank;
+    y->n = v->n / size * length;
+    memcpy(y->dim, l->dim, sizeof l->dim);
+    y->atom[first].size = length;
+    for (uint32_t k = 0; k < v->atoms_n; k++) {
+        struct uw_atom *atom = &y->atom[k];
+        if (k != first && !atom->batch && atom->stride >= v->atom[first].stride * size) {
+            atom->stride = atom->stride / size * length;
+        }
+    }
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        dims[a] = uw_view_dim(y, a);
+    }
+    return uw_view_reshape(y, dims, v->axes_n)
+               ? UW_OK
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+}
+
 /* Output `i` becomes elements start .. start + length - 1 of an axis of x. */
 static int cut(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
                const struct uw_view *x, uint32_t axis, uint64_t start, uint64_t length)
@@ -172,8 +199,7 @@ static int cut(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
         return UW_OK;
     }
     if (length == 0 || uw_view_has_batch(&v, axis) || v.axis_end[axis] - first != 1) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "cuts nothing, the minibatch, or across "
-                                "a transpose");
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "cuts nothing, or the minibatch");
     }
     uint64_t inner = v.atom[first].stride;
     uint64_t outer = v.n / (inner * size);
@@ -204,25 +230,26 @@ static int cut(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
     }
     l->rank -= l->def.slice.squeeze ? 1 : 0;
     y->kind = UW_VALUE_DATA;
-    y->view = v;
-    y->view.layer = uw_import_last(im);
-    y->view.rank = l->rank;
-    y->view.n = v.n / size * length;
-    memcpy(y->view.dim, l->dim, sizeof l->dim);
-    for (uint32_t k = 0; k < v.atoms_n; k++) {
-        struct uw_atom *atom = &y->view.atom[k];
-        atom->size = k == first ? length : atom->size;
-        if (k != first && !atom->batch && atom->stride >= inner * size) {
-            atom->stride = atom->stride / size * length;
-        }
-    }
+    return cut_view(im, n, &y->view, &v, first, length);
+}
+
+/* An axis that a transpose has put together from pieces is put in order before it is cut. */
+static int settle(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                  uint32_t axis)
+{
     uint64_t dims[UW_ONNX_RANK_MAX];
-    for (uint32_t a = 0; a < v.axes_n; a++) {
-        dims[a] = uw_view_dim(&y->view, a);
+    uint32_t pieces = v->axis_end[axis] - (axis == 0 ? 0 : v->axis_end[axis - 1]);
+    if (pieces < 2 || uw_view_has_batch(v, axis)) {
+        return UW_OK;
     }
-    return uw_view_reshape(&y->view, dims, v.axes_n)
-               ? UW_OK
-               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        dims[a] = uw_view_dim(v, a);
+    }
+    int rc = uw_import_order(im, n, v);
+    if (rc == UW_OK && !uw_view_reshape(v, dims, v->axes_n)) {
+        rc = uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "cuts across a transpose");
+    }
+    return rc;
 }
 
 int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
@@ -246,9 +273,10 @@ int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
     struct uw_view v = x->view;
     for (int k = 0; k < count; k++) {
         int a = uw_view_axis(im, n, &v, k < axes_n ? axes[k] : k);
-        if (a < 0) {
+        if (a < 0 || settle(im, n, k == 0 ? &x->view : &v, (uint32_t)a) < 0) {
             return im->err->code;
         }
+        v = k == 0 ? x->view : v;
         int64_t size = (int64_t)uw_view_dim(&v, (uint32_t)a);
         int64_t s = start[k] < -size ? 0 : start[k] < 0 ? start[k] + size : start[k];
         int64_t e = end[k] < -size ? 0 : end[k] < 0 ? end[k] + size : end[k];
@@ -279,7 +307,7 @@ int uw_op_split(struct uw_import *im, const struct uw_onnx_node *n)
     }
     int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", 0));
     int parts = uw_import_ints(im, n, "split", 1, part);
-    if (axis < 0 || im->err->code != UW_OK) {
+    if (axis < 0 || im->err->code != UW_OK || settle(im, n, &x->view, (uint32_t)axis) < 0) {
         return im->err->code;
     }
     uint64_t size = uw_view_dim(&x->view, (uint32_t)axis);
@@ -346,6 +374,9 @@ int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
         return axis < 0 ? im->err->code
                         : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only a range of an axis");
     }
+    if (settle(im, n, &x->view, (uint32_t)axis) < 0) {
+        return im->err->code;
+    }
     int64_t size = (int64_t)uw_view_dim(&x->view, (uint32_t)axis);
     int64_t first = uw_import_integer(index, 0);
     first = first < 0 ? first + size : first;
@@ -365,122 +396,4 @@ int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "picks a sample of the minibatch");
     }
     return rc;
-}
-
-/* Ordered views of all inputs, the layers' own shapes cut at the axis: *at is that axis in them. */
-static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
-                 uint32_t count, uint32_t axis, uint32_t *at)
-{
-    uint64_t outer = 1;
-    uint64_t inner = 1;
-    int rc = UW_OK;
-    for (uint32_t a = 0; a < v[0].axes_n; a++) {
-        uint64_t d = uw_view_has_batch(&v[0], a) ? uw_view_dim(&v[0], a) / im->batch
-                                                 : uw_view_dim(&v[0], a);
-        outer *= a < axis ? d : 1;
-        inner *= a > axis ? d : 1;
-    }
-    bool own = true; /* do all of them have the axis in their shape, the same rank over? */
-    for (uint32_t k = 0; k < count && rc == UW_OK; k++) {
-        rc = uw_import_order(im, n, &v[k]);
-        uint64_t behind = 1;
-        uint32_t found = 3;
-        for (uint32_t a = v[k].rank; a-- > 0;) {
-            found = behind == inner && v[k].dim[a] == uw_view_dim(&v[k], axis) ? a : found;
-            behind *= v[k].dim[a];
-        }
-        *at = k == 0 ? found : *at;
-        own = own && found == *at && found < 3 && v[k].rank == v[0].rank;
-        for (uint32_t a = 0; own && a < v[k].rank; a++) {
-            own = a == found || v[k].dim[a] == v[0].dim[a];
-        }
-    }
-    uint32_t skip = outer == 1 ? 1 : 0;
-    for (uint32_t k = 0; k < count && rc == UW_OK && !own; k++) {
-        const uint64_t split[3] = {outer, uw_view_dim(&v[k], axis), inner};
-        rc = uw_import_shape(im, n, &v[k], inner == 1 ? 2 - skip : 3 - skip, split + skip);
-        *at = 1 - skip;
-    }
-    return rc;
-}
-
-static int check_concat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
-                        int *axis)
-{
-    for (uint32_t k = 0; k < n->inputs_n; k++) {
-        const struct uw_value *x = uw_import_data(im, n, k);
-        if (x == NULL) {
-            return im->err->code;
-        }
-        v[k] = x->view;
-        *axis = k == 0 ? uw_view_axis(im, n, &v[0], uw_onnx_int(n, "axis", 0)) : *axis;
-        if (*axis < 0) {
-            return im->err->code;
-        }
-        bool fits = v[k].axes_n == v[0].axes_n && !uw_view_has_batch(&v[k], (uint32_t)*axis);
-        for (uint32_t a = 0; fits && a < v[k].axes_n; a++) {
-            fits = (int)a == *axis || (uw_view_dim(&v[k], a) == uw_view_dim(&v[0], a) &&
-                                       uw_view_has_batch(&v[k], a) == uw_view_has_batch(&v[0], a));
-        }
-        if (!fits) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE,
-                                    "inputs 1 and %u differ in more than axis %d, or that is the "
-                                    "minibatch", (unsigned)k + 1, *axis);
-        }
-    }
-    return UW_OK;
-}
-
-int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    int axis = -1;
-    uint32_t at = 0;
-    uint64_t dims[UW_ONNX_RANK_MAX];
-    struct uw_view *v = uw_pool_take(im->pool, n->inputs_n, sizeof *v);
-    if (v == NULL || n->inputs_n == 0) {
-        return v == NULL ? uw_import_nomem(im)
-                         : uw_import_refuse(im, n, UW_ERR_INVALID, "has no input");
-    }
-    int rc = check_concat(im, n, v, &axis);
-    rc = rc < 0 ? rc : align(im, n, v, n->inputs_n, (uint32_t)axis, &at);
-    if (rc < 0) {
-        return rc;
-    }
-    uint64_t total = v[0].dim[at];
-    uint32_t front = v[0].layer;
-    for (uint32_t k = 1; k < n->inputs_n;) {
-        struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_CONCAT, front);
-        if (l == NULL) {
-            return im->err->code;
-        }
-        l->def.concat.axis = at;
-        l->rank = v[0].rank;
-        memcpy(l->dim, v[0].dim, sizeof l->dim);
-        for (; k < n->inputs_n && l->inputs_n < UW_LAYER_INPUTS_MAX; k++) {
-            l->input[l->inputs_n++] = v[k].layer;
-            total += v[k].dim[at];
-        }
-        l->dim[at] = total;
-        front = uw_import_last(im);
-        if (total > INT32_MAX) {
-            return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
-        }
-    }
-    if (n->inputs_n == 1) {
-        return uw_op_identity(im, n);
-    }
-    struct uw_value *y = uw_import_out(im, n, 0);
-    uint32_t batch = 0;
-    for (uint32_t a = 0; a < v[0].axes_n; a++) {
-        dims[a] = uw_view_dim(&v[0], a);
-        batch = uw_view_is_batch(&v[0], a) ? a : batch;
-    }
-    dims[axis] = 0;
-    for (uint32_t k = 0; k < n->inputs_n; k++) {
-        dims[axis] += uw_view_dim(&v[k], (uint32_t)axis);
-    }
-    if (y == NULL || !uw_view_is_batch(&v[0], batch)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "the minibatch is mixed into an axis");
-    }
-    return uw_import_result_at(im, n, 0, dims, v[0].axes_n, batch);
 }

@@ -64,7 +64,8 @@ static bool read_attribute(pb_istream_t *stream, const pb_field_t *field, void *
                                     .strings = strings.item, .strings_n = strings.n};
     if (pb.has_t) {
         a->t = uw_pool_take(r->pool, 1, sizeof *a->t);
-        return a->t != NULL ? uw_onnx_finish_tensor(r, &pb.t, &t, a->t) : uw_onnx_refuse(r, UW_ERR_NOMEM);
+        return a->t != NULL ? uw_onnx_finish_tensor(r, &pb.t, &t, a->t)
+                            : uw_onnx_refuse(r, UW_ERR_NOMEM);
     }
     return true;
 }
@@ -183,7 +184,8 @@ int uw_onnx_read(struct uw_onnx_graph *g, struct uw_pool *pool, const char *file
 {
     struct uw_onnx_reader r = {.pool = pool, .graph = g, .file = file, .err = err};
     struct uw_onnx_cursor cursor = {.at = bytes};
-    pb_istream_t stream = {.callback = uw_onnx_read_memory, .state = &cursor, .bytes_left = bytes_n};
+    pb_istream_t stream = {
+        .callback = uw_onnx_read_memory, .state = &cursor, .bytes_left = bytes_n};
     uw_onnx_Model pb = uw_onnx_Model_init_zero;
     struct uw_onnx_texts name = {.r = &r};
 

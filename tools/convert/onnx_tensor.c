@@ -179,8 +179,8 @@ static int64_t raw_integer(const uint8_t *p, int32_t type)
 }
 
 /* Raw data of other types becomes int64 or float. */
-static bool widen(struct uw_onnx_reader *r, struct uw_onnx_tensor *out, const uint8_t *raw, uint64_t n,
-                  int32_t type)
+static bool widen(struct uw_onnx_reader *r, struct uw_onnx_tensor *out, const uint8_t *raw,
+                  uint64_t n, int32_t type)
 {
     size_t bytes = type_bytes(type);
     if (out->is_float) {
@@ -208,7 +208,8 @@ static bool fault(struct uw_onnx_reader *r, int code, const char *name, const ch
     return false;
 }
 
-static bool finish_dims(struct uw_onnx_reader *r, const struct uw_onnx_parts *t, struct uw_onnx_tensor *out)
+static bool finish_dims(struct uw_onnx_reader *r, const struct uw_onnx_parts *t,
+                        struct uw_onnx_tensor *out)
 {
     int64_t stride = 1;
     if (t->dims.n > UW_ONNX_RANK_MAX) {
@@ -232,8 +233,8 @@ static bool finish_dims(struct uw_onnx_reader *r, const struct uw_onnx_parts *t,
     return true;
 }
 
-bool uw_onnx_finish_tensor(struct uw_onnx_reader *r, const uw_onnx_Tensor *pb, const struct uw_onnx_parts *t,
-                          struct uw_onnx_tensor *out)
+bool uw_onnx_finish_tensor(struct uw_onnx_reader *r, const uw_onnx_Tensor *pb,
+                           const struct uw_onnx_parts *t, struct uw_onnx_tensor *out)
 {
     size_t bytes = type_bytes(pb->data_type);
     bool plain = pb->data_type == UW_ONNX_FLOAT || pb->data_type == UW_ONNX_INT64;

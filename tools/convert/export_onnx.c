@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export.h"
+
+#include "onnx.pb.h"
+
+#include <pb_encode.h>
+
+#include <string.h>
+
+#define OPSET 13
+#define IR_VERSION 7
+
+/* What nanopb's stream hands on. */
+struct out {
+    uw_convert_put put;
+    void *arg;
+    int rc;
+};
+
+static bool write_bytes(pb_ostream_t *stream, const pb_byte_t *buf, size_t count)
+{
+    struct out *o = stream->state;
+    o->rc = o->put(o->arg, buf, count);
+    return o->rc >= 0;
+}
+
+static bool write_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const char *text = *arg;
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_string(stream, (const pb_byte_t *)text, strlen(text));
+}
+
+static pb_callback_t text_of(const char *text)
+{
+    /* nanopb's argument is not const, the callback only reads */
+    union {
+        const char *in;
+        void *out;
+    } u = {.in = text};
+    return (pb_callback_t){{.encode = text != NULL ? write_text : NULL}, u.out};
+}
+
+struct integers {
+    const int64_t *item;
+    uint32_t n;
+};
+
+static bool write_integers(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct integers *v = *arg;
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (!pb_encode_tag(stream, PB_WT_VARINT, field->tag) ||
+            !pb_encode_varint(stream, (uint64_t)v->item[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_data(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct uw_export_tensor *t = *arg;
+    const void *data = t->floats != NULL ? (const void *)t->floats : (const void *)t->integers;
+    size_t bytes = (size_t)t->n * (t->floats != NULL ? sizeof(float) : sizeof(int64_t));
+    return pb_encode_tag_for_field(stream, field) && pb_encode_string(stream, data, bytes);
+}
+
+static bool write_tensors(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct uw_export *e = *arg;
+    for (struct uw_export_tensor *t = e->tensors; t != NULL; t = t->next) {
+        uw_onnx_Tensor pb = uw_onnx_Tensor_init_zero;
+        struct integers dims = {t->dim, t->rank};
+        pb.dims = (pb_callback_t){{.encode = write_integers}, &dims};
+        pb.data_type = t->floats != NULL ? 1 : 7;
+        pb.name = text_of(t->name);
+        pb.raw_data = (pb_callback_t){{.encode = write_data}, t};
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, uw_onnx_Tensor_fields, &pb)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_attributes(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct uw_export_node *n = *arg;
+    for (uint32_t i = 0; i < n->attributes_n; i++) {
+        const struct uw_export_attribute *a = &n->attribute[i];
+        uw_onnx_Attribute pb = uw_onnx_Attribute_init_zero;
+        struct integers ints = {a->i, a->n};
+        pb.name = text_of(a->name);
+        pb.type = a->type;
+        pb.f = a->f;
+        pb.i = a->type == 2 ? a->i[0] : 0;
+        pb.s = text_of(a->type == 3 ? a->s : NULL);
+        pb.strings = text_of(a->type == 8 ? a->s : NULL);
+        if (a->n > 0) {
+            pb.ints = (pb_callback_t){{.encode = write_integers}, &ints};
+        }
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, uw_onnx_Attribute_fields, &pb)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct texts {
+    const char *const *item;
+    uint32_t n;
+};
+
+static bool write_texts(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct texts *t = *arg;
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_string(stream, (const pb_byte_t *)t->item[i], strlen(t->item[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_nodes(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct uw_export *e = *arg;
+    for (struct uw_export_node *n = e->first; n != NULL; n = n->next) {
+        uw_onnx_Node pb = uw_onnx_Node_init_zero;
+        struct texts in = {n->input, n->inputs_n};
+        struct texts out = {n->output, n->outputs_n};
+        pb.input = (pb_callback_t){{.encode = write_texts}, &in};
+        pb.output = (pb_callback_t){{.encode = write_texts}, &out};
+        pb.name = text_of(n->name);
+        pb.op_type = text_of(n->op);
+        pb.attribute = (pb_callback_t){{.encode = write_attributes}, n};
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, uw_onnx_Node_fields, &pb)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_dims(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct uw_export_shape *s = *arg;
+    for (uint32_t a = 0; a <= s->rank; a++) {
+        uw_onnx_Dimension pb = uw_onnx_Dimension_init_zero;
+        pb.dim_param = text_of(a == 0 ? "batch" : NULL);
+        pb.dim_value = a == 0 ? 0 : s->dim[a - 1];
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, uw_onnx_Dimension_fields, &pb)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_value(pb_ostream_t *stream, const pb_field_t *field, const char *name,
+                        struct uw_export_shape *shape)
+{
+    uw_onnx_ValueInfo pb = uw_onnx_ValueInfo_init_zero;
+    pb.name = text_of(name);
+    pb.has_type = true;
+    pb.type.has_tensor_type = true;
+    pb.type.tensor_type.elem_type = 1;
+    pb.type.tensor_type.has_shape = true;
+    pb.type.tensor_type.shape.dim = (pb_callback_t){{.encode = write_dims}, shape};
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, uw_onnx_ValueInfo_fields, &pb);
+}
+
+static bool write_input(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    struct uw_export *e = *arg;
+    const struct uw_model_def *d = e->m->config.def;
+    struct uw_export_shape s = {d->in_h != 0 ? 3 : d->in_w != 0 ? 2 : 1,
+                                {d->in_channels, d->in_h != 0 ? d->in_h : d->in_w, d->in_w}};
+    return write_value(stream, field, "input", &s);
+}
+
+static bool write_output(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    struct uw_export *e = *arg;
+    return write_value(stream, field, "output", &e->out);
+}
+
+static bool write_opset(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    uw_onnx_OperatorSet pb = uw_onnx_OperatorSet_init_zero;
+    (void)arg;
+    pb.version = OPSET;
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, uw_onnx_OperatorSet_fields, &pb);
+}
+
+static uint32_t find_layer(const struct uw_model_def *d, const char *name, uint32_t before)
+{
+    for (uint32_t i = 0; i < before; i++) {
+        if (strcmp(d->layers[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* Which layers the first loss needs. */
+static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
+{
+    uint32_t last = d->layers_n - 1;
+    if (d->losses != NULL && d->losses[0].layer != NULL) {
+        last = find_layer(d, d->losses[0].layer, d->layers_n);
+    }
+    needed[last] = true;
+    for (uint32_t i = last + 1; i-- > 0;) {
+        const struct uw_layer_def *l = &d->layers[i];
+        if (!needed[i]) {
+            continue;
+        }
+        if (l->inputs[0] == NULL && i > 0) {
+            needed[i - 1] = true;
+        }
+        for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && l->inputs[k] != NULL; k++) {
+            uint32_t from = find_layer(d, l->inputs[k], i);
+            if (from != UINT32_MAX) {
+                needed[from] = true;
+            }
+        }
+    }
+    return last;
+}
+
+/* Shape of a layer's first input. */
+static void input_shape(struct uw_export *e, uint32_t i, struct uw_export_shape *s)
+{
+    const struct uw_model_def *d = e->m->config.def;
+    const struct uw_layer_def *l = &d->layers[i];
+    uint32_t from = l->inputs[0] != NULL ? find_layer(d, l->inputs[0], i)
+                    : i > 0              ? i - 1
+                                         : UINT32_MAX;
+    e->x = from != UINT32_MAX ? e->value[from] : "input";
+    s->rank = uw_model_shape(e->m, from, s->dim);
+}
+
+static int build(struct uw_export *e)
+{
+    const struct uw_model_def *d = e->m->config.def;
+    bool *needed = uw_pool_take(e->pool, d->layers_n, sizeof *needed);
+    e->value = uw_pool_take(e->pool, d->layers_n, sizeof *e->value);
+    if (needed == NULL || e->value == NULL) {
+        return uw_error_set(e->err, UW_ERR_NOMEM, "%.60s: out of memory", d->name);
+    }
+    uint32_t last = mark_needed(d, needed);
+    for (uint32_t i = 0; i <= last; i++) {
+        if (!needed[i]) {
+            continue;
+        }
+        e->layer = i;
+        e->def = &d->layers[i];
+        e->name = e->def->name;
+        e->parts = 0;
+        input_shape(e, i, &e->in);
+        e->out.rank = uw_model_shape(e->m, i, e->out.dim);
+        e->value[i] = uw_export_layer(e);
+        if (e->value[i] == NULL) {
+            return e->err->code;
+        }
+    }
+    struct uw_export_node *end = uw_export_node(e, "Identity", e->value[last], NULL, NULL);
+    end->output[0] = "output";
+    return e->failed ? uw_error_set(e->err, UW_ERR_NOMEM, "%.60s: out of memory", d->name) : UW_OK;
+}
+
+static int encode(struct uw_export *e, uw_convert_put put, void *arg)
+{
+    const struct uw_model_def *d = e->m->config.def;
+    struct out out = {.put = put, .arg = arg};
+    pb_ostream_t stream = {.callback = write_bytes, .state = &out, .max_size = SIZE_MAX};
+    uw_onnx_Model pb = uw_onnx_Model_init_zero;
+    uint64_t bytes = (uint64_t)e->m->params.size_n * sizeof(float);
+
+    if (bytes > INT32_MAX - 65536) {
+        return uw_error_set(e->err, UW_ERR_TOOBIG, "%.60s: %llu bytes of weights, an ONNX file "
+                            "holds 2 GB", d->name, (unsigned long long)bytes);
+    }
+    pb.ir_version = IR_VERSION;
+    pb.producer_name = text_of("uwasa");
+    pb.has_graph = true;
+    pb.graph.name = text_of(d->name != NULL ? d->name : "model");
+    pb.graph.node = (pb_callback_t){{.encode = write_nodes}, e};
+    pb.graph.initializer = (pb_callback_t){{.encode = write_tensors}, e};
+    pb.graph.input = (pb_callback_t){{.encode = write_input}, e};
+    pb.graph.output = (pb_callback_t){{.encode = write_output}, e};
+    pb.opset_import = (pb_callback_t){{.encode = write_opset}, e};
+    if (!pb_encode(&stream, uw_onnx_Model_fields, &pb)) {
+        return uw_error_set(e->err, out.rc < 0 ? out.rc : UW_ERR_IO, "%.60s: cannot be written",
+                            d->name);
+    }
+    return UW_OK;
+}
+
+int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *arg,
+                          struct uw_error *err)
+{
+    struct uw_error unused;
+    struct uw_pool pool = {.blocks = NULL};
+    struct uw_export e = {.m = m, .pool = &pool, .err = err != NULL ? err : &unused};
+    int rc = UW_OK;
+
+    if (m->config.adapt.lora_rank != 0) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "%.60s: low-rank additions are no part of an "
+                            "ONNX layer: add them to the weights first", m->config.def->name);
+    }
+    rc = build(&e);
+    rc = rc < 0 ? rc : encode(&e, put, arg);
+    uw_pool_deinit(&pool);
+    return rc;
+}
