@@ -59,8 +59,14 @@ struct uw_layer {
         struct uw_activation activation;
         struct uw_recurrent recurrent;
         struct uw_attention attention;
-        struct uw_copy copy;
         struct uw_permute permute;
+        struct {                    /* concat: blocks of one sample, floats of each input's */
+            uint32_t outer, row_n[UW_LAYER_INPUTS_MAX];
+        } concat;
+        struct {
+            struct uw_copy copy;    /* of one sample, from x + offset */
+            size_t offset;
+        } slice;
     } geometry;
     uint32_t tensors_n;
     uint32_t segment;               /* first of its segments; constant: none are its own */

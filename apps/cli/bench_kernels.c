@@ -75,6 +75,26 @@ static void describe_conv(struct subject *s, enum part part, uint32_t batch_n, u
              pad, size, size);
 }
 
+static void describe_depthwise(struct subject *s, enum part part, uint32_t batch_n,
+                               uint32_t channels, uint32_t size, uint32_t stride)
+{
+    uint32_t out_size = (size - 1) / stride + 1;
+    s->part = part;
+    s->batch_n = batch_n;
+    s->conv = (struct uw_conv2d){
+        .in_channels = channels, .in_h = size, .in_w = size, .out_channels = channels,
+        .out_h = out_size, .out_w = out_size, .kernel_h = 3, .kernel_w = 3, .stride_h = stride,
+        .stride_w = stride, .pad_h = 1, .pad_w = 1, .dilation_h = 1, .dilation_w = 1,
+        .groups = channels,
+    };
+    s->x_n = (size_t)batch_n * channels * size * size;
+    s->w_n = (size_t)channels * 9;
+    s->y_n = (size_t)batch_n * channels * out_size * out_size;
+    s->flop = 2.0 * (double)s->y_n * 9;
+    snprintf(s->shape, sizeof s->shape, "batch %u, %u depthwise, 3x3 stride %u on %ux%u", batch_n,
+             channels, stride, size, size);
+}
+
 static void describe_dense(struct subject *s, enum part part, uint32_t batch_n, uint32_t in,
                            uint32_t out)
 {
@@ -251,6 +271,8 @@ static uint32_t list_subjects(struct subject *s)
         describe_conv(&s[n++], (enum part)part, 20, 1, 6, 28, 2);       /* lenet5 */
         describe_conv(&s[n++], (enum part)part, 20, 6, 16, 14, 0);
         describe_conv(&s[n++], (enum part)part, 1, 32, 64, 14, 2);
+        describe_depthwise(&s[n++], (enum part)part, 20, 96, 32, 1);    /* mobilenetv2 */
+        describe_depthwise(&s[n++], (enum part)part, 20, 96, 32, 2);
     }
     for (int part = DENSE_FW; part <= DENSE_BW_PARAM; part++) {
         describe_dense(&s[n++], (enum part)part, 20, 3136, 512);        /* fedavg-cnn */

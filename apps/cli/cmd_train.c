@@ -12,7 +12,10 @@
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file; see uwasa models"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
-        "digits, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
+        "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE\n"
+        "(digits)"),
+    ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
+        "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "minibatches, instead of epochs"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),

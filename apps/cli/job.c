@@ -90,7 +90,9 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
     bool same = d->in_channels == data->channels && h == data->height && w == data->width;
     bool flat = (h == 1 && w == 1) || (data->height == 1 && data->width == 1);
     uint64_t data_n = (uint64_t)data->channels * data->height * data->width;
-    if (!same && !(flat && j->model.input_n == data_n)) {
+    bool sequence = d->in_h == 0 && d->in_w != 0 && data->channels == 1 &&
+                    data->height == d->in_channels && data->width == d->in_w;
+    if (!same && !sequence && !(flat && j->model.input_n == data_n)) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s takes %ux%ux%u samples, data %.80s has %ux%ux%u",
                             d->name, (unsigned)d->in_channels, (unsigned)h, (unsigned)w, spec,

@@ -17,6 +17,7 @@ struct uw_train_options {
     uint64_t steps, save_every, seed;
     double lr, spike;                   /* spike 0: no guard */
     struct uw_recipe recipe;
+    const char *augment;                /* NULL, or "flip,crop:4" */
     const char *schedule, *weights, *save, *backend, *json;
     bool resume, no_shuffle, profile;
 };

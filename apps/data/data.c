@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/data.h"
 
+#include "augment.h"
 #include "cifar10.h"
 #include "csv.h"
 #include "idx.h"
 #include "subset.h"
 #include "uwasa/digits.h"
+#include "uwasa/keywords.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@ struct uw_data_parts {
     union { /* the set named by the spec; close says which */
         struct uw_dataset base;
         struct uw_digits digits;
+        struct uw_keywords keywords;
         struct uw_idx idx;
         struct uw_cifar10 cifar10;
         struct uw_csv csv;
@@ -23,13 +26,28 @@ struct uw_data_parts {
     void (*close)(struct uw_data_parts *p);
     bool classes_chosen; /* the set has seen to classes_mask itself */
     struct uw_subset subset;
+    struct uw_augment augment;
 };
 
-/* ---- digits ---- */
+/* ---- digits, keywords ---- */
 
-static void close_digits(struct uw_data_parts *p)
+static void close_nothing(struct uw_data_parts *p)
 {
     (void)p;
+}
+
+static int open_keywords(struct uw_data_parts *p, const char *rest,
+                         const struct uw_data_config *config, struct uw_error *err)
+{
+    if (*rest != '\0' || config->classes_mask != 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "keywords%.80s: \"keywords\" takes nothing after it and no classes",
+                            rest);
+    }
+    p->close = close_nothing;
+    uw_keywords_init(&p->set.keywords, &(struct uw_keywords_config){.seed = config->seed,
+                                                                    .test = config->test});
+    return UW_OK;
 }
 
 static int open_digits(struct uw_data_parts *p, const char *rest,
@@ -39,7 +57,7 @@ static int open_digits(struct uw_data_parts *p, const char *rest,
         return uw_error_set(err, UW_ERR_INVALID, "digits%.80s: \"digits\" takes nothing after it",
                             rest);
     }
-    p->close = close_digits;
+    p->close = close_nothing;
     p->classes_chosen = true;
     uint32_t mask = config->classes_mask;
     if (mask != 0 && (mask &= (1u << UW_DIGITS_CLASSES) - 1u) == 0) {
@@ -190,8 +208,8 @@ static const struct {
     int (*open)(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
                 struct uw_error *err);
 } formats[] = {
-    {"digits", open_digits}, {"mnist:", open_mnist}, {"cifar10:", open_cifar10},
-    {"idx:", open_idx},      {"csv:", open_csv},
+    {"digits", open_digits},     {"keywords", open_keywords}, {"mnist:", open_mnist},
+    {"cifar10:", open_cifar10},  {"idx:", open_idx},          {"csv:", open_csv},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -204,7 +222,7 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
         }
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "data \"%.80s\": allowed are digits, mnist:DIR, cifar10:DIR, "
+                        "data \"%.80s\": allowed are digits, keywords, mnist:DIR, cifar10:DIR, "
                         "idx:IMAGES,LABELS and csv:FILE",
                         spec);
 }
@@ -247,6 +265,10 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
     int rc = open_set(d->parts, spec, config, err);
     if (rc == UW_OK) {
         rc = choose(d, spec, config, err);
+    }
+    if (rc == UW_OK && !config->test && (config->crop != 0 || config->flip)) {
+        uw_augment_init(&d->parts->augment, d->base, config->seed, config->crop, config->flip);
+        d->base = &d->parts->augment.base;
     }
     if (rc < 0) {
         uw_data_close(d);

@@ -175,9 +175,7 @@ int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, 
                              const float *x, const float *dy, float scale, float *dw, float *db)
 {
     int rc = UW_OK;
-    if (dw == NULL) {
-        rc = UW_OK; /* the bias only */
-    } else if (batch_n <= ROWS_BATCH) {
+    if (dw != NULL && batch_n <= ROWS_BATCH) {
         struct job j = {.t = e->kernels->tile,
                         .d = d,
                         .batch_n = batch_n,
@@ -187,7 +185,7 @@ int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, 
                         .dw = dw,
                         .task_n = outputs_per_task(d)};
         run(e, bw_param_task, &j, d->out);
-    } else {
+    } else if (dw != NULL) {
         struct uw_gemm g = bw_param_gemm(d, batch_n, scale);
         rc = uw_gemm_packed(e, &g, dy, x, dw);
     }

@@ -100,20 +100,28 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void copy_row(const struct job *j, uint32_t phase, const float *row, float *dst)
+/* Mostly one or two floats of padding: too few for a call. */
+static inline void zero(float *x, size_t n)
 {
-    const struct uw_conv2d *c = j->c;
-    struct stretch s = stretch_of(c, phase);
-    size_t lo = least(s.lo, j->p.pitch), hi = least(s.hi, j->p.pitch);
-    memset(dst, 0, lo * sizeof(float));
-    if (hi > lo && c->stride_w == 1) {
-        memcpy(dst + lo, row + s.at, (hi - lo) * sizeof(float));
+    if (n > 2) {
+        memset(x, 0, n * sizeof(float));
+    } else if (n > 0) {
+        x[0] = 0.0f;
+        x[n - 1] = 0.0f;
     }
-    for (size_t i = lo; i < hi && c->stride_w != 1; i++) {
-        dst[i] = row[s.at + (i - lo) * c->stride_w];
+}
+
+static void copy_row(const struct job *j, const struct stretch *s, const float *row, float *dst)
+{
+    size_t stride = j->c->stride_w, n = s->hi > s->lo ? s->hi - s->lo : 0;
+    zero(dst, s->lo);
+    if (n > 0 && stride == 1) {
+        memcpy(dst + s->lo, row + s->at, n * sizeof(float));
     }
-    hi = hi > lo ? hi : lo;
-    memset(dst + hi, 0, (j->p.pitch - hi) * sizeof(float));
+    for (size_t i = 0; i < n && stride != 1; i++) {
+        dst[s->lo + i] = row[s->at + i * stride];
+    }
+    zero(dst + s->lo + n, j->p.pitch - s->lo - n);
 }
 
 static void pack_input(const struct job *j, const float *plane, float *dst)
@@ -122,12 +130,15 @@ static void pack_input(const struct job *j, const float *plane, float *dst)
     memset(dst + j->p.x_n, 0, 3 * (size_t)c->dilation_w * sizeof(float));
     for (uint32_t a = 0; a < c->stride_h; a++) {
         for (uint32_t b = 0; b < c->stride_w; b++) {
-            for (size_t r = 0; r < j->p.rows; r++, dst += j->p.pitch) {
-                size_t at = r * c->stride_h + a;
+            struct stretch s = stretch_of(c, b);
+            s.lo = least(s.lo, j->p.pitch);
+            s.hi = least(s.hi, j->p.pitch);
+            size_t at = a;
+            for (size_t r = 0; r < j->p.rows; r++, at += c->stride_h, dst += j->p.pitch) {
                 if (at < c->pad_h || at - c->pad_h >= c->in_h) {
                     memset(dst, 0, j->p.pitch * sizeof(float));
                 } else {
-                    copy_row(j, b, plane + (at - c->pad_h) * c->in_w, dst);
+                    copy_row(j, &s, plane + (at - c->pad_h) * c->in_w, dst);
                 }
             }
         }
@@ -139,7 +150,7 @@ static void pack_output(const struct job *j, const float *plane, float *dst)
     const struct uw_conv2d *c = j->c;
     for (uint32_t oh = 0; oh < c->out_h; oh++) {
         memcpy(dst, plane, c->out_w * sizeof(float));
-        memset(dst + c->out_w, 0, (j->p.pitch - c->out_w) * sizeof(float));
+        zero(dst + c->out_w, j->p.pitch - c->out_w);
         dst += j->p.pitch;
         plane += c->out_w;
     }
@@ -204,28 +215,35 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-/* The input's plane back into a row of the gradient; what no tap sees is 0. */
-static void unpack_row(const struct job *j, size_t row, const float *src, float *dx)
+/* A row of one phase back into the gradient; src NULL: no tap sees the row. */
+static void unpack_row(const struct job *j, const struct stretch *s, const float *src, float *dx)
 {
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t phase = 0; phase < c->stride_w; phase++) {
-        struct stretch s = stretch_of(c, phase);
-        const float *from = src + phase * j->p.phase_n + row * j->p.pitch;
-        for (size_t i = s.lo; i < s.hi; i++) {
-            float v = row < j->p.rows && i < j->p.pitch ? from[i] : 0.0f;
-            float *out = dx + s.at + (i - s.lo) * c->stride_w;
-            *out = j->accumulate ? *out + v : v;
-        }
+    size_t stride = j->c->stride_w;
+    dx += s->at;
+    if (stride == 1 && !j->accumulate && src != NULL && s->hi <= j->p.pitch && s->lo < s->hi) {
+        memcpy(dx, src + s->lo, (s->hi - s->lo) * sizeof(float));
+        return;
+    }
+    for (size_t i = s->lo; i < s->hi; i++, dx += stride) {
+        float v = src != NULL && i < j->p.pitch ? src[i] : 0.0f;
+        *dx = j->accumulate ? *dx + v : v;
     }
 }
 
 static void unpack_input(const struct job *j, const float *src, float *plane)
 {
     const struct uw_conv2d *c = j->c;
-    for (uint32_t ih = 0; ih < c->in_h; ih++, plane += c->in_w) {
-        size_t at = (size_t)ih + c->pad_h;
-        unpack_row(j, at / c->stride_h,
-                   src + at % c->stride_h * c->stride_w * j->p.phase_n, plane);
+    for (uint32_t b = 0; b < c->stride_w; b++) {
+        struct stretch s = stretch_of(c, b);
+        size_t row = c->pad_h / c->stride_h, a = c->pad_h % c->stride_h;
+        for (uint32_t ih = 0; ih < c->in_h; ih++) {
+            const float *phase = src + (a * c->stride_w + b) * j->p.phase_n;
+            unpack_row(j, &s, row < j->p.rows ? phase + row * j->p.pitch : NULL,
+                       plane + (size_t)ih * c->in_w);
+            a++;
+            row += a == c->stride_h;
+            a = a == c->stride_h ? 0 : a;
+        }
     }
 }
 
@@ -288,6 +306,9 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
 
 static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t tasks)
 {
+    if (tasks == 0) {
+        return UW_OK;
+    }
     if (e->scratch_bytes < uw_direct_scratch_bytes(j->c, uw_workers_threads(e->workers))) {
         return UW_ERR_NOMEM;
     }

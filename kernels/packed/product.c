@@ -9,6 +9,9 @@
 #define TASKS_WANTED 16u
 #define PARTS_MAX 8u
 #define PARTS_BYTES_MAX (256u * 1024u)
+#define SMALL_WORK 1048576.0    /* so few multiplications: small panels rather than fast ones */
+#define SMALL_PANELS 2u
+#define SMALL_K 256u
 #define SPLIT_WORTH 65536.0     /* multiplications that a task should have */
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -32,18 +35,30 @@ static size_t aligned(size_t bytes)
     return sum_size(bytes, UW_ARENA_ALIGN - 1) / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
 }
 
+/* The least multiple of unit that needs no more blocks than `most` does. */
+static uint32_t even_block(uint32_t n, uint32_t most, uint32_t unit)
+{
+    return div_up(div_up(n, div_up(n, most)), unit) * unit;
+}
+
 void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split)
 {
     p->tile = tile;
     p->k_block = k_unit >= tile->kc ? k_unit : tile->kc / k_unit * k_unit;
     p->k_block = min_u32(p->k_block, p->k);
+    double work = (double)p->m * p->n * p->k * p->groups;
     uint32_t n_block = div_up(div_up(p->n, 8), tile->nr) * tile->nr;
     n_block = n_block < 8 * tile->nr ? 8 * tile->nr : n_block;
+    if (work <= SMALL_WORK) {
+        n_block = SMALL_PANELS * tile->nr;
+        if (p->k_block > SMALL_K && k_unit <= SMALL_K) {
+            p->k_block = even_block(p->k, SMALL_K / k_unit * k_unit, k_unit);
+        }
+    }
     p->n_block = min_u32(min_u32(n_block, tile->nc), div_up(p->n, tile->nr) * tile->nr);
     p->m_block = p->m;
     p->k_parts = 1;
 
-    double work = (double)p->m * p->n * p->k * p->groups;
     uint32_t tasks = p->n_block == 0 ? 1 : div_up(p->n, p->n_block) * p->groups;
     uint32_t wanted = work >= SPLIT_WORTH * TASKS_WANTED ? TASKS_WANTED
                                                          : (uint32_t)(work / SPLIT_WORTH) + 1;

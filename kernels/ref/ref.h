@@ -74,6 +74,8 @@ int uw_sgd_update_ref(const struct uw_exec *e, size_t n, const struct uw_sgd *s,
 bool uw_all_finite_ref(const struct uw_exec *e, size_t n, const float *x);
 double uw_distance_sq_ref(const struct uw_exec *e, size_t n, const float *x, const float *y);
 
+extern const struct uw_copy_kernels uw_copy_ref;
+extern const struct uw_sequence_kernels uw_sequence_ref;
 /* In lrn_ref.c; the rest of the family is in norm_ref.c. */
 int uw_lrn_fw_ref(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
                   const float *x, float *y);

@@ -50,6 +50,15 @@ int uw_check_groups(uint32_t in_channels, uint32_t out_channels, uint32_t groups
  * taps. */
 int uw_pool_infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_max,
                   struct uw_error *err);
+extern const struct uw_layer_ops uw_layer_concat;
+extern const struct uw_layer_ops uw_layer_reshape;
+extern const struct uw_layer_ops uw_layer_transpose;
+extern const struct uw_layer_ops uw_layer_slice;
+extern const struct uw_layer_ops uw_layer_embedding;
+extern const struct uw_layer_ops uw_layer_rnn;
+extern const struct uw_layer_ops uw_layer_gru;
+extern const struct uw_layer_ops uw_layer_lstm;
+extern const struct uw_layer_ops uw_layer_attention;
 
 /* infer of the normalizations: fills geometry.norm (groups 1), out, and tensors_n for weight and
  * bias. tensor: one float a channel each, then running_mean and running_var. */

@@ -93,11 +93,22 @@ static void test_table_has_no_empty_slot(void **state)
     assert_true(table->dense_fw != NULL && table->dense_bw_input != NULL);
     assert_true(table->dense_bw_param != NULL && table->dense_scratch_bytes != NULL);
     assert_true(table->maxpool2d_fw != NULL && table->maxpool2d_bw_input != NULL);
+    assert_true(table->add_channels != NULL && table->sum_channels != NULL);
+    assert_true(table->avgpool2d_fw != NULL && table->avgpool2d_bw_input != NULL);
     assert_true(table->relu_fw != NULL && table->relu_bw_input != NULL);
     assert_true(table->softmax_xent_fw != NULL && table->softmax_xent_bw_input != NULL);
     assert_true(table->axpby != NULL && table->sgd_update != NULL);
     assert_true(table->norm != NULL && table->activation != NULL);
     assert_true(table->all_finite != NULL && table->distance_sq != NULL);
+    assert_true(table->copy->copy != NULL && table->copy->permute != NULL);
+    assert_true(table->copy->gather != NULL && table->copy->scatter_add != NULL);
+    assert_true(table->copy->sum_rows != NULL);
+    assert_true(table->sequence->rnn_fw != NULL && table->sequence->rnn_bw != NULL);
+    assert_true(table->sequence->gru_fw != NULL && table->sequence->gru_bw != NULL);
+    assert_true(table->sequence->lstm_fw != NULL && table->sequence->lstm_bw != NULL);
+    assert_true(table->sequence->softmax_fw != NULL && table->sequence->softmax_bw_input != NULL);
+    assert_true(table->loss->forward != NULL && table->loss->bw_input != NULL);
+    assert_true(table->update->adam != NULL && table->update->rmsprop != NULL);
 }
 
 static void test_tables_are_found_by_name_and_ref_is_last(void **state)
@@ -133,5 +144,7 @@ int main(int argc, char **argv)
     failed += _cmocka_run_group_tests("pointwise", uw_test_pointwise, uw_test_pointwise_n, NULL,
                                       NULL);
     failed += _cmocka_run_group_tests("norm", uw_test_norm, uw_test_norm_n, NULL, NULL);
+    failed += _cmocka_run_group_tests("sequence", uw_test_sequence, uw_test_sequence_n, NULL, NULL);
+    failed += _cmocka_run_group_tests("training", uw_test_training, uw_test_training_n, NULL, NULL);
     return failed == 0 ? 0 : 1;
 }

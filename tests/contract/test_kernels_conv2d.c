@@ -152,6 +152,12 @@ static void check_fw(const struct conv *t, const struct uw_exec *e)
     check(t, add_fw, 1.0, t->y_n, y, NULL, t->b);
     assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y, false), UW_OK);
     check(t, add_fw, 1.0, t->y_n, y, NULL, NULL);
+    memcpy(y, t->dy, t->y_n * sizeof *y);
+    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y, true), UW_OK);
+    check(t, add_fw, 1.0, t->y_n, y, t->dy, t->b);
+    memcpy(y, t->dy, t->y_n * sizeof *y);
+    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y, true), UW_OK);
+    check(t, add_fw, 1.0, t->y_n, y, t->dy, NULL);
     uw_test_release(y);
 }
 
@@ -182,6 +188,10 @@ static void check_bw_param(const struct conv *t, const struct uw_exec *e)
     assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, t->x, t->dy, 2.0f, dw, NULL),
                      UW_OK);
     check(t, add_bw_param, 2.0, t->w_n, dw, t->w, NULL);
+    memcpy(db, t->b, t->c.out_channels * sizeof *db);
+    assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, NULL, t->dy, 2.0f, NULL, db),
+                     UW_OK);
+    check_bias_gradient(t, 2.0f, db, t->b);
     uw_test_release(db);
     uw_test_release(dw);
 }
@@ -219,6 +229,71 @@ static void test_conv2d_every_option_matches_twin(void **state)
     check_shape(shape(3, 4, 9, 9, 3, 3, 3, 2, 2, 1), 2, 1);
     check_shape(shape(3, 8, 1, 40, 1, 7, 1, 0, 1, 1), 2, 1);    /* one row: signals */
     check_shape(shape(4, 4, 8, 8, 3, 3, 1, 1, 1, 1), 0, 1);     /* no sample */
+    check_shape(shape(4, 4, 8, 8, 3, 3, 1, 1, 1, 4), 0, 1);
+}
+
+/* Too thin for a register tile: depthwise, and one or two outputs. */
+static void test_conv2d_thin_groups_match_twin(void **state)
+{
+    (void)state;
+    for (uint32_t stride = 1; stride <= 4; stride++) {
+        for (uint32_t dilation = 1; dilation <= 3; dilation++) {
+            check_shape(shape(3, 3, 9, 10, 3, 3, stride, 2, dilation, 3), 2, 1);
+            check_shape(shape(2, 6, 11, 9, 4, 2, stride, 0, dilation, 2), 3, 3);
+            check_shape(shape(5, 1, 13, 8, 2, 2, stride, 1, dilation, 1), 1, 2);
+        }
+    }
+    check_shape(shape(2, 2, 3, 40, 3, 33, 1, 4, 1, 2), 2, 1);   /* a long row of taps */
+    check_shape(shape(2, 2, 5, 5, 1, 1, 2, 3, 1, 2), 2, 1);     /* pixels that are padding only */
+    check_shape(shape(8, 8, 33, 31, 3, 3, 1, 1, 1, 8), 1, 3);
+    struct uw_conv2d c = shape(2, 4, 6, 7, 3, 3, 2, 1, 1, 2);
+    c.out_h--;          /* less than fits: a transposed convolution with output padding */
+    c.out_w -= 2;
+    check_shape(c, 2, 1);
+    c = shape(4, 8, 6, 7, 3, 3, 1, 1, 2, 1);
+    c.out_h--;
+    check_shape(c, 2, 1);
+    for (uint32_t i = 0; i < 60; i++) {
+        uint32_t groups = 1 + uw_test_below(4), dilation = 1 + uw_test_below(3);
+        uint32_t kh = 1 + uw_test_below(4), kw = 1 + uw_test_below(6);
+        c = shape(groups, groups * (1 + uw_test_below(2)), (kh - 1) * dilation + 1 +
+                  uw_test_below(9), (kw - 1) * dilation + 1 + uw_test_below(30), kh, kw,
+                  1 + uw_test_below(4), uw_test_below(4), dilation, groups);
+        c.stride_w = 1 + uw_test_below(3);
+        c.out_w = (c.in_w + 2 * c.pad_w - (kw - 1) * dilation - 1) / c.stride_w + 1;
+        check_shape(c, 1 + uw_test_below(3), 1 + uw_test_below(3));
+    }
+}
+
+static void test_channels_are_added_and_summed_up(void **state)
+{
+    (void)state;
+    const struct uw_kernels *k = uw_test_table();
+    const size_t inner[] = {1, 3, 16, 17, 100};
+    struct uw_exec e = {.kernels = k};
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
+        for (uint32_t batch_n = 0; batch_n < 3; batch_n++) {
+            size_t n = 5 * batch_n * inner[i];
+            float *b = uw_test_random_floats(5), *x = uw_test_random_floats(n);
+            float *y = uw_test_copy_floats(n, x), *db = uw_test_copy_floats(5, b);
+            assert_int_equal(k->add_channels(&e, batch_n, 5, inner[i], b, y), UW_OK);
+            assert_int_equal(k->sum_channels(&e, batch_n, 5, inner[i], x, -0.5f, db), UW_OK);
+            struct uw_sum sum[5] = {{0}};
+            for (size_t at = 0; at < n; at++) {
+                size_t c = at / inner[i] % 5;
+                assert_true(y[at] == x[at] + b[c]);
+                uw_sum_add(&sum[c], -0.5 * (double)x[at]);
+            }
+            for (size_t c = 0; c < 5; c++) {
+                uw_sum_add(&sum[c], (double)b[c]);
+                uw_test_assert_sum(db[c], &sum[c]);
+            }
+            uw_test_release(b);
+            uw_test_release(x);
+            uw_test_release(y);
+            uw_test_release(db);
+        }
+    }
 }
 
 static void test_conv2d_unequal_axes_match_twin(void **state)
@@ -286,8 +361,9 @@ static void test_conv2d_threads_give_the_same_bits(void **state)
     (void)state;
     const struct uw_kernels *k = uw_test_table();
     const struct uw_conv2d shapes[] = {shape(1, 32, 28, 28, 5, 5, 1, 2, 1, 1),
-                                       shape(12, 64, 14, 14, 5, 5, 1, 2, 1, 1)};
-    for (size_t s = 0; s < 2; s++) {
+                                       shape(12, 64, 14, 14, 5, 5, 1, 2, 1, 1),
+                                       shape(12, 12, 14, 14, 3, 3, 2, 1, 1, 12)};
+    for (size_t s = 0; s < 3; s++) {
         struct conv t;
         begin(&t, &shapes[s], 6);
         float *y[2], *dx[2], *dw[2];
@@ -391,6 +467,8 @@ static void test_conv2d_scratch_counts_pixels_beyond_32_bits(void **state)
 
 const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_every_option_matches_twin),
+    cmocka_unit_test(test_conv2d_thin_groups_match_twin),
+    cmocka_unit_test(test_channels_are_added_and_summed_up),
     cmocka_unit_test(test_conv2d_unequal_axes_match_twin),
     cmocka_unit_test(test_conv2d_random_shapes_match_twin),
     cmocka_unit_test(test_conv2d_parts_are_adjoint),

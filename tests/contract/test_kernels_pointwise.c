@@ -95,6 +95,9 @@ static void test_maxpool_matches_definition(void **state)
                                          .out_w = w / 2, .kernel_h = 2, .kernel_w = 2,
                                          .stride_h = 2, .stride_w = 2}, 2, 0.0f, 1);
     }
+    check_maxpool((struct uw_pool2d){.channels = 3, .in_h = 5, .in_w = 7, .out_h = 3, .out_w = 4,
+                                     .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2},
+                  2, 0.1f, 2);     /* windows that hang over the end */
     check_maxpool((struct uw_pool2d){.channels = 32, .in_h = 28, .in_w = 28, .out_h = 14,
                                      .out_w = 14, .kernel_h = 2, .kernel_w = 2, .stride_h = 2,
                                      .stride_w = 2}, 3, 0.0f, 3);
@@ -104,6 +107,88 @@ static void test_maxpool_matches_definition(void **state)
     check_maxpool((struct uw_pool2d){.channels = 1, .in_h = 7, .in_w = 7, .out_h = 6, .out_w = 5,
                                      .kernel_h = 2, .kernel_w = 3, .stride_h = 1, .stride_w = 1},
                   1, 0.0f, 1);
+}
+
+/* dx[i] or y[o] of one average window by the definition: each visited pair gets its share. */
+static double share_of(const struct uw_pool2d *p, uint32_t oh, uint32_t ow)
+{
+    uint32_t counted = 0;
+    for (uint32_t tap = 0; tap < p->kernel_h * p->kernel_w; tap++) {
+        int64_t ih = (int64_t)oh * p->stride_h + tap / p->kernel_w - p->pad_h;
+        int64_t iw = (int64_t)ow * p->stride_w + tap % p->kernel_w - p->pad_w;
+        bool inside = ih >= 0 && iw >= 0 && ih < p->in_h && iw < p->in_w;
+        counted += inside || (!p->exclude_pad && ih < (int64_t)p->in_h + p->pad_h &&
+                              iw < (int64_t)p->in_w + p->pad_w);
+    }
+    return 1.0 / counted;
+}
+
+static void check_avgpool(struct uw_pool2d p, uint32_t batch_n, uint32_t threads)
+{
+    const struct uw_kernels *k = uw_test_table();
+    size_t in_hw = (size_t)p.in_h * p.in_w, out_hw = (size_t)p.out_h * p.out_w;
+    size_t planes = (size_t)batch_n * p.channels, x_n = planes * in_hw, y_n = planes * out_hw;
+    struct uw_test_exec e;
+    float *x = uw_test_random_floats(x_n), *dy = uw_test_random_floats(y_n);
+    float *y = uw_test_floats(y_n), *dx = uw_test_floats(x_n);
+    float *added = uw_test_copy_floats(x_n, x);
+    struct uw_sum *want_y = calloc(y_n + 1, sizeof *want_y);
+    struct uw_sum *want_dx = calloc(x_n + 1, sizeof *want_dx);
+    uw_test_exec_begin(&e, threads, 0);
+    assert_int_equal(k->avgpool2d_fw(&e.exec, &p, batch_n, x, y), UW_OK);
+    assert_int_equal(k->avgpool2d_bw_input(&e.exec, &p, batch_n, dy, dx, false), UW_OK);
+    assert_int_equal(k->avgpool2d_bw_input(&e.exec, &p, batch_n, dy, added, true), UW_OK);
+    for (size_t o = 0; o < y_n; o++) {
+        uint32_t oh = (uint32_t)(o % out_hw) / p.out_w, ow = (uint32_t)(o % out_hw) % p.out_w;
+        double share = share_of(&p, oh, ow);
+        for (uint32_t tap = 0; tap < p.kernel_h * p.kernel_w; tap++) {
+            int64_t ih = (int64_t)oh * p.stride_h + tap / p.kernel_w - p.pad_h;
+            int64_t iw = (int64_t)ow * p.stride_w + tap % p.kernel_w - p.pad_w;
+            if (ih >= 0 && iw >= 0 && ih < p.in_h && iw < p.in_w) {
+                size_t i = o / out_hw * in_hw + (size_t)(ih * p.in_w + iw);
+                uw_sum_add(&want_y[o], share * (double)x[i]);
+                uw_sum_add(&want_dx[i], share * (double)dy[o]);
+            }
+        }
+        uw_test_assert_sum(y[o], &want_y[o]);
+    }
+    for (size_t i = 0; i < x_n; i++) {
+        uw_test_assert_sum(dx[i], &want_dx[i]);
+        uw_sum_add(&want_dx[i], (double)x[i]);
+        uw_test_assert_sum(added[i], &want_dx[i]);
+    }
+    uw_test_exec_end(&e);
+    free(want_y);
+    free(want_dx);
+    uw_test_release(x);
+    uw_test_release(dy);
+    uw_test_release(y);
+    uw_test_release(dx);
+    uw_test_release(added);
+}
+
+static void test_avgpool_matches_definition(void **state)
+{
+    (void)state;
+    struct uw_pool2d p = {.channels = 2, .in_h = 5, .in_w = 7, .out_h = 2, .out_w = 3,
+                          .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+    check_avgpool(p, 2, 1);
+    p.out_h = 3, p.out_w = 4;           /* windows that hang over the end */
+    check_avgpool(p, 0, 1);
+    check_avgpool(p, 3, 3);
+    for (uint32_t exclude = 0; exclude < 2; exclude++) {
+        check_avgpool((struct uw_pool2d){.channels = 3, .in_h = 7, .in_w = 6, .out_h = 4,
+                                         .out_w = 3, .kernel_h = 3, .kernel_w = 4, .stride_h = 2,
+                                         .stride_w = 3, .pad_h = 1, .pad_w = 2,
+                                         .exclude_pad = exclude != 0}, 2, 1);
+        check_avgpool((struct uw_pool2d){.channels = 1, .in_h = 1, .in_w = 13, .out_h = 1,
+                                         .out_w = 5, .kernel_h = 1, .kernel_w = 4, .stride_h = 1,
+                                         .stride_w = 3, .pad_w = 2, .exclude_pad = exclude != 0},
+                      1, 1);
+    }
+    check_avgpool((struct uw_pool2d){.channels = 5, .in_h = 31, .in_w = 33, .out_h = 1, .out_w = 1,
+                                     .kernel_h = 31, .kernel_w = 33, .stride_h = 1,
+                                     .stride_w = 1}, 2, 1);
 }
 
 static void test_maxpool_nan_wins(void **state)
@@ -355,6 +440,7 @@ static void test_distance_matches_sum_in_double(void **state)
 const struct CMUnitTest uw_test_pointwise[] = {
     cmocka_unit_test(test_maxpool_matches_definition),
     cmocka_unit_test(test_maxpool_nan_wins),
+    cmocka_unit_test(test_avgpool_matches_definition),
     cmocka_unit_test(test_relu_matches_definition_and_keeps_nan),
     cmocka_unit_test(test_softmax_loss_and_gradient_match_finite_differences),
     cmocka_unit_test(test_softmax_extreme_logits_stay_finite_and_nan_shows),

@@ -285,6 +285,10 @@ static void check_dense(uint32_t in, uint32_t out, uint32_t batch_n, uint32_t th
         }
     }
     check_dense_bw_param(&t, 2.0f, dw0, db0);
+    memcpy(t.db, db0, out * sizeof(float));
+    assert_int_equal(k->dense_bw_param(&e.exec, &t.d, batch_n, NULL, t.dy, 2.0f, NULL, t.db),
+                     UW_OK);
+    check_dense_bw_param(&t, 2.0f, dw0, db0);
     uw_test_release(db0);
     uw_test_release(dw0);
     uw_test_release(dx0);

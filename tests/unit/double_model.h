@@ -15,6 +15,7 @@ struct double_model {
     const struct uw_model *m;
     double *params;                 /* [params.size_n] */
     double **value;                 /* [layers_n + 1] of n samples */
+    double *target;                 /* [n][target_n] */
 };
 
 /* Tensor t of a layer; NULL: it has none. */
@@ -190,7 +191,7 @@ static double double_loss(const struct uw_loss_def *def, uint32_t n, const doubl
     return sum / n;
 }
 
-/* Mean loss of n samples; heads with target values are not judged here. */
+/* Mean loss of n samples. */
 static double double_model_loss(struct double_model *d, const uint32_t *label, uint32_t n)
 {
     double sum = 0.0;
@@ -202,7 +203,9 @@ static double double_model_loss(struct double_model *d, const uint32_t *label, u
         const struct uw_head *head = &d->m->heads[h];
         double weight = head->def->weight != 0.0f ? (double)head->def->weight : 1.0;
         for (uint32_t s = 0; s < n; s++) {
-            const double *t = head->def->target == UW_TARGET_INPUT ? d->value[0] : NULL;
+            const double *t = head->def->target == UW_TARGET_INPUT    ? d->value[0]
+                              : head->def->target == UW_TARGET_VALUES ? d->target
+                                                                      : NULL;
             sum += weight * double_loss(head->def, head->n, d->value[head->value] + s * head->n,
                                         t != NULL ? t + s * head->n : NULL, label[s]);
         }
@@ -210,12 +213,17 @@ static double double_model_loss(struct double_model *d, const uint32_t *label, u
     return sum / n;
 }
 
+/* x [n][sample]; target [n][target_n], may be NULL when the model wants none. */
 static void double_model_init(struct double_model *d, const struct uw_model *m, uint32_t n,
-                              const float *x)
+                              const float *x, const float *target)
 {
     d->m = m;
     d->params = calloc(m->params.size_n + 1u, sizeof(double));
     d->value = calloc(m->layers_n + 1u, sizeof(double *));
+    d->target = calloc((size_t)n * m->target_n + 1u, sizeof(double));
+    for (size_t i = 0; i < (size_t)n * m->target_n; i++) {
+        d->target[i] = (double)target[i];
+    }
     for (uint32_t i = 0; i < m->params.size_n; i++) {
         d->params[i] = (double)m->params.x[i];
     }
@@ -234,6 +242,7 @@ static void double_model_deinit(struct double_model *d)
         free(d->value[v]);
     }
     free(d->value);
+    free(d->target);
     free(d->params);
 }
 

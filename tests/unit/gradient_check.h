@@ -19,19 +19,58 @@ static inline uint32_t gradient_index(const struct uw_model *m, uint32_t i)
     return s->state_n != UINT32_MAX ? s->state_n + (i - s->offset_n) : UINT32_MAX;
 }
 
-/* Compare loss, logits and sampled parameter gradients with central differences in double. A
- * kink (ReLU, max) inside the difference makes one-sided slopes disagree; such points are no
- * judge and are skipped, but most must be good. */
-static inline void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
+/* Sampled gradients of m against central differences of d. A kink (ReLU, max) inside the difference
+ * makes one-sided slopes disagree; such points are no judge and are skipped, but most must be
+ * good. */
+static inline void check_slopes(const struct uw_model *m, struct double_model *d,
+                                const uint32_t *label, uint32_t n, struct uw_rng *r)
 {
-    struct fixture f;
-    struct uw_rng r;
-    struct uw_optimizer sgd = {.lr = 0.0f};
-    struct uw_step_result result;
-    struct double_model d;
     uint32_t judged = 0, skipped = 0;
 
-    assert_int_equal(open_model(&f, def, n + 1, UW_PLAN_FULL, false), UW_OK);
+    for (uint32_t t = 0; t < 120 && m->params.size_n > 0; t++) {
+        uint32_t i = t < m->params.segments_n ? m->params.segments[t].offset_n
+                                               : uw_rng_below(r, m->params.size_n);
+        uint32_t g = gradient_index(m, i);
+        if (g == UINT32_MAX) {
+            continue;
+        }
+        double h = 1e-5, keep = d->params[i];
+        double middle = double_model_loss(d, label, n);
+        d->params[i] = keep + h;
+        double up = double_model_loss(d, label, n);
+        d->params[i] = keep - h;
+        double down = double_model_loss(d, label, n);
+        d->params[i] = keep;
+        double want = (up - down) / (2 * h);
+        if (fabs((up - middle) - (middle - down)) / h > 1e-4 + 1e-3 * fabs(want)) {
+            skipped++;
+            continue;
+        }
+        judged++;
+        if (fabs((double)m->gradients[g] - want) > 2e-5 + 2e-4 * fabs(want)) {
+            fail_msg("%s, parameter %u: gradient %g, central difference %g", m->config.def->name,
+                     (unsigned)i, (double)m->gradients[g], want);
+        }
+    }
+    assert_true(judged >= 4 * skipped);
+}
+
+/* Loss and gradients of a step on n random samples. What the configuration does not train is not
+ * judged; minibatch, mode and optimizer are set here. */
+static inline void check_gradients_with(const struct uw_model_config *config, uint32_t n,
+                                        uint64_t seed)
+{
+    struct fixture f = {.config = *config};
+    struct uw_rng r;
+    struct uw_step_result result;
+    struct double_model d;
+
+    f.config.batch_n = n + 1;
+    f.config.mode = UW_PLAN_FULL;
+    f.config.optimizer = (struct uw_optimizer){.lr = 0.0f};
+    if (open_config(&f) != UW_OK) {
+        fail_msg("%s: %s", config->def->name, f.err.text);
+    }
     uw_model_init_weights(&f.m, seed);
     uw_rng_seed(&r, seed);
     for (uint32_t i = 0; i < f.m.params.size_n; i++) {
@@ -40,42 +79,29 @@ static inline void check_gradients(const struct uw_model_def *def, uint32_t n, u
     float *x = uw_test_floats((size_t)n * f.m.input_n);
     uint32_t *label = uw_test_block(n * sizeof *label);
     random_batch(&r, &f.m, n, x, label);
-    int rc = train_step(&f.m, x, label, n, &sgd, &result, &f.err);
+    float *target = uw_test_floats((size_t)n * f.m.target_n);
+    for (size_t i = 0; i < (size_t)n * f.m.target_n; i++) {
+        target[i] = uw_rng_uniform(&r);
+    }
+    const struct uw_minibatch batch = {.x = x, .label = label, .target = target, .n = n};
+    int rc = uw_model_train_step(&f.m, &batch, &result, &f.err);
     if (rc != UW_OK) {
-        fail_msg("%s", f.err.text);
+        fail_msg("%s: %s", config->def->name, f.err.text);
     }
-    double_model_init(&d, &f.m, n, x);
+    double_model_init(&d, &f.m, n, x, target);
     assert_true(fabs(double_model_loss(&d, label, n) - result.loss) < 1e-4 * (1 + result.loss));
-    for (uint32_t t = 0; t < 120 && f.m.params.size_n > 0; t++) {
-        uint32_t i = t < f.m.params.segments_n ? f.m.params.segments[t].offset_n
-                                               : uw_rng_below(&r, f.m.params.size_n);
-        uint32_t g = gradient_index(&f.m, i);
-        if (g == UINT32_MAX) {
-            continue;
-        }
-        double h = 1e-5, keep = d.params[i];
-        double middle = double_model_loss(&d, label, n);
-        d.params[i] = keep + h;
-        double up = double_model_loss(&d, label, n);
-        d.params[i] = keep - h;
-        double down = double_model_loss(&d, label, n);
-        d.params[i] = keep;
-        double want = (up - down) / (2 * h);
-        if (fabs((up - middle) - (middle - down)) / h > 1e-4 + 1e-3 * fabs(want)) {
-            skipped++;
-            continue;
-        }
-        judged++;
-        if (fabs((double)f.m.gradients[g] - want) > 2e-5 + 2e-4 * fabs(want)) {
-            fail_msg("parameter %u: gradient %g, central difference %g", (unsigned)i,
-                     (double)f.m.gradients[g], want);
-        }
-    }
-    assert_true(judged >= 4 * skipped);
+    check_slopes(&f.m, &d, label, n, &r);
     double_model_deinit(&d);
     uw_test_release(x);
     uw_test_release(label);
+    uw_test_release(target);
     close_model(&f);
+}
+
+static inline void check_gradients(const struct uw_model_def *def, uint32_t n, uint64_t seed)
+{
+    const struct uw_model_config config = {.def = def, .kernels = &uw_kernels_ref};
+    check_gradients_with(&config, n, seed);
 }
 
 #endif

@@ -66,8 +66,11 @@ static inline void close_model(struct fixture *f)
 static inline void random_batch(struct uw_rng *r, const struct uw_model *m, uint32_t n, float *x,
                          uint32_t *label)
 {
+    const struct uw_layer_def *first = &m->config.def->layers[0];
     for (size_t i = 0; i < (size_t)n * m->input_n; i++) {
-        x[i] = uw_rng_normal(r);
+        x[i] = first->kind == UW_LAYER_EMBEDDING
+                   ? (float)uw_rng_below(r, first->embedding.vocabulary)
+                   : uw_rng_normal(r);
     }
     for (uint32_t i = 0; i < n; i++) {
         label[i] = uw_rng_below(r, m->classes);

@@ -211,8 +211,8 @@ static void test_parts_of_digits_interleave_the_endless_stream(void **state)
 static void test_names_that_are_no_dataset_list_the_allowed_ones(void **state)
 {
     (void)state;
-    expect_error("", UW_ERR_INVALID, "allowed are digits, mnist:DIR");
-    expect_error("minst:x", UW_ERR_INVALID, "allowed are digits, mnist:DIR");
+    expect_error("", UW_ERR_INVALID, "allowed are digits, keywords, mnist:DIR");
+    expect_error("minst:x", UW_ERR_INVALID, "allowed are digits, keywords, mnist:DIR");
     expect_error("digits:7", UW_ERR_INVALID, "takes nothing after it");
     expect_error("csv:/dev/zero", UW_ERR_INVALID, "not a regular file");
     expect_error("csv:/", UW_ERR_INVALID, "not a regular file");

@@ -121,11 +121,9 @@ struct uw_copy_kernels {
     /* dw[x[i]] += scale * dy[i]; in the order of i. */
     int (*scatter_add)(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
                        const float *x, const float *dy, float scale, float *dw);
-    /* y[i][j] += b[j], rows of n floats. */
-    int (*add_rows)(const struct uw_exec *e, size_t rows, uint32_t n, const float *b, float *y);
-    /* db[j] += scale * sum over i of dy[i][j]. */
-    int (*sum_rows)(const struct uw_exec *e, size_t rows, uint32_t n, const float *dy, float scale,
-                    float *db);
+    /* db[j] += scale * sum over i of dy[i * step + j], j < n. */
+    int (*sum_rows)(const struct uw_exec *e, size_t rows, uint32_t n, size_t step, const float *dy,
+                    float scale, float *db);
 };
 
 struct uw_recurrent {
@@ -138,20 +136,43 @@ struct uw_attention {
     bool causal;
 };
 
-/* One time step of batch_n sequences. a are the pre-activations W_ih x + b_ih (+ W_hh h + b_hh),
- * row i at a + i * a_step; likewise the others; gates in PyTorch's order. */
+/* One time step of batch_n sequences. A row of gates a holds blocks of `hidden` floats: the
+ * products W_ih x and W_hh h when a cell runs forward, the activated gates afterwards, and their
+ * gradients after the way back. Biases may be NULL: 0. The previous state may be NULL: 0; it may
+ * be the same memory as the new one. */
 struct uw_cell {
     uint32_t batch_n, hidden;
-    size_t a_step, h_step;          /* floats from one sample to the next */
-    bool relu;
+    size_t a_step, h_step;          /* floats from one sample to the next: gates, states */
+    size_t dy_step;                 /* the same of dy */
+    bool relu;                      /* rnn: ReLU in place of tanh */
 };
 
+/* Sequences. In the bw slots dy (may be NULL: 0) is the gradient of h from outside, dh
+ * [batch_n][hidden] that from the later step; gradients of pre-activations replace the gates. */
 struct uw_sequence_kernels {
-    /* h = tanh(a) or ReLU(a) */
-    int (*rnn_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *a, float *h);
-    /* da = dh * f'(h) */
+    /* h = tanh or ReLU of a + b_ih + b_hh */
+    int (*rnn_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
+                  const float *b_hh, const float *a, float *h);
+    /* a = (dy + dh) * f'(h); dh is left as it is. */
     int (*rnn_bw)(const struct uw_exec *e, const struct uw_cell *c, const float *h,
-                  const float *dh, float *da);
+                  const float *dy, float *a, const float *dh);
+    /* a is [r z n m]. Before: W_ir x + W_hr h, W_iz x + W_hz h, W_in x, W_hn h (the last is not
+     * read when h_prev is NULL).
+     *   r, z = sigmoid(. + b_ih + b_hh);  m += b_hn;  n = tanh(. + b_in + r m)
+     *   h = (1 - z) n + z h_prev */
+    int (*gru_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
+                  const float *b_hh, const float *h_prev, float *a, float *h);
+    /* dh becomes the part of h_prev's gradient that passes no weights, (dy + dh) z. */
+    int (*gru_bw)(const struct uw_exec *e, const struct uw_cell *c, const float *h_prev,
+                  const float *dy, float *a, float *dh);
+    /* a is [i f g o c], PyTorch's order and the cell state; c_prev stands in rows of a_step too.
+     *   i, f, o = sigmoid(.), g = tanh(.) with b_ih + b_hh;  c = f c_prev + i g;  h = o tanh(c) */
+    int (*lstm_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
+                   const float *b_hh, const float *c_prev, float *a, float *h);
+    /* dc [batch_n][hidden]: gradient of c from the later step, then that of c_prev. dh and c are
+     * left as they are. */
+    int (*lstm_bw)(const struct uw_exec *e, const struct uw_cell *c, const float *c_prev,
+                   const float *dy, float *a, const float *dh, float *dc);
     /* y[r][j] = softmax over the first `seen` of n columns, seen = causal ? r % n + 1 : n, the
      * others 0; y may be x. */
     int (*softmax_fw)(const struct uw_exec *e, size_t rows, uint32_t n, bool causal,

@@ -33,7 +33,8 @@ struct uw_optimizer {
     float alpha;                    /* rmsprop; 0: 0.99 */
     float epsilon;                  /* adam, rmsprop; 0: 1e-8 */
     float clip_tensor;              /* largest norm of one tensor's gradient; 0: any */
-    float clip_global;              /* largest norm of all gradients together; 0: any */
+    float clip_global;              /* largest norm of all gradients together, clipped before the
+                                       tensors; 0: any */
 };
 
 /* Floats the optimizer keeps for each trainable parameter, 0 to UW_OPTIMIZER_VECTORS_MAX. */

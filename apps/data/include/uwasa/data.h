@@ -3,6 +3,7 @@
  * uwasa/data.h - open a dataset by the name that a person types
  *
  *     digits                            built in, endless (uwasa/digits.h)
+ *     keywords                          built in, endless (uwasa/keywords.h)
  *     mnist:DIR                         the four MNIST files, unpacked
  *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
@@ -43,9 +44,12 @@ struct uw_data {
 };
 
 struct uw_data_config {
-    uint64_t seed;              /* of digits */
+    uint64_t seed;              /* of digits, keywords and what augmentation does */
     bool test;
     uint32_t classes_mask;      /* bit c set: keep class c (c below 32); 0: keep all */
+    /* Training set only; it then counts as endless, each epoch looks different. */
+    uint32_t crop;              /* move images by up to so many pixels, zeros come in */
+    bool flip;                  /* mirror every other image */
     uint32_t shard, shards_n;   /* of the samples kept, every shards_n-th from `shard`; 0, 0: all */
 };
 

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Multi-head self-attention, PyTorch's MultiheadAttention(batch_first=True) without dropout:
+ *   q, k, v = rows of x W_in^T + b_in;  P = softmax(q k^T / sqrt(E / heads)), a head at a time;
+ *   y = (P v of all heads) W_out^T + b_out
+ *
+ * For every sample aux keeps q, k, v [T][3E], P [heads][T][T] and P v [T][E]; bw_prepare replaces
+ * q, k, v with their gradients. Without a backward pass one sample's are scratch, with one head's
+ * P. */
+#include "layers.h"
+
+#include "uwasa/fmath.h"
+
+enum { IN_WEIGHT, IN_BIAS, OUT_WEIGHT, OUT_BIAS };
+
+static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    const struct uw_attention_def *d = &l->def->attention;
+    char text[UW_SHAPE_TEXT_BYTES];
+
+    if (in->rank != 2) {
+        return uw_error_set(err, UW_ERR_SHAPE,
+                            "its input is %s: needs [steps][features]", uw_shape_text(in, text));
+    }
+    if (d->heads == 0 || in->w % d->heads != 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "%u heads: needs a divisor of the %u features",
+                            (unsigned)d->heads, (unsigned)in->w);
+    }
+    uint64_t kept = (uint64_t)in->c * in->w * 4u;
+    if (in->c > UINT16_MAX || kept > UINT32_MAX ||
+        kept + (uint64_t)in->c * in->c * d->heads > UINT32_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "its weights of %u steps do not fit 32 bits",
+                            (unsigned)in->c);
+    }
+    l->geometry.attention = (struct uw_attention){.steps = in->c, .features = in->w,
+                                                  .heads = d->heads, .causal = d->causal};
+    l->out = *in;
+    l->tensors_n = d->no_bias ? 2 : 4;
+    kept += (uint64_t)in->c * in->c * d->heads;
+    l->aux_sample_bytes = uw_size_mul((size_t)kept, sizeof(float));
+    return UW_OK;
+}
+
+/* What tensor t is: without biases there are two. */
+static uint32_t role_of(const struct uw_layer *l, uint32_t t)
+{
+    return l->def->attention.no_bias ? 2 * t : t;
+}
+
+static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+{
+    static const char *const suffix[] = {"in_proj_weight", "in_proj_bias", "out_proj.weight",
+                                         "out_proj.bias"};
+    uint32_t role = role_of(l, t), features = l->geometry.attention.features;
+    uint32_t rows = role < OUT_WEIGHT ? 3 * features : features;
+
+    *out = (struct uw_layer_tensor){.suffix = suffix[role], .dim = {rows}, .rank = 1, .bias = true};
+    if (role == IN_WEIGHT || role == OUT_WEIGHT) {
+        *out = (struct uw_layer_tensor){.suffix = suffix[role], .dim = {rows, features}, .rank = 2,
+                                        .init = UW_INIT_WEIGHT, .fan_in = features,
+                                        .fan_out = rows};
+    }
+}
+
+/* Of tensors (parameters or their gradients), the one in that role; NULL: none. */
+static float *in_role(const struct uw_layer *l, float *const *tensors, uint32_t role)
+{
+    if (l->def->attention.no_bias) {
+        return role == IN_WEIGHT ? tensors[0] : role == OUT_WEIGHT ? tensors[1] : NULL;
+    }
+    return tensors[role];
+}
+
+static struct uw_dense in_dense(const struct uw_layer *l)
+{
+    uint32_t features = l->geometry.attention.features;
+    return (struct uw_dense){.in = features, .out = 3 * features};
+}
+
+static struct uw_dense out_dense(const struct uw_layer *l)
+{
+    uint32_t features = l->geometry.attention.features;
+    return (struct uw_dense){.in = features, .out = features};
+}
+
+/* The products of one head. */
+enum part {
+    SCORES,                         /* [T][T] = [T][d] [T][d]^T */
+    MIX,                            /* [T][d] = [T][T] [T][d] */
+    MIX_BACK,                       /* [T][d] = [T][T]^T [T][d] */
+    PARTS_N
+};
+
+static struct uw_gemm product(const struct uw_layer *l, enum part part)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    uint32_t depth = g->features / g->heads;
+    struct uw_gemm m = {.trans_a = part == MIX_BACK, .trans_b = part == SCORES, .m = g->steps,
+                        .n = part == SCORES ? g->steps : depth,
+                        .k = part == SCORES ? depth : g->steps,
+                        .lda = part == SCORES ? 3 * g->features : g->steps,
+                        .ldb = 3 * g->features,
+                        .ldc = part == SCORES ? g->steps : 3 * g->features, .alpha = 1.0f};
+    return m;
+}
+
+static float scale_of(const struct uw_attention *g)
+{
+    return 1.0f / uw_sqrtf((float)(g->features / g->heads));
+}
+
+/* Floats of one sample. */
+static size_t qkv_n(const struct uw_attention *g)
+{
+    return 3 * (size_t)g->steps * g->features;
+}
+
+static size_t weights_n(const struct uw_attention *g)
+{
+    return (size_t)g->steps * g->steps;
+}
+
+/* Own scratch, with one sample at a time: forward without aux q, k, v, P v and one head's P;
+ * backward the gradients of P v, of one head's P and of one q. */
+static size_t own_bytes(const struct uw_layer *l)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    return uw_arena_padded(uw_size_mul(4 * (size_t)g->steps * g->features + weights_n(g),
+                                       sizeof(float)));
+}
+
+static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
+                            uint32_t batch_n, uint32_t threads)
+{
+    const uint32_t rows[] = {l->geometry.attention.steps, batch_n * l->geometry.attention.steps};
+    const struct uw_dense dense[] = {in_dense(l), out_dense(l)};
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        size_t bytes = k->dense_scratch_bytes(k, &dense[i / 2], rows[i % 2], threads);
+        most = bytes > most ? bytes : most;
+    }
+    for (int part = 0; part < PARTS_N; part++) {
+        struct uw_gemm m = product(l, (enum part)part);
+        size_t bytes = k->gemm_scratch_bytes(k, &m, threads);
+        most = bytes > most ? bytes : most;
+    }
+    return most > SIZE_MAX - own_bytes(l) ? SIZE_MAX : own_bytes(l) + most;
+}
+
+/* Scratch behind the layer's own. */
+static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l)
+{
+    struct uw_exec rest = *e;
+    rest.scratch = (uint8_t *)e->scratch + own_bytes(l);
+    rest.scratch_bytes -= own_bytes(l);
+    return rest;
+}
+
+/* Where a minibatch's numbers are; one head's P serves all when it is not kept. */
+struct tape {
+    float *qkv, *mixed, *weights;
+    size_t head_step;
+};
+
+static struct tape tape_of(const struct uw_layer *l, uint32_t samples, float *memory, bool keeps)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    struct tape t = {.qkv = memory, .mixed = memory + samples * qkv_n(g),
+                     .head_step = keeps ? weights_n(g) : 0};
+    t.weights = t.mixed + (size_t)samples * l->out_n;
+    return t;
+}
+
+static int attend(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
+                  uint32_t sample)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    const struct uw_kernels *k = e->kernels;
+    const float *qkv = t->qkv + sample * qkv_n(g);
+    uint32_t depth = g->features / g->heads;
+    struct uw_gemm scores = product(l, SCORES), mix = product(l, MIX);
+    int rc = UW_OK;
+
+    scores.alpha = scale_of(g);
+    mix.ldc = g->features;
+    for (uint32_t h = 0; h < g->heads && rc == UW_OK; h++) {
+        const float *q = qkv + (size_t)h * depth;
+        float *w = t->weights + (sample * (size_t)g->heads + h) * t->head_step;
+        rc = k->gemm(e, &scores, q, q + g->features, w);
+        rc = rc < 0 ? rc : k->sequence->softmax_fw(e, g->steps, g->steps, g->causal, w, w);
+        rc = rc < 0 ? rc : k->gemm(e, &mix, w, q + 2 * (size_t)g->features,
+                                   t->mixed + sample * (size_t)l->out_n + (size_t)h * depth);
+    }
+    return rc;
+}
+
+/* `samples` samples from x on. */
+static int run(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
+               uint32_t samples, const float *x, float *y)
+{
+    const struct uw_dense in = in_dense(l), out = out_dense(l);
+    uint32_t rows = samples * l->geometry.attention.steps;
+    int rc = e->kernels->dense_fw(e, &in, rows, x, in_role(l, l->param, IN_WEIGHT),
+                                  in_role(l, l->param, IN_BIAS), t->qkv);
+    for (uint32_t n = 0; n < samples && rc == UW_OK; n++) {
+        rc = attend(e, l, t, n);
+    }
+    return rc < 0 ? rc
+                  : e->kernels->dense_fw(e, &out, rows, t->mixed,
+                                         in_role(l, l->param, OUT_WEIGHT),
+                                         in_role(l, l->param, OUT_BIAS), y);
+}
+
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x, float *y)
+{
+    const struct uw_exec rest = behind(e, l);
+    int rc = UW_OK;
+
+    if (l->aux != NULL) {
+        const struct tape t = tape_of(l, p->batch_n, l->aux, true);
+        return run(&rest, l, &t, p->batch_n, x[0], y);
+    }
+    const struct tape t = tape_of(l, 1, e->scratch, false);
+    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n++) {
+        rc = run(&rest, l, &t, 1, x[0] + (size_t)n * l->in_n, y + (size_t)n * l->out_n);
+    }
+    return rc;
+}
+
+/* q, k, v of one head become their gradients.
+ *   dmixed  [T][E] from this head's first column, gradient of P v
+ *   room    [T][T] and [depth][T] floats of scratch */
+static int head_backward(const struct uw_exec *e, const struct uw_layer *l, const float *weights,
+                         float *q, const float *dmixed, float *room)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    const struct uw_kernels *kernels = e->kernels;
+    uint32_t depth = g->features / g->heads;
+    float *k = q + g->features, *v = k + g->features, *dq = room + weights_n(g);
+    struct uw_gemm m = product(l, SCORES);
+
+    m.lda = g->features;                            /* dP = dmixed v^T */
+    int rc = kernels->gemm(e, &m, dmixed, v, room);
+    rc = rc < 0 ? rc : kernels->sequence->softmax_bw_input(e, g->steps, g->steps, weights, room,
+                                                           room);
+    m = product(l, MIX_BACK);
+    m.ldb = g->features;                            /* dv = P^T dmixed */
+    rc = rc < 0 ? rc : kernels->gemm(e, &m, weights, dmixed, v);
+    m = product(l, MIX);
+    m.alpha = scale_of(g);                          /* dq = dS k / sqrt(depth) */
+    m.ldc = depth;
+    rc = rc < 0 ? rc : kernels->gemm(e, &m, room, k, dq);
+    m = product(l, MIX_BACK);
+    m.alpha = scale_of(g);                          /* dk = dS^T q / sqrt(depth) */
+    rc = rc < 0 ? rc : kernels->gemm(e, &m, room, q, k);
+    const struct uw_copy c = {.rows = g->steps, .row_n = depth, .x_step = depth,
+                              .y_step = 3 * (size_t)g->features};
+    return rc < 0 ? rc : kernels->copy->copy(e, &c, dq, q, false);
+}
+
+static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                      const float *const *x)
+{
+    (void)x;
+    const struct uw_attention *g = &l->geometry.attention;
+    const struct tape t = tape_of(l, p->batch_n, l->aux, true);
+    const struct uw_exec rest = behind(e, l);
+    const struct uw_dense out = out_dense(l);
+    uint32_t depth = g->features / g->heads;
+    float *dmixed = e->scratch;
+    int rc = UW_OK;
+
+    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n++) {
+        rc = e->kernels->dense_bw_input(&rest, &out, g->steps, l->dy + (size_t)n * l->out_n,
+                                        in_role(l, l->param, OUT_WEIGHT), dmixed, false);
+        for (uint32_t h = 0; h < g->heads && rc == UW_OK; h++) {
+            rc = head_backward(&rest, l, t.weights + (n * (size_t)g->heads + h) * t.head_step,
+                               t.qkv + n * qkv_n(g) + (size_t)h * depth,
+                               dmixed + (size_t)h * depth, dmixed + l->out_n);
+        }
+    }
+    return rc;
+}
+
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
+{
+    (void)x;
+    (void)which;
+    const struct uw_exec rest = behind(e, l);
+    const struct uw_dense in = in_dense(l);
+    return e->kernels->dense_bw_input(&rest, &in, p->batch_n * l->geometry.attention.steps, l->aux,
+                                      in_role(l, l->param, IN_WEIGHT), dx, accumulate);
+}
+
+static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, float scale, float *const *d)
+{
+    const struct tape t = tape_of(l, p->batch_n, l->aux, true);
+    const struct uw_exec rest = behind(e, l);
+    const struct uw_dense in = in_dense(l), out = out_dense(l);
+    uint32_t rows = p->batch_n * l->geometry.attention.steps;
+    int rc = e->kernels->dense_bw_param(&rest, &in, rows, x[0], t.qkv, scale,
+                                        in_role(l, d, IN_WEIGHT), in_role(l, d, IN_BIAS));
+    return rc < 0 ? rc
+                  : e->kernels->dense_bw_param(&rest, &out, rows, t.mixed, l->dy, scale,
+                                               in_role(l, d, OUT_WEIGHT),
+                                               in_role(l, d, OUT_BIAS));
+}
+
+const struct uw_layer_ops uw_layer_attention = {
+    .name = "attention",
+    .param_reads_x = true,
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .infer = infer,
+    .tensor = tensor,
+    .scratch_bytes = scratch_bytes,
+    .forward = forward,
+    .bw_prepare = bw_prepare,
+    .bw_input = bw_input,
+    .bw_param = bw_param,
+};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Indices have no gradient: nothing below can be trained. */
+#include "layers.h"
+
+#define VOCABULARY_MAX (1u << 24)   /* every smaller index is exact in a float */
+
+static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    const struct uw_embedding_def *d = &l->def->embedding;
+    char text[UW_SHAPE_TEXT_BYTES];
+
+    if (d->vocabulary == 0 || d->vocabulary > VOCABULARY_MAX || d->size == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, d->size == 0
+                                                     ? "size needs 1 or more"
+                                                     : "vocabulary needs 1 to 16777216");
+    }
+    if (in->rank != 1) {
+        return uw_error_set(err, UW_ERR_SHAPE, "its input is %s: needs one row of indices",
+                            uw_shape_text(in, text));
+    }
+    l->out = (struct uw_shape){in->c, 1, d->size, 2};
+    l->tensors_n = 1;
+    return UW_OK;
+}
+
+static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+{
+    (void)t;
+    const struct uw_embedding_def *d = &l->def->embedding;
+    *out = (struct uw_layer_tensor){.suffix = "weight", .dim = {d->vocabulary, d->size}, .rank = 2,
+                                    .init = UW_INIT_NORMAL, .fan_in = d->vocabulary,
+                                    .fan_out = d->size};
+}
+
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x, float *y)
+{
+    const struct uw_embedding_def *d = &l->def->embedding;
+    return e->kernels->copy->gather(e, (size_t)p->batch_n * l->in_n, d->vocabulary, d->size, x[0],
+                                    l->param[0], y);
+}
+
+static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, float scale, float *const *d)
+{
+    const struct uw_embedding_def *def = &l->def->embedding;
+    return e->kernels->copy->scatter_add(e, (size_t)p->batch_n * l->in_n, def->vocabulary,
+                                         def->size, x[0], l->dy, scale, d[0]);
+}
+
+const struct uw_layer_ops uw_layer_embedding = {
+    .name = "embedding",
+    .param_reads_x = true,
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .infer = infer,
+    .tensor = tensor,
+    .forward = forward,
+    .bw_param = bw_param,
+};

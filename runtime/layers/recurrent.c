@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rnn, gru and lstm: one direction of one layer, PyTorch's equations and tensors.
+ *
+ * For every sample and step aux keeps the activated gates: hidden floats for rnn, 4 hidden for gru
+ * (r, z, n, and W_hn h + b_hn), 5 hidden for lstm (i, f, g, o, and the cell state). The states
+ * are the output itself; only with `last` aux keeps them too, hidden floats a step. bw_prepare
+ * replaces the gates with the gradients of their pre-activations. Without a backward pass nothing
+ * is kept: one step's gates are scratch. */
+#include "layers.h"
+
+#include <string.h>
+
+enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
+
+/* Blocks of `hidden` floats: rows of the weights, and what a step keeps. */
+static uint32_t gates_of(const struct uw_layer *l)
+{
+    return l->def->kind == UW_LAYER_LSTM ? 4 : l->def->kind == UW_LAYER_GRU ? 3 : 1;
+}
+
+static uint32_t kept_of(const struct uw_layer *l)
+{
+    return l->def->kind == UW_LAYER_RNN ? 1 : gates_of(l) + 1;
+}
+
+static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    const struct uw_recurrent_def *d = &l->def->recurrent;
+    char text[UW_SHAPE_TEXT_BYTES];
+
+    if (d->hidden == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "hidden needs 1 or more");
+    }
+    if (d->relu && l->def->kind != UW_LAYER_RNN) {
+        return uw_error_set(err, UW_ERR_INVALID, "relu is an option of rnn only");
+    }
+    if (in->rank != 2) {
+        return uw_error_set(err, UW_ERR_SHAPE,
+                            "its input is %s: needs [steps][features]", uw_shape_text(in, text));
+    }
+    if ((uint64_t)in->c * kept_of(l) > UINT32_MAX / d->hidden) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "its gates do not fit 32 bits");
+    }
+    l->geometry.recurrent = (struct uw_recurrent){.steps = in->c, .in = in->w,
+                                                  .hidden = d->hidden, .reverse = d->reverse,
+                                                  .last = d->last, .relu = d->relu};
+    l->out = d->last ? (struct uw_shape){d->hidden, 1, 1, 1}
+                     : (struct uw_shape){in->c, 1, d->hidden, 2};
+    l->reads_y = !d->last;
+    l->tensors_n = d->no_bias ? 2 : 4;
+    l->aux_sample_bytes = uw_size_mul(in->c * sizeof(float), d->hidden) *
+                          (kept_of(l) + (d->last ? 1u : 0u));
+    return UW_OK;
+}
+
+static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+{
+    static const char *const suffix[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    const struct uw_recurrent *g = &l->geometry.recurrent;
+    uint32_t cols = t == WEIGHT_IH ? g->in : g->hidden;
+
+    *out = (struct uw_layer_tensor){.suffix = suffix[t], .dim = {gates_of(l) * g->hidden, cols},
+                                    .rank = 2, .init = UW_INIT_UNIFORM, .fan_in = g->hidden,
+                                    .fan_out = g->hidden};
+    if (t >= BIAS_IH) {
+        out->dim[1] = 0;
+        out->rank = 1;
+        out->bias = true;
+    }
+}
+
+/* Gates and states of a minibatch: floats from one sample and from one step to the next. */
+struct tape {
+    const struct uw_layer *l;
+    uint32_t batch_n;
+    float *gates, *h;
+    size_t gates_sample, gates_step, h_sample, h_step;
+};
+
+/* As the backward pass needs it. */
+static struct tape tape_of(const struct uw_layer *l, uint32_t batch_n, float *y)
+{
+    const struct uw_recurrent *g = &l->geometry.recurrent;
+    size_t row = (size_t)kept_of(l) * g->hidden;
+    struct tape t = {.l = l, .batch_n = batch_n, .gates = l->aux, .h = y,
+                     .gates_sample = g->steps * row, .gates_step = row,
+                     .h_sample = (size_t)g->steps * g->hidden, .h_step = g->hidden};
+    if (g->last) {
+        t.h = t.gates + batch_n * t.gates_sample;
+    }
+    return t;
+}
+
+/* Without one: gates of one step in scratch, and with `last` the states in y. */
+static struct tape short_tape(const struct uw_layer *l, uint32_t batch_n, float *scratch, float *y)
+{
+    struct tape t = tape_of(l, batch_n, y);
+    t.gates = scratch;
+    t.gates_sample = t.gates_step;
+    t.gates_step = 0;
+    if (l->geometry.recurrent.last) {
+        t.h = y;
+        t.h_sample = t.h_step;
+        t.h_step = 0;
+    }
+    return t;
+}
+
+/* The step that is computed in place i of n. */
+static uint32_t step_at(const struct uw_recurrent *g, uint32_t i)
+{
+    return g->reverse ? g->steps - 1 - i : i;
+}
+
+/* The products of this file. GRU's candidate n has a block of its own for W_hn h, so that what
+ * touches W_hh comes in two parts: _NEW is the rows of W_hn. */
+enum part {
+    INPUT, INPUT_STEP, STATE, STATE_NEW,        /* gates = x W_ih^T, gates += h W_hh^T */
+    BW_STATE, BW_STATE_NEW, BW_INPUT,           /* dh += da W_hh, dx = da W_ih */
+    PARAM_IH, PARAM_HH, PARAM_HH_NEW,           /* dW += da^T x, of one sample da^T h */
+    PARTS_N
+};
+
+static struct uw_gemm product(const struct tape *t, enum part part)
+{
+    const struct uw_recurrent *g = &t->l->geometry.recurrent;
+    bool gru = t->l->def->kind == UW_LAYER_GRU;
+    uint32_t all = gates_of(t->l) * g->hidden, rows = t->batch_n * g->steps;
+    uint32_t one = kept_of(t->l) * g->hidden, gates_sample = (uint32_t)t->gates_sample;
+    uint32_t some = part == STATE_NEW || part == BW_STATE_NEW || part == PARAM_HH_NEW
+                        ? g->hidden
+                        : gru ? 2 * g->hidden : all;
+    struct uw_gemm m = {.alpha = 1.0f, .beta = 1.0f};
+
+    switch (part) {
+    case INPUT:
+    case INPUT_STEP:
+        m.beta = 0.0f, m.trans_b = true, m.n = all, m.k = g->in, m.ldb = g->in;
+        m.m = part == INPUT ? rows : t->batch_n;
+        m.lda = part == INPUT ? g->in : g->steps * g->in;
+        m.ldc = part == INPUT ? one : gates_sample;
+        break;
+    case STATE:
+    case STATE_NEW:
+        m.beta = part == STATE ? 1.0f : 0.0f, m.trans_b = true;
+        m.m = t->batch_n, m.n = some, m.k = g->hidden;
+        m.lda = (uint32_t)t->h_sample, m.ldb = g->hidden, m.ldc = gates_sample;
+        break;
+    case BW_STATE:
+    case BW_STATE_NEW:
+        m.beta = gru ? 1.0f : 0.0f, m.m = t->batch_n, m.n = g->hidden, m.k = some;
+        m.lda = gates_sample, m.ldb = g->hidden, m.ldc = g->hidden;
+        break;
+    case BW_INPUT:
+        m.m = rows, m.n = g->in, m.k = all, m.lda = one, m.ldb = g->in, m.ldc = g->in;
+        break;
+    case PARAM_IH:
+        m.trans_a = true, m.m = all, m.n = g->in, m.k = rows;
+        m.lda = one, m.ldb = g->in, m.ldc = g->in;
+        break;
+    default:
+        m.trans_a = true, m.m = some, m.n = g->hidden, m.k = g->steps - 1;
+        m.lda = one, m.ldb = g->hidden, m.ldc = g->hidden;
+        break;
+    }
+    return m;
+}
+
+/* Own scratch: forward one step's gates; backward the gradients of the state and of lstm's cell,
+ * which are never more. */
+static size_t own_bytes(const struct uw_layer *l, uint32_t batch_n)
+{
+    return uw_size_mul((size_t)kept_of(l) * l->geometry.recurrent.hidden * sizeof(float), batch_n);
+}
+
+static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
+                            uint32_t batch_n, uint32_t threads)
+{
+    struct tape t = tape_of(l, batch_n, NULL);
+    size_t most = 0;
+
+    for (int part = 0; part < PARTS_N; part++) {
+        struct uw_gemm m = product(&t, (enum part)part);
+        size_t bytes = k->gemm_scratch_bytes(k, &m, threads);
+        most = bytes > most ? bytes : most;
+    }
+    size_t own = uw_arena_padded(own_bytes(l, batch_n));
+    return most > SIZE_MAX - own ? SIZE_MAX : own + most;
+}
+
+/* Scratch behind the layer's own. */
+static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n)
+{
+    struct uw_exec rest = *e;
+    size_t own = uw_arena_padded(own_bytes(l, batch_n));
+    rest.scratch = (uint8_t *)e->scratch + own;
+    rest.scratch_bytes -= own;
+    return rest;
+}
+
+static const float *weight_new(const struct uw_layer *l)
+{
+    size_t hidden = l->geometry.recurrent.hidden;
+    return l->param[WEIGHT_HH] + 2 * hidden * hidden;
+}
+
+static int project(const struct uw_exec *e, const struct tape *t, enum part part, const float *x,
+                   float *a)
+{
+    struct uw_gemm m = product(t, part);
+    return e->kernels->gemm(e, &m, x, t->l->param[WEIGHT_IH], a);
+}
+
+static int project_state(const struct uw_exec *e, const struct tape *t, const float *h, float *a)
+{
+    struct uw_gemm m = product(t, STATE);
+    int rc = e->kernels->gemm(e, &m, h, t->l->param[WEIGHT_HH], a);
+    if (rc == UW_OK && t->l->def->kind == UW_LAYER_GRU) {
+        m = product(t, STATE_NEW);
+        rc = e->kernels->gemm(e, &m, h, weight_new(t->l), a + 3 * (size_t)m.n);
+    }
+    return rc;
+}
+
+static struct uw_cell cell_of(const struct tape *t)
+{
+    const struct uw_recurrent *g = &t->l->geometry.recurrent;
+    return (struct uw_cell){.batch_n = t->batch_n, .hidden = g->hidden,
+                            .a_step = t->gates_sample, .h_step = t->h_sample,
+                            .dy_step = t->l->out_n, .relu = g->relu};
+}
+
+static int cell_forward(const struct uw_exec *e, const struct tape *t, const float *h_prev,
+                        const float *a_prev, float *a, float *h)
+{
+    const struct uw_sequence_kernels *k = e->kernels->sequence;
+    const struct uw_layer *l = t->l;
+    const float *b_ih = l->param[BIAS_IH], *b_hh = l->param[BIAS_HH];
+    struct uw_cell c = cell_of(t);
+
+    if (l->def->kind == UW_LAYER_RNN) {
+        return k->rnn_fw(e, &c, b_ih, b_hh, a, h);
+    }
+    if (l->def->kind == UW_LAYER_GRU) {
+        return k->gru_fw(e, &c, b_ih, b_hh, h_prev, a, h);
+    }
+    const float *c_prev = a_prev != NULL ? a_prev + 4 * (size_t)c.hidden : NULL;
+    return k->lstm_fw(e, &c, b_ih, b_hh, c_prev, a, h);
+}
+
+static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x, float *y)
+{
+    const struct uw_recurrent *g = &l->geometry.recurrent;
+    bool keeps = l->aux != NULL;
+    const struct tape t = keeps ? tape_of(l, p->batch_n, y)
+                                : short_tape(l, p->batch_n, e->scratch, y);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const float *h_prev = NULL, *a_prev = NULL;
+    int rc = keeps ? project(&rest, &t, INPUT, x[0], t.gates) : UW_OK;
+
+    for (uint32_t i = 0; i < g->steps && rc == UW_OK; i++) {
+        uint32_t s = step_at(g, i);
+        float *a = t.gates + s * t.gates_step;
+        float *h = t.h + s * t.h_step;
+        rc = keeps ? UW_OK : project(&rest, &t, INPUT_STEP, x[0] + (size_t)s * g->in, a);
+        if (rc == UW_OK && h_prev != NULL) {
+            rc = project_state(&rest, &t, h_prev, a);
+        }
+        rc = rc < 0 ? rc : cell_forward(e, &t, h_prev, a_prev, a, h);
+        h_prev = h;
+        a_prev = a;
+    }
+    if (rc == UW_OK && keeps && g->last) {
+        const struct uw_copy c = {.rows = p->batch_n, .row_n = g->hidden, .x_step = t.h_sample,
+                                  .y_step = g->hidden};
+        rc = e->kernels->copy->copy(e, &c, h_prev, y, false);
+    }
+    return rc;
+}
+
+static int cell_backward(const struct uw_exec *e, const struct tape *t, const float *h_prev,
+                         const float *a_prev, float *a, const float *h, const float *dy,
+                         float *dh)
+{
+    const struct uw_sequence_kernels *k = e->kernels->sequence;
+    struct uw_cell c = cell_of(t);
+
+    if (t->l->def->kind == UW_LAYER_RNN) {
+        return k->rnn_bw(e, &c, h, dy, a, dh);
+    }
+    if (t->l->def->kind == UW_LAYER_GRU) {
+        return k->gru_bw(e, &c, h_prev, dy, a, dh);
+    }
+    const float *c_prev = a_prev != NULL ? a_prev + 4 * (size_t)c.hidden : NULL;
+    return k->lstm_bw(e, &c, c_prev, dy, a, dh, dh + (size_t)c.batch_n * c.hidden);
+}
+
+/* dh of the step before. */
+static int pass_state(const struct uw_exec *e, const struct tape *t, const float *a, float *dh)
+{
+    struct uw_gemm m = product(t, BW_STATE);
+    int rc = e->kernels->gemm(e, &m, a, t->l->param[WEIGHT_HH], dh);
+    if (rc == UW_OK && t->l->def->kind == UW_LAYER_GRU) {
+        m = product(t, BW_STATE_NEW);
+        rc = e->kernels->gemm(e, &m, a + 3 * (size_t)m.k, weight_new(t->l), dh);
+    }
+    return rc;
+}
+
+/* Back through time. */
+static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                      const float *const *x)
+{
+    (void)x;
+    const struct uw_recurrent *g = &l->geometry.recurrent;
+    const struct tape t = tape_of(l, p->batch_n, l->y);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
+    float *dh = e->scratch;
+    int rc = UW_OK;
+
+    memset(dh, 0, own_bytes(l, p->batch_n));
+    for (uint32_t i = g->steps; i-- > 0 && rc == UW_OK;) {
+        uint32_t s = step_at(g, i), before = i > 0 ? step_at(g, i - 1) : 0;
+        float *a = t.gates + s * t.gates_step;
+        const float *dy = l->dy + (g->last ? 0 : s * t.h_step);
+        rc = cell_backward(e, &t, i > 0 ? t.h + before * t.h_step : NULL,
+                           i > 0 ? t.gates + before * t.gates_step : NULL, a, t.h + s * t.h_step,
+                           g->last && i + 1 < g->steps ? NULL : dy, dh);
+        rc = rc < 0 || i == 0 ? rc : pass_state(&rest, &t, a, dh);
+    }
+    return rc;
+}
+
+static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, uint32_t which, float *dx, bool accumulate)
+{
+    (void)x;
+    (void)which;
+    const struct tape t = tape_of(l, p->batch_n, l->y);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
+    struct uw_gemm m = product(&t, BW_INPUT);
+    m.beta = accumulate ? 1.0f : 0.0f;
+    return e->kernels->gemm(&rest, &m, t.gates, l->param[WEIGHT_IH], dx);
+}
+
+/* W_hh meets every step but the first, with the state before it. */
+static int param_state(const struct uw_exec *e, const struct tape *t, float scale, float *dw)
+{
+    const struct uw_recurrent *g = &t->l->geometry.recurrent;
+    struct uw_gemm m = product(t, PARAM_HH), new = product(t, PARAM_HH_NEW);
+    int rc = UW_OK;
+
+    m.alpha = new.alpha = scale;
+    for (uint32_t n = 0; n < t->batch_n && g->steps > 1 && rc == UW_OK; n++) {
+        const float *a = t->gates + n * t->gates_sample + (g->reverse ? 0 : t->gates_step);
+        const float *h = t->h + n * t->h_sample + (g->reverse ? t->h_step : 0);
+        rc = e->kernels->gemm(e, &m, a, h, dw);
+        if (rc == UW_OK && t->l->def->kind == UW_LAYER_GRU) {
+            rc = e->kernels->gemm(e, &new, a + 3 * (size_t)g->hidden, h,
+                                  dw + 2 * (size_t)g->hidden * g->hidden);
+        }
+    }
+    return rc;
+}
+
+static int param_biases(const struct uw_exec *e, const struct tape *t, float scale, float *d_ih,
+                        float *d_hh)
+{
+    const struct uw_copy_kernels *k = e->kernels->copy;
+    uint32_t hidden = t->l->geometry.recurrent.hidden, all = gates_of(t->l) * hidden;
+    uint32_t same = t->l->def->kind == UW_LAYER_GRU ? 2 * hidden : all;
+    size_t rows = (size_t)t->batch_n * t->l->geometry.recurrent.steps;
+    int rc = UW_OK;
+
+    if (d_ih != NULL) {
+        rc = k->sum_rows(e, rows, all, t->gates_step, t->gates, scale, d_ih);
+    }
+    if (rc == UW_OK && d_hh != NULL) {
+        rc = k->sum_rows(e, rows, same, t->gates_step, t->gates, scale, d_hh);
+    }
+    if (rc == UW_OK && d_hh != NULL && same < all) {
+        rc = k->sum_rows(e, rows, hidden, t->gates_step, t->gates + 3 * (size_t)hidden, scale,
+                         d_hh + same);
+    }
+    return rc;
+}
+
+static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *const *x, float scale, float *const *d)
+{
+    const struct tape t = tape_of(l, p->batch_n, l->y);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
+    int rc = UW_OK;
+
+    if (d[WEIGHT_IH] != NULL) {
+        struct uw_gemm m = product(&t, PARAM_IH);
+        m.alpha = scale;
+        rc = e->kernels->gemm(&rest, &m, t.gates, x[0], d[WEIGHT_IH]);
+    }
+    if (rc == UW_OK && d[WEIGHT_HH] != NULL) {
+        rc = param_state(&rest, &t, scale, d[WEIGHT_HH]);
+    }
+    return rc < 0 ? rc : param_biases(e, &t, scale, d[BIAS_IH], d[BIAS_HH]);
+}
+
+const struct uw_layer_ops uw_layer_rnn = {
+    .name = "rnn",
+    .param_reads_x = true,
+    .reads_y = true,
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .infer = infer,
+    .tensor = tensor,
+    .scratch_bytes = scratch_bytes,
+    .forward = forward,
+    .bw_prepare = bw_prepare,
+    .bw_input = bw_input,
+    .bw_param = bw_param,
+};
+
+const struct uw_layer_ops uw_layer_gru = {
+    .name = "gru",
+    .param_reads_x = true,
+    .reads_y = true,
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .infer = infer,
+    .tensor = tensor,
+    .scratch_bytes = scratch_bytes,
+    .forward = forward,
+    .bw_prepare = bw_prepare,
+    .bw_input = bw_input,
+    .bw_param = bw_param,
+};
+
+const struct uw_layer_ops uw_layer_lstm = {
+    .name = "lstm",
+    .param_reads_x = true,
+    .reads_y = true,
+    .inputs_min = 1,
+    .inputs_max = 1,
+    .infer = infer,
+    .tensor = tensor,
+    .scratch_bytes = scratch_bytes,
+    .forward = forward,
+    .bw_prepare = bw_prepare,
+    .bw_input = bw_input,
+    .bw_param = bw_param,
+};

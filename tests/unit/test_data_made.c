@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Data that is made: keywords, and images that are moved and mirrored. */
+#include "test_support.h"
+
+#include "augment.h"
+#include "uwasa/keywords.h"
+#include "uwasa/status.h"
+
+#include <string.h>
+
+#define FLOATS (UW_KEYWORDS_FRAMES * UW_KEYWORDS_FEATURES)
+
+static void test_keywords_same_index_is_the_same_sample_and_every_class_appears(void **state)
+{
+    (void)state;
+    struct uw_keywords train, test;
+    static float a[FLOATS], b[FLOATS];
+    uint32_t count[UW_KEYWORDS_CLASSES] = {0}, label, again;
+
+    uw_keywords_init(&train, &(struct uw_keywords_config){.seed = 3});
+    uw_keywords_init(&test, &(struct uw_keywords_config){.seed = 3, .test = true});
+    for (uint64_t i = 0; i < 1200; i++) {
+        assert_int_equal(train.base.ops->read(&train.base, i, a, &label), UW_OK);
+        assert_int_equal(train.base.ops->read(&train.base, i, b, &again), UW_OK);
+        assert_memory_equal(a, b, sizeof a);
+        assert_int_equal(label, again);
+        assert_in_range(label, 0, UW_KEYWORDS_CLASSES - 1);
+        count[label]++;
+    }
+    for (uint32_t c = 0; c < UW_KEYWORDS_CLASSES; c++) {
+        assert_in_range(count[c], 60, 140);
+    }
+    assert_int_equal(test.base.ops->read(&test.base, 0, b, &again), UW_OK);
+    assert_int_equal(train.base.ops->read(&train.base, 0, a, &label), UW_OK);
+    assert_memory_not_equal(a, b, sizeof a);
+    assert_int_equal(test.base.ops->read(&test.base, UW_KEYWORDS_TEST_N, b, &again),
+                     UW_ERR_INVALID);
+}
+
+/* Two channels of 3 x 4; pixel values are their place, from 1. */
+static int read_ramp(struct uw_dataset *d, uint64_t index, float *x, uint32_t *label)
+{
+    for (uint32_t i = 0; i < d->channels * d->height * d->width; i++) {
+        x[i] = (float)(i + 1);
+    }
+    *label = (uint32_t)index;
+    return UW_OK;
+}
+
+static const struct uw_dataset_ops ramp_ops = {.name = "ramp", .read = read_ramp};
+
+/* The pixel that a sample moved by (dy, dx) and perhaps mirrored shows at (c, row, column). */
+static float want(uint32_t c, int row, int column, int dy, int dx, bool flip)
+{
+    column = flip ? 3 - column : column;
+    row -= dy;
+    column -= dx;
+    bool inside = row >= 0 && row < 3 && column >= 0 && column < 4;
+    return inside ? (float)(c * 12 + (uint32_t)(row * 4 + column) + 1) : 0.0f;
+}
+
+static bool shows(const float *x, int dy, int dx, bool flip)
+{
+    for (uint32_t i = 0; i < 24; i++) {
+        if (x[i] != want(i / 12, (int)(i % 12 / 4), (int)(i % 4), dy, dx, flip)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void test_augment_shows_every_move_and_mirror_and_nothing_else(void **state)
+{
+    (void)state;
+    struct uw_dataset ramp = {&ramp_ops, 2, 3, 4, 10, 5, false};
+    struct uw_augment a;
+    uint32_t seen[5][5][2] = {{{0}}}, kinds = 0, label;
+    float x[24];
+
+    uw_augment_init(&a, &ramp, uw_test_seed(7), 2, true);
+    assert_true(a.base.endless);
+    for (uint64_t i = 0; i < 3000; i++) {
+        uint32_t found = 0;
+        assert_int_equal(a.base.ops->read(&a.base, i, x, &label), UW_OK);
+        assert_int_equal(label, i % 5);
+        for (int dy = -2; dy <= 2; dy++) {
+            for (int dx = -2; dx <= 2; dx++) {
+                for (int flip = 0; flip < 2; flip++) {
+                    if (shows(x, dy, dx, flip != 0)) {
+                        kinds += seen[dy + 2][dx + 2][flip]++ == 0 ? 1 : 0;
+                        found++;
+                    }
+                }
+            }
+        }
+        assert_int_equal(found, 1);
+    }
+    assert_int_equal(kinds, 50);
+}
+
+static void test_augment_moved_out_of_sight_is_black(void **state)
+{
+    (void)state;
+    struct uw_dataset ramp = {&ramp_ops, 2, 3, 4, 10, 5, false};
+    struct uw_augment a;
+    uint32_t label;
+    float x[24];
+
+    uw_augment_init(&a, &ramp, 1, 100, false);
+    for (uint64_t i = 0; i < 200; i++) {
+        assert_int_equal(a.base.ops->read(&a.base, i, x, &label), UW_OK);
+        for (uint32_t k = 0; k < 24; k++) {
+            assert_true(x[k] >= 0.0f && x[k] <= 24.0f);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keywords_same_index_is_the_same_sample_and_every_class_appears),
+        cmocka_unit_test(test_augment_shows_every_move_and_mirror_and_nothing_else),
+        cmocka_unit_test(test_augment_moved_out_of_sight_is_black),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

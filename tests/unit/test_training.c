@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Losses have the gradients of central differences in double; a run that is saved and resumed ends
+ * in the bits of the one that went on, with every optimizer. */
+#include "test_support.h"
+
+#include "gradient_check.h"
+#include "memory_storage.h"
+
+#include "uwasa/checkpoint.h"
+
+static const struct uw_layer_def two_heads[] = {
+    DENSE("d1", 7), RELU("r"), DENSE("d2", 5),
+    {.kind = UW_LAYER_DENSE, .name = "d3", .inputs = {"r"}, .dense = {.out = 5}}};
+
+static void check_losses(const char *name, const struct uw_loss_def *losses, uint32_t losses_n)
+{
+    const struct uw_model_def def = {.name = name, .in_channels = 5, .layers = two_heads,
+                                     .layers_n = 2 + losses_n, .losses = losses,
+                                     .losses_n = losses_n};
+    for (uint32_t n = 1; n <= 3; n += 2) {
+        check_gradients(&def, n, uw_test_seed(91) + n);
+    }
+}
+
+static void test_gradient_every_loss_and_target_match_central_differences(void **state)
+{
+    (void)state;
+    for (int kind = UW_LOSS_CROSS_ENTROPY; kind <= UW_LOSS_HUBER; kind++) {
+        for (int way = 0; way < 6; way++) {
+            char name[32];
+            const struct uw_loss_def loss = {
+                .kind = (enum uw_loss_kind)kind,
+                .target = kind == UW_LOSS_CROSS_ENTROPY ? UW_TARGET_LABEL
+                                                        : (enum uw_target_kind)(way % 3),
+                .weight = way < 3 ? 0.0f : 0.7f,
+                .label_smoothing = kind == UW_LOSS_CROSS_ENTROPY ? 0.15f * (float)(way % 3) : 0.0f,
+                .delta = way < 3 ? 0.0f : 0.3f};
+            snprintf(name, sizeof name, "loss %d, way %d", kind, way);
+            check_losses(name, &loss, 1);
+        }
+    }
+}
+
+static void test_gradient_two_losses_match_central_differences(void **state)
+{
+    (void)state;
+    for (int kind = UW_LOSS_CROSS_ENTROPY; kind <= UW_LOSS_HUBER; kind++) {
+        const struct uw_loss_def losses[] = {
+            {.layer = "d2", .label_smoothing = 0.1f},
+            {.layer = "d3", .kind = (enum uw_loss_kind)kind, .weight = 0.3f,
+             .target = kind == UW_LOSS_CROSS_ENTROPY ? UW_TARGET_LABEL : UW_TARGET_VALUES}};
+        check_losses("two heads", losses, 2);
+    }
+}
+
+/* A sequence's every step has a target. */
+static void test_gradient_of_losses_on_sequences(void **state)
+{
+    (void)state;
+    const struct uw_loss_def loss = {.kind = UW_LOSS_MSE, .target = UW_TARGET_INPUT};
+    const struct uw_model_def def = {
+        .name = "autoencoder", .in_channels = 4, .in_w = 3,
+        .layers = LAYERS({.kind = UW_LAYER_LSTM, .name = "l", .recurrent = {.hidden = 3}}),
+        .layers_n = 1, .losses = &loss, .losses_n = 1};
+    check_gradients(&def, 3, uw_test_seed(93));
+}
+
+static void train(struct fixture *f, uint32_t first, uint32_t steps)
+{
+    struct uw_step_result result;
+    uint32_t label[3];
+    float x[3 * 5];
+
+    for (uint32_t step = first; step < first + steps; step++) {
+        struct uw_rng r;
+        uw_rng_seed(&r, step);
+        random_batch(&r, &f->m, 3, x, label);
+        const struct uw_minibatch b = {.x = x, .label = label, .n = 3};
+        if (uw_model_train_step(&f->m, &b, &result, &f->err) != UW_OK) {
+            fail_msg("%s", f->err.text);
+        }
+    }
+}
+
+static void check_resume(const struct uw_optimizer *o, enum uw_plan_mode mode)
+{
+    const struct uw_model_def def = {.name = "net", .in_channels = 5, .layers = two_heads,
+                                     .layers_n = 3};
+    const struct uw_checkpoint at = {.step = 6, .batch_n = 3};
+    struct memory_storage storage = {.base = {&memory_storage_ops}};
+    struct uw_checkpoint loaded;
+    struct fixture f[2];
+
+    for (int i = 0; i < 2; i++) {
+        f[i] = (struct fixture){.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 3,
+                                           .mode = mode, .optimizer = *o}};
+        assert_int_equal(open_config(&f[i]), UW_OK);
+        uw_model_init_weights(&f[i].m, 5 + (uint64_t)i);
+    }
+    train(&f[0], 0, 6);
+    assert_int_equal(uw_checkpoint_save(&f[0].m, &at, &storage.base, "c", &f[0].err), UW_OK);
+    train(&f[0], 6, 6);
+    if (uw_checkpoint_load(&f[1].m, &loaded, &storage.base, "c", &f[1].err) != UW_OK) {
+        fail_msg("%s", f[1].err.text);
+    }
+    train(&f[1], 6, 6);
+    assert_memory_equal(f[0].m.params.x, f[1].m.params.x, f[0].m.params.size_n * sizeof(float));
+    for (uint32_t v = 0; v < uw_optimizer_vectors(o); v++) {
+        assert_memory_equal(f[0].m.state[v], f[1].m.state[v],
+                            f[0].m.trainable_n * sizeof(float));
+    }
+    assert_true(f[0].m.updates == f[1].m.updates);
+    memory_storage_release(&storage);
+    close_model(&f[0]);
+    close_model(&f[1]);
+}
+
+static void test_resume_is_bit_for_bit_with_every_optimizer_and_plan(void **state)
+{
+    (void)state;
+    const struct uw_optimizer optimizers[] = {
+        {.lr = 0.1f},
+        {.lr = 0.1f, .weight_decay = 0.01f},
+        {.lr = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f},
+        {.lr = 0.05f, .momentum = 0.9f, .nesterov = true},
+        {.kind = UW_OPTIMIZER_ADAM, .lr = 0.02f, .weight_decay = 0.01f},
+        {.kind = UW_OPTIMIZER_ADAMW, .lr = 0.02f, .weight_decay = 0.1f},
+        {.kind = UW_OPTIMIZER_RMSPROP, .lr = 0.01f},
+        {.kind = UW_OPTIMIZER_RMSPROP, .lr = 0.01f, .momentum = 0.9f, .weight_decay = 0.01f},
+        {.kind = UW_OPTIMIZER_ADAM, .lr = 0.02f, .clip_tensor = 0.1f},
+        {.lr = 0.1f, .momentum = 0.9f, .clip_tensor = 0.1f},
+        {.lr = 0.1f, .momentum = 0.9f, .clip_global = 0.1f},
+    };
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+        check_resume(&optimizers[i], UW_PLAN_FULL);
+        if (optimizers[i].clip_global == 0.0f) {
+            check_resume(&optimizers[i], UW_PLAN_IMMEDIATE);
+            check_resume(&optimizers[i], UW_PLAN_BUCKETS);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient_every_loss_and_target_match_central_differences),
+        cmocka_unit_test(test_gradient_two_losses_match_central_differences),
+        cmocka_unit_test(test_gradient_of_losses_on_sequences),
+        cmocka_unit_test(test_resume_is_bit_for_bit_with_every_optimizer_and_plan),
+    };
+    return cmocka_run_group_tests_name("training", tests, NULL, NULL);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Constants are strided views too: Transpose, Slice, Expand and Unsqueeze move no element, so a
+ * weight that passes through them is not copied, and an expanded zero stays one zero. */
+#include "import_const.h"
+
+#include <limits.h>
+#include <string.h>
+
+static const uint8_t *element(const struct uw_onnx_tensor *t, uint64_t i)
+{
+    int64_t offset = 0;
+    for (uint32_t a = t->rank; a-- > 0;) {
+        offset += (int64_t)(i % t->dim[a]) * t->stride[a];
+        i /= t->dim[a];
+    }
+    return t->data + offset * (t->is_float ? 4 : 8);
+}
+
+int64_t uw_import_integer(const struct uw_onnx_tensor *t, uint64_t i)
+{
+    int64_t v;
+    if (t->is_float) {
+        double d = uw_import_number(t, i);
+        return d >= -9.2e18 && d <= 9.2e18 ? (int64_t)d : 0;
+    }
+    memcpy(&v, element(t, i), sizeof v);
+    return v;
+}
+
+double uw_import_number(const struct uw_onnx_tensor *t, uint64_t i)
+{
+    float f;
+    if (!t->is_float) {
+        return (double)uw_import_integer(t, i);
+    }
+    memcpy(&f, element(t, i), sizeof f);
+    return (double)f;
+}
+
+bool uw_import_scalar(const struct uw_value *v, double *value)
+{
+    if (v == NULL || v->kind != UW_VALUE_CONST || uw_onnx_tensor_size(&v->t) != 1) {
+        return false;
+    }
+    *value = uw_import_number(&v->t, 0);
+    return true;
+}
+
+int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const char *attribute,
+                   uint32_t i, int64_t *out)
+{
+    const struct uw_onnx_attribute *a = uw_onnx_attribute(n, attribute);
+    if (a == NULL && uw_import_in(im, n, i) == NULL) {
+        return INT_MIN;
+    }
+    const struct uw_onnx_tensor *t = a == NULL ? uw_import_const(im, n, i) : NULL;
+    if (a == NULL && t == NULL) {
+        return im->err->code;
+    }
+    uint64_t count = a != NULL ? a->ints_n : uw_onnx_tensor_size(t);
+    if (count > UW_ONNX_RANK_MAX) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 8 axes");
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        out[k] = a != NULL ? a->ints[k] : uw_import_integer(t, k);
+    }
+    return (int)count;
+}
+
+static void set_strides(struct uw_onnx_tensor *t)
+{
+    int64_t stride = 1;
+    for (uint32_t a = t->rank; a-- > 0;) {
+        t->stride[a] = stride;
+        stride *= (int64_t)(t->dim[a] != 0 ? t->dim[a] : 1);
+    }
+}
+
+float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    uint64_t n = uw_onnx_tensor_size(t);
+    uint64_t limit = t->stored_n > UW_FOLD_MAX ? t->stored_n : UW_FOLD_MAX;
+    float *out = n <= limit ? uw_pool_take(im->pool, n, sizeof *out) : NULL;
+    if (out == NULL) {
+        uw_import_nomem(im);
+        return NULL;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        out[i] = (float)uw_import_number(t, i);
+    }
+    return out;
+}
+
+void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t,
+                     uint64_t stored)
+{
+    uint64_t count = uw_onnx_tensor_size(t);
+    if (count > (stored > UW_FOLD_MAX ? stored : UW_FOLD_MAX)) {
+        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a computed constant of more than %u elements",
+                         UW_FOLD_MAX);
+        return NULL;
+    }
+    void *data = uw_pool_take(im->pool, count, t->is_float ? sizeof(float) : sizeof(int64_t));
+    if (data == NULL) {
+        uw_import_nomem(im);
+    }
+    set_strides(t);
+    t->data = data;
+    t->stored_n = count;
+    return data;
+}
+
+void uw_const_put(struct uw_onnx_tensor *t, void *data, uint64_t i, double number, int64_t integer)
+{
+    if (t->is_float) {
+        ((float *)data)[i] = (float)number;
+    } else {
+        ((int64_t *)data)[i] = integer;
+    }
+}
+
+int uw_fold_constant(struct uw_import *im, const struct uw_onnx_node *n,
+                         struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_attribute *a = n->attributes_n > 0 ? &n->attribute[0] : NULL;
+    if (a == NULL) {
+        return uw_import_refuse(im, n, UW_ERR_CORRUPT, "has no value");
+    }
+    if (a->t != NULL) {
+        *out = *a->t;
+        return UW_OK;
+    }
+    bool one = strcmp(a->name, "value_int") == 0 || strcmp(a->name, "value_float") == 0;
+    out->is_float = strncmp(a->name, "value_float", 11) == 0;
+    if (!out->is_float && strncmp(a->name, "value_int", 9) != 0) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its %.40s is no number", a->name);
+    }
+    out->rank = one ? 0 : 1;
+    out->dim[0] = out->is_float ? a->floats_n : a->ints_n;
+    void *data = uw_const_fresh(im, n, out, 0);
+    uint64_t count = uw_onnx_tensor_size(out);
+    for (uint64_t i = 0; data != NULL && i < count; i++) {
+        uw_const_put(out, data, i, (double)(one || !out->is_float ? a->f : a->floats[i]),
+            one || out->is_float ? a->i : a->ints[i]);
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}
+
+int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n,
+                      const struct uw_value *x, struct uw_onnx_tensor *out)
+{
+    bool data_in = x->kind == UW_VALUE_DATA;
+    int64_t rank = data_in ? x->view.axes_n : x->t.rank;
+    int64_t start = uw_onnx_int(n, "start", 0);
+    int64_t end = uw_onnx_int(n, "end", rank);
+    start = start < 0 ? start + rank : start;
+    end = end < 0 ? end + rank : end > rank ? rank : end;
+    start = start < 0 ? 0 : start;
+    *out = (struct uw_onnx_tensor){.name = "", .rank = 1};
+    out->dim[0] = end > start ? (uint64_t)(end - start) : 0;
+    int64_t *data = uw_const_fresh(im, n, out, 0);
+    for (uint64_t i = 0; data != NULL && i < out->dim[0]; i++) {
+        uint32_t a = (uint32_t)start + (uint32_t)i;
+        data[i] = (int64_t)(data_in ? uw_view_dim(&x->view, a) : x->t.dim[a]);
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}
+
+static bool contiguous(const struct uw_onnx_tensor *t)
+{
+    int64_t stride = 1;
+    for (uint32_t a = t->rank; a-- > 0;) {
+        if (t->dim[a] != 1 && t->stride[a] != stride) {
+            return false;
+        }
+        stride *= (int64_t)t->dim[a];
+    }
+    return true;
+}
+
+static bool repeats(const struct uw_onnx_tensor *t)
+{
+    for (uint32_t a = 0; a < t->rank; a++) {
+        if (t->dim[a] != 1 && t->stride[a] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
+                           const uint64_t *have, uint32_t have_n, const int64_t *want,
+                           uint32_t want_n, uint64_t *out)
+{
+    uint64_t total = 1;
+    uint64_t product = 1;
+    int left = -1;
+    for (uint32_t i = 0; i < have_n; i++) {
+        total *= have[i];
+    }
+    for (uint32_t i = 0; i < want_n; i++) {
+        bool keeps = want[i] == 0 && i < have_n && uw_onnx_int(n, "allowzero", 0) == 0;
+        out[i] = keeps ? have[i] : want[i] > 0 ? (uint64_t)want[i] : 1;
+        if (want[i] == -1 && left < 0) {
+            left = (int)i;
+        } else if (want[i] < 0 || (want[i] == 0 && !keeps) || out[i] > UINT32_MAX ||
+                   product > UINT64_MAX / out[i]) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "no shape: size %lld at axis %u",
+                                    (long long)want[i], (unsigned)i);
+        } else {
+            product *= out[i];
+        }
+    }
+    if (left >= 0 && product != 0) {
+        out[left] = total / product;
+        product *= out[left];
+    }
+    if (product != total) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "%llu elements do not fill its shape of %llu",
+                                (unsigned long long)total, (unsigned long long)product);
+    }
+    return UW_OK;
+}
+
+/* Copy a constant into order; only for what a Reshape would tear. */
+static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t)
+{
+    struct uw_onnx_tensor from = *t;
+    uint64_t count = uw_onnx_tensor_size(t);
+    if (contiguous(t)) {
+        return UW_OK;
+    }
+    if (t->is_float && count <= t->stored_n) {
+        t->data = (const uint8_t *)uw_import_floats(im, &from);
+        set_strides(t);
+        return t->data != NULL ? UW_OK : im->err->code;
+    }
+    void *data = uw_const_fresh(im, n, t, 0);
+    for (uint64_t i = 0; data != NULL && i < count; i++) {
+        uw_const_put(t, data, i, uw_import_number(&from, i), uw_import_integer(&from, i));
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}
+
+int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
+                        const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+{
+    int64_t want[UW_ONNX_RANK_MAX];
+    uint64_t dim[UW_ONNX_RANK_MAX];
+    int count = uw_import_ints(im, n, "shape", 1, want);
+    int rc = count < 0 ? count
+                       : uw_import_reshape_dims(im, n, x->dim, x->rank, want, (uint32_t)count, dim);
+    if (rc < 0) {
+        return rc;
+    }
+    *out = *x;
+    bool same = repeats(x);
+    rc = same ? UW_OK : compact(im, n, out);
+    out->rank = (uint32_t)count;
+    memcpy(out->dim, dim, sizeof dim);
+    set_strides(out);
+    for (uint32_t a = 0; a < out->rank && same; a++) {
+        out->stride[a] = 0;
+    }
+    return rc;
+}
+
+int uw_fold_transpose(struct uw_import *im, const struct uw_onnx_node *n,
+                          const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
+    uint32_t seen = 0;
+    *out = *x;
+    for (uint32_t a = 0; a < x->rank; a++) {
+        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : x->rank - 1 - a;
+        if (from < 0 || from >= x->rank || (perm != NULL && perm->ints_n != x->rank) ||
+            (seen & 1u << from) != 0) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its axes");
+        }
+        seen |= 1u << from;
+        out->dim[a] = x->dim[from];
+        out->stride[a] = x->stride[from];
+    }
+    return UW_OK;
+}
+
+/* Unsqueeze and Squeeze. */
+int uw_fold_axes(struct uw_import *im, const struct uw_onnx_node *n,
+                     const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out, bool insert)
+{
+    int64_t axes[UW_ONNX_RANK_MAX];
+    uint32_t marked = 0;
+    int count = uw_import_ints(im, n, "axes", 1, axes);
+    if (count < 0 && (insert || im->err->code != UW_OK)) {
+        return im->err->code != UW_OK ? im->err->code
+                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs axes");
+    }
+    int64_t rank = (int64_t)x->rank + (insert ? count : 0);
+    for (int k = 0; k < count; k++) {
+        int64_t a = axes[k] < 0 ? axes[k] + rank : axes[k];
+        if (a < 0 || a >= rank || rank > UW_ONNX_RANK_MAX || (marked & 1u << a) != 0) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "has no axis %lld", (long long)axes[k]);
+        }
+        marked |= 1u << a;
+    }
+    *out = *x;
+    out->rank = 0;
+    uint32_t from = 0;
+    for (uint32_t a = 0; a < rank; a++) {
+        if (insert && (marked & 1u << a) != 0) {
+            out->dim[out->rank] = 1;
+            out->stride[out->rank++] = 0;
+        } else if (!insert && ((marked & 1u << a) != 0 || (count < 0 && x->dim[a] == 1))) {
+            if (x->dim[a] != 1) {
+                return uw_import_refuse(im, n, UW_ERR_SHAPE, "axis %u is not of size 1",
+                                        (unsigned)a);
+            }
+        } else {
+            uint32_t source = insert ? from++ : a;
+            out->dim[out->rank] = x->dim[source];
+            out->stride[out->rank++] = x->stride[source];
+        }
+    }
+    return UW_OK;
+}
+
+int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
+                      const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+{
+    int64_t start[UW_ONNX_RANK_MAX];
+    int64_t end[UW_ONNX_RANK_MAX];
+    int64_t axes[UW_ONNX_RANK_MAX];
+    int64_t step[UW_ONNX_RANK_MAX];
+    int starts = uw_import_ints(im, n, "starts", 1, start);
+    int ends = uw_import_ints(im, n, "ends", 2, end);
+    int axes_n = uw_import_ints(im, n, "axes", 3, axes);
+    int steps = uw_import_ints(im, n, "steps", 4, step);
+    if (im->err->code != UW_OK || starts < 0 || ends != starts) {
+        return im->err->code != UW_OK ? im->err->code
+                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs starts");
+    }
+    *out = *x;
+    for (int k = 0; k < starts; k++) {
+        int64_t a = k < axes_n ? axes[k] : k;
+        a = a < 0 ? a + x->rank : a;
+        int64_t by = k < steps ? step[k] : 1;
+        if (a < 0 || a >= x->rank || by == 0 || by < -1) {
+            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "axis %lld, step %lld",
+                                    (long long)a, (long long)by);
+        }
+        int64_t size = (int64_t)x->dim[a];
+        int64_t low = by < 0 ? -1 : 0;
+        int64_t high = by < 0 ? size - 1 : size;
+        int64_t s = start[k] < 0 ? (start[k] < -size ? -1 : start[k] + size) : start[k];
+        int64_t e = end[k] < 0 ? (end[k] < -size ? -1 : end[k] + size) : end[k];
+        s = s < low ? low : s > high ? high : s;
+        e = e < low ? low : e > high ? high : e;
+        int64_t length = by < 0 ? s - e : e > s ? (e - s + by - 1) / by : 0;
+        out->dim[a] = length > 0 ? (uint64_t)length : 0;
+        out->data += (length > 0 ? s : 0) * out->stride[a] * (x->is_float ? 4 : 8);
+        out->stride[a] *= by;
+    }
+    return UW_OK;
+}
+
+int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *index,
+                       struct uw_onnx_tensor *out)
+{
+    int64_t axis = uw_onnx_int(n, "axis", 0);
+    axis = axis < 0 ? axis + x->rank : axis;
+    uint64_t count = uw_onnx_tensor_size(index);
+    if (axis < 0 || axis >= x->rank || index->rank > 1 || (count != 1 && x->rank != 1)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "gathers more than one row of a "
+                                "constant");
+    }
+    int64_t size = (int64_t)x->dim[axis];
+    for (uint64_t i = 0; i < count && i < UW_FOLD_MAX; i++) {
+        int64_t k = uw_import_integer(index, i);
+        if (k < -size || k >= size) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld", (long long)k,
+                                    (long long)size);
+        }
+    }
+    *out = *x;
+    if (count == 1) {
+        int64_t k = uw_import_integer(index, 0);
+        out->data += (k < 0 ? k + size : k) * x->stride[axis] * (x->is_float ? 4 : 8);
+        out->dim[axis] = 1;
+        for (int64_t a = axis; index->rank == 0 && a + 1 < x->rank; a++) {
+            out->dim[a] = x->dim[a + 1];
+            out->stride[a] = x->stride[a + 1];
+        }
+        out->rank -= index->rank == 0 ? 1 : 0;
+        return UW_OK;
+    }
+    out->dim[0] = count;
+    void *data = uw_const_fresh(im, n, out, 0);
+    for (uint64_t i = 0; data != NULL && i < count; i++) {
+        int64_t k = uw_import_integer(index, i);
+        uint64_t at = (uint64_t)(k < 0 ? k + size : k);
+        uw_const_put(out, data, i, uw_import_number(x, at), uw_import_integer(x, at));
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}

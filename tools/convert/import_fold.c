@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import_const.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Shape that two or more operands have in common, 1 being stretched. */
+static int broadcast(struct uw_import *im, const struct uw_onnx_node *n,
+                     const struct uw_onnx_tensor *const *x, uint32_t count,
+                     struct uw_onnx_tensor *out)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        out->rank = x[k]->rank > out->rank ? x[k]->rank : out->rank;
+    }
+    for (uint32_t a = 0; a < out->rank; a++) {
+        out->dim[a] = 1;
+        for (uint32_t k = 0; k < count; k++) {
+            uint32_t skip = out->rank - x[k]->rank;
+            uint64_t d = a >= skip ? x[k]->dim[a - skip] : 1;
+            if (d != 1 && out->dim[a] != 1 && out->dim[a] != d) {
+                return uw_import_refuse(im, n, UW_ERR_SHAPE, "constants of sizes %llu and %llu",
+                                        (unsigned long long)d, (unsigned long long)out->dim[a]);
+            }
+            out->dim[a] = d != 1 ? d : out->dim[a];
+        }
+    }
+    return UW_OK;
+}
+
+/* The same elements, repeated along axes of size 1 to that shape. */
+static struct uw_onnx_tensor stretch(const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *to)
+{
+    struct uw_onnx_tensor t = *x;
+    t.rank = to->rank;
+    for (uint32_t a = 0; a < to->rank; a++) {
+        uint32_t skip = to->rank - x->rank;
+        bool real = a >= skip && x->dim[a - skip] == to->dim[a];
+        t.stride[a] = real ? x->stride[a - skip] : 0;
+        t.dim[a] = to->dim[a];
+    }
+    return t;
+}
+
+static bool arithmetic(const char *op, double a, double b, double *y)
+{
+    if (strcmp(op, "Add") == 0) {
+        *y = a + b;
+    } else if (strcmp(op, "Sub") == 0) {
+        *y = a - b;
+    } else if (strcmp(op, "Mul") == 0) {
+        *y = a * b;
+    } else if (strcmp(op, "Div") == 0) {
+        *y = a / b;
+    } else if (strcmp(op, "Equal") == 0) {
+        *y = a == b ? 1.0 : 0.0;
+    } else if (strcmp(op, "Greater") == 0) {
+        *y = a > b ? 1.0 : 0.0;
+    } else if (strcmp(op, "Less") == 0) {
+        *y = a < b ? 1.0 : 0.0;
+    } else if (strcmp(op, "Pow") == 0) {
+        *y = pow(a, b);
+    } else if (strcmp(op, "Sqrt") == 0) {
+        *y = sqrt(a);
+    } else if (strcmp(op, "Neg") == 0) {
+        *y = -a;
+    } else if (strcmp(op, "Floor") == 0) {
+        *y = floor(a);
+    } else if (strcmp(op, "Not") == 0) {
+        *y = a == 0.0 ? 1.0 : 0.0;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Shapes fit 53 bits; what does not is no shape. */
+static int64_t whole(double d)
+{
+    return d > -9e15 && d < 9e15 ? (int64_t)d : 0;
+}
+
+static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
+                           const struct uw_onnx_tensor *const *x, uint32_t count,
+                           struct uw_onnx_tensor *out)
+{
+    bool where = count == 3;
+    bool logical = strcmp(n->op, "Equal") == 0 || strcmp(n->op, "Not") == 0 ||
+                   strcmp(n->op, "Greater") == 0 || strcmp(n->op, "Less") == 0;
+    int rc = broadcast(im, n, x, count, out);
+    out->is_float = x[where ? 1 : 0]->is_float && !logical;
+    void *data = rc == UW_OK ? uw_const_fresh(im, n, out, 0) : NULL;
+    if (data == NULL) {
+        return im->err->code;
+    }
+    struct uw_onnx_tensor s[3] = {stretch(x[0], out), stretch(x[count > 1 ? 1 : 0], out),
+                                  stretch(x[count - 1], out)};
+    uint64_t total = uw_onnx_tensor_size(out);
+    for (uint64_t i = 0; i < total; i++) {
+        double y = 0.0;
+        double a = uw_import_number(&s[0], i);
+        double b = uw_import_number(&s[1], i);
+        if (where) {
+            y = a != 0.0 ? b : uw_import_number(&s[2], i);
+        } else {
+            arithmetic(n->op, a, b, &y);
+        }
+        uw_const_put(out, data, i, y, whole(y));
+    }
+    return UW_OK;
+}
+
+/* Sizes of constants that are joined along an axis. Returns the axis, or -1. */
+static int64_t concat_dims(struct uw_import *im, const struct uw_onnx_node *n,
+                           struct uw_onnx_tensor *out, uint64_t *stored)
+{
+    const struct uw_onnx_tensor *first = &uw_import_in(im, n, 0)->t;
+    int64_t axis = uw_onnx_int(n, "axis", 0);
+    axis = axis < 0 ? axis + first->rank : axis;
+    *out = *first;
+    out->name = "";
+    *stored = 0;
+    if (axis < 0 || axis >= first->rank) {
+        return -1;
+    }
+    out->dim[axis] = 0;
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        const struct uw_onnx_tensor *t = &uw_import_in(im, n, k)->t;
+        if (t->rank != first->rank || t->is_float != first->is_float) {
+            return -1;
+        }
+        for (uint32_t a = 0; a < t->rank; a++) {
+            if (a != axis && t->dim[a] != first->dim[a]) {
+                return -1;
+            }
+        }
+        out->dim[axis] += t->dim[axis];
+        *stored += t->stored_n;
+    }
+    return axis;
+}
+
+static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
+                       struct uw_onnx_tensor *out)
+{
+    uint64_t stored;
+    uint64_t inner = 1;
+    uint64_t before = 0;
+    int64_t axis = concat_dims(im, n, out, &stored);
+    if (axis < 0) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "joins constants of different shapes");
+    }
+    void *data = uw_const_fresh(im, n, out, stored);
+    for (uint32_t a = (uint32_t)axis + 1; a < out->rank; a++) {
+        inner *= out->dim[a];
+    }
+    for (uint32_t k = 0; data != NULL && k < n->inputs_n; k++) {
+        const struct uw_onnx_tensor *t = &uw_import_in(im, n, k)->t;
+        uint64_t run = t->dim[axis] * inner;
+        uint64_t count = uw_onnx_tensor_size(t);
+        for (uint64_t i = 0; i < count; i++) {
+            uw_const_put(out, data, i / run * out->dim[axis] * inner + before * inner + i % run,
+                         uw_import_number(t, i), uw_import_integer(t, i));
+        }
+        before += t->dim[axis];
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}
+
+/* Expand, and ConstantOfShape, whose one element is expanded. */
+static int fold_expand(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *x, uint32_t shape_input,
+                       struct uw_onnx_tensor *out)
+{
+    int64_t want[UW_ONNX_RANK_MAX];
+    struct uw_onnx_tensor shape = {.name = ""};
+    const struct uw_onnx_tensor *both[2] = {x, &shape};
+    int count = uw_import_ints(im, n, "", shape_input, want);
+    if (count < 0) {
+        return im->err->code;
+    }
+    shape.rank = (uint32_t)count;
+    for (int a = 0; a < count; a++) {
+        if (want[a] < 0 || want[a] > UINT32_MAX) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "no size: %lld", (long long)want[a]);
+        }
+        shape.dim[a] = (uint64_t)want[a];
+    }
+    struct uw_onnx_tensor to = {.name = ""};
+    int rc = broadcast(im, n, both, 2, &to);
+    *out = stretch(x, &to);
+    out->name = "";
+    return rc;
+}
+
+static int fold_constant_of_shape(struct uw_import *im, const struct uw_onnx_node *n,
+                                  struct uw_onnx_tensor *out)
+{
+    static const float zero = 0.0f;
+    const struct uw_onnx_attribute *a = uw_onnx_attribute(n, "value");
+    struct uw_onnx_tensor one = {.name = "", .is_float = true, .data = (const uint8_t *)&zero,
+                                 .stored_n = 1};
+    if (a != NULL && a->t != NULL && a->t->stored_n == 1) {
+        one = *a->t;
+        one.rank = 0;
+    }
+    return fold_expand(im, n, &one, 0, out);
+}
+
+static int fold_cast(struct uw_import *im, const struct uw_onnx_node *n,
+                     const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+{
+    int64_t to = uw_onnx_int(n, "to", UW_ONNX_FLOAT);
+    bool is_float = to == UW_ONNX_FLOAT || to == UW_ONNX_DOUBLE || to == 10;
+    *out = *x;
+    if (is_float == x->is_float && to != UW_ONNX_BOOL) {
+        return UW_OK;
+    }
+    out->is_float = is_float;
+    void *data = uw_const_fresh(im, n, out, 0);
+    uint64_t count = uw_onnx_tensor_size(out);
+    for (uint64_t i = 0; data != NULL && i < count; i++) {
+        double d = uw_import_number(x, i);
+        int64_t v = uw_import_integer(x, i);
+        uw_const_put(out, data, i, d, to == UW_ONNX_BOOL ? d != 0.0 : v);
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}
+
+/* Returns 1: no operator on constants. */
+static int compute(struct uw_import *im, const struct uw_onnx_node *n,
+                   const struct uw_onnx_tensor *const *x, uint32_t count,
+                   struct uw_onnx_tensor *out)
+{
+    double y;
+    if (strcmp(n->op, "Identity") == 0 && count == 1) {
+        *out = *x[0];
+        out->name = n->output[0];
+        return UW_OK;
+    }
+    if (strcmp(n->op, "Cast") == 0 && count == 1) {
+        return fold_cast(im, n, x[0], out);
+    }
+    if (strcmp(n->op, "Reshape") == 0 && count == 2) {
+        return uw_fold_reshape(im, n, x[0], out);
+    }
+    if (strcmp(n->op, "Transpose") == 0 && count == 1) {
+        return uw_fold_transpose(im, n, x[0], out);
+    }
+    if (strcmp(n->op, "Unsqueeze") == 0 || strcmp(n->op, "Squeeze") == 0) {
+        return uw_fold_axes(im, n, x[0], out, n->op[0] == 'U');
+    }
+    if (strcmp(n->op, "Slice") == 0) {
+        return uw_fold_slice(im, n, x[0], out);
+    }
+    if (strcmp(n->op, "Gather") == 0 && count == 2) {
+        return uw_fold_gather(im, n, x[0], x[1], out);
+    }
+    if (strcmp(n->op, "Expand") == 0 && count == 2) {
+        return fold_expand(im, n, x[0], 1, out);
+    }
+    if (strcmp(n->op, "ConstantOfShape") == 0) {
+        return fold_constant_of_shape(im, n, out);
+    }
+    if (strcmp(n->op, "Concat") == 0) {
+        return fold_concat(im, n, out);
+    }
+    if ((strcmp(n->op, "Where") == 0 && count == 3) ||
+        ((count == 1 || count == 2) && arithmetic(n->op, 1.0, 1.0, &y))) {
+        return fold_arithmetic(im, n, x, count, out);
+    }
+    return 1;
+}
+
+int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_onnx_tensor *x[4] = {NULL};
+    struct uw_onnx_tensor out = {.name = ""};
+    struct uw_value *y = uw_import_out(im, n, 0);
+    int rc = 1;
+
+    if (y == NULL) {
+        return 0;
+    }
+    struct uw_value *shaped = strcmp(n->op, "Shape") == 0 ? uw_import_in(im, n, 0) : NULL;
+    if (strcmp(n->op, "Constant") == 0) {
+        rc = uw_fold_constant(im, n, &out);
+    } else if (shaped != NULL && shaped->kind != UW_VALUE_OPAQUE) {
+        rc = uw_fold_shape(im, n, shaped, &out);
+    } else if (n->inputs_n > 0) {
+        for (uint32_t k = 0; k < n->inputs_n; k++) {
+            struct uw_value *v = uw_import_in(im, n, k);
+            if (v == NULL || v->kind != UW_VALUE_CONST) {
+                return 0;
+            }
+            x[k < 4 ? k : 3] = &v->t;
+        }
+        rc = compute(im, n, x, n->inputs_n, &out);
+    }
+    if (rc == UW_OK) {
+        y->kind = UW_VALUE_CONST;
+        y->t = out;
+        return 1;
+    }
+    return rc > 0 ? 0 : rc;
+}

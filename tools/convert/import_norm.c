@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool all_equal(const struct uw_onnx_tensor *t, double value)
+{
+    uint64_t n = uw_onnx_tensor_size(t);
+    for (uint64_t i = 0; i < n; i++) {
+        if (uw_import_number(t, i) != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A weight of ones and a bias of zeros that are no parameters of the file: affine=False. */
+static bool plain(struct uw_import *im, const struct uw_onnx_tensor *weight,
+                  const struct uw_onnx_tensor *bias)
+{
+    return uw_import_module(im->pool, weight->name) == NULL &&
+           uw_import_module(im->pool, bias->name) == NULL && all_equal(weight, 1.0) &&
+           all_equal(bias, 0.0);
+}
+
+/* Output 0 is the newest layer's output, seen as `v` is. */
+static void same_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (y != NULL) {
+        y->kind = UW_VALUE_DATA;
+        y->view = *v;
+        y->view.layer = uw_import_last(im);
+    }
+}
+
+int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    static const char *const suffix[4] = {"weight", "bias", "running_mean", "running_var"};
+    const struct uw_onnx_tensor *t[4];
+    struct uw_value *x = uw_import_data(im, n, 0);
+    if (x == NULL) {
+        return im->err->code;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        t[i] = uw_import_const(im, n, i + 1);
+        if (t[i] == NULL) {
+            return im->err->code;
+        }
+    }
+    struct uw_view v = x->view;
+    int rc = uw_import_arrange(im, n, &v, 3);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_BATCHNORM, v.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    l->affine = 2;
+    l->def.norm.epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
+    /* ONNX has the share of the old statistics */
+    l->def.norm.momentum = (float)round((1.0 - (double)uw_onnx_float(n, "momentum", 0.9f)) * 1e6) *
+                           1e-6f;
+    l->def.norm.no_affine = plain(im, t[0], t[1]);
+    for (uint32_t i = 0; i < 4 && rc == UW_OK; i++) {
+        if (i >= 2 || !l->def.norm.no_affine) {
+            rc = uw_import_param(im, l, i, suffix[i], t[i], 0.0f, 1, v.dim);
+        }
+    }
+    same_view(im, n, &v);
+    return rc;
+}
+
+/* Also the first half of a group norm: its input then is cut into [N][groups][rest]. */
+int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_data(im, n, 0);
+    const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
+    const struct uw_onnx_tensor *bias = uw_import_const(im, n, 2);
+    if (x == NULL || weight == NULL || bias == NULL) {
+        return im->err->code;
+    }
+    struct uw_view v = x->view;
+    if (v.axes_n < 3 || !uw_view_is_batch(&v, 0) || uw_view_has_batch(&v, 1)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its input is not [N][C][...]");
+    }
+    uint64_t groups = uw_view_dim(&v, 1);
+    int rc = uw_import_order(im, n, &v);
+    bool cut = v.dim[0] != groups;
+    if (rc == UW_OK && !(cut && v.dim[0] % groups == 0)) {
+        rc = uw_import_arrange(im, n, &v, 3);
+        cut = false;
+    }
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_GROUPNORM, v.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    bool none = plain(im, weight, bias);
+    if (cut && !none) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "groups with a weight of their own");
+    }
+    l->def.norm = (struct uw_norm_def){.epsilon = uw_onnx_float(n, "epsilon", 1e-5f),
+                                       .groups = (uint32_t)groups, .no_affine = none};
+    l->affine = none ? 0 : 2;
+    if (!none) {
+        rc = uw_import_param(im, l, 0, "weight", weight, 0.0f, 1, v.dim);
+        rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, v.dim);
+    }
+    same_view(im, n, &v);
+    return rc;
+}
+
+/* Over the last `axes` axes of x; output 0 of n. Returns the layer in *out. */
+static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
+                          const struct uw_value *x, uint32_t axes, float epsilon,
+                          struct uw_import_layer **out)
+{
+    struct uw_view v = x->view;
+    uint64_t dim[UW_ONNX_RANK_MAX];
+    uint32_t rank = 0;
+    uint64_t size = 1;
+    bool mixed = false;
+    for (uint32_t a = 0; a < v.axes_n; a++) {
+        bool batch = uw_view_has_batch(&v, a);
+        if (batch && a + axes >= v.axes_n) {
+            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "over the minibatch");
+        }
+        size *= a + axes >= v.axes_n ? uw_view_dim(&v, a) : 1;
+        mixed = mixed || (batch && !uw_view_is_batch(&v, a));
+        if (!batch) {
+            dim[rank++] = uw_view_dim(&v, a);
+        }
+    }
+    int rc = uw_import_order(im, n, &v);
+    if (rank > 3 || mixed) {
+        dim[0] = v.n / size;
+        dim[1] = size;
+        rank = 2;
+        axes = 1;
+    }
+    rc = rc < 0 ? rc : uw_import_shape(im, n, &v, rank, dim);
+    *out = rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_LAYERNORM, v.layer) : NULL;
+    if (*out == NULL) {
+        return im->err->code;
+    }
+    (*out)->def.norm = (struct uw_norm_def){.epsilon = epsilon, .axes = axes, .no_affine = true};
+    same_view(im, n, &v);
+    return UW_OK;
+}
+
+int uw_op_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_data(im, n, 0);
+    struct uw_import_layer *l = NULL;
+    int axis = x != NULL ? uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", -1)) : -1;
+    if (axis < 0) {
+        return im->err->code;
+    }
+    int rc = emit_layernorm(im, n, x, x->view.axes_n - (uint32_t)axis,
+                            uw_onnx_float(n, "epsilon", 1e-5f), &l);
+    for (uint32_t i = 0; i < 2 && rc == UW_OK && uw_import_in(im, n, 1) != NULL; i++) {
+        const struct uw_onnx_tensor *t =
+            i == 0 || uw_import_in(im, n, 2) != NULL ? uw_import_const(im, n, i + 1) : NULL;
+        l->def.norm.no_affine = false;
+        l->affine = 2;
+        rc = im->err->code;
+        rc = rc < 0 ? rc : uw_import_param(im, l, i, i == 0 ? "weight" : "bias", t, 0.0f,
+                                           l->def.norm.axes,
+                                           l->dim + (l->rank - l->def.norm.axes));
+    }
+    return rc;
+}
+
+int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_data(im, n, 0);
+    int64_t size = uw_onnx_int(n, "size", 0);
+    if (x == NULL) {
+        return im->err->code;
+    }
+    if (size < 1 || size > 65535) {
+        return uw_import_refuse(im, n, UW_ERR_INVALID, "size %lld", (long long)size);
+    }
+    struct uw_view v = x->view;
+    int rc = uw_import_arrange(im, n, &v, 3);
+    struct uw_import_layer *l = rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_LRN, v.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    l->def.lrn = (struct uw_lrn_def){.size = (uint32_t)size,
+                                     .alpha = uw_onnx_float(n, "alpha", 1e-4f),
+                                     .beta = uw_onnx_float(n, "beta", 0.75f),
+                                     .k = uw_onnx_float(n, "bias", 1.0f)};
+    same_view(im, n, &v);
+    return UW_OK;
+}
+
+static const struct uw_value *made_by(struct uw_import *im, const struct uw_value *v,
+                                      const char *op, uint32_t input)
+{
+    return v != NULL && v->node != NULL && strcmp(v->node->op, op) == 0
+               ? uw_import_in(im, v->node, input)
+               : NULL;
+}
+
+/* (x - mean) / sqrt(mean of (x - mean)^2 + epsilon), as PyTorch writes it before opset 17.
+ * Returns 1 (it was), 0, or a code. */
+static int match_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *d = uw_import_in(im, n, 0);
+    const struct uw_value *x = made_by(im, d, "Sub", 0);
+    const struct uw_value *mean = made_by(im, d, "Sub", 1);
+    const struct uw_value *sum = made_by(im, uw_import_in(im, n, 1), "Sqrt", 0);
+    const struct uw_value *square = made_by(im, made_by(im, sum, "Add", 0), "ReduceMean", 0);
+    const struct uw_value *base = made_by(im, square, "Pow", 0);
+    double epsilon = 0.0;
+    double two = 2.0;
+    int64_t axes[UW_ONNX_RANK_MAX];
+    uint32_t marked = 0;
+    struct uw_import_layer *l;
+
+    if (base != NULL) {
+        uw_import_scalar(made_by(im, square, "Pow", 1), &two);
+    } else if (made_by(im, square, "Mul", 1) == made_by(im, square, "Mul", 0)) {
+        base = made_by(im, square, "Mul", 0);
+    }
+    if (x == NULL || x->kind != UW_VALUE_DATA || base != d || two != 2.0 ||
+        made_by(im, mean, "ReduceMean", 0) != x ||
+        !uw_import_scalar(made_by(im, sum, "Add", 1), &epsilon)) {
+        return 0;
+    }
+    int count = uw_import_ints(im, mean->node, "axes", 1, axes);
+    for (int k = 0; k < count; k++) {
+        int a = uw_view_axis(im, n, &x->view, axes[k]);
+        marked |= a < 0 ? 0 : 1u << a;
+    }
+    uint32_t first = x->view.axes_n - (count > 0 ? (uint32_t)count : 0);
+    if (count < 1 || first >= x->view.axes_n ||
+        marked != (((1u << count) - 1) << first) || x->view.scale != 1.0f) {
+        return 0;
+    }
+    int rc = emit_layernorm(im, n, x, (uint32_t)count, (float)epsilon, &l);
+    return rc < 0 ? rc : 1;
+}
+
+/* x / (k + alpha * (pooled x^2))^beta, as PyTorch writes it: between the pooling and the power
+ * there is only change of shape, and an If whose branches do the same. */
+static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    static const char shapes[] = "|Reshape|If|Equal|Gather|Shape|Squeeze|Unsqueeze|Pad|Identity|";
+    const struct uw_value *x = uw_import_in(im, n, 0);
+    const struct uw_value *power = uw_import_in(im, n, 1);
+    const struct uw_value *sum = made_by(im, power, "Pow", 0);
+    const struct uw_value *product = made_by(im, sum, "Add", 0);
+    const struct uw_value *v = made_by(im, product, "Mul", 0);
+    const struct uw_onnx_node *pool = NULL;
+    double beta = 0.0;
+    double k = 0.0;
+    double alpha = 0.0;
+    char word[40];
+
+    if (x == NULL || x->kind != UW_VALUE_DATA || v == NULL || x->view.scale != 1.0f ||
+        !uw_import_scalar(made_by(im, power, "Pow", 1), &beta) ||
+        !uw_import_scalar(made_by(im, sum, "Add", 1), &k) ||
+        !uw_import_scalar(made_by(im, product, "Mul", 1), &alpha)) {
+        return 0;
+    }
+    for (uint32_t steps = 0; v != NULL && v->node != NULL && steps < 32; steps++) {
+        size_t length = strlen(v->node->op);
+        if (strcmp(v->node->op, "Mul") == 0) {
+            break;
+        }
+        word[0] = '|';
+        memcpy(word + 1, v->node->op, length < 37 ? length : 37);
+        memcpy(word + 1 + (length < 37 ? length : 37), "|", 2);
+        if (strcmp(v->node->op, "AveragePool") == 0 && pool == NULL) {
+            pool = v->node;
+        } else if (strstr(shapes, word) == NULL) {
+            return 0;
+        }
+        v = uw_import_in(im, v->node, 0);
+    }
+    const struct uw_onnx_attribute *kernel =
+        pool != NULL ? uw_onnx_attribute(pool, "kernel_shape") : NULL;
+    if (kernel == NULL || kernel->ints_n < 1 || kernel->ints[0] < 1 || kernel->ints[0] > 65535 ||
+        made_by(im, v, "Mul", 0) != x || made_by(im, v, "Mul", 1) != x) {
+        return 0;
+    }
+    for (uint32_t i = 1; i < kernel->ints_n; i++) {
+        if (kernel->ints[i] != 1) {
+            return 0;
+        }
+    }
+    struct uw_view view = x->view;
+    int rc = uw_import_arrange(im, n, &view, 3);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_LRN, view.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    l->def.lrn = (struct uw_lrn_def){.size = (uint32_t)kernel->ints[0], .alpha = (float)alpha,
+                                     .beta = (float)beta, .k = (float)k};
+    same_view(im, n, &view);
+    return 1;
+}
+
+int uw_op_div(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    int rc = match_layernorm(im, n);
+    rc = rc != 0 ? rc : match_lrn(im, n);
+    return rc > 0 ? UW_OK : rc < 0 ? rc : uw_op_mul(im, n);
+}

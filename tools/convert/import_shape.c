@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import.h"
+
+#include <string.h>
+
+/* Input 0 may be scaled here: a change of shape does not mind. Output 0 starts as its view. */
+static struct uw_value *begin(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_in(im, n, 0);
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (x == NULL || y == NULL || x->kind != UW_VALUE_DATA) {
+        uw_import_data(im, n, 0);
+        if (im->err->code == UW_OK) {
+            uw_import_refuse(im, n, UW_ERR_CORRUPT, "has no output");
+        }
+        return NULL;
+    }
+    y->view = x->view;
+    return y;
+}
+
+/* The view is whole: output 0 is data from now on. */
+static int done(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y, bool fits)
+{
+    if (!fits) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                "its new shape tears the minibatch from the other axes");
+    }
+    y->kind = UW_VALUE_DATA;
+    return UW_OK;
+}
+
+int uw_op_identity(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = begin(im, n);
+    return y != NULL ? done(im, n, y, true) : im->err->code;
+}
+
+int uw_op_flatten(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = begin(im, n);
+    if (y == NULL) {
+        return im->err->code;
+    }
+    uint64_t dims[2] = {1, 1};
+    int64_t axis = uw_onnx_int(n, "axis", 1);
+    axis = axis < 0 ? axis + y->view.axes_n : axis;
+    for (uint32_t a = 0; a < y->view.axes_n; a++) {
+        dims[a < axis ? 0 : 1] *= uw_view_dim(&y->view, a);
+    }
+    return done(im, n, y, uw_view_reshape(&y->view, dims, 2));
+}
+
+int uw_op_reshape(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = begin(im, n);
+    int64_t want[UW_ONNX_RANK_MAX];
+    uint64_t have[UW_ONNX_RANK_MAX];
+    uint64_t dims[UW_ONNX_RANK_MAX];
+    if (y == NULL) {
+        return im->err->code;
+    }
+    int count = uw_import_ints(im, n, "shape", 1, want);
+    if (count < 0) {
+        return im->err->code != UW_OK ? im->err->code
+                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "has no shape");
+    }
+    for (uint32_t a = 0; a < y->view.axes_n; a++) {
+        have[a] = uw_view_dim(&y->view, a);
+    }
+    int rc = uw_import_reshape_dims(im, n, have, y->view.axes_n, want, (uint32_t)count, dims);
+    return rc < 0 ? rc : done(im, n, y, uw_view_reshape(&y->view, dims, (uint32_t)count));
+}
+
+int uw_op_transpose(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = begin(im, n);
+    const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
+    uint32_t order[UW_ONNX_RANK_MAX];
+    uint32_t seen = 0;
+    if (y == NULL) {
+        return im->err->code;
+    }
+    uint32_t rank = y->view.axes_n;
+    for (uint32_t a = 0; a < rank; a++) {
+        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : rank - 1 - a;
+        if (from < 0 || from >= rank || (seen & 1u << from) != 0 ||
+            (perm != NULL && perm->ints_n != rank)) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its %u axes",
+                                    (unsigned)rank);
+        }
+        seen |= 1u << from;
+        order[a] = (uint32_t)from;
+    }
+    uw_view_permute(&y->view, order);
+    return done(im, n, y, true);
+}
+
+int uw_op_squeeze(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = begin(im, n);
+    int64_t axes[UW_ONNX_RANK_MAX];
+    uint32_t marked = 0;
+    if (y == NULL) {
+        return im->err->code;
+    }
+    int count = uw_import_ints(im, n, "axes", 1, axes);
+    if (im->err->code != UW_OK) {
+        return im->err->code;
+    }
+    for (int k = 0; k < count; k++) {
+        int a = uw_view_axis(im, n, &y->view, axes[k]);
+        if (a < 0) {
+            return im->err->code;
+        }
+        marked |= 1u << a;
+    }
+    for (uint32_t a = y->view.axes_n; a-- > 0;) {
+        bool one = uw_view_dim(&y->view, a) == 1 && !uw_view_has_batch(&y->view, a);
+        if (count < 0 ? !one : (marked & 1u << a) == 0) {
+            continue;
+        }
+        if (!uw_view_remove(&y->view, a)) {
+            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "axis %u is the minibatch, or not "
+                                    "of size 1", (unsigned)a);
+        }
+    }
+    return done(im, n, y, true);
+}
+
+int uw_op_unsqueeze(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = begin(im, n);
+    int64_t axes[UW_ONNX_RANK_MAX];
+    uint32_t marked = 0;
+    if (y == NULL) {
+        return im->err->code;
+    }
+    int count = uw_import_ints(im, n, "axes", 1, axes);
+    int64_t rank = (int64_t)y->view.axes_n + count;
+    for (int k = 0; k < count; k++) {
+        int64_t a = axes[k] < 0 ? axes[k] + rank : axes[k];
+        if (a < 0 || a >= rank || rank > UW_ONNX_RANK_MAX) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "has no axis %lld", (long long)axes[k]);
+        }
+        marked |= 1u << a;
+    }
+    if (count < 1) {
+        return im->err->code != UW_OK ? im->err->code
+                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs axes");
+    }
+    bool fits = true;
+    for (uint32_t a = 0; a < rank && fits; a++) {
+        fits = (marked & 1u << a) == 0 || uw_view_insert(&y->view, a);
+    }
+    return done(im, n, y, fits);
+}
+
+/* Output `i` becomes elements start .. start + length - 1 of an axis of x. */
+static int cut(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
+               const struct uw_view *x, uint32_t axis, uint64_t start, uint64_t length)
+{
+    struct uw_value *y = uw_import_out(im, n, i);
+    struct uw_view v = *x;
+    uint32_t first = axis == 0 ? 0 : v.axis_end[axis - 1];
+    uint64_t size = uw_view_dim(&v, axis);
+    if (y == NULL || length == size) {
+        if (y != NULL) {
+            y->kind = UW_VALUE_DATA;
+            y->view = v;
+        }
+        return UW_OK;
+    }
+    if (length == 0 || uw_view_has_batch(&v, axis) || v.axis_end[axis] - first != 1) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "cuts nothing, the minibatch, or across "
+                                "a transpose");
+    }
+    uint64_t inner = v.atom[first].stride;
+    uint64_t outer = v.n / (inner * size);
+    const uint64_t split[3] = {outer, size, inner};
+    /* keep the layer's own shape when one of its axes is the one */
+    uint32_t at = v.rank;
+    uint64_t behind = 1;
+    for (uint32_t a = v.rank; a-- > 0;) {
+        at = behind == inner && v.dim[a] == size ? a : at;
+        behind *= v.dim[a];
+    }
+    int rc = UW_OK;
+    if (at == v.rank) {
+        uint32_t skip = outer == 1 ? 1 : 0;
+        rc = uw_import_shape(im, n, &v, inner == 1 ? 2 - skip : 3 - skip, split + skip);
+        at = 1 - skip;
+    }
+    struct uw_import_layer *l = rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_SLICE, v.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    l->def.slice = (struct uw_slice_def){.axis = at, .start = (int32_t)start,
+                                         .length = (uint32_t)length,
+                                         .squeeze = length == 1 && l->rank > 1};
+    l->dim[at] = length;
+    for (uint32_t a = at; l->def.slice.squeeze && a < l->rank; a++) {
+        l->dim[a] = a + 1 < l->rank ? l->dim[a + 1] : 1;
+    }
+    l->rank -= l->def.slice.squeeze ? 1 : 0;
+    y->kind = UW_VALUE_DATA;
+    y->view = v;
+    y->view.layer = uw_import_last(im);
+    y->view.rank = l->rank;
+    y->view.n = v.n / size * length;
+    memcpy(y->view.dim, l->dim, sizeof l->dim);
+    for (uint32_t k = 0; k < v.atoms_n; k++) {
+        struct uw_atom *atom = &y->view.atom[k];
+        atom->size = k == first ? length : atom->size;
+        if (k != first && !atom->batch && atom->stride >= inner * size) {
+            atom->stride = atom->stride / size * length;
+        }
+    }
+    uint64_t dims[UW_ONNX_RANK_MAX];
+    for (uint32_t a = 0; a < v.axes_n; a++) {
+        dims[a] = uw_view_dim(&y->view, a);
+    }
+    return uw_view_reshape(&y->view, dims, v.axes_n)
+               ? UW_OK
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+}
+
+int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_data(im, n, 0);
+    int64_t start[UW_ONNX_RANK_MAX];
+    int64_t end[UW_ONNX_RANK_MAX];
+    int64_t axes[UW_ONNX_RANK_MAX];
+    int64_t step[UW_ONNX_RANK_MAX];
+    if (x == NULL) {
+        return im->err->code;
+    }
+    int count = uw_import_ints(im, n, "starts", 1, start);
+    int ends = uw_import_ints(im, n, "ends", 2, end);
+    int axes_n = uw_import_ints(im, n, "axes", 3, axes);
+    int steps = uw_import_ints(im, n, "steps", 4, step);
+    if (im->err->code != UW_OK || count < 1 || ends != count) {
+        return im->err->code != UW_OK ? im->err->code
+                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs starts");
+    }
+    struct uw_view v = x->view;
+    for (int k = 0; k < count; k++) {
+        int a = uw_view_axis(im, n, &v, k < axes_n ? axes[k] : k);
+        if (a < 0) {
+            return im->err->code;
+        }
+        int64_t size = (int64_t)uw_view_dim(&v, (uint32_t)a);
+        int64_t s = start[k] < -size ? 0 : start[k] < 0 ? start[k] + size : start[k];
+        int64_t e = end[k] < -size ? 0 : end[k] < 0 ? end[k] + size : end[k];
+        s = s > size ? size : s;
+        e = e > size ? size : e;
+        if (k < steps && step[k] != 1) {
+            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "step %lld: only 1",
+                                    (long long)step[k]);
+        }
+        if (uw_view_has_batch(&v, (uint32_t)a) && s == 0 && end[k] >= size) {
+            e = size;
+        }
+        int rc = cut(im, n, 0, &v, (uint32_t)a, (uint64_t)s, e > s ? (uint64_t)(e - s) : 0);
+        if (rc < 0) {
+            return rc;
+        }
+        v = uw_import_out(im, n, 0)->view;
+    }
+    return UW_OK;
+}
+
+int uw_op_split(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_data(im, n, 0);
+    int64_t part[UW_ONNX_RANK_MAX];
+    if (x == NULL) {
+        return im->err->code;
+    }
+    int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", 0));
+    int parts = uw_import_ints(im, n, "split", 1, part);
+    if (axis < 0 || im->err->code != UW_OK) {
+        return im->err->code;
+    }
+    uint64_t size = uw_view_dim(&x->view, (uint32_t)axis);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < n->outputs_n; i++) {
+        uint64_t length = parts < 0 ? size / n->outputs_n
+                          : i < (uint32_t)parts && part[i] > 0 ? (uint64_t)part[i] : 0;
+        if (length == 0 || length > size - at) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "%u parts of %llu elements",
+                                    (unsigned)n->outputs_n, (unsigned long long)size);
+        }
+        int rc = cut(im, n, i, &x->view, (uint32_t)axis, at, length);
+        if (rc < 0) {
+            return rc;
+        }
+        at += length;
+    }
+    return UW_OK;
+}
+
+static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
+                     const struct uw_onnx_tensor *w)
+{
+    struct uw_value *x = uw_import_data(im, n, 1);
+    if (x == NULL) {
+        return im->err->code;
+    }
+    struct uw_view v = x->view;
+    if (w->rank != 2 || uw_onnx_int(n, "axis", 0) != 0 || v.axes_n >= UW_ONNX_RANK_MAX ||
+        w->dim[0] > INT32_MAX || w->dim[1] > INT32_MAX / v.n || w->dim[1] == 0) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only rows of a matrix");
+    }
+    uint64_t dims[UW_ONNX_RANK_MAX];
+    for (uint32_t a = 0; a < v.axes_n; a++) {
+        dims[a] = uw_view_dim(&v, a);
+    }
+    dims[v.axes_n] = w->dim[1];
+    int rc = uw_import_arrange(im, n, &v, 1);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_EMBEDDING, v.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    l->def.embedding = (struct uw_embedding_def){(uint32_t)w->dim[0], (uint32_t)w->dim[1]};
+    uw_import_dims(l, 2, v.n, w->dim[1], 1);
+    rc = uw_import_param(im, l, 0, "weight", w, 0.0f, 2, w->dim);
+    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1);
+}
+
+int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *w = uw_import_in(im, n, 0);
+    if (w != NULL && w->kind == UW_VALUE_CONST) {
+        return embedding(im, n, &w->t);
+    }
+    struct uw_value *x = uw_import_data(im, n, 0);
+    const struct uw_onnx_tensor *index = uw_import_const(im, n, 1);
+    if (x == NULL || index == NULL) {
+        return im->err->code;
+    }
+    int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", 0));
+    uint64_t count = uw_onnx_tensor_size(index);
+    if (axis < 0 || count == 0 || index->rank > 1) {
+        return axis < 0 ? im->err->code
+                        : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only a range of an axis");
+    }
+    int64_t size = (int64_t)uw_view_dim(&x->view, (uint32_t)axis);
+    int64_t first = uw_import_integer(index, 0);
+    first = first < 0 ? first + size : first;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t k = uw_import_integer(index, i);
+        k = k < 0 ? k + size : k;
+        if (k != first + (int64_t)i || k < 0 || k >= size) {
+            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "index %lld of %lld: only a range "
+                                    "of an axis", (long long)k, (long long)size);
+        }
+    }
+    int rc = cut(im, n, 0, &x->view, (uint32_t)axis, (uint64_t)first, count);
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (rc == UW_OK && y != NULL && index->rank == 0 &&
+        !uw_view_remove(&y->view, (uint32_t)axis)) {
+        y->kind = UW_VALUE_OPAQUE;
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "picks a sample of the minibatch");
+    }
+    return rc;
+}
+
+/* Ordered views of all inputs, the layers' own shapes cut at the axis: *at is that axis in them. */
+static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                 uint32_t count, uint32_t axis, uint32_t *at)
+{
+    uint64_t outer = 1;
+    uint64_t inner = 1;
+    int rc = UW_OK;
+    for (uint32_t a = 0; a < v[0].axes_n; a++) {
+        uint64_t d = uw_view_has_batch(&v[0], a) ? uw_view_dim(&v[0], a) / im->batch
+                                                 : uw_view_dim(&v[0], a);
+        outer *= a < axis ? d : 1;
+        inner *= a > axis ? d : 1;
+    }
+    bool own = true; /* do all of them have the axis in their shape, the same rank over? */
+    for (uint32_t k = 0; k < count && rc == UW_OK; k++) {
+        rc = uw_import_order(im, n, &v[k]);
+        uint64_t behind = 1;
+        uint32_t found = 3;
+        for (uint32_t a = v[k].rank; a-- > 0;) {
+            found = behind == inner && v[k].dim[a] == uw_view_dim(&v[k], axis) ? a : found;
+            behind *= v[k].dim[a];
+        }
+        *at = k == 0 ? found : *at;
+        own = own && found == *at && found < 3 && v[k].rank == v[0].rank;
+        for (uint32_t a = 0; own && a < v[k].rank; a++) {
+            own = a == found || v[k].dim[a] == v[0].dim[a];
+        }
+    }
+    uint32_t skip = outer == 1 ? 1 : 0;
+    for (uint32_t k = 0; k < count && rc == UW_OK && !own; k++) {
+        const uint64_t split[3] = {outer, uw_view_dim(&v[k], axis), inner};
+        rc = uw_import_shape(im, n, &v[k], inner == 1 ? 2 - skip : 3 - skip, split + skip);
+        *at = 1 - skip;
+    }
+    return rc;
+}
+
+static int check_concat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                        int *axis)
+{
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        const struct uw_value *x = uw_import_data(im, n, k);
+        if (x == NULL) {
+            return im->err->code;
+        }
+        v[k] = x->view;
+        *axis = k == 0 ? uw_view_axis(im, n, &v[0], uw_onnx_int(n, "axis", 0)) : *axis;
+        if (*axis < 0) {
+            return im->err->code;
+        }
+        bool fits = v[k].axes_n == v[0].axes_n && !uw_view_has_batch(&v[k], (uint32_t)*axis);
+        for (uint32_t a = 0; fits && a < v[k].axes_n; a++) {
+            fits = (int)a == *axis || (uw_view_dim(&v[k], a) == uw_view_dim(&v[0], a) &&
+                                       uw_view_has_batch(&v[k], a) == uw_view_has_batch(&v[0], a));
+        }
+        if (!fits) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE,
+                                    "inputs 1 and %u differ in more than axis %d, or that is the "
+                                    "minibatch", (unsigned)k + 1, *axis);
+        }
+    }
+    return UW_OK;
+}
+
+int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    int axis = -1;
+    uint32_t at = 0;
+    uint64_t dims[UW_ONNX_RANK_MAX];
+    struct uw_view *v = uw_pool_take(im->pool, n->inputs_n, sizeof *v);
+    if (v == NULL || n->inputs_n == 0) {
+        return v == NULL ? uw_import_nomem(im)
+                         : uw_import_refuse(im, n, UW_ERR_INVALID, "has no input");
+    }
+    int rc = check_concat(im, n, v, &axis);
+    rc = rc < 0 ? rc : align(im, n, v, n->inputs_n, (uint32_t)axis, &at);
+    if (rc < 0) {
+        return rc;
+    }
+    uint64_t total = v[0].dim[at];
+    uint32_t front = v[0].layer;
+    for (uint32_t k = 1; k < n->inputs_n;) {
+        struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_CONCAT, front);
+        if (l == NULL) {
+            return im->err->code;
+        }
+        l->def.concat.axis = at;
+        l->rank = v[0].rank;
+        memcpy(l->dim, v[0].dim, sizeof l->dim);
+        for (; k < n->inputs_n && l->inputs_n < UW_LAYER_INPUTS_MAX; k++) {
+            l->input[l->inputs_n++] = v[k].layer;
+            total += v[k].dim[at];
+        }
+        l->dim[at] = total;
+        front = uw_import_last(im);
+        if (total > INT32_MAX) {
+            return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
+        }
+    }
+    if (n->inputs_n == 1) {
+        return uw_op_identity(im, n);
+    }
+    struct uw_value *y = uw_import_out(im, n, 0);
+    uint32_t batch = 0;
+    for (uint32_t a = 0; a < v[0].axes_n; a++) {
+        dims[a] = uw_view_dim(&v[0], a);
+        batch = uw_view_is_batch(&v[0], a) ? a : batch;
+    }
+    dims[axis] = 0;
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        dims[axis] += uw_view_dim(&v[k], (uint32_t)axis);
+    }
+    if (y == NULL || !uw_view_is_batch(&v[0], batch)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "the minibatch is mixed into an axis");
+    }
+    return uw_import_result_at(im, n, 0, dims, v[0].axes_n, batch);
+}
