@@ -33,6 +33,9 @@ int uw_cmd_status(int argc, char **argv);
 /* Four devices that learn together, on this machine. */
 int uw_cmd_demo(int argc, char **argv);
 
+/* Models from ONNX, and trained ones as ONNX or C source. */
+int uw_cmd_convert(int argc, char **argv);
+
 /* Measure this machine. */
 int uw_cmd_bench(int argc, char **argv);
 

@@ -20,10 +20,35 @@ static int choose_kernels(const char *name, const struct uw_kernels **kernels,
     return UW_OK;
 }
 
+bool uw_job_is_onnx(const char *model)
+{
+    size_t length = strlen(model);
+    return length > 5 && strcmp(model + length - 5, ".onnx") == 0;
+}
+
+static int load(struct uw_job *j, const char *model, struct uw_error *err)
+{
+    if (!uw_job_is_onnx(model)) {
+        return uw_model_load(&j->file, model, err);
+    }
+    int rc = uw_convert_load(&j->onnx, model, err);
+    if (rc == UW_OK) {
+        j->file.def = j->onnx.def;
+        j->file.json.file = model;
+    }
+    return rc;
+}
+
+int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err)
+{
+    uw_model_init_weights(&j->model, seed);
+    return j->onnx.memory != NULL ? uw_convert_apply(&j->onnx, &j->model, err) : UW_OK;
+}
+
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
     *j = (struct uw_job){.pool = NULL};
-    int rc = uw_model_load(&j->file, config->model, err);
+    int rc = load(j, config->model, err);
     if (rc < 0) {
         return rc;
     }
@@ -116,6 +141,7 @@ void uw_job_deinit(struct uw_job *j)
     free(j->workspace);
     j->workspace = NULL;
     uw_model_file_deinit(&j->file);
+    uw_convert_deinit(&j->onnx);
 }
 
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)

@@ -15,6 +15,7 @@
 #include "args.h"
 #include "model_json.h"
 
+#include "uwasa/convert.h"
 #include "uwasa/dataset.h"
 #include "uwasa/model.h"
 #include "uwasa/storage.h"
@@ -23,7 +24,7 @@
 #define UW_BACKENDS "auto|ref|avx2|avx512|neon"
 
 struct uw_job_config {
-    const char *model;          /* built-in name or file */
+    const char *model;          /* built-in name or file; *.onnx is ONNX */
     const char *backend;        /* one of UW_BACKENDS */
     uint32_t threads;           /* 0: one a core */
     struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
@@ -32,6 +33,7 @@ struct uw_job_config {
 
 struct uw_job {
     struct uw_model_file file;
+    struct uw_convert_model onnx;   /* what file.def points into when the model is ONNX */
     struct uw_model_config config;
     struct uw_model_need need;
     struct uw_model model;
@@ -54,6 +56,13 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
 /* Start the threads, take the memory, place the model, seal. Weights are zero.
  * Returns UW_OK or UW_ERR_NOMEM, err filled. */
 int uw_job_bind(struct uw_job *j, struct uw_error *err);
+
+/* Fresh weights from the seed; those of an ONNX model are the file's own.
+ * Returns UW_OK, or what uw_convert_apply returns, err filled. */
+int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
+
+/* Is the model an ONNX file? Its name tells. */
+bool uw_job_is_onnx(const char *model);
 
 /* Do the model's input and classes fit the data? Call after bind; `spec` names the data.
  * Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes. */

@@ -21,6 +21,7 @@ static const struct {
     {"status", uw_cmd_status, "show a run as one of its nodes sees it"},
     {"keygen", uw_cmd_keygen, "make the key of a run"},
     {"models", uw_cmd_models, "list the built-in models"},
+    {"convert", uw_cmd_convert, "read a model from ONNX; write a trained one as ONNX or C"},
     {"bench", uw_cmd_bench, "measure this machine"},
 };
 #define COMMANDS_N (sizeof commands / sizeof commands[0])

@@ -212,8 +212,9 @@ static int prepare(struct run *r, int *status)
     rc = rc < 0 ? rc : open_data(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK) {
-        uw_model_init_weights(&r->job.model, o->seed);
-        rc = o->weights != NULL ? uw_job_load_weights(&r->job, o->weights, &r->err) : UW_OK;
+        rc = uw_job_init_weights(&r->job, o->seed, &r->err);
+        rc = rc < 0 || o->weights == NULL ? rc
+                                          : uw_job_load_weights(&r->job, o->weights, &r->err);
     }
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);

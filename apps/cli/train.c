@@ -200,8 +200,12 @@ static int prepare(struct train *t, int *status)
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);
     if (rc == UW_OK) {
-        uw_model_init_weights(&t->job.model, o->seed);
-        rc = o->weights != NULL ? uw_job_load_weights(&t->job, o->weights, &t->err) : UW_OK;
+        rc = uw_job_init_weights(&t->job, o->seed, &t->err);
+        rc = rc < 0 || o->weights == NULL ? rc
+                                          : uw_job_load_weights(&t->job, o->weights, &t->err);
+        for (uint32_t i = 0; i < t->job.onnx.notes_n; i++) {
+            uw_progress_say(&t->progress, "%s: %s", o->model, t->job.onnx.notes[i]);
+        }
     }
     rc = rc < 0 ? rc : start_profile(t);
     rc = rc < 0 ? rc : resume(t);

@@ -57,10 +57,20 @@ static int check(const struct uw_convert_model *c, const struct uw_segment *s, u
     return UW_OK;
 }
 
+/* Low-rank additions are no part of a file's model: they stay as they were initialised. */
+static bool is_addition(const struct uw_model *m, const struct uw_segment *s)
+{
+    const char *dot = strrchr(s->name, '.');
+    return m->config.adapt.lora_rank != 0 && dot != NULL && strncmp(dot, ".lora_", 6) == 0;
+}
+
 int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struct uw_error *err)
 {
     const struct uw_params *p = &m->params;
     for (uint32_t i = 0; i < p->segments_n; i++) {
+        if (is_addition(m, &p->segments[i])) {
+            continue;
+        }
         int rc = check(c, &p->segments[i], i, err);
         if (rc < 0) {
             return rc;
@@ -68,6 +78,9 @@ int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struc
     }
     for (uint32_t i = 0; i < p->segments_n; i++) {
         const struct uw_segment *s = &p->segments[i];
+        if (is_addition(m, s)) {
+            continue;
+        }
         memcpy(p->x + s->offset_n, find(c, s->name, i)->data, (size_t)s->size_n * sizeof(float));
     }
     return UW_OK;

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands.h"
+#include "job.h"
+
+#include "uwasa/checkpoint.h"
+#include "uwasa/storage_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct options {
+    const char *weights;
+};
+
+static const struct uw_opt rows[] = {
+    {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
+     "trained weights, a safetensors file (an ONNX file has its own)"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "convert",
+    .summary = "read a model from ONNX, or write a trained one as ONNX or C source",
+    .usage = "IN OUT [--weights FILE]",
+    .example = "uwasa convert model.onnx my-model",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+    .positional_max = 2,
+};
+
+#define EPILOGUE                                                                                \
+    "IN is an ONNX file (opset 11 to 17), a model file or a built-in model. OUT ends in .onnx,\n" \
+    "or in .c, or is a folder that gets model.json and weights.safetensors, for train:\n\n"      \
+    "  uwasa train --model my-model/model.json --weights my-model/weights.safetensors\n\n"       \
+    "train, eval and plan also take the ONNX file itself as --model.\n\n"                        \
+    "Operators that are read: "
+
+static bool ends_in(const char *name, const char *tail)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(tail);
+    return n > k && strcmp(name + n - k, tail) == 0;
+}
+
+static int append(void *arg, const void *bytes, size_t bytes_n)
+{
+    struct uw_storage *s = arg;
+    return s->ops->append(s, bytes, bytes_n);
+}
+
+/* One file, all of it or nothing. `write` NULL: the text. */
+static int write_file(struct uw_storage *s, const char *path, const struct uw_model *m,
+                      int (*write)(const struct uw_model *, uw_convert_put, void *,
+                                   struct uw_error *),
+                      const char *text, struct uw_error *err)
+{
+    int rc = uw_job_try_save(s, "OUT", path, err);
+    rc = rc < 0 ? rc : s->ops->begin(s, path);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = write != NULL ? write(m, append, s, err) : append(s, text, strlen(text));
+    int ended = s->ops->end(s, rc >= 0);
+    rc = rc < 0 ? rc : ended;
+    return rc < 0 && err->text[0] == '\0'
+               ? uw_error_set(err, rc, "%.180s: cannot be written: %s", path, uw_status_text(rc))
+               : rc;
+}
+
+static int write_folder(struct uw_storage *s, const char *folder, const struct uw_model *m,
+                        struct uw_error *err)
+{
+    char path[4096];
+    if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
+        return uw_error_set(err, UW_ERR_IO, "%.180s: cannot be made: %s", folder,
+                            strerror(errno));
+    }
+    int length = uw_model_write(m->config.def, NULL, 0);
+    char *text = length >= 0 ? malloc((size_t)length + 1) : NULL;
+    if (text == NULL) {
+        return length < 0 ? uw_error_set(err, length, "%.80s: no model file has such a layer",
+                                         m->config.def->name)
+                          : uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    uw_model_write(m->config.def, text, (size_t)length + 1);
+    snprintf(path, sizeof path, "%s/model.json", folder);
+    int rc = write_file(s, path, m, NULL, text, err);
+    free(text);
+    if (rc >= 0) {
+        snprintf(path, sizeof path, "%s/weights.safetensors", folder);
+        rc = uw_checkpoint_save(m, NULL, s, path, err);
+    }
+    return rc;
+}
+
+static int convert(struct uw_job *job, const char *in, const char *out, const char *weights,
+                   struct uw_error *err)
+{
+    struct uw_storage_file files;
+    const struct uw_job_config config = {
+        .model = in, .backend = "ref", .threads = 1,
+        .plan = {.batch_n = 1, .mode = UW_PLAN_INFERENCE}};
+    int rc = uw_job_plan(job, &config, err);
+    rc = rc < 0 ? rc : uw_job_bind(job, err);
+    rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
+    rc = rc < 0 || weights == NULL ? rc : uw_job_load_weights(job, weights, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_storage_file_init(&files, NULL);
+    if (rc == UW_OK && ends_in(out, ".onnx")) {
+        rc = write_file(&files.base, out, &job->model, uw_convert_write_onnx, NULL, err);
+    } else if (rc == UW_OK && ends_in(out, ".c")) {
+        rc = write_file(&files.base, out, &job->model, uw_convert_write_c, NULL, err);
+    } else if (rc == UW_OK) {
+        rc = write_folder(&files.base, out, &job->model, err);
+    }
+    uw_storage_file_deinit(&files);
+    return rc;
+}
+
+int uw_cmd_convert(int argc, char **argv)
+{
+    struct options o = {.weights = NULL};
+    const char *name[2] = {NULL, NULL};
+    struct uw_error err = {.text = ""};
+    struct uw_job job = {.pool = NULL};
+    struct uw_args_spec with_operators = spec;
+    char epilogue[2048];
+    snprintf(epilogue, sizeof epilogue, "%s%s.", EPILOGUE, uw_convert_operators());
+    with_operators.epilogue = epilogue;
+    int status = uw_args_parse(&with_operators, argc, argv, &o, name);
+    if (status >= 0) {
+        return status;
+    }
+    if (name[1] == NULL) {
+        return uw_cli_error("convert", UW_EXIT_USAGE, "IN and OUT: are needed, see uwasa convert "
+                            "--help");
+    }
+    if (!uw_job_is_onnx(name[0]) && o.weights == NULL) {
+        return uw_cli_error("convert", UW_EXIT_USAGE,
+                            "--weights: is needed, %s is a model without weights", name[0]);
+    }
+    int rc = convert(&job, name[0], name[1], o.weights, &err);
+    for (uint32_t i = 0; i < job.onnx.notes_n && rc >= 0; i++) {
+        fprintf(stderr, "%s: %s\n", name[0], job.onnx.notes[i]);
+    }
+    if (rc >= 0) {
+        printf("%s: %u layers, %u parameters\n", name[1], (unsigned)job.file.def.layers_n,
+               (unsigned)job.need.parameters_n);
+    }
+    uw_job_deinit(&job);
+    return rc < 0 ? uw_cli_error("convert", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
+}
