@@ -241,6 +241,7 @@ def run(args, seed, folder):
     training = r.random() < 0.5
     x = torch.randn(STEPS * BATCH, *shape)
     y = torch.randint(0, CLASSES, (STEPS * BATCH,))
+    y[0] = CLASSES - 1  # the number of classes is taken from the labels
     # PRESERVE: mode EVAL would melt batch norm into the convolution before it.
     mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.PRESERVE
     file = os.path.join(folder, "model.onnx")
