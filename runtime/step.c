@@ -53,9 +53,11 @@ static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
         return UW_OK;
     }
     inputs_of(m, l, x, in);
-    uint64_t since_us = start(m);
+    uint64_t since_us = p->training ? start(m) : 0;
     int rc = l->ops->forward(&m->exec, l, p, in, l->y);
-    lap(m, l->index, FORWARD, &since_us);
+    if (p->training) {
+        lap(m, l->index, FORWARD, &since_us);
+    }
     return rc;
 }
 

@@ -98,6 +98,7 @@ static void test_table_has_no_empty_slot(void **state)
     assert_true(table->relu_fw != NULL && table->relu_bw_input != NULL);
     assert_true(table->softmax_xent_fw != NULL && table->softmax_xent_bw_input != NULL);
     assert_true(table->axpby != NULL && table->sgd_update != NULL);
+    assert_true(table->norm != NULL && table->activation != NULL);
     assert_true(table->all_finite != NULL && table->distance_sq != NULL);
     assert_true(table->copy->copy != NULL && table->copy->permute != NULL);
     assert_true(table->copy->gather != NULL && table->copy->scatter_add != NULL);
@@ -144,5 +145,6 @@ int main(int argc, char **argv)
                                       NULL);
     failed += _cmocka_run_group_tests("sequence", uw_test_sequence, uw_test_sequence_n, NULL, NULL);
     failed += _cmocka_run_group_tests("training", uw_test_training, uw_test_training_n, NULL, NULL);
+    failed += _cmocka_run_group_tests("norm", uw_test_norm, uw_test_norm_n, NULL, NULL);
     return failed == 0 ? 0 : 1;
 }

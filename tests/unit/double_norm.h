@@ -42,8 +42,9 @@ static inline void double_norm(struct double_model *d, const struct uw_layer *l,
     row = axes == l->in.rank ? l->in_n : row;
     for (size_t i = 0; i < all; i++) {
         uint32_t c = (uint32_t)(i / plane % channels), s = (uint32_t)(i / l->in_n);
+        uint32_t of_groups = (s * channels + c) * def->groups / channels;
         group[i] = l->def->kind == UW_LAYER_BATCHNORM   ? c
-                   : l->def->kind == UW_LAYER_GROUPNORM ? s * def->groups + c * def->groups / channels
+                   : l->def->kind == UW_LAYER_GROUPNORM ? of_groups
                                                         : (uint32_t)(i / row);
     }
     if (l->def->kind == UW_LAYER_BATCHNORM && l->def->frozen) {

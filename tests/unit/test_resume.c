@@ -119,6 +119,35 @@ static void test_resume_any_number_of_threads_gives_the_same_bits(void **state)
     }
 }
 
+/* Inference is the same whatever the rates are. */
+static void test_resume_inference_has_no_dropout(void **state)
+{
+    (void)state;
+    struct uw_layer_def undropped[sizeof layers / sizeof layers[0]];
+    struct uw_model_def other = def;
+    struct fixture a, b;
+    const float *here, *there;
+
+    memcpy(undropped, layers, sizeof layers);
+    undropped[3].dropout.rate = 0.0f;
+    undropped[8].dropout.rate = 0.0f;
+    other.layers = undropped;
+    open_trained(&a, &uw_kernels_ref, NULL, UW_OPTIMIZER_SGD);
+    train(&a, 0, 1);
+    assert_int_equal(open_model(&b, &other, 2, UW_PLAN_INFERENCE, false), UW_OK);
+    memcpy(b.m.params.x, a.m.params.x, a.m.params.size_n * sizeof(float));
+    float *x = uw_test_floats((size_t)2 * a.m.input_n);
+    for (size_t i = 0; i < (size_t)2 * a.m.input_n; i++) {
+        x[i] = (float)(i % 7) - 3.0f;
+    }
+    assert_int_equal(uw_model_forward(&a.m, x, 2, &here), UW_OK);
+    assert_int_equal(uw_model_forward(&b.m, x, 2, &there), UW_OK);
+    assert_memory_equal(here, there, 10 * sizeof(float));
+    uw_test_release(x);
+    close_model(&b);
+    close_model(&a);
+}
+
 /* Evaluation uses running statistics and no dropout, and changes nothing. */
 static void test_resume_evaluation_between_steps_changes_nothing(void **state)
 {
@@ -156,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume_with_dropout_and_batchnorm_is_bit_for_bit),
         cmocka_unit_test(test_resume_any_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(test_resume_inference_has_no_dropout),
         cmocka_unit_test(test_resume_evaluation_between_steps_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

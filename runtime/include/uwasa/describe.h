@@ -57,7 +57,7 @@ int uw_model_describe(const struct uw_model_config *config, const struct uw_visi
 /* Fill info of layer index < layers_n of a bound model. */
 void uw_model_layer_info(const struct uw_model *m, uint32_t index, struct uw_layer_info *info);
 
-/* Microseconds spent since the rows were zeroed. */
+/* Microseconds that training steps spent since the rows were zeroed. */
 struct uw_profile_row {
     uint64_t forward_us;            /* recomputation too */
     uint64_t bw_input_us;
