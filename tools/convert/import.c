@@ -51,7 +51,7 @@ static const struct {
 };
 #define OPS_N (sizeof table / sizeof table[0])
 
-const char *uw_import_operators(void)
+const char *uw_convert_operators(void)
 {
     return "Add AveragePool BatchNormalization Cast Clip Concat Conv ConvTranspose Div Dropout "
            "Flatten GRU Gather Gemm GlobalAveragePool GlobalMaxPool Identity "
@@ -496,9 +496,4 @@ void uw_convert_deinit(struct uw_convert_model *c)
         uw_pool_deinit(&last);
     }
     *c = (struct uw_convert_model){.tensors_n = 0};
-}
-
-const char *uw_convert_operators(void)
-{
-    return uw_import_operators();
 }
