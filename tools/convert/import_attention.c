@@ -13,23 +13,28 @@ struct source {
     uint64_t offset, heads, steps, width;
 };
 
-/* Atoms of the axes begin .. end - 1 that are not the minibatch; at most one, or fails. */
+/* Atoms of the axes begin .. end - 1 that are not the minibatch; at most one, or fails. A
+ * minibatch of 1 may be anywhere. */
 static bool one_atom(const struct uw_view *v, uint32_t begin, uint32_t end, struct uw_atom *out,
                      bool batch)
 {
     uint32_t first = begin == 0 ? 0 : v->axis_end[begin - 1];
-    uint32_t batches = 0;
+    uint32_t last = v->axis_end[end - 1];
     uint32_t found = 0;
+    bool here = false;
+    bool one = false;
     *out = (struct uw_atom){1, 0, false};
-    for (uint32_t i = first; i < v->axis_end[end - 1]; i++) {
+    for (uint32_t i = 0; i < v->atoms_n; i++) {
+        bool inside = i >= first && i < last;
         if (v->atom[i].batch) {
-            batches++;
-        } else {
+            here = here || inside;
+            one = one || v->atom[i].size == 1;
+        } else if (inside) {
             *out = v->atom[i];
             found++;
         }
     }
-    return found <= 1 && batches == (batch ? 1u : 0u);
+    return found <= 1 && (one || here == batch);
 }
 
 /* Follow a layer down to the dense layer that made it, adding up what slices skip. */

@@ -422,20 +422,23 @@ int uw_op_reduce_mean(struct uw_import *im, const struct uw_onnx_node *n)
     uint64_t dims[UW_ONNX_RANK_MAX];
     uint32_t dims_n = 0;
     uint32_t at = 0; /* before, inside, behind the axes that go */
+    uint32_t batch = 0;
     for (uint32_t a = 0; a < v.axes_n; a++) {
         bool gone = (marked & 1u << a) != 0;
         at = gone ? (at == 2 ? 3 : 1) : (at == 1 ? 2 : at);
-        if (at == 3 || (gone && uw_view_has_batch(&v, a)) || count < 1) {
+        bool mixed = uw_view_has_batch(&v, a) && (gone || !uw_view_is_batch(&v, a));
+        if (at == 3 || mixed || count < 1) {
             return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
                                     "a mean over the minibatch, or over axes that are not side by "
                                     "side");
         }
         part[at] *= uw_view_has_batch(&v, a) ? 1 : uw_view_dim(&v, a);
         if (!gone || keep) {
+            batch = uw_view_has_batch(&v, a) ? dims_n : batch;
             dims[dims_n++] = gone ? 1 : uw_view_dim(&v, a);
         }
     }
-    int rc = uw_import_arrange(im, n, &v, 3);
+    int rc = uw_import_order(im, n, &v);
     rc = rc < 0 ? rc : mean_of(im, n, &v, part[0], part[1], part[2]);
-    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, dims_n);
+    return rc < 0 ? rc : uw_import_result_at(im, n, 0, dims, dims_n, batch);
 }

@@ -103,6 +103,11 @@ bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n)
         if (have != dims[a]) {
             return false;
         }
+        /* and when the next axis is larger than 1, it rather stays at the end of this one */
+        if (from < v->atoms_n && v->atom[from].size == 1 && out.atoms_n < UW_ATOMS_MAX &&
+            a + 1 < axes_n && dims[a + 1] != 1) {
+            out.atom[out.atoms_n++] = v->atom[from++];
+        }
         out.axis_end[a] = out.atoms_n;
     }
     for (; from < v->atoms_n; from++) {
