@@ -119,14 +119,13 @@ static inline __m256 normalized(__m256 x, const float *stats, float gamma, float
 static void normalize(size_t n, const float *x, const float *stats, float gamma, float beta,
                       float *y)
 {
+    const float own[2] = {stats[0], stats[1]}; /* no part of y */
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        _mm256_storeu_ps(y + i, normalized(_mm256_loadu_ps(x + i), stats, gamma, beta));
+        _mm256_storeu_ps(y + i, normalized(_mm256_loadu_ps(x + i), own, gamma, beta));
     }
-    if (i < n) {
-        __m256i keep = first_of(n - i);
-        _mm256_maskstore_ps(y + i, keep,
-                            normalized(_mm256_maskload_ps(x + i, keep), stats, gamma, beta));
+    for (; i < n; i++) {
+        y[i] = gamma * ((x[i] - own[0]) * own[1]) + beta;
     }
 }
 
@@ -153,12 +152,10 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
         d = accumulate ? _mm256_add_ps(_mm256_loadu_ps(dx + i), d) : d;
         _mm256_storeu_ps(dx + i, d);
     }
-    if (i < n) {
-        __m256i keep = first_of(n - i);
-        __m256 d = denormalized(_mm256_maskload_ps(x + i, keep),
-                                _mm256_maskload_ps(dy + i, keep), &s);
-        d = accumulate ? _mm256_add_ps(_mm256_maskload_ps(dx + i, keep), d) : d;
-        _mm256_maskstore_ps(dx + i, keep, d);
+    for (; i < n; i++) {
+        float xhat = (x[i] - own[0]) * own[1];
+        float d = own[1] * (gamma * dy[i] - a - xhat * b);
+        dx[i] = accumulate ? dx[i] + d : d;
     }
 }
 
