@@ -18,7 +18,8 @@ static const struct uw_opt rows[] = {
     {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
      "its test part; as for train (digits)"},
     {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
-     "what train --save wrote, or any safetensors file with the same names"},
+     "what train --save wrote, or any safetensors file with the same names; an ONNX model has "
+     "its own"},
     {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B", "samples at a time (100)"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
@@ -53,7 +54,8 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
                           &(struct uw_data_config){.seed = o->seed, .test = true}, err);
     uw_stop_init(&stop);
     rc = rc < 0 ? rc : uw_job_check_data(job, test.base, o->data, err);
-    rc = rc < 0 ? rc : uw_job_load_weights(job, o->weights, err);
+    rc = rc < 0 ? rc : uw_job_init_weights(job, o->seed, err);
+    rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
         rc = uw_job_evaluate(job, test.base, 0, stop_asked, &stop, &score);
         if (rc < 0) {
@@ -91,7 +93,7 @@ int uw_cmd_eval(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    if (o.model == NULL || o.weights == NULL) {
+    if (o.model == NULL || (o.weights == NULL && !uw_job_is_onnx(o.model))) {
         return uw_cli_error("eval", UW_EXIT_USAGE, "%s: is needed, see uwasa eval --help",
                             o.model == NULL ? "--model" : "--weights");
     }

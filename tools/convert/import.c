@@ -51,7 +51,7 @@ static const struct {
 };
 #define OPS_N (sizeof table / sizeof table[0])
 
-const char *uw_import_operators(void)
+const char *uw_convert_operators(void)
 {
     return "Add AveragePool BatchNormalization Cast Clip Concat Conv ConvTranspose Div Dropout "
            "Flatten GRU Gather Gemm GlobalAveragePool GlobalMaxPool Identity "
@@ -364,6 +364,28 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
                             "cannot be trained here; uwasa convert --help lists the operators");
 }
 
+/* Outputs that a handler has no use for, such as a mask: say so when something reads them. */
+static int close_outputs(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    for (uint32_t k = 0; k < n->outputs_n; k++) {
+        struct uw_value *y = uw_import_out(im, n, k);
+        if (y == NULL || y->kind != UW_VALUE_OPAQUE || y->why != NULL || y->users_n == 0) {
+            continue;
+        }
+        struct uw_error why = {.text = ""};
+        struct uw_error *kept = im->err;
+        im->err = &why;
+        y->code = uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its output %u is read, which is "
+                                   "not computed here", (unsigned)k + 1);
+        im->err = kept;
+        y->why = uw_pool_text(im->pool, why.text, strlen(why.text));
+        if (y->why == NULL) {
+            return uw_import_nomem(im);
+        }
+    }
+    return UW_OK;
+}
+
 static int run_nodes(struct uw_import *im)
 {
     for (uint32_t i = 0; i < im->graph.nodes_n; i++) {
@@ -376,6 +398,8 @@ static int run_nodes(struct uw_import *im)
         if (rc < 0) {
             struct uw_error why = *im->err;
             rc = uw_import_opaque(im, n, rc, why.text);
+        } else {
+            rc = close_outputs(im, n);
         }
         if (rc < 0) {
             return rc;
@@ -472,9 +496,4 @@ void uw_convert_deinit(struct uw_convert_model *c)
         uw_pool_deinit(&last);
     }
     *c = (struct uw_convert_model){.tensors_n = 0};
-}
-
-const char *uw_convert_operators(void)
-{
-    return uw_import_operators();
 }

@@ -130,9 +130,6 @@ const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct 
 int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int code,
                      const char *why);
 
-/* Operators with a layer or a pattern, in one line. Static storage. */
-const char *uw_import_operators(void);
-
 /* import_const.c */
 
 /* Is it a node whose result is known now? Then compute it.

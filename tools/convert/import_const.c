@@ -70,10 +70,10 @@ int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const cha
 
 static void set_strides(struct uw_onnx_tensor *t)
 {
-    int64_t stride = 1;
+    int64_t stride = uw_onnx_tensor_size(t) != 0 ? 1 : 0; /* of nothing, sizes may be anything */
     for (uint32_t a = t->rank; a-- > 0;) {
         t->stride[a] = stride;
-        stride *= (int64_t)(t->dim[a] != 0 ? t->dim[a] : 1);
+        stride *= (int64_t)t->dim[a];
     }
 }
 
@@ -205,7 +205,7 @@ int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
         if (want[i] == -1 && left < 0) {
             left = (int)i;
         } else if (want[i] < 0 || (want[i] == 0 && !keeps) || out[i] > UINT32_MAX ||
-                   product > UINT64_MAX / out[i]) {
+                   (out[i] != 0 && product > UINT64_MAX / out[i])) {
             return uw_import_refuse(im, n, UW_ERR_SHAPE, "no shape: size %lld at axis %u",
                                     (long long)want[i], (unsigned)i);
         } else {
@@ -350,6 +350,8 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
                                     (long long)a, (long long)by);
         }
         int64_t size = (int64_t)x->dim[a];
+        by = by > size && size > 0 ? size : by; /* one element, either way */
+        by = size == 0 ? 1 : by;
         int64_t low = by < 0 ? -1 : 0;
         int64_t high = by < 0 ? size - 1 : size;
         int64_t s = start[k] < 0 ? (start[k] < -size ? -1 : start[k] + size) : start[k];

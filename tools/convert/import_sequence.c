@@ -199,10 +199,5 @@ int uw_op_recurrent(struct uw_import *im, const struct uw_onnx_node *n)
         rc = rc < 0 || s.directions == 1 ? rc : join(im, n, layer);
         rc = rc < 0 ? rc : uw_import_result_at(im, n, 1, dims, 3, 1);
     }
-    struct uw_value *cell = uw_import_out(im, n, 2);
-    if (rc == UW_OK && cell != NULL && cell->users_n > 0) {
-        cell->code = UW_ERR_UNSUPPORTED;
-        cell->why = "the cell state of an LSTM is read: only its output can be";
-    }
     return rc;
 }

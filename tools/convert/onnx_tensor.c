@@ -211,7 +211,7 @@ static bool fault(struct uw_onnx_reader *r, int code, const char *name, const ch
 static bool finish_dims(struct uw_onnx_reader *r, const struct uw_onnx_parts *t,
                         struct uw_onnx_tensor *out)
 {
-    int64_t stride = 1;
+    int64_t stride;
     if (t->dims.n > UW_ONNX_RANK_MAX) {
         return fault(r, UW_ERR_UNSUPPORTED, t->name, "has more than 8 axes");
     }
@@ -226,9 +226,10 @@ static bool finish_dims(struct uw_onnx_reader *r, const struct uw_onnx_parts *t,
     if (out->stored_n > (uint64_t)1 << 40) {
         return fault(r, UW_ERR_CORRUPT, t->name, "is too large");
     }
+    stride = out->stored_n != 0 ? 1 : 0; /* of nothing, sizes may be anything */
     for (uint32_t i = out->rank; i-- > 0;) {
         out->stride[i] = stride;
-        stride *= (int64_t)(out->dim[i] != 0 ? out->dim[i] : 1);
+        stride *= (int64_t)out->dim[i];
     }
     return true;
 }

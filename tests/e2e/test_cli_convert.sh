@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Models in and out of the program. test_cli_convert.sh PROGRAM
+onnx=$(dirname "$(realpath "$0")")/../parity/onnx
+onnx=$(realpath "$onnx")
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+# wrong use, one line each
+expect 2 "$uwasa" convert "$onnx/residual.onnx"
+grep -qF 'IN and OUT: are needed' err || fail "a missing OUT is not named"
+expect 2 "$uwasa" convert lenet5 lenet5.onnx
+grep -qF -- '--weights: is needed' err || fail "lenet5 has no weights to convert"
+expect 2 "$uwasa" convert nothing.onnx out
+grep -qF 'nothing.onnx: cannot be opened' err || fail "a missing file is not named"
+head -c 900 "$onnx/residual.onnx" >cut.onnx
+expect 2 "$uwasa" convert cut.onnx out
+grep -qF 'cut: ' err || fail "a cut file is not named"
+expect 0 "$uwasa" convert --help
+grep -qF ' ConvTranspose ' out || fail "the operators are not listed"
+
+# a small model on the built-in digits: ONNX file, folder, and exported file train alike
+expect 0 "$uwasa" train --model mlp --data digits --steps 5 --save mlp.safetensors
+expect 0 "$uwasa" convert mlp mlp.onnx --weights mlp.safetensors
+expect 0 "$uwasa" convert mlp.onnx folder
+expect 0 "$uwasa" convert folder/model.json mlp.c --weights folder/weights.safetensors
+grep -q '^const struct uw_model_def ' mlp.c || fail "the C source has no definition"
+expect 0 "$uwasa" train --model mlp.onnx --data digits --no-shuffle --steps 5 --json a.jsonl
+expect 0 "$uwasa" train --model folder/model.json --weights folder/weights.safetensors \
+    --data digits --no-shuffle --steps 5 --json b.jsonl
+expect 0 "$uwasa" train --model mlp --weights mlp.safetensors --data digits --no-shuffle \
+    --steps 5 --json c.jsonl
+for run in a b c; do
+    grep '"event":"step"' $run.jsonl | sed 's/.*"loss":\([^,}]*\).*/\1/' >$run.loss
+    [ -s $run.loss ] || fail "$run.jsonl has no loss"
+done
+cmp -s a.loss b.loss || fail "ONNX and folder train differently"
+cmp -s a.loss c.loss || fail "an exported model trains differently"
+expect 0 "$uwasa" plan --model mlp.onnx --batch 1 --json
+expect 0 "$uwasa" eval --model mlp.onnx --data digits
+expect 0 "$uwasa" eval --model mlp.onnx --data digits --weights mlp.safetensors
+
+# what the loss wants is said
+expect 0 "$uwasa" convert "$onnx/shapes.onnx" shapes
+grep -qF 'the softmax at the end is left out' err || fail "a softmax vanished silently"
+echo passed

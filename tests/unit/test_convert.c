@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the ONNX import refuses, in its own words, on files that are built here byte by byte; and
+ * the model as C source, which was compiled into this program. */
+#include "test_support.h"
+
+#include "uwasa/backends.h"
+#include "uwasa/convert.h"
+
+extern const struct uw_model_def residual_def;
+extern const float residual_parameters[];
+
+/* A protobuf message under construction. */
+struct message {
+    uint8_t bytes[4096];
+    size_t n;
+};
+
+static void varint(struct message *m, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7) {
+        m->bytes[m->n++] = (uint8_t)(v | 0x80);
+    }
+    m->bytes[m->n++] = (uint8_t)v;
+}
+
+static void number(struct message *m, uint32_t field, int64_t v)
+{
+    varint(m, field << 3);
+    varint(m, (uint64_t)v);
+}
+
+static void bytes(struct message *m, uint32_t field, const void *data, size_t n)
+{
+    varint(m, field << 3 | 2);
+    varint(m, n);
+    assert_true(m->n + n <= sizeof m->bytes);
+    memcpy(m->bytes + m->n, data, n);
+    m->n += n;
+}
+
+static void text(struct message *m, uint32_t field, const char *t)
+{
+    bytes(m, field, t, strlen(t));
+}
+
+static void inside(struct message *m, uint32_t field, const struct message *child)
+{
+    bytes(m, field, child->bytes, child->n);
+}
+
+static void value(struct message *graph, uint32_t field, const char *name, uint32_t rank,
+                  const int64_t *dim)
+{
+    struct message shape = {.n = 0}, tensor = {.n = 0}, type = {.n = 0}, info = {.n = 0};
+    for (uint32_t a = 0; a < rank; a++) {
+        struct message d = {.n = 0};
+        if (dim[a] != 0) {
+            number(&d, 1, dim[a]);
+        } else {
+            text(&d, 2, "batch");
+        }
+        inside(&shape, 1, &d);
+    }
+    number(&tensor, 1, 1);
+    inside(&tensor, 2, &shape);
+    inside(&type, 1, &tensor);
+    text(&info, 1, name);
+    inside(&info, 2, &type);
+    inside(graph, field, &info);
+}
+
+static void weight(struct message *graph, const char *name, uint32_t rank, const int64_t *dim,
+                   int64_t location)
+{
+    struct message t = {.n = 0};
+    float data[256] = {0};
+    size_t n = 1;
+    for (uint32_t a = 0; a < rank; a++) {
+        number(&t, 1, dim[a]);
+        n *= (size_t)dim[a];
+    }
+    number(&t, 2, 1);
+    text(&t, 8, name);
+    bytes(&t, 9, data, n * sizeof(float));
+    number(&t, 14, location);
+    inside(graph, 5, &t);
+}
+
+/* inputs and outputs separated by blanks */
+static struct message node(const char *op, const char *name, const char *in, const char *out)
+{
+    struct message n = {.n = 0};
+    char copy[128];
+    for (uint32_t side = 1; side <= 2; side++) {
+        snprintf(copy, sizeof copy, "%s", side == 1 ? in : out);
+        for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+            text(&n, side, word);
+        }
+    }
+    text(&n, 3, name);
+    text(&n, 4, op);
+    return n;
+}
+
+static void ints(struct message *node_, const char *name, uint32_t count, const int64_t *v)
+{
+    struct message a = {.n = 0};
+    text(&a, 1, name);
+    for (uint32_t i = 0; i < count; i++) {
+        number(&a, 8, v[i]);
+    }
+    number(&a, 20, 7);
+    inside(node_, 5, &a);
+}
+
+static const int64_t image[4] = {0, 1, 6, 6};
+static const int64_t kernel[4] = {2, 1, 3, 3};
+
+/* [N][1][6][6] in, one input; the graph's nodes are added by the test. */
+static struct message begin(void)
+{
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 4, image);
+    value(&g, 12, "y", 4, image);
+    weight(&g, "conv.weight", 4, kernel, 0);
+    return g;
+}
+
+static int read_as(struct uw_convert_model *c, const struct message *g, int64_t opset,
+                   struct uw_error *err)
+{
+    struct message m = {.n = 0}, set = {.n = 0};
+    number(&m, 1, 7);
+    inside(&m, 7, g);
+    number(&set, 2, opset);
+    inside(&m, 8, &set);
+    return uw_convert_read(c, m.bytes, m.n, "m", err);
+}
+
+static void expect(const struct message *g, int64_t opset, int code, const char *sentence)
+{
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    int rc = read_as(&c, g, opset, &err);
+    if (strstr(err.text, sentence) == NULL) {
+        fail_msg("'%s' has no '%s'", err.text, sentence);
+    }
+    assert_int_equal(rc, code);
+    assert_null(c.memory);
+}
+
+static void test_operator_that_cannot_be_trained_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct message g = begin();
+    struct message n = node("HardSwish", "/act/HardSwish", "x", "y");
+    inside(&g, 1, &n);
+    expect(&g, 14, UW_ERR_UNSUPPORTED,
+           "m: node '/act/HardSwish' (HardSwish): cannot be trained here");
+    assert_non_null(strstr(uw_convert_operators(), "ConvTranspose"));
+    assert_null(strstr(uw_convert_operators(), "HardSwish"));
+}
+
+static void test_asymmetric_padding_is_refused_with_its_numbers(void **state)
+{
+    static const int64_t pads[4] = {0, 1, 2, 1};
+    (void)state;
+    struct message g = begin();
+    struct message n = node("Conv", "c", "x conv.weight", "y");
+    ints(&n, "pads", 4, pads);
+    inside(&g, 1, &n);
+    expect(&g, 13, UW_ERR_UNSUPPORTED,
+           "pads 0 in front and 2 behind on axis 0: both sides must be alike");
+}
+
+static void test_external_data_is_refused_by_tensor(void **state)
+{
+    (void)state;
+    struct message g = begin();
+    struct message n = node("Relu", "r", "x", "y");
+    inside(&g, 1, &n);
+    weight(&g, "fc.weight", 4, kernel, 1);
+    expect(&g, 13, UW_ERR_UNSUPPORTED, "tensor fc.weight: lies in another file (external data)");
+}
+
+static void test_cycle_is_refused(void **state)
+{
+    (void)state;
+    struct message g = begin();
+    struct message a = node("Add", "a", "x z", "y");
+    struct message b = node("Relu", "b", "y", "z");
+    inside(&g, 1, &a);
+    inside(&g, 1, &b);
+    expect(&g, 13, UW_ERR_CORRUPT, "node 'a' (Add): reads 'z', which no earlier node makes");
+}
+
+static void test_opset_and_inputs_are_checked(void **state)
+{
+    static const int64_t two_symbols[4] = {0, 1, 0, 6};
+    (void)state;
+    struct message g = begin();
+    struct message n = node("Relu", "r", "x", "y");
+    inside(&g, 1, &n);
+    expect(&g, 9, UW_ERR_UNSUPPORTED, "opset 9: export with opset_version=11 to 17");
+    value(&g, 11, "mask", 4, image);
+    expect(&g, 13, UW_ERR_UNSUPPORTED, "inputs 'x' and 'mask': a model has one");
+
+    struct message h = {.n = 0};
+    value(&h, 11, "x", 4, two_symbols);
+    value(&h, 12, "y", 4, image);
+    inside(&h, 1, &n);
+    expect(&h, 13, UW_ERR_UNSUPPORTED, "input 'x' has 2 axes of no fixed size");
+}
+
+static void test_dead_branch_with_an_unknown_operator_does_no_harm(void **state)
+{
+    (void)state;
+    struct message g = begin();
+    struct message dead = node("NonZero", "d", "x", "unused");
+    struct message n = node("Conv", "c", "x conv.weight", "y");
+    struct uw_convert_model c;
+    struct uw_error err;
+    inside(&g, 1, &dead);
+    inside(&g, 1, &n);
+    assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+    assert_string_equal(err.text, "");
+    assert_int_equal(c.def.layers_n, 1);
+    assert_int_equal(c.def.layers[0].kind, UW_LAYER_CONV2D);
+    assert_string_equal(c.def.layers[0].name, "conv");
+    assert_true(c.def.layers[0].conv2d.no_bias);
+    assert_string_equal(c.tensors[0].name, "conv.weight");
+    uw_convert_deinit(&c);
+    uw_convert_deinit(&c);
+}
+
+static void test_every_prefix_of_a_file_is_refused_or_read_without_harm(void **state)
+{
+    (void)state;
+    struct message g = begin();
+    struct message n = node("Conv", "c", "x conv.weight", "y");
+    inside(&g, 1, &n);
+    for (size_t cut = 0; cut < g.n; cut++) {
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        struct message part = g;
+        part.n = cut;
+        int rc = read_as(&c, &part, 13, &err);
+        assert_true(rc == UW_OK || err.text[0] != '\0');
+        uw_convert_deinit(&c);
+    }
+}
+
+/* A model bound in memory that the test releases. */
+static void *bind(struct uw_model *m, const struct uw_model_def *def)
+{
+    static uint64_t workspace[4096];
+    struct uw_model_need need;
+    struct uw_arena arena;
+    struct uw_error err = {.text = ""};
+    struct uw_model_config config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = 2,
+                                     .mode = UW_PLAN_INFERENCE, .workspace = workspace,
+                                     .workspace_bytes = sizeof workspace};
+    int rc = uw_model_measure(&config, &need, &err);
+    assert_string_equal(err.text, "");
+    assert_int_equal(rc, UW_OK);
+    size_t bytes_n = (need.total_bytes + 127u) / 64u * 64u;
+    void *memory = aligned_alloc(64, bytes_n);
+    uw_arena_init(&arena, memory, bytes_n);
+    assert_int_equal(uw_model_bind(m, &config, &arena, &err), UW_OK);
+    return memory;
+}
+
+static void test_mismatch_names_the_tensor_and_both_shapes(void **state)
+{
+    static const struct uw_layer_def other[] = {
+        {UW_LAYER_CONV2D, "conv", .conv2d = {.out_channels = 2, .kernel_h = 5, .no_bias = true}}};
+    static const struct uw_loss_def loss = {.kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES};
+    static const struct uw_model_def def = {.name = "other", .in_channels = 1, .in_h = 6,
+                                            .in_w = 6, .layers = other, .layers_n = 1,
+                                            .losses = &loss, .losses_n = 1};
+    (void)state;
+    struct message g = begin();
+    struct message n = node("Conv", "c", "x conv.weight", "y");
+    struct uw_convert_model c;
+    struct uw_model m;
+    struct uw_error err;
+    inside(&g, 1, &n);
+    assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+    void *memory = bind(&m, &def);
+    assert_int_equal(uw_convert_apply(&c, &m, &err), UW_ERR_MISMATCH);
+    assert_string_equal(err.text,
+                        "m: tensor conv.weight is [2,1,3,3], the model needs [2,1,5,5]");
+    free(memory);
+    uw_convert_deinit(&c);
+}
+
+static void test_c_source_computes_what_the_file_computes(void **state)
+{
+    struct uw_convert_model c;
+    struct uw_model from_file;
+    struct uw_model from_source;
+    struct uw_error err;
+    const float *a;
+    const float *b;
+    float x[2 * 72];
+    (void)state;
+    assert_int_equal(uw_convert_load(&c, UWASA_ONNX "/residual.onnx", &err), UW_OK);
+    void *first = bind(&from_file, &c.def);
+    void *second = bind(&from_source, &residual_def);
+    assert_int_equal(uw_convert_apply(&c, &from_file, &err), UW_OK);
+    assert_int_equal(from_file.params.hash, from_source.params.hash);
+    memcpy(from_source.params.x, residual_parameters,
+           from_source.params.size_n * sizeof(float));
+    for (uint32_t i = 0; i < 2 * 72; i++) {
+        x[i] = (float)(i % 17) / 8.0f - 1.0f;
+    }
+    assert_int_equal(uw_model_forward(&from_file, x, 2, &a), UW_OK);
+    assert_int_equal(uw_model_forward(&from_source, x, 2, &b), UW_OK);
+    assert_int_equal(from_file.classes, 5);
+    assert_memory_equal(a, b, 10 * sizeof(float));
+    assert_true(a[0] != 0.0f);
+    free(first);
+    free(second);
+    uw_convert_deinit(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operator_that_cannot_be_trained_is_refused_by_name),
+        cmocka_unit_test(test_asymmetric_padding_is_refused_with_its_numbers),
+        cmocka_unit_test(test_external_data_is_refused_by_tensor),
+        cmocka_unit_test(test_cycle_is_refused),
+        cmocka_unit_test(test_opset_and_inputs_are_checked),
+        cmocka_unit_test(test_dead_branch_with_an_unknown_operator_does_no_harm),
+        cmocka_unit_test(test_every_prefix_of_a_file_is_refused_or_read_without_harm),
+        cmocka_unit_test(test_mismatch_names_the_tensor_and_both_shapes),
+        cmocka_unit_test(test_c_source_computes_what_the_file_computes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
