@@ -119,6 +119,12 @@ def cases():
     yield "cnn_fixed", nn.Sequential(*cnn), image, \
         "conv2d relu6 maxpool2d flatten dense", {"dynamic_axes": None}
     yield "norms", nn.Sequential(*norms), torch.randn(2, 1, 9, 9), layers, {}
+    yield "depthwise", nn.Sequential(
+        nn.Conv2d(4, 4, 3, groups=4, padding=1), nn.SiLU(), nn.Conv2d(4, 8, 1, bias=False),
+        nn.GroupNorm(4, 8, affine=False), nn.LeakyReLU(0.3),
+        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), nn.Flatten(),
+        nn.Linear(200, 3)), torch.randn(2, 4, 9, 9), \
+        "conv2d silu conv2d groupnorm leaky_relu avgpool2d flatten dense", {}
     yield "norms17", nn.Sequential(*norms[:6] + norms[7:]), torch.randn(2, 1, 9, 9), \
         layers.replace("avgpool2d groupnorm", "avgpool2d"), {"opset_version": 17}
     yield "gru", Pick(nn.GRU(5, 6, batch_first=True), "last", 6), steps, "gru dense", {}
@@ -147,6 +153,7 @@ def cases():
 
 def main():
     warnings.filterwarnings("ignore")
+    torch.manual_seed(1)
     for name, model, x, kinds, options in cases():
         torch.manual_seed(len(name))
         for p in model.parameters():

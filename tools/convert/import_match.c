@@ -296,6 +296,13 @@ int uw_op_add(struct uw_import *im, const struct uw_onnx_node *n)
         if (x == NULL || t == NULL || x->kind != UW_VALUE_DATA || t->kind != UW_VALUE_CONST) {
             continue;
         }
+        double c = 1.0;
+        struct uw_value *y = uw_import_out(im, n, 0);
+        if (y != NULL && uw_import_scalar(t, &c) && c == 0.0 && t->t.rank <= x->view.axes_n) {
+            y->kind = UW_VALUE_DATA;
+            y->view = x->view;
+            return UW_OK;
+        }
         int rc = match_bias(im, n, x, &t->t);
         rc = rc != 0 ? rc : match_affine(im, n, x, &t->t, true);
         return rc > 0 ? UW_OK
