@@ -105,17 +105,19 @@ static int resolve_inputs(const struct uw_graph *g, struct uw_layer *l, struct u
     const struct uw_layer_def *def = l->def;
 
     if (def->inputs[0] == NULL) {
-        l->input[0] = l->index; /* the value of the layer before, or the model's input */
+        l->input[0] = (uint16_t)l->index; /* the value of the layer before, or the model's input */
         l->inputs_n = 1;
     } else {
         for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && def->inputs[k] != NULL; k++) {
-            if (resolve_name(g, def->inputs[k], l->index, &l->input[k]) < 0) {
+            uint32_t value;
+            if (resolve_name(g, def->inputs[k], l->index, &value) < 0) {
                 return uw_error_set(err, UW_ERR_NOTFOUND,
                                     "layer '%s': input '%s' is no earlier layer (and not "
                                     "\"input\")",
                                     def->name, def->inputs[k]);
             }
-            l->inputs_n = k + 1;
+            l->input[k] = (uint16_t)value;
+            l->inputs_n = (uint8_t)(k + 1);
         }
     }
     if (l->inputs_n < l->ops->inputs_min || l->inputs_n > l->ops->inputs_max) {
@@ -161,7 +163,7 @@ static void count_reader(struct uw_graph *g, uint32_t value, uint32_t reader)
     uint32_t base = uw_graph_base(g->layers, value);
     if (base != UW_VALUE_INPUT) {
         g->layers[base - 1].readers_n++;
-        g->layers[base - 1].last_reader = reader;
+        g->layers[base - 1].last_reader = (uint16_t)reader;
     }
 }
 
@@ -289,6 +291,10 @@ static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
 {
     if (def == NULL || def->layers == NULL || def->layers_n == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "the model has no layers");
+    }
+    if (def->layers_n > UW_LAYERS_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "%u layers: at most %u are allowed",
+                            (unsigned)def->layers_n, UW_LAYERS_MAX);
     }
     *in = (struct uw_shape){def->in_channels, def->in_h != 0 ? def->in_h : 1,
                             def->in_w != 0 ? def->in_w : 1,

@@ -37,17 +37,21 @@ struct uw_layer_tensor {
     bool statistic;                 /* has no gradient */
 };
 
+/* Indexes of layers, steps of the plan (at most 3 a layer) and readers of one value (at most
+ * UW_LAYER_INPUTS_MAX a layer) fit 16 bits. */
+#define UW_LAYERS_MAX 8000u
+
 struct uw_layer {
     const struct uw_layer_def *def;
     const struct uw_layer_ops *ops;
-    uint32_t input[UW_LAYER_INPUTS_MAX];    /* values */
-    uint32_t inputs_n;
+    uint16_t input[UW_LAYER_INPUTS_MAX];    /* values */
     uint32_t index;
-    uint32_t consumers_n;           /* layers that name it as an input */
+    uint16_t consumers_n;           /* layers that name it as an input */
+    uint8_t inputs_n, tensors_n;
     /* Of a value that owns memory: how many computing layers (or losses) read it, through views
      * too, and the last of them; a loss counts as layer layers_n. */
-    uint32_t readers_n, last_reader;
-    uint32_t y_root, dy_root;       /* the layer whose slot holds the output, its gradient */
+    uint16_t readers_n, last_reader;
+    uint16_t y_root, dy_root;       /* the layer whose slot holds the output, its gradient */
     struct uw_shape in, out;        /* `in` of the first input */
     uint32_t in_n, out_n;           /* floats of one sample */
     union {
@@ -68,12 +72,12 @@ struct uw_layer {
             size_t offset;
         } slice;
     } geometry;
-    uint32_t tensors_n;
     uint32_t segment;               /* first of its segments; constant: none are its own */
-    bool constant;                  /* its tensors are the configuration's constants */
-    uint32_t trained;               /* bit t: tensor t is trained */
     uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
     float lora_scale;
+    uint8_t trained;                /* bit t: tensor t is trained */
+    bool constant;                  /* its tensors are the configuration's constants */
+    bool recomputed;                /* see stage */
     bool view, reads_y;             /* as the kind says, unless a max pool took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
     bool auxiliary;                 /* only auxiliary losses need it: not run in inference */
@@ -81,9 +85,8 @@ struct uw_layer {
     size_t aux_bytes;               /* ... and for the layer */
     /* The plan. Layers of one stage that is recomputed run forward again before its backward;
      * what later stages read stays (kept). */
-    uint32_t stage, best_stage;
-    bool recomputed;
-    uint32_t t_again, t_bw;         /* steps of the plan at which it runs again, and backward */
+    uint16_t stage, best_stage;
+    uint16_t t_again, t_bw;         /* steps of the plan at which it runs again, and backward */
 
     /* Set by bind. y of a view of the model's input is NULL: it follows the caller's pointer. */
     float *param[UW_LAYER_TENSORS_MAX];

@@ -39,7 +39,7 @@ static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, stru
     for (uint32_t i = g->layers_n; i-- > 0 && left > 0;) {
         struct uw_layer *l = &g->layers[i];
         for (uint32_t t = 0; t < l->tensors_n; t++) {
-            l->trained |= tensor_is_trained(l, adapt, t) ? 1u << t : 0;
+            l->trained = (uint8_t)(l->trained | (uint32_t)tensor_is_trained(l, adapt, t) << t);
         }
         left -= l->tensors_n > 0 ? 1 : 0;
     }

@@ -65,8 +65,8 @@ static void find_roots(const struct uw_graph *g)
 
     for (uint32_t i = 0; i < g->layers_n; i++) {
         struct uw_layer *l = &g->layers[i];
-        l->y_root = shares_with_input(g, l, &base) ? g->layers[base - 1].y_root : i;
-        l->dy_root = i;
+        l->y_root = shares_with_input(g, l, &base) ? g->layers[base - 1].y_root : (uint16_t)i;
+        l->dy_root = (uint16_t)i;
     }
     for (uint32_t i = g->layers_n; i-- > 0;) {
         if (shares_with_input(g, &g->layers[i], &base)) {
@@ -143,11 +143,11 @@ static uint32_t number_steps(struct uw_graph *g)
         }
         for (uint32_t i = first; i < end; i++) {
             if (g->layers[i].recomputed) {
-                g->layers[i].t_again = ++t;
+                g->layers[i].t_again = (uint16_t)++t;
             }
         }
         for (uint32_t i = end; i-- > first;) {
-            g->layers[i].t_bw = ++t;
+            g->layers[i].t_bw = (uint16_t)++t;
         }
         end = first;
     }
@@ -423,7 +423,7 @@ static void cut_into(struct planner *p, uint32_t stages)
             stage++;
             cut = stage + 1 < stages ? find_cut(p, i, width * (stage + 1), width) : 0;
         }
-        g->layers[i].stage = stage;
+        g->layers[i].stage = (uint16_t)stage;
     }
 }
 

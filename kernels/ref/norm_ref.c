@@ -1,42 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sums run in eight double lanes that are added in a fixed order: exact enough for rows of any
- * length, and the same bits however a compiler vectorises. A task is a run of channels or of
- * groups that depends on the shape alone. */
+ * length, and the same bits however a compiler vectorises. */
 #include "ref/ref.h"
 
 #include "uwasa/fmath.h"
 #include "uwasa/status.h"
 
 #define LANES 8u
-#define TASK_N 16384u               /* values of one task, at least */
-
-struct job {
-    const struct uw_norm *n;
-    uint32_t batch_n, per_task, all;    /* units (channels or groups) of a task, of all */
-    const float *x, *dy, *gamma, *beta, *stats, *sums;
-    float *y, *out, *running_mean, *running_var, *dgamma, *dbeta;
-    float scale;
-    bool accumulate;
-};
-
-static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t all, size_t unit_n)
-{
-    j->all = all;
-    j->per_task = unit_n >= TASK_N ? 1 : (uint32_t)(TASK_N / (unit_n + 1)) + 1;
-    uw_workers_run(e->workers, fn, j, all / j->per_task + (all % j->per_task != 0 ? 1 : 0));
-}
-
-static uint32_t begin_of(const struct job *j, uint32_t task)
-{
-    return task * j->per_task;
-}
-
-static uint32_t end_of(const struct job *j, uint32_t task)
-{
-    uint32_t begin = begin_of(j, task);
-    return j->all - begin < j->per_task ? j->all : begin + j->per_task;
-}
 
 static double total(const double lane[LANES])
 {
@@ -93,12 +64,6 @@ static double projection_of(size_t n, const float *x, const float *dy, const flo
     return total(lane);
 }
 
-static void set_stats(float *stats, double mean, double variance, float epsilon)
-{
-    stats[0] = (float)mean;
-    stats[1] = 1.0f / uw_sqrtf((float)variance + epsilon);
-}
-
 static void normalize(size_t n, const float *x, const float *stats, float gamma, float beta,
                       float *y)
 {
@@ -118,163 +83,9 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
     }
 }
 
-static float or_one(const float *gamma, size_t c)
-{
-    return gamma != NULL ? gamma[c] : 1.0f;
-}
+#include "ref/norm_inline.h"
 
-static float or_zero(const float *beta, size_t c)
-{
-    return beta != NULL ? beta[c] : 0.0f;
-}
-
-/* Group g of all: its values are one run of group_n floats, its first channel is g % groups *
- * (channels / groups). Layer norm (inner 1) has a weight for each value of the run. */
-static void groupnorm_fw_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-    uint32_t channels = n->channels / n->groups;
-    size_t group_n = (size_t)channels * n->inner;
-
-    for (uint32_t g = begin_of(j, task); g < end_of(j, task); g++) {
-        const float *x = j->x + g * group_n;
-        float *y = j->y + g * group_n;
-        size_t first = (size_t)(g % n->groups) * channels;
-        float stats[2];
-        double mean = sum_of(group_n, x) / (double)group_n;
-        set_stats(stats, mean, spread_of(group_n, x, mean) / (double)group_n, n->epsilon);
-        for (uint32_t c = 0; c < channels; c++) {
-            normalize(n->inner, x + (size_t)c * n->inner, stats, or_one(j->gamma, first + c),
-                      or_zero(j->beta, first + c), y + (size_t)c * n->inner);
-        }
-        if (j->out != NULL) {
-            j->out[2 * (size_t)g] = stats[0];
-            j->out[2 * (size_t)g + 1] = stats[1];
-        }
-    }
-}
-
-static int groupnorm_fw(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                        const float *x, const float *gamma, const float *beta, float *y,
-                        float *stats)
-{
-    struct job j = {.n = n, .x = x, .gamma = gamma, .beta = beta, .y = y, .out = stats};
-    run(e, groupnorm_fw_task, &j, batch_n * n->groups,
-        (size_t)n->channels / n->groups * n->inner);
-    return UW_OK;
-}
-
-static void groupnorm_bw_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-    uint32_t channels = n->channels / n->groups;
-    size_t group_n = (size_t)channels * n->inner;
-
-    for (uint32_t g = begin_of(j, task); g < end_of(j, task); g++) {
-        const float *stats = j->stats + 2 * (size_t)g;
-        size_t first = (size_t)(g % n->groups) * channels;
-        double a = 0.0, b = 0.0;
-        for (uint32_t c = 0; c < channels; c++) {
-            size_t at = g * group_n + (size_t)c * n->inner;
-            double gamma = (double)or_one(j->gamma, first + c);
-            a += gamma * sum_of(n->inner, j->dy + at);
-            b += gamma * projection_of(n->inner, j->x + at, j->dy + at, stats);
-        }
-        for (uint32_t c = 0; c < channels; c++) {
-            size_t at = g * group_n + (size_t)c * n->inner;
-            denormalize(n->inner, j->x + at, stats, j->dy + at, or_one(j->gamma, first + c),
-                        (float)(a / (double)group_n), (float)(b / (double)group_n), j->y + at,
-                        j->accumulate);
-        }
-    }
-}
-
-static int groupnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                              const float *x, const float *gamma, const float *stats,
-                              const float *dy, float *dx, bool accumulate)
-{
-    struct job j = {.n = n, .x = x, .gamma = gamma, .stats = stats, .dy = dy, .y = dx,
-                    .accumulate = accumulate};
-    run(e, groupnorm_bw_task, &j, batch_n * n->groups,
-        (size_t)n->channels / n->groups * n->inner);
-    return UW_OK;
-}
-
-static void groupnorm_param_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-    uint32_t channels = n->channels / n->groups;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        double plain = 0.0, projected = 0.0;
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            size_t at = ((size_t)s * n->channels + c) * n->inner;
-            size_t group = (size_t)s * n->groups + c / channels;
-            plain += sum_of(n->inner, j->dy + at);
-            projected += projection_of(n->inner, j->x + at, j->dy + at, j->stats + 2 * group);
-        }
-        if (j->dgamma != NULL) {
-            j->dgamma[c] += j->scale * (float)projected;
-        }
-        if (j->dbeta != NULL) {
-            j->dbeta[c] += j->scale * (float)plain;
-        }
-    }
-}
-
-static int groupnorm_bw_param(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                              const float *x, const float *stats, const float *dy, float scale,
-                              float *dgamma, float *dbeta)
-{
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .dy = dy, .scale = scale,
-                    .dgamma = dgamma, .dbeta = dbeta};
-    run(e, groupnorm_param_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
-}
-
-static void batchnorm_stats_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-    double count = (double)j->batch_n * (double)n->inner;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        double sum = 0.0, spread = 0.0;
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            sum += sum_of(n->inner, j->x + ((size_t)s * n->channels + c) * n->inner);
-        }
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            spread += spread_of(n->inner, j->x + ((size_t)s * n->channels + c) * n->inner,
-                                sum / count);
-        }
-        set_stats(j->out + 2 * (size_t)c, sum / count, spread / count, n->epsilon);
-        if (j->running_mean != NULL) {
-            j->running_mean[c] += n->momentum * ((float)(sum / count) - j->running_mean[c]);
-        }
-        if (j->running_var != NULL && count > 1.0) {
-            j->running_var[c] += n->momentum * ((float)(spread / (count - 1.0)) -
-                                                j->running_var[c]);
-        }
-    }
-}
-
-static int batchnorm_stats(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                           const float *x, float *stats, float *running_mean, float *running_var)
-{
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .out = stats,
-                    .running_mean = running_mean, .running_var = running_var};
-    run(e, batchnorm_stats_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
-}
-
-static int batchnorm_running(const struct uw_exec *e, const struct uw_norm *n,
+int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats)
 {
     (void)e;
@@ -285,93 +96,12 @@ static int batchnorm_running(const struct uw_exec *e, const struct uw_norm *n,
     return UW_OK;
 }
 
-static void batchnorm_fw_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            size_t at = ((size_t)s * n->channels + c) * n->inner;
-            normalize(n->inner, j->x + at, j->stats + 2 * (size_t)c, or_one(j->gamma, c),
-                      or_zero(j->beta, c), j->y + at);
-        }
-    }
-}
-
-static int batchnorm_fw(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                        const float *x, const float *stats, const float *gamma, const float *beta,
-                        float *y)
-{
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .gamma = gamma,
-                    .beta = beta, .y = y};
-    run(e, batchnorm_fw_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
-}
-
-static void batchnorm_sums_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        double plain = 0.0, projected = 0.0;
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            size_t at = ((size_t)s * n->channels + c) * n->inner;
-            plain += sum_of(n->inner, j->dy + at);
-            projected += projection_of(n->inner, j->x + at, j->dy + at,
-                                       j->stats + 2 * (size_t)c);
-        }
-        j->out[c] = (float)plain;
-        j->out[n->channels + c] = (float)projected;
-    }
-}
-
-static int batchnorm_bw_sums(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                             const float *x, const float *stats, const float *dy, float *sums)
-{
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .dy = dy, .out = sums};
-    run(e, batchnorm_sums_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
-}
-
-static void batchnorm_bw_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-    float count = (float)j->batch_n * (float)n->inner;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        float gamma = or_one(j->gamma, c);
-        float a = j->sums != NULL ? gamma * (j->sums[c] / count) : 0.0f;
-        float b = j->sums != NULL ? gamma * (j->sums[n->channels + c] / count) : 0.0f;
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            size_t at = ((size_t)s * n->channels + c) * n->inner;
-            denormalize(n->inner, j->x + at, j->stats + 2 * (size_t)c, j->dy + at, gamma, a, b,
-                        j->y + at, j->accumulate);
-        }
-    }
-}
-
-static int batchnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                              const float *x, const float *stats, const float *gamma,
-                              const float *sums, const float *dy, float *dx, bool accumulate)
-{
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .gamma = gamma,
-                    .sums = sums, .dy = dy, .y = dx, .accumulate = accumulate};
-    run(e, batchnorm_bw_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
-}
-
 const struct uw_norm_kernels uw_norm_ref = {
     .groupnorm_fw = groupnorm_fw,
     .groupnorm_bw_input = groupnorm_bw_input,
     .groupnorm_bw_param = groupnorm_bw_param,
     .batchnorm_stats = batchnorm_stats,
-    .batchnorm_running = batchnorm_running,
+    .batchnorm_running = uw_batchnorm_running_ref,
     .batchnorm_fw = batchnorm_fw,
     .batchnorm_bw_sums = batchnorm_bw_sums,
     .batchnorm_bw_input = batchnorm_bw_input,

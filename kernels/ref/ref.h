@@ -83,6 +83,9 @@ int uw_lrn_bw_input_ref(const struct uw_exec *e, const struct uw_lrn *l, uint32_
                         const float *x, const float *dy, float *dx, bool accumulate);
 size_t uw_lrn_scratch_bytes_ref(const struct uw_lrn *l, uint32_t threads);
 
+int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
+                             const float *running_mean, const float *running_var, float *stats);
+
 extern const struct uw_norm_kernels uw_norm_ref;
 extern const struct uw_activation_kernels uw_activation_ref;
 extern const struct uw_loss_kernels uw_loss_ref;

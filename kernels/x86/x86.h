@@ -37,4 +37,6 @@ int uw_sgd_update_avx2(const struct uw_exec *e, size_t n, const struct uw_sgd *s
 bool uw_all_finite_avx2(const struct uw_exec *e, size_t n, const float *x);
 double uw_distance_sq_avx2(const struct uw_exec *e, size_t n, const float *x, const float *y);
 
+extern const struct uw_norm_kernels uw_norm_avx2;
+
 #endif

@@ -18,7 +18,7 @@
 
 #define VECTOR_NAME_BYTES 64
 #define VECTOR_NUMBERS_MAX 64
-#define VECTOR_OUTS_MAX 32
+#define VECTOR_OUTS_MAX 128
 
 struct vectors {
     char *text;

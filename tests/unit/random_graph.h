@@ -13,7 +13,7 @@
 
 struct random_graph {
     struct uw_layer_def layers[RANDOM_LAYERS_MAX];
-    char names[RANDOM_LAYERS_MAX][8];
+    char names[RANDOM_LAYERS_MAX][16];
     struct uw_model_def def;
 };
 

@@ -93,6 +93,7 @@ static void test_resume_with_dropout_and_batchnorm_is_bit_for_bit(void **state)
         size_t bytes = whole.m.params.size_n * sizeof(float);
         assert_memory_equal(whole.m.params.x, second.m.params.x, bytes);
         assert_true(memcmp(whole.m.params.x, first.m.params.x, bytes) != 0);
+        memory_storage_release(&storage);
         close_model(&second);
         close_model(&first);
         close_model(&whole);
