@@ -144,7 +144,7 @@ static const struct uw_onnx_node *scores(struct uw_import *im, const struct uw_v
         } else if (strcmp(n->op, "Mul") == 0 &&
                    (uw_import_scalar(b, &c) || uw_import_scalar(a, &c))) {
             *scale *= c;
-            v = b->kind == UW_VALUE_CONST ? a : b;
+            v = b != NULL && b->kind == UW_VALUE_CONST ? a : b;
         } else {
             return NULL;
         }
