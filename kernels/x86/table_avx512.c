@@ -35,7 +35,7 @@ const struct uw_kernels uw_kernels_avx512 = {
     .copy = &uw_copy_ref,
     .sequence = &uw_sequence_ref,
     .norm = &uw_norm_avx2,
-    .activation = &uw_activation_ref,
+    .activation = &uw_activation_avx2,
     .loss = &uw_loss_ref,
-    .update = &uw_update_ref,
+    .update = &uw_update_avx2,
 };

@@ -38,5 +38,7 @@ bool uw_all_finite_avx2(const struct uw_exec *e, size_t n, const float *x);
 double uw_distance_sq_avx2(const struct uw_exec *e, size_t n, const float *x, const float *y);
 
 extern const struct uw_norm_kernels uw_norm_avx2;
+extern const struct uw_activation_kernels uw_activation_avx2;
+extern const struct uw_update_kernels uw_update_avx2;
 
 #endif
