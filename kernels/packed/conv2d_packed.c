@@ -148,17 +148,30 @@ static float sum_of(size_t n, const float *x)
     return sum;
 }
 
+struct channel_sums {
+    const float *dy;
+    float *db, scale;
+    uint32_t batch_n, channels;
+    size_t inner_n;
+};
+
+static void sum_channel(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct channel_sums *j = arg;
+    float sum = 0.0f;
+    for (uint32_t n = 0; n < j->batch_n; n++) {
+        sum += sum_of(j->inner_n, j->dy + ((size_t)n * j->channels + task) * j->inner_n);
+    }
+    j->db[task] += j->scale * sum;
+}
+
 int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
                            size_t inner_n, const float *dy, float scale, float *db)
 {
-    (void)e;
-    for (uint32_t c = 0; c < channels; c++) {
-        float sum = 0.0f;
-        for (uint32_t n = 0; n < batch_n; n++) {
-            sum += sum_of(inner_n, dy + ((size_t)n * channels + c) * inner_n);
-        }
-        db[c] += scale * sum;
-    }
+    struct channel_sums j = {.dy = dy, .db = db, .scale = scale, .batch_n = batch_n,
+                             .channels = channels, .inner_n = inner_n};
+    uw_workers_run(e->workers, sum_channel, &j, channels);
     return UW_OK;
 }
 
