@@ -54,6 +54,7 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
                            .group_stride = out_hw * group_out};
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
+    p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
     p.b.source = v;
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
     return p;
@@ -75,6 +76,7 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
                            .group_stride = in_hw * group_in};
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
+    p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
     p.b.source = v;
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
     return p;
