@@ -54,6 +54,7 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
                            .group_stride = out_hw * group_out};
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
+    p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
     p.b.source = v;
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
     return p;
@@ -75,6 +76,7 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
                            .group_stride = in_hw * group_in};
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
+    p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
     p.b.source = v;
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
     return p;
@@ -148,17 +150,30 @@ static float sum_of(size_t n, const float *x)
     return sum;
 }
 
+struct channel_sums {
+    const float *dy;
+    float *db, scale;
+    uint32_t batch_n, channels;
+    size_t inner_n;
+};
+
+static void sum_channel(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct channel_sums *j = arg;
+    float sum = 0.0f;
+    for (uint32_t n = 0; n < j->batch_n; n++) {
+        sum += sum_of(j->inner_n, j->dy + ((size_t)n * j->channels + task) * j->inner_n);
+    }
+    j->db[task] += j->scale * sum;
+}
+
 int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
                            size_t inner_n, const float *dy, float scale, float *db)
 {
-    (void)e;
-    for (uint32_t c = 0; c < channels; c++) {
-        float sum = 0.0f;
-        for (uint32_t n = 0; n < batch_n; n++) {
-            sum += sum_of(inner_n, dy + ((size_t)n * channels + c) * inner_n);
-        }
-        db[c] += scale * sum;
-    }
+    struct channel_sums j = {.dy = dy, .db = db, .scale = scale, .batch_n = batch_n,
+                             .channels = channels, .inner_n = inner_n};
+    uw_workers_run(e->workers, sum_channel, &j, channels);
     return UW_OK;
 }
 

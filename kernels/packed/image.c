@@ -230,11 +230,10 @@ static void pack_panel(const struct uw_tile *t, const float *band, uint32_t kn,
     }
 }
 
-void uw_image_pack(const struct uw_product *p, const struct uw_block *block, float *panels,
-                   void *work)
+/* Copy what the block sees and list where its inner indexes and columns lie in that. */
+static struct uw_columns prepare(const struct uw_image *v, const struct uw_block *block,
+                                 void *work)
 {
-    const struct uw_image *v = p->b.source;
-    const struct uw_tile *t = p->tile;
     uint32_t p0 = v->pixels_inner ? block->k0 : block->j0;
     uint32_t pn = v->pixels_inner ? block->kn : block->jn;
     uint32_t t0 = v->pixels_inner ? block->j0 : block->k0;
@@ -246,11 +245,30 @@ void uw_image_pack(const struct uw_product *p, const struct uw_block *block, flo
     b.at = (float *)(void *)(b.tap_at + tn);
     size_t plane_n = fill_band(v, v->src + block->group * v->group_stride, &b, p0, pn, c0, cn);
     list_taps(v, plane_n, t0, tn, b.tap_at);
-    const uint32_t *inner = v->pixels_inner ? b.pixel_at : b.tap_at;
-    const uint32_t *column = v->pixels_inner ? b.tap_at : b.pixel_at;
+    return (struct uw_columns){.base = b.at, .at = v->pixels_inner ? b.pixel_at : b.tap_at,
+                               .column = v->pixels_inner ? b.tap_at : b.pixel_at};
+}
+
+bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t)
+{
+    return t->multiply_runs != NULL && !v->pixels_inner && v->step_w == 1 &&
+           v->out_w % UW_TILE_PIECE_N == 0;
+}
+
+void uw_image_locate(const struct uw_product *p, const struct uw_block *block, void *work,
+                     struct uw_columns *columns)
+{
+    *columns = prepare(p->b.source, block, work);
+}
+
+void uw_image_pack(const struct uw_product *p, const struct uw_block *block, float *panels,
+                   void *work)
+{
+    const struct uw_tile *t = p->tile;
+    struct uw_columns c = prepare(p->b.source, block, work);
     for (uint32_t j = 0; j < block->jn; j += t->nr) {
         uint32_t cols = block->jn - j < t->nr ? block->jn - j : t->nr;
-        pack_panel(t, b.at, block->kn, inner, cols, column + j, panels);
+        pack_panel(t, c.base, block->kn, c.at, cols, c.column + j, panels);
         panels += (size_t)block->kn * t->nr;
     }
 }

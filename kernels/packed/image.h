@@ -53,4 +53,11 @@ size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t
 void uw_image_pack(const struct uw_product *p, const struct uw_block *block, float *panels,
                    void *work);
 
+/* Whether uw_image_locate may stand in for packing: pieces of pixels lie in a row. */
+bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t);
+
+/* struct uw_right's locate; its source is a struct uw_image with runs. */
+void uw_image_locate(const struct uw_product *p, const struct uw_block *block, void *work,
+                     struct uw_columns *columns);
+
 #endif

@@ -180,11 +180,39 @@ static void scatter(const struct uw_sink *c, float *group, const float *tile, ui
     }
 }
 
+/* A panel of B: packed, or where its columns lie. */
+struct panel {
+    const float *packed;        /* NULL: runs */
+    struct uw_runs runs;
+};
+
+/* Columns j .. j+cols-1; what fills the register tile up may be anything. */
+static struct panel panel_at(const struct uw_tile *t, const struct uw_columns *c, uint32_t j,
+                             uint32_t cols)
+{
+    struct panel b = {.runs = {.base = c->base, .at = c->at}};
+    for (uint32_t i = 0; i < t->nr / UW_TILE_PIECE_N; i++) {
+        uint32_t at = i * UW_TILE_PIECE_N;
+        b.runs.run[i] = c->column[j + (at < cols ? at : 0)];
+    }
+    return b;
+}
+
+static void multiply(const struct uw_tile *t, uint32_t rows, uint32_t k, const float *a,
+                     const struct panel *b, const float *init, float *out, size_t ldo, bool add)
+{
+    if (b->packed != NULL) {
+        t->multiply(rows, k, a, b->packed, init, out, ldo, add);
+    } else {
+        t->multiply_runs(rows, k, a, &b->runs, init, out, ldo, add);
+    }
+}
+
 /* One panel of B against the panels of A. */
 static void multiply_panel(const struct uw_product *p, const struct uw_sink *c, float *group,
                            const struct uw_block *block, uint32_t i0, uint32_t rows, uint32_t j0,
-                           uint32_t cols, const float *a, const float *b, const float *bias,
-                           bool add)
+                           uint32_t cols, const float *a, const struct panel *b,
+                           const float *bias, bool add)
 {
     static const float zeros[UW_TILE_MR_MAX];
     const struct uw_tile *t = p->tile;
@@ -197,11 +225,11 @@ static void multiply_panel(const struct uw_product *p, const struct uw_sink *c, 
         const float *panel = a + (size_t)i * t->mr * block->kn;
         const float *init = bias != NULL ? bias + i0 + lo : zeros;
         if (together) {
-            t->multiply(hi - lo, block->kn, panel, b, init,
-                        column + (i0 + lo) * c->row_stride, c->row_stride, add);
+            multiply(t, hi - lo, block->kn, panel, b, init,
+                     column + (i0 + lo) * c->row_stride, c->row_stride, add);
         } else {
             float tile[UW_TILE_MR_MAX * UW_TILE_NR_MAX];
-            t->multiply(hi - lo, block->kn, panel, b, init, tile, t->nr, false);
+            multiply(t, hi - lo, block->kn, panel, b, init, tile, t->nr, false);
             scatter(c, group, tile, t->nr, i0 + lo, hi - lo, j0, cols, add);
         }
     }
@@ -250,14 +278,23 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     for (uint32_t kb = block_begin; kb < block_end; kb++) {
         block.k0 = kb * p->k_block;
         block.kn = min_u32(p->k_block, p->k - block.k0);
-        p->b.pack(p, &block, b, mine + r->areas.work);
+        struct uw_columns columns = {0};
+        if (p->b.locate != NULL) {
+            p->b.locate(p, &block, mine + r->areas.work, &columns);
+        } else {
+            p->b.pack(p, &block, b, mine + r->areas.work);
+        }
         bool first = kb == block_begin;
         for (uint32_t i0 = i_begin; i0 < i_end; i0 += t->mc) {
             uint32_t rows = min_u32(t->mc, i_end - i0);
             pack_left(p, &block, i0, rows, a);
             for (uint32_t j = 0; j < block.jn; j += t->nr) {
-                multiply_panel(p, &c, out, &block, i0, rows, block.j0 + j,
-                               min_u32(t->nr, block.jn - j), a, b + (size_t)j * block.kn,
+                uint32_t cols = min_u32(t->nr, block.jn - j);
+                struct panel panel = {.packed = b + (size_t)j * block.kn};
+                if (columns.base != NULL) {
+                    panel = panel_at(t, &columns, j, cols);
+                }
+                multiply_panel(p, &c, out, &block, i0, rows, block.j0 + j, cols, a, &panel,
                                first ? bias : NULL, !first || beta != 0.0f);
             }
         }

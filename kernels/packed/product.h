@@ -35,12 +35,22 @@ struct uw_block {
 
 struct uw_product;
 
+/* Element (k, j) of a block is base[at[k] + column[j]]. */
+struct uw_columns {
+    const float *base;
+    const uint32_t *at, *column;
+};
+
 struct uw_right {
     /* Write the block's panels, each kn * nr floats; columns beyond jn may hold anything.
      * work: work_bytes that this call may use alone. */
     void (*pack)(const struct uw_product *p, const struct uw_block *block, float *panels,
                  void *work);
-    const void *source;         /* for pack */
+    /* Instead of packing: prepare the block in work and say where its inner indexes and columns
+     * lie; each UW_TILE_PIECE_N columns from a multiple of that on are consecutive. NULL: pack. */
+    void (*locate)(const struct uw_product *p, const struct uw_block *block, void *work,
+                   struct uw_columns *columns);
+    const void *source;         /* for pack and locate */
     size_t work_bytes;
 };
 

@@ -30,6 +30,14 @@ struct uw_piece {
     uint32_t dst, src;
 };
 
+/* Columns of B read where they lie: element (k, j) is
+ * base[at[k] + run[j / UW_TILE_PIECE_N] + j % UW_TILE_PIECE_N]. */
+struct uw_runs {
+    const float *base;
+    const uint32_t *at;
+    uint32_t run[UW_TILE_NR_MAX / UW_TILE_PIECE_N];
+};
+
 struct uw_tile {
     uint32_t mr, nr;            /* register tile */
     uint32_t mc, kc, nc;        /* cache blocks: rows of A, inner length, columns of B */
@@ -38,6 +46,10 @@ struct uw_tile {
      * add: out[i][j] += instead. One row of out is ldo away from the next. */
     void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add);
+
+    /* multiply without a panel of B (optional: NULL when B is always packed) */
+    void (*multiply_runs)(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
+                          const float *init, float *out, size_t ldo, bool add);
 
     /* dst[k * ld + i] = alpha * src[i * stride + k], i < rows, k < n */
     void (*pack_transposed)(uint32_t rows, uint32_t n, float alpha, const float *src,

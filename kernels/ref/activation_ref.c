@@ -149,7 +149,7 @@ static void dropout_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-static int dropout(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n, float rate,
+int uw_dropout_ref(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n, float rate,
                    const float *x, float *y, bool accumulate)
 {
     struct job j = {.n = n, .x = x, .y = y, .key = key, .first = first, .rate = rate,
@@ -159,4 +159,4 @@ static int dropout(const struct uw_exec *e, uint64_t key, uint64_t first, size_t
 }
 
 const struct uw_activation_kernels uw_activation_ref = {
-    .forward = forward, .bw_input = bw_input, .dropout = dropout};
+    .forward = forward, .bw_input = bw_input, .dropout = uw_dropout_ref};

@@ -61,7 +61,7 @@ static uint32_t row_of(float x, uint32_t rows)
     return (float)row == x ? row : rows;
 }
 
-static int gather(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+int uw_gather_ref(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
                   const float *x, const float *w, float *y)
 {
     (void)e;
@@ -75,7 +75,7 @@ static int gather(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row
     return UW_OK;
 }
 
-static int scatter_add(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+int uw_scatter_add_ref(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
                        const float *x, const float *dy, float scale, float *dw)
 {
     (void)e;
@@ -107,6 +107,6 @@ static int sum_rows(const struct uw_exec *e, size_t rows, uint32_t n, size_t ste
 
 const struct uw_copy_kernels uw_copy_ref = {.copy = copy,
                                             .permute = permute,
-                                            .gather = gather,
-                                            .scatter_add = scatter_add,
+                                            .gather = uw_gather_ref,
+                                            .scatter_add = uw_scatter_add_ref,
                                             .sum_rows = sum_rows};

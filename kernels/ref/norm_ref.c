@@ -85,6 +85,8 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
 
 #include "ref/norm_inline.h"
 
+#include "ref/groupnorm_inline.h"
+
 int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats)
 {

@@ -86,6 +86,13 @@ size_t uw_lrn_scratch_bytes_ref(const struct uw_lrn *l, uint32_t threads);
 int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats);
 
+int uw_dropout_ref(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n, float rate,
+                   const float *x, float *y, bool accumulate);
+int uw_gather_ref(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                  const float *x, const float *w, float *y);
+int uw_scatter_add_ref(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                       const float *x, const float *dy, float scale, float *dw);
+
 extern const struct uw_norm_kernels uw_norm_ref;
 extern const struct uw_activation_kernels uw_activation_ref;
 extern const struct uw_loss_kernels uw_loss_ref;

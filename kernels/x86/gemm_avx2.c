@@ -63,7 +63,13 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
     _mm_storeu_ps(dst + 3 * ld, r3);
 }
 
+static inline vec vec_load_runs(const float *p, const uint32_t *run)
+{
+    return _mm256_loadu_ps(p + run[0]);
+}
+
 #include "packed/vector_inline.h"
+#include "packed/runs_inline.h"
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add)
@@ -73,6 +79,17 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
 #undef ROWS
     default: multiply_rows(MR, k, a, b, init, out, ldo, add); break;
+    }
+}
+
+static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
+                          const float *init, float *out, size_t ldo, bool add)
+{
+    switch (rows) {
+#define ROWS(r) case r: multiply_runs_rows(r, k, a, b, init, out, ldo, add); break;
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+#undef ROWS
+    default: multiply_runs_rows(MR, k, a, b, init, out, ldo, add); break;
     }
 }
 
@@ -97,6 +114,7 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,
     .multiply = multiply,
+    .multiply_runs = multiply_runs,
     .pack_transposed = uw_pack_transposed_avx2,
     .pack_copy = pack_copy,
     .pack_runs = pack_runs,

@@ -161,6 +161,8 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
 
 #include "ref/norm_inline.h"
 
+#include "ref/groupnorm_inline.h"
+
 const struct uw_norm_kernels uw_norm_avx2 = {
     .groupnorm_fw = groupnorm_fw,
     .groupnorm_bw_input = groupnorm_bw_input,

@@ -155,6 +155,42 @@ int uw_sgd_update_avx2(const struct uw_exec *e, size_t n, const struct uw_sgd *s
     return UW_OK;
 }
 
+struct channels_job {
+    const float *b;
+    float *y;
+    uint32_t channels;
+    size_t inner_n, planes, per_task;
+};
+
+static void add_channels_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct channels_job *j = arg;
+    size_t plane = task * j->per_task, end = plane + j->per_task;
+    end = end < j->planes ? end : j->planes;
+    for (; plane < end; plane++) {
+        float b = j->b[plane % j->channels], *y = j->y + plane * j->inner_n;
+        size_t i = 0;
+        for (; i + 8 <= j->inner_n; i += 8) {
+            _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), _mm256_set1_ps(b)));
+        }
+        for (; i < j->inner_n; i++) {
+            y[i] += b;
+        }
+    }
+}
+
+int uw_add_channels_avx2(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                         size_t inner_n, const float *b, float *y)
+{
+    struct channels_job j = {.b = b, .y = y, .channels = channels, .inner_n = inner_n,
+                             .planes = (size_t)batch_n * channels,
+                             .per_task = TASK_N / (inner_n + 1) + 1};
+    uw_workers_run(e->workers, add_channels_task, &j,
+                   (uint32_t)((j.planes + j.per_task - 1) / j.per_task));
+    return UW_OK;
+}
+
 bool uw_all_finite_avx2(const struct uw_exec *e, size_t n, const float *x)
 {
     size_t i = 0;

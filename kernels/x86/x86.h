@@ -37,6 +37,16 @@ int uw_sgd_update_avx2(const struct uw_exec *e, size_t n, const struct uw_sgd *s
 bool uw_all_finite_avx2(const struct uw_exec *e, size_t n, const float *x);
 double uw_distance_sq_avx2(const struct uw_exec *e, size_t n, const float *x, const float *y);
 
+int uw_add_channels_avx2(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                         size_t inner_n, const float *b, float *y);
+int uw_avgpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                         const float *x, float *y);
+int uw_avgpool2d_bw_input_avx2(const struct uw_exec *e, const struct uw_pool2d *p,
+                               uint32_t batch_n, const float *dy, float *dx, bool accumulate);
+
+extern const struct uw_copy_kernels uw_copy_avx2;
 extern const struct uw_norm_kernels uw_norm_avx2;
+extern const struct uw_activation_kernels uw_activation_avx2;
+extern const struct uw_update_kernels uw_update_avx2;
 
 #endif

@@ -1,349 +1,469 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernel contract: normalization, activations and dropout. */
+ * Kernel contract: normalization and activations, against their definitions in double. */
 #include "test_kernels.h"
 
 struct norm_case {
-    uint32_t batch_n;
     struct uw_norm n;
+    uint32_t batch_n, threads;
+    bool affine;
+    float *x, *dy, *gamma, *beta, *y, *dx, *stats;
+    size_t all;
+    struct uw_test_exec e;
 };
 
-/* Odd sizes around the lanes, one value alone, a single group, and more than one task. */
-static const struct norm_case norm_cases[] = {
-    {1, {1, 1, 1, 1e-5f, 0.1f}},   {1, {3, 1, 1, 1e-5f, 0.1f}},   {2, {4, 7, 2, 1e-3f, 0.3f}},
-    {3, {6, 8, 3, 1e-5f, 0.1f}},   {2, {5, 9, 5, 1e-5f, 1.0f}},   {4, {2, 31, 1, 1e-5f, 0.1f}},
-    {3, {10, 1, 1, 1e-5f, 0.1f}},  {2, {33, 700, 3, 1e-5f, 0.1f}}, {70, {300, 1, 1, 1e-5f, 0.1f}},
-};
-#define NORM_CASES_N (sizeof norm_cases / sizeof *norm_cases)
-
-/* Naive mean and 1 / sqrt(variance + epsilon) of the values that `in` chooses. */
-static void naive_stats(const struct norm_case *c, const float *x, bool batch, uint32_t sample,
-                        uint32_t group, double *mean, double *variance, double *count)
+static void open_norm(struct norm_case *t, struct uw_norm n, uint32_t batch_n, uint32_t way)
 {
-    uint32_t width = c->n.channels / c->n.groups;
-    *mean = *variance = *count = 0.0;
-    for (int pass = 0; pass < 2; pass++) {
-        double sum = 0.0;
-        *count = 0.0;
-        for (uint32_t s = 0; s < c->batch_n; s++)
-        for (uint32_t ch = 0; ch < c->n.channels; ch++) {
-            bool in = batch ? ch == group : s == sample && ch / width == group;
-            for (uint32_t i = 0; in && i < c->n.inner; i++) {
-                double v = (double)x[((size_t)s * c->n.channels + ch) * c->n.inner + i];
-                sum += pass == 0 ? v : (v - *mean) * (v - *mean);
-                *count += 1.0;
-            }
+    *t = (struct norm_case){.n = n, .batch_n = batch_n, .affine = (way & 1u) != 0,
+                            .threads = (way & 2u) != 0 ? 3 : 1};
+    t->all = (size_t)batch_n * n.channels * n.inner;
+    t->x = uw_test_random_floats(t->all);
+    for (size_t i = 0; i < t->all; i++) {
+        t->x[i] = 2.0f * t->x[i] + 3.0f;
+    }
+    t->dy = uw_test_random_floats(t->all);
+    t->gamma = t->affine ? uw_test_random_floats(n.channels) : NULL;
+    t->beta = t->affine ? uw_test_random_floats(n.channels) : NULL;
+    t->y = uw_test_floats(t->all);
+    t->dx = uw_test_floats(t->all);
+    t->stats = uw_test_floats((size_t)2 * (n.groups != 0 ? batch_n * n.groups : n.channels));
+    uw_test_exec_begin(&t->e, t->threads, 0);
+}
+
+static void close_norm(struct norm_case *t)
+{
+    if (t->affine) {
+        uw_test_release(t->gamma);
+        uw_test_release(t->beta);
+    }
+    float *const blocks[] = {t->x, t->dy, t->y, t->dx, t->stats};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        uw_test_release(blocks[i]);
+    }
+    uw_test_exec_end(&t->e);
+}
+
+static uint32_t channel_of(const struct norm_case *t, size_t i)
+{
+    return (uint32_t)(i / t->n.inner % t->n.channels);
+}
+
+/* Pair of statistics that element i belongs to. */
+static size_t pair_of(const struct norm_case *t, size_t i)
+{
+    uint32_t channel = channel_of(t, i);
+    if (t->n.groups == 0) {
+        return channel;
+    }
+    size_t sample = i / ((size_t)t->n.channels * t->n.inner);
+    return sample * t->n.groups + channel / (t->n.channels / t->n.groups);
+}
+
+static size_t pairs_n(const struct norm_case *t)
+{
+    return t->n.groups == 0 ? t->n.channels : (size_t)t->batch_n * t->n.groups;
+}
+
+static double gamma_of(const struct norm_case *t, size_t i)
+{
+    return t->affine ? (double)t->gamma[channel_of(t, i)] : 1.0;
+}
+
+static double beta_of(const struct norm_case *t, size_t i)
+{
+    return t->affine ? (double)t->beta[channel_of(t, i)] : 0.0;
+}
+
+static double xhat_of(const struct norm_case *t, size_t i)
+{
+    const float *stats = t->stats + 2 * pair_of(t, i);
+    return ((double)t->x[i] - (double)stats[0]) * (double)stats[1];
+}
+
+/* Checks the statistics; *variance is that of pair 0. */
+static void judge_stats(const struct norm_case *t, double *mean0, double *variance0)
+{
+    for (size_t p = 0; p < pairs_n(t); p++) {
+        double sum = 0.0, spread = 0.0, count = 0.0;
+        for (size_t i = 0; i < t->all; i++) {
+            sum += pair_of(t, i) == p ? (double)t->x[i] : 0.0;
+            count += pair_of(t, i) == p ? 1.0 : 0.0;
         }
-        *(pass == 0 ? mean : variance) = sum / *count;
+        for (size_t i = 0; i < t->all; i++) {
+            double d = (double)t->x[i] - sum / count;
+            spread += pair_of(t, i) == p ? d * d : 0.0;
+        }
+        double second = 1.0 / sqrt(spread / count + (double)t->n.epsilon);
+        uw_test_assert_near((double)t->stats[2 * p], sum / count, 5e-7);
+        uw_test_assert_near((double)t->stats[2 * p + 1], second, 4e-7 * second);
+        if (p == 0) {
+            *mean0 = sum / count;
+            *variance0 = spread / count;
+        }
     }
 }
 
-static void release(float **blocks, size_t blocks_n)
+static void judge_output(const struct norm_case *t)
 {
-    for (size_t i = 0; i < blocks_n; i++) {
+    for (size_t i = 0; i < t->all; i++) {
+        double want = gamma_of(t, i) * xhat_of(t, i) + beta_of(t, i);
+        uw_test_assert_near((double)t->y[i], want, 1e-6 * (1.0 + fabs(xhat_of(t, i))));
+    }
+}
+
+/* dx by the definition; the means of g * dy and g * dy * xhat run over the pair of i, and are 0
+ * when the statistics are constants. before: what dx is added to. */
+static void judge_gradient(const struct norm_case *t, bool constants, const float *before)
+{
+    size_t n = pairs_n(t);
+    double *a = calloc(3 * n, sizeof *a), *b = a + n, *count = b + n;
+    assert_non_null(a);
+    for (size_t i = 0; i < t->all; i++) {
+        size_t p = pair_of(t, i);
+        a[p] += gamma_of(t, i) * (double)t->dy[i];
+        b[p] += gamma_of(t, i) * (double)t->dy[i] * xhat_of(t, i);
+        count[p] += 1.0;
+    }
+    for (size_t i = 0; i < t->all; i++) {
+        size_t p = pair_of(t, i);
+        double second = (double)t->stats[2 * p + 1];
+        double d = gamma_of(t, i) * (double)t->dy[i];
+        d -= constants ? 0.0 : a[p] / count[p] + xhat_of(t, i) * b[p] / count[p];
+        double want = second * d + (before != NULL ? (double)before[i] : 0.0);
+        uw_test_assert_near((double)t->dx[i], want,
+                            1e-6 * (second + 1.0) * (1.0 + fabs(xhat_of(t, i))));
+    }
+    free(a);
+}
+
+static void check_batchnorm(struct uw_norm n, uint32_t batch_n, uint32_t way)
+{
+    const struct uw_norm_kernels *k = uw_test_table()->norm;
+    struct norm_case t;
+    open_norm(&t, n, batch_n, way);
+    float *mean = uw_test_random_floats(n.channels), *var = uw_test_random_floats(n.channels);
+    float *sums = uw_test_floats((size_t)2 * n.channels);
+    double mean0 = (double)mean[0], var0 = (double)var[0], count = (double)batch_n * n.inner;
+    double want_mean, want_var, rate = (double)n.momentum;
+    assert_int_equal(k->batchnorm_stats(&t.e.exec, &t.n, batch_n, t.x, t.stats, NULL, NULL),
+                     UW_OK);
+    judge_stats(&t, &want_mean, &want_var);
+    assert_int_equal(k->batchnorm_stats(&t.e.exec, &t.n, batch_n, t.x, t.stats, mean, var), UW_OK);
+    uw_test_assert_near((double)mean[0], mean0 + rate * (want_mean - mean0), 1e-6);
+    want_var = count > 1.0 ? want_var * count / (count - 1.0) : var0;
+    uw_test_assert_near((double)var[0], var0 + rate * (want_var - var0), 1e-6 * (1.0 + want_var));
+    assert_int_equal(k->batchnorm_fw(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, t.beta,
+                                     t.y), UW_OK);
+    judge_output(&t);
+    assert_int_equal(k->batchnorm_bw_sums(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.dy, sums),
+                     UW_OK);
+    for (uint32_t c = 0; c < n.channels; c++) {
+        struct uw_sum plain = {0}, projected = {0};
+        for (size_t i = 0; i < t.all; i++) {
+            if (channel_of(&t, i) == c) {
+                uw_sum_add(&plain, (double)t.dy[i]);
+                uw_sum_add(&projected, (double)t.dy[i] * xhat_of(&t, i));
+            }
+        }
+        uw_test_assert_sum(sums[c], &plain);
+        uw_test_assert_sum(sums[n.channels + c], &projected);
+    }
+    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, NULL,
+                                           t.dy, t.dx, false), UW_OK);
+    judge_gradient(&t, true, NULL);
+    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, sums,
+                                           t.dy, t.dx, false), UW_OK);
+    judge_gradient(&t, false, NULL);
+    float *before = uw_test_copy_floats(t.all, t.dx);
+    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, sums,
+                                           t.dy, t.dx, true), UW_OK);
+    judge_gradient(&t, false, before);
+    uw_test_release(before);
+    uw_test_release(sums);
+    uw_test_release(mean);
+    uw_test_release(var);
+    close_norm(&t);
+}
+
+static const uint32_t inners[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 49, 130};
+#define INNERS_N (sizeof inners / sizeof *inners)
+
+static void test_batchnorm_matches_definition(void **state)
+{
+    (void)state;
+    struct uw_norm n = {.epsilon = 1e-3f, .momentum = 0.25f};
+    for (uint32_t i = 0; i < INNERS_N * 4; i++) {
+        n.inner = inners[i / 4];
+        n.channels = 1 + i % 5;
+        check_batchnorm(n, 2 + i % 3, i);
+        check_batchnorm(n, 1, i);
+    }
+    n.channels = 37;
+    n.inner = 1;
+    check_batchnorm(n, 33, 3);
+    n.channels = 3;
+    n.inner = 300;
+    check_batchnorm(n, 60, 3);      /* more than one task */
+}
+
+static void judge_weights(const struct norm_case *t)
+{
+    const struct uw_norm_kernels *k = uw_test_table()->norm;
+    uint32_t c_n = t->n.channels;
+    float *dgamma = uw_test_random_floats(c_n), *dbeta = uw_test_random_floats(c_n);
+    float *gamma0 = uw_test_copy_floats(c_n, dgamma), *beta0 = uw_test_copy_floats(c_n, dbeta);
+    float *only = uw_test_copy_floats(c_n, dgamma);
+    assert_int_equal(k->groupnorm_bw_param(&t->e.exec, &t->n, t->batch_n, t->x, t->stats, t->dy,
+                                           -0.5f, dgamma, dbeta), UW_OK);
+    assert_int_equal(k->groupnorm_bw_param(&t->e.exec, &t->n, t->batch_n, t->x, t->stats, t->dy,
+                                           -0.5f, only, NULL), UW_OK);
+    uw_test_assert_same_bits(c_n, only, dgamma);
+    for (uint32_t c = 0; c < c_n; c++) {
+        struct uw_sum plain = {0}, projected = {0};
+        uw_sum_add(&plain, (double)beta0[c]);
+        uw_sum_add(&projected, (double)gamma0[c]);
+        for (size_t i = 0; i < t->all; i++) {
+            if (channel_of(t, i) == c) {
+                uw_sum_add(&plain, -0.5 * (double)t->dy[i]);
+                uw_sum_add(&projected, -0.5 * (double)t->dy[i] * xhat_of(t, i));
+            }
+        }
+        uw_test_assert_sum(dgamma[c], &projected);
+        uw_test_assert_sum(dbeta[c], &plain);
+    }
+    float *const blocks[] = {dgamma, dbeta, gamma0, beta0, only};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         uw_test_release(blocks[i]);
     }
 }
 
-static void check_batchnorm(const struct norm_case *c, uint32_t threads)
+static void check_groupnorm(struct uw_norm n, uint32_t batch_n, uint32_t way)
 {
     const struct uw_norm_kernels *k = uw_test_table()->norm;
-    const struct uw_norm *g = &c->n;
-    size_t channels = g->channels, n = (size_t)c->batch_n * channels * g->inner;
-    struct uw_test_exec e;
-    uw_test_exec_begin(&e, threads, 0);
-    float *x = uw_test_random_floats(n), *dy = uw_test_random_floats(n), *y = uw_test_floats(n);
-    float *gamma = uw_test_random_floats(channels), *beta = uw_test_random_floats(channels);
-    float *mean = uw_test_random_floats(channels), *var = uw_test_random_floats(channels);
-    float *mean0 = uw_test_copy_floats(channels, mean), *var0 = uw_test_copy_floats(channels, var);
-    float *stats = uw_test_floats(2 * channels), *sums = uw_test_floats(2 * channels);
-    float *dx = uw_test_floats(n), *twice = uw_test_random_floats(n);
-    float *before = uw_test_copy_floats(n, twice);
-    assert_int_equal(k->batchnorm_stats(&e.exec, g, c->batch_n, x, stats, mean, var), UW_OK);
-    assert_int_equal(k->batchnorm_fw(&e.exec, g, c->batch_n, x, stats, gamma, beta, y), UW_OK);
-    assert_int_equal(k->batchnorm_bw_sums(&e.exec, g, c->batch_n, x, stats, dy, sums), UW_OK);
-    assert_int_equal(k->batchnorm_bw_input(&e.exec, g, c->batch_n, x, stats, gamma, sums, dy, dx,
-                                           false), UW_OK);
-    assert_int_equal(k->batchnorm_bw_input(&e.exec, g, c->batch_n, x, stats, gamma, sums, dy,
-                                           twice, true), UW_OK);
-    for (uint32_t ch = 0; ch < channels; ch++) {
-        double m, v, count, plain = 0.0, projected = 0.0;
-        naive_stats(c, x, true, 0, ch, &m, &v, &count);
-        double second = 1.0 / sqrt(v + (double)g->epsilon);
-        uw_test_assert_near((double)stats[2 * ch], m, 1e-6);
-        uw_test_assert_near((double)stats[2 * ch + 1], second, 1e-5 * second);
-        double momentum = (double)g->momentum;
-        uw_test_assert_near((double)mean[ch], (1 - momentum) * (double)mean0[ch] + momentum * m,
-                            1e-6);
-        double moved = count > 1 ? (1 - momentum) * (double)var0[ch] +
-                                       momentum * v * count / (count - 1)
-                                 : (double)var0[ch];
-        uw_test_assert_near((double)var[ch], moved, 1e-6);
-        for (size_t i = 0; i < n; i++) {
-            if (i / g->inner % channels == ch) {
-                double xhat = ((double)x[i] - m) * second;
-                plain += (double)dy[i];
-                projected += (double)dy[i] * xhat;
-                uw_test_assert_near((double)y[i], (double)gamma[ch] * xhat + (double)beta[ch],
-                                    1e-5 * (1.0 + fabs(xhat)));
-            }
-        }
-        uw_test_assert_near((double)sums[ch], plain, 1e-5 * (1 + count / 10));
-        uw_test_assert_near((double)sums[channels + ch], projected, 1e-5 * (1 + count / 10));
-        for (size_t i = 0; i < n; i++) {
-            if (i / g->inner % channels == ch) {
-                double xhat = ((double)x[i] - m) * second;
-                double want = (double)gamma[ch] * second *
-                              ((double)dy[i] - plain / count - xhat * projected / count);
-                uw_test_assert_near((double)dx[i], want, 2e-6 * (second + 10));
-                uw_test_assert_near((double)twice[i], (double)before[i] + (double)dx[i], 1e-6 *
-                                    (second + 10));
-            }
-        }
-    }
-    release((float *[]){x, dy, y, gamma, beta, mean, var, mean0, var0, stats, sums, dx, twice,
-                        before}, 14);
-    uw_test_exec_end(&e);
-}
-
-static void check_groupnorm(const struct norm_case *c, uint32_t threads)
-{
-    const struct uw_norm_kernels *k = uw_test_table()->norm;
-    const struct uw_norm *g = &c->n;
-    size_t channels = g->channels, n = (size_t)c->batch_n * channels * g->inner;
-    size_t groups = (size_t)c->batch_n * g->groups, width = channels / g->groups;
-    struct uw_test_exec e;
-    uw_test_exec_begin(&e, threads, 0);
-    float *x = uw_test_random_floats(n), *dy = uw_test_random_floats(n), *y = uw_test_floats(n);
-    float *gamma = uw_test_random_floats(channels), *beta = uw_test_random_floats(channels);
-    float *stats = uw_test_floats(2 * groups), *dx = uw_test_floats(n);
-    float *dgamma = uw_test_floats(channels), *dbeta = uw_test_floats(channels);
-    memset(dgamma, 0, channels * sizeof *dgamma);
-    assert_int_equal(k->groupnorm_fw(&e.exec, g, c->batch_n, x, gamma, beta, y, NULL), UW_OK);
-    float *y2 = uw_test_floats(n);
-    assert_int_equal(k->groupnorm_fw(&e.exec, g, c->batch_n, x, gamma, beta, y2, stats), UW_OK);
-    uw_test_assert_same_bits(n, y, y2);
-    assert_int_equal(k->groupnorm_bw_input(&e.exec, g, c->batch_n, x, gamma, stats, dy, dx, false),
+    struct norm_case t;
+    double mean, variance;
+    open_norm(&t, n, batch_n, way);
+    assert_int_equal(k->groupnorm_fw(&t.e.exec, &t.n, batch_n, t.x, t.gamma, t.beta, t.y,
+                                     t.stats), UW_OK);
+    judge_stats(&t, &mean, &variance);
+    judge_output(&t);
+    float *again = uw_test_floats(t.all);
+    assert_int_equal(k->groupnorm_fw(&t.e.exec, &t.n, batch_n, t.x, t.gamma, t.beta, again, NULL),
                      UW_OK);
-    k->groupnorm_bw_param(&e.exec, g, c->batch_n, x, stats, dy, 2.0f, dgamma, NULL);
-    memset(dbeta, 0, channels * sizeof *dbeta);
-    k->groupnorm_bw_param(&e.exec, g, c->batch_n, x, stats, dy, 2.0f, NULL, dbeta);
-    double *want_gamma = calloc(channels, sizeof *want_gamma);
-    double *want_beta = calloc(channels, sizeof *want_beta);
-    for (size_t q = 0; q < groups; q++) {
-        double m, v, count, a = 0.0, b = 0.0;
-        naive_stats(c, x, false, (uint32_t)(q / g->groups), (uint32_t)(q % g->groups), &m, &v,
-                    &count);
-        double second = 1.0 / sqrt(v + (double)g->epsilon);
-        size_t first = q * width * g->inner;
-        for (size_t i = first; i < first + width * g->inner; i++) {
-            size_t ch = i / g->inner % channels;
-            double xhat = ((double)x[i] - m) * second;
-            uw_test_assert_near((double)y[i], (double)gamma[ch] * xhat + (double)beta[ch],
-                                1e-5 * (1.0 + fabs(xhat)));
-            a += (double)gamma[ch] * (double)dy[i];
-            b += (double)gamma[ch] * (double)dy[i] * xhat;
-            want_gamma[ch] += 2.0 * (double)dy[i] * xhat;
-            want_beta[ch] += 2.0 * (double)dy[i];
-        }
-        for (size_t i = first; i < first + width * g->inner; i++) {
-            double xhat = ((double)x[i] - m) * second;
-            double want = second * ((double)gamma[i / g->inner % channels] * (double)dy[i] -
-                                    a / count - xhat * b / count);
-            uw_test_assert_near((double)dx[i], want, 2e-6 * (second + 10));
-        }
-    }
-    for (size_t ch = 0; ch < channels; ch++) {
-        double terms = (double)c->batch_n * (double)g->inner;
-        uw_test_assert_near((double)dgamma[ch], want_gamma[ch], 1e-5 * (1 + terms / 10));
-        uw_test_assert_near((double)dbeta[ch], want_beta[ch], 1e-5 * (1 + terms / 10));
-    }
-    free(want_gamma);
-    free(want_beta);
-    release((float *[]){x, dy, y, y2, gamma, beta, stats, dx, dgamma, dbeta}, 10);
-    uw_test_exec_end(&e);
+    uw_test_assert_same_bits(t.all, again, t.y);
+    assert_int_equal(k->groupnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.gamma, t.stats, t.dy,
+                                           t.dx, false), UW_OK);
+    judge_gradient(&t, false, NULL);
+    memcpy(again, t.dx, t.all * sizeof *again);
+    assert_int_equal(k->groupnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.gamma, t.stats, t.dy,
+                                           t.dx, true), UW_OK);
+    judge_gradient(&t, false, again);
+    judge_weights(&t);
+    uw_test_release(again);
+    close_norm(&t);
 }
 
-static void test_norm_odd_sizes_match_definition(void **state)
+static void test_groupnorm_and_layernorm_match_definition(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < NORM_CASES_N; i++) {
-        check_batchnorm(&norm_cases[i], 1 + (uint32_t)i % 3);
-        check_groupnorm(&norm_cases[i], 1 + (uint32_t)i % 3);
+    struct uw_norm n = {.epsilon = 1e-3f};
+    for (uint32_t i = 0; i < INNERS_N * 4; i++) {
+        n.inner = inners[i / 4];
+        n.groups = 1 + i % 3;
+        n.channels = n.groups * (1 + i % 2 + (n.inner == 1 ? 6 : 0));
+        check_groupnorm(n, 1 + i % 3, i);
     }
+    n.inner = n.groups = 1;         /* layer norm: rows around a vector and a strip */
+    for (uint32_t channels = 4; channels <= 70; channels += channels < 36 ? 1 : 17) {
+        n.channels = channels;
+        check_groupnorm(n, 3, channels);
+    }
+    n.channels = 300;
+    check_groupnorm(n, 70, 3);      /* more than one task */
 }
 
-static void test_lrn_odd_sizes_match_definition_and_need_their_scratch(void **state)
+static void test_norm_nan_stays_in_its_channel_or_group(void **state)
 {
     (void)state;
     const struct uw_norm_kernels *k = uw_test_table()->norm;
-    static const struct uw_lrn cases[] = {{1, 1, 1, 0.5f, 0.75f, 1.0f}, {7, 17, 5, 2.0f, 0.75f, 1},
-                                          {4, 16, 2, 1.0f, 0.5f, 2.0f}, {3, 33, 9, 3.0f, 1, 1}};
-    for (size_t q = 0; q < sizeof cases / sizeof cases[0]; q++) {
-        const struct uw_lrn *l = &cases[q];
-        size_t n = (size_t)2 * l->channels * l->inner, inner = l->inner;
-        struct uw_test_exec e;
-        uw_test_exec_begin(&e, 3, k->lrn_scratch_bytes(l, 3));
-        float *x = uw_test_random_floats(n), *dy = uw_test_random_floats(n);
-        float *y = uw_test_floats(n), *dx = uw_test_floats(n);
-        double *scale = calloc(n, sizeof *scale);
-        assert_int_equal(k->lrn_fw(&e.exec, l, 2, x, y), UW_OK);
-        assert_int_equal(k->lrn_bw_input(&e.exec, l, 2, x, dy, dx, false), UW_OK);
-        for (size_t i = 0; i < n; i++) {
-            double sum = 0.0;
-            for (size_t j = 0; j < n; j++) {
-                long gap = (long)(j / inner % l->channels) - (long)(i / inner % l->channels);
-                bool in = j % inner == i % inner && j / inner / l->channels ==
-                          i / inner / l->channels && gap >= -(long)(l->size / 2) &&
-                          gap <= (long)(l->size - 1) / 2;
-                sum += in ? (double)x[j] * (double)x[j] : 0.0;
-            }
-            scale[i] = (double)l->k + (double)l->alpha / l->size * sum;
-            uw_test_assert_near((double)y[i], (double)x[i] * pow(scale[i], -(double)l->beta), 1e-6);
+    for (uint32_t way = 0; way < 4; way++) {
+        struct norm_case t;
+        uint32_t groups = (way & 1u) != 0 ? 3 : 0;
+        open_norm(&t, (struct uw_norm){.channels = 3, .inner = (way & 2u) != 0 ? 11 : 1,
+                                       .groups = groups, .epsilon = 1e-5f}, 2, 0);
+        t.x[t.n.inner] = NAN;       /* sample 0, channel 1 */
+        if (groups == 0) {
+            k->batchnorm_stats(&t.e.exec, &t.n, 2, t.x, t.stats, NULL, NULL);
+            k->batchnorm_fw(&t.e.exec, &t.n, 2, t.x, t.stats, NULL, NULL, t.y);
+        } else {
+            k->groupnorm_fw(&t.e.exec, &t.n, 2, t.x, NULL, NULL, t.y, t.stats);
         }
-        for (size_t i = 0; i < n; i++) {
-            double want = (double)dy[i] * pow(scale[i], -(double)l->beta);
-            for (size_t j = 0; j < n; j++) {
-                long gap = (long)(i / inner % l->channels) - (long)(j / inner % l->channels);
-                bool in = j % inner == i % inner && j / inner / l->channels ==
-                          i / inner / l->channels && gap >= -(long)(l->size / 2) &&
-                          gap <= (long)(l->size - 1) / 2;
-                want -= in ? 2.0 * (double)(l->alpha * l->beta) / l->size * (double)x[i] *
-                                 (double)dy[j] * (double)x[j] *
-                                 pow(scale[j], -(double)l->beta - 1.0)
-                           : 0.0;
-            }
-            uw_test_assert_near((double)dx[i], want, 5e-6);
+        for (size_t i = 0; i < t.all; i++) {
+            assert_true((isnan(t.y[i]) != 0) == (pair_of(&t, i) == 1));
         }
-        float *twice = uw_test_copy_floats(n, dx);
-        assert_int_equal(k->lrn_bw_input(&e.exec, l, 2, x, dy, twice, true), UW_OK);
-        for (size_t i = 0; i < n; i++) {
-            uw_test_assert_near((double)twice[i], 2.0 * (double)dx[i], 1e-6);
-        }
-        e.exec.scratch_bytes -= 1;
-        assert_int_equal(k->lrn_bw_input(&e.exec, l, 2, x, dy, dx, false), UW_ERR_NOMEM);
-        free(scale);
-        release((float *[]){x, dy, y, dx, twice}, 5);
-        uw_test_exec_end(&e);
+        close_norm(&t);
     }
 }
 
-static double activation_of(const struct uw_activation *a, double x)
+static double phi(double x)
 {
+    return exp(-0.5 * x * x) / sqrt(2.0 * 3.14159265358979323846);
+}
+
+/* f(x); *slope is f'(x). */
+static double activation_in_double(const struct uw_activation *a, double x, double *slope)
+{
+    double s = 1.0 / (1.0 + exp(-x)), root = 0.79788456080286535588, below, t, u;
+
     switch (a->kind) {
     case UW_ACTIVATION_RELU6:
+        *slope = x > 0.0 && x < 6.0 ? 1.0 : 0.0;
         return fmin(fmax(x, 0.0), 6.0);
     case UW_ACTIVATION_LEAKY_RELU:
+        *slope = x > 0.0 ? 1.0 : (double)a->slope;
         return x > 0.0 ? x : (double)a->slope * x;
     case UW_ACTIVATION_SIGMOID:
-        return 1.0 / (1.0 + exp(-x));
+        *slope = s * (1.0 - s);
+        return s;
     case UW_ACTIVATION_TANH:
-        return tanh(x);
+        t = tanh(x);
+        *slope = 1.0 - t * t;
+        return t;
     case UW_ACTIVATION_GELU:
-        return x * 0.5 * erfc(-x / sqrt(2.0));
+        below = 0.5 * (1.0 + erf(x / sqrt(2.0)));
+        *slope = below + x * phi(x);
+        return x * below;
     case UW_ACTIVATION_GELU_TANH:
-        return 0.5 * x * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+        u = root * (x + 0.044715 * x * x * x);
+        t = tanh(u);
+        *slope = 0.5 * (1.0 + t) +
+                 0.5 * x * (1.0 - t * t) * root * (1.0 + 3.0 * 0.044715 * x * x);
+        return 0.5 * x * (1.0 + t);
     default:
-        return x / (1.0 + exp(-x));
+        *slope = s * (1.0 + x * (1.0 - s));
+        return x * s;
     }
 }
 
-/* Values, slopes (central differences), NaN, in place, accumulation, for every kind. */
-static void test_activations_match_definition_in_place_and_keep_nan(void **state)
+static const size_t lengths[] = {0, 1, 3, 7, 8, 9, 15, 16, 17, 33, 16384, 40001};
+#define LENGTHS_N (sizeof lengths / sizeof *lengths)
+
+static void check_activation(const struct uw_activation *a, size_t n, float spread)
+{
+    const struct uw_activation_kernels *k = uw_test_table()->activation;
+    struct uw_test_exec e;
+    float *x = uw_test_random_floats(n), *dy = uw_test_random_floats(n);
+    float *y = uw_test_floats(n), *dx = uw_test_floats(n), *sum = uw_test_random_floats(n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] *= spread;
+    }
+    float *sum0 = uw_test_copy_floats(n, sum);
+    bool of_x = a->kind >= UW_ACTIVATION_GELU;
+    uw_test_exec_begin(&e, 3, 0);
+    assert_int_equal(k->forward(&e.exec, a, n, x, y), UW_OK);
+    assert_int_equal(k->bw_input(&e.exec, a, n, of_x ? x : y, dy, dx, false), UW_OK);
+    assert_int_equal(k->bw_input(&e.exec, a, n, of_x ? x : y, dy, sum, true), UW_OK);
+    for (size_t i = 0; i < n; i++) {
+        double slope, want = activation_in_double(a, (double)x[i], &slope);
+        double bound = a->kind == UW_ACTIVATION_SIGMOID ? 5e-7 * want + 0x1p-149
+                                                        : 5e-7 * (1.0 + fabs((double)x[i]));
+        uw_test_assert_near((double)y[i], want, bound);
+        bound = 1e-6 * (1.0 + fabs((double)x[i]));
+        uw_test_assert_near((double)dx[i], slope * (double)dy[i], bound);
+        uw_test_assert_near((double)sum[i], (double)sum0[i] + slope * (double)dy[i], bound);
+    }
+    assert_int_equal(k->bw_input(&e.exec, a, n, of_x ? x : y, dy, dy, false), UW_OK);
+    uw_test_assert_same_bits(n, dy, dx);
+    assert_int_equal(k->forward(&e.exec, a, n, x, x), UW_OK);
+    uw_test_assert_same_bits(n, x, y);
+    float *const blocks[] = {x, dy, y, dx, sum, sum0};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        uw_test_release(blocks[i]);
+    }
+    uw_test_exec_end(&e);
+}
+
+static void test_activations_match_definition(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind <= UW_ACTIVATION_SILU; kind++) {
+        struct uw_activation a = {.kind = (enum uw_activation_kind)kind, .slope = 0.125f};
+        for (size_t l = 0; l < LENGTHS_N; l++) {
+            check_activation(&a, lengths[l], 1.0f);
+            check_activation(&a, lengths[l], 8.0f);
+        }
+        check_activation(&a, 4001, 110.0f);
+    }
+}
+
+static void test_activations_nan_stays_and_the_ends_saturate(void **state)
 {
     (void)state;
     const struct uw_activation_kernels *k = uw_test_table()->activation;
-    static const size_t sizes[] = {0, 1, 7, 8, 9, 33, 40001};
-    for (uint32_t kind = 0; kind <= UW_ACTIVATION_SILU; kind++)
-    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        const struct uw_activation a = {(enum uw_activation_kind)kind, 0.2f};
-        size_t n = sizes[s];
-        struct uw_test_exec e;
-        uw_test_exec_begin(&e, 3, 0);
-        float *x = uw_test_random_floats(n), *dy = uw_test_random_floats(n);
-        for (size_t i = 0; i < n; i++) {
-            x[i] = i % 11 == 5 ? NAN : x[i] * (i % 3 == 0 ? 30.0f : 4.0f);
-        }
-        float *y = uw_test_floats(n), *dx = uw_test_floats(n), *same = uw_test_copy_floats(n, x);
-        assert_int_equal(k->forward(&e.exec, &a, n, x, y), UW_OK);
-        assert_int_equal(k->forward(&e.exec, &a, n, same, same), UW_OK);
-        uw_test_assert_same_bits(n, y, same);
-        const float *v = kind >= UW_ACTIVATION_GELU ? x : y;
-        assert_int_equal(k->bw_input(&e.exec, &a, n, v, dy, dx, false), UW_OK);
-        float *sum = uw_test_copy_floats(n, dx), *over = uw_test_copy_floats(n, dy);
-        assert_int_equal(k->bw_input(&e.exec, &a, n, v, dy, sum, true), UW_OK);
-        assert_int_equal(k->bw_input(&e.exec, &a, n, v, over, over, false), UW_OK);
-        uw_test_assert_same_bits(n, dx, over);
-        for (size_t i = 0; i < n; i++) {
-            if (isnan(x[i])) {
-                assert_true(isnan(y[i]));
-                continue;
+    static const float low[] = {0.0f, -INFINITY, 0.0f, -1.0f, NAN, NAN, NAN};
+    static const float high[] = {6.0f, INFINITY, 1.0f, 1.0f, INFINITY, INFINITY, INFINITY};
+    for (int kind = 0; kind <= UW_ACTIVATION_SILU; kind++) {
+        struct uw_activation a = {.kind = (enum uw_activation_kind)kind, .slope = 0.125f};
+        for (uint32_t n = 3; n <= 16; n++) {
+            float x[16] = {NAN, -INFINITY, INFINITY}, y[16], dx[16];
+            float dy[16] = {1.0f, NAN, 1.0f};
+            struct uw_test_exec e;
+            uw_test_exec_begin(&e, 1, 0);
+            assert_int_equal(k->forward(&e.exec, &a, n, x, y), UW_OK);
+            assert_true(isnan(y[0]));
+            assert_true(isnan(low[kind]) ? isnan(y[1]) : y[1] == low[kind]);
+            assert_true(y[2] == high[kind]);
+            if (n > 3) {
+                assert_true(y[3] == (kind == UW_ACTIVATION_SIGMOID ? 0.5f : 0.0f));
             }
-            double want = activation_of(&a, (double)x[i]);
-            uw_test_assert_near((double)y[i], want, 1e-6 * (1.0 + fabs((double)x[i])));
-            double h = 1e-6, slope = (activation_of(&a, (double)x[i] + h) -
-                                      activation_of(&a, (double)x[i] - h)) / (2 * h);
-            bool kink = kind <= UW_ACTIVATION_LEAKY_RELU &&
-                        (fabsf(x[i]) < 1e-5f || fabsf(x[i] - 6.0f) < 1e-5f);
-            uw_test_assert_near(kink ? 0.0 : (double)dx[i], kink ? 0.0 : slope * (double)dy[i],
-                                5e-6);
-            uw_test_assert_near((double)sum[i], 2.0 * (double)dx[i], 1e-6);
+            x[1] = 1.0f;            /* an open place: the gradient's NaN passes */
+            assert_int_equal(k->bw_input(&e.exec, &a, n, x, dy, dx, false), UW_OK);
+            assert_true(isnan(dx[1]));
+            if (kind > UW_ACTIVATION_LEAKY_RELU) {
+                assert_true(isnan(dx[0]));
+            }
+            uw_test_exec_end(&e);
         }
-        release((float *[]){x, dy, y, dx, same, sum, over}, 7);
-        uw_test_exec_end(&e);
     }
 }
 
-static void test_dropout_mask_depends_on_key_and_place_only(void **state)
+static void test_dropout_depends_on_place_not_on_call(void **state)
 {
     (void)state;
     const struct uw_activation_kernels *k = uw_test_table()->activation;
-    enum { N = 100003 };
+    const size_t n = 40001, cut = 17003;
     struct uw_test_exec e;
     uw_test_exec_begin(&e, 3, 0);
-    float *x = uw_test_floats(N), *y = uw_test_floats(N), *part = uw_test_floats(N);
-    for (size_t i = 0; i < N; i++) {
-        x[i] = 1.0f;
+    float *x = uw_test_random_floats(n), *y = uw_test_floats(n), *parts = uw_test_floats(n);
+    x[5] = NAN;
+    assert_int_equal(k->dropout(&e.exec, 99, 7, n, 0.25f, x, y, false), UW_OK);
+    assert_int_equal(k->dropout(&e.exec, 99, 7, cut, 0.25f, x, parts, false), UW_OK);
+    assert_int_equal(k->dropout(&e.exec, 99, 7 + cut, n - cut, 0.25f, x + cut, parts + cut,
+                                false), UW_OK);
+    uw_test_assert_same_bits(n, parts, y);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool zero = y[i] == 0.0f;
+        kept += zero ? 0 : 1;
+        assert_true(isnan(x[i]) ? isnan(y[i]) : zero || fabsf(y[i] - x[i] / 0.75f) < 1e-6f);
     }
-    size_t kept = 0, both = 0;
-    assert_int_equal(k->dropout(&e.exec, 42, 5, N, 0.25f, x, y, false), UW_OK);
-    for (size_t at = 0; at < N;) { /* in pieces, in place, on one thread */
-        size_t n = 1 + uw_test_below(30000);
-        n = n < N - at ? n : N - at;
-        memcpy(part + at, x + at, n * sizeof *x);
-        e.exec.workers = NULL;
-        assert_int_equal(k->dropout(&e.exec, 42, 5 + at, n, 0.25f, part + at, part + at, false),
-                         UW_OK);
-        at += n;
-    }
-    uw_test_assert_same_bits(N, y, part);
-    assert_int_equal(k->dropout(&e.exec, 43, 5, N, 0.25f, x, part, false), UW_OK);
-    for (size_t i = 0; i < N; i++) {
-        assert_true(y[i] == 0.0f || y[i] == 1.0f / 0.75f);
-        kept += y[i] != 0.0f;
-        both += y[i] != 0.0f && part[i] != 0.0f;
-    }
-    assert_true(fabs((double)kept / N - 0.75) < 0.007);     /* 5 standard deviations */
-    assert_true(fabs((double)both / N - 0.5625) < 0.008);   /* another key: independent */
-    assert_int_equal(k->dropout(&e.exec, 42, 5, N, 0.25f, x, y, true), UW_OK);
-    for (size_t i = 0; i < N; i++) {
-        assert_true(y[i] == 0.0f || y[i] == 2.0f / 0.75f);
-        x[i] = NAN;
-    }
-    assert_int_equal(k->dropout(&e.exec, 42, 5, N, 0.25f, x, y, false), UW_OK);
-    for (size_t i = 0; i < N; i++) {
-        assert_true(isnan(y[i]));
+    uw_test_assert_near((double)kept / (double)n, 0.75, 0.02);
+    assert_int_equal(k->dropout(&e.exec, 99, 7, n, 0.25f, x, parts, true), UW_OK);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(isnan(y[i]) ? isnan(parts[i]) : parts[i] == y[i] + y[i]);
     }
     uw_test_release(x);
     uw_test_release(y);
-    uw_test_release(part);
+    uw_test_release(parts);
     uw_test_exec_end(&e);
 }
 
 const struct CMUnitTest uw_test_norm[] = {
-    cmocka_unit_test(test_norm_odd_sizes_match_definition),
-    cmocka_unit_test(test_lrn_odd_sizes_match_definition_and_need_their_scratch),
-    cmocka_unit_test(test_activations_match_definition_in_place_and_keep_nan),
-    cmocka_unit_test(test_dropout_mask_depends_on_key_and_place_only),
+    cmocka_unit_test(test_batchnorm_matches_definition),
+    cmocka_unit_test(test_groupnorm_and_layernorm_match_definition),
+    cmocka_unit_test(test_norm_nan_stays_in_its_channel_or_group),
+    cmocka_unit_test(test_activations_match_definition),
+    cmocka_unit_test(test_activations_nan_stays_and_the_ends_saturate),
+    cmocka_unit_test(test_dropout_depends_on_place_not_on_call),
 };
 const size_t uw_test_norm_n = sizeof uw_test_norm / sizeof *uw_test_norm;

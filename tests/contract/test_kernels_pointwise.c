@@ -191,6 +191,34 @@ static void test_avgpool_matches_definition(void **state)
                                      .stride_w = 1}, 2, 1);
 }
 
+static void test_avgpool_every_width_of_the_common_windows(void **state)
+{
+    (void)state;
+    for (uint32_t w = 2; w <= 37; w++) {
+        struct uw_pool2d p = {.channels = 3, .in_h = 5, .in_w = w, .out_h = 2, .out_w = w / 2,
+                              .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+        check_avgpool(p, 2, 1 + w % 3);
+        p.kernel_h = p.kernel_w = 1;        /* picks one of four */
+        p.out_w = (w + 1) / 2;
+        p.out_h = 3;
+        check_avgpool(p, 2, 1 + w % 3);
+        p.stride_w = 3;                     /* leaves columns out at the end */
+        p.out_w = w / 3 + (w % 3 == 2 ? 1 : 0);
+        if (p.out_w > 0) {
+            check_avgpool(p, 2, 1);
+        }
+        check_avgpool((struct uw_pool2d){.channels = 3, .in_h = 3, .in_w = w, .out_h = 1,
+                                         .out_w = 1, .kernel_h = 3, .kernel_w = w, .stride_h = 1,
+                                         .stride_w = 1}, 2, 1 + w % 3);
+    }
+    check_avgpool((struct uw_pool2d){.channels = 3, .in_h = 1, .in_w = 1, .out_h = 1, .out_w = 1,
+                                     .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1},
+                  2, 1);
+    check_avgpool((struct uw_pool2d){.channels = 9, .in_h = 33, .in_w = 32, .out_h = 31,
+                                     .out_w = 30, .kernel_h = 3, .kernel_w = 3, .stride_h = 1,
+                                     .stride_w = 1}, 3, 3);     /* more than one task */
+}
+
 static void test_maxpool_nan_wins(void **state)
 {
     (void)state;
@@ -441,6 +469,7 @@ const struct CMUnitTest uw_test_pointwise[] = {
     cmocka_unit_test(test_maxpool_matches_definition),
     cmocka_unit_test(test_maxpool_nan_wins),
     cmocka_unit_test(test_avgpool_matches_definition),
+    cmocka_unit_test(test_avgpool_every_width_of_the_common_windows),
     cmocka_unit_test(test_relu_matches_definition_and_keeps_nan),
     cmocka_unit_test(test_softmax_loss_and_gradient_match_finite_differences),
     cmocka_unit_test(test_softmax_extreme_logits_stay_finite_and_nan_shows),

@@ -45,18 +45,44 @@ static void test_copy_moves_rows_and_nothing_between(void **state)
     assert_int_equal(k->copy->copy(plain(), &(struct uw_copy){0}, NULL, NULL, false), UW_OK);
 }
 
+static void test_copy_of_many_rows_on_threads(void **state)
+{
+    (void)state;
+    const struct uw_kernels *k = uw_test_table();
+    const struct uw_copy c = {.rows = 100, .row_n = 1001, .x_step = 1003, .y_step = 1001};
+    struct uw_test_exec e;
+    uw_test_exec_begin(&e, 3, 0);
+    float *x = uw_test_random_floats(c.rows * c.x_step), *y = uw_test_floats(c.rows * c.y_step);
+    for (uint32_t add = 0; add < 2; add++) {
+        assert_int_equal(k->copy->copy(&e.exec, &c, x, y, add != 0), UW_OK);
+        for (size_t i = 0; i < c.rows * c.y_step; i++) {
+            float from = x[i / c.y_step * c.x_step + i % c.y_step];
+            assert_true(y[i] == (add != 0 ? from + from : from));
+        }
+    }
+    uw_test_release(x);
+    uw_test_release(y);
+    uw_test_exec_end(&e);
+}
+
 static void test_permute_every_order_matches_definition(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
     static const uint32_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    for (uint32_t o = 0; o < 6 * SIZES_N; o++) {
-        struct uw_permute p = {.dim = {3, sizes[o / 6], 5}};
-        size_t n = 3u * p.dim[1] * 5u;
+    struct uw_test_exec e;
+    uw_test_exec_begin(&e, 3, 0);
+    for (uint32_t o = 0; o < 12 * SIZES_N; o++) {
+        struct uw_permute p = {.dim = {3, sizes[o / 12], 5}};
+        if (o / 6 % 2 != 0) {       /* beyond one task, around blocks of 8 */
+            p.dim[0] = 25;
+            p.dim[2] = 42;
+        }
+        size_t n = (size_t)p.dim[0] * p.dim[1] * p.dim[2];
         memcpy(p.order, orders[o % 6], sizeof p.order);
         float *x = uw_test_random_floats(2 * n), *y = uw_test_floats(2 * n);
-        assert_int_equal(k->copy->permute(plain(), &p, 2, x, y, false), UW_OK);
+        assert_int_equal(k->copy->permute(&e.exec, &p, 2, x, y, false), UW_OK);
         const uint32_t *q = p.order;
         for (size_t i = 0; i < 2 * n; i++) {
             size_t left = i % n, at[3];
@@ -67,7 +93,7 @@ static void test_permute_every_order_matches_definition(void **state)
             assert_true(y[i] == x[i / n * n + (at[0] * p.dim[1] + at[1]) * p.dim[2] + at[2]]);
         }
         float *twice = uw_test_copy_floats(2 * n, y);
-        assert_int_equal(k->copy->permute(plain(), &p, 2, x, twice, true), UW_OK);
+        assert_int_equal(k->copy->permute(&e.exec, &p, 2, x, twice, true), UW_OK);
         for (size_t i = 0; i < 2 * n; i++) {
             assert_true(twice[i] == y[i] + y[i]);
         }
@@ -75,6 +101,7 @@ static void test_permute_every_order_matches_definition(void **state)
         uw_test_release(y);
         uw_test_release(twice);
     }
+    uw_test_exec_end(&e);
 }
 
 static void test_gather_and_scatter_follow_indices(void **state)
@@ -123,8 +150,8 @@ static void test_sum_rows_skips_what_is_between(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    for (size_t s = 0; s < SIZES_N; s++) {
-        uint32_t n = sizes[s];
+    for (size_t s = 0; s <= SIZES_N; s++) {
+        uint32_t n = s < SIZES_N ? sizes[s] : 96;
         size_t step = n + s % 3;
         float *dy = uw_test_random_floats(10 * step + n), *db = uw_test_random_floats(n);
         float *before = uw_test_copy_floats(n, db);
@@ -409,6 +436,7 @@ static void test_attention_softmax_matches_definition(void **state)
 
 const struct CMUnitTest uw_test_sequence[] = {
     cmocka_unit_test(test_copy_moves_rows_and_nothing_between),
+    cmocka_unit_test(test_copy_of_many_rows_on_threads),
     cmocka_unit_test(test_permute_every_order_matches_definition),
     cmocka_unit_test(test_gather_and_scatter_follow_indices),
     cmocka_unit_test(test_gather_refuses_what_is_no_row),

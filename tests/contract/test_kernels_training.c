@@ -10,6 +10,18 @@ static const struct uw_exec *plain(void)
     return &e;
 }
 
+/* Updates run on three threads. */
+static int update(const struct uw_adam *a, const struct uw_rmsprop *r, size_t n, const float *g,
+                  float *w, float *m, float *v)
+{
+    const struct uw_update_kernels *k = uw_test_table()->update;
+    struct uw_test_exec e;
+    uw_test_exec_begin(&e, 3, 0);
+    int rc = a != NULL ? k->adam(&e.exec, n, a, g, w, m, v) : k->rmsprop(&e.exec, n, r, g, w, v, m);
+    uw_test_exec_end(&e);
+    return rc;
+}
+
 static const size_t lengths[] = {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 33, 1000, 70001};
 #define LENGTHS_N (sizeof lengths / sizeof *lengths)
 
@@ -98,7 +110,7 @@ static void check_adam(size_t n, const struct uw_adam *a)
         v[i] = fabsf(v[i]) + 0.01f;
     }
     float *v0 = uw_test_copy_floats(n, v);
-    assert_int_equal(uw_test_table()->update->adam(plain(), n, a, g, w, m, v), UW_OK);
+    assert_int_equal(update(a, NULL, n, g, w, m, v), UW_OK);
     for (size_t i = 0; i < n; i++) {
         double lr = (double)a->lr, decay = (double)a->weight_decay, b1 = (double)a->beta1;
         double b2 = (double)a->beta2, wi = (double)w0[i];
@@ -145,7 +157,7 @@ static void check_rmsprop(size_t n, const struct uw_rmsprop *r)
     }
     float *v0 = uw_test_copy_floats(n, v);
     float *momentum = r->momentum != 0.0f ? b : NULL;
-    assert_int_equal(uw_test_table()->update->rmsprop(plain(), n, r, g, w, v, momentum), UW_OK);
+    assert_int_equal(update(NULL, r, n, g, w, momentum, v), UW_OK);
     for (size_t i = 0; i < n; i++) {
         double gi = (double)g[i] + (double)r->weight_decay * (double)w0[i];
         double vi = (double)r->alpha * (double)v0[i] + (1.0 - (double)r->alpha) * gi * gi;
