@@ -129,7 +129,9 @@ done
 grep -q '"params":1663370' builtin || fail "fedavg-cnn does not have 1,663,370 parameters"
 
 # train takes exactly what plan says
-for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --threads 2"; do
+for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --threads 2" \
+    "--optimizer adam --batch 8" "--optimizer rmsprop --mode buckets" "--train last:1 --clip 1" \
+    "--momentum 0.9 --micro-batch 4" "--train lora:4 --optimizer adamw" "--clip-norm 1"; do
     # shellcheck disable=SC2086
     expect 0 "$uwasa" plan --model mlp --json $flags
     plan=$(number out total_bytes)
@@ -148,6 +150,26 @@ batch=$(sed -n 's/.*largest batch that does is //p' out)
 expect 1 "$uwasa" plan --model mlp --mode inference --budget 1024G --batch $((batch + 1))
 expect 0 "$uwasa" plan --model mlp --budget 1G
 expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 1M # --help's example
+
+# what a board has to have: batch 1, plain SGD, everything counted, and trained in just that much
+for case in "lenet5 280000 --budget 280000 digits" "mlp64.json 209920 --train all digits" \
+    "resnet20 2200000 --budget 2200000 cifar"; do
+    # shellcheck disable=SC2086
+    set -- $case
+    cat >mlp64.json <<END
+{"name": "mlp64", "input": [784], "layers": [{"name": "fc1", "type": "dense", "out": 64},
+ {"name": "relu1", "type": "relu"}, {"name": "fc2", "type": "dense", "out": 10}]}
+END
+    board="--batch 1 --threads 1 --backend ref"
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" plan --model "$1" $board "$3" "$4" --json
+    plan=$(number out total_bytes)
+    [ "$plan" -le "$2" ] || fail "$1 takes $plan bytes, above $2"
+    [ "$5" = digits ] || continue
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" train --model "$1" $board "$3" "$4" --data digits --steps 3 --json -
+    [ "$(number out arena_bytes)" = "$plan" ] || fail "$1 trained in another size than $plan"
+done
 
 # events: every step with --no-shuffle and --steps, done comes last
 expect 0 "$uwasa" train --model mlp --steps 25 --no-shuffle --json events.jsonl
