@@ -129,6 +129,7 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c
 }
 
 #define LANES 16u
+#define SUM_WORTH 32768.0           /* values that are worth waking threads for */
 
 /* Sum in a fixed number of lanes: the adder's latency is hidden, the order stays. */
 static float sum_of(size_t n, const float *x)
@@ -173,7 +174,8 @@ int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t c
 {
     struct channel_sums j = {.dy = dy, .db = db, .scale = scale, .batch_n = batch_n,
                              .channels = channels, .inner_n = inner_n};
-    uw_workers_run(e->workers, sum_channel, &j, channels);
+    bool small = (double)batch_n * channels * (double)inner_n < SUM_WORTH;
+    uw_workers_run(small ? NULL : e->workers, sum_channel, &j, channels);
     return UW_OK;
 }
 

@@ -143,6 +143,23 @@ struct band {
     uint32_t *pixel_at, *tap_at;
 };
 
+/* The n pixels from column ow on, in rows of pixels whose first lies at `row` in the band. */
+static void list_pixels(const struct uw_image *v, size_t row, uint32_t ow, uint32_t n,
+                        uint32_t *pixel_at)
+{
+    size_t next = v->step_h * band_width(v);
+    while (n > 0) {
+        uint32_t here = v->out_w - ow < n ? v->out_w - ow : n;
+        for (uint32_t i = 0; i < here; i++) {
+            pixel_at[i] = (uint32_t)row + (ow + i) * v->step_w;
+        }
+        pixel_at += here;
+        n -= here;
+        row += next;
+        ow = 0;
+    }
+}
+
 /* Copy what pixels p0 .. p0+pn-1 see of channels c0 .. c0+cn-1; fill pixel_at.
  *
  * Returns the floats from one channel of the band to the next. */
@@ -167,10 +184,8 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
                              b->at + c * plane_n + (row0 + r) * width);
                 }
             }
-            for (uint32_t i = 0; pass == 1 && i < n; i++) {
-                uint32_t oh = (q + i) / v->out_w, ow = (q + i) % v->out_w;
-                b->pixel_at[p - p0 + i] = (uint32_t)(
-                    (row0 + (size_t)(oh - first) * v->step_h) * width + (size_t)ow * v->step_w);
+            if (pass == 1) {
+                list_pixels(v, row0 * width, q % v->out_w, n, b->pixel_at + (p - p0));
             }
             row0 += rows;
             p += n;

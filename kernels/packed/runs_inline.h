@@ -4,17 +4,19 @@
  *
  * Included after tile_inline.h. The file says before:
  *
- *   vec_load_runs(p, run)        VEC_N / UW_TILE_PIECE_N pieces, p + run[0] .. p + run[..]
+ *   vec_load_runs(p, run, joined)
+ *                                VEC_N / UW_TILE_PIECE_N pieces, p + run[0] .. p + run[..];
+ *                                joined: they are consecutive
  */
 #ifndef UW_KERNELS_RUNS_INLINE_H
 #define UW_KERNELS_RUNS_INLINE_H
 
 #include "packed/tile_inline.h"
 
-/* multiply_runs for a number of rows that is known to the compiler. */
+/* multiply_runs for a number of rows and a way to load that are known to the compiler. */
 static inline __attribute__((always_inline)) void multiply_runs_rows(
-    uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b, const float *init,
-    float *out, size_t ldo, bool add)
+    uint32_t rows, bool joined, uint32_t k, const float *a, const struct uw_runs *b,
+    const float *init, float *out, size_t ldo, bool add)
 {
     vec s[MR][TILE_VECS];
     uint32_t run[NR / UW_TILE_PIECE_N];
@@ -28,7 +30,7 @@ static inline __attribute__((always_inline)) void multiply_runs_rows(
         const float *from = b->base + b->at[p];
         vec row[TILE_VECS];
         UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
-            row[v] = vec_load_runs(from, run + v * (VEC_N / UW_TILE_PIECE_N));
+            row[v] = vec_load_runs(from, run + v * (VEC_N / UW_TILE_PIECE_N), joined);
         }
         UNROLLED (uint32_t i = 0; i < rows; i++) {
             UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {

@@ -221,7 +221,8 @@ static int groupnorm_bw_param(const struct uw_exec *e, const struct uw_norm *n, 
     struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .dy = dy, .scale = scale,
                     .dgamma = dgamma, .dbeta = dbeta};
     if (n->inner == 1) {
-        uw_workers_run(e->workers, param_strip_task, &j, (n->channels - 1) / STRIP_N + 1);
+        struct uw_workers *w = (double)batch_n * n->channels < TASK_N ? NULL : e->workers;
+        uw_workers_run(w, param_strip_task, &j, (n->channels - 1) / STRIP_N + 1);
         return UW_OK;
     }
     run(e, groupnorm_param_task, &j, n->channels, (size_t)batch_n * n->inner);

@@ -197,7 +197,8 @@ static int sum_rows(const struct uw_exec *e, size_t rows, uint32_t n, size_t ste
                     float scale, float *db)
 {
     struct job j = {.x = dy, .y = db, .rows = rows, .step = step, .n = n, .scale = scale};
-    uw_workers_run(e->workers, sum_rows_task, &j, n / STRIP_N + (n % STRIP_N != 0 ? 1 : 0));
+    struct uw_workers *w = (double)rows * n < TASK_N ? NULL : e->workers;
+    uw_workers_run(w, sum_rows_task, &j, n / STRIP_N + (n % STRIP_N != 0 ? 1 : 0));
     return UW_OK;
 }
 

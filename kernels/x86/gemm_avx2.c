@@ -63,8 +63,9 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
     _mm_storeu_ps(dst + 3 * ld, r3);
 }
 
-static inline vec vec_load_runs(const float *p, const uint32_t *run)
+static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined)
 {
+    (void)joined; /* a piece is a register */
     return _mm256_loadu_ps(p + run[0]);
 }
 
@@ -86,10 +87,10 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
                           const float *init, float *out, size_t ldo, bool add)
 {
     switch (rows) {
-#define ROWS(r) case r: multiply_runs_rows(r, k, a, b, init, out, ldo, add); break;
+#define ROWS(r) case r: multiply_runs_rows(r, true, k, a, b, init, out, ldo, add); break;
     ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
 #undef ROWS
-    default: multiply_runs_rows(MR, k, a, b, init, out, ldo, add); break;
+    default: multiply_runs_rows(MR, true, k, a, b, init, out, ldo, add); break;
     }
 }
 

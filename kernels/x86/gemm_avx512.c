@@ -37,8 +37,11 @@ static inline vec vec_add_scaled(vec s, vec v, float f)
     return _mm512_fmadd_ps(_mm512_set1_ps(f), v, s);
 }
 
-static inline vec vec_load_runs(const float *p, const uint32_t *run)
+static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined)
 {
+    if (joined) {
+        return _mm512_loadu_ps(p + run[0]);
+    }
     __m512d lo = _mm512_castpd256_pd512(_mm256_castps_pd(_mm256_loadu_ps(p + run[0])));
     __m256d hi = _mm256_castps_pd(_mm256_loadu_ps(p + run[1]));
     return _mm512_castpd_ps(_mm512_insertf64x4(lo, hi, 1));
@@ -59,15 +62,31 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
-static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
-                          const float *init, float *out, size_t ldo, bool add)
+static void multiply_joined(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
+                            const float *init, float *out, size_t ldo, bool add)
 {
     switch (rows) {
-#define ROWS(r) case r: multiply_runs_rows(r, k, a, b, init, out, ldo, add); break;
+#define ROWS(r) case r: multiply_runs_rows(r, true, k, a, b, init, out, ldo, add); break;
     ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
     ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
 #undef ROWS
-    default: multiply_runs_rows(MR, k, a, b, init, out, ldo, add); break;
+    default: multiply_runs_rows(MR, true, k, a, b, init, out, ldo, add); break;
+    }
+}
+
+static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
+                          const float *init, float *out, size_t ldo, bool add)
+{
+    if (b->run[1] == b->run[0] + 8 && b->run[3] == b->run[2] + 8) {
+        multiply_joined(rows, k, a, b, init, out, ldo, add);
+        return;
+    }
+    switch (rows) {
+#define ROWS(r) case r: multiply_runs_rows(r, false, k, a, b, init, out, ldo, add); break;
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
+    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+#undef ROWS
+    default: multiply_runs_rows(MR, false, k, a, b, init, out, ldo, add); break;
     }
 }
 

@@ -296,6 +296,25 @@ static void test_channels_are_added_and_summed_up(void **state)
     }
 }
 
+/* Pixels that lie in whole vectors: rows of 8, 16, .. and batches that leave a part of a panel. */
+static void test_conv2d_rows_of_whole_vectors_match_twin(void **state)
+{
+    (void)state;
+    for (uint32_t out = 3; out <= 30; out++) {
+        uint32_t w = 8 * (1 + out % 5), h = 1 + out % 4, groups = 1 + out % 2;
+        check_shape(shape(4, groups * out, h + 2, w + 2, 3, 3, 1, 0, 1, groups), 1 + out % 3,
+                    1 + out % 2);
+        check_shape(shape(3, out, h, w, 3, 3, 1, 1, 1, 1), 1 + out % 3, 1);
+        check_shape(shape(2 + out % 3, out, h, w, 5, 5, 1, 4, 2, 1), 2, 3);
+        check_shape(shape(3, out, 2 * h, 2 * w, 3, 3, 2, 1, 1, 1), 2, 1);
+    }
+    struct uw_conv2d c = shape(40, 16, 7, 16, 3, 3, 1, 1, 1, 1);    /* several blocks of taps */
+    check_shape(c, 5, 3);
+    c.stride_h = 2;
+    c.out_h = 4;
+    check_shape(c, 5, 1);
+}
+
 static void test_conv2d_unequal_axes_match_twin(void **state)
 {
     (void)state;
@@ -469,6 +488,7 @@ const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_every_option_matches_twin),
     cmocka_unit_test(test_conv2d_thin_groups_match_twin),
     cmocka_unit_test(test_channels_are_added_and_summed_up),
+    cmocka_unit_test(test_conv2d_rows_of_whole_vectors_match_twin),
     cmocka_unit_test(test_conv2d_unequal_axes_match_twin),
     cmocka_unit_test(test_conv2d_random_shapes_match_twin),
     cmocka_unit_test(test_conv2d_parts_are_adjoint),
