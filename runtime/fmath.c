@@ -157,6 +157,16 @@ float uw_cosf(float x)
     return sin_shifted(x, 1);
 }
 
+double uw_power(double x, uint64_t n)
+{
+    double result = 1.0;
+    for (; n > 0; n >>= 1) {
+        result = (n & 1u) != 0 ? result * x : result;
+        x *= x;
+    }
+    return result;
+}
+
 float uw_tanhf(float x)
 {
     float a = fabsf(x);

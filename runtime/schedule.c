@@ -3,17 +3,6 @@
 
 #include "uwasa/fmath.h"
 
-/* x^n by squaring. */
-static double power(double x, uint64_t n)
-{
-    double result = 1.0;
-    for (; n > 0; n >>= 1) {
-        result = (n & 1u) != 0 ? result * x : result;
-        x *= x;
-    }
-    return result;
-}
-
 static double share(const struct uw_schedule *s, const struct uw_schedule_at *at)
 {
     uint64_t n = s->by_step ? at->step : at->epoch;
@@ -21,12 +10,12 @@ static double share(const struct uw_schedule *s, const struct uw_schedule_at *at
 
     switch (s->kind) {
     case UW_SCHEDULE_STEP:
-        return power(s->gamma, s->every != 0 ? n / s->every : 0);
+        return uw_power(s->gamma, s->every != 0 ? n / s->every : 0);
     case UW_SCHEDULE_MULTISTEP:
         for (uint32_t i = 0; i < s->milestones_n; i++) {
             passed += n >= s->milestone[i] ? 1 : 0;
         }
-        return power(s->gamma, passed);
+        return uw_power(s->gamma, passed);
     case UW_SCHEDULE_COSINE:
         return s->end + (1.0 - s->end) * 0.5 *
                             (1.0 + (double)uw_cosf((float)(3.14159265358979 * at->progress)));

@@ -141,16 +141,6 @@ static int update_fused(struct uw_update *u, const struct uw_layer *l, const str
     return rc;
 }
 
-static float power(float base, uint64_t n)
-{
-    float result = 1.0f;
-    for (; n > 0; n >>= 1) {
-        result = (n & 1u) != 0 ? result * base : result;
-        base *= base;
-    }
-    return result;
-}
-
 static float or_default(float value, float otherwise)
 {
     return value != 0.0f ? value : otherwise;
@@ -179,8 +169,8 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s, const 
                         .beta2 = or_default(o->beta2, 0.999f), .epsilon = epsilon,
                         .weight_decay = o->weight_decay,
                         .decoupled = o->kind == UW_OPTIMIZER_ADAMW};
-    a.correction1 = 1.0f - power(a.beta1, m->updates + 1);
-    a.correction2 = 1.0f - power(a.beta2, m->updates + 1);
+    a.correction1 = (float)(1.0 - uw_power((double)a.beta1, m->updates + 1));
+    a.correction2 = (float)(1.0 - uw_power((double)a.beta2, m->updates + 1));
     return k->adam(&m->exec, s->size_n, &a, g, w, first, second);
 }
 

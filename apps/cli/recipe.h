@@ -17,7 +17,7 @@ struct uw_recipe {
     double momentum;                /* below 0: not given */
     double weight_decay, beta1, beta2, alpha, epsilon, clip_tensor, clip_norm;
     bool nesterov;
-    uint32_t micro_batch, bucket;
+    uint32_t micro_batch;
     uint64_t budget;
 };
 

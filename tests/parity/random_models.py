@@ -237,7 +237,7 @@ def run(args, seed, folder):
     warnings.simplefilter("ignore")
     r, model, shape = make(seed)
     lr = r.choice([0.01, 0.05])
-    opset = r.choice([11, 12, 13, 14, 15, 16])
+    opset = r.choice([11, 12, 13, 14, 15, 16, 17])
     training = r.random() < 0.5
     x = torch.randn(STEPS * BATCH, *shape)
     y = torch.randint(0, CLASSES, (STEPS * BATCH,))

@@ -3,7 +3,7 @@
  * Every layer, forward and backward, gives what PyTorch gives, on every backend of this build. */
 #include "test_support.h"
 
-#include "vectors.h"
+#include "kernel_case.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/backends.h"
@@ -11,47 +11,7 @@
 
 #define RELATIVE 1e-4
 
-typedef void check_fn(const struct vector_case *c, const struct uw_kernels *k);
-
-/* Run check on every case of a kind and every backend. */
-static void each_case(const char *kind, check_fn *check)
-{
-    unsigned cases_n = 0;
-    struct vectors v;
-    struct vector_case c = {.numbers_n = 0};
-    vectors_open(&v, "layers.txt");
-    while (vectors_next(&v, kind, &c)) {
-        for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
-            check(&c, uw_kernels_at(i));
-        }
-        cases_n++;
-    }
-    vectors_close(&v);
-    assert_in_range(cases_n, 3, 100);
-}
-
-static float *filled(size_t n, uint32_t seed, float scale)
-{
-    float *x = uw_test_floats(n);
-    vector_fill(x, n, seed, scale);
-    return x;
-}
-
-static float *zeroed(size_t n)
-{
-    float *x = uw_test_floats(n);
-    memset(x, 0, n * sizeof *x);
-    return x;
-}
-
-static void release(float **blocks, size_t blocks_n)
-{
-    for (size_t i = 0; i < blocks_n; i++) {
-        if (blocks[i] != NULL) {
-            uw_test_release(blocks[i]);
-        }
-    }
-}
+#define VECTORS "layers.txt"
 
 static void check_conv2d(const struct vector_case *c, const struct uw_kernels *k)
 {
@@ -204,37 +164,37 @@ static void check_sgd(const struct vector_case *c, const struct uw_kernels *k)
 static void test_conv2d_every_option_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("conv2d", check_conv2d);
+    each_case(VECTORS, "conv2d", check_conv2d);
 }
 
 static void test_dense_every_size_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("dense", check_dense);
+    each_case(VECTORS, "dense", check_dense);
 }
 
 static void test_maxpool2d_every_option_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("maxpool2d", check_maxpool2d);
+    each_case(VECTORS, "maxpool2d", check_maxpool2d);
 }
 
 static void test_relu_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("relu", check_relu);
+    each_case(VECTORS, "relu", check_relu);
 }
 
 static void test_softmax_xent_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("softmax_xent", check_softmax_xent);
+    each_case(VECTORS, "softmax_xent", check_softmax_xent);
 }
 
 static void test_sgd_every_option_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("sgd", check_sgd);
+    each_case(VECTORS, "sgd", check_sgd);
 }
 
 int main(void)

@@ -4,51 +4,14 @@
  * of this build. */
 #include "test_support.h"
 
-#include "vectors.h"
+#include "kernel_case.h"
 
 #include "uwasa/backends.h"
 #include "uwasa/status.h"
 
 #define RELATIVE 1e-4
 
-typedef void check_fn(const struct vector_case *c, const struct uw_kernels *k);
-
-static void each_case(const char *kind, check_fn *check)
-{
-    unsigned cases_n = 0;
-    struct vectors v;
-    struct vector_case c = {.numbers_n = 0};
-    vectors_open(&v, "norm.txt");
-    while (vectors_next(&v, kind, &c)) {
-        for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
-            check(&c, uw_kernels_at(i));
-        }
-        cases_n++;
-    }
-    vectors_close(&v);
-    assert_in_range(cases_n, 3, 100);
-}
-
-static float *filled(size_t n, uint32_t seed, float scale)
-{
-    float *x = uw_test_floats(n);
-    vector_fill(x, n, seed, scale);
-    return x;
-}
-
-static float *zeroed(size_t n)
-{
-    float *x = uw_test_floats(n);
-    memset(x, 0, n * sizeof *x);
-    return x;
-}
-
-static void release(float **blocks, size_t blocks_n)
-{
-    for (size_t i = 0; i < blocks_n; i++) {
-        uw_test_release(blocks[i]);
-    }
-}
+#define VECTORS "norm.txt"
 
 static struct uw_norm norm_of(const struct vector_case *c)
 {
@@ -157,25 +120,25 @@ static void check_activation(const struct vector_case *c, const struct uw_kernel
 static void test_batchnorm_every_option_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("batchnorm", check_batchnorm);
+    each_case(VECTORS, "batchnorm", check_batchnorm);
 }
 
 static void test_groupnorm_and_layernorm_match_pytorch(void **state)
 {
     (void)state;
-    each_case("groupnorm", check_groupnorm);
+    each_case(VECTORS, "groupnorm", check_groupnorm);
 }
 
 static void test_lrn_every_option_matches_pytorch(void **state)
 {
     (void)state;
-    each_case("lrn", check_lrn);
+    each_case(VECTORS, "lrn", check_lrn);
 }
 
 static void test_activations_match_pytorch(void **state)
 {
     (void)state;
-    each_case("activation", check_activation);
+    each_case(VECTORS, "activation", check_activation);
 }
 
 int main(void)

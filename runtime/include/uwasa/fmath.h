@@ -11,6 +11,8 @@
 #ifndef UWASA_FMATH_H
 #define UWASA_FMATH_H
 
+#include <stdint.h>
+
 /* e^x. 0 below about -103.97, infinity above about 88.72, NaN for NaN. */
 float uw_expf(float x);
 
@@ -23,6 +25,9 @@ float uw_sqrtf(float x);
 /* Sine and cosine; |x| up to 8192 keeps the error bound (larger arguments lose precision). */
 float uw_sinf(float x);
 float uw_cosf(float x);
+
+/* x^n by squaring. */
+double uw_power(double x, uint64_t n);
 
 /* Hyperbolic tangent. */
 float uw_tanhf(float x);

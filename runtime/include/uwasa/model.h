@@ -64,7 +64,7 @@ struct uw_adapt {
  * averaging over nodes. The update follows. Returns UW_OK, or an error that stops the step. */
 typedef int (*uw_bucket_fn)(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient);
 
-/* A parameter tensor in constant memory, as uwasa convert writes them in C. Layers that are not
+/* A parameter tensor in constant memory, flash for one. Layers that are not
  * trained, and whose tensors are all among the constants, use them where they are: they take no
  * memory and are no part of the flat vector that peers exchange. */
 struct uw_constant {
