@@ -317,15 +317,14 @@ static void fold_relus(struct uw_graph *g)
         struct uw_layer *pool = &g->layers[i];
         struct uw_layer *relu = pool->input[0] != UW_VALUE_INPUT ? &g->layers[pool->input[0] - 1]
                                                                  : NULL;
-        bool pools = pool->def->kind == UW_LAYER_MAXPOOL2D ||
-                     pool->def->kind == UW_LAYER_MAXPOOL1D;
         for (uint32_t h = 0; h < g->heads_n && relu != NULL; h++) {
             relu = uw_graph_base(g->layers, g->heads[h].value) == relu->index + 1 ? NULL : relu;
         }
-        if (pools && relu != NULL && relu->def->kind == UW_LAYER_RELU && relu->consumers_n == 1) {
+        if (pool->ops->take_relu != NULL && relu != NULL && relu->def->kind == UW_LAYER_RELU &&
+            relu->consumers_n == 1) {
             relu->view = true;
             relu->reads_y = false;
-            pool->geometry.pool2d.relu = true;
+            pool->ops->take_relu(pool);
         }
     }
 }

@@ -119,6 +119,9 @@ struct uw_layer_ops {
      * Returns UW_OK, UW_ERR_INVALID or UW_ERR_SHAPE with a sentence that starts at the fault
      * ("kernel 7 is larger than ..."); the caller puts the layer's name in front. */
     int (*infer)(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err);
+    /* Do the ReLU in front as well: max(relu(x)) = relu(max(x)), and so are the gradients.
+     * (optional: the layer cannot) */
+    void (*take_relu)(struct uw_layer *l);
     /* Describe parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
     void (*tensor)(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
     /* Kernel scratch in bytes (optional: NULL means none). */

@@ -28,11 +28,17 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
                                           accumulate);
 }
 
+static void take_relu(struct uw_layer *l)
+{
+    l->geometry.pool2d.relu = true;
+}
+
 const struct uw_layer_ops uw_layer_maxpool2d = {
     .name = "maxpool2d",
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .take_relu = take_relu,
     .forward = forward,
     .bw_input = bw_input,
 };
@@ -42,6 +48,7 @@ const struct uw_layer_ops uw_layer_maxpool1d = {
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .take_relu = take_relu,
     .forward = forward,
     .bw_input = bw_input,
 };
