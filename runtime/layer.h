@@ -109,6 +109,7 @@ struct uw_layer_ops {
     const char *name;               /* "conv2d", as in a model file */
     bool input_reads_x;             /* bw_input (or bw_prepare) reads the input */
     bool param_reads_x;             /* bw_param reads the input */
+    bool weight_reads_x;            /* bw_param reads the input unless only biases are trained */
     bool reads_y;                   /* backward reads the output */
     bool in_place;                  /* y may overwrite x, dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */

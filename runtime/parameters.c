@@ -65,14 +65,14 @@ static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, stru
 static int find_constant(struct uw_layer *l, const struct uw_model_config *config,
                          struct uw_error *err)
 {
-    bool all = l->tensors_n > 0 && l->trained == 0;
+    bool inference = config->mode == UW_PLAN_INFERENCE;
+    bool all = l->tensors_n > 0 && (l->trained == 0 || inference);
 
-    for (uint32_t t = 0; t < l->tensors_n && all; t++) {
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
         struct uw_layer_tensor tensor = {0};
         l->ops->tensor(l, t, &tensor);
         const struct uw_constant *c = uw_find_constant(config, l->def->name, tensor.suffix);
-        all = c != NULL && (!tensor.statistic || l->def->frozen ||
-                            config->mode == UW_PLAN_INFERENCE);
+        all = all && c != NULL && (!tensor.statistic || l->def->frozen || inference);
         if (c != NULL && c->n != uw_tensor_size(&tensor)) {
             return uw_error_set(err, UW_ERR_MISMATCH,
                                 "constant %s has %u floats, the model needs %u", c->name,

@@ -75,6 +75,18 @@ static void find_roots(const struct uw_graph *g)
     }
 }
 
+static bool trains_weights(const struct uw_layer *l)
+{
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        struct uw_layer_tensor tensor = {0};
+        l->ops->tensor(l, t, &tensor);
+        if ((l->trained & 1u << t) != 0 && !tensor.bias) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Does the backward pass of layer l read its input number k? */
 static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t k)
 {
@@ -89,6 +101,7 @@ static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, u
         below = below || (b != UW_VALUE_INPUT && g->layers[b - 1].needs_gradient);
     }
     return (l->ops->param_reads_x && l->trained != 0) ||
+           (l->ops->weight_reads_x && trains_weights(l)) ||
            (l->ops->input_reads_x && (below || l->ops->bw_prepare != NULL));
 }
 

@@ -126,7 +126,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_conv2d = {
     .name = "conv2d",
-    .param_reads_x = true,
+    .weight_reads_x = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
@@ -139,7 +139,7 @@ const struct uw_layer_ops uw_layer_conv2d = {
 
 const struct uw_layer_ops uw_layer_conv1d = {
     .name = "conv1d",
-    .param_reads_x = true,
+    .weight_reads_x = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,

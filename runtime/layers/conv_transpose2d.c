@@ -136,7 +136,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_conv_transpose2d = {
     .name = "conv_transpose2d",
-    .param_reads_x = true,
+    .weight_reads_x = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,

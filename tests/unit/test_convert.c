@@ -8,7 +8,7 @@
 #include "uwasa/convert.h"
 
 extern const struct uw_model_def residual_def;
-extern const float residual_parameters[];
+extern const struct uw_constant residual_constants[6];
 
 /* A protobuf message under construction. */
 struct message {
@@ -297,31 +297,38 @@ static void test_mismatch_names_the_tensor_and_both_shapes(void **state)
 
 static void test_c_source_computes_what_the_file_computes(void **state)
 {
+    static _Alignas(64) uint8_t memory[65536];
+    const struct uw_model_config config = {
+        .def = &residual_def, .kernels = &uw_kernels_ref, .batch_n = 2,
+        .constants = residual_constants, .constants_n = 6, .optimizer = {.lr = 0.1f}};
     struct uw_convert_model c;
-    struct uw_model from_file;
-    struct uw_model from_source;
+    struct uw_model from_file, in_flash, trained;
     struct uw_error err;
-    const float *a;
-    const float *b;
+    const float *a, *b;
     float x[2 * 72];
     (void)state;
     assert_int_equal(uw_convert_load(&c, UWASA_ONNX "/residual.onnx", &err), UW_OK);
     void *first = bind(&from_file, &c.def);
-    void *second = bind(&from_source, &residual_def);
     assert_int_equal(uw_convert_apply(&c, &from_file, &err), UW_OK);
-    assert_int_equal(from_file.params.hash, from_source.params.hash);
-    memcpy(from_source.params.x, residual_parameters,
-           from_source.params.size_n * sizeof(float));
     for (uint32_t i = 0; i < 2 * 72; i++) {
         x[i] = (float)(i % 17) / 8.0f - 1.0f;
     }
     assert_int_equal(uw_model_forward(&from_file, x, 2, &a), UW_OK);
-    assert_int_equal(uw_model_forward(&from_source, x, 2, &b), UW_OK);
     assert_int_equal(from_file.classes, 5);
-    assert_memory_equal(a, b, 10 * sizeof(float));
     assert_true(a[0] != 0.0f);
+
+    struct uw_model_config inference = config;
+    inference.mode = UW_PLAN_INFERENCE;
+    assert_int_equal(uw_model_open(&in_flash, &inference, memory, sizeof memory, 1, &err), UW_OK);
+    assert_int_equal(in_flash.params.size_n, 0); /* every table is used where it is */
+    assert_int_equal(uw_model_forward(&in_flash, x, 2, &b), UW_OK);
+    assert_memory_equal(a, b, 10 * sizeof(float));
+
+    assert_int_equal(uw_model_open(&trained, &config, memory, sizeof memory, 1, &err), UW_OK);
+    assert_int_equal(trained.params.hash, from_file.params.hash);
+    assert_memory_equal(trained.params.x, from_file.params.x,
+                        trained.params.size_n * sizeof(float));
     free(first);
-    free(second);
     uw_convert_deinit(&c);
 }
 

@@ -271,6 +271,39 @@ static void test_plan_partial_training_needs_less_and_moves_only_its_part(void *
     close_model(&frozen);
 }
 
+/* Nothing reads the inputs of these layers once the weights stay. */
+static void test_plan_of_biases_keeps_no_inputs_of_products(void **state)
+{
+    (void)state;
+    static const struct uw_layer_def layers[] = {
+        {.kind = UW_LAYER_DENSE, .name = "d1", .dense = {.out = 64}},
+        {.kind = UW_LAYER_DENSE, .name = "d2", .dense = {.out = 64}},
+        {.kind = UW_LAYER_DENSE, .name = "d3", .dense = {.out = 64}},
+        {.kind = UW_LAYER_DENSE, .name = "d4", .dense = {.out = 64}},
+    };
+    static const struct uw_model_def linear = {"linear", .in_channels = 64, .layers = layers,
+                                               .layers_n = 4};
+    struct fixture all, biases;
+    struct uw_model_config config = config_of(&linear);
+
+    open_with(&all, config);
+    config.adapt = (struct uw_adapt){.bias_only = true};
+    open_with(&biases, config);
+    size_t value_bytes = (size_t)config.batch_n * 64 * sizeof(float);
+    assert_true(all.need.activations_bytes >= 5 * value_bytes);
+    assert_int_equal(biases.need.activations_bytes, 2 * value_bytes);
+    train(&biases, 1);
+    expect_only(&all, &biases, ".bias", 0);
+    train(&all, 1);
+    for (uint32_t i = 1; i < all.m.params.segments_n; i += 2) {
+        const struct uw_segment *s = &all.m.params.segments[i];
+        assert_memory_equal(all.m.params.x + s->offset_n, biases.m.params.x + s->offset_n,
+                            s->size_n * sizeof(float));
+    }
+    close_model(&all);
+    close_model(&biases);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_plan_micro_batches_without_room_to_accumulate_are_refused),
         cmocka_unit_test(test_plan_buckets_cover_every_gradient_once_and_follow_full),
         cmocka_unit_test(test_plan_partial_training_needs_less_and_moves_only_its_part),
+        cmocka_unit_test(test_plan_of_biases_keeps_no_inputs_of_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

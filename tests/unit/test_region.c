@@ -102,10 +102,10 @@ static void test_constants_take_no_memory_and_never_change(void **state)
 {
     (void)state;
     static uint8_t workspace[UW_MODEL_WORKSPACE_BYTES(9)], ram[MEMORY_BYTES], flash[MEMORY_BYTES];
-    static float c1w[72], c1b[4], c2w[144], c2b[4], copy[72];
+    static float c1w[72], c1b[4], c2w[144], c2b[4], d1w[768], copy[72];
     const struct uw_constant constants[] = {
         {"c1.weight", c1w, 72}, {"c1.bias", c1b, 4}, {"c2.weight", c2w, 144}, {"c2.bias", c2b, 4},
-        {"d1.weight", c1w, 768}};
+        {"d1.weight", d1w, 768}};
     struct uw_layer_def some[sizeof layers / sizeof layers[0]];
     struct uw_model_def d = def;
     struct uw_model_need need, with;
@@ -121,6 +121,7 @@ static void test_constants_take_no_memory_and_never_change(void **state)
     memcpy(c1w, a.params.x, sizeof c1w);
     memcpy(copy, c1w, sizeof copy);
     memcpy(c2w, uw_params_find(&a.params, "c2.weight")->offset_n + a.params.x, sizeof c2w);
+    memcpy(d1w, uw_params_find(&a.params, "d1.weight")->offset_n + a.params.x, sizeof d1w);
     config.constants = constants;
     config.constants_n = 5;
     assert_int_equal(uw_model_measure(&config, &with, &err), UW_OK);

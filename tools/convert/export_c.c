@@ -48,6 +48,15 @@ static void say_string(struct writer *w, const char *text)
     say(w, "\"");
 }
 
+/* A name inside a comment. */
+static void say_comment(struct writer *w, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        bool fits = *text > 0x20 && *text < 0x7f && *text != '*' && *text != '/' && *text != '\\';
+        say(w, "%c", fits ? *text : '_');
+    }
+}
+
 enum type { NUMBER, SIGNED, REAL, TRUTH };
 
 struct option {
@@ -238,6 +247,66 @@ static const char *identifier(char out[64], const char *name)
     return out;
 }
 
+static void write_manual(struct writer *w, const char *name, uint32_t tensors_n)
+{
+    say(w, "/* A trained model, written by uwasa convert. Declare in your program\n *\n"
+           " *     extern const struct uw_model_def %s_def;\n"
+           " *     extern const struct uw_constant %s_constants[%u];\n *\n",
+        name, name, (unsigned)tensors_n);
+    say(w, " * and configure it with .def = &%s_def, .constants = %s_constants, .constants_n = %u:\n"
+           " * layers that are not trained use the tables where they are, the others start with a\n"
+           " * copy. */\n#include <uwasa/model.h>\n\n",
+        name, name, (unsigned)tensors_n);
+}
+
+static void write_definition(struct writer *w, const struct uw_model_def *d, const char *name)
+{
+    say(w, "static const struct uw_layer_def %s_layers[] = {\n", name);
+    for (uint32_t i = 0; i < d->layers_n; i++) {
+        write_layer(w, &d->layers[i]);
+    }
+    say(w, "};\n\n");
+    if (d->losses != NULL) {
+        write_losses(w, d, name);
+    }
+    say(w, "extern const struct uw_model_def %s_def;\nconst struct uw_model_def %s_def = {\n"
+           "    .name = ", name, name);
+    say_string(w, d->name != NULL ? d->name : "model");
+    say(w, ", .in_channels = %u, .in_h = %u, .in_w = %u,\n    .layers = %s_layers, .layers_n = %u",
+        (unsigned)d->in_channels, (unsigned)d->in_h, (unsigned)d->in_w, name,
+        (unsigned)d->layers_n);
+    if (d->losses != NULL) {
+        say(w, ",\n    .losses = %s_losses, .losses_n = %u", name, (unsigned)d->losses_n);
+    }
+    say(w, "};\n");
+}
+
+/* One table a tensor, numbered: two names may differ in what no identifier can hold. */
+static void write_tables(struct writer *w, const struct uw_params *p, const char *name)
+{
+    for (uint32_t s = 0; s < p->segments_n; s++) {
+        const struct uw_segment *t = &p->segments[s];
+        say(w, "\nstatic const float %s_x%u[%u] = {    /* ", name, (unsigned)s,
+            (unsigned)t->size_n);
+        say_comment(w, t->name);
+        say(w, " */\n");
+        for (uint32_t i = 0; i < t->size_n && w->rc >= 0; i++) {
+            say(w, i % 6 == 0 ? "    %af," : " %af,", (double)p->x[t->offset_n + i]);
+            say(w, i % 6 == 5 || i + 1 == t->size_n ? "\n" : "");
+        }
+        say(w, "};\n");
+    }
+    say(w, "\nextern const struct uw_constant %s_constants[%u];\n"
+           "const struct uw_constant %s_constants[%u] = {\n",
+        name, (unsigned)p->segments_n, name, (unsigned)p->segments_n);
+    for (uint32_t s = 0; s < p->segments_n; s++) {
+        say(w, "    {");
+        say_string(w, p->segments[s].name);
+        say(w, ", %s_x%u, %u},\n", name, (unsigned)s, (unsigned)p->segments[s].size_n);
+    }
+    say(w, "};\n");
+}
+
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
                        struct uw_error *err)
 {
@@ -247,37 +316,10 @@ int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
     char name[64];
 
     identifier(name, d->name);
-    say(&w, "/* A trained model, written by uwasa convert. Bind %s_def, then copy %s_parameters\n"
-            " * to params.x, %u floats. */\n#include <uwasa/model.h>\n\n", name, name,
-        (unsigned)p->size_n);
-    say(&w, "extern const struct uw_model_def %s_def;\nextern const float %s_parameters[%u];\n\n",
-        name, name, (unsigned)(p->size_n > 0 ? p->size_n : 1));
-    say(&w, "static const struct uw_layer_def %s_layers[] = {\n", name);
-    for (uint32_t i = 0; i < d->layers_n; i++) {
-        write_layer(&w, &d->layers[i]);
+    write_manual(&w, name, p->segments_n);
+    write_definition(&w, d, name);
+    if (p->segments_n > 0) {
+        write_tables(&w, p, name);
     }
-    say(&w, "};\n\n");
-    if (d->losses != NULL) {
-        write_losses(&w, d, name);
-    }
-    say(&w, "const struct uw_model_def %s_def = {\n    .name = ", name);
-    say_string(&w, d->name != NULL ? d->name : "model");
-    say(&w, ", .in_channels = %u, .in_h = %u, .in_w = %u,\n    .layers = %s_layers, .layers_n = "
-            "%u", (unsigned)d->in_channels, (unsigned)d->in_h, (unsigned)d->in_w, name,
-        (unsigned)d->layers_n);
-    if (d->losses != NULL) {
-        say(&w, ",\n    .losses = %s_losses, .losses_n = %u", name, (unsigned)d->losses_n);
-    }
-    say(&w, "};\n\nconst float %s_parameters[%u] = {\n", name,
-        (unsigned)(p->size_n > 0 ? p->size_n : 1));
-    for (uint32_t s = 0; s < p->segments_n; s++) {
-        say(&w, "    /* %.200s */\n", p->segments[s].name);
-        for (uint32_t i = 0; i < p->segments[s].size_n && w.rc >= 0; i++) {
-            say(&w, i % 6 == 0 ? "    %af," : " %af,",
-                (double)p->x[p->segments[s].offset_n + i]);
-            say(&w, i % 6 == 5 || i + 1 == p->segments[s].size_n ? "\n" : "");
-        }
-    }
-    say(&w, p->size_n == 0 ? "    0.0f};\n" : "};\n");
     return w.rc < 0 ? uw_error_set(err, w.rc, "%.60s: cannot be written", name) : UW_OK;
 }

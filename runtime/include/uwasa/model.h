@@ -64,9 +64,9 @@ struct uw_adapt {
  * averaging over nodes. The update follows. Returns UW_OK, or an error that stops the step. */
 typedef int (*uw_bucket_fn)(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient);
 
-/* A parameter tensor in constant memory, flash for one. Layers that are not
- * trained, and whose tensors are all among the constants, use them where they are: they take no
- * memory and are no part of the flat vector that peers exchange. */
+/* A parameter tensor in constant memory, flash for one. Layers that are not trained, and whose
+ * tensors are all among the constants, use them where they are: they take no memory and are no
+ * part of the flat vector that peers exchange. The others start with a copy. */
 struct uw_constant {
     const char *name;               /* "conv1.weight" */
     const float *data;              /* [n] */
@@ -193,7 +193,8 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
 /* He normal for a layer that feeds a ReLU (standard deviation sqrt(2 / fan_in)), Glorot normal
  * otherwise (sqrt(2 / (fan_in + fan_out))), zero biases; scales and variances one; recurrent
  * layers uniform within 1 / sqrt(hidden); embeddings standard normal; LoRA adds nothing at first.
- * Same seed, same bits, on any device. Also sets m->seed. */
+ * A tensor among config.constants starts with that instead. Same seed, same bits, on any device.
+ * Also sets m->seed. */
 void uw_model_init_weights(struct uw_model *m, uint64_t seed);
 
 /* All of it at once, for a program whose model is the only thing in its memory: plan in the end of

@@ -82,10 +82,10 @@ typedef int (*uw_convert_put)(void *arg, const void *bytes, size_t bytes_n);
 int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *arg,
                           struct uw_error *err);
 
-/* Write a bound model as C11 source: `const struct uw_model_def NAME_def` and `const float
- * NAME_parameters[]` in the order of the flat vector (params.x), both to be found in flash. NAME
- * is the model's name with what is no letter or digit as '_'. Numbers are written in hexadecimal,
- * so that they read back to the same bits.
+/* Write a bound model as C11 source: `const struct uw_model_def NAME_def` and `const struct
+ * uw_constant NAME_constants[]`, all of it to be found in flash. NAME is the model's name with
+ * what is no letter or digit as '_'. Numbers are written in hexadecimal, so that they read back to
+ * the same bits.
  * Returns UW_OK, UW_ERR_NOMEM, or what put returned. */
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
                        struct uw_error *err);
