@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
 #include "bench_kernels.h"
+#include "bench_train.h"
 #include "commands.h"
 #include "job.h"
 
@@ -11,9 +12,9 @@
 #include <string.h>
 
 struct options {
-    const char *backend;
-    uint32_t threads;
-    double seconds;
+    const char *backend, *work, *against;
+    uint32_t threads, windows;
+    double seconds;             /* 0: not given */
     bool json;
 };
 
@@ -23,43 +24,69 @@ static const struct uw_opt rows[] = {
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.001, 60, "S",
-     "for each kernel (0.2)"},
+     "for each kernel (0.2), for each window (1)"},
+    {"work", UW_OPT_TEXT, offsetof(struct options, work), 0, 0, "M:B,...",
+     "train: models and minibatches (those of the README)"},
+    {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_WINDOWS_MAX, "N",
+     "train: of each work (7)"},
+    {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
+     "train: the table of a file of tools/bench_pytorch, which measures both in turns"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
 };
 
 static const struct uw_args_spec spec = {
     .command = "bench",
     .summary = "measure this machine",
-    .usage = "kernels [flags]",
-    .example = "uwasa bench kernels --backend auto --threads 1",
+    .usage = "kernels|train [flags]",
+    .example = "uwasa bench train --work fedavg-cnn:20 --threads 1",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };
 
+static int kernels(const struct options *o, struct uw_error *err)
+{
+    struct uw_workers *pool = NULL;
+    const struct uw_kernels *k = strcmp(o->backend, "auto") == 0 ? uw_kernels_best()
+                                                                 : uw_kernels_find(o->backend);
+    if (k == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--backend %s: not in this build or not on this processor",
+                            o->backend);
+    }
+    int rc = uw_board_workers_init(&pool, o->threads);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the threads could not be started");
+    }
+    rc = uw_bench_kernels(stdout, o->json, k, pool, o->seconds > 0.0 ? o->seconds : 0.2);
+    uw_board_workers_deinit(&pool);
+    return rc < 0 ? uw_error_set(err, rc, "%s", uw_status_text(rc)) : UW_OK;
+}
+
+static int train(const struct options *o, struct uw_error *err)
+{
+    if (o->against != NULL) {
+        return uw_bench_against(stdout, o->against, err);
+    }
+    const struct uw_bench_train b = {
+        .work = o->work, .backend = o->backend, .threads = o->threads, .windows = o->windows,
+        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .json = o->json};
+    return uw_bench_train(stdout, &b, err);
+}
+
 int uw_cmd_bench(int argc, char **argv)
 {
-    struct options o = {.backend = "auto", .seconds = 0.2};
+    struct options o = {.backend = "auto", .windows = 7};
+    struct uw_error err = {.text = ""};
     const char *what = NULL;
-    struct uw_workers *pool = NULL;
     int status = uw_args_parse(&spec, argc, argv, &o, &what);
     if (status >= 0) {
         return status;
     }
-    if (what == NULL || strcmp(what, "kernels") != 0) {
-        return uw_cli_error("bench", UW_EXIT_USAGE, "%s: needs kernels, what to measure",
+    bool trains = what != NULL && strcmp(what, "train") == 0;
+    if (what == NULL || (!trains && strcmp(what, "kernels") != 0)) {
+        return uw_cli_error("bench", UW_EXIT_USAGE, "%s: needs kernels or train, what to measure",
                             what != NULL ? what : "WHAT");
     }
-    const struct uw_kernels *k = strcmp(o.backend, "auto") == 0 ? uw_kernels_best()
-                                                                : uw_kernels_find(o.backend);
-    if (k == NULL) {
-        return uw_cli_error("bench", UW_EXIT_USAGE,
-                            "--backend %s: not in this build or not on this processor", o.backend);
-    }
-    if (uw_board_workers_init(&pool, o.threads) < 0) {
-        return uw_cli_error("bench", UW_EXIT_FAILED, "the threads could not be started");
-    }
-    int rc = uw_bench_kernels(stdout, o.json, k, pool, o.seconds);
-    uw_board_workers_deinit(&pool);
-    return rc < 0 ? uw_cli_error("bench", UW_EXIT_FAILED, "%s", uw_status_text(rc))
-                  : UW_EXIT_DONE;
+    int rc = trains ? train(&o, &err) : kernels(&o, &err);
+    return rc < 0 ? uw_cli_error("bench", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench_train.h - how fast this machine trains the built-in models, and how that compares
+ *
+ * A work is a model and a minibatch, "fedavg-cnn:20". Its steps are forward, loss, backward and
+ * plain SGD on one made minibatch that lies in the model's input.
+ *
+ * Memory     one model at a time, released before return
+ * Blocking   windows * seconds for each work, and at least one step a window
+ * Context    one thread; the pool's threads work
+ */
+#ifndef UWASA_CLI_BENCH_TRAIN_H
+#define UWASA_CLI_BENCH_TRAIN_H
+
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct uw_bench_train {
+    const char *work;           /* "MODEL:BATCH,..."; NULL: the works of the table in the README */
+    const char *backend;        /* one of UW_BACKENDS */
+    uint32_t threads;           /* 0: one a core */
+    uint32_t windows;           /* 1 to UW_BENCH_WINDOWS_MAX */
+    double seconds;             /* of a window */
+    bool json;
+};
+
+#define UW_BENCH_WINDOWS_MAX 101u
+
+/* Measure and print. json: one object a work, else a table.
+ *
+ *   {"event":"work","work":"fedavg-cnn:20","threads":..,"backend":..,"samples_per_s":[..],
+ *    "gflop_per_s":..,"arena_bytes":..,"peak_rss_bytes":..}
+ *
+ * samples_per_s has one number a window; gflop_per_s belongs to the median and counts the products
+ * of forward and backward as they are defined. peak_rss_bytes is the process's: ask for one work
+ * to know what that work takes.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (a work is not MODEL:BATCH; err names it), or what planning and
+ * training return. */
+int uw_bench_train(FILE *out, const struct uw_bench_train *b, struct uw_error *err);
+
+/* Print the table of a file that tools/bench_pytorch wrote (its form: bench_against.c): for each work and number of threads
+ * the samples per second of uwasa and of the fastest peer, the ratio of windows that were measured
+ * one after the other (median, lowest, highest), and the ratio of peak memory.
+ * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_CORRUPT (err names the line). */
+int uw_bench_against(FILE *out, const char *file, struct uw_error *err);
+
+#endif
