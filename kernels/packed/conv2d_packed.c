@@ -13,6 +13,10 @@ static bool is_thin(const struct uw_conv2d *c)
     return group_out < 3 || (c->groups > 1 && group_in < 3);
 }
 
+#define WIDE_MAX 65536u
+#define PACK_COST 0.25
+#define COPY_COST 0.8
+
 /* An image counts its elements in 32 bits. */
 static bool images_fit(const struct uw_tile *t, const struct uw_conv2d *c)
 {
@@ -21,12 +25,30 @@ static bool images_fit(const struct uw_tile *t, const struct uw_conv2d *c)
     return uw_image_fits(&x, t) && uw_image_fits(&dy, t);
 }
 
-/* Largest minibatch whose pixels can be counted in 32 bits, as a product counts its columns. */
+/* Largest minibatch whose pixels can be counted in 32 bits, as a product counts its columns: an
+ * image that is widened has less than WIDE_MAX of them. */
 static uint32_t batch_max(const struct uw_conv2d *c)
 {
     uint32_t out_hw = c->out_h * c->out_w, in_hw = c->in_h * c->in_w;
     uint32_t most = out_hw > in_hw ? out_hw : in_hw;
-    return most > 0 ? UINT32_MAX / most : UINT32_MAX;
+    return UINT32_MAX / (most > WIDE_MAX ? most : WIDE_MAX);
+}
+
+/* With few rows of weights it costs less to compute some pixels too many, and to copy those that
+ * count, than to pack: in vectors of multiply-adds, PACK_COST a tap, COPY_COST a row. */
+static void widen(struct uw_image *v, const struct uw_tile *t, uint32_t rows)
+{
+    struct uw_image wide = *v;
+    if (t->multiply_runs == NULL || v->step_h != 1 || v->step_w != 1 ||
+        v->out_w % UW_TILE_PIECE_N == 0) {
+        return;
+    }
+    uw_image_widen(&wide);
+    double have = (double)v->out_h * v->out_w, all = (double)wide.out_h * wide.pitch;
+    double gain = PACK_COST - (all - have) / have * rows / 16.0;
+    if (all + UW_TILE_PIECE_N <= WIDE_MAX && gain * uw_image_taps(v) > COPY_COST * rows) {
+        *v = wide;
+    }
 }
 
 enum way { PRODUCT, DIRECT, REFERENCE };
@@ -39,19 +61,30 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c, uint3
     return images_fit(t, c) && batch_n <= batch_max(c) ? PRODUCT : REFERENCE;
 }
 
+static void set_lines(struct uw_sink *c, const struct uw_image *v)
+{
+    if (v->pitch > v->out_w) {
+        c->pitch = v->pitch;
+        c->line_cols = v->out_w;
+        c->lines = v->out_h;
+    }
+}
+
 static struct uw_product fw_product(const struct uw_tile *t, const struct uw_conv2d *c,
-                                    const struct uw_image *v, const float *w, const float *b,
+                                    struct uw_image *v, const float *w, const float *b,
                                     float *y, bool accumulate)
 {
     uint32_t group_out = c->out_channels / c->groups, taps = uw_image_taps(v);
+    widen(v, t, group_out);
     size_t out_hw = (size_t)c->out_h * c->out_w;
     struct uw_product p = {.groups = c->groups, .m = group_out, .n = uw_image_pixels(v),
                            .k = taps, .beta = accumulate ? 1.0f : 0.0f, .bias = b};
     p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = taps, .segment_n = taps,
                            .group_stride = (size_t)group_out * taps};
-    p.c = (struct uw_sink){.base = y, .row_stride = out_hw, .image_cols = (uint32_t)out_hw,
+    p.c = (struct uw_sink){.base = y, .row_stride = out_hw, .image_cols = uw_image_cols(v),
                            .image_stride = out_hw * c->out_channels,
                            .group_stride = out_hw * group_out};
+    set_lines(&p.c, v);
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
     p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
@@ -61,19 +94,21 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
 }
 
 static struct uw_product bw_input_product(const struct uw_tile *t, const struct uw_conv2d *c,
-                                          const struct uw_image *v, const float *w, float *dx,
+                                          struct uw_image *v, const float *w, float *dx,
                                           bool accumulate)
 {
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
+    widen(v, t, group_in);
     size_t in_hw = (size_t)c->in_h * c->in_w, kernel = (size_t)c->kernel_h * c->kernel_w;
     struct uw_product p = {.groups = c->groups, .m = group_in, .n = uw_image_pixels(v),
                            .k = uw_image_taps(v), .beta = accumulate ? 1.0f : 0.0f};
     p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = kernel, .segment_n = kernel,
                            .segment_stride = kernel * group_in,
                            .group_stride = kernel * group_in * group_out};
-    p.c = (struct uw_sink){.base = dx, .row_stride = in_hw, .image_cols = (uint32_t)in_hw,
+    p.c = (struct uw_sink){.base = dx, .row_stride = in_hw, .image_cols = uw_image_cols(v),
                            .image_stride = in_hw * c->in_channels,
                            .group_stride = in_hw * group_in};
+    set_lines(&p.c, v);
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
     p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;

@@ -14,7 +14,8 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
         .src = x, .image_stride = hw * c->in_channels, .group_stride = hw * group_in,
         .batch_n = batch_n, .channels = group_in, .h = c->in_h, .w = c->in_w,
         .spread_h = 1, .spread_w = 1, .top = c->pad_h, .left = c->pad_w,
-        .out_h = c->out_h, .out_w = c->out_w, .step_h = c->stride_h, .step_w = c->stride_w,
+        .out_h = c->out_h, .out_w = c->out_w, .pitch = c->out_w,
+        .step_h = c->stride_h, .step_w = c->stride_w,
         .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
         .dilation_h = c->dilation_h, .dilation_w = c->dilation_w, .pixels_inner = pixels_inner,
     };
@@ -31,15 +32,27 @@ struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t 
         .spread_h = c->stride_h, .spread_w = c->stride_w,
         .top = (int64_t)(c->kernel_h - 1) * c->dilation_h - c->pad_h,
         .left = (int64_t)(c->kernel_w - 1) * c->dilation_w - c->pad_w,
-        .out_h = c->in_h, .out_w = c->in_w, .step_h = 1, .step_w = 1,
+        .out_h = c->in_h, .out_w = c->in_w, .pitch = c->in_w, .step_h = 1, .step_w = 1,
         .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
         .dilation_h = c->dilation_h, .dilation_w = c->dilation_w, .mirror = true,
     };
 }
 
+static bool is_wide(const struct uw_image *v)
+{
+    return v->pitch > v->out_w;
+}
+
+/* Whole pieces, so that none reaches from one image into the next. */
+uint32_t uw_image_cols(const struct uw_image *v)
+{
+    uint32_t n = (v->out_h - 1) * v->pitch + v->out_w;
+    return is_wide(v) ? (n + UW_TILE_PIECE_N - 1) / UW_TILE_PIECE_N * UW_TILE_PIECE_N : n;
+}
+
 uint32_t uw_image_pixels(const struct uw_image *v)
 {
-    return v->batch_n * v->out_h * v->out_w;
+    return v->batch_n * uw_image_cols(v);
 }
 
 uint32_t uw_image_taps(const struct uw_image *v)
@@ -61,8 +74,8 @@ static size_t band_width(const struct uw_image *v)
  * `pieces` images, and a piece of r rows needs (r - 1) * step_h + span_h. */
 static size_t band_rows_max(const struct uw_image *v, uint32_t pixels_n)
 {
-    size_t hw = (size_t)v->out_h * v->out_w;
-    size_t rows = pixels_n < 2 ? 1 : (size_t)(pixels_n - 2) / v->out_w + 2;
+    size_t hw = uw_image_cols(v);
+    size_t rows = pixels_n < 2 ? 1 : (size_t)(pixels_n - 2) / v->pitch + 2;
     size_t pieces = pixels_n < 2 ? 1 : (pixels_n - 2) / hw + 2;
     pieces = pieces < v->batch_n ? pieces : v->batch_n;
     rows = rows < pieces * v->out_h ? rows : pieces * v->out_h;
@@ -112,11 +125,16 @@ static void copy_row(const struct uw_image *v, const float *plane, int64_t row, 
 {
     size_t width = band_width(v);
     int64_t from = row - v->top;
-    if (from < 0 || from % v->spread_h != 0 || from / v->spread_h >= v->h) {
+    bool between = from < 0;
+    if (v->spread_h != 1 && !between) { /* division is slow */
+        between = from % v->spread_h != 0;
+        from /= v->spread_h;
+    }
+    if (between || from >= v->h) {
         memset(dst, 0, width * sizeof(float));
         return;
     }
-    const float *src = plane + (size_t)(from / v->spread_h) * v->w;
+    const float *src = plane + (size_t)from * v->w;
     if (v->spread_w != 1) {
         for (size_t i = 0; i < width; i++) {
             int64_t at = (int64_t)i - v->left;
@@ -149,7 +167,7 @@ static void list_pixels(const struct uw_image *v, size_t row, uint32_t ow, uint3
 {
     size_t next = v->step_h * band_width(v);
     while (n > 0) {
-        uint32_t here = v->out_w - ow < n ? v->out_w - ow : n;
+        uint32_t here = v->pitch - ow < n ? v->pitch - ow : n;
         for (uint32_t i = 0; i < here; i++) {
             pixel_at[i] = (uint32_t)row + (ow + i) * v->step_w;
         }
@@ -167,15 +185,16 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
                         uint32_t pn, uint32_t c0, uint32_t cn)
 {
     size_t width = band_width(v), hw = (size_t)v->h * v->w;
-    uint32_t out_hw = v->out_h * v->out_w;
+    uint32_t cols = uw_image_cols(v);
     size_t rows_n = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {         /* count the rows, then copy them */
         size_t row0 = 0, plane_n = rows_n * width;
         uint32_t p = p0;
         while (p < p0 + pn) {
-            uint32_t image = p / out_hw, q = p % out_hw, first = q / v->out_w;
-            uint32_t n = out_hw - q < p0 + pn - p ? out_hw - q : p0 + pn - p;
-            uint32_t last = (q + n - 1) / v->out_w;
+            uint32_t image = p / cols, q = p % cols, first = q / v->pitch;
+            uint32_t n = cols - q < p0 + pn - p ? cols - q : p0 + pn - p;
+            uint32_t last = (q + n - 1) / v->pitch;
+            last = last < v->out_h ? last : v->out_h - 1; /* the rest of a piece means nothing */
             size_t rows = (size_t)(last - first) * v->step_h + span_h(v);
             for (uint32_t c = 0; pass == 1 && c < cn; c++) {
                 const float *plane = group + image * v->image_stride + (c0 + c) * hw;
@@ -185,7 +204,7 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
                 }
             }
             if (pass == 1) {
-                list_pixels(v, row0 * width, q % v->out_w, n, b->pixel_at + (p - p0));
+                list_pixels(v, row0 * width, q % v->pitch, n, b->pixel_at + (p - p0));
             }
             row0 += rows;
             p += n;
@@ -198,16 +217,21 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
 static void list_taps(const struct uw_image *v, size_t plane_n, uint32_t t0, uint32_t tn,
                       uint32_t *tap_at)
 {
-    uint32_t kernel = v->kernel_h * v->kernel_w, c0 = t0 / kernel;
-    size_t width = band_width(v);
+    uint32_t kernel = v->kernel_h * v->kernel_w;
+    uint32_t kh = t0 % kernel / v->kernel_w, kw = t0 % v->kernel_w;
+    size_t width = band_width(v), plane = 0;
     for (uint32_t i = 0; i < tn; i++) {
-        uint32_t t = t0 + i, kh = t % kernel / v->kernel_w, kw = t % v->kernel_w;
-        if (v->mirror) {
-            kh = v->kernel_h - 1 - kh;
-            kw = v->kernel_w - 1 - kw;
+        uint32_t h = v->mirror ? v->kernel_h - 1 - kh : kh;
+        uint32_t w = v->mirror ? v->kernel_w - 1 - kw : kw;
+        tap_at[i] = (uint32_t)(plane + (size_t)h * v->dilation_h * width +
+                               (size_t)w * v->dilation_w);
+        if (++kw == v->kernel_w) {
+            kw = 0;
+            if (++kh == v->kernel_h) {
+                kh = 0;
+                plane += plane_n;
+            }
         }
-        tap_at[i] = (uint32_t)((t / kernel - c0) * plane_n +
-                               (size_t)kh * v->dilation_h * width + (size_t)kw * v->dilation_w);
     }
 }
 
@@ -267,7 +291,12 @@ static struct uw_columns prepare(const struct uw_image *v, const struct uw_block
 bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t)
 {
     return t->multiply_runs != NULL && !v->pixels_inner && v->step_w == 1 &&
-           v->out_w % UW_TILE_PIECE_N == 0;
+           (is_wide(v) || v->out_w % UW_TILE_PIECE_N == 0);
+}
+
+void uw_image_widen(struct uw_image *v)
+{
+    v->pitch = (uint32_t)band_width(v);
 }
 
 void uw_image_locate(const struct uw_product *p, const struct uw_block *block, void *work,

@@ -27,6 +27,7 @@ struct uw_image {
     uint32_t spread_h, spread_w;    /* 1, or zeros between the rows and columns of src */
     int64_t top, left;              /* zeros above and left of the spread image; may be < 0 */
     uint32_t out_h, out_w;          /* pixels */
+    uint32_t pitch;                 /* pixels counted in a row, out_w or more: see uw_image_widen */
     uint32_t step_h, step_w;        /* from pixel to pixel */
     uint32_t kernel_h, kernel_w, dilation_h, dilation_w;
     bool mirror;                    /* tap (0, 0) is the last one */
@@ -38,7 +39,13 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
 struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t batch_n,
                                             const float *dy);
 
-/* Pixels of the whole batch, taps of a group. */
+/* Count pixels in rows as wide as the band's, so that all pixels of an image lie in one run and
+ * nothing has to be packed. What is computed for pixels beyond out_w means nothing. Only without
+ * strides (step_h, step_w 1). */
+void uw_image_widen(struct uw_image *v);
+
+/* Pixels of an image and of the whole batch, taps of a group. */
+uint32_t uw_image_cols(const struct uw_image *v);
 uint32_t uw_image_pixels(const struct uw_image *v);
 uint32_t uw_image_taps(const struct uw_image *v);
 

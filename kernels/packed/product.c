@@ -159,10 +159,46 @@ static void pack_left(const struct uw_product *p, const struct uw_block *b, uint
     }
 }
 
+/* Copy a tile of columns in lines of c->pitch, of which only a part is kept. */
+static void scatter_lines(const struct uw_sink *c, float *group, const float *tile, uint32_t nr,
+                          uint32_t i0, uint32_t rows, uint32_t j0, uint32_t cols, bool add)
+{
+    uint32_t image = j0 / c->image_cols, q = j0 % c->image_cols;
+    uint32_t line = q / c->pitch, at = q % c->pitch;
+    while (cols > 0) {
+        uint32_t here = min_u32(min_u32(cols, c->pitch - at),
+                                c->image_cols - (line * c->pitch + at));
+        uint32_t n = at < c->line_cols && line < c->lines ? min_u32(here, c->line_cols - at) : 0;
+        float *out = group + image * c->image_stride + i0 * c->row_stride +
+                     (size_t)line * c->line_cols + at;
+        for (uint32_t i = 0; i < rows && n > 0; i++) {
+            for (uint32_t j = 0; j < n; j++) {
+                float v = tile[i * nr + j];
+                out[j] = add ? out[j] + v : v;
+            }
+            out += c->row_stride;
+        }
+        tile += here;
+        cols -= here;
+        at += here;
+        if (line * c->pitch + at == c->image_cols) {
+            image++;
+            line = at = 0;
+        } else if (at == c->pitch) {
+            line++;
+            at = 0;
+        }
+    }
+}
+
 /* Copy a tile whose columns do not lie together in C. */
 static void scatter(const struct uw_sink *c, float *group, const float *tile, uint32_t nr,
                     uint32_t i0, uint32_t rows, uint32_t j0, uint32_t cols, bool add)
 {
+    if (c->pitch > 0) {
+        scatter_lines(c, group, tile, nr, i0, rows, j0, cols, add);
+        return;
+    }
     while (cols > 0) {
         uint32_t image = j0 / c->image_cols, at = j0 % c->image_cols;
         uint32_t n = min_u32(cols, c->image_cols - at);
@@ -218,7 +254,7 @@ static void multiply_panel(const struct uw_product *p, const struct uw_sink *c, 
     const struct uw_tile *t = p->tile;
     uint32_t panels_n = div_up(rows, t->mr);
     uint32_t image = j0 / c->image_cols, at = j0 % c->image_cols;
-    bool together = cols == t->nr && c->image_cols - at >= cols;
+    bool together = cols == t->nr && c->image_cols - at >= cols && c->pitch == 0;
     float *column = group + image * c->image_stride + at;
     for (uint32_t i = 0; i < panels_n; i++) {
         uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
@@ -260,7 +296,8 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
 
     struct uw_sink c = p->c;
     if (p->k_parts > 1) {
-        c = (struct uw_sink){r->parts + part * part_n(p), p->n, p->n, 0, (size_t)p->m * p->n};
+        c = (struct uw_sink){.base = r->parts + part * part_n(p), .row_stride = p->n,
+                             .image_cols = p->n, .group_stride = (size_t)p->m * p->n};
     }
     float beta = p->k_parts > 1 ? 0.0f : p->beta;
     float *out = c.base + group * c.group_stride;

@@ -54,11 +54,14 @@ struct uw_right {
     size_t work_bytes;
 };
 
-/* Column j = image * image_cols + q: base[image * image_stride + i * row_stride + q]. */
+/* Column j = image * image_cols + q: base[image * image_stride + i * row_stride + q].
+ * pitch > 0: q counts lines of pitch columns, of which line_cols are kept, lines of them; then
+ * beta is 0 or 1. */
 struct uw_sink {
     float *base;
     size_t row_stride;
     uint32_t image_cols;
+    uint32_t pitch, line_cols, lines;
     size_t image_stride;
     size_t group_stride;
 };
