@@ -243,11 +243,10 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
     return UW_OK;
 }
 
-/* Does the tensor's own name, behind the layer's, begin like that? */
-static bool begins(const struct uw_segment *s, const char *text)
+static bool ends_in(const struct uw_segment *s, const char *text)
 {
-    const char *dot = strrchr(s->name, '.');
-    return dot != NULL && strncmp(dot + 1, text, strlen(text)) == 0;
+    size_t all = strlen(s->name), end = strlen(text);
+    return all > end && strcmp(s->name + all - end, text) == 0;
 }
 
 /* The file's scale of low-rank additions; 0: it has none. */
@@ -272,13 +271,18 @@ static int choose_scale(const struct uw_model *m, const struct uw_safetensors *s
     float theirs, mine = has ? uw_lora_scale(&m->config.adapt) : 0.0f;
     int rc = load_scale(st, &theirs, err);
     *merge = has ? 0.0f : theirs;
-    if (rc == UW_OK && theirs != 0.0f && theirs != mine && (has || with_state)) {
-        return uw_error_set(err, UW_ERR_MISMATCH,
-                            "%s: has low-rank additions with scale %g, the model has %s%g",
-                            st->object, (double)theirs, has ? "them with " : "none: ",
-                            (double)mine);
+    if (rc < 0 || theirs == 0.0f || theirs == mine) {
+        return rc;
     }
-    return rc;
+    if (has) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: its low-rank additions have scale %g, the model's have %g",
+                            st->object, (double)theirs, (double)mine);
+    }
+    return !with_state ? UW_OK
+                       : uw_error_set(err, UW_ERR_MISMATCH,
+                                      "%s: trained with low-rank additions, the model has none: "
+                                      "plan it with them, or load the weights alone", st->object);
 }
 
 /* Find and check one tensor; with out != NULL also read it. may_lack: if it is there. */
@@ -322,8 +326,9 @@ static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, boo
     for (uint32_t i = 0; i < m->params.segments_n && rc == UW_OK; i++) {
         const struct uw_segment *s = &m->params.segments[i];
         float *x = only_check ? NULL : m->params.x + s->offset_n;
-        rc = load_tensor(st, "", s, !with_state && begins(s, "lora_"), x, err);
-        if (rc == UW_OK && merge != 0.0f && begins(s, "weight") && s->rank == 2) {
+        bool addition = ends_in(s, ".lora_a") || ends_in(s, ".lora_b");
+        rc = load_tensor(st, "", s, addition && !with_state, x, err);
+        if (rc == UW_OK && merge != 0.0f && ends_in(s, ".weight") && s->rank == 2) {
             rc = uw_tensor_merge_addition(st, s, merge, x, err);
         }
         for (uint32_t k = 0; k < vectors_n && rc == UW_OK; k++) {

@@ -72,6 +72,15 @@ static int resolve_name(const struct uw_graph *g, const char *name, uint32_t bef
     return UW_ERR_NOTFOUND;
 }
 
+/* Attention has a tensor "out_proj.weight"; a layer of that name would have the same. */
+static bool tensors_collide(const struct uw_layer_def *attention, const struct uw_layer_def *other)
+{
+    size_t stem = strlen(attention->name);
+    return attention->kind == UW_LAYER_ATTENTION &&
+           strncmp(other->name, attention->name, stem) == 0 &&
+           strcmp(other->name + stem, ".out_proj") == 0;
+}
+
 static int check_name(const struct uw_graph *g, const struct uw_layer_def *def, uint32_t index,
                       struct uw_error *err)
 {
@@ -96,6 +105,14 @@ static int check_name(const struct uw_graph *g, const struct uw_layer_def *def, 
                                 ? "layer %u: the name '%s' is reserved"
                                 : "layer %u: the name '%s' is taken by an earlier layer",
                             (unsigned)index + 1, def->name);
+    }
+    for (uint32_t i = 0; i < index; i++) {
+        const struct uw_layer_def *earlier = g->layers[i].def;
+        if (tensors_collide(earlier, def) || tensors_collide(def, earlier)) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "layer %u: '%.80s' and '%.80s' would have tensors of one name",
+                                (unsigned)index + 1, earlier->name, def->name);
+        }
     }
     return UW_OK;
 }

@@ -111,7 +111,7 @@ static int find_beside(const struct uw_safetensors *st, const struct uw_segment 
                        const char *suffix, struct uw_safetensors_entry *e, struct uw_error *err)
 {
     char name[UW_SAFETENSORS_NAME_BYTES];
-    int stem = (int)(strrchr(weight->name, '.') - weight->name);
+    int stem = (int)(strlen(weight->name) - strlen(".weight"));
     snprintf(name, sizeof name, "%.*s.%s", stem, weight->name, suffix);
     return uw_safetensors_find(st, name, e, err);
 }
