@@ -304,7 +304,9 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
     }
     if (rc == 0) {
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
-                            prefix[0] != '\0' ? ": it was saved by another optimizer" : "");
+                            prefix[0] == '\0'
+                                ? ""
+                                : ": it was saved by another optimizer, or not trained then");
     }
     rc = uw_tensor_check(st, segment, &e, err);
     if (rc < 0) {
