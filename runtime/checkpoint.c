@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/checkpoint.h"
 
-#include "safetensors.h"
+#include "graph.h"
+#include "tensors.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MIXING_PREFIX "optimizer.mixing_velocity."
+#define MIXING_PREFIX "optimizer.mixing_velocity."  /* no optimizer's vector has a longer one */
+#define SCALE_KEY "uwasa.lora_scale"                /* a float's bits */
 #define BUFFER_BYTES 512u
+
+_Static_assert(sizeof MIXING_PREFIX ".out_proj.weight" + UW_LAYER_NAME_MAX <=
+                   UW_SAFETENSORS_NAME_BYTES,
+               "the name of a tensor that is saved is too long to be loaded");
 
 /* Numbers of the training state, by their metadata key. */
 #define STATE_NUMBERS(X)           \
@@ -110,7 +116,6 @@ static void put_escaped(struct sink *s, const char *text)
 static void put_tensor(struct sink *s, const char *prefix, const struct uw_segment *segment,
                        uint64_t begin)
 {
-
     put_text(s, ",\"");
     put_text(s, prefix);
     put_escaped(s, segment->name);
@@ -144,6 +149,12 @@ static void put_header(struct sink *s, const struct uw_model *m, const struct uw
     put_text(s, "{\"__metadata__\":{\"format\":\"uwasa\",\"uwasa.model\":\"");
     put_escaped(s, m->config.def->name != NULL ? m->config.def->name : "");
     put_text(s, "\"");
+    if (m->config.adapt.lora_rank != 0) {
+        float scale = uw_lora_scale(&m->config.adapt);
+        uint32_t bits;
+        memcpy(&bits, &scale, sizeof bits);
+        put_metadata_number(s, SCALE_KEY, bits);
+    }
     if (state != NULL) {
 #define PUT_NUMBER(key, field) put_metadata_number(s, key, state->field);
         STATE_NUMBERS(PUT_NUMBER)
@@ -232,77 +243,52 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
     return UW_OK;
 }
 
-static void format_dims(char *out, size_t out_bytes, const uint64_t *dim, uint32_t rank)
+static bool ends_in(const struct uw_segment *s, const char *text)
 {
-    size_t used = (size_t)snprintf(out, out_bytes, "[");
-    for (uint32_t i = 0; i < rank && i < UW_SHAPE_RANK_MAX && used < out_bytes; i++) {
-        used += (size_t)snprintf(out + used, out_bytes - used, i > 0 ? ",%llu" : "%llu",
-                                 (unsigned long long)dim[i]);
-    }
-    if (used < out_bytes) {
-        snprintf(out + used, out_bytes - used, rank > UW_SHAPE_RANK_MAX ? ",...]" : "]");
-    }
+    size_t all = strlen(s->name), end = strlen(text);
+    return all > end && strcmp(s->name + all - end, text) == 0;
 }
 
-static int check_entry(const struct uw_safetensors *st, const struct uw_segment *segment,
-                       const struct uw_safetensors_entry *e, struct uw_error *err)
+/* The file's scale of low-rank additions; 0: it has none. */
+static int load_scale(const struct uw_safetensors *st, float *scale, struct uw_error *err)
 {
-    uint64_t want[UW_SHAPE_RANK_MAX];
-    bool same = e->rank == segment->rank;
-    char have_text[64];
-    char want_text[64];
-
-    for (uint32_t i = 0; i < segment->rank; i++) {
-        want[i] = segment->dim[i];
-        same = same && e->dim[i] == want[i];
+    uint64_t bits = 0;
+    int rc = uw_safetensors_number(st, SCALE_KEY, &bits, err);
+    uint32_t word = (uint32_t)bits;
+    memcpy(scale, &word, sizeof *scale);
+    if (rc > 0 && (bits > UINT32_MAX || (word & 0x7f800000u) == 0x7f800000u)) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%s: metadata %s is no float's bits", st->object,
+                            SCALE_KEY);
     }
-    if (strcmp(e->dtype, "F32") != 0) {
-        return uw_error_set(err, UW_ERR_MISMATCH, "%s: tensor %s is %s, needs F32", st->object,
-                            e->name, e->dtype);
-    }
-    if (!same) {
-        format_dims(have_text, sizeof have_text, e->dim, e->rank);
-        format_dims(want_text, sizeof want_text, want, segment->rank);
-        return uw_error_set(err, UW_ERR_MISMATCH, "%s: tensor %s is %s, the model needs %s",
-                            st->object, e->name, have_text, want_text);
-    }
-    if (e->end - e->begin != (uint64_t)segment->size_n * sizeof(float)) {
-        return uw_error_set(err, UW_ERR_CORRUPT, "%s: tensor %s has %llu bytes, its shape needs "
-                            "%llu", st->object, e->name, (unsigned long long)(e->end - e->begin),
-                            (unsigned long long)segment->size_n * sizeof(float));
-    }
-    return UW_OK;
+    return rc < 0 ? rc : UW_OK;
 }
 
-/* IEEE single: all exponent bits set is NaN or infinity. */
-static int check_finite(const struct uw_safetensors *st, const struct uw_safetensors_entry *e,
-                        struct uw_error *err)
+/* What scale the file's low-rank additions are to be merged with; 0: they are not. */
+static int choose_scale(const struct uw_model *m, const struct uw_safetensors *st, bool with_state,
+                        float *merge, struct uw_error *err)
 {
-    uint32_t words[BUFFER_BYTES / sizeof(uint32_t)];
-
-    for (uint64_t at = e->begin; at < e->end;) {
-        size_t bytes = e->end - at < sizeof words ? (size_t)(e->end - at) : sizeof words;
-        int rc = st->storage->ops->read(st->storage, st->object, st->data_offset + at, words,
-                                        bytes);
-        if (rc < 0) {
-            return uw_error_set(err, rc, "%s: tensor %s: %s", st->object, e->name,
-                                uw_status_text(rc));
-        }
-        for (size_t i = 0; i < bytes / sizeof words[0]; i++) {
-            if ((words[i] & 0x7f800000u) == 0x7f800000u) {
-                return uw_error_set(err, UW_ERR_NONFINITE,
-                                    "%s: tensor %s holds a NaN or an infinity", st->object,
-                                    e->name);
-            }
-        }
-        at += bytes;
+    bool has = m->config.adapt.lora_rank != 0;
+    float theirs, mine = has ? uw_lora_scale(&m->config.adapt) : 0.0f;
+    int rc = load_scale(st, &theirs, err);
+    *merge = has ? 0.0f : theirs;
+    if (rc < 0 || theirs == 0.0f || theirs == mine) {
+        return rc;
     }
-    return UW_OK;
+    if (has) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: its low-rank additions have scale %g, the model's have %g",
+                            st->object, (double)theirs, (double)mine);
+    }
+    return !with_state ? UW_OK
+                       : uw_error_set(err, UW_ERR_MISMATCH,
+                                      "%s: trained with low-rank additions, the model has none: "
+                                      "plan it with them, or load the weights alone", st->object);
 }
 
-/* Find and check one tensor; with out != NULL also read it. */
+/* Find and check one tensor; with out != NULL also read it. may_lack: if it is there. */
 static int load_tensor(const struct uw_safetensors *st, const char *prefix,
-                       const struct uw_segment *segment, float *out, struct uw_error *err)
+                       const struct uw_segment *segment, bool may_lack, float *out,
+                       struct uw_error *err)
 {
     struct uw_safetensors_entry e;
     char name[UW_SAFETENSORS_NAME_BYTES];
@@ -313,27 +299,27 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
                             segment->name);
     }
     int rc = uw_safetensors_find(st, name, &e, err);
-    if (rc < 0) {
+    if (rc < 0 || (rc == 0 && may_lack)) {
         return rc;
     }
     if (rc == 0) {
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
-                            prefix[0] != '\0' ? ": it was saved by another optimizer" : "");
+                            prefix[0] == '\0'
+                                ? ""
+                                : ": it was saved by another optimizer, or not trained then");
     }
-    rc = check_entry(st, segment, &e, err);
+    rc = uw_tensor_check(st, segment, &e, err);
     if (rc < 0) {
         return rc;
     }
     if (out == NULL) {
-        return check_finite(st, &e, err);
+        return uw_tensor_check_finite(st, &e, err);
     }
-    rc = st->storage->ops->read(st->storage, st->object, st->data_offset + e.begin, out,
-                                (size_t)(e.end - e.begin));
-    return rc < 0 ? uw_error_set(err, rc, "%s: %s", st->object, uw_status_text(rc)) : UW_OK;
+    return uw_tensor_read(st, &e, 0, segment->size_n, out, err);
 }
 
 static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, bool with_state,
-                        bool only_check, struct uw_error *err)
+                        float merge, bool only_check, struct uw_error *err)
 {
     struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
     uint32_t vectors_n = with_state ? vectors_of(m, vectors) : 0;
@@ -341,11 +327,16 @@ static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, boo
 
     for (uint32_t i = 0; i < m->params.segments_n && rc == UW_OK; i++) {
         const struct uw_segment *s = &m->params.segments[i];
-        rc = load_tensor(st, "", s, only_check ? NULL : m->params.x + s->offset_n, err);
+        float *x = only_check ? NULL : m->params.x + s->offset_n;
+        bool addition = ends_in(s, ".lora_a") || ends_in(s, ".lora_b");
+        rc = load_tensor(st, "", s, addition && !with_state, x, err);
+        if (rc == UW_OK && merge != 0.0f && ends_in(s, ".weight") && s->rank == 2) {
+            rc = uw_tensor_merge_addition(st, s, merge, x, err);
+        }
         for (uint32_t k = 0; k < vectors_n && rc == UW_OK; k++) {
             uint32_t begin = begin_of(&vectors[k], s);
             if (begin != UINT32_MAX) {
-                rc = load_tensor(st, vectors[k].prefix, s,
+                rc = load_tensor(st, vectors[k].prefix, s, false,
                                  only_check ? NULL : vectors[k].data + begin, err);
             }
         }
@@ -383,16 +374,20 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
 {
     struct uw_safetensors st;
     struct uw_checkpoint loaded = {0};
+    float merge = 0.0f;
     int rc = uw_safetensors_open(&st, storage, object, err);
 
     if (rc == UW_OK && state != NULL) {
         rc = load_state(&st, &loaded, err);
     }
     if (rc == UW_OK) {
-        rc = load_tensors(m, &st, state != NULL, true, err);
+        rc = choose_scale(m, &st, state != NULL, &merge, err);
     }
     if (rc == UW_OK) {
-        rc = load_tensors(m, &st, state != NULL, false, err);
+        rc = load_tensors(m, &st, state != NULL, merge, true, err);
+    }
+    if (rc == UW_OK) {
+        rc = load_tensors(m, &st, state != NULL, merge, false, err);
     }
     if (rc == UW_OK && state != NULL) {
         *state = loaded;

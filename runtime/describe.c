@@ -47,13 +47,15 @@ static uint64_t multiply_adds(const struct uw_layer *l)
     return sum;
 }
 
-static void fill_info(const struct uw_layer *l, struct uw_layer_info *info)
+static void fill_info(const struct uw_layer *layers, uint32_t index, struct uw_layer_info *info)
 {
+    const struct uw_layer *l = &layers[index];
     *info = (struct uw_layer_info){
         .name = l->def->name,
         .kind = l->ops->name,
         .trained_n = uw_layer_trained_n(l),
         .multiply_adds = multiply_adds(l),
+        .passes = 1u + uw_graph_goes_down(layers, l) + uw_layer_trains_weights(l),
         .view = l->view,
         .recomputed = l->recomputed,
         .auxiliary = l->auxiliary,
@@ -72,7 +74,7 @@ static void fill_info(const struct uw_layer *l, struct uw_layer_info *info)
 
 void uw_model_layer_info(const struct uw_model *m, uint32_t index, struct uw_layer_info *info)
 {
-    fill_info(&m->layers[index], info);
+    fill_info(m->layers, index, info);
 }
 
 int uw_model_describe(const struct uw_model_config *config, const struct uw_visitor *v,
@@ -85,7 +87,7 @@ int uw_model_describe(const struct uw_model_config *config, const struct uw_visi
     }
     for (uint32_t i = 0; i < d.graph.layers_n && v->layer != NULL; i++) {
         struct uw_layer_info info;
-        fill_info(&d.graph.layers[i], &info);
+        fill_info(d.graph.layers, i, &info);
         v->layer(v->arg, &info);
     }
     for (uint32_t i = 0; i < UW_SLOTS_N(d.graph.layers_n) && v->block != NULL; i++) {

@@ -9,6 +9,20 @@ size_t uw_draft_floats(size_t n)
     return uw_arena_padded(uw_size_mul(n, sizeof(float)));
 }
 
+static size_t sum(size_t a, size_t b)
+{
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+/* Room for one minibatch. */
+static size_t input_bytes(const struct uw_model_config *config, const struct uw_graph *g)
+{
+    uint32_t samples = config->input ? config->batch_n : 0;
+    return sum(sum(uw_draft_floats(uw_size_mul(g->in_n, samples)),
+                   uw_arena_padded(uw_size_mul(sizeof(uint32_t), samples))),
+               uw_draft_floats(uw_size_mul(g->target_n, samples)));
+}
+
 static size_t graph_bytes(const struct uw_graph *g)
 {
     return uw_arena_padded(g->layers_n * sizeof(struct uw_layer)) +
@@ -40,16 +54,15 @@ static size_t kernel_scratch_bytes(const struct uw_model_config *config, const s
 
 static int sum_need(struct uw_model_need *need, struct uw_error *err)
 {
-    size_t sum = 0;
+    size_t total = 0;
     for (uint32_t p = 0; p < UW_PURPOSES_N; p++) {
-        size_t bytes = uw_model_need_of(need, (enum uw_purpose)p);
-        if (bytes > SIZE_MAX / 2 || sum > SIZE_MAX / 2 - bytes) {
-            return uw_error_set(err, UW_ERR_TOOBIG,
-                                "the model needs more memory than this machine can address");
-        }
-        sum += bytes;
+        total = sum(total, uw_model_need_of(need, (enum uw_purpose)p));
     }
-    need->total_bytes = sum;
+    if (total > SIZE_MAX / 2) {
+        return uw_error_set(err, UW_ERR_TOOBIG,
+                            "the model needs more memory than this machine can address");
+    }
+    need->total_bytes = total;
     return UW_OK;
 }
 
@@ -64,14 +77,14 @@ static int fill_activations(struct uw_draft *d, const struct uw_model_config *co
 
     d->need.activations_bytes =
         uw_plan_build(&d->graph, uw_draft_micro_n(config), training, limit, d->slots, order);
+    for (uint32_t i = 0; i < d->graph.layers_n; i++) {
+        d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
+    }
     int rc = sum_need(&d->need, err);
     if (rc == UW_OK && budget != 0 && d->need.total_bytes > budget) {
         return uw_error_set(err, UW_ERR_NOMEM,
                             "a budget of %lu bytes cannot be met: the smallest plan takes %lu",
                             (unsigned long)budget, (unsigned long)d->need.total_bytes);
-    }
-    for (uint32_t i = 0; i < d->graph.layers_n; i++) {
-        d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
     }
     return rc;
 }
@@ -96,15 +109,11 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
         .optimizer_bytes = uw_size_mul(vectors, uw_draft_floats(g->trainable_n)),
         .scratch_bytes = kernel_scratch_bytes(config, g),
         .snapshot_bytes = config->snapshot ? parameters : 0,
+        .input_bytes = input_bytes(config, g),
         .graph_bytes = graph_bytes(g),
     };
     if (training && config->mixing_velocity) {
-        d->need.optimizer_bytes += parameters;
-    }
-    if (config->input) {
-        d->need.input_bytes = uw_draft_floats(uw_size_mul(g->in_n, config->batch_n)) +
-                              uw_arena_padded(uw_size_mul(sizeof(uint32_t), config->batch_n)) +
-                              uw_draft_floats(uw_size_mul(g->target_n, config->batch_n));
+        d->need.optimizer_bytes = sum(d->need.optimizer_bytes, parameters);
     }
     int rc = sum_need(&d->need, err);
     return rc < 0 ? rc : fill_activations(d, config, order, err);

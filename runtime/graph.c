@@ -72,6 +72,15 @@ static int resolve_name(const struct uw_graph *g, const char *name, uint32_t bef
     return UW_ERR_NOTFOUND;
 }
 
+/* Attention has a tensor "out_proj.weight"; a layer of that name would have the same. */
+static bool tensors_collide(const struct uw_layer_def *attention, const struct uw_layer_def *other)
+{
+    size_t stem = strlen(attention->name);
+    return attention->kind == UW_LAYER_ATTENTION &&
+           strncmp(other->name, attention->name, stem) == 0 &&
+           strcmp(other->name + stem, ".out_proj") == 0;
+}
+
 static int check_name(const struct uw_graph *g, const struct uw_layer_def *def, uint32_t index,
                       struct uw_error *err)
 {
@@ -96,6 +105,14 @@ static int check_name(const struct uw_graph *g, const struct uw_layer_def *def, 
                                 ? "layer %u: the name '%s' is reserved"
                                 : "layer %u: the name '%s' is taken by an earlier layer",
                             (unsigned)index + 1, def->name);
+    }
+    for (uint32_t i = 0; i < index; i++) {
+        const struct uw_layer_def *earlier = g->layers[i].def;
+        if (tensors_collide(earlier, def) || tensors_collide(def, earlier)) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "layer %u: '%.80s' and '%.80s' would have tensors of one name",
+                                (unsigned)index + 1, earlier->name, def->name);
+        }
     }
     return UW_OK;
 }
@@ -329,6 +346,40 @@ static void fold_relus(struct uw_graph *g)
     }
 }
 
+/* Which outputs reach a ReLU before any other layer with weights? From the last layer down: what
+ * reads a layer stands behind it. */
+static void find_feeding_relus(struct uw_graph *g)
+{
+    for (uint32_t i = g->layers_n; i-- > 0;) {
+        const struct uw_layer *l = &g->layers[i];
+        bool feeds = l->tensors_n == 0 && l->feeds_relu;
+        switch (l->def->kind) {
+        case UW_LAYER_RELU:
+        case UW_LAYER_RELU6:
+        case UW_LAYER_LEAKY_RELU:
+            feeds = true;
+            break;
+        case UW_LAYER_BATCHNORM:
+        case UW_LAYER_GROUPNORM:
+        case UW_LAYER_LAYERNORM:
+            feeds = l->feeds_relu;
+            break;
+        default:
+            break;
+        }
+        for (uint32_t k = 0; k < l->inputs_n && feeds; k++) {
+            if (l->input[k] != UW_VALUE_INPUT) {
+                g->layers[l->input[k] - 1].feeds_relu = true;
+            }
+        }
+    }
+}
+
+float uw_lora_scale(const struct uw_adapt *adapt)
+{
+    return adapt->lora_alpha != 0.0f ? adapt->lora_alpha / (float)adapt->lora_rank : 1.0f;
+}
+
 static int build_layer(struct uw_graph *g, const struct uw_model_config *config, uint32_t index,
                        struct uw_error *err)
 {
@@ -347,9 +398,8 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
     l->view = l->ops->view;
     l->reads_y = l->ops->reads_y;
     if (def->kind == UW_LAYER_DENSE && config->adapt.lora_rank != 0) {
-        float rank = (float)config->adapt.lora_rank;
         l->lora_rank = config->adapt.lora_rank;
-        l->lora_scale = config->adapt.lora_alpha != 0.0f ? config->adapt.lora_alpha / rank : 1.0f;
+        l->lora_scale = uw_lora_scale(&config->adapt);
     }
     rc = resolve_inputs(g, l, err);
     return rc < 0 ? rc : infer_layer(g, l, err);
@@ -373,43 +423,15 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
         }
     }
     rc = resolve_losses(g, def, err);
+    if (rc < 0) {
+        return rc;
+    }
+    find_feeding_relus(g);
     fold_relus(g);
-    rc = rc < 0 ? rc : count_readers(g, err);
+    rc = count_readers(g, err);
     if (rc < 0) {
         return rc;
     }
     find_auxiliary(g);
     return uw_graph_parameters(g, config, err);
-}
-
-bool uw_graph_feeds_relu(const struct uw_layer *layers, uint32_t layers_n, uint32_t index)
-{
-    for (uint32_t i = index + 1; i < layers_n; i++) {
-        const struct uw_layer *l = &layers[i];
-        bool reads = false;
-        for (uint32_t k = 0; k < l->inputs_n; k++) {
-            reads = reads || l->input[k] == index + 1;
-        }
-        if (!reads) {
-            continue;
-        }
-        switch (l->def->kind) {
-        case UW_LAYER_RELU:
-        case UW_LAYER_RELU6:
-        case UW_LAYER_LEAKY_RELU:
-            return true;
-        case UW_LAYER_BATCHNORM:
-        case UW_LAYER_GROUPNORM:
-        case UW_LAYER_LAYERNORM:
-            break;
-        default:
-            if (l->tensors_n > 0) {
-                continue;
-            }
-        }
-        if (uw_graph_feeds_relu(layers, layers_n, i)) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -53,8 +53,14 @@ int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config
 const struct uw_constant *uw_find_constant(const struct uw_model_config *config,
                                            const char *layer, const char *suffix);
 
-/* Does the layer's output reach a ReLU before any other layer with weights? */
-bool uw_graph_feeds_relu(const struct uw_layer *layers, uint32_t layers_n, uint32_t index);
+/* Is a tensor of it trained that is no bias? */
+bool uw_layer_trains_weights(const struct uw_layer *l);
+
+/* Does a gradient go on to one of its inputs? */
+bool uw_graph_goes_down(const struct uw_layer *layers, const struct uw_layer *l);
+
+/* What LoRA's products are multiplied by. */
+float uw_lora_scale(const struct uw_adapt *adapt);
 
 /* One block of the activation area: bytes that must survive from step `birth` to step `death`,
  * both inclusive. Layer i runs forward at step i, the losses at step L; then stage by stage, the
@@ -66,8 +72,9 @@ struct uw_slot {
 };
 
 /* Slots of layer i: its output, the gradient of its output, its aux; output and aux again, when
- * they are recomputed. Unused slots have 0 bytes. In inference the last slot is the loss's
- * probabilities; in training these are put where the gradient is wanted. */
+ * they are recomputed. Unused slots have 0 bytes. The last slot is for
+ * what a loss keeps, probabilities for one, where no gradient is wanted; else it goes where the
+ * gradient will be. */
 #define UW_SLOT_Y(i) (5u * (i))
 #define UW_SLOT_DY(i) (5u * (i) + 1u)
 #define UW_SLOT_AUX(i) (5u * (i) + 2u)

@@ -81,6 +81,7 @@ struct uw_layer {
     bool view, reads_y;             /* as the kind says, unless a max pool took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
     bool auxiliary;                 /* only auxiliary losses need it: not run in inference */
+    bool feeds_relu;                /* its output reaches a ReLU before any other weights */
     size_t aux_sample_bytes;        /* kept from forward to backward, for each sample ... */
     size_t aux_bytes;               /* ... and for the layer */
     /* The plan. Layers of one stage that is recomputed run forward again before its backward;
@@ -88,7 +89,7 @@ struct uw_layer {
     uint16_t stage, best_stage;
     uint16_t t_again, t_bw;         /* steps of the plan at which it runs again, and backward */
 
-    /* Set by bind. y of a view of the model's input is NULL: it follows the caller's pointer. */
+    /* Set by bind; NULL in a view, see uw_value_of. */
     float *param[UW_LAYER_TENSORS_MAX];
     float *y, *dy;
     void *aux;

@@ -60,6 +60,28 @@ static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, stru
     return UW_OK;
 }
 
+bool uw_layer_trains_weights(const struct uw_layer *l)
+{
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        struct uw_layer_tensor tensor = {0};
+        l->ops->tensor(l, t, &tensor);
+        if ((l->trained & 1u << t) != 0 && !tensor.bias) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool uw_graph_goes_down(const struct uw_layer *layers, const struct uw_layer *l)
+{
+    bool below = false;
+    for (uint32_t k = 0; k < l->inputs_n; k++) {
+        uint32_t base = uw_graph_base(layers, l->input[k]);
+        below = below || (base != UW_VALUE_INPUT && layers[base - 1].needs_gradient);
+    }
+    return below;
+}
+
 /* A layer that never changes and whose tensors are all among the constants stays where they are.
  * Batch norm changes, by its running statistics, unless it is frozen. */
 static int find_constant(struct uw_layer *l, const struct uw_model_config *config,

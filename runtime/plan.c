@@ -75,34 +75,18 @@ static void find_roots(const struct uw_graph *g)
     }
 }
 
-static bool trains_weights(const struct uw_layer *l)
-{
-    for (uint32_t t = 0; t < l->tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l->ops->tensor(l, t, &tensor);
-        if ((l->trained & 1u << t) != 0 && !tensor.bias) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Does the backward pass of layer l read its input number k? */
 static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t k)
 {
     uint32_t base = uw_graph_base(g->layers, l->input[k]);
-    bool below = false;
 
     if (!l->needs_gradient || l->view || base == UW_VALUE_INPUT) {
         return false;
     }
-    for (uint32_t j = 0; j < l->inputs_n; j++) {
-        uint32_t b = uw_graph_base(g->layers, l->input[j]);
-        below = below || (b != UW_VALUE_INPUT && g->layers[b - 1].needs_gradient);
-    }
     return (l->ops->param_reads_x && l->trained != 0) ||
-           (l->ops->weight_reads_x && trains_weights(l)) ||
-           (l->ops->input_reads_x && (below || l->ops->bw_prepare != NULL));
+           (l->ops->weight_reads_x && uw_layer_trains_weights(l)) ||
+           (l->ops->input_reads_x &&
+            (uw_graph_goes_down(g->layers, l) || l->ops->bw_prepare != NULL));
 }
 
 static bool reads_value(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
@@ -215,6 +199,20 @@ static void live_aux(struct planner *p, uint32_t i)
     }
 }
 
+/* Losses that nothing goes back from need room of their own, one after the other. */
+static void live_losses(struct planner *p)
+{
+    const struct uw_graph *g = p->g;
+
+    for (uint32_t h = 0; h < (p->training ? g->heads_n : 1); h++) {
+        uint32_t base = uw_graph_base(g->layers, g->heads[h].value);
+        if (!p->training || base == UW_VALUE_INPUT || !g->layers[base - 1].needs_gradient) {
+            live(p, UW_SLOT_P(g->layers_n), g->layers_n, g->layers_n,
+                 batch_bytes(p, uw_size_mul(g->heads[h].n, sizeof(float))));
+        }
+    }
+}
+
 static void find_lifetimes(struct planner *p)
 {
     struct uw_graph *g = p->g;
@@ -239,11 +237,7 @@ static void find_lifetimes(struct planner *p)
         live(p, UW_SLOT_DY(l->dy_root), first, l->t_bw, bytes);
         live_aux(p, i);
     }
-    uint32_t head = uw_graph_base(g->layers, g->heads[0].value);
-    if (!p->training || head == UW_VALUE_INPUT || !g->layers[head - 1].needs_gradient) {
-        live(p, UW_SLOT_P(g->layers_n), g->layers_n, g->layers_n,
-             batch_bytes(p, uw_size_mul(g->heads[0].n, sizeof(float))));
-    }
+    live_losses(p);
 }
 
 /* Larger first, then older first, then by index: a total order, so plans are reproducible. */

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#define UW_SAFETENSORS_NAME_BYTES 128u
+#define UW_SAFETENSORS_NAME_BYTES 144u
 #define UW_SAFETENSORS_HEADER_MAX_BYTES 100000000u
 
 struct uw_safetensors {

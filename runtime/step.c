@@ -270,10 +270,12 @@ static int check_step(const struct uw_model *m, const struct uw_minibatch *b,
     const struct uw_optimizer *planned = &m->config.optimizer;
     const struct uw_optimizer *o = &m->optimizer;
 
-    if (m->config.mode == UW_PLAN_INFERENCE || m->trainable_n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID, m->trainable_n == 0
-                                                     ? "the model has no parameters to train"
-                                                     : "the model was planned for inference");
+    if (m->config.mode == UW_PLAN_INFERENCE) {
+        return uw_error_set(err, UW_ERR_INVALID, "the model was planned for inference");
+    }
+    if (m->trainable_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "the model has no parameters to train: layers are "
+                            "frozen, or have nothing of what is to be adapted");
     }
     if (o->kind != planned->kind || uw_optimizer_vectors(o) != uw_optimizer_vectors(planned) ||
         (o->clip_tensor != 0.0f) != (planned->clip_tensor != 0.0f) ||
@@ -351,7 +353,7 @@ int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *batch,
         rc = train_micro(m, &s, &u, &r);
     }
     if (rc == UW_OK) {
-        m->updates++;
+        m->updates += r.skipped ? 0 : 1;
         r.loss /= b.n;
         *result = r;
     }

@@ -12,8 +12,7 @@ static void fill_normal(float *w, uint32_t n, float deviation, struct uw_rng *rn
     }
 }
 
-static void init_tensor(const struct uw_model *m, const struct uw_layer *l, uint32_t t,
-                        struct uw_rng *rng)
+static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng)
 {
     struct uw_layer_tensor tensor = {0};
     float *w = l->param[t];
@@ -23,9 +22,8 @@ static void init_tensor(const struct uw_model *m, const struct uw_layer *l, uint
     float fan_in = (float)tensor.fan_in;
     switch (tensor.init) {
     case UW_INIT_WEIGHT:
-        fill_normal(w, n, uw_sqrtf(uw_graph_feeds_relu(m->layers, m->layers_n, l->index)
-                                       ? 2.0f / fan_in
-                                       : 2.0f / (fan_in + (float)tensor.fan_out)), rng);
+        fill_normal(w, n, uw_sqrtf(l->feeds_relu ? 2.0f / fan_in
+                                             : 2.0f / (fan_in + (float)tensor.fan_out)), rng);
         break;
     case UW_INIT_NORMAL:
         fill_normal(w, n, 1.0f, rng);
@@ -64,7 +62,7 @@ void uw_model_init_weights(struct uw_model *m, uint64_t seed)
         uw_rng_seed(&rng, uw_rng_mix(seed, tensors));
         tensors += l->tensors_n;
         for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
-            init_tensor(m, l, t, &rng);
+            init_tensor(l, t, &rng);
             take_constant(m, l, t);
         }
     }

@@ -151,5 +151,7 @@ int uw_cmd_convert(int argc, char **argv)
                (unsigned)job.need.parameters_n);
     }
     uw_job_deinit(&job);
-    return rc < 0 ? uw_cli_error("convert", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
+    return rc < 0 ? uw_cli_error("convert", uw_job_exit(rc), "%s",
+                                 err.text[0] != '\0' ? err.text : uw_status_text(rc))
+                  : UW_EXIT_DONE;
 }

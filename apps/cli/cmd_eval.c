@@ -77,8 +77,8 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     bool quiet = uw_events_take_stdout(events);
     uw_events_put(events, ev);
     if (!quiet) {
-        printf("test accuracy  %.2f %%\ntest loss      %.4f\nsamples        %llu\n",
-               100.0 * score.accuracy, score.loss, (unsigned long long)score.samples_n);
+        uw_score_print(&score);
+        printf("samples        %llu\n", (unsigned long long)score.samples_n);
     }
     return UW_OK;
 }

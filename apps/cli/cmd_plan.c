@@ -255,6 +255,9 @@ int uw_cmd_plan(int argc, char **argv)
     if (o.model == NULL) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
+    if (o.json && o.layers) {
+        return uw_cli_error("plan", UW_EXIT_USAGE, "--json and --layers: give one of them");
+    }
     struct uw_job_config config = {.model = o.model,
                                    .backend = o.backend,
                                    .threads = o.threads,

@@ -6,6 +6,7 @@
 #include "uwasa/checkpoint.h"
 #include "uwasa/storage_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,12 @@ int uw_job_bind(struct uw_job *j, struct uw_error *err)
     return rc;
 }
 
+/* Is the model for telling classes apart? Else its loss compares with the sample itself. */
+static bool has_labels(const struct uw_model_def *d)
+{
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
+}
+
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err)
 {
@@ -124,7 +131,15 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                             (unsigned)data->channels, (unsigned)data->height,
                             (unsigned)data->width);
     }
-    if (j->model.classes != data->classes) {
+    for (uint32_t i = 0; i < d->losses_n; i++) {
+        if (d->losses[i].target == UW_TARGET_VALUES) {
+            return uw_error_set(err, UW_ERR_MISMATCH,
+                                "model %.40s: a loss with \"target\": \"values\" needs values "
+                                "beside each sample, data %.80s has labels",
+                                d->name, spec);
+        }
+    }
+    if (has_labels(d) && j->model.classes != data->classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s tells %u classes apart, data %.80s has %u: change the "
                             "last layer's \"out\"",
@@ -161,7 +176,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     struct uw_loader loader;
     double loss = 0.0;
     uint64_t correct = 0;
-    *score = (struct uw_score){.samples_n = 0};
+    *score = (struct uw_score){.labels = has_labels(&j->file.def)};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});
@@ -185,6 +200,23 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     score->accuracy = (double)correct / (double)score->samples_n;
     score->loss = loss / (double)score->samples_n;
     return UW_OK;
+}
+
+const char *uw_score_text(const struct uw_score *s, char text[UW_SCORE_TEXT_BYTES])
+{
+    int n = s->labels ? snprintf(text, UW_SCORE_TEXT_BYTES, "test accuracy %.2f %%  ",
+                                 100.0 * s->accuracy)
+                      : snprintf(text, UW_SCORE_TEXT_BYTES, "test ");
+    snprintf(text + n, UW_SCORE_TEXT_BYTES - (size_t)n, "loss %.4f", s->loss);
+    return text;
+}
+
+void uw_score_print(const struct uw_score *s)
+{
+    if (s->labels) {
+        printf("test accuracy  %.2f %%\n", 100.0 * s->accuracy);
+    }
+    printf("test loss      %.4f\n", s->loss);
 }
 
 int uw_job_exit(int code)

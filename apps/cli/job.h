@@ -77,8 +77,9 @@ void uw_job_deinit(struct uw_job *j);
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
 
 struct uw_score {
-    double accuracy, loss;
+    double accuracy, loss;      /* accuracy 0 when the loss looks at no labels */
     uint64_t samples_n;
+    bool labels;                /* the loss looks at labels */
 };
 
 /* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.
@@ -89,6 +90,13 @@ struct uw_score {
  * Returns UW_OK, UW_ERR_AGAIN (stopped), or the dataset's error. */
 int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
                     bool (*stop)(void *), void *arg, struct uw_score *score);
+
+/* "test accuracy 97.25 %  loss 0.0953"; without labels the loss alone. */
+#define UW_SCORE_TEXT_BYTES 64u
+const char *uw_score_text(const struct uw_score *s, char text[UW_SCORE_TEXT_BYTES]);
+
+/* The same as lines of a result, to standard output. */
+void uw_score_print(const struct uw_score *s);
 
 /* Exit status for a result code: mistakes in what the user wrote give UW_EXIT_USAGE. */
 int uw_job_exit(int code);

@@ -95,8 +95,8 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
     cJSON_AddBoolToObject(ev, "final", final);
     uw_events_put(&r->events, ev);
     if (final) {
-        uw_node_report_say(r, "test accuracy %.2f %%  loss %.4f", 100.0 * score->accuracy,
-                           score->loss);
+        char text[UW_SCORE_TEXT_BYTES];
+        uw_node_report_say(r, "%s", uw_score_text(score, text));
     }
 }
 
@@ -208,8 +208,7 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     uw_events_put(&r->events, ev);
     uw_progress_clear(&r->progress);
     if (!quiet && s->score != NULL) {
-        printf("test accuracy  %.2f %%\ntest loss      %.4f\n", 100.0 * s->score->accuracy,
-               s->score->loss);
+        uw_score_print(s->score);
     }
     if (!quiet) {
         char a[UW_TEXT_BYTES];

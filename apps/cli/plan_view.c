@@ -18,13 +18,14 @@ struct view {
     struct uw_block_info *blocks;
     uint32_t layers_n, blocks_n;
     uint32_t end;               /* last step of the plan */
+    bool training;
 };
 
 static void add_layer(void *arg, const struct uw_layer_info *layer)
 {
     struct view *v = arg;
     v->layers[v->layers_n++] = *layer;
-    v->end = layer->backward_step > v->end ? layer->backward_step : v->end;
+    v->end = v->training && layer->backward_step > v->end ? layer->backward_step : v->end;
 }
 
 static void add_block(void *arg, const struct uw_block_info *block)
@@ -42,7 +43,8 @@ static int collect(const struct uw_job *job, struct view *v, struct uw_error *er
     const struct uw_visitor visitor = {add_layer, add_block, v};
 
     *v = (struct view){.layers = calloc(n, sizeof *v->layers),
-                       .blocks = calloc(5 * n + 1, sizeof *v->blocks)};
+                       .blocks = calloc(5 * n + 1, sizeof *v->blocks),
+                       .training = config.mode != UW_PLAN_INFERENCE};
     if (v->layers == NULL || v->blocks == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
@@ -145,7 +147,7 @@ static size_t column_bytes(const struct view *v, uint32_t column)
     return most;
 }
 
-static void print_chart(const struct view *v, bool training)
+static void print_chart(const struct view *v)
 {
     size_t column[CHART_COLUMNS], most = 0;
     char text[UW_TEXT_BYTES];
@@ -154,7 +156,7 @@ static void print_chart(const struct view *v, bool training)
         column[c] = column_bytes(v, c);
         most = column[c] > most ? column[c] : most;
     }
-    printf("\nactivations in use over one %s\n", training ? "training step" : "forward pass");
+    printf("\nactivations in use over one %s\n", v->training ? "training step" : "forward pass");
     for (uint32_t row = CHART_ROWS; row > 0; row--) {
         size_t level = most / CHART_ROWS * (row - 1);
         printf("%10s |", row == CHART_ROWS ? uw_text_bytes((double)most, text) : "");
@@ -164,7 +166,8 @@ static void print_chart(const struct view *v, bool training)
         putchar('\n');
     }
     uint32_t turn = v->layers_n * CHART_COLUMNS / (v->end + 1);
-    printf("%10s +%-*.*s%s\n", "", (int)turn, (int)turn, "forward", training ? "backward" : "");
+    printf("%10s +%-*.*s%s\n", "", (int)turn, (int)turn, "forward",
+           v->training ? "backward" : "");
 }
 
 int uw_plan_view_chart(const struct uw_job *job, struct uw_error *err)
@@ -172,7 +175,7 @@ int uw_plan_view_chart(const struct uw_job *job, struct uw_error *err)
     struct view v;
     int rc = collect(job, &v, err);
     if (rc == UW_OK) {
-        print_chart(&v, job->config.mode != UW_PLAN_INFERENCE);
+        print_chart(&v);
     }
     release(&v);
     return rc;

@@ -6,7 +6,7 @@
 struct line {
     const char *name, *kind;
     double forward_ms, bw_input_ms, bw_param_ms;
-    double gflops;              /* of the three passes together; 0: no products */
+    double gflops;              /* of all passes together; 0: no products */
     uint32_t parameters_n;
     double bytes;               /* of the parameters and one sample's input and output */
 };
@@ -39,9 +39,8 @@ static struct line line_of(const struct uw_model *m, uint32_t row, uint64_t samp
     l.bytes = 4.0 * (size_of(info.in, info.in_rank) + size_of(info.out, info.out_rank) +
                      info.parameters_n);
     double ms = l.forward_ms + l.bw_input_ms + l.bw_param_ms;
-    double passes = 1.0 + (r->bw_input_us > 0 ? 1.0 : 0.0) + (r->bw_param_us > 0 ? 1.0 : 0.0);
     if (ms > 0.0) {
-        l.gflops = 2.0 * passes * (double)info.multiply_adds * (double)samples / (ms * 1e6);
+        l.gflops = 2.0 * info.passes * (double)info.multiply_adds * (double)samples / (ms * 1e6);
     }
     return l;
 }

@@ -29,6 +29,18 @@ double uw_recipe_lr(const struct uw_recipe *r)
     return plain ? 0.05 : 0.001;
 }
 
+/* What was given, as a float; 0: the optimizer's default. */
+static float given(double number)
+{
+    return number > 0.0 ? (float)number : 0.0f;
+}
+
+/* If it was given, does it lie between 0 and 1 as a float, too? */
+static bool is_share(double number, float value)
+{
+    return number < 0.0 || (value > 0.0f && value < 1.0f);
+}
+
 static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, struct uw_error *err)
 {
     bool heavy = strcmp(r->optimizer, "momentum") == 0;
@@ -43,10 +55,10 @@ static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, stru
         .weight_decay = (float)r->weight_decay,
         .momentum = (float)momentum,
         .nesterov = r->nesterov,
-        .beta1 = (float)r->beta1,
-        .beta2 = (float)r->beta2,
-        .alpha = (float)r->alpha,
-        .epsilon = (float)r->epsilon,
+        .beta1 = given(r->beta1),
+        .beta2 = given(r->beta2),
+        .alpha = given(r->alpha),
+        .epsilon = given(r->epsilon),
         .clip_tensor = (float)r->clip_tensor,
         .clip_global = (float)r->clip_norm,
     };
@@ -58,12 +70,24 @@ static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, stru
         return uw_error_set(err, UW_ERR_INVALID,
                             "--nesterov: needs --optimizer sgd and --momentum above 0");
     }
-    if ((r->beta1 != 0.0 || r->beta2 != 0.0) && !adam) {
+    if ((r->beta1 >= 0.0 || r->beta2 >= 0.0) && !adam) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "--beta1 and --beta2: need --optimizer adam or adamw");
     }
-    if (r->beta1 == 1.0 || r->beta2 == 1.0 || r->alpha == 1.0) {
-        return uw_error_set(err, UW_ERR_INVALID, "--beta1, --beta2 and --alpha: need below 1");
+    if (r->alpha >= 0.0 && o->kind != UW_OPTIMIZER_RMSPROP) {
+        return uw_error_set(err, UW_ERR_INVALID, "--alpha: needs --optimizer rmsprop");
+    }
+    if (r->epsilon >= 0.0 && o->kind == UW_OPTIMIZER_SGD) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--epsilon: needs --optimizer adam, adamw or rmsprop");
+    }
+    if (!is_share(r->beta1, o->beta1) || !is_share(r->beta2, o->beta2) ||
+        !is_share(r->alpha, o->alpha)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--beta1, --beta2 and --alpha: need above 0 and below 1");
+    }
+    if (r->epsilon >= 0.0 && !(o->epsilon > 0.0f)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--epsilon: needs above 0");
     }
     return UW_OK;
 }
@@ -129,6 +153,10 @@ int uw_recipe_apply(const struct uw_recipe *r, struct uw_model_config *config,
     rc = rc < 0 ? rc : set_adapt(r->train, &config->adapt, err);
     if (rc < 0) {
         return rc;
+    }
+    if (r->micro_batch > config->batch_n) {
+        return uw_error_set(err, UW_ERR_INVALID, "--micro-batch %u: needs at most --batch %u",
+                            (unsigned)r->micro_batch, (unsigned)config->batch_n);
     }
     config->mode = best_mode(r, &config->optimizer);
     for (size_t i = 0; i < MODES_N; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recipe.h - what train, plan and a node's configuration say about the optimizer and the memory
+ * recipe.h - what train and plan are told about the optimizer and the memory
  *
  * A command embeds a struct uw_recipe in its options, starts it as UW_RECIPE_DEFAULTS, puts
  * UW_RECIPE_ROWS into its table and turns it into a job's configuration with uw_recipe_apply.
@@ -14,14 +14,16 @@
 
 struct uw_recipe {
     const char *optimizer, *mode, *train;
-    double momentum;                /* below 0: not given */
-    double weight_decay, beta1, beta2, alpha, epsilon, clip_tensor, clip_norm;
+    double momentum, beta1, beta2, alpha, epsilon;  /* below 0: not given */
+    double weight_decay, clip_tensor, clip_norm;
     bool nesterov;
     uint32_t micro_batch;
     uint64_t budget;
 };
 
-#define UW_RECIPE_DEFAULTS {.optimizer = "sgd", .mode = "auto", .train = "all", .momentum = -1.0}
+#define UW_RECIPE_DEFAULTS                                                                         \
+    {.optimizer = "sgd", .mode = "auto", .train = "all", .momentum = -1.0, .beta1 = -1.0,         \
+     .beta2 = -1.0, .alpha = -1.0, .epsilon = -1.0}
 
 #define UW_RECIPE_ROW(options, flag, kind, field, min, max, values, help) \
     {flag, kind, offsetof(options, recipe.field), min, max, values, help}
@@ -51,7 +53,8 @@ struct uw_recipe {
                   "stay within: activations are recomputed where needed")
 
 /* Turn a checked recipe into a configuration: mode, optimizer, what is trained, micro-batch,
- * budget. lr is left alone. Returns UW_OK, or UW_ERR_INVALID with err naming the flag. */
+ * budget. batch_n is there already, lr is left alone. Returns UW_OK, or UW_ERR_INVALID with err
+ * naming the flag. */
 int uw_recipe_apply(const struct uw_recipe *r, struct uw_model_config *config,
                     struct uw_error *err);
 

@@ -269,9 +269,9 @@ static int evaluate(struct train *t)
     cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
     cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
     uw_events_put(&t->events, ev);
-    uw_progress_say(&t->progress, "epoch %llu  step %llu  test accuracy %.2f %%  loss %.4f",
-                    epoch_of(t), (unsigned long long)t->step,
-                    100.0 * t->score.accuracy, t->score.loss);
+    char text[UW_SCORE_TEXT_BYTES];
+    uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", epoch_of(t),
+                    (unsigned long long)t->step, uw_score_text(&t->score, text));
     return UW_OK;
 }
 
@@ -354,8 +354,7 @@ static void report_done(struct train *t)
     char a[UW_TEXT_BYTES];
     char b[UW_TEXT_BYTES];
     if (t->scored) {
-        printf("test accuracy  %.2f %%\ntest loss      %.4f\n", 100.0 * t->score.accuracy,
-               t->score.loss);
+        uw_score_print(&t->score);
     }
     if (t->first_step > 0) {
         printf("steps          %llu, of these now %llu in %.1f s\n", (unsigned long long)t->step,

@@ -266,6 +266,7 @@ int uw_csv_open(struct uw_csv *d, const char *path, enum uw_csv_rows rows, struc
     int rc = load_text(path, &text, &r.bytes, err);
     if (rc == UW_OK) {
         r.text = text;
+        r.at = r.bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* UTF-8's mark */
         rc = read_rows(&r);
     }
     free(text);

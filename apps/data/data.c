@@ -251,6 +251,24 @@ static int choose(struct uw_data *d, const char *spec, const struct uw_data_conf
     return UW_OK;
 }
 
+/* Are there images to move and mirror, and is something left of one that was moved? */
+static int check_images(const struct uw_dataset *d, const char *spec,
+                        const struct uw_data_config *config, struct uw_error *err)
+{
+    uint32_t side = d->height < d->width ? d->height : d->width;
+    if (side < 2) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.120s: samples of %ux%u are no images to move "
+                            "and mirror", spec, (unsigned)d->height, (unsigned)d->width);
+    }
+    if (config->crop >= side) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "%.120s: images of %ux%u can be moved by 1 to %u pixels, not %u", spec,
+                            (unsigned)d->height, (unsigned)d->width, (unsigned)side - 1,
+                            (unsigned)config->crop);
+    }
+    return UW_OK;
+}
+
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err)
 {
@@ -266,7 +284,11 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
     if (rc == UW_OK) {
         rc = choose(d, spec, config, err);
     }
-    if (rc == UW_OK && !config->test && (config->crop != 0 || config->flip)) {
+    bool moves = !config->test && (config->crop != 0 || config->flip);
+    if (rc == UW_OK && moves) {
+        rc = check_images(d->base, spec, config, err);
+    }
+    if (rc == UW_OK && moves) {
         uw_augment_init(&d->parts->augment, d->base, config->seed, config->crop, config->flip);
         d->base = &d->parts->augment.base;
     }

@@ -32,10 +32,14 @@ static float between(struct uw_rng *r, float low, float high)
 static struct bump bump_of(uint32_t word, uint32_t feature, uint32_t i)
 {
     struct uw_rng r;
+    struct bump b;
     uw_rng_seed(&r, uw_rng_mix(VOCABULARY_SEED, (word * 64u + feature) * 8u + i));
-    return (struct bump){.at = between(&r, 0.05f, 0.95f),
-                         .width = between(&r, 0.08f, 0.22f),
-                         .height = between(&r, 0.5f, 1.6f) * (uw_rng_below(&r, 2) == 0 ? 1 : -1)};
+    /* one draw a statement: C leaves the order inside an initialiser open */
+    b.at = between(&r, 0.05f, 0.95f);
+    b.width = between(&r, 0.08f, 0.22f);
+    b.height = between(&r, 0.5f, 1.6f);
+    b.height *= uw_rng_below(&r, 2) == 0 ? 1.0f : -1.0f;
+    return b;
 }
 
 static struct speech speak(struct uw_rng *r)

@@ -38,11 +38,16 @@ train --model lenet5 --schedule step:0:1|--schedule step:0:1: needs constant
 train --model lenet5 --optimizer adagrad|needs one of sgd momentum
 train --model lenet5 --optimizer adam --momentum 0.9|--momentum: adam has none
 train --model lenet5 --beta1 0.5|--beta1 and --beta2: need --optimizer adam
-train --model lenet5 --optimizer adam --beta2 1|need below 1
+train --model lenet5 --optimizer adam --beta2 1|need above 0 and below 1
+train --model lenet5 --optimizer adam --beta1 0|need above 0 and below 1
+train --model lenet5 --optimizer rmsprop --epsilon 0|--epsilon: needs above 0
+train --model lenet5 --optimizer adam --alpha 0.9|--alpha: needs --optimizer rmsprop
+train --model lenet5 --epsilon 1e-6|--epsilon: needs --optimizer adam
 train --model lenet5 --train last:0|--train last:0: needs all, bias, last:N
 train --model lenet5 --train lora:4:-1|--train lora:4:-1: needs all, bias
 train --model lenet5 --mode immediate --clip-norm 1|needs plan mode full
 train --model lenet5 --micro-batch 0|--micro-batch 0: needs 1 or more
+train --model lenet5 --micro-batch 64|--micro-batch 64: needs at most --batch 32
 train --model lenet5 --schedule multistep:5s,6:0.1|needs constant
 train --model lenet5 --micro-batch 4 --spike 3|whole minibatches
 train --model lenet5 --threads 0|--threads 0: needs a whole number from 1 to 256
@@ -53,6 +58,7 @@ train --model lenet5 extra|extra: not expected
 help trian|did you mean train?
 plan|--model: is needed
 plan --model mlp --budget 3Q|--budget 3Q: needs a number of bytes
+plan --model mlp --json --layers|give one of them
 plan --model mlp --json=yes|--json yes: takes no value
 eval --model mlp|--weights: is needed
 models nope|nope: no built-in model, uwasa models lists them
@@ -149,6 +155,8 @@ batch=$(sed -n 's/.*largest batch that does is //p' out)
 [ "$batch" -gt 1000000 ] || fail "the largest batch in 1 TiB is not $batch"
 expect 1 "$uwasa" plan --model mlp --mode inference --budget 1024G --batch $((batch + 1))
 expect 0 "$uwasa" plan --model mlp --budget 1G
+expect 0 "$uwasa" plan --model mlp --mode inference
+tail -n 2 out | grep -q '#$' || fail "a forward pass does not fill its chart"
 expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 1M # --help's example
 
 # what a board has to have: batch 1, plain SGD, everything counted, and trained in just that much
@@ -210,4 +218,35 @@ expect 0 "$uwasa" train --model mlp --steps 25 --save w.safetensors --json event
 expect 0 "$uwasa" eval --model mlp --weights w.safetensors --batch 32 --json -
 [ "$(number out test_accuracy)" = "$(number events.jsonl test_accuracy)" ] ||
     fail "eval and train disagree"
+
+# low-rank additions go on from plain weights, and count where the model is planned without
+expect 0 "$uwasa" train --model mlp --train lora:4:8 --weights w.safetensors --steps 25 \
+    --save lora.safetensors --json lora.jsonl
+expect 0 "$uwasa" eval --model mlp --weights lora.safetensors --json -
+for file in events.jsonl lora.jsonl out; do number $file test_accuracy; done | xargs |
+    awk '{ d = $2 - $3; exit !($2 != $1 && d < 0.001 && d > -0.001) }' ||
+    fail "eval does not see the low-rank additions"
+expect 1 "$uwasa" train --model mlp --save lora.safetensors --resume --steps 30
+grep -q 'low-rank additions' err || fail "a resume without low-rank additions is not told"
+
+# a loss without labels: data needs no classes, results no accuracy
+cat >auto.json <<'END'
+{"name": "auto", "input": [784], "layers": [{"name": "a", "type": "dense", "out": 16},
+ {"name": "b", "type": "dense", "out": 784}], "loss": {"type": "mse", "target": "input"}}
+END
+expect 0 "$uwasa" train --model auto.json --steps 5 --save auto.safetensors
+grep -q '^test loss ' out || fail "an autoencoder has no test loss"
+grep -q 'accuracy' out err && fail "an autoencoder has an accuracy"
+expect 0 "$uwasa" eval --model auto.json --weights auto.safetensors
+sed 's/"input"}/"values"}/' auto.json >values.json
+expect 1 "$uwasa" train --model values.json --steps 5
+grep -q 'needs values beside each sample' err || fail "missing target values are not told"
+
+# what cannot be moved or mirrored
+printf '1,2,0\n3,4,1\n' >two.csv
+echo '{"name": "t", "input": [2], "layers": [{"name": "d", "type": "dense", "out": 2}]}' >two.json
+expect 2 "$uwasa" train --model two.json --data csv:two.csv --augment flip
+grep -q 'no images' err || fail "mirrored numbers are not told"
+expect 2 "$uwasa" train --model mlp --augment crop:28
+grep -q 'by 1 to 27 pixels' err || fail "images moved out of sight are not told"
 echo passed

@@ -17,13 +17,14 @@ static const struct uw_layer_def layers[] = {
 static const struct uw_model_def def = {
     .name = "fuzzed", .in_channels = 2, .layers = layers, .layers_n = 3};
 
-static int bind_model(struct uw_model *m)
+static int bind_model(struct uw_model *m, uint32_t lora_rank)
 {
     static uint8_t workspace[UW_MODEL_WORKSPACE_BYTES(3)];
     static uint8_t memory[16384];
     struct uw_arena arena;
     struct uw_model_config config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 1,
-                                     .optimizer = {.momentum = 0.9f}, .workspace = workspace,
+                                     .optimizer = {.momentum = 0.9f},
+                                     .adapt = {.lora_rank = lora_rank}, .workspace = workspace,
                                      .workspace_bytes = sizeof workspace};
     uw_arena_init(&arena, memory, sizeof memory);
     int rc = uw_model_bind(m, &config, &arena, NULL);
@@ -41,7 +42,10 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
     struct memory_storage storage = {.base = {&memory_storage_ops}};
     struct uw_model m;
 
-    bind_model(&m);
+    bind_model(&m, 2);
+    uw_checkpoint_save(&m, NULL, &storage.base, "l", NULL);
+    uw_fuzz_add(corpus, storage.bytes, storage.bytes_n);
+    bind_model(&m, 0);
     uw_checkpoint_save(&m, &state, &storage.base, "c", NULL);
     uw_fuzz_add(corpus, storage.bytes, storage.bytes_n);
     uw_checkpoint_save(&m, NULL, &storage.base, "w", NULL);
@@ -59,6 +63,22 @@ static int all_finite(const float *x, uint32_t n)
     return sum == 0.0f;
 }
 
+/* Weights alone, with the low-rank additions that may be beside them. */
+static int try_weights(struct memory_storage *storage)
+{
+    struct uw_error err = {0};
+    struct uw_model m;
+    float before[64];
+
+    if (bind_model(&m, 0) != UW_OK || m.params.size_n > 64) {
+        return -1;
+    }
+    memcpy(before, m.params.x, m.params.size_n * sizeof(float));
+    int rc = uw_checkpoint_load(&m, NULL, &storage->base, "input", &err);
+    int same = memcmp(before, m.params.x, m.params.size_n * sizeof(float)) == 0;
+    return rc == UW_OK || (same && err.text[0] != '\0') ? 0 : -1;
+}
+
 static int try_one(const uint8_t *input, size_t bytes)
 {
     struct memory_storage storage = {.base = {&memory_storage_ops},
@@ -69,7 +89,7 @@ static int try_one(const uint8_t *input, size_t bytes)
     struct uw_model m;
     float before[64];
 
-    if (bind_model(&m) != UW_OK || m.params.size_n > 64) {
+    if (try_weights(&storage) < 0 || bind_model(&m, 0) != UW_OK || m.params.size_n > 64) {
         return -1;
     }
     memcpy(before, m.params.x, m.params.size_n * sizeof(float));

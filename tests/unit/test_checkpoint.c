@@ -19,6 +19,22 @@ static const struct uw_layer_def other_layers[] = {
 };
 static const struct uw_model_def other = {"other", 1, 5, 5, other_layers, 3};
 
+/* 96 bytes */
+#define ABC "abcdefghijklmnopqrstuvwxyz "
+#define LONG ABC ABC ABC "123456789012345"
+static const struct uw_layer_def long_layers[] = {
+    {.kind = UW_LAYER_ATTENTION, .name = LONG, .attention = {.heads = 1}},
+    {.kind = UW_LAYER_FLATTEN, .name = "f"},
+    {.kind = UW_LAYER_DENSE, .name = "d", .dense = {.out = 3}},
+};
+static const struct uw_model_def long_names = {"long", 2, 0, 2, long_layers, 3};
+static const struct uw_layer_def dense_layers[] = {
+    {.kind = UW_LAYER_DENSE, .name = "a", .dense = {.out = 6}},
+    {.kind = UW_LAYER_RELU, .name = "r"},
+    {.kind = UW_LAYER_DENSE, .name = "b", .dense = {.out = 3}},
+};
+static const struct uw_model_def dense = {"dense", 5, 0, 0, dense_layers, 3};
+
 struct fixture {
     struct uw_model m;
     struct memory_storage storage;
@@ -27,11 +43,13 @@ struct fixture {
     uint8_t memory[8192];
 };
 
-static void open_model(struct fixture *f, const struct uw_model_def *def, bool momentum)
+static void open_adapted(struct fixture *f, const struct uw_model_def *def, bool momentum,
+                         const struct uw_adapt *adapt)
 {
     struct uw_arena arena;
     struct uw_model_config config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = 1,
                                      .optimizer = {.momentum = momentum ? 0.9f : 0.0f},
+                                     .adapt = *adapt,
                                      .workspace = f->workspace,
                                      .workspace_bytes = sizeof f->workspace};
 
@@ -39,6 +57,11 @@ static void open_model(struct fixture *f, const struct uw_model_def *def, bool m
     uw_arena_init(&arena, f->memory, sizeof f->memory);
     assert_int_equal(uw_model_bind(&f->m, &config, &arena, &f->err), UW_OK);
     uw_model_init_weights(&f->m, 5);
+}
+
+static void open_model(struct fixture *f, const struct uw_model_def *def, bool momentum)
+{
+    open_adapted(f, def, momentum, &(struct uw_adapt){.lora_rank = 0});
     for (uint32_t i = 0; momentum && i < f->m.params.size_n; i++) {
         f->m.state[0][i] = (float)i * 0.5f;
     }
@@ -103,6 +126,82 @@ static void test_checkpoint_without_velocity_refuses_a_momentum_resume(void **st
                      UW_ERR_NOTFOUND);
     assert_non_null(strstr(g.err.text, "saved by another optimizer"));
     memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_of_the_longest_names_is_loaded(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+
+    assert_int_equal(strlen(LONG), UW_LAYER_NAME_MAX);
+    open_model(&f, &long_names, true);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    if (uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err) != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_low_rank_additions_join_the_weights_of_a_plain_model(void **state)
+{
+    (void)state;
+    static struct fixture f, plain, other_scale;
+    static const float x[5] = {1, -2, 3, 0.5f, -0.25f};
+    const float *logits;
+    struct uw_checkpoint loaded;
+    float want[3];
+
+    open_adapted(&f, &dense, false, &(struct uw_adapt){.lora_rank = 2, .lora_alpha = 7});
+    open_adapted(&other_scale, &dense, false, &(struct uw_adapt){.lora_rank = 2});
+    open_model(&plain, &dense, false);
+    for (uint32_t s = 0; s < f.m.params.segments_n; s++) {
+        const struct uw_segment *at = &f.m.params.segments[s];
+        for (uint32_t i = 0; i < at->size_n && strstr(at->name, "lora_b") != NULL; i++) {
+            f.m.params.x[at->offset_n + i] = 0.1f * (float)(i + 1);
+        }
+    }
+    assert_int_equal(uw_model_forward(&f.m, x, 1, &logits), UW_OK);
+    memcpy(want, logits, sizeof want);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    if (uw_checkpoint_load(&plain.m, NULL, &f.storage.base, "c", &plain.err) != UW_OK) {
+        fail_msg("%s", plain.err.text);
+    }
+    assert_int_equal(uw_model_forward(&plain.m, x, 1, &logits), UW_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_true(fabs((double)(logits[i] - want[i])) < 1e-4);
+    }
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err), UW_OK);
+    assert_int_equal(uw_checkpoint_load(&plain.m, &loaded, &f.storage.base, "c", &plain.err),
+                     UW_ERR_MISMATCH);
+    assert_non_null(strstr(plain.err.text, "low-rank"));
+    assert_int_equal(uw_checkpoint_load(&other_scale.m, NULL, &f.storage.base, "c", &f.err),
+                     UW_ERR_MISMATCH);
+    assert_non_null(strstr(f.err.text, "scale 3.5"));
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_plain_weights_leave_low_rank_additions_alone(void **state)
+{
+    (void)state;
+    static struct fixture f, plain;
+    struct uw_checkpoint loaded;
+
+    open_model(&plain, &dense, false);
+    open_adapted(&f, &dense, false, &(struct uw_adapt){.lora_rank = 2});
+    const struct uw_segment *a = uw_params_find(&f.m.params, "a.lora_a");
+    const struct uw_segment *w = uw_params_find(&f.m.params, "a.weight");
+    float first = f.m.params.x[a->offset_n];
+    plain.m.params.x[0] = 77.0f;
+    assert_int_equal(uw_checkpoint_save(&plain.m, &full_state, &plain.storage.base, "c",
+                                        &plain.err), UW_OK);
+    if (uw_checkpoint_load(&f.m, NULL, &plain.storage.base, "c", &f.err) != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    assert_true(f.m.params.x[w->offset_n] == 77.0f && f.m.params.x[a->offset_n] == first);
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &plain.storage.base, "c", &f.err),
+                     UW_ERR_NOTFOUND);
+    memory_storage_release(&plain.storage);
 }
 
 static void test_checkpoint_other_shape_is_named_and_nothing_changes(void **state)
@@ -270,6 +369,9 @@ int main(void)
         cmocka_unit_test(test_checkpoint_saved_then_loaded_is_the_same_bits),
         cmocka_unit_test(test_checkpoint_weights_only_refuses_to_resume),
         cmocka_unit_test(test_checkpoint_without_velocity_refuses_a_momentum_resume),
+        cmocka_unit_test(test_checkpoint_of_the_longest_names_is_loaded),
+        cmocka_unit_test(test_checkpoint_low_rank_additions_join_the_weights_of_a_plain_model),
+        cmocka_unit_test(test_checkpoint_plain_weights_leave_low_rank_additions_alone),
         cmocka_unit_test(test_checkpoint_other_shape_is_named_and_nothing_changes),
         cmocka_unit_test(test_checkpoint_every_truncation_is_refused),
         cmocka_unit_test(test_checkpoint_nth_storage_call_fails_and_the_old_object_stays),

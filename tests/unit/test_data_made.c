@@ -38,6 +38,35 @@ static void test_keywords_same_index_is_the_same_sample_and_every_class_appears(
                      UW_ERR_INVALID);
 }
 
+/* FNV-1a over the bits of the first values and labels. */
+static uint64_t hash_samples(struct uw_keywords *k, uint32_t samples_n)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    static float x[FLOATS];
+    uint32_t label;
+    for (uint32_t i = 0; i < samples_n; i++) {
+        assert_int_equal(k->base.ops->read(&k->base, i, x, &label), UW_OK);
+        for (uint32_t v = 0; v < FLOATS; v++) {
+            uint32_t bits;
+            memcpy(&bits, &x[v], sizeof bits);
+            hash = (hash ^ bits) * 0x100000001b3u;
+        }
+        hash = (hash ^ label) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+/* The same on every device and compiler; a change of the words changes it. */
+static void test_keywords_first_samples_have_the_known_bits(void **state)
+{
+    (void)state;
+    struct uw_keywords k;
+    uw_keywords_init(&k, &(struct uw_keywords_config){.seed = 1});
+    assert_int_equal(hash_samples(&k, 100), 0x4279ca677737fea3u);
+    uw_keywords_init(&k, &(struct uw_keywords_config){.seed = 1, .test = true});
+    assert_int_equal(hash_samples(&k, 100), 0x7b246ae966c87767u);
+}
+
 /* Two channels of 3 x 4; pixel values are their place, from 1. */
 static int read_ramp(struct uw_dataset *d, uint64_t index, float *x, uint32_t *label)
 {
@@ -120,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keywords_same_index_is_the_same_sample_and_every_class_appears),
+        cmocka_unit_test(test_keywords_first_samples_have_the_known_bits),
         cmocka_unit_test(test_augment_shows_every_move_and_mirror_and_nothing_else),
         cmocka_unit_test(test_augment_moved_out_of_sight_is_black),
     };

@@ -102,6 +102,9 @@ static void test_describe_counts_multiply_adds_of_products(void **state)
     assert_int_equal(info.out_rank, 3);
     assert_int_equal(info.out[0], 4);
     assert_int_equal(info.trained_n, 4 * 2 * 9 + 4);
+    assert_int_equal(info.passes, 2); /* nobody wants the gradient of the model's input */
+    uw_model_layer_info(&f.m, 4, &info);
+    assert_int_equal(info.passes, 3);
     uw_model_layer_info(&f.m, 1, &info);
     assert_true(info.view); /* the pool does it */
     close_model(&f);

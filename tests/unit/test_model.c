@@ -160,6 +160,9 @@ static void test_measure_bad_definitions_are_refused_by_name(void **state)
         {{"long", 1, 1, 1, LAYERS(RELU(LONG_NAME "x")), 1}, UW_ERR_TOOBIG, "longer than 96"},
         {{"velocity", 1, 1, 1, LAYERS(RELU("optimizer.velocity.a")), 1}, UW_ERR_INVALID,
          "reserved"},
+        {{"tensor", 4, 0, 4, LAYERS({.kind = UW_LAYER_ATTENTION, .name = "a",
+                                     .attention = {.heads = 1}}, DENSE("a.out_proj", 4)), 2},
+         UW_ERR_INVALID, "'a' and 'a.out_proj'"},
         {{"kind", 1, 1, 1, LAYERS({.name = "x"}), 1}, UW_ERR_INVALID, "'x': unknown kind"},
         {{"self", 1, 1, 1, LAYERS(self), 1}, UW_ERR_NOTFOUND, "input 'r' is no earlier layer"},
         {{"cycle", 1, 1, 1, LAYERS(later, DENSE("d", 2)), 2}, UW_ERR_NOTFOUND, "'d'"},
@@ -179,6 +182,31 @@ static void test_measure_bad_definitions_are_refused_by_name(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         expect_refusal(&cases[i].def, cases[i].code, cases[i].part);
     }
+}
+
+static void test_measure_too_many_losses_are_refused(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {
+        .name = "losses", .in_channels = 1, .in_h = 4, .in_w = 4,
+        .layers = LAYERS(RELU("r"), POOL("p", 2, 2, 0), FLATTEN("f")), .layers_n = 3,
+        .losses = &(const struct uw_loss_def){.layer = "f"}, .losses_n = 60000};
+    expect_refusal(&def, UW_ERR_INVALID, "60000 losses: needs 1 to 4");
+}
+
+/* The input alone is 2^64 bytes and a little more, the rest of the model is small. */
+static void test_measure_a_minibatch_beyond_all_memory_is_refused(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {
+        .name = "wide", .in_channels = 1, .in_h = 32768, .in_w = 65536,
+        .layers = LAYERS({.kind = UW_LAYER_GLOBAL_AVGPOOL, .name = "g"}, DENSE("d", 2)),
+        .layers_n = 2};
+    struct fixture f = {.config = {.def = &def, .kernels = &uw_kernels_ref,
+                                   .batch_n = UINT32_MAX, .mode = UW_PLAN_INFERENCE,
+                                   .micro_n = 1, .input = true}};
+    assert_int_equal(open_config(&f), UW_ERR_TOOBIG);
+    close_model(&f);
 }
 
 static void test_measure_small_workspace_or_arena_is_refused(void **state)
@@ -294,6 +322,37 @@ static void test_init_weights_uses_he_and_glorot_and_zero_biases(void **state)
     close_model(&f);
 }
 
+/* Every fork doubles the paths from the first layer to the last. */
+static void test_init_weights_of_many_forks_takes_no_time(void **state)
+{
+    (void)state;
+    enum { FORKS = 40, LAYERS_N = 2 + 3 * FORKS };
+    static struct uw_layer_def layers[LAYERS_N];
+    static char names[LAYERS_N][8];
+    const struct uw_model_def def = {.name = "forks", .in_channels = 4, .layers = layers,
+                                     .layers_n = LAYERS_N};
+    struct fixture f;
+
+    for (uint32_t i = 0; i < LAYERS_N; i++) {
+        snprintf(names[i], sizeof names[i], "n%u", (unsigned)i);
+        layers[i] = (struct uw_layer_def){.kind = UW_LAYER_TANH, .name = names[i]};
+        if (i % 3 == 2 && i < LAYERS_N - 1) {
+            layers[i].inputs[0] = names[i - 2];
+        } else if (i % 3 == 0 && i > 0) {
+            layers[i].kind = UW_LAYER_ADD;
+            layers[i].inputs[0] = names[i - 2];
+            layers[i].inputs[1] = names[i - 1];
+        }
+    }
+    layers[0] = layers[LAYERS_N - 1] = (struct uw_layer_def)DENSE(names[0], 4);
+    layers[LAYERS_N - 1].name = names[LAYERS_N - 1];
+    if (open_model(&f, &def, 1, UW_PLAN_IMMEDIATE, false) != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    uw_model_init_weights(&f.m, 1);
+    close_model(&f);
+}
+
 static void test_snapshot_publish_and_read_give_one_version(void **state)
 {
     (void)state;
@@ -324,10 +383,13 @@ int main(void)
         cmocka_unit_test(test_train_step_repeated_lowers_the_loss),
         cmocka_unit_test(test_train_step_nan_names_the_layer_and_changes_nothing),
         cmocka_unit_test(test_measure_bad_definitions_are_refused_by_name),
+        cmocka_unit_test(test_measure_too_many_losses_are_refused),
+        cmocka_unit_test(test_measure_a_minibatch_beyond_all_memory_is_refused),
         cmocka_unit_test(test_measure_small_workspace_or_arena_is_refused),
         cmocka_unit_test(test_open_takes_one_block_and_refuses_a_smaller_one),
         cmocka_unit_test(test_train_step_bad_arguments_are_refused),
         cmocka_unit_test(test_init_weights_uses_he_and_glorot_and_zero_biases),
+        cmocka_unit_test(test_init_weights_of_many_forks_takes_no_time),
         cmocka_unit_test(test_snapshot_publish_and_read_give_one_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

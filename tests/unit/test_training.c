@@ -54,6 +54,24 @@ static void test_gradient_two_losses_match_central_differences(void **state)
     }
 }
 
+/* Only the last layer is trained: nothing goes back from the other head, whose loss counts. */
+static void test_gradient_beside_a_head_that_is_not_trained(void **state)
+{
+    (void)state;
+    const struct uw_layer_def wide[] = {
+        DENSE("d1", 7), RELU("r"), DENSE("d2", 11),
+        {.kind = UW_LAYER_DENSE, .name = "d3", .inputs = {"r"}, .dense = {.out = 3}}};
+    for (int kind = UW_LOSS_CROSS_ENTROPY; kind <= UW_LOSS_MSE; kind++) {
+        const struct uw_loss_def losses[] = {
+            {.layer = "d3"}, {.layer = "d2", .kind = (enum uw_loss_kind)kind, .weight = 0.3f}};
+        const struct uw_model_def def = {.name = "beside", .in_channels = 5, .layers = wide,
+                                         .layers_n = 4, .losses = losses, .losses_n = 2};
+        const struct uw_model_config config = {.def = &def, .kernels = &uw_kernels_ref,
+                                               .adapt = {.last_n = 1}};
+        check_gradients_with(&config, 3, uw_test_seed(94));
+    }
+}
+
 /* A sequence's every step has a target. */
 static void test_gradient_of_losses_on_sequences(void **state)
 {
@@ -141,13 +159,49 @@ static void test_resume_is_bit_for_bit_with_every_optimizer_and_plan(void **stat
     }
 }
 
+/* What the spike guard leaves out is as if it had never been: Adam's correction counts updates. */
+static void test_spike_left_out_leaves_no_trace(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {.name = "net", .in_channels = 5, .layers = two_heads,
+                                     .layers_n = 3};
+    float far[3 * 5];
+    struct fixture f[2];
+
+    for (size_t i = 0; i < 3 * 5; i++) {
+        far[i] = 1e4f * (float)(i % 7);
+    }
+    for (int i = 0; i < 2; i++) {
+        f[i] = (struct fixture){.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 3,
+                                           .optimizer = {.kind = UW_OPTIMIZER_ADAM,
+                                                         .lr = 0.001f}}};
+        assert_int_equal(open_config(&f[i]), UW_OK);
+        uw_model_init_weights(&f[i].m, 5);
+        f[i].m.guard.factor = 10.0f;
+        train(&f[i], 0, UW_SPIKE_WARMUP);
+    }
+    const struct uw_minibatch spike = {.x = far, .label = (const uint32_t[]){0, 1, 2}, .n = 3};
+    struct uw_step_result result;
+    assert_int_equal(uw_model_train_step(&f[0].m, &spike, &result, &f[0].err), UW_OK);
+    assert_true(result.skipped);
+    for (int i = 0; i < 2; i++) {
+        train(&f[i], UW_SPIKE_WARMUP, 3);
+    }
+    assert_int_equal(f[0].m.guard.skipped, 1);
+    assert_memory_equal(f[0].m.params.x, f[1].m.params.x, f[0].m.params.size_n * sizeof(float));
+    close_model(&f[0]);
+    close_model(&f[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradient_every_loss_and_target_match_central_differences),
         cmocka_unit_test(test_gradient_two_losses_match_central_differences),
+        cmocka_unit_test(test_gradient_beside_a_head_that_is_not_trained),
         cmocka_unit_test(test_gradient_of_losses_on_sequences),
         cmocka_unit_test(test_resume_is_bit_for_bit_with_every_optimizer_and_plan),
+        cmocka_unit_test(test_spike_left_out_leaves_no_trace),
     };
     return cmocka_run_group_tests_name("training", tests, NULL, NULL);
 }

@@ -253,9 +253,9 @@ static void write_manual(struct writer *w, const char *name, uint32_t tensors_n)
            " *     extern const struct uw_model_def %s_def;\n"
            " *     extern const struct uw_constant %s_constants[%u];\n *\n",
         name, name, (unsigned)tensors_n);
-    say(w, " * and configure it with .def = &%s_def, .constants = %s_constants, .constants_n = %u:\n"
-           " * layers that are not trained use the tables where they are, the others start with a\n"
-           " * copy. */\n#include <uwasa/model.h>\n\n",
+    say(w, " * and configure it with .def = &%s_def, .constants = %s_constants,\n"
+           " * .constants_n = %u: layers that are not trained use the tables where they are, the\n"
+           " * others start with a copy. */\n#include <uwasa/model.h>\n\n",
         name, name, (unsigned)tensors_n);
 }
 

@@ -37,12 +37,15 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
                        struct uw_storage *storage, const char *object, struct uw_error *err);
 
 /* Read parameters by name and, with state != NULL, the optimizer's vectors and state. Extra
- * tensors are ignored. On failure the model is unchanged when the header was at fault, and has
- * unspecified parameters after UW_ERR_IO in the middle of the data.
+ * tensors are ignored. Without state, low-rank additions (LoRA) of a file are added to the weights
+ * of a model that has none, and those of a model stay as they are when the file has none. On
+ * failure the model is unchanged when the header was at fault, and has unspecified parameters
+ * after UW_ERR_IO in the middle of the data.
  *
  * Returns UW_OK, UW_ERR_NOTFOUND (no object, or a tensor is missing), UW_ERR_CORRUPT (truncated
- * or malformed; err names the byte), UW_ERR_MISMATCH (a shape or dtype differs, or no training
- * state inside), UW_ERR_NONFINITE (a stored value is NaN or infinite), UW_ERR_IO. */
+ * or malformed; err names the byte), UW_ERR_MISMATCH (a shape, a dtype or the scale of low-rank
+ * additions differs, or no training state inside), UW_ERR_NONFINITE (a stored value is NaN or
+ * infinite), UW_ERR_IO. */
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err);
 

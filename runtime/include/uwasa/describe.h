@@ -21,6 +21,8 @@ struct uw_layer_info {
     uint32_t out[3], out_rank;
     uint32_t parameters_n, trained_n;
     uint64_t multiply_adds;         /* forward pass of one sample; 0: no products */
+    uint32_t passes;                /* of so many, in a training step: forward, gradients of inputs
+                                       where they are wanted, those of weights that are trained */
     bool view;                      /* takes no memory and no time */
     bool recomputed, auxiliary;
     uint32_t forward_step, again_step, backward_step;

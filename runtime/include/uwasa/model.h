@@ -151,7 +151,8 @@ struct uw_model {
     uint32_t *label;                /* [batch_n], config.input only */
     float *target;                  /* [batch_n][target_n], config.input only */
     float *probabilities;           /* inference: [micro_n][classes] of the last labelled pass */
-    uint64_t updates;               /* training steps done; a checkpoint keeps it */
+    uint64_t updates;               /* training steps done, without those that the spike guard
+                                       left out; a checkpoint keeps it */
     struct uw_spike_guard guard;    /* set its factor; a checkpoint keeps the rest */
     uint64_t seed;                  /* of dropout; a checkpoint keeps it */
     struct uw_profile *profile;     /* NULL: steps are not timed */

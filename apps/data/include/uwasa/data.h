@@ -62,10 +62,10 @@ struct uw_data_config {
  * A choice of classes does not change d->base->classes. Shards of one set are disjoint and
  * together are the set.
  *
- * Returns UW_OK, UW_ERR_INVALID (no such dataset, or the choice leaves no sample), UW_ERR_NOTFOUND,
- * UW_ERR_DENIED, UW_ERR_CORRUPT (malformed file), UW_ERR_MISMATCH (two files do not fit together),
- * UW_ERR_UNSUPPORTED (an IDX type or rank that is not listed above), UW_ERR_TOOBIG,
- * UW_ERR_NOMEM, UW_ERR_IO. */
+ * Returns UW_OK, UW_ERR_INVALID (no such dataset, the choice leaves no sample, or crop and flip are
+ * for images larger than these samples), UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_CORRUPT (malformed
+ * file), UW_ERR_MISMATCH (two files do not fit together), UW_ERR_UNSUPPORTED (an IDX type or rank
+ * that is not listed above), UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO. */
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err);
 
