@@ -47,6 +47,17 @@ static inline float vec_sum(vec v)
     return vaddvq_f32(v);
 }
 
+static inline void vec_copy(float *dst, const float *src, uint32_t n, float f)
+{
+    if (n == 4) {
+        vst1q_f32(dst, vmulq_n_f32(vld1q_f32(src), f));
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        dst[i] = f * src[i];
+    }
+}
+
 static inline void pack_4x4(float alpha, const float *src, size_t stride, float *dst, size_t ld)
 {
     float32x4_t r0 = vmulq_n_f32(vld1q_f32(src), alpha);

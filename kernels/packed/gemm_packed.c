@@ -17,9 +17,6 @@ struct matrix {
     bool trans;
 };
 
-/* Rows of B at a time: walking all panels of a few rows keeps to a few pages of memory. */
-#define ROWS_AT_ONCE 8u
-
 static void pack_rows(const struct uw_product *p, const struct uw_block *b, uint32_t k,
                       uint32_t rows, float *panels)
 {
@@ -40,8 +37,8 @@ static void pack_matrix(const struct uw_product *p, const struct uw_block *b, fl
     const struct uw_tile *t = p->tile;
     const struct matrix *m = p->b.source;
     if (!m->trans) {
-        for (uint32_t k = 0; k < b->kn; k += ROWS_AT_ONCE) {
-            pack_rows(p, b, k, b->kn - k < ROWS_AT_ONCE ? b->kn - k : ROWS_AT_ONCE, panels);
+        for (uint32_t k = 0; k < b->kn; k += UW_ROWS_AT_ONCE) {
+            pack_rows(p, b, k, b->kn - k < UW_ROWS_AT_ONCE ? b->kn - k : UW_ROWS_AT_ONCE, panels);
         }
         return;
     }

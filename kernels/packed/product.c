@@ -130,11 +130,6 @@ static void pack_left_panel(const struct uw_product *p, const float *base, uint3
 {
     const struct uw_tile *t = p->tile;
     const struct uw_left *a = &p->a;
-    if (a->trans) {
-        t->pack_copy(rows, kn, a->alpha, base + k0 * a->row_stride + i0, a->row_stride, dst,
-                     t->mr);
-        return;
-    }
     while (kn > 0) {
         size_t segment = k0 / a->segment_n, at = k0 % a->segment_n;
         uint32_t n = a->segment_n - at < kn ? (uint32_t)(a->segment_n - at) : kn;
@@ -151,11 +146,21 @@ static void pack_left(const struct uw_product *p, const struct uw_block *b, uint
                       uint32_t rows, float *panels)
 {
     const float *base = p->a.base + b->group * p->a.group_stride;
-    uint32_t panels_n = div_up(rows, p->tile->mr);
-    for (uint32_t i = 0; i < panels_n; i++) {
+    const struct uw_tile *t = p->tile;
+    uint32_t panels_n = div_up(rows, t->mr);
+    for (uint32_t k = 0; p->a.trans && k < b->kn; k += UW_ROWS_AT_ONCE) {
+        uint32_t kn = min_u32(UW_ROWS_AT_ONCE, b->kn - k);
+        const float *from = base + (size_t)(b->k0 + k) * p->a.row_stride + i0;
+        for (uint32_t i = 0; i < panels_n; i++) {
+            uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
+            t->pack_copy(hi - lo, kn, p->a.alpha, from + lo, p->a.row_stride,
+                         panels + ((size_t)i * b->kn + k) * t->mr, t->mr);
+        }
+    }
+    for (uint32_t i = 0; i < panels_n && !p->a.trans; i++) {
         uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
         pack_left_panel(p, base, i0 + lo, hi - lo, b->k0, b->kn,
-                        panels + (size_t)i * p->tile->mr * b->kn);
+                        panels + (size_t)i * t->mr * b->kn);
     }
 }
 

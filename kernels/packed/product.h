@@ -66,6 +66,9 @@ struct uw_sink {
     size_t group_stride;
 };
 
+/* Rows of a matrix to pack at a time: walking all panels of a few rows keeps to a few pages. */
+#define UW_ROWS_AT_ONCE 8u
+
 struct uw_product {
     const struct uw_tile *tile;
     uint32_t groups, m, n, k;

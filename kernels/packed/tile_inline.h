@@ -12,6 +12,7 @@
  *   vec_load(p), vec_store(p, v) from and to memory, not aligned
  *   vec_add(a, b)                a + b
  *   vec_add_scaled(s, v, f)      s + v * f, rounded once
+ *   vec_copy(dst, src, n, f)     dst[i] = f * src[i], i < n; n from 1 to VEC_N
  */
 #ifndef UW_KERNELS_TILE_INLINE_H
 #define UW_KERNELS_TILE_INLINE_H
@@ -73,14 +74,8 @@ static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, 
                       float *dst, size_t ld)
 {
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t j = 0;
-        for (; j + 8 <= cols; j += 8) {
-            for (uint32_t i = 0; i < 8; i++) {
-                dst[j + i] = alpha * src[j + i];
-            }
-        }
-        for (; j < cols; j++) {
-            dst[j] = alpha * src[j];
+        for (uint32_t j = 0; j < cols; j += VEC_N) {
+            vec_copy(dst + j, src + j, cols - j < VEC_N ? cols - j : VEC_N, alpha);
         }
         src += stride;
         dst += ld;

@@ -63,6 +63,22 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
     _mm_storeu_ps(dst + 3 * ld, r3);
 }
 
+static inline void vec_copy(float *dst, const float *src, uint32_t n, float f)
+{
+    if (n == 8) {
+        _mm256_storeu_ps(dst, _mm256_mul_ps(_mm256_set1_ps(f), _mm256_loadu_ps(src)));
+        return;
+    }
+    uint32_t i = 0;
+    if (n >= 4) {
+        _mm_storeu_ps(dst, _mm_mul_ps(_mm_set1_ps(f), _mm_loadu_ps(src)));
+        i = 4;
+    }
+    for (; i < n; i++) {
+        dst[i] = f * src[i];
+    }
+}
+
 static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined)
 {
     (void)joined; /* a piece is a register */

@@ -37,6 +37,13 @@ static inline vec vec_add_scaled(vec s, vec v, float f)
     return _mm512_fmadd_ps(_mm512_set1_ps(f), v, s);
 }
 
+static inline void vec_copy(float *dst, const float *src, uint32_t n, float f)
+{
+    const __mmask16 mask = (__mmask16)(0xffffu >> (VEC_N - n));
+    __m512 v = _mm512_mul_ps(_mm512_set1_ps(f), _mm512_maskz_loadu_ps(mask, src));
+    _mm512_mask_storeu_ps(dst, mask, v);
+}
+
 static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined)
 {
     if (joined) {
