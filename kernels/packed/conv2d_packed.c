@@ -85,10 +85,10 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
                            .image_stride = out_hw * c->out_channels,
                            .group_stride = out_hw * group_out};
     set_lines(&p.c, v);
-    uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
     p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
     p.b.source = v;
+    uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
     return p;
 }
@@ -109,10 +109,10 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
                            .image_stride = in_hw * c->in_channels,
                            .group_stride = in_hw * group_in};
     set_lines(&p.c, v);
-    uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.pack = uw_image_pack;
     p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
     p.b.source = v;
+    uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
     return p;
 }

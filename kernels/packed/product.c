@@ -49,7 +49,9 @@ void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k
     double work = (double)p->m * p->n * p->k * p->groups;
     uint32_t n_block = div_up(div_up(p->n, 8), tile->nr) * tile->nr;
     n_block = n_block < 8 * tile->nr ? 8 * tile->nr : n_block;
-    if (work <= SMALL_WORK) {
+    if (work <= SMALL_WORK && p->b.locate != NULL) {
+        n_block = p->n; /* without panels, the whole takes little room */
+    } else if (work <= SMALL_WORK) {
         n_block = SMALL_PANELS * tile->nr;
         if (p->k_block > SMALL_K && k_unit <= SMALL_K) {
             p->k_block = even_block(p->k, SMALL_K / k_unit * k_unit, k_unit);
@@ -91,7 +93,9 @@ static struct areas areas_of(const struct uw_product *p)
     uint32_t rows = min_u32(t->mc, p->m_block);
     s.a = 0;
     size_t a_n = uw_size_mul((size_t)div_up(rows, t->mr) * t->mr, p->k_block);
-    size_t b_n = sum_size(uw_size_mul(p->n_block, p->k_block), UW_TILE_PIECE_N);
+    size_t b_n = p->b.locate != NULL ? 0
+                                     : sum_size(uw_size_mul(p->n_block, p->k_block),
+                                                UW_TILE_PIECE_N);
     s.b = aligned(uw_size_mul(a_n, sizeof(float)));
     s.work = sum_size(s.b, aligned(uw_size_mul(b_n, sizeof(float))));
     s.bytes = sum_size(s.work, aligned(p->b.work_bytes));
