@@ -176,7 +176,9 @@ static int set_in_proj(struct uw_import *im, struct uw_import_layer *l, const st
     return UW_OK;
 }
 
-static const struct uw_value *behind_softmax(struct uw_import *im, const struct uw_value *p)
+/* What the softmax reads; *axis is the one it runs over, as the file counts. */
+static const struct uw_value *behind_softmax(struct uw_import *im, const struct uw_value *p,
+                                             int64_t *axis)
 {
     if (p != NULL && p->node != NULL && strcmp(p->node->op, "Dropout") == 0) {
         double rate = 0.0;
@@ -190,15 +192,16 @@ static const struct uw_value *behind_softmax(struct uw_import *im, const struct 
         strcmp(p->node->op, "Softmax") != 0) {
         return NULL;
     }
-    int64_t axis = uw_onnx_int(p->node, "axis", -1);
-    return axis == -1 || axis == 2 || axis == 3 ? uw_import_in(im, p->node, 0) : NULL;
+    *axis = uw_onnx_int(p->node, "axis", im->graph.opset < 13 ? 1 : -1);
+    return uw_import_in(im, p->node, 0);
 }
 
 int uw_op_attention(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct source s[3];
     const struct uw_value *value = uw_import_in(im, n, 1);
-    const struct uw_value *scored = behind_softmax(im, uw_import_in(im, n, 0));
+    int64_t axis = 0;
+    const struct uw_value *scored = behind_softmax(im, uw_import_in(im, n, 0), &axis);
     struct uw_value *y = uw_import_out(im, n, 0);
     bool causal = false;
     double scale = 1.0;
@@ -210,7 +213,8 @@ int uw_op_attention(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_onnx_node *qk = scores(im, scored, s[2].steps, &scale, &causal);
     const struct uw_value *q = qk != NULL ? uw_import_in(im, qk, 0) : NULL;
     const struct uw_value *k = qk != NULL ? uw_import_in(im, qk, 1) : NULL;
-    if (!find_source(im, q, false, &s[0]) || !find_source(im, k, true, &s[1])) {
+    if (!find_source(im, q, false, &s[0]) || !find_source(im, k, true, &s[1]) ||
+        (axis != -1 && axis + 1 != q->view.axes_n)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "%s", why);
     }
     scale *= (double)q->view.scale * (double)k->view.scale * (double)value->view.scale;

@@ -7,7 +7,8 @@
 /* Window of a convolution or a pool: one or two spatial axes. */
 struct window {
     uint32_t axes;
-    uint32_t kernel[2], stride[2], dilation[2], pad[2];
+    uint32_t kernel[2], stride[2], dilation[2];
+    uint32_t front[2], pad[2];      /* of a Pad node in front; of both together */
 };
 
 static int read_sizes(struct uw_import *im, const struct uw_onnx_node *n, const char *name,
@@ -25,14 +26,25 @@ static int read_sizes(struct uw_import *im, const struct uw_onnx_node *n, const 
     return UW_OK;
 }
 
-/* SAME: out = ceil(in / stride); the padding it takes must be the same on both sides. */
+/* SAME: out = ceil(in / stride), of a transposed convolution in * stride; the padding it takes must
+ * be the same on both sides. */
 static int pad_same(struct uw_import *im, const struct uw_onnx_node *n, struct window *w,
                     const uint64_t *in)
 {
     for (uint32_t i = 0; i < w->axes; i++) {
         uint64_t reach = (uint64_t)(w->kernel[i] - 1) * w->dilation[i] + 1;
-        uint64_t last = ((in[i] + w->stride[i] - 1) / w->stride[i] - 1) * w->stride[i];
-        uint64_t total = last + reach > in[i] ? last + reach - in[i] : 0;
+        uint64_t size = in[i] + 2u * (uint64_t)w->front[i];
+        uint64_t last = ((size + w->stride[i] - 1) / w->stride[i] - 1) * w->stride[i];
+        uint64_t total = last + reach > size ? last + reach - size : 0;
+        if (strcmp(n->op, "ConvTranspose") == 0) {
+            const struct uw_onnx_attribute *more = uw_onnx_attribute(n, "output_padding");
+            reach += more != NULL && i < more->ints_n ? (uint64_t)more->ints[i] : 0;
+            if (reach < w->stride[i]) {
+                return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                        "auto_pad with a stride beyond its kernel");
+            }
+            total = reach - w->stride[i];
+        }
         if (total % 2 != 0 || total > 65535) {
             return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
                                     "auto_pad wants %llu zeros on axis %u, more on one side; pad "
@@ -106,7 +118,6 @@ static int fold_pad(struct uw_import *im, const struct uw_onnx_node *n, struct u
 static int read_window(struct uw_import *im, const struct uw_onnx_node *n, struct window *w,
                        struct uw_view *v)
 {
-    uint32_t front[2] = {0, 0};
     const struct uw_onnx_attribute *kernel = uw_onnx_attribute(n, "kernel_shape");
     const struct uw_value *weight = uw_import_in(im, n, 1);
     struct uw_value *x;
@@ -123,7 +134,7 @@ static int read_window(struct uw_import *im, const struct uw_onnx_node *n, struc
     for (uint32_t i = 0; i < w->axes && kernel == NULL; i++) {
         w->kernel[i] = weight->t.dim[i + 2] < 65536 ? (uint32_t)weight->t.dim[i + 2] : 65535;
     }
-    int rc = fold_pad(im, n, &x, front, w->axes);
+    int rc = fold_pad(im, n, &x, w->front, w->axes);
     rc = rc < 0 ? rc : read_sizes(im, n, "kernel_shape", w->axes, w->kernel);
     rc = rc < 0 ? rc : read_sizes(im, n, "strides", w->axes, w->stride);
     rc = rc < 0 ? rc : read_sizes(im, n, "dilations", w->axes, w->dilation);
@@ -141,7 +152,7 @@ static int read_window(struct uw_import *im, const struct uw_onnx_node *n, struc
         if (w->kernel[i] == 0) {
             rc = uw_import_refuse(im, n, UW_ERR_INVALID, "its kernel is empty");
         }
-        w->pad[i] += front[i];
+        w->pad[i] += w->front[i];
     }
     return rc;
 }
@@ -318,8 +329,12 @@ int uw_op_pool(struct uw_import *im, const struct uw_onnx_node *n)
                                 padded ? "a Pad in front of a maximum is no padding of its own"
                                        : "dilated pools are not trained");
     }
-    bool any = w.pad[0] + w.pad[1] > 0;
-    bool exclude = !max && any && !padded && uw_onnx_int(n, "count_include_pad", 0) == 0;
+    bool any = w.pad[0] + w.pad[1] > w.front[0] + w.front[1];
+    bool exclude = !max && any && uw_onnx_int(n, "count_include_pad", 0) == 0;
+    if (padded && (exclude || ceil_mode)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "zeros of a Pad in front that count, "
+                                "beside padding that does not");
+    }
     if (!slide(&w, v.dim + 1, ceil_mode, out)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its kernel does not fit its input");
     }

@@ -151,20 +151,25 @@ static bool lies_along(const struct uw_onnx_tensor *t, const struct uw_view *x, 
         uint32_t skip = x->axes_n - t->rank;
         uint64_t d = a >= skip ? t->dim[a - skip] : 1;
         bool along = a >= first && a < first + count;
-        if (along ? d != uw_view_dim(x, a) : d != 1) {
+        if (along ? d != uw_view_dim(x, a) || uw_view_has_batch(x, a) : d != 1) {
             return false;
         }
     }
     return true;
 }
 
-/* Nothing but the node that asks reads v, nor what v is another shape of. */
+/* Nothing but the node that asks reads v, nor what v is another view of. */
 static bool only_user(struct uw_import *im, const struct uw_value *v)
 {
-    while (v != NULL && v->users_n == 1 && v->node != NULL && strcmp(v->node->op, "Reshape") == 0) {
-        v = uw_import_in(im, v->node, 0);
+    uint32_t layer = v->view.layer;
+    while (v->users_n == 1 && v->node != NULL) {
+        const struct uw_value *from = uw_import_in(im, v->node, 0);
+        if (from == NULL || from->kind != UW_VALUE_DATA || from->view.layer != layer) {
+            return true;
+        }
+        v = from;
     }
-    return v != NULL && v->users_n == 1;
+    return false;
 }
 
 /* The weight (Mul) or bias (Add) of a normalization that stands behind it.
@@ -176,7 +181,8 @@ static int match_affine(struct uw_import *im, const struct uw_onnx_node *n,
     struct uw_value *y = uw_import_out(im, n, 0);
     bool layer = l != NULL && l->def.kind == UW_LAYER_LAYERNORM;
     if (l == NULL || (!layer && l->def.kind != UW_LAYER_GROUPNORM) || !only_user(im, x) ||
-        l->affine > (bias ? 1u : 0u) || y == NULL || x->view.scale != 1.0f) {
+        l->affine > (bias ? 1u : 0u) || y == NULL || x->view.scale != 1.0f ||
+        !uw_view_ordered(&x->view) || (!layer && !uw_view_is_batch(&x->view, 0))) {
         return 0;
     }
     uint32_t axes = layer ? l->def.norm.axes : 1;
@@ -328,8 +334,8 @@ int uw_op_mul(struct uw_import *im, const struct uw_onnx_node *n)
             continue;
         }
         rc = divide ? 0 : match_affine(im, n, x, &t->t, false);
-        if (rc == 0 && uw_import_scalar(t, &c) && (i == 0 || !divide) && c != 0.0 &&
-            fabs(c) < 1e30) {
+        if (rc == 0 && uw_import_scalar(t, &c) && t->t.rank <= x->view.axes_n &&
+            (i == 0 || !divide) && c != 0.0 && fabs(c) < 1e30) {
             y->kind = UW_VALUE_DATA;
             y->view = x->view;
             y->view.scale *= (float)(divide ? 1.0 / c : c);

@@ -24,6 +24,14 @@ static bool plain(struct uw_import *im, const struct uw_onnx_tensor *weight,
            all_equal(bias, 0.0);
 }
 
+/* In a definition 0 stands for the usual value. */
+static int check_epsilon(struct uw_import *im, const struct uw_onnx_node *n, float epsilon)
+{
+    return epsilon > 0.0f ? UW_OK
+                          : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                             "epsilon %g: needs to be above 0", (double)epsilon);
+}
+
 /* Output 0 is the newest layer's output, seen as `v` is. */
 static void same_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v)
 {
@@ -50,14 +58,16 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
         }
     }
     struct uw_view v = x->view;
-    int rc = uw_import_arrange(im, n, &v, 3);
+    float epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
+    int rc = check_epsilon(im, n, epsilon);
+    rc = rc < 0 ? rc : uw_import_arrange(im, n, &v, 3);
     struct uw_import_layer *l =
         rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_BATCHNORM, v.layer) : NULL;
     if (l == NULL) {
         return im->err->code;
     }
     l->affine = 2;
-    l->def.norm.epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
+    l->def.norm.epsilon = epsilon;
     /* ONNX has the share of the old statistics */
     l->def.norm.momentum = (float)round((1.0 - (double)uw_onnx_float(n, "momentum", 0.9f)) * 1e6) *
                            1e-6f;
@@ -85,7 +95,9 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its input is not [N][C][...]");
     }
     uint64_t groups = uw_view_dim(&v, 1);
-    int rc = uw_import_order(im, n, &v);
+    float epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
+    int rc = check_epsilon(im, n, epsilon);
+    rc = rc < 0 ? rc : uw_import_order(im, n, &v);
     bool cut = v.dim[0] != groups;
     if (rc == UW_OK && !(cut && v.dim[0] % groups == 0)) {
         rc = uw_import_arrange(im, n, &v, 3);
@@ -100,8 +112,8 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
     if (cut && !none) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "groups with a weight of their own");
     }
-    l->def.norm = (struct uw_norm_def){.epsilon = uw_onnx_float(n, "epsilon", 1e-5f),
-                                       .groups = (uint32_t)groups, .no_affine = none};
+    l->def.norm = (struct uw_norm_def){
+        .epsilon = epsilon, .groups = (uint32_t)groups, .no_affine = none};
     l->affine = none ? 0 : 2;
     if (!none) {
         rc = uw_import_param(im, l, 0, "weight", weight, 0.0f, 1, v.dim);
@@ -132,7 +144,8 @@ static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
             dim[rank++] = uw_view_dim(&v, a);
         }
     }
-    int rc = uw_import_order(im, n, &v);
+    int rc = check_epsilon(im, n, epsilon);
+    rc = rc < 0 ? rc : uw_import_order(im, n, &v);
     if (rank > 3 || mixed) {
         dim[0] = v.n / size;
         dim[1] = size;
@@ -172,6 +185,18 @@ int uw_op_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
     return rc;
 }
 
+static int set_lrn(struct uw_import *im, const struct uw_onnx_node *n, struct uw_import_layer *l,
+                   int64_t size, float alpha, float beta, float k)
+{
+    if (!(alpha > 0.0f && beta > 0.0f && k > 0.0f)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "alpha %g, beta %g, bias %g: need to "
+                                "be above 0", (double)alpha, (double)beta, (double)k);
+    }
+    l->def.lrn =
+        (struct uw_lrn_def){.size = (uint32_t)size, .alpha = alpha, .beta = beta, .k = k};
+    return UW_OK;
+}
+
 int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
@@ -188,12 +213,10 @@ int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     if (l == NULL) {
         return im->err->code;
     }
-    l->def.lrn = (struct uw_lrn_def){.size = (uint32_t)size,
-                                     .alpha = uw_onnx_float(n, "alpha", 1e-4f),
-                                     .beta = uw_onnx_float(n, "beta", 0.75f),
-                                     .k = uw_onnx_float(n, "bias", 1.0f)};
+    rc = set_lrn(im, n, l, size, uw_onnx_float(n, "alpha", 1e-4f), uw_onnx_float(n, "beta", 0.75f),
+                 uw_onnx_float(n, "bias", 1.0f));
     same_view(im, n, &v);
-    return UW_OK;
+    return rc;
 }
 
 static const struct uw_value *made_by(struct uw_import *im, const struct uw_value *v,
@@ -204,6 +227,23 @@ static const struct uw_value *made_by(struct uw_import *im, const struct uw_valu
                : NULL;
 }
 
+/* How many axes of x a ReduceMean is over when they are the last ones, else 0. */
+static uint32_t last_axes(struct uw_import *im, const struct uw_onnx_node *n,
+                          const struct uw_view *x)
+{
+    int64_t axes[UW_ONNX_RANK_MAX];
+    uint32_t marked = 0;
+    int count = uw_import_ints(im, n, "axes", 1, axes);
+    for (int k = 0; k < count; k++) {
+        int a = uw_view_axis(im, n, x, axes[k]);
+        marked |= a < 0 ? 0 : 1u << a;
+    }
+    uint32_t first = x->axes_n - (count > 0 ? (uint32_t)count : 0);
+    return count > 0 && first < x->axes_n && marked == ((1u << count) - 1) << first
+               ? (uint32_t)count
+               : 0;
+}
+
 /* (x - mean) / sqrt(mean of (x - mean)^2 + epsilon), as PyTorch writes it before opset 17.
  * Returns 1 (it was), 0, or a code. */
 static int match_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
@@ -212,12 +252,11 @@ static int match_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_value *x = made_by(im, d, "Sub", 0);
     const struct uw_value *mean = made_by(im, d, "Sub", 1);
     const struct uw_value *sum = made_by(im, uw_import_in(im, n, 1), "Sqrt", 0);
-    const struct uw_value *square = made_by(im, made_by(im, sum, "Add", 0), "ReduceMean", 0);
+    const struct uw_value *spread = made_by(im, sum, "Add", 0);
+    const struct uw_value *square = made_by(im, spread, "ReduceMean", 0);
     const struct uw_value *base = made_by(im, square, "Pow", 0);
     double epsilon = 0.0;
     double two = 2.0;
-    int64_t axes[UW_ONNX_RANK_MAX];
-    uint32_t marked = 0;
     struct uw_import_layer *l;
 
     if (base != NULL) {
@@ -227,20 +266,14 @@ static int match_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
     }
     if (x == NULL || x->kind != UW_VALUE_DATA || base != d || two != 2.0 ||
         made_by(im, mean, "ReduceMean", 0) != x ||
-        !uw_import_scalar(made_by(im, sum, "Add", 1), &epsilon)) {
+        !uw_import_scalar(made_by(im, sum, "Add", 1), &epsilon) || x->view.scale != 1.0f) {
         return 0;
     }
-    int count = uw_import_ints(im, mean->node, "axes", 1, axes);
-    for (int k = 0; k < count; k++) {
-        int a = uw_view_axis(im, n, &x->view, axes[k]);
-        marked |= a < 0 ? 0 : 1u << a;
-    }
-    uint32_t first = x->view.axes_n - (count > 0 ? (uint32_t)count : 0);
-    if (count < 1 || first >= x->view.axes_n ||
-        marked != (((1u << count) - 1) << first) || x->view.scale != 1.0f) {
+    uint32_t axes = last_axes(im, mean->node, &x->view);
+    if (axes == 0 || axes != last_axes(im, spread->node, &x->view)) {
         return 0;
     }
-    int rc = emit_layernorm(im, n, x, (uint32_t)count, (float)epsilon, &l);
+    int rc = emit_layernorm(im, n, x, axes, (float)epsilon, &l);
     return rc < 0 ? rc : 1;
 }
 
@@ -299,10 +332,9 @@ static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     if (l == NULL) {
         return im->err->code;
     }
-    l->def.lrn = (struct uw_lrn_def){.size = (uint32_t)kernel->ints[0], .alpha = (float)alpha,
-                                     .beta = (float)beta, .k = (float)k};
+    rc = set_lrn(im, n, l, kernel->ints[0], (float)alpha, (float)beta, (float)k);
     same_view(im, n, &view);
-    return 1;
+    return rc < 0 ? rc : 1;
 }
 
 int uw_op_div(struct uw_import *im, const struct uw_onnx_node *n)

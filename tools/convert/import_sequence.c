@@ -64,14 +64,15 @@ static int check_recurrent(struct uw_import *im, const struct uw_onnx_node *n,
     const struct uw_onnx_attribute *act = uw_onnx_attribute(n, "activations");
     const char *direction = uw_onnx_text(n, "direction", "forward");
     bool rnn = s->kind == UW_LAYER_RNN;
+    uint32_t a_direction = s->kind == UW_LAYER_LSTM ? 3 : rnn ? 1 : 2;
     bool known = true;
     s->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     s->reverse = strcmp(direction, "reverse") == 0;
     for (uint32_t i = 0; act != NULL && i < act->strings_n; i++) {
         const char *a = act->strings[i];
         bool relu = rnn && strcmp(a, "Relu") == 0;
-        known = known && (relu || strcmp(a, "Tanh") == 0 || (!rnn && strcmp(a, "Sigmoid") == 0)) &&
-                (i == 0 || relu == s->relu);
+        const char *usual = !rnn && i % a_direction == 0 ? "Sigmoid" : "Tanh";
+        known = known && (relu || strcmp(a, usual) == 0) && (i == 0 || relu == s->relu);
         s->relu = relu;
     }
     if (!known || uw_onnx_attribute(n, "clip") != NULL || uw_onnx_int(n, "layout", 0) != 0 ||

@@ -259,7 +259,7 @@ int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
     int64_t end[UW_ONNX_RANK_MAX];
     int64_t axes[UW_ONNX_RANK_MAX];
     int64_t step[UW_ONNX_RANK_MAX];
-    if (x == NULL) {
+    if (x == NULL || uw_import_out(im, n, 0) == NULL) {
         return im->err->code;
     }
     int count = uw_import_ints(im, n, "starts", 1, start);
@@ -325,7 +325,10 @@ int uw_op_split(struct uw_import *im, const struct uw_onnx_node *n)
         }
         at += length;
     }
-    return UW_OK;
+    return at == size
+               ? UW_OK
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its parts have %llu of %llu elements",
+                                  (unsigned long long)at, (unsigned long long)size);
 }
 
 static int embedding(struct uw_import *im, const struct uw_onnx_node *n,

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs that look like a layer and compute something else are refused, not taken for it. */
+#include "onnx_message.h"
+
+static void test_node_without_an_output_does_no_harm(void **state)
+{
+    static const int64_t one[1] = {1};
+    (void)state;
+    struct message g = begin();
+    struct uw_convert_model c;
+    struct uw_error err;
+    weight(&g, "at", 1, one, 0);
+    add(&g, "Slice", "x at at", "", "", 0, NULL);
+    add(&g, "Conv", "x conv.weight", "y", "", 0, NULL);
+    assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+    uw_convert_deinit(&c);
+}
+
+static void test_parts_that_leave_elements_out_are_refused(void **state)
+{
+    static const int64_t dim[3] = {0, 6, 7};
+    (void)state;
+    struct message g = {.n = 0};
+    struct message n = node("Split", "s", "x", "a y");
+    struct message a = {.n = 0};
+    value(&g, 11, "x", 3, dim);
+    value(&g, 12, "z", 3, dim);
+    text(&a, 1, "axis");
+    number(&a, 3, 2);
+    inside(&n, 5, &a);
+    inside(&g, 1, &n);
+    add(&g, "Relu", "y", "z", "", 0, NULL);
+    expect(&g, 13, UW_ERR_SHAPE, "its parts have 6 of 7 elements");
+}
+
+/* [N][6][6] in, so that an exchanged axis has the size of the right one. */
+static struct message square(void)
+{
+    static const int64_t dim[3] = {0, 6, 6};
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 3, dim);
+    value(&g, 12, "y", 3, dim);
+    weight(&g, "w", 1, dim + 1, 0);
+    return g;
+}
+
+static void test_weight_is_a_normalization_s_only_along_its_axes(void **state)
+{
+    static const int64_t exchange[3] = {0, 2, 1};
+    (void)state;
+    struct message g = square();
+    add(&g, "LayerNormalization", "x", "n", "", 0, NULL);
+    add(&g, "Transpose", "n", "t", "perm", 3, exchange);
+    add(&g, "Mul", "t w", "y", "", 0, NULL);
+    expect(&g, 17, UW_ERR_UNSUPPORTED, "node 'y' (Mul): only inside");
+}
+
+static void test_weight_behind_a_second_reader_is_not_the_normalization_s(void **state)
+{
+    (void)state;
+    struct message g = square();
+    add(&g, "LayerNormalization", "x", "n", "", 0, NULL);
+    add(&g, "Identity", "n", "i", "", 0, NULL);
+    add(&g, "Mul", "i w", "m", "", 0, NULL);
+    add(&g, "Add", "n m", "y", "", 0, NULL);
+    expect(&g, 17, UW_ERR_UNSUPPORTED, "node 'm' (Mul): only inside");
+}
+
+static void test_mean_and_spread_over_different_axes_are_no_layer_norm(void **state)
+{
+    static const int64_t axis[2] = {1, 2};
+    static const float two = 2.0f;
+    static const float epsilon = 1e-5f;
+    (void)state;
+    for (uint32_t same = 0; same < 2; same++) {
+        struct message g = square();
+        struct uw_convert_model c;
+        struct uw_error err;
+        constant(&g, "two", 0, NULL, &two, 0);
+        constant(&g, "epsilon", 0, NULL, &epsilon, 0);
+        add(&g, "ReduceMean", "x", "mean", "axes", 1, axis + 1);
+        add(&g, "Sub", "x mean", "d", "", 0, NULL);
+        add(&g, "Pow", "d two", "square", "", 0, NULL);
+        add(&g, "ReduceMean", "square", "spread", "axes", 1, axis + same);
+        add(&g, "Add", "spread epsilon", "sum", "", 0, NULL);
+        add(&g, "Sqrt", "sum", "root", "", 0, NULL);
+        add(&g, "Div", "d root", "y", "", 0, NULL);
+        assert_int_equal(read_as(&c, &g, 13, &err), same ? UW_OK : UW_ERR_UNSUPPORTED);
+        uw_convert_deinit(&c);
+    }
+}
+
+/* Up to opset 12 a softmax without an axis runs over all axes but the first. */
+static void test_attention_weights_add_up_to_one_over_the_keys(void **state)
+{
+    static const int64_t dim[3] = {0, 3, 4};
+    static const int64_t matrix[2] = {4, 4};
+    static const int64_t exchange[3] = {0, 2, 1};
+    static const float half = 0.5f;
+    (void)state;
+    struct message g = {.n = 0};
+    struct uw_convert_model c;
+    struct uw_error err;
+    value(&g, 11, "x", 3, dim);
+    value(&g, 12, "y", 3, dim);
+    weight(&g, "w", 2, matrix, 0);
+    constant(&g, "half", 0, NULL, &half, 0);
+    add(&g, "MatMul", "x w", "q", "", 0, NULL);
+    add(&g, "MatMul", "x w", "k", "", 0, NULL);
+    add(&g, "MatMul", "x w", "v", "", 0, NULL);
+    add(&g, "Transpose", "k", "kt", "perm", 3, exchange);
+    add(&g, "MatMul", "q kt", "qk", "", 0, NULL);
+    add(&g, "Mul", "qk half", "scores", "", 0, NULL);
+    add(&g, "Softmax", "scores", "p", "", 0, NULL);
+    add(&g, "MatMul", "p v", "mixed", "", 0, NULL);
+    add(&g, "MatMul", "mixed w", "y", "", 0, NULL);
+    assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+    uw_convert_deinit(&c);
+    expect(&g, 12, UW_ERR_UNSUPPORTED, "a product of two computed values");
+}
+
+static void test_recurrent_activation_of_another_gate_is_refused(void **state)
+{
+    static const int64_t dim[3] = {2, 0, 3};
+    static const int64_t w_dim[3] = {1, 8, 3};
+    static const int64_t r_dim[3] = {1, 8, 2};
+    static const char *const all_tanh[3] = {"Tanh", "Tanh", "Tanh"};
+    (void)state;
+    struct message g = {.n = 0};
+    struct message n = node("LSTM", "l", "x w r", "all y");
+    value(&g, 11, "x", 3, dim);
+    value(&g, 12, "y", 3, dim);
+    weight(&g, "w", 3, w_dim, 0);
+    weight(&g, "r", 3, r_dim, 0);
+    words(&n, "activations", 3, all_tanh);
+    inside(&g, 1, &n);
+    expect(&g, 13, UW_ERR_UNSUPPORTED, "only PyTorch's form: usual activations");
+}
+
+/* in * stride comes out: 5 * 2 with 3 x 3 takes one zero, which has no two sides. */
+static void test_same_padding_of_a_transposed_convolution_is_its_own(void **state)
+{
+    static const int64_t dim[4] = {0, 1, 5, 5};
+    static const int64_t weight_dim[2][4] = {{1, 1, 3, 3}, {1, 1, 4, 4}};
+    static const int64_t stride[2] = {2, 2};
+    static const char *const same = "SAME_UPPER";
+    (void)state;
+    for (uint32_t even = 0; even < 2; even++) {
+        struct message g = {.n = 0};
+        struct message n = node("ConvTranspose", "t", "x w", "y");
+        struct uw_convert_model c;
+        struct uw_error err;
+        value(&g, 11, "x", 4, dim);
+        value(&g, 12, "y", 4, dim);
+        weight(&g, "w", 4, weight_dim[even], 0);
+        ints(&n, "strides", 2, stride);
+        words(&n, "auto_pad", 1, &same);
+        inside(&g, 1, &n);
+        if (even == 0) {
+            expect(&g, 13, UW_ERR_UNSUPPORTED, "auto_pad wants 1 zeros on axis 0");
+            continue;
+        }
+        assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+        assert_int_equal(c.def.layers[0].conv_transpose2d.pad_h, 1);
+        uw_convert_deinit(&c);
+    }
+}
+
+static void test_average_of_two_kinds_of_padding_is_refused(void **state)
+{
+    static const int64_t eight[1] = {8};
+    static const int64_t five[2] = {5, 5};
+    static const int64_t one[4] = {1, 1, 1, 1};
+    static const float pads[8] = {0, 0, 1, 1, 0, 0, 1, 1};
+    (void)state;
+    struct message g = begin();
+    struct message n = node("AveragePool", "a", "p", "y");
+    constant(&g, "pads", 1, eight, pads, 0);
+    add(&g, "Pad", "x pads", "p", "", 0, NULL);
+    ints(&n, "kernel_shape", 2, five);
+    ints(&n, "pads", 4, one);
+    inside(&g, 1, &n);
+    expect(&g, 13, UW_ERR_UNSUPPORTED, "zeros of a Pad in front that count");
+}
+
+/* A definition would take them for the usual values. */
+static void test_zero_epsilon_and_response_norm_of_zero_are_refused(void **state)
+{
+    (void)state;
+    struct message g = begin();
+    struct message h = square();
+    struct message zero = {.n = 0};
+    struct message n = node("LRN", "n", "x", "y");
+    struct message a = {.n = 0};
+    text(&a, 1, "size");
+    number(&a, 3, 3);
+    inside(&n, 5, &a);
+    text(&zero, 1, "bias");
+    number(&zero, 20, 1);
+    inside(&n, 5, &zero);
+    inside(&g, 1, &n);
+    expect(&g, 13, UW_ERR_UNSUPPORTED, "bias 0: need to be above 0");
+
+    n = node("LayerNormalization", "n", "x", "y");
+    zero.n = 0;
+    text(&zero, 1, "epsilon");
+    number(&zero, 20, 1);
+    inside(&n, 5, &zero);
+    inside(&h, 1, &n);
+    expect(&h, 17, UW_ERR_UNSUPPORTED, "epsilon 0: needs to be above 0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_node_without_an_output_does_no_harm),
+        cmocka_unit_test(test_parts_that_leave_elements_out_are_refused),
+        cmocka_unit_test(test_weight_is_a_normalization_s_only_along_its_axes),
+        cmocka_unit_test(test_weight_behind_a_second_reader_is_not_the_normalization_s),
+        cmocka_unit_test(test_mean_and_spread_over_different_axes_are_no_layer_norm),
+        cmocka_unit_test(test_attention_weights_add_up_to_one_over_the_keys),
+        cmocka_unit_test(test_recurrent_activation_of_another_gate_is_refused),
+        cmocka_unit_test(test_same_padding_of_a_transposed_convolution_is_its_own),
+        cmocka_unit_test(test_average_of_two_kinds_of_padding_is_refused),
+        cmocka_unit_test(test_zero_epsilon_and_response_norm_of_zero_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
