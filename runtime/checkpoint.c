@@ -344,6 +344,40 @@ static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, boo
     return rc;
 }
 
+/* Vectors that this model's optimizer would leave behind mean that another one trained the file. */
+static int check_optimizer(const struct uw_model *m, const struct uw_safetensors *st,
+                           struct uw_error *err)
+{
+    static const char *const names[] = {"momentum_buffer", "exp_avg", "square_avg"};
+    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
+    uint32_t vectors_n = vectors_of(m, vectors), trained = 0;
+    while (trained < m->params.segments_n && m->params.segments[trained].state_n == UINT32_MAX) {
+        trained++;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char prefix[sizeof vectors[0].prefix], name[UW_SAFETENSORS_NAME_BYTES];
+        struct uw_safetensors_entry e;
+        bool mine = trained == m->params.segments_n;
+        snprintf(prefix, sizeof prefix, "optimizer.%s.", names[i]);
+        for (uint32_t k = 0; k < vectors_n; k++) {
+            mine = mine || strcmp(vectors[k].prefix, prefix) == 0;
+        }
+        if (mine) {
+            continue;
+        }
+        snprintf(name, sizeof name, "%s%s", prefix, m->params.segments[trained].name);
+        int rc = uw_safetensors_find(st, name, &e, err);
+        if (rc != 0) {
+            return rc < 0 ? rc
+                          : uw_error_set(err, UW_ERR_MISMATCH,
+                                         "%s: trained with another optimizer (it has %s): take "
+                                         "that one, or load the weights alone", st->object,
+                                         names[i]);
+        }
+    }
+    return UW_OK;
+}
+
 static int load_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
                        struct uw_error *err)
 {
@@ -379,6 +413,9 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
 
     if (rc == UW_OK && state != NULL) {
         rc = load_state(&st, &loaded, err);
+    }
+    if (rc == UW_OK && state != NULL) {
+        rc = check_optimizer(m, &st, err);
     }
     if (rc == UW_OK) {
         rc = choose_scale(m, &st, state != NULL, &merge, err);

@@ -115,6 +115,8 @@ struct uw_layer_ops {
     bool in_place;                  /* y may overwrite x, dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */
     uint32_t inputs_min, inputs_max;
+    const char *wants;              /* of its input's values; forward refuses others with
+                                       UW_ERR_INVALID (optional: takes all) */
 
     /* Check the definition against the input shapes; fill out, geometry, tensors_n, aux sizes.
      *   in   [inputs_n] shapes

@@ -61,16 +61,22 @@ static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
     return rc;
 }
 
-static int run_forward(struct uw_model *m, const float *x, const struct uw_pass *p)
+static int run_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
+                       struct uw_error *err)
 {
-    int rc = UW_OK;
-    for (uint32_t i = 0; i < m->layers_n && rc == UW_OK; i++) {
+    for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
         l->y = l->y_at[0];
         l->aux = l->aux_at[0];
-        rc = run_layer(m, l, x, p);
+        int rc = run_layer(m, l, x, p);
+        if (rc < 0) {
+            bool unwanted = rc == UW_ERR_INVALID && l->ops->wants != NULL;
+            return uw_error_set(err, rc, "layer '%s' (%s): %s%s", l->def->name, l->ops->name,
+                                unwanted ? "takes only " : "",
+                                unwanted ? l->ops->wants : uw_status_text(rc));
+        }
     }
-    return rc;
+    return UW_OK;
 }
 
 int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float **logits)
@@ -79,7 +85,7 @@ int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float
     if (n == 0 || n > m->config.micro_n) {
         return UW_ERR_INVALID;
     }
-    int rc = run_forward(m, x, &pass);
+    int rc = run_forward(m, x, &pass, NULL);
     if (rc == UW_OK && logits != NULL) {
         *logits = uw_value_of(m, m->heads[0].value, x);
     }
@@ -162,7 +168,7 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, doub
         const struct uw_labelled s = {&b, b.x + (size_t)first * m->input_n, &pass};
         double one = 0.0;
         uint32_t right = 0;
-        rc = run_forward(m, s.x, &pass);
+        rc = run_forward(m, s.x, &pass, NULL);
         rc = rc < 0 ? rc : uw_losses_forward(m, &s, 1, &one, &right);
         loss += one;
         correct += right;
@@ -311,9 +317,12 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
 {
     double loss = 0.0;
     uint32_t correct = 0;
-    int rc = run_forward(m, s->x, s->pass);
+    int rc = run_forward(m, s->x, s->pass, u->err);
+    if (rc < 0) {
+        return rc;
+    }
     uint64_t since_us = start(m);
-    rc = rc < 0 ? rc : uw_losses_forward(m, s, m->heads_n, &loss, &correct);
+    rc = uw_losses_forward(m, s, m->heads_n, &loss, &correct);
     lap(m, m->layers_n, FORWARD, &since_us);
     if (rc < 0) {
         return uw_error_set(u->err, rc, "%s", uw_status_text(rc));

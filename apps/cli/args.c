@@ -75,6 +75,12 @@ void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes)
     }
 }
 
+bool uw_args_ends_in(const char *name, const char *tail)
+{
+    size_t n = strlen(name), k = strlen(tail);
+    return n > k && strcmp(name + n - k, tail) == 0;
+}
+
 const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes)
 {
     for (uint32_t i = 0; i < opts.n; i++) {

@@ -67,6 +67,9 @@ struct uw_args_spec {
 /* What a row allows, "needs 1 or more"; written to text, cut to fit. */
 void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes);
 
+/* Does a file's name end so, with something in front? */
+bool uw_args_ends_in(const char *name, const char *tail);
+
 /* Find a row by name; NULL when there is none. */
 const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes);
 

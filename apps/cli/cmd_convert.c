@@ -36,13 +36,6 @@ static const struct uw_args_spec spec = {
     "train, eval and plan also take the ONNX file itself as --model.\n\n"                        \
     "Operators that are read: "
 
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-    return n > k && strcmp(name + n - k, tail) == 0;
-}
-
 static int append(void *arg, const void *bytes, size_t bytes_n)
 {
     struct uw_storage *s = arg;
@@ -109,9 +102,9 @@ static int convert(struct uw_job *job, const char *in, const char *out, const ch
         return rc;
     }
     rc = uw_storage_file_init(&files, NULL);
-    if (rc == UW_OK && ends_in(out, ".onnx")) {
+    if (rc == UW_OK && uw_args_ends_in(out, ".onnx")) {
         rc = write_file(&files.base, out, &job->model, uw_convert_write_onnx, NULL, err);
-    } else if (rc == UW_OK && ends_in(out, ".c")) {
+    } else if (rc == UW_OK && uw_args_ends_in(out, ".c")) {
         rc = write_file(&files.base, out, &job->model, uw_convert_write_c, NULL, err);
     } else if (rc == UW_OK) {
         rc = write_folder(&files.base, out, &job->model, err);
@@ -137,6 +130,14 @@ int uw_cmd_convert(int argc, char **argv)
     if (name[1] == NULL) {
         return uw_cli_error("convert", UW_EXIT_USAGE, "IN and OUT: are needed, see uwasa convert "
                             "--help");
+    }
+    const char *slash = strrchr(name[1], '/');
+    const char *dot = strrchr(slash != NULL ? slash : name[1], '.');
+    if (dot != NULL && dot[1] != '\0' && dot[1] != '/' && strcmp(dot, ".onnx") != 0 &&
+        strcmp(dot, ".c") != 0) {
+        return uw_cli_error("convert", UW_EXIT_USAGE,
+                            "%.120s: OUT ends in .onnx or .c, or is a folder without a dot in its "
+                            "name", name[1]);
     }
     if (!uw_job_is_onnx(name[0]) && o.weights == NULL) {
         return uw_cli_error("convert", UW_EXIT_USAGE,

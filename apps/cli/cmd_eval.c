@@ -14,7 +14,8 @@ struct options {
 };
 
 static const struct uw_opt rows[] = {
-    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M", "built-in name or file"},
+    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M",
+     "built-in name, ONNX file or JSON file"},
     {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
      "its test part; as for train (digits)"},
     {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",

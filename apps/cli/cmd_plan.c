@@ -17,7 +17,8 @@ struct options {
 };
 
 static const struct uw_opt rows[] = {
-    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M", "built-in name or file"},
+    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M",
+     "built-in name, ONNX file or JSON file"},
     {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B",
      "samples in a minibatch (32)"},
     UW_RECIPE_ROWS(struct options),

@@ -10,7 +10,8 @@
     {name, kind, offsetof(struct uw_train_options, member), min, max, values, help}
 
 static const struct uw_opt rows[] = {
-    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file; see uwasa models"),
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
+        "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE\n"
         "(digits)"),
@@ -48,10 +49,11 @@ static const struct uw_args_spec spec = {
     .usage = "--model M [--data D] [flags]",
     .example = "uwasa train --model lenet5 --data digits --epochs 2 --save lenet5.safetensors",
     .epilogue =
-        "CSV: one sample a line, numbers separated by commas, the label last, a whole number from "
-        "0.\nA header is skipped; every sixth line is for testing, or csv:FILE,TESTFILE. The model "
-        "takes\nthe features as \"input\": [N]. idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS gives a "
-        "test set;\nwith two files the training samples are the test.\n\n"
+        "CSV: one sample a line, numbers separated by commas, the label last, a whole number from\n"
+        "0. A header is skipped; every sixth line is for testing, or csv:FILE,TESTFILE. The\n"
+        "features are the model's input in row-major order, channels first: [N], or any shape of\n"
+        "N. Bytes of IDX files and CIFAR-10 are divided by 255. idx:IMAGES,LABELS,TESTIMAGES,\n"
+        "TESTLABELS gives a test set; with two files the training samples are the test.\n\n"
         "SIGINT and SIGTERM save and end; the same command with --resume goes on.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
@@ -63,6 +65,12 @@ static int check(const struct uw_train_options *o)
     }
     if (o->steps != 0 && o->epochs != 0) {
         return uw_cli_error("train", UW_EXIT_USAGE, "--steps and --epochs: give one of them");
+    }
+    if (o->save != NULL &&
+        (uw_args_ends_in(o->save, ".onnx") || uw_args_ends_in(o->save, ".json"))) {
+        return uw_cli_error("train", UW_EXIT_USAGE,
+                            "--save %.120s: holds weights as safetensors, give it another ending; "
+                            "uwasa convert writes models", o->save);
     }
     if (o->resume && o->save == NULL) {
         return uw_cli_error("train", UW_EXIT_USAGE, "--resume: needs --save FILE to go on from");

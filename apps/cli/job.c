@@ -23,8 +23,7 @@ static int choose_kernels(const char *name, const struct uw_kernels **kernels,
 
 bool uw_job_is_onnx(const char *model)
 {
-    size_t length = strlen(model);
-    return length > 5 && strcmp(model + length - 5, ".onnx") == 0;
+    return uw_args_ends_in(model, ".onnx");
 }
 
 static int load(struct uw_job *j, const char *model, struct uw_error *err)
@@ -139,11 +138,12 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                                 d->name, spec);
         }
     }
-    if (has_labels(d) && j->model.classes != data->classes) {
+    if (has_labels(d) && j->model.classes < data->classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s tells %u classes apart, data %.80s has %u: change the "
-                            "last layer's \"out\"",
-                            d->name, (unsigned)j->model.classes, spec, (unsigned)data->classes);
+                            "model %.40s tells %u classes apart, data %.80s has labels up to %u: "
+                            "its last layer needs more outputs",
+                            d->name, (unsigned)j->model.classes, spec,
+                            (unsigned)data->classes - 1u);
     }
     return UW_OK;
 }

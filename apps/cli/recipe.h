@@ -46,7 +46,7 @@ struct uw_recipe {
     UW_RECIPE_ROW(options, "clip-norm", UW_OPT_REAL, clip_norm, 0, 0, "X",                        \
                   "largest norm of all gradients together"),                                      \
     UW_RECIPE_ROW(options, "train", UW_OPT_TEXT, train, 0, 0, "WHAT",                             \
-                  "all, bias, last:N layers, or lora:RANK[:ALPHA] on dense layers (all)"),        \
+                  "all, bias, last:N layers with weights, lora:RANK[:ALPHA] on dense (all)"),     \
     UW_RECIPE_ROW(options, "micro-batch", UW_OPT_U32, micro_batch, 1, 0, "N",                     \
                   "samples computed at a time; the step is the minibatch's all the same"),        \
     UW_RECIPE_ROW(options, "budget", UW_OPT_BYTES, budget, 1, 0, "BYTES",                         \

@@ -332,7 +332,8 @@ static void report_done(struct train *t)
     uint64_t rss = uw_board_peak_rss_bytes();
     cJSON *ev = uw_event("done");
     cJSON_AddNumberToObject(ev, "step", (double)t->step);
-    if (t->scored) {
+    bool scored = t->scored && t->scored_step == t->step;
+    if (scored) {
         cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
         cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
     }
@@ -353,7 +354,7 @@ static void report_done(struct train *t)
     }
     char a[UW_TEXT_BYTES];
     char b[UW_TEXT_BYTES];
-    if (t->scored) {
+    if (scored) {
         uw_score_print(&t->score);
     }
     if (t->first_step > 0) {

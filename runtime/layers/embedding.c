@@ -52,6 +52,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 const struct uw_layer_ops uw_layer_embedding = {
     .name = "embedding",
     .param_reads_x = true,
+    .wants = "whole numbers from 0 to below its vocabulary",
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,

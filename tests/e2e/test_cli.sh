@@ -82,7 +82,7 @@ grep -q "shape.json: layer 'c'" err || fail "the layer that does not fit is not 
 echo '{"name": "x", "input": [1, 28, 28], "layers": [{"name": "f", "type": "flatten"},
 {"name": "d", "type": "dense", "out": 7}]}' >seven.json
 expect 1 "$uwasa" train --model seven.json --steps 1
-grep -q 'has 10' err || fail "classes that do not fit are not told"
+grep -q 'has labels up to 9' err || fail "classes that do not fit are not told"
 echo '{"name": "x", "input": [5], "layers": [{"name": "d", "type": "dense", "out": 10}]}' >five.json
 expect 1 "$uwasa" train --model five.json --steps 1
 grep -q 'takes 5x1x1 samples' err || fail "an input that does not fit is not told"
@@ -247,6 +247,14 @@ printf '1,2,0\n3,4,1\n' >two.csv
 echo '{"name": "t", "input": [2], "layers": [{"name": "d", "type": "dense", "out": 2}]}' >two.json
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --augment flip
 grep -q 'no images' err || fail "mirrored numbers are not told"
+
+# a device that has seen some of the classes only
+sed 's/"out": 2/"out": 4/' two.json >four.json
+expect 0 "$uwasa" train --model four.json --data csv:two.csv --steps 3 --batch 1
+printf '1,2,0\n3,4,4\n' >five.csv
+expect 1 "$uwasa" train --model four.json --data csv:five.csv --steps 3
+grep -q 'tells 4 classes apart, data csv:five.csv has labels up to 4' err ||
+    fail "a label beyond the model's classes is not told"
 expect 2 "$uwasa" train --model mlp --augment crop:28
 grep -q 'by 1 to 27 pixels' err || fail "images moved out of sight are not told"
 echo passed

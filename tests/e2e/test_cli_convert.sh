@@ -18,6 +18,11 @@ grep -qF 'cut: ' err || fail "a cut file is not named"
 expect 0 "$uwasa" convert --help
 grep -qF ' ConvTranspose ' out || fail "the operators are not listed"
 
+expect 2 "$uwasa" convert "$onnx/residual.onnx" out.pt
+grep -qF 'out.pt: OUT ends in .onnx or .c' err || fail "another ending is not refused"
+expect 2 "$uwasa" train --model "$onnx/residual.onnx" --steps 1 --save mine.onnx
+grep -qF 'mine.onnx: holds weights' err || fail "--save over an ONNX file is not refused"
+
 # a small model on the built-in digits: ONNX file, folder, and exported file train alike
 expect 0 "$uwasa" train --model mlp --data digits --steps 5 --save mlp.safetensors
 expect 0 "$uwasa" convert mlp mlp.onnx --weights mlp.safetensors

@@ -113,7 +113,7 @@ static void test_checkpoint_weights_only_refuses_to_resume(void **state)
     memory_storage_release(&f.storage);
 }
 
-static void test_checkpoint_without_velocity_refuses_a_momentum_resume(void **state)
+static void test_checkpoint_of_another_optimizer_is_not_resumed(void **state)
 {
     (void)state;
     static struct fixture f, g;
@@ -125,6 +125,11 @@ static void test_checkpoint_without_velocity_refuses_a_momentum_resume(void **st
     assert_int_equal(uw_checkpoint_load(&g.m, &loaded, &f.storage.base, "w", &g.err),
                      UW_ERR_NOTFOUND);
     assert_non_null(strstr(g.err.text, "saved by another optimizer"));
+    assert_int_equal(uw_checkpoint_save(&g.m, &full_state, &f.storage.base, "v", &f.err), UW_OK);
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "v", &f.err),
+                     UW_ERR_MISMATCH);
+    assert_non_null(strstr(f.err.text, "another optimizer (it has momentum_buffer)"));
+    assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "v", &f.err), UW_OK);
     memory_storage_release(&f.storage);
 }
 
@@ -368,7 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checkpoint_saved_then_loaded_is_the_same_bits),
         cmocka_unit_test(test_checkpoint_weights_only_refuses_to_resume),
-        cmocka_unit_test(test_checkpoint_without_velocity_refuses_a_momentum_resume),
+        cmocka_unit_test(test_checkpoint_of_another_optimizer_is_not_resumed),
         cmocka_unit_test(test_checkpoint_of_the_longest_names_is_loaded),
         cmocka_unit_test(test_checkpoint_low_rank_additions_join_the_weights_of_a_plain_model),
         cmocka_unit_test(test_checkpoint_plain_weights_leave_low_rank_additions_alone),

@@ -272,6 +272,14 @@ static void test_embedding_refuses_what_is_no_index(void **state)
         assert_int_equal(uw_model_forward(&f.m, x, 1, NULL), UW_ERR_INVALID);
     }
     assert_int_equal(uw_model_forward(&f.m, (float[]){0.0f, 2.0f}, 1, NULL), UW_OK);
+    const uint32_t label = 0;
+    struct uw_step_result result;
+    struct uw_error err;
+    assert_int_equal(uw_model_train_step(&f.m, &(struct uw_minibatch){.x = (float[]){0.0f, 3.0f},
+                                                                      .label = &label, .n = 1},
+                                         &result, &err), UW_ERR_INVALID);
+    assert_string_equal(err.text, "layer 'w' (embedding): takes only whole numbers from 0 to below "
+                                  "its vocabulary");
     close_model(&f);
     const struct uw_layer_def below[] = {DENSE("d", 2), layers[0], FLATTEN("f"), DENSE("e", 2)};
     const struct uw_model_def no_way = {.name = "words", .in_channels = 2, .layers = below,

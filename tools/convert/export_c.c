@@ -255,7 +255,8 @@ static void write_manual(struct writer *w, const char *name, uint32_t tensors_n)
         name, name, (unsigned)tensors_n);
     say(w, " * and configure it with .def = &%s_def, .constants = %s_constants,\n"
            " * .constants_n = %u: layers that are not trained use the tables where they are, the\n"
-           " * others start with a copy. */\n#include <uwasa/model.h>\n\n",
+           " * others start with a copy. With .mode = UW_PLAN_INFERENCE no layer is trained. */\n"
+           "#include <uwasa/model.h>\n\n",
         name, name, (unsigned)tensors_n);
 }
 
@@ -315,6 +316,13 @@ int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
     const struct uw_params *p = &m->params;
     char name[64];
 
+    for (uint32_t s = 0; s < p->segments_n; s++) {
+        const struct uw_segment *t = &p->segments[s];
+        if (!m->config.kernels->all_finite(&m->exec, t->size_n, p->x + t->offset_n)) {
+            return uw_error_set(err, UW_ERR_NONFINITE, "%.100s holds a NaN or an infinity",
+                                t->name);
+        }
+    }
     identifier(name, d->name);
     write_manual(&w, name, p->segments_n);
     write_definition(&w, d, name);

@@ -361,7 +361,8 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
         }
     }
     return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
-                            "cannot be trained here; uwasa convert --help lists the operators");
+                            "cannot be trained here, or not in this place; uwasa convert --help "
+                            "lists the operators and where they may stand");
 }
 
 /* Outputs that a handler has no use for, such as a mask: say so when something reads them. */

@@ -163,6 +163,11 @@ static bool taken(const struct uw_import *im, const char *name)
     return false;
 }
 
+static bool recurrent(enum uw_layer_kind kind)
+{
+    return kind == UW_LAYER_RNN || kind == UW_LAYER_GRU || kind == UW_LAYER_LSTM;
+}
+
 static int give_name(struct uw_import *im, struct uw_import_layer *l, const char *wish)
 {
     size_t length = wish != NULL ? strlen(wish) : 0;
@@ -174,16 +179,15 @@ static int give_name(struct uw_import *im, struct uw_import_layer *l, const char
         base = uw_pool_format(im->pool, "model.%s", base);
     }
     const char *name = base;
+    if (name != NULL && wish == l->own_name && !recurrent(l->def.kind) && taken(im, name)) {
+        uw_import_note(im, "weights that several layers share are copied: each layer trains its "
+                           "own");
+    }
     for (uint32_t i = 2; name != NULL && taken(im, name); i++) {
         name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)i);
     }
     l->def.name = name;
     return name != NULL ? UW_OK : uw_import_nomem(im);
-}
-
-static bool recurrent(enum uw_layer_kind kind)
-{
-    return kind == UW_LAYER_RNN || kind == UW_LAYER_GRU || kind == UW_LAYER_LSTM;
 }
 
 static void mark_needed(struct uw_import *im, struct uw_value *const *outputs, uint32_t outputs_n)

@@ -10,7 +10,7 @@
  *     uw_model_bind(&model, &config, &arena, &err);
  *     uw_arena_seal(&arena);
  *     uw_model_init_weights(&model, seed);         so far: or uw_model_open
- *     uw_model_train_step(&model, x, label, n, &sgd, &result, &err);   and so on
+ *     uw_model_train_step(&model, &minibatch, &result, &err);          and so on
  *
  * Layout     input [N][C][H][W]; parameters one flat vector, struct uw_params
  * Memory     one arena; definitions and names are borrowed and must outlive the model

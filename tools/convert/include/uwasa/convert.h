@@ -86,7 +86,7 @@ int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *ar
  * uw_constant NAME_constants[]`, all of it to be found in flash. NAME is the model's name with
  * what is no letter or digit as '_'. Numbers are written in hexadecimal, so that they read back to
  * the same bits.
- * Returns UW_OK, UW_ERR_NOMEM, or what put returned. */
+ * Returns UW_OK, UW_ERR_NONFINITE (err names the tensor), or what put returned. */
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
                        struct uw_error *err);
 
