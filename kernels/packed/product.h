@@ -81,8 +81,8 @@ struct uw_product {
     const float *bias;          /* [groups * m], added to each row; NULL: none */
 };
 
-/* Choose the blocks from groups, m, n, k and b.locate. k_unit: k_block becomes a multiple of it (or all of
- * k). split: allow k_parts > 1 (then image_cols must be n). */
+/* Choose the blocks from groups, m, n, k and b.locate. k_unit: k_block becomes a multiple of it (or
+ * all of k). split: allow k_parts > 1 (then image_cols must be n). */
 void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split);
 
 /* Scratch of a product after uw_product_cut, with b.work_bytes filled in. */

@@ -5,9 +5,7 @@
 
 #include <math.h>
 
-/* Largest of one window whose first tap is (top, left), and its tap number. A NaN wins over
- * every number, the first one over later ones. */
-static float window_max(const struct uw_pool2d *p, const float *x, int64_t top, int64_t left,
+float uw_window_max_ref(const struct uw_pool2d *p, const float *x, int64_t top, int64_t left,
                         uint8_t *winner)
 {
     float best = -INFINITY;
@@ -31,6 +29,10 @@ static float window_max(const struct uw_pool2d *p, const float *x, int64_t top, 
             }
         }
     }
+    if (p->relu && best <= 0.0f) { /* false for NaN */
+        best = 0.0f;
+        *winner = UW_POOL_NONE;
+    }
     return best;
 }
 
@@ -43,13 +45,8 @@ int uw_maxpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
             for (uint32_t ow = 0; ow < p->out_w; ow++) {
                 uint8_t tap;
-                float best = window_max(p, x, (int64_t)oh * p->stride_h - p->pad_h,
-                                        (int64_t)ow * p->stride_w - p->pad_w, &tap);
-                if (p->relu && best <= 0.0f) { /* false for NaN */
-                    best = 0.0f;
-                    tap = UW_POOL_NONE;
-                }
-                *y++ = best;
+                *y++ = uw_window_max_ref(p, x, (int64_t)oh * p->stride_h - p->pad_h,
+                                         (int64_t)ow * p->stride_w - p->pad_w, &tap);
                 if (winner != NULL) {
                     *winner++ = tap;
                 }

@@ -48,6 +48,10 @@ int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uin
 size_t uw_dense_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_dense *d,
                                   uint32_t batch_n, uint32_t threads);
 
+/* Largest of the window of one plane x whose first tap is (top, left), and its tap number. A NaN
+ * wins over every number, the first one over later ones. */
+float uw_window_max_ref(const struct uw_pool2d *p, const float *x, int64_t top, int64_t left,
+                        uint8_t *winner);
 int uw_maxpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                         const float *x, float *y, uint8_t *winner);
 int uw_maxpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p,

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The 2 x 2 pooling with stride 2 that most small networks use, eight windows at a time; other
- * windows take the reference. Planes are tasks. */
+ * Eight windows at a time: the 2 x 2 pooling with stride 2 that most small networks use, and any
+ * window with a column stride of 1 or 2. Windows at the edges, and other strides, take the
+ * reference one by one. Planes are tasks. */
 #include "x86/x86.h"
 
 #include "ref/ref.h"
 #include "uwasa/status.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 struct job {
@@ -53,6 +55,20 @@ static inline void split(const float *x, __m256 *even, __m256 *odd)
     *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(o), 0xd8));
 }
 
+static inline void rectify(__m256 *best, __m256i *won)
+{
+    __m256 none = _mm256_cmp_ps(*best, _mm256_setzero_ps(), _CMP_LE_OQ);
+    *best = _mm256_andnot_ps(none, *best);
+    *won = _mm256_blendv_epi8(*won, _mm256_set1_epi32(UW_POOL_NONE), _mm256_castps_si256(none));
+}
+
+static inline void finish_eight(__m256 best, __m256i won, float *y, uint8_t *winner)
+{
+    _mm256_storeu_ps(y, best);
+    __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
+    _mm_storel_epi64((__m128i *)(void *)winner, _mm_packus_epi16(w16, w16));
+}
+
 /* Eight windows whose top rows begin at x. */
 static inline void eight_windows(const float *x, size_t in_w, bool relu, float *y, uint8_t *winner)
 {
@@ -64,13 +80,33 @@ static inline void eight_windows(const float *x, size_t in_w, bool relu, float *
     challenge(v2, 2, &best, &won);
     challenge(v3, 3, &best, &won);
     if (relu) {
-        __m256 none = _mm256_cmp_ps(best, _mm256_setzero_ps(), _CMP_LE_OQ);
-        best = _mm256_andnot_ps(none, best);
-        won = _mm256_blendv_epi8(won, _mm256_set1_epi32(UW_POOL_NONE), _mm256_castps_si256(none));
+        rectify(&best, &won);
     }
-    _mm256_storeu_ps(y, best);
-    __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
-    _mm_storel_epi64((__m128i *)(void *)winner, _mm_packus_epi16(w16, w16));
+    finish_eight(best, won, y, winner);
+}
+
+/* Eight windows of any size inside the rows kh0 .. kh1-1 of the kernel; x is their first tap. */
+static inline void eight_of_any(const struct uw_pool2d *p, const float *x, uint32_t kh0,
+                                uint32_t kh1, float *y, uint8_t *winner)
+{
+    __m256 best = _mm256_set1_ps(-INFINITY), odd;
+    __m256i won = _mm256_set1_epi32((int)(kh0 * p->kernel_w));
+    for (uint32_t kh = kh0; kh < kh1; kh++) {
+        for (uint32_t kw = 0; kw < p->kernel_w; kw++) {
+            const float *from = x + (size_t)kh * p->in_w + kw;
+            __m256 v;
+            if (p->stride_w == 1) {
+                v = _mm256_loadu_ps(from);
+            } else {
+                split(from, &v, &odd);
+            }
+            challenge(v, (int)(kh * p->kernel_w + kw), &best, &won);
+        }
+    }
+    if (p->relu) {
+        rectify(&best, &won);
+    }
+    finish_eight(best, won, y, winner);
 }
 
 static void fw_row(const float *x, size_t in_w, uint32_t out_w, bool relu, float *y,
@@ -91,6 +127,46 @@ static void fw_row(const float *x, size_t in_w, uint32_t out_w, bool relu, float
         memcpy(y + ow, out, n * sizeof(float));
         if (winner != NULL) {
             memcpy(winner + ow, tap, n);
+        }
+    }
+}
+
+/* One row of windows of any kind. */
+static void any_row(const struct uw_pool2d *p, const float *x, uint32_t oh, float *y,
+                    uint8_t *winner)
+{
+    int64_t top = (int64_t)oh * p->stride_h - p->pad_h;
+    uint32_t kh0 = top < 0 ? (uint32_t)-top : 0;
+    uint32_t kh1 = top + p->kernel_h > p->in_h ? (uint32_t)(p->in_h - top) : p->kernel_h;
+    bool eights = p->stride_w <= 2 && top + kh0 < p->in_h && kh0 < kh1;
+    uint8_t tap[8];
+    for (uint32_t ow = 0; ow < p->out_w;) {
+        int64_t left = (int64_t)ow * p->stride_w - p->pad_w;
+        bool inside = left >= 0 && left + p->kernel_w - 1 + 8 * p->stride_w <= p->in_w;
+        if (eights && inside && ow + 8 <= p->out_w) {
+            eight_of_any(p, x + top * p->in_w + left, kh0, kh1, y + ow,
+                         winner != NULL ? winner + ow : tap);
+            ow += 8;
+        } else {
+            y[ow] = uw_window_max_ref(p, x, top, left, winner != NULL ? winner + ow : tap);
+            ow++;
+        }
+    }
+}
+
+static void any_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct job *j = arg;
+    const struct uw_pool2d *p = j->p;
+    size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
+    end = end < j->planes ? end : j->planes;
+    for (; plane < end; plane++) {
+        size_t out = plane * p->out_h * p->out_w;
+        for (uint32_t oh = 0; oh < p->out_h; oh++) {
+            any_row(p, j->x + plane * p->in_h * p->in_w, oh, j->y + out,
+                    j->winner != NULL ? j->winner + out : NULL);
+            out += p->out_w;
         }
     }
 }
@@ -117,12 +193,9 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
 int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                          const float *x, float *y, uint8_t *winner)
 {
-    if (!is_halving(p)) {
-        return uw_maxpool2d_fw_ref(e, p, batch_n, x, y, winner);
-    }
     struct job j = {.p = p, .x = x, .y = y, .winner = winner,
                     .planes = (size_t)batch_n * p->channels};
-    run(e, fw_task, &j);
+    run(e, is_halving(p) ? fw_task : any_task, &j);
     return UW_OK;
 }
 
@@ -153,15 +226,25 @@ static void bw_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
+static void any_bw_task(void *arg, uint32_t task, uint32_t thread)
+{
+    const struct job *j = arg;
+    const struct uw_exec alone = {.scratch = NULL};
+    struct uw_pool2d p = *j->p;
+    size_t plane = (size_t)task * j->planes_per_task, left = j->planes - plane;
+    (void)thread;
+    size_t out = plane * p.out_h * p.out_w;
+    p.channels = (uint32_t)(left < j->planes_per_task ? left : j->planes_per_task);
+    uw_maxpool2d_bw_input_ref(&alone, &p, 1, j->dy + out, j->won + out,
+                              j->dx + plane * p.in_h * p.in_w, j->accumulate);
+}
+
 int uw_maxpool2d_bw_input_avx2(const struct uw_exec *e, const struct uw_pool2d *p,
                                uint32_t batch_n, const float *dy, const uint8_t *winner,
                                float *dx, bool accumulate)
 {
-    if (!is_halving(p)) {
-        return uw_maxpool2d_bw_input_ref(e, p, batch_n, dy, winner, dx, accumulate);
-    }
     struct job j = {.p = p, .dy = dy, .won = winner, .dx = dx, .accumulate = accumulate,
                     .planes = (size_t)batch_n * p->channels};
-    run(e, bw_task, &j);
+    run(e, is_halving(p) ? bw_task : any_bw_task, &j);
     return UW_OK;
 }

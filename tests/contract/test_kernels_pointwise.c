@@ -104,6 +104,22 @@ static void test_maxpool_matches_definition(void **state)
     check_maxpool((struct uw_pool2d){.channels = 3, .in_h = 9, .in_w = 11, .out_h = 5, .out_w = 6,
                                      .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2,
                                      .pad_h = 1, .pad_w = 1}, 2, 0.0f, 1);
+    for (uint32_t stride = 1; stride <= 3; stride++) { /* long rows: eights of any window */
+        for (uint32_t pad = 0; pad <= 1; pad++) {
+            for (uint32_t w = 16; w <= 35; w += 1 + w % 3) {
+                uint32_t out_w = (w + 2 * pad - 3) / stride + 1;
+                uint32_t out_h = (9 + 2 * pad - 3) / stride + 1;
+                check_maxpool((struct uw_pool2d){.channels = 2, .in_h = 9, .in_w = w,
+                                                 .out_h = out_h, .out_w = out_w, .kernel_h = 3,
+                                                 .kernel_w = 3, .stride_h = stride,
+                                                 .stride_w = stride, .pad_h = pad, .pad_w = pad},
+                              2, 0.05f, 1 + w % 3);
+            }
+        }
+    }
+    check_maxpool((struct uw_pool2d){.channels = 2, .in_h = 1, .in_w = 64, .out_h = 1,
+                                     .out_w = 32, .kernel_h = 1, .kernel_w = 2, .stride_h = 1,
+                                     .stride_w = 2}, 2, 0.05f, 2);
     check_maxpool((struct uw_pool2d){.channels = 1, .in_h = 7, .in_w = 7, .out_h = 6, .out_w = 5,
                                      .kernel_h = 2, .kernel_w = 3, .stride_h = 1, .stride_w = 1},
                   1, 0.0f, 1);
