@@ -39,7 +39,7 @@ static uint32_t batch_max(const struct uw_conv2d *c)
 static void widen(struct uw_image *v, const struct uw_tile *t, uint32_t rows)
 {
     struct uw_image wide = *v;
-    if (t->multiply_runs == NULL || v->step_h != 1 || v->step_w != 1 ||
+    if (v->plain || t->multiply_runs == NULL || v->step_h != 1 || v->step_w != 1 ||
         v->out_w % UW_TILE_PIECE_N == 0) {
         return;
     }
@@ -86,7 +86,7 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
                            .group_stride = out_hw * group_out};
     set_lines(&p.c, v);
     p.b.pack = uw_image_pack;
-    p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
+    p.b.locate = uw_image_has_runs(v, t, p.m) ? uw_image_locate : NULL;
     p.b.source = v;
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
@@ -110,7 +110,7 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
                            .group_stride = in_hw * group_in};
     set_lines(&p.c, v);
     p.b.pack = uw_image_pack;
-    p.b.locate = uw_image_has_runs(v, t) ? uw_image_locate : NULL;
+    p.b.locate = uw_image_has_runs(v, t, p.m) ? uw_image_locate : NULL;
     p.b.source = v;
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
@@ -262,10 +262,11 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
         batch_n = batch_max(c); /* a smaller minibatch may still come */
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
+    struct uw_image taps = uw_image_of_input(c, batch_n, NULL, true);
     struct uw_image dy = uw_image_of_output_gradient(c, batch_n, NULL);
     struct uw_product fw = fw_product(k->tile, c, &x, NULL, NULL, NULL, false);
     struct uw_product bw_input = bw_input_product(k->tile, c, &dy, NULL, NULL, false);
-    struct uw_product bw_param = bw_param_product(k->tile, c, &x, NULL, 1.0f, NULL);
+    struct uw_product bw_param = bw_param_product(k->tile, c, &taps, NULL, 1.0f, NULL);
     return larger(uw_product_scratch_bytes(&fw, threads),
                   larger(uw_product_scratch_bytes(&bw_input, threads),
                          uw_product_scratch_bytes(&bw_param, threads)));

@@ -5,12 +5,25 @@
 
 #include <string.h>
 
+#define PLAIN_PANELS 2u
+
+/* Offsets into src are counted in 32 bits. */
+static struct uw_image find_plain(struct uw_image v)
+{
+    uint64_t hw = (uint64_t)v.h * v.w;
+    v.plain = v.kernel_h == 1 && v.kernel_w == 1 && v.step_h == 1 && v.step_w == 1 &&
+              v.spread_h == 1 && v.spread_w == 1 && v.top == 0 && v.left == 0 &&
+              hw % UW_TILE_PIECE_N == 0 && hw * v.channels <= UINT32_MAX &&
+              v.image_stride <= UINT32_MAX / (v.batch_n > 0 ? v.batch_n : 1);
+    return v;
+}
+
 struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
                                   bool pixels_inner)
 {
     size_t hw = (size_t)c->in_h * c->in_w;
     uint32_t group_in = c->in_channels / c->groups;
-    return (struct uw_image){
+    return find_plain((struct uw_image){
         .src = x, .image_stride = hw * c->in_channels, .group_stride = hw * group_in,
         .batch_n = batch_n, .channels = group_in, .h = c->in_h, .w = c->in_w,
         .spread_h = 1, .spread_w = 1, .top = c->pad_h, .left = c->pad_w,
@@ -18,7 +31,7 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
         .step_h = c->stride_h, .step_w = c->stride_w,
         .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
         .dilation_h = c->dilation_h, .dilation_w = c->dilation_w, .pixels_inner = pixels_inner,
-    };
+    });
 }
 
 struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t batch_n,
@@ -26,7 +39,7 @@ struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t 
 {
     size_t hw = (size_t)c->out_h * c->out_w;
     uint32_t group_out = c->out_channels / c->groups;
-    return (struct uw_image){
+    return find_plain((struct uw_image){
         .src = dy, .image_stride = hw * c->out_channels, .group_stride = hw * group_out,
         .batch_n = batch_n, .channels = group_out, .h = c->out_h, .w = c->out_w,
         .spread_h = c->stride_h, .spread_w = c->stride_w,
@@ -35,7 +48,7 @@ struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t 
         .out_h = c->in_h, .out_w = c->in_w, .pitch = c->in_w, .step_h = 1, .step_w = 1,
         .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
         .dilation_h = c->dilation_h, .dilation_w = c->dilation_w, .mirror = true,
-    };
+    });
 }
 
 static bool is_wide(const struct uw_image *v)
@@ -114,6 +127,9 @@ bool uw_image_fits(const struct uw_image *v, const struct uw_tile *t)
 size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t taps_n)
 {
     size_t lists = uw_size_mul((size_t)pixels_n + taps_n, sizeof(uint32_t));
+    if (v->plain) {
+        return lists;
+    }
     size_t band = uw_size_mul(band_n_max(v, pixels_n, taps_n), sizeof(float));
     size_t room = UW_TILE_PIECE_N * sizeof(float);
     return band > SIZE_MAX - room || lists > SIZE_MAX - room - band ? SIZE_MAX
@@ -269,6 +285,71 @@ static void pack_panel(const struct uw_tile *t, const float *band, uint32_t kn,
     }
 }
 
+/* Columns of an image that is used where it lies. */
+static struct uw_columns list_plain(const struct uw_image *v, const struct uw_block *block,
+                                    void *work)
+{
+    uint32_t *pixel_at = work, *tap_at = pixel_at + block->jn, hw = v->h * v->w;
+    uint32_t image = block->j0 / hw, q = block->j0 % hw;
+    for (uint32_t j = 0; j < block->jn; j++) {
+        pixel_at[j] = (uint32_t)(image * v->image_stride) + q;
+        if (++q == hw) {
+            image++;
+            q = 0;
+        }
+    }
+    for (uint32_t k = 0; k < block->kn; k++) {
+        tap_at[k] = (block->k0 + k) * hw;
+    }
+    return (struct uw_columns){.base = v->src + block->group * v->group_stride, .at = tap_at,
+                               .column = pixel_at};
+}
+
+/* Pixels p .. p+n-1 as far as they lie in one image. */
+static uint32_t in_one_image(uint32_t hw, uint32_t p, uint32_t n)
+{
+    uint32_t left = hw - p % hw;
+    return left < n ? left : n;
+}
+
+/* Panels straight from the image: all panels of a few channels at a time. */
+static void pack_plain(const struct uw_image *v, const struct uw_tile *t,
+                       const struct uw_block *block, float *panels)
+{
+    uint32_t hw = v->h * v->w;
+    const float *src = v->src + block->group * v->group_stride;
+    for (uint32_t k = 0; k < block->kn; k += UW_ROWS_AT_ONCE) {
+        uint32_t rows = block->kn - k < UW_ROWS_AT_ONCE ? block->kn - k : UW_ROWS_AT_ONCE;
+        const float *from = src + (size_t)(block->k0 + k) * hw;
+        for (uint32_t j = 0; j < block->jn;) {
+            uint32_t p = block->j0 + j, room = t->nr - j % t->nr;
+            uint32_t n = in_one_image(hw, p, room < block->jn - j ? room : block->jn - j);
+            t->pack_copy(n, rows, 1.0f, from + p / hw * v->image_stride + p % hw, hw,
+                         panels + (size_t)(j - j % t->nr) * block->kn + (size_t)k * t->nr +
+                             j % t->nr, t->nr);
+            j += n;
+        }
+    }
+}
+
+/* The same with pixels as the inner index and channels as columns. */
+static void pack_plain_pixels(const struct uw_image *v, const struct uw_tile *t,
+                              const struct uw_block *block, float *panels)
+{
+    uint32_t hw = v->h * v->w;
+    const float *src = v->src + block->group * v->group_stride + (size_t)block->j0 * hw;
+    for (uint32_t j = 0; j < block->jn; j += t->nr) {
+        uint32_t cols = block->jn - j < t->nr ? block->jn - j : t->nr;
+        for (uint32_t k = 0; k < block->kn;) {
+            uint32_t p = block->k0 + k, n = in_one_image(hw, p, block->kn - k);
+            t->pack_transposed(cols, n, 1.0f,
+                               src + (size_t)j * hw + p / hw * v->image_stride + p % hw, hw,
+                               panels + (size_t)j * block->kn + (size_t)k * t->nr, t->nr);
+            k += n;
+        }
+    }
+}
+
 /* Copy what the block sees and list where its inner indexes and columns lie in that. */
 static struct uw_columns prepare(const struct uw_image *v, const struct uw_block *block,
                                  void *work)
@@ -288,10 +369,13 @@ static struct uw_columns prepare(const struct uw_image *v, const struct uw_block
                                .column = v->pixels_inner ? b.tap_at : b.pixel_at};
 }
 
-bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t)
+bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t, uint32_t rows)
 {
+    if (v->plain && rows > PLAIN_PANELS * t->mr) {
+        return false; /* far apart, they are better read once */
+    }
     return t->multiply_runs != NULL && !v->pixels_inner && v->step_w == 1 &&
-           (is_wide(v) || v->out_w % UW_TILE_PIECE_N == 0);
+           (v->plain || is_wide(v) || v->out_w % UW_TILE_PIECE_N == 0);
 }
 
 void uw_image_widen(struct uw_image *v)
@@ -302,14 +386,20 @@ void uw_image_widen(struct uw_image *v)
 void uw_image_locate(const struct uw_product *p, const struct uw_block *block, void *work,
                      struct uw_columns *columns)
 {
-    *columns = prepare(p->b.source, block, work);
+    const struct uw_image *v = p->b.source;
+    *columns = v->plain ? list_plain(v, block, work) : prepare(v, block, work);
 }
 
 void uw_image_pack(const struct uw_product *p, const struct uw_block *block, float *panels,
                    void *work)
 {
     const struct uw_tile *t = p->tile;
-    struct uw_columns c = prepare(p->b.source, block, work);
+    const struct uw_image *v = p->b.source;
+    if (v->plain) {
+        (v->pixels_inner ? pack_plain_pixels : pack_plain)(v, t, block, panels);
+        return;
+    }
+    struct uw_columns c = prepare(v, block, work);
     for (uint32_t j = 0; j < block->jn; j += t->nr) {
         uint32_t cols = block->jn - j < t->nr ? block->jn - j : t->nr;
         pack_panel(t, c.base, block->kn, c.at, cols, c.column + j, panels);

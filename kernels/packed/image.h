@@ -32,6 +32,7 @@ struct uw_image {
     uint32_t kernel_h, kernel_w, dilation_h, dilation_w;
     bool mirror;                    /* tap (0, 0) is the last one */
     bool pixels_inner;              /* bw_param: pixels are the inner index, taps the columns */
+    bool plain;                     /* a 1x1 kernel, whole pieces an image: used where it lies */
 };
 
 struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
@@ -60,8 +61,9 @@ size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t
 void uw_image_pack(const struct uw_product *p, const struct uw_block *block, float *panels,
                    void *work);
 
-/* Whether uw_image_locate may stand in for packing: pieces of pixels lie in a row. */
-bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t);
+/* Whether uw_image_locate may stand in for packing, and does it better for a product with so many
+ * rows: pieces of pixels lie in a row. */
+bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t, uint32_t rows);
 
 /* struct uw_right's locate; its source is a struct uw_image with runs. */
 void uw_image_locate(const struct uw_product *p, const struct uw_block *block, void *work,

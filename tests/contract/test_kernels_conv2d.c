@@ -308,6 +308,16 @@ static void test_conv2d_rows_of_whole_vectors_match_twin(void **state)
         check_shape(shape(2 + out % 3, out, h, w, 5, 5, 1, 4, 2, 1), 2, 3);
         check_shape(shape(3, out, 2 * h, 2 * w, 3, 3, 2, 1, 1, 1), 2, 1);
     }
+    for (uint32_t out = 3; out <= 45; out += 7) {   /* 1x1: the image is read where it lies */
+        check_shape(shape(5 + out, out, 4, 4, 1, 1, 1, 0, 1, 1), 1 + out % 5, 1 + out % 3);
+        check_shape(shape(35, out, 2, 12, 1, 1, 1, 0, 1, 1), 5, 2);
+        check_shape(shape(3 * 9, 3 * out, 8, 3, 1, 1, 1, 0, 1, 3), 2, 3);
+    }
+    check_shape(shape(300, 31, 8, 8, 1, 1, 1, 0, 1, 1), 3, 2);      /* several blocks */
+    check_shape(shape(6, 4, 14, 14, 5, 5, 1, 0, 1, 1), 3, 2);       /* lines wider than pixels */
+    check_shape(shape(20, 2, 13, 9, 3, 3, 1, 1, 1, 1), 4, 3);
+    check_shape(shape(3, 30, 9, 13, 3, 3, 1, 1, 2, 1), 3, 2);
+    check_shape(shape(2, 45, 3, 3, 3, 3, 1, 2, 1, 1), 5, 1);
     struct uw_conv2d c = shape(40, 16, 7, 16, 3, 3, 1, 1, 1, 1);    /* several blocks of taps */
     check_shape(c, 5, 3);
     c.stride_h = 2;
