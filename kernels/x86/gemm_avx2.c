@@ -8,6 +8,7 @@
 #define MR 6u
 #define NR 16u
 #define VEC_N 8u
+#define EACH_ROWS ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
 
 typedef __m256 vec;
 
@@ -34,6 +35,16 @@ static inline vec vec_add(vec a, vec b)
 static inline vec vec_mul_add(vec s, vec a, vec b)
 {
     return _mm256_fmadd_ps(a, b, s);
+}
+
+static inline vec vec_sub(vec a, vec b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
 }
 
 static inline vec vec_add_scaled(vec s, vec v, float f)
@@ -87,13 +98,14 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 
 #include "packed/vector_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/winograd_inline.h"
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add)
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_rows(r, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+    EACH_ROWS
 #undef ROWS
     default: multiply_rows(MR, k, a, b, init, out, ldo, add); break;
     }
@@ -104,7 +116,7 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_runs_rows(r, true, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+    EACH_ROWS
 #undef ROWS
     default: multiply_runs_rows(MR, true, k, a, b, init, out, ldo, add); break;
     }
@@ -137,4 +149,5 @@ const struct uw_tile uw_tile_avx2 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
+    .winograd = &winograd,
 };

@@ -9,6 +9,9 @@
 #define MR 14u
 #define NR 32u
 #define VEC_N 16u
+#define EACH_ROWS                                                                                 \
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)                                       \
+    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
 
 typedef __m512 vec;
 
@@ -30,6 +33,16 @@ static inline void vec_store(float *p, vec v)
 static inline vec vec_add(vec a, vec b)
 {
     return _mm512_add_ps(a, b);
+}
+
+static inline vec vec_sub(vec a, vec b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return _mm512_mul_ps(a, b);
 }
 
 static inline vec vec_add_scaled(vec s, vec v, float f)
@@ -56,14 +69,14 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 
 #include "packed/tile_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/winograd_inline.h"
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add)
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_rows(r, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+    EACH_ROWS
 #undef ROWS
     default: multiply_rows(MR, k, a, b, init, out, ldo, add); break;
     }
@@ -74,8 +87,7 @@ static void multiply_joined(uint32_t rows, uint32_t k, const float *a, const str
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_runs_rows(r, true, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+    EACH_ROWS
 #undef ROWS
     default: multiply_runs_rows(MR, true, k, a, b, init, out, ldo, add); break;
     }
@@ -90,8 +102,7 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
     }
     switch (rows) {
 #define ROWS(r) case r: multiply_runs_rows(r, false, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+    EACH_ROWS
 #undef ROWS
     default: multiply_runs_rows(MR, false, k, a, b, init, out, ldo, add); break;
     }
@@ -106,4 +117,5 @@ const struct uw_tile uw_tile_avx512 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
+    .winograd = &winograd,
 };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * winograd.h - 3 x 3 convolution with 16 multiplications where the definition takes 36
+ *
+ *   fw         y  = A^T [(G w G^T) . (B^T x B)] A, summed over input channels
+ *   bw_input   the same with dy for x and the taps reversed
+ *   bw_param   dw = G^T [(A dy A^T) . (B^T x B)] G, summed over tiles
+ *
+ * for tiles of 2 x 2 outputs that see 4 x 4 inputs. The sums over channels or tiles are sixteen
+ * matrix products, one for each position of a transformed tile.
+ *
+ * Blocks are cut by shape alone and each sum has one order: results do not depend on threads. A
+ * NaN reaches every output of the tiles that see it; infinity may become NaN there.
+ *
+ * Memory     scratch from the caller, uw_winograd_scratch_bytes()
+ * Blocking   until computed      Context  any thread
+ * Source     A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2016
+ */
+#ifndef UW_KERNELS_WINOGRAD_H
+#define UW_KERNELS_WINOGRAD_H
+
+#include "packed/tile.h"
+#include "uwasa/kernels.h"
+
+enum uw_winograd_part { UW_WINOGRAD_FW, UW_WINOGRAD_BW_INPUT, UW_WINOGRAD_BW_PARAM };
+
+/* Whether this is faster than a product of an unrolled image, and its scratch in proportion to
+ * the images. Does not depend on threads. */
+bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c,
+                      enum uw_winograd_part part, uint32_t batch_n);
+
+/* Scratch of the largest of the parts that fit, in this minibatch or a smaller one. */
+size_t uw_winograd_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
+                                 uint32_t batch_n, uint32_t threads);
+
+/* The parts, for shapes that fit; contracts as those of the slots. */
+int uw_winograd_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                   const float *x, const float *w, const float *b, float *y, bool accumulate);
+int uw_winograd_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                         const float *dy, const float *w, float *dx, bool accumulate);
+int uw_winograd_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                         const float *x, const float *dy, float scale, float *dw);
+
+/* Scratch of bw_param alone. */
+size_t uw_winograd_param_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
+                                       uint32_t batch_n, uint32_t threads);
+
+#endif
