@@ -139,6 +139,9 @@ int uw_cmd_convert(int argc, char **argv)
                             "%.120s: OUT ends in .onnx or .c, or is a folder without a dot in its "
                             "name", name[1]);
     }
+    if (strcmp(name[0], name[1]) == 0) {
+        return uw_cli_error("convert", UW_EXIT_USAGE, "%.120s: is IN and OUT", name[0]);
+    }
     if (!uw_job_is_onnx(name[0]) && o.weights == NULL) {
         return uw_cli_error("convert", UW_EXIT_USAGE,
                             "--weights: is needed, %s is a model without weights", name[0]);

@@ -54,6 +54,7 @@ struct answer {
     bool fits;
     uint32_t largest_batch;     /* 0: none fits */
     size_t smallest_bytes;      /* batch 1, plain SGD */
+    size_t asked_bytes;         /* the smallest plan for what was asked */
 };
 
 static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
@@ -63,6 +64,15 @@ static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
     config.batch_n = batch_n;
     config.budget_bytes = budget;
     return uw_job_measure(job, &config, &need, NULL) == UW_OK;
+}
+
+static size_t smallest_as_asked(const struct uw_job *job)
+{
+    struct uw_model_need need = {0};
+    struct uw_model_config config = job->config;
+    config.budget_bytes = 1;
+    uw_job_measure(job, &config, &need, NULL);
+    return need.total_bytes;
 }
 
 static size_t smallest(const struct uw_job *job)
@@ -81,7 +91,7 @@ static size_t smallest(const struct uw_job *job)
 /* Does it fit, with recomputation where needed? Then job->need becomes that plan's. */
 static struct answer ask(struct uw_job *job, size_t budget)
 {
-    struct answer a = {.smallest_bytes = smallest(job)};
+    struct answer a = {.smallest_bytes = smallest(job), .asked_bytes = smallest_as_asked(job)};
     uint32_t low = 0;
     uint32_t high = 1;
 
@@ -212,16 +222,17 @@ static void print_table(const struct uw_job *job, const struct options *o, const
 static int does_not_fit(const struct options *o, const struct answer *a)
 {
     char text[UW_TEXT_BYTES];
-    char smallest[UW_TEXT_BYTES];
     uw_text_bytes((double)o->recipe.budget, text);
     if (a->largest_batch > 0) {
-        return uw_cli_error("plan", UW_EXIT_FAILED, "does not fit into %s; batch %u does", text,
-                            (unsigned)a->largest_batch);
+        return uw_cli_error("plan", UW_EXIT_FAILED,
+                            "does not fit into %s: the smallest plan for this takes %zu bytes; "
+                            "batch %u fits", text, a->asked_bytes, (unsigned)a->largest_batch);
     }
     return uw_cli_error("plan", UW_EXIT_FAILED,
-                        "does not fit into %s; the smallest plan (batch 1%s) takes %s", text,
-                        strcmp(o->recipe.mode, "inference") == 0 ? "" : ", plain sgd",
-                        uw_text_bytes((double)a->smallest_bytes, smallest));
+                        "does not fit into %s: the smallest plan for this takes %zu bytes, with "
+                        "batch 1%s %zu bytes", text, a->asked_bytes,
+                        strcmp(o->recipe.mode, "inference") == 0 ? "" : " and plain sgd",
+                        a->smallest_bytes);
 }
 
 /* Print the plan. Returns UW_OK or a code, err filled. */

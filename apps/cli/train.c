@@ -12,6 +12,7 @@
 #include "uwasa/data.h"
 #include "uwasa/storage_file.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,13 @@ static int save(struct train *t)
 {
     if (t->o->save == NULL || t->saved_step == t->step) {
         return UW_OK;
+    }
+    const struct uw_params *p = &t->job.model.params;
+    if (!t->job.config.kernels->all_finite(&t->job.model.exec, p->size_n, p->x)) {
+        return uw_error_set(&t->err, UW_ERR_NONFINITE,
+                            "step %llu: a weight has become NaN or infinite; nothing was saved, "
+                            "%.120s is as it was; a lower --lr may help",
+                            (unsigned long long)t->step, t->o->save);
     }
     const struct uw_checkpoint state = {.step = t->step,
                                         .epoch = t->loader.epoch,
@@ -197,6 +205,7 @@ static int prepare(struct train *t, int *status)
     rc = uw_storage_file_init(&t->files, NULL);
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     rc = rc < 0 ? rc : open_data(t);
+    rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);
     if (rc == UW_OK) {
@@ -260,6 +269,11 @@ static int evaluate(struct train *t)
     }
     if (rc < 0) {
         return uw_error_set(&t->err, rc, "%.120s: test set: %s", t->o->data, uw_status_text(rc));
+    }
+    if (!isfinite(t->score.loss)) {
+        return uw_error_set(&t->err, UW_ERR_NONFINITE,
+                            "step %llu: the test loss is NaN or infinite; a lower --lr may help",
+                            (unsigned long long)t->step);
     }
     t->scored = true;
     t->scored_step = t->step;

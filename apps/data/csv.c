@@ -120,13 +120,13 @@ static int add_label(struct reader *r, uint32_t label)
 static int read_label(struct reader *r, const struct field *f, uint32_t features_n)
 {
     float value;
+    if (!parse_number(f, &value)) {
+        return fail(r, f, "not a number; the last field is the label");
+    }
     if (r->d->rows_n != 0 && features_n != r->features_n) {
         return uw_error_set(r->err, UW_ERR_CORRUPT,
                             "%.120s:%u:1: %u fields; the lines before have %u", r->path, r->line,
                             features_n + 1, r->features_n + 1);
-    }
-    if (!parse_number(f, &value)) {
-        return fail(r, f, "not a number; the last field is the label");
     }
     if (value < 0.0f || value > LABEL_MAX || value != floorf(value)) {
         return fail(r, f, "labels are whole numbers, 0 .. 65535");

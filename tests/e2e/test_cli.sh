@@ -147,9 +147,10 @@ for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --
 done
 expect 1 "$uwasa" plan --model mlp --budget 1K
 grep -q 'smallest plan' err || fail "plan does not say what would fit"
-grep -q '(batch 1, plain sgd)' err || fail "plan does not say which plan is smallest"
+grep -q 'with batch 1 and plain sgd' err || fail "plan does not say which plan is smallest"
 expect 1 "$uwasa" plan --model mlp --mode inference --budget 1K
-grep -q '(batch 1)' err || fail "plan names a training plan to one who asked for inference"
+grep -q 'with batch 1 [0-9]* bytes' err ||
+    fail "plan names a training plan to one who asked for inference"
 expect 0 "$uwasa" plan --model mlp --mode inference --budget 1024G
 batch=$(sed -n 's/.*largest batch that does is //p' out)
 [ "$batch" -gt 1000000 ] || fail "the largest batch in 1 TiB is not $batch"
@@ -247,6 +248,14 @@ printf '1,2,0\n3,4,1\n' >two.csv
 echo '{"name": "t", "input": [2], "layers": [{"name": "d", "type": "dense", "out": 2}]}' >two.json
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --augment flip
 grep -q 'no images' err || fail "mirrored numbers are not told"
+
+expect 2 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.csv
+grep -q 'two.csv: is there and holds no weights' err || fail "--save over data is not refused"
+grep -q '^3,4,1' two.csv || fail "--save has replaced the data"
+expect 0 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.safetensors
+cp two.safetensors before
+expect 1 "$uwasa" train --model two.json --data csv:two.csv --lr 3e38 --steps 9 --save two.safetensors
+cmp -s two.safetensors before || fail "weights that are no numbers have replaced good ones"
 
 # a device that has seen some of the classes only
 sed 's/"out": 2/"out": 4/' two.json >four.json

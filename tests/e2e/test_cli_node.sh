@@ -74,7 +74,7 @@ start() {
     last=$!
     children="$children $last"
 }
-start a --set key=run.key --set listen=127.0.0.1:0 --set steps=10000 --set classes=0,1,2,3,4
+start a --set key=run.key --set listen=127.0.0.1:0 --set seconds=7 --set classes=0,1,2,3,4
 pid_a=$last
 i=0
 while [ $i -lt 100 ] && ! grep -q '"event":"listening"' a.jsonl 2>/dev/null; do
@@ -82,7 +82,7 @@ while [ $i -lt 100 ] && ! grep -q '"event":"listening"' a.jsonl 2>/dev/null; do
     i=$((i + 1))
 done
 a=$(sed -n 's/.*"event":"listening","address":"\([^"]*\).*/\1/p' a.jsonl)
-start b --set key=run.key --set seeds=$a --set steps=10000 --set classes=5,6,7,8,9
+start b --set key=run.key --set seeds=$a --set seconds=7 --set classes=5,6,7,8,9
 pid_b=$last
 start c --set key=other.key --set seeds=$a --set seconds=4
 pid_c=$last

@@ -18,7 +18,7 @@ static void test_csv_header_spaces_and_empty_lines_are_skipped(void **state)
     static const char *const same[] = {
         "1,2,0\n-3.5,4e2,2\n",
         "1,2,0\n-3.5,4e2,2",
-        "\xef\xbb\xbf" "1,2,0\n-3.5,4e2,2\n",
+        ("\xef\xbb\xbf" "1,2,0\n-3.5,4e2,2\n"),
         "width,height,kind\n1,2,0\n-3.5,4e2,2\n",
         "0,1,kind\n1,2,0\n-3.5,4e2,2\n",
         "width,\"a, b\",kind\r\n1,2,0\r\n\r\n-3.5,4e2,2\r\n\r\n",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "import_const.h"
 #include "import_ops.h"
 
 #include <stdarg.h>
@@ -98,8 +99,7 @@ void uw_import_note(struct uw_import *im, const char *text)
     }
 }
 
-/* FNV-1a */
-static uint32_t hash_of(const char *name)
+uint32_t uw_import_hash(const char *name)
 {
     uint32_t h = 2166136261u;
     for (; *name != '\0'; name++) {
@@ -110,7 +110,7 @@ static uint32_t hash_of(const char *name)
 
 static struct uw_value **slot_of(struct uw_import *im, const char *name)
 {
-    uint32_t i = hash_of(name) & (im->map_n - 1);
+    uint32_t i = uw_import_hash(name) & (im->map_n - 1);
     while (im->map[i] != NULL && strcmp(im->map[i]->name, name) != 0) {
         i = (i + 1) & (im->map_n - 1);
     }
@@ -461,8 +461,7 @@ int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_
                     const char *name, struct uw_error *err)
 {
     struct uw_error unused;
-    struct uw_pool *pool;
-    struct uw_pool first = {.blocks = NULL};
+    struct uw_pool *pool, first = {.blocks = NULL};
 
     *c = (struct uw_convert_model){.tensors_n = 0};
     err = err != NULL ? err : &unused;
@@ -472,7 +471,8 @@ int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_
         return uw_error_set(err, UW_ERR_NOMEM, "%.60s: out of memory", name);
     }
     *pool = first; /* the pool lies in its own first block */
-    struct uw_import im = {.pool = pool, .file = name, .err = err};
+    struct uw_import im = {.pool = pool, .file = name, .err = err,
+                           .folded_max = 16u * UW_FOLD_MAX + bytes_n};
     int rc = uw_onnx_read(&im.graph, pool, name, bytes, bytes_n, err);
     rc = rc < 0 ? rc : make_map(&im);
     rc = rc < 0 ? rc : find_input(&im);

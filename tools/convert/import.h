@@ -89,6 +89,7 @@ struct uw_import {
     uint32_t layers_n, layers_cap;
     const char *notes[UW_CONVERT_NOTES_MAX];
     uint32_t notes_n;
+    uint64_t folded_n, folded_max;  /* elements of computed constants, and what is too many */
     uint64_t batch;                 /* size of the minibatch axis in the file, or the symbol */
     struct uw_value *input;
 };
@@ -108,6 +109,9 @@ int uw_import_nomem(struct uw_import *im);
 
 /* Keep a sentence for the user; the same one once. */
 void uw_import_note(struct uw_import *im, const char *text);
+
+/* FNV-1a of a name. */
+uint32_t uw_import_hash(const char *name);
 
 /* The value of a name; NULL: nothing made it so far. */
 struct uw_value *uw_import_value(struct uw_import *im, const char *name);

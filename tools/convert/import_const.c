@@ -101,6 +101,12 @@ void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct 
                          UW_FOLD_MAX);
         return NULL;
     }
+    im->folded_n += count;
+    if (im->folded_n > im->folded_max) {
+        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "constants that are computed from constants "
+                         "grow far beyond the file");
+        return NULL;
+    }
     void *data = uw_pool_take(im->pool, count, t->is_float ? sizeof(float) : sizeof(int64_t));
     if (data == NULL) {
         uw_import_nomem(im);

@@ -149,18 +149,29 @@ static const char *name_of_node(struct uw_import *im, const struct uw_onnx_node 
     return uw_pool_text(im->pool, out[0] != '\0' ? out : "layer", out[0] != '\0' ? used : 5);
 }
 
-static bool taken(const struct uw_import *im, const char *name)
+/* The names so far, each with the number that its next namesake tries first. */
+struct names {
+    struct {
+        const char *name;
+        uint32_t next;
+    } *slot;
+    uint32_t n;                     /* power of two, more than twice the names */
+};
+
+static uint32_t find_name(const struct names *t, const char *name)
 {
-    if (strcmp(name, "input") == 0) {
-        return true;
+    uint32_t i = uw_import_hash(name) & (t->n - 1);
+    while (t->slot[i].name != NULL && strcmp(t->slot[i].name, name) != 0) {
+        i = (i + 1) & (t->n - 1);
     }
-    for (uint32_t i = 0; i < im->layers_n; i++) {
-        const struct uw_import_layer *l = im->layer[i];
-        if (l->needed && l->def.name != NULL && strcmp(l->def.name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return i;
+}
+
+static void keep_name(struct names *t, const char *name)
+{
+    uint32_t i = find_name(t, name);
+    t->slot[i].name = name;
+    t->slot[i].next = 2;
 }
 
 static bool recurrent(enum uw_layer_kind kind)
@@ -168,7 +179,8 @@ static bool recurrent(enum uw_layer_kind kind)
     return kind == UW_LAYER_RNN || kind == UW_LAYER_GRU || kind == UW_LAYER_LSTM;
 }
 
-static int give_name(struct uw_import *im, struct uw_import_layer *l, const char *wish)
+static int give_name(struct uw_import *im, struct names *names, struct uw_import_layer *l,
+                     const char *wish)
 {
     size_t length = wish != NULL ? strlen(wish) : 0;
     const char *base = wish;
@@ -178,13 +190,22 @@ static int give_name(struct uw_import *im, struct uw_import_layer *l, const char
     if (base != NULL && strncmp(base, "optimizer.", 10) == 0) {
         base = uw_pool_format(im->pool, "model.%s", base);
     }
+    if (base == NULL) {
+        return uw_import_nomem(im);
+    }
     const char *name = base;
-    if (name != NULL && wish == l->own_name && !recurrent(l->def.kind) && taken(im, name)) {
+    uint32_t first = find_name(names, base);
+    bool again = names->slot[first].name != NULL;
+    if (again && wish == l->own_name && !recurrent(l->def.kind)) {
         uw_import_note(im, "weights that several layers share are copied: each layer trains its "
                            "own");
     }
-    for (uint32_t i = 2; name != NULL && taken(im, name); i++) {
-        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)i);
+    while (again && name != NULL) {
+        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)names->slot[first].next++);
+        again = name != NULL && names->slot[find_name(names, name)].name != NULL;
+    }
+    if (name != NULL) {
+        keep_name(names, name);
     }
     l->def.name = name;
     return name != NULL ? UW_OK : uw_import_nomem(im);
@@ -270,12 +291,21 @@ static const char *plain_name(struct uw_import *im, const struct uw_import_layer
 
 static int name_layers(struct uw_import *im)
 {
+    struct names names = {.n = 4};
     int rc = UW_OK;
+    while (names.n / 2 <= im->layers_n + 1) {
+        names.n *= 2;
+    }
+    names.slot = uw_pool_take(im->pool, names.n, sizeof *names.slot);
+    if (names.slot == NULL) {
+        return uw_import_nomem(im);
+    }
+    keep_name(&names, "input");
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < im->layers_n && rc == UW_OK; i++) {
             struct uw_import_layer *l = im->layer[i];
             if (l->needed && (l->own_name != NULL) == (pass == 0)) {
-                rc = give_name(im, l, pass == 0 ? l->own_name : plain_name(im, l));
+                rc = give_name(im, &names, l, pass == 0 ? l->own_name : plain_name(im, l));
             }
         }
     }

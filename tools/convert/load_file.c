@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one file here that asks the operating system: a model of hundreds of megabytes is mapped,
- * so that only what is copied out of it takes memory. */
+ * The one file here that asks the operating system. The file is read, not mapped: one that is cut
+ * off meanwhile would end the program. */
 #include "uwasa/convert.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,30 +31,47 @@ static const char *stem(const char *path, char name[128])
     return length > 0 ? name : "model";
 }
 
+/* Returns the bytes read; fewer than n when the file has become shorter, or cannot be read. */
+static size_t read_all(int fd, uint8_t *out, size_t n)
+{
+    size_t have = 0;
+    while (have < n) {
+        ssize_t got = read(fd, out + have, n - have);
+        if (got <= 0 && !(got < 0 && errno == EINTR)) {
+            break;
+        }
+        have += got > 0 ? (size_t)got : 0;
+    }
+    return have;
+}
+
 int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_error *err)
 {
     struct stat st;
     char name[128];
-    void *bytes = MAP_FAILED;
 
     *c = (struct uw_convert_model){.tensors_n = 0};
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) < 0) {
-        int code = why(errno);
+        int error = errno;
         if (fd >= 0) {
             close(fd);
         }
-        return uw_error_set(err, code, "%.120s: cannot be opened: %s", path, strerror(errno));
+        return uw_error_set(err, why(error), "%.120s: cannot be opened: %s", path,
+                            strerror(error));
     }
-    if (S_ISREG(st.st_mode) && st.st_size > 0) {
-        bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    }
-    close(fd);
-    if (bytes == MAP_FAILED) {
+    if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
+        close(fd);
         return uw_error_set(err, UW_ERR_CORRUPT, "%.120s: no ONNX file: it is empty, or no "
                             "ordinary file", path);
     }
-    int rc = uw_convert_read(c, bytes, (size_t)st.st_size, stem(path, name), err);
-    munmap(bytes, (size_t)st.st_size);
+    size_t n = (size_t)st.st_size;
+    uint8_t *bytes = malloc(n);
+    size_t have = bytes != NULL ? read_all(fd, bytes, n) : 0;
+    close(fd);
+    int rc = bytes == NULL ? uw_error_set(err, UW_ERR_NOMEM, "%.120s: out of memory", path)
+             : have < n    ? uw_error_set(err, UW_ERR_IO, "%.120s: cannot be read to its end", path)
+                           : uw_convert_read(c, bytes, n, stem(path, name), err);
+    free(bytes);
     return rc;
 }
