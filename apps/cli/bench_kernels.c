@@ -56,9 +56,8 @@ static void describe_gemm(struct subject *s, bool trans_a, bool trans_b, uint32_
 }
 
 static void describe_conv(struct subject *s, enum part part, uint32_t batch_n, uint32_t in,
-                          uint32_t out, uint32_t size, uint32_t pad)
+                          uint32_t out, uint32_t kernel, uint32_t size, uint32_t pad)
 {
-    const uint32_t kernel = 5;
     uint32_t out_size = size + 2 * pad - kernel + 1;
     s->part = part;
     s->batch_n = batch_n;
@@ -71,8 +70,8 @@ static void describe_conv(struct subject *s, enum part part, uint32_t batch_n, u
     s->w_n = (size_t)out * in * kernel * kernel;
     s->y_n = (size_t)batch_n * out * out_size * out_size;
     s->flop = 2.0 * (double)s->y_n * in * kernel * kernel;
-    snprintf(s->shape, sizeof s->shape, "batch %u, %u->%u, 5x5 pad %u on %ux%u", batch_n, in, out,
-             pad, size, size);
+    snprintf(s->shape, sizeof s->shape, "batch %u, %u->%u, %ux%u pad %u on %ux%u", batch_n, in, out,
+             kernel, kernel, pad, size, size);
 }
 
 static void describe_depthwise(struct subject *s, enum part part, uint32_t batch_n,
@@ -255,7 +254,7 @@ static void measure_peak(const struct bench *b)
     }
 }
 
-#define SUBJECTS_MAX 64u
+#define SUBJECTS_MAX 96u
 
 static uint32_t list_subjects(struct subject *s)
 {
@@ -266,11 +265,18 @@ static uint32_t list_subjects(struct subject *s)
         describe_gemm(&s[n++], false, true, size);
     }
     for (int part = CONV_FW; part <= CONV_BW_PARAM; part++) {
-        describe_conv(&s[n++], (enum part)part, 20, 1, 32, 28, 2);      /* fedavg-cnn */
-        describe_conv(&s[n++], (enum part)part, 20, 32, 64, 14, 2);
-        describe_conv(&s[n++], (enum part)part, 20, 1, 6, 28, 2);       /* lenet5 */
-        describe_conv(&s[n++], (enum part)part, 20, 6, 16, 14, 0);
-        describe_conv(&s[n++], (enum part)part, 1, 32, 64, 14, 2);
+        describe_conv(&s[n++], (enum part)part, 20, 1, 32, 5, 28, 2);      /* fedavg-cnn */
+        describe_conv(&s[n++], (enum part)part, 20, 32, 64, 5, 14, 2);
+        describe_conv(&s[n++], (enum part)part, 20, 1, 6, 5, 28, 2);       /* lenet5 */
+        describe_conv(&s[n++], (enum part)part, 20, 6, 16, 5, 14, 0);
+        describe_conv(&s[n++], (enum part)part, 1, 32, 64, 5, 14, 2);
+        describe_conv(&s[n++], (enum part)part, 64, 16, 16, 3, 32, 1);  /* resnet20 */
+        describe_conv(&s[n++], (enum part)part, 64, 32, 32, 3, 16, 1);
+        describe_conv(&s[n++], (enum part)part, 64, 64, 64, 3, 32, 1);  /* vgg16 */
+        describe_conv(&s[n++], (enum part)part, 64, 128, 128, 3, 16, 1);
+        describe_conv(&s[n++], (enum part)part, 64, 256, 256, 3, 8, 1);
+        describe_conv(&s[n++], (enum part)part, 64, 512, 512, 3, 4, 1);
+        describe_conv(&s[n++], (enum part)part, 64, 512, 512, 3, 2, 1);
         describe_depthwise(&s[n++], (enum part)part, 20, 96, 32, 1);    /* mobilenetv2 */
         describe_depthwise(&s[n++], (enum part)part, 20, 96, 32, 2);
     }

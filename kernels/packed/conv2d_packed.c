@@ -2,6 +2,7 @@
 #include "packed/direct.h"
 #include "packed/image.h"
 #include "packed/packed.h"
+#include "packed/winograd.h"
 #include "ref/ref.h"
 
 #include "uwasa/status.h"
@@ -29,14 +30,17 @@ static uint32_t batch_max(const struct uw_conv2d *c)
     return most > 0 ? UINT32_MAX / most : UINT32_MAX;
 }
 
-enum way { PRODUCT, DIRECT, REFERENCE };
+enum way { PRODUCT, WINOGRAD, DIRECT, REFERENCE };
 
 static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
 {
     if (is_thin(c)) {
         return uw_direct_fits(c, batch_n) ? DIRECT : REFERENCE;
     }
-    return images_fit(t, c) && batch_n <= batch_max(c) ? PRODUCT : REFERENCE;
+    if (!images_fit(t, c) || batch_n > batch_max(c)) {
+        return REFERENCE;
+    }
+    return uw_winograd_fits(t, c, batch_n) ? WINOGRAD : PRODUCT;
 }
 
 static struct uw_product fw_product(const struct uw_tile *t, const struct uw_conv2d *c,
@@ -107,6 +111,7 @@ int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint
 {
     switch (way_of(e->kernels->tile, c, batch_n)) {
     case DIRECT: return uw_direct_fw(e, c, batch_n, x, w, b, y, accumulate);
+    case WINOGRAD: return uw_winograd_fw(e, c, batch_n, x, w, b, y, accumulate);
     case REFERENCE: return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y, accumulate);
     case PRODUCT: break;
     }
@@ -120,6 +125,7 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c
 {
     switch (way_of(e->kernels->tile, c, batch_n)) {
     case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
+    case WINOGRAD: return uw_winograd_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case REFERENCE: return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
     case PRODUCT: break;
     }
@@ -184,6 +190,7 @@ static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, u
 {
     switch (way_of(e->kernels->tile, c, batch_n)) {
     case DIRECT: return uw_direct_bw_param(e, c, batch_n, x, dy, scale, dw);
+    case WINOGRAD: return uw_winograd_bw_param(e, c, batch_n, x, dy, scale, dw);
     case REFERENCE: return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, NULL);
     case PRODUCT: break;
     }
@@ -231,7 +238,10 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
     struct uw_product fw = fw_product(k->tile, c, &x, NULL, NULL, NULL, false);
     struct uw_product bw_input = bw_input_product(k->tile, c, &dy, NULL, NULL, false);
     struct uw_product bw_param = bw_param_product(k->tile, c, &x, NULL, 1.0f, NULL);
+    size_t winograd = uw_winograd_fits(k->tile, c, batch_n)
+                          ? uw_winograd_scratch_bytes(k->tile, c, batch_n, threads)
+                          : 0;
+    size_t input = larger(winograd, uw_product_scratch_bytes(&bw_input, threads));
     return larger(uw_product_scratch_bytes(&fw, threads),
-                  larger(uw_product_scratch_bytes(&bw_input, threads),
-                         uw_product_scratch_bytes(&bw_param, threads)));
+                  larger(input, uw_product_scratch_bytes(&bw_param, threads)));
 }

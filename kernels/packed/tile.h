@@ -38,6 +38,8 @@ struct uw_runs {
     uint32_t run[UW_TILE_NR_MAX / UW_TILE_PIECE_N];
 };
 
+struct uw_winograd_ops;
+
 struct uw_tile {
     uint32_t mr, nr;            /* register tile */
     uint32_t mc, kc, nc;        /* cache blocks: rows of A, inner length, columns of B */
@@ -70,6 +72,8 @@ struct uw_tile {
     /* y[j] += sum over i < rows of coef[i] * x[i * stride + j], j < n */
     void (*add_rows)(uint32_t rows, size_t n, const float *coef, const float *x, size_t stride,
                      float *y);
+
+    const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 
 #endif

@@ -36,6 +36,16 @@ static inline vec vec_mul_add(vec s, vec a, vec b)
     return _mm256_fmadd_ps(a, b, s);
 }
 
+static inline vec vec_sub(vec a, vec b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
 static inline vec vec_add_scaled(vec s, vec v, float f)
 {
     return _mm256_fmadd_ps(_mm256_set1_ps(f), v, s);
@@ -71,6 +81,7 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 
 #include "packed/vector_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/winograd_inline.h"
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add)
@@ -112,6 +123,38 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
     add_rows(rows, n, coef, x, stride, y);
 }
 
+static void multiply_lanes(uint32_t rows, uint32_t k, const float *a, const float *b, float *out,
+                           size_t ldo, bool add)
+{
+    switch (rows) {
+#define ROWS(r) case r: multiply_lanes_rows(r, k, a, b, out, ldo, add); break;
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+#undef ROWS
+    default: multiply_lanes_rows(MR, k, a, b, out, ldo, add); break;
+    }
+}
+
+static void multiply_columns(uint32_t rows, uint32_t k, const float *a, size_t lda, const float *b,
+                             size_t ldb, float *out, size_t ldo, bool add)
+{
+    switch (rows) {
+#define ROWS(r) case r: multiply_columns_rows(r, k, a, lda, b, ldb, out, ldo, add); break;
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+#undef ROWS
+    default: multiply_columns_rows(MR, k, a, lda, b, ldb, out, ldo, add); break;
+    }
+}
+
+static const struct uw_winograd_ops winograd = {
+    .input = winograd_input,
+    .spread = winograd_spread,
+    .output = winograd_output,
+    .weights = winograd_weights,
+    .taps = winograd_taps,
+    .multiply = multiply_lanes,
+    .multiply_columns = multiply_columns,
+};
+
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,
     .multiply = multiply,
@@ -121,4 +164,5 @@ const struct uw_tile uw_tile_avx2 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
+    .winograd = &winograd,
 };

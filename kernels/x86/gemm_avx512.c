@@ -32,6 +32,16 @@ static inline vec vec_add(vec a, vec b)
     return _mm512_add_ps(a, b);
 }
 
+static inline vec vec_sub(vec a, vec b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
 static inline vec vec_add_scaled(vec s, vec v, float f)
 {
     return _mm512_fmadd_ps(_mm512_set1_ps(f), v, s);
@@ -49,6 +59,7 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 
 #include "packed/tile_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/winograd_inline.h"
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add)
@@ -90,6 +101,40 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
     }
 }
 
+static void multiply_lanes(uint32_t rows, uint32_t k, const float *a, const float *b, float *out,
+                           size_t ldo, bool add)
+{
+    switch (rows) {
+#define ROWS(r) case r: multiply_lanes_rows(r, k, a, b, out, ldo, add); break;
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
+    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+#undef ROWS
+    default: multiply_lanes_rows(MR, k, a, b, out, ldo, add); break;
+    }
+}
+
+static void multiply_columns(uint32_t rows, uint32_t k, const float *a, size_t lda, const float *b,
+                             size_t ldb, float *out, size_t ldo, bool add)
+{
+    switch (rows) {
+#define ROWS(r) case r: multiply_columns_rows(r, k, a, lda, b, ldb, out, ldo, add); break;
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
+    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+#undef ROWS
+    default: multiply_columns_rows(MR, k, a, lda, b, ldb, out, ldo, add); break;
+    }
+}
+
+static const struct uw_winograd_ops winograd = {
+    .input = winograd_input,
+    .spread = winograd_spread,
+    .output = winograd_output,
+    .weights = winograd_weights,
+    .taps = winograd_taps,
+    .multiply = multiply_lanes,
+    .multiply_columns = multiply_columns,
+};
+
 const struct uw_tile uw_tile_avx512 = {
     .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256,
     .multiply = multiply,
@@ -99,4 +144,5 @@ const struct uw_tile uw_tile_avx512 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
+    .winograd = &winograd,
 };

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * winograd_tile.h - what an instruction set gives to Winograd's convolution
+ *
+ * A tile is 4 x 4 elements of an image and 2 x 2 of the result. The transforms work on lanes:
+ * UW_WINOGRAD_LANES channels lie together, [pixel][lane], so that no transform shuffles. The
+ * sixteen positions of a transformed tile lie `plane` floats apart.
+ *
+ *   B^T = 1  0 -1  0     G = 1    0    0      A^T = 1  1  1  0
+ *         0  1  1  0         1/2  1/2  1/2          0  1 -1 -1
+ *         0 -1  1  0         1/2 -1/2  1/2
+ *         0  1  0 -1         0    0    1
+ *
+ * Units      floats
+ * Blocking   until computed      Context  any thread
+ * Source     A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2016
+ */
+#ifndef UW_KERNELS_WINOGRAD_TILE_H
+#define UW_KERNELS_WINOGRAD_TILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_WINOGRAD_LANES 16u
+#define UW_WINOGRAD_POSITIONS 16u
+
+struct uw_winograd_ops {
+    /* v = B^T d B of `tiles` tiles side by side. Tile t begins at pixel 2 t of d, whose rows are
+     * `pitch` apart; its result is at v + t * step. */
+    void (*input)(uint32_t tiles, const float *d, size_t pitch, float *v, size_t step,
+                  size_t plane);
+
+    /* v = A y A^T, the same for tiles of 2 x 2 pixels */
+    void (*spread)(uint32_t tiles, const float *y, size_t pitch, float *v, size_t step,
+                   size_t plane);
+
+    /* y = A^T m A + bias of each lane, from m + t * step to pixels 2 t and 2 t + 1 of two rows */
+    void (*output)(uint32_t tiles, const float *m, size_t step, size_t plane, const float *bias,
+                   float *y, size_t pitch);
+
+    /* u = G g G^T for nr lanes, taps g[9][nr]; mirror: the last tap is the first */
+    void (*weights)(const float *g, bool mirror, float *u, size_t plane);
+
+    /* g = G^T m G for UW_WINOGRAD_LANES lanes, taps g[9][UW_WINOGRAD_LANES] */
+    void (*taps)(const float *m, size_t plane, float *g);
+
+    /* out[i][j] (+)= sum over k of a(i, k) * b[k * nr + j], i < rows <= mr, j < nr; a(i, k) is
+     * a[k / lanes * lanes * mr + i * lanes + k % lanes] */
+    void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, float *out,
+                     size_t ldo, bool add);
+
+    /* out[i][j] (+)= sum over k of a[k * lda + i] * b[k * ldb + j], i < rows <= mr, j < nr */
+    void (*multiply_columns)(uint32_t rows, uint32_t k, const float *a, size_t lda, const float *b,
+                             size_t ldb, float *out, size_t ldo, bool add);
+};
+
+#endif
