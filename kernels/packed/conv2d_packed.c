@@ -32,7 +32,8 @@ static uint32_t batch_max(const struct uw_conv2d *c)
 
 enum way { PRODUCT, WINOGRAD, DIRECT, REFERENCE };
 
-static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
+static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
+                       enum uw_winograd_part part, uint32_t batch_n)
 {
     if (is_thin(c)) {
         return uw_direct_fits(c, batch_n) ? DIRECT : REFERENCE;
@@ -40,7 +41,7 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c, uint3
     if (!images_fit(t, c) || batch_n > batch_max(c)) {
         return REFERENCE;
     }
-    return uw_winograd_fits(t, c, batch_n) ? WINOGRAD : PRODUCT;
+    return uw_winograd_fits(t, c, part, batch_n) ? WINOGRAD : PRODUCT;
 }
 
 static struct uw_product fw_product(const struct uw_tile *t, const struct uw_conv2d *c,
@@ -109,7 +110,7 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
 int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                         const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
-    switch (way_of(e->kernels->tile, c, batch_n)) {
+    switch (way_of(e->kernels->tile, c, UW_WINOGRAD_FW, batch_n)) {
     case DIRECT: return uw_direct_fw(e, c, batch_n, x, w, b, y, accumulate);
     case WINOGRAD: return uw_winograd_fw(e, c, batch_n, x, w, b, y, accumulate);
     case REFERENCE: return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y, accumulate);
@@ -123,7 +124,7 @@ int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint
 int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *dy, const float *w, float *dx, bool accumulate)
 {
-    switch (way_of(e->kernels->tile, c, batch_n)) {
+    switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n)) {
     case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case WINOGRAD: return uw_winograd_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case REFERENCE: return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
@@ -188,7 +189,7 @@ int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t c
 static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw)
 {
-    switch (way_of(e->kernels->tile, c, batch_n)) {
+    switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n)) {
     case DIRECT: return uw_direct_bw_param(e, c, batch_n, x, dy, scale, dw);
     case WINOGRAD: return uw_winograd_bw_param(e, c, batch_n, x, dy, scale, dw);
     case REFERENCE: return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, NULL);
@@ -238,10 +239,8 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
     struct uw_product fw = fw_product(k->tile, c, &x, NULL, NULL, NULL, false);
     struct uw_product bw_input = bw_input_product(k->tile, c, &dy, NULL, NULL, false);
     struct uw_product bw_param = bw_param_product(k->tile, c, &x, NULL, 1.0f, NULL);
-    size_t winograd = uw_winograd_fits(k->tile, c, batch_n)
-                          ? uw_winograd_scratch_bytes(k->tile, c, batch_n, threads)
-                          : 0;
-    size_t input = larger(winograd, uw_product_scratch_bytes(&bw_input, threads));
-    return larger(uw_product_scratch_bytes(&fw, threads),
-                  larger(input, uw_product_scratch_bytes(&bw_param, threads)));
+    size_t most = larger(uw_product_scratch_bytes(&fw, threads),
+                         larger(uw_product_scratch_bytes(&bw_input, threads),
+                                uw_product_scratch_bytes(&bw_param, threads)));
+    return larger(most, uw_winograd_scratch_bytes(k->tile, c, batch_n, threads));
 }

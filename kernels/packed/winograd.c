@@ -13,7 +13,7 @@
 /* Positions lie this much off a power of two, or all sixteen would share sets of the cache. */
 #define APART 80u
 
-#define CHANNELS_MIN 32u
+#define CHANNELS_MIN 16u
 #define CHANNELS_MAX 8192u
 #define TILES_W_MAX 256u
 #define TILES_MIN 64u
@@ -22,8 +22,12 @@
 #define BLOCK_TILES_MIN 48u
 #define WEIGHTS_BYTES_LARGE (9u << 20)
 #define WEIGHTS_BYTES_SMALL (9u << 18)
+#define WEIGHTS_BYTES_KEPT (9u << 17)
+#define KEPT_N 32768u               /* channels x tiles of a batch whose V is kept */
+#define KEPT_BLOCK_TILES 28u
 #define SCRATCH_BYTES_MAX (24u << 20)
 #define SCRATCH_BYTES_FREE (2u << 20)
+#define SETTLED_TILES 2048u         /* so many, and blocks grow no more: >= KEPT_N / CHANNELS_MIN */
 #define WEIGHT_ROWS 64u             /* inner channels that a task transforms */
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -53,16 +57,18 @@ struct job {
     float *y;
     uint32_t rows_block;            /* tile rows of a task */
     uint32_t out_block;             /* columns whose weights lie transformed at a time */
+    bool kept;                      /* V of all tiles is computed once */
 
     uint32_t out0, out_now;         /* the columns at hand */
     float *u;
-    uint8_t *threads;
+    uint8_t *tasks, *threads;       /* V of task 0 when kept; areas of thread 0 */
 };
 
-/* Floats of the areas: u is shared, the others are a thread's own. */
+/* Floats, then bytes, of the areas: u is shared, v a thread's own or a task's when kept, the
+ * others are a thread's own. */
 struct areas {
     size_t u_plane, v_plane, m_plane, band_n, out_n;
-    size_t shared_bytes, thread_bytes;
+    size_t u_bytes, v_bytes, m_bytes, thread_bytes;
 };
 
 static uint32_t block_tiles(const struct job *j)
@@ -96,24 +102,28 @@ static struct areas areas_of(const struct job *j)
     a.m_plane = (size_t)tiles * row_of_m(j) + APART;
     a.band_n = uw_band_n(&j->in, j->rows_block);
     a.out_n = (size_t)tiles * 4 * LANES;
-    a.shared_bytes = aligned(POSITIONS * a.u_plane);
-    a.thread_bytes = aligned(POSITIONS * a.v_plane) + aligned(POSITIONS * a.m_plane) +
-                     aligned(a.band_n) + 2 * aligned(a.out_n);
+    a.u_bytes = aligned(POSITIONS * a.u_plane);
+    a.v_bytes = aligned(POSITIONS * a.v_plane);
+    a.m_bytes = aligned(POSITIONS * a.m_plane);
+    a.thread_bytes = (j->kept ? 0 : a.v_bytes) + a.m_bytes + aligned(a.band_n) +
+                     2 * aligned(a.out_n);
     return a;
+}
+
+static uint32_t blocks_of(const struct job *j)
+{
+    return div_up(j->rows_n, j->rows_block);
 }
 
 static size_t scratch_of(const struct job *j, uint32_t threads)
 {
     struct areas a = areas_of(j);
-    return a.shared_bytes + a.thread_bytes * threads;
+    return a.u_bytes + (j->kept ? blocks_of(j) * a.v_bytes : 0) + a.thread_bytes * threads;
 }
 
 /* Blocks that depend on the shape, and on the batch only where it is smaller than one. */
-static void cut(struct job *j, size_t weights_bytes)
+static void cut(struct job *j, uint32_t tiles, size_t weights_bytes)
 {
-    uint32_t tiles = BLOCK_N / j->in.channels;
-    tiles = tiles > BLOCK_TILES_MAX ? BLOCK_TILES_MAX : tiles;
-    tiles = tiles < BLOCK_TILES_MIN ? BLOCK_TILES_MIN : tiles;
     uint32_t rows = tiles / j->in.tiles_w;
     j->rows_block = min_u32(rows > 0 ? rows : 1, j->rows_n);
     size_t column = (size_t)POSITIONS * j->in.channels * sizeof(float);
@@ -136,12 +146,22 @@ static size_t scratch_limit(const struct uw_conv2d *c, uint32_t batch_n)
     return bytes > SCRATCH_BYTES_FREE ? (size_t)bytes : SCRATCH_BYTES_FREE;
 }
 
-static void cut_to_limit(struct job *j, const struct uw_conv2d *c, uint32_t batch_n)
+static struct job cut_to_limit(struct job j, const struct uw_conv2d *c, uint32_t batch_n)
 {
-    cut(j, WEIGHTS_BYTES_LARGE);
-    if (scratch_of(j, 1) > scratch_limit(c, batch_n)) {
-        cut(j, WEIGHTS_BYTES_SMALL);
+    uint32_t tiles = BLOCK_N / j.in.channels;
+    tiles = tiles > BLOCK_TILES_MAX ? BLOCK_TILES_MAX : tiles;
+    tiles = tiles < BLOCK_TILES_MIN ? BLOCK_TILES_MIN : tiles;
+    j.rows_n = batch_n * j.in.tiles_h;
+    cut(&j, tiles, WEIGHTS_BYTES_LARGE);
+    if (scratch_of(&j, 1) > scratch_limit(c, batch_n)) {
+        j.kept = (size_t)j.rows_n * j.in.tiles_w * j.in.channels <= KEPT_N;
+        if (j.kept) {
+            cut(&j, KEPT_BLOCK_TILES, WEIGHTS_BYTES_KEPT);
+        } else {
+            cut(&j, tiles, WEIGHTS_BYTES_SMALL);
+        }
     }
+    return j;
 }
 
 static struct job fw_job(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
@@ -151,9 +171,7 @@ static struct job fw_job(const struct uw_tile *t, const struct uw_conv2d *c, uin
                             .pad_h = c->pad_h, .pad_w = c->pad_w,
                             .tiles_h = div_up(c->out_h, 2), .tiles_w = div_up(c->out_w, 2),
                             .halo = 2};
-    j.rows_n = batch_n * j.in.tiles_h;
-    cut_to_limit(&j, c, batch_n);
-    return j;
+    return cut_to_limit(j, c, batch_n);
 }
 
 static struct job bw_input_job(const struct uw_tile *t, const struct uw_conv2d *c,
@@ -165,37 +183,70 @@ static struct job bw_input_job(const struct uw_tile *t, const struct uw_conv2d *
                             .pad_h = 2 - c->pad_h, .pad_w = 2 - c->pad_w,
                             .tiles_h = div_up(c->in_h, 2), .tiles_w = div_up(c->in_w, 2),
                             .halo = 2};
-    j.rows_n = batch_n * j.in.tiles_h;
-    cut_to_limit(&j, c, batch_n);
-    return j;
+    return cut_to_limit(j, c, batch_n);
 }
 
-bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
+static size_t part_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
+                         enum uw_winograd_part part, uint32_t batch_n, uint32_t threads)
 {
-    bool shape = c->kernel_h == 3 && c->kernel_w == 3 && c->stride_h == 1 && c->stride_w == 1 &&
-                 c->dilation_h == 1 && c->dilation_w == 1 && c->groups == 1 && c->pad_h <= 2 &&
-                 c->pad_w <= 2;
+    if (part == UW_WINOGRAD_BW_PARAM) {
+        return uw_winograd_param_scratch_bytes(t, c, batch_n, threads);
+    }
+    struct job j = part == UW_WINOGRAD_FW ? fw_job(t, c, batch_n) : bw_input_job(t, c, batch_n);
+    return scratch_of(&j, threads);
+}
+
+static bool shape_fits(const struct uw_tile *t, const struct uw_conv2d *c)
+{
     uint32_t least = min_u32(c->in_channels, c->out_channels);
-    uint32_t most = c->in_channels > c->out_channels ? c->in_channels : c->out_channels;
-    if (t->winograd == NULL || !shape || least < CHANNELS_MIN || most > CHANNELS_MAX ||
-        c->in_w > 2 * TILES_W_MAX || c->out_w > 2 * TILES_W_MAX) {
+    return t->winograd != NULL && c->kernel_h == 3 && c->kernel_w == 3 && c->stride_h == 1 &&
+           c->stride_w == 1 && c->dilation_h == 1 && c->dilation_w == 1 && c->groups == 1 &&
+           c->pad_h <= 2 && c->pad_w <= 2 && least >= CHANNELS_MIN &&
+           c->in_channels <= CHANNELS_MAX && c->out_channels <= CHANNELS_MAX &&
+           c->in_w <= 2 * TILES_W_MAX && c->out_w <= 2 * TILES_W_MAX;
+}
+
+static double tiles_of(const struct uw_conv2d *c, uint32_t batch_n)
+{
+    return (double)div_up(c->out_h, 2) * div_up(c->out_w, 2) * batch_n;
+}
+
+bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c,
+                      enum uw_winograd_part part, uint32_t batch_n)
+{
+    if (!shape_fits(t, c) || tiles_of(c, batch_n) < TILES_MIN ||
+        (double)c->in_h * c->in_w * batch_n > UINT32_MAX / 2) {
         return false;
     }
-    double tiles = (double)div_up(c->out_h, 2) * div_up(c->out_w, 2) * batch_n;
-    if (tiles < TILES_MIN || (double)c->in_h * batch_n > UINT32_MAX / 4) {
-        return false;
+    return part_bytes(t, c, part, batch_n, 1) <= scratch_limit(c, batch_n);
+}
+
+static size_t most_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n,
+                         uint32_t threads)
+{
+    size_t most = 0;
+    for (int i = UW_WINOGRAD_FW; i <= UW_WINOGRAD_BW_PARAM; i++) {
+        enum uw_winograd_part part = (enum uw_winograd_part)i;
+        if (uw_winograd_fits(t, c, part, batch_n)) {
+            size_t bytes = part_bytes(t, c, part, batch_n, threads);
+            most = bytes > most ? bytes : most;
+        }
     }
-    return uw_winograd_scratch_bytes(t, c, batch_n, 1) <= scratch_limit(c, batch_n);
+    return most;
 }
 
 size_t uw_winograd_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
                                  uint32_t batch_n, uint32_t threads)
 {
-    struct job fw = fw_job(t, c, batch_n), bw_input = bw_input_job(t, c, batch_n);
-    size_t a = scratch_of(&fw, threads), b = scratch_of(&bw_input, threads);
-    size_t param = uw_winograd_param_scratch_bytes(t, c, batch_n, threads);
-    a = a > b ? a : b;
-    return a > param ? a : param;
+    if (!shape_fits(t, c)) {
+        return 0;
+    }
+    size_t most = most_bytes(t, c, batch_n, threads);
+    for (uint32_t n = 1; n < batch_n && tiles_of(c, n - 1) < SETTLED_TILES; n++) {
+        size_t bytes = most_bytes(t, c, n, threads); /* it may be cut in another way */
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 /* U of nr columns, some inner channels: [position][panel][channel][nr]. */
@@ -345,24 +396,39 @@ static void store(const struct job *j, const struct areas *a, const struct block
     }
 }
 
-static void run_block(void *arg, uint32_t task, uint32_t thread)
+static struct block block_of(const struct job *j, const struct areas *a, uint32_t task,
+                             uint32_t thread)
 {
-    const struct job *j = arg;
-    struct areas a = areas_of(j);
     struct block b = {.row0 = task * j->rows_block};
     b.rows = min_u32(j->rows_block, j->rows_n - b.row0);
     b.tiles = b.rows * j->in.tiles_w;
     b.panel_rows = div_up(b.tiles, div_up(b.tiles, j->tile->mr));
-    uint8_t *mine = j->threads + thread * a.thread_bytes;
-    b.v = (float *)(void *)mine;
-    mine += aligned(POSITIONS * a.v_plane);
+    uint8_t *mine = j->threads + thread * a->thread_bytes;
     b.m = (float *)(void *)mine;
-    mine += aligned(POSITIONS * a.m_plane);
-    b.band = (float *)(void *)mine;
-    mine += aligned(a.band_n);
-    b.out = (float *)(void *)mine;
-    b.sum = (float *)(void *)(mine + aligned(a.out_n));
+    b.band = (float *)(void *)(mine += a->m_bytes);
+    b.out = (float *)(void *)(mine += aligned(a->band_n));
+    b.sum = (float *)(void *)(mine += aligned(a->out_n));
+    mine += aligned(a->out_n);
+    b.v = (float *)(void *)(j->kept ? j->tasks + task * a->v_bytes : mine);
+    return b;
+}
+
+static void run_input(void *arg, uint32_t task, uint32_t thread)
+{
+    const struct job *j = arg;
+    struct areas a = areas_of(j);
+    struct block b = block_of(j, &a, task, thread);
     transform_input(j, &a, &b);
+}
+
+static void run_block(void *arg, uint32_t task, uint32_t thread)
+{
+    const struct job *j = arg;
+    struct areas a = areas_of(j);
+    struct block b = block_of(j, &a, task, thread);
+    if (!j->kept) {
+        transform_input(j, &a, &b);
+    }
     multiply(j, &a, &b);
     store(j, &a, &b);
 }
@@ -372,13 +438,19 @@ static int run(const struct uw_exec *e, struct job *j)
     if (e->scratch_bytes < scratch_of(j, uw_workers_threads(e->workers))) {
         return UW_ERR_NOMEM;
     }
+    struct areas a = areas_of(j);
+    uint32_t blocks = blocks_of(j);
     j->u = e->scratch;
-    j->threads = (uint8_t *)e->scratch + areas_of(j).shared_bytes;
+    j->tasks = (uint8_t *)e->scratch + a.u_bytes;
+    j->threads = j->tasks + (j->kept ? blocks * a.v_bytes : 0);
+    if (j->kept) {
+        uw_workers_run(e->workers, run_input, j, blocks);
+    }
     for (j->out0 = 0; j->out0 < j->out_n; j->out0 += j->out_block) {
         j->out_now = min_u32(j->out_block, j->out_n - j->out0);
         uw_workers_run(e->workers, transform_weights, j,
                        div_up(j->out_now, j->tile->nr) * div_up(j->in.channels, WEIGHT_ROWS));
-        uw_workers_run(e->workers, run_block, j, div_up(j->rows_n, j->rows_block));
+        uw_workers_run(e->workers, run_block, j, blocks);
     }
     return UW_OK;
 }

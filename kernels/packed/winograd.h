@@ -22,15 +22,18 @@
 #include "packed/tile.h"
 #include "uwasa/kernels.h"
 
-/* Whether this is faster than a product of an unrolled image, and the scratch is in proportion:
- * a shape that fits in a minibatch fits in every larger one. */
-bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n);
+enum uw_winograd_part { UW_WINOGRAD_FW, UW_WINOGRAD_BW_INPUT, UW_WINOGRAD_BW_PARAM };
 
-/* Scratch of the largest of the three parts, of a shape that fits. */
+/* Whether this is faster than a product of an unrolled image, and its scratch in proportion to
+ * the images. Does not depend on threads. */
+bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c,
+                      enum uw_winograd_part part, uint32_t batch_n);
+
+/* Scratch of the largest of the parts that fit, in this minibatch or a smaller one. */
 size_t uw_winograd_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
                                  uint32_t batch_n, uint32_t threads);
 
-/* The parts; for shapes that fit, contracts as those of the slots. */
+/* The parts, for shapes that fit; contracts as those of the slots. */
 int uw_winograd_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                    const float *x, const float *w, const float *b, float *y, bool accumulate);
 int uw_winograd_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
