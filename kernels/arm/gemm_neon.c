@@ -91,7 +91,7 @@ static void multiply_all(uint32_t k, const float *a, const float *b, const float
         a += MR;
         b += NR;
     }
-    store_rows(MR, s, out, ldo, add);
+    store_rows(MR, TILE_VECS, s, out, ldo, add);
 }
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,

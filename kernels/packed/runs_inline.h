@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void multiply_runs_rows(
         }
         a += MR;
     }
-    store_rows(rows, s, out, ldo, add);
+    store_rows(rows, TILE_VECS, s, out, ldo, add);
 }
 
 #endif

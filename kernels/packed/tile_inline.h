@@ -27,16 +27,16 @@
 #define UNROLLED _Pragma("GCC unroll 16") for
 
 static inline __attribute__((always_inline)) void store_rows(
-    uint32_t rows, vec (*s)[TILE_VECS], float *out, size_t ldo, bool add)
+    uint32_t rows, uint32_t vecs, vec (*s)[TILE_VECS], float *out, size_t ldo, bool add)
 {
     UNROLLED (uint32_t i = 0; i < rows; i++) {
         float *row = out + i * ldo;
         if (add) {
-            UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
+            UNROLLED (uint32_t v = 0; v < vecs; v++) {
                 s[i][v] = vec_add(s[i][v], vec_load(row + v * VEC_N));
             }
         }
-        UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
+        UNROLLED (uint32_t v = 0; v < vecs; v++) {
             vec_store(row + v * VEC_N, s[i][v]);
         }
     }
@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) void multiply_rows(
         a += MR;
         b += NR;
     }
-    store_rows(rows, s, out, ldo, add);
+    store_rows(rows, TILE_VECS, s, out, ldo, add);
 }
 
 static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,

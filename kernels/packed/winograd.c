@@ -317,11 +317,12 @@ static void multiply(const struct job *j, const struct areas *a, const struct bl
     uint32_t in_n = j->in.channels, ld = row_of_m(j);
     for (uint32_t p = 0; p < POSITIONS; p++) {
         for (uint32_t col = 0; col < j->out_now; col += t->nr) {
+            uint32_t cols = min_u32(t->nr, j->out_now - col);
             const float *u = j->u + p * a->u_plane + (size_t)col * in_n;
             for (uint32_t k0 = 0; k0 < in_n; k0 += t->kc) {
                 const float *v = b->v + p * a->v_plane + (size_t)k0 * t->mr;
                 for (uint32_t i = 0; i < b->tiles; i += b->panel_rows) {
-                    t->winograd->multiply(min_u32(b->panel_rows, b->tiles - i),
+                    t->winograd->multiply(min_u32(b->panel_rows, b->tiles - i), cols,
                                           min_u32(t->kc, in_n - k0), v, u + (size_t)k0 * t->nr,
                                           b->m + p * a->m_plane + (size_t)i * ld + col, ld,
                                           k0 > 0);

@@ -144,9 +144,10 @@ static void multiply(const struct job *j, const struct areas *a, uint32_t tiles,
     uint32_t panels = div_up(outs, t->mr), each = div_up(outs, panels);
     for (uint32_t p = 0; p < POSITIONS; p++) {
         for (uint32_t col = 0; col < ins; col += t->nr) {
+            uint32_t cols = min_u32(t->nr, ins - col);
             for (uint32_t i = 0; i < outs; i += each) {
                 t->winograd->multiply_columns(
-                    min_u32(each, outs - i), tiles, dy + p * a->dy_plane + i, a->dy_ld,
+                    min_u32(each, outs - i), cols, tiles, dy + p * a->dy_plane + i, a->dy_ld,
                     x + p * a->x_plane + col, a->x_ld,
                     sums + p * a->sum_plane + i * a->sum_ld + col, a->sum_ld, add);
             }

@@ -45,14 +45,15 @@ struct uw_winograd_ops {
     /* g = G^T m G for UW_WINOGRAD_LANES lanes, taps g[9][UW_WINOGRAD_LANES] */
     void (*taps)(const float *m, size_t plane, float *g);
 
-    /* out[i][j] (+)= sum over k of a(i, k) * b[k * nr + j], i < rows <= mr, j < nr; a(i, k) is
+    /* out[i][j] (+)= sum over k of a(i, k) * b[k * nr + j], i < rows <= mr, j < cols <= nr; all
+     * nr columns may be read and written; a(i, k) is
      * a[k / lanes * lanes * mr + i * lanes + k % lanes] */
-    void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, float *out,
-                     size_t ldo, bool add);
+    void (*multiply)(uint32_t rows, uint32_t cols, uint32_t k, const float *a, const float *b,
+                     float *out, size_t ldo, bool add);
 
-    /* out[i][j] (+)= sum over k of a[k * lda + i] * b[k * ldb + j], i < rows <= mr, j < nr */
-    void (*multiply_columns)(uint32_t rows, uint32_t k, const float *a, size_t lda, const float *b,
-                             size_t ldb, float *out, size_t ldo, bool add);
+    /* The same with a[k * lda + i] * b[k * ldb + j]. */
+    void (*multiply_columns)(uint32_t rows, uint32_t cols, uint32_t k, const float *a, size_t lda,
+                             const float *b, size_t ldb, float *out, size_t ldo, bool add);
 };
 
 #endif

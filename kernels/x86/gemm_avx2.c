@@ -8,6 +8,7 @@
 #define MR 6u
 #define NR 16u
 #define VEC_N 8u
+#define EACH_ROWS ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
 
 typedef __m256 vec;
 
@@ -88,7 +89,7 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_rows(r, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+    EACH_ROWS
 #undef ROWS
     default: multiply_rows(MR, k, a, b, init, out, ldo, add); break;
     }
@@ -99,7 +100,7 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_runs_rows(r, true, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
+    EACH_ROWS
 #undef ROWS
     default: multiply_runs_rows(MR, true, k, a, b, init, out, ldo, add); break;
     }
@@ -122,38 +123,6 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
 {
     add_rows(rows, n, coef, x, stride, y);
 }
-
-static void multiply_lanes(uint32_t rows, uint32_t k, const float *a, const float *b, float *out,
-                           size_t ldo, bool add)
-{
-    switch (rows) {
-#define ROWS(r) case r: multiply_lanes_rows(r, k, a, b, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
-#undef ROWS
-    default: multiply_lanes_rows(MR, k, a, b, out, ldo, add); break;
-    }
-}
-
-static void multiply_columns(uint32_t rows, uint32_t k, const float *a, size_t lda, const float *b,
-                             size_t ldb, float *out, size_t ldo, bool add)
-{
-    switch (rows) {
-#define ROWS(r) case r: multiply_columns_rows(r, k, a, lda, b, ldb, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
-#undef ROWS
-    default: multiply_columns_rows(MR, k, a, lda, b, ldb, out, ldo, add); break;
-    }
-}
-
-static const struct uw_winograd_ops winograd = {
-    .input = winograd_input,
-    .spread = winograd_spread,
-    .output = winograd_output,
-    .weights = winograd_weights,
-    .taps = winograd_taps,
-    .multiply = multiply_lanes,
-    .multiply_columns = multiply_columns,
-};
 
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,

@@ -9,6 +9,9 @@
 #define MR 14u
 #define NR 32u
 #define VEC_N 16u
+#define EACH_ROWS                                                                                 \
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)                                       \
+    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
 
 typedef __m512 vec;
 
@@ -66,8 +69,7 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_rows(r, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+    EACH_ROWS
 #undef ROWS
     default: multiply_rows(MR, k, a, b, init, out, ldo, add); break;
     }
@@ -78,8 +80,7 @@ static void multiply_joined(uint32_t rows, uint32_t k, const float *a, const str
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_runs_rows(r, true, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+    EACH_ROWS
 #undef ROWS
     default: multiply_runs_rows(MR, true, k, a, b, init, out, ldo, add); break;
     }
@@ -94,46 +95,11 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
     }
     switch (rows) {
 #define ROWS(r) case r: multiply_runs_rows(r, false, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
+    EACH_ROWS
 #undef ROWS
     default: multiply_runs_rows(MR, false, k, a, b, init, out, ldo, add); break;
     }
 }
-
-static void multiply_lanes(uint32_t rows, uint32_t k, const float *a, const float *b, float *out,
-                           size_t ldo, bool add)
-{
-    switch (rows) {
-#define ROWS(r) case r: multiply_lanes_rows(r, k, a, b, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
-#undef ROWS
-    default: multiply_lanes_rows(MR, k, a, b, out, ldo, add); break;
-    }
-}
-
-static void multiply_columns(uint32_t rows, uint32_t k, const float *a, size_t lda, const float *b,
-                             size_t ldb, float *out, size_t ldo, bool add)
-{
-    switch (rows) {
-#define ROWS(r) case r: multiply_columns_rows(r, k, a, lda, b, ldb, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
-    ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
-#undef ROWS
-    default: multiply_columns_rows(MR, k, a, lda, b, ldb, out, ldo, add); break;
-    }
-}
-
-static const struct uw_winograd_ops winograd = {
-    .input = winograd_input,
-    .spread = winograd_spread,
-    .output = winograd_output,
-    .weights = winograd_weights,
-    .taps = winograd_taps,
-    .multiply = multiply_lanes,
-    .multiply_columns = multiply_columns,
-};
 
 const struct uw_tile uw_tile_avx512 = {
     .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256,
