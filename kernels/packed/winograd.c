@@ -17,6 +17,7 @@
 #define CHANNELS_MAX 8192u
 #define TILES_W_MAX 256u
 #define TILES_MIN 64u
+#define IMAGES_BYTES_MIN (256u << 10)   /* a small model's single sample keeps its plan */
 #define BLOCK_N 16384u              /* channels x tiles of a block */
 #define BLOCK_TILES_MAX 256u
 #define BLOCK_TILES_MIN 48u
@@ -135,11 +136,16 @@ static void cut(struct job *j, uint32_t tiles, size_t weights_bytes)
     }
 }
 
-static size_t scratch_limit(const struct uw_conv2d *c, uint32_t batch_n)
+static double images_bytes(const struct uw_conv2d *c, uint32_t batch_n)
 {
     double values = (double)c->in_channels * c->in_h * c->in_w +
                     (double)c->out_channels * c->out_h * c->out_w;
-    double bytes = 4.0 * sizeof(float) * values * batch_n;
+    return sizeof(float) * values * batch_n;
+}
+
+static size_t scratch_limit(const struct uw_conv2d *c, uint32_t batch_n)
+{
+    double bytes = 4.0 * images_bytes(c, batch_n);
     if (bytes > SCRATCH_BYTES_MAX) {
         return SCRATCH_BYTES_MAX;
     }
@@ -215,6 +221,7 @@ bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c,
                       enum uw_winograd_part part, uint32_t batch_n)
 {
     if (!shape_fits(t, c) || tiles_of(c, batch_n) < TILES_MIN ||
+        images_bytes(c, batch_n) < IMAGES_BYTES_MIN ||
         (double)c->in_h * c->in_w * batch_n > UINT32_MAX / 2) {
         return false;
     }

@@ -101,10 +101,9 @@ static struct job param_job(const struct uw_tile *t, const struct uw_conv2d *c, 
     j.in_blocks = div_up(c->in_channels, j.in_block);
     j.out_blocks = div_up(c->out_channels, j.out_block);
     uint32_t blocks = j.in_blocks * j.out_blocks;
-    size_t part_bytes = areas_of(&j).sums_bytes * blocks;
-    uint32_t most = (uint32_t)(PARTS_BYTES_MAX / part_bytes);
-    j.parts = min_u32(min_u32(div_up(TASKS_WANTED, blocks), most > 0 ? most : 1),
-                      div_up(j.rows_n, j.rows_block));
+    uint32_t most = (uint32_t)(PARTS_BYTES_MAX / (areas_of(&j).sums_bytes * blocks));
+    most = min_u32(most, div_up(j.rows_n, j.rows_block) / 2);
+    j.parts = min_u32(div_up(TASKS_WANTED, blocks), most > 0 ? most : 1);
     return j;
 }
 

@@ -52,7 +52,7 @@ extern const struct CMUnitTest uw_test_products[], uw_test_conv2d[], uw_test_poi
 extern const size_t uw_test_products_n, uw_test_conv2d_n, uw_test_pointwise_n;
 extern const struct CMUnitTest uw_test_norm[], uw_test_sequence[], uw_test_training[];
 extern const size_t uw_test_norm_n, uw_test_sequence_n, uw_test_training_n;
-extern const struct CMUnitTest uw_test_norm[];
-extern const size_t uw_test_norm_n;
+extern const struct CMUnitTest uw_test_winograd[];
+extern const size_t uw_test_winograd_n;
 
 #endif

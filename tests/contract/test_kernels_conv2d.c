@@ -2,213 +2,10 @@
  *
  * Kernel contract: convolution, its parts against the definition in double, and against each
  * other: for any x, w, dy  <conv(x, w), dy> = <x, bw_input(dy, w)> = <w, bw_param(x, dy)>. */
-#include "test_kernels.h"
+#include "test_kernels_conv.h"
 
-struct conv {
-    struct uw_conv2d c;
-    uint32_t batch_n;
-    size_t x_n, w_n, y_n;
-    float *x, *w, *b, *dy;
-};
-
-/* Shape from input, channels, kernel and the options; out_h and out_w follow. */
-static struct uw_conv2d shape(uint32_t in, uint32_t out, uint32_t h, uint32_t w, uint32_t kh,
-                              uint32_t kw, uint32_t stride, uint32_t pad, uint32_t dilation,
-                              uint32_t groups)
-{
-    struct uw_conv2d c = {.in_channels = in, .in_h = h, .in_w = w, .out_channels = out,
-                          .kernel_h = kh, .kernel_w = kw, .stride_h = stride, .stride_w = stride,
-                          .pad_h = pad, .pad_w = pad, .dilation_h = dilation,
-                          .dilation_w = dilation, .groups = groups};
-    c.out_h = (h + 2 * pad - (kh - 1) * dilation - 1) / stride + 1;
-    c.out_w = (w + 2 * pad - (kw - 1) * dilation - 1) / stride + 1;
-    return c;
-}
-
-static void begin(struct conv *t, const struct uw_conv2d *c, uint32_t batch_n)
-{
-    t->c = *c;
-    t->batch_n = batch_n;
-    t->x_n = (size_t)batch_n * c->in_channels * c->in_h * c->in_w;
-    t->y_n = (size_t)batch_n * c->out_channels * c->out_h * c->out_w;
-    t->w_n = (size_t)c->out_channels * (c->in_channels / c->groups) * c->kernel_h * c->kernel_w;
-    t->x = uw_test_random_floats(t->x_n);
-    t->w = uw_test_random_floats(t->w_n);
-    t->b = uw_test_random_floats(c->out_channels);
-    t->dy = uw_test_random_floats(t->y_n);
-}
-
-static void end(struct conv *t)
-{
-    uw_test_release(t->x);
-    uw_test_release(t->w);
-    uw_test_release(t->b);
-    uw_test_release(t->dy);
-}
-
-/* The definition: call visit for every product w[wi] * x[xi] that belongs to y[yi]. */
-typedef void (*visit_fn)(void *arg, size_t xi, size_t wi, size_t yi);
-
-static void each_column(const struct uw_conv2d *c, size_t x_plane, size_t w_plane, size_t yi,
-                        uint32_t oh, uint32_t ow, visit_fn visit, void *arg)
-{
-    for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
-        for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
-            int64_t ih = (int64_t)oh * c->stride_h + (int64_t)kh * c->dilation_h - c->pad_h;
-            int64_t iw = (int64_t)ow * c->stride_w + (int64_t)kw * c->dilation_w - c->pad_w;
-            if (ih >= 0 && ih < c->in_h && iw >= 0 && iw < c->in_w) {
-                visit(arg, (x_plane * c->in_h + (size_t)ih) * c->in_w + (size_t)iw,
-                      (w_plane * c->kernel_h + kh) * c->kernel_w + kw, yi);
-            }
-        }
-    }
-}
-
-static void each_product(const struct conv *t, visit_fn visit, void *arg)
-{
-    const struct uw_conv2d *c = &t->c;
-    uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
-    size_t yi = 0;
-    for (uint32_t n = 0; n < t->batch_n; n++) {
-        for (uint32_t co = 0; co < c->out_channels; co++) {
-            for (uint32_t q = 0; q < c->out_h * c->out_w; q++, yi++) {
-                for (uint32_t ci = 0; ci < group_in; ci++) {
-                    each_column(c, (size_t)n * c->in_channels + co / group_out * group_in + ci,
-                                (size_t)co * group_in + ci, yi, q / c->out_w, q % c->out_w,
-                                visit, arg);
-                }
-            }
-        }
-    }
-}
-
-struct sums {
-    const struct conv *t;
-    struct uw_sum *sum;
-    double scale;
-};
-
-static void add_fw(void *arg, size_t xi, size_t wi, size_t yi)
-{
-    struct sums *s = arg;
-    uw_sum_add(&s->sum[yi], (double)s->t->x[xi] * (double)s->t->w[wi]);
-}
-
-static void add_bw_input(void *arg, size_t xi, size_t wi, size_t yi)
-{
-    struct sums *s = arg;
-    uw_sum_add(&s->sum[xi], (double)s->t->dy[yi] * (double)s->t->w[wi]);
-}
-
-static void add_bw_param(void *arg, size_t xi, size_t wi, size_t yi)
-{
-    struct sums *s = arg;
-    uw_sum_add(&s->sum[wi], s->scale * (double)s->t->dy[yi] * (double)s->t->x[xi]);
-}
-
-/* got[i] = before[i] (or bias of its channel, or 0) + the sum of its products */
-static void check(const struct conv *t, visit_fn visit, double scale, size_t n, const float *got,
-                  const float *before, const float *bias)
-{
-    struct sums s = {t, calloc(n + 1, sizeof(struct uw_sum)), scale};
-    assert_non_null(s.sum);
-    size_t out_hw = (size_t)t->c.out_h * t->c.out_w;
-    for (size_t i = 0; i < n; i++) {
-        if (before != NULL) {
-            uw_sum_add(&s.sum[i], (double)before[i]);
-        }
-        if (bias != NULL) {
-            uw_sum_add(&s.sum[i], (double)bias[i / out_hw % t->c.out_channels]);
-        }
-    }
-    each_product(t, visit, &s);
-    for (size_t i = 0; i < n; i++) {
-        uw_test_assert_sum(got[i], &s.sum[i]);
-    }
-    free(s.sum);
-}
-
-static void check_bias_gradient(const struct conv *t, float scale, const float *db,
-                                const float *before)
-{
-    size_t out_hw = (size_t)t->c.out_h * t->c.out_w;
-    for (uint32_t co = 0; co < t->c.out_channels; co++) {
-        struct uw_sum s = {0};
-        uw_sum_add(&s, (double)before[co]);
-        for (size_t i = 0; i < t->y_n; i++) {
-            if (i / out_hw % t->c.out_channels == co) {
-                uw_sum_add(&s, (double)scale * (double)t->dy[i]);
-            }
-        }
-        uw_test_assert_sum(db[co], &s);
-    }
-}
-
-static void check_fw(const struct conv *t, const struct uw_exec *e)
-{
-    const struct uw_kernels *k = uw_test_table();
-    float *y = uw_test_floats(t->y_n);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y, false), UW_OK);
-    check(t, add_fw, 1.0, t->y_n, y, NULL, t->b);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y, false), UW_OK);
-    check(t, add_fw, 1.0, t->y_n, y, NULL, NULL);
-    memcpy(y, t->dy, t->y_n * sizeof *y);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y, true), UW_OK);
-    check(t, add_fw, 1.0, t->y_n, y, t->dy, t->b);
-    memcpy(y, t->dy, t->y_n * sizeof *y);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y, true), UW_OK);
-    check(t, add_fw, 1.0, t->y_n, y, t->dy, NULL);
-    uw_test_release(y);
-}
-
-static void check_bw_input(const struct conv *t, const struct uw_exec *e)
-{
-    const struct uw_kernels *k = uw_test_table();
-    float *dx = uw_test_floats(t->x_n);
-    assert_int_equal(k->conv2d_bw_input(e, &t->c, t->batch_n, t->dy, t->w, dx, false), UW_OK);
-    check(t, add_bw_input, 1.0, t->x_n, dx, NULL, NULL);
-    float *before = uw_test_copy_floats(t->x_n, t->x);
-    memcpy(dx, before, t->x_n * sizeof *dx);
-    assert_int_equal(k->conv2d_bw_input(e, &t->c, t->batch_n, t->dy, t->w, dx, true), UW_OK);
-    check(t, add_bw_input, 1.0, t->x_n, dx, before, NULL);
-    uw_test_release(before);
-    uw_test_release(dx);
-}
-
-static void check_bw_param(const struct conv *t, const struct uw_exec *e)
-{
-    const struct uw_kernels *k = uw_test_table();
-    float *dw = uw_test_copy_floats(t->w_n, t->w);
-    float *db = uw_test_copy_floats(t->c.out_channels, t->b);
-    assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, t->x, t->dy, -0.25f, dw, db),
-                     UW_OK);
-    check(t, add_bw_param, -0.25, t->w_n, dw, t->w, NULL);
-    check_bias_gradient(t, -0.25f, db, t->b);
-    memcpy(dw, t->w, t->w_n * sizeof *dw);
-    assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, t->x, t->dy, 2.0f, dw, NULL),
-                     UW_OK);
-    check(t, add_bw_param, 2.0, t->w_n, dw, t->w, NULL);
-    memcpy(db, t->b, t->c.out_channels * sizeof *db);
-    assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, NULL, t->dy, 2.0f, NULL, db),
-                     UW_OK);
-    check_bias_gradient(t, 2.0f, db, t->b);
-    uw_test_release(db);
-    uw_test_release(dw);
-}
-
-static void check_shape(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
-{
-    struct conv t;
-    struct uw_test_exec e;
-    begin(&t, &c, batch_n);
-    uw_test_exec_begin(
-        &e, threads, uw_test_table()->conv2d_scratch_bytes(uw_test_table(), &c, batch_n, threads));
-    check_fw(&t, &e.exec);
-    check_bw_input(&t, &e.exec);
-    check_bw_param(&t, &e.exec);
-    uw_test_exec_end(&e);
-    end(&t);
-}
+#define shape uw_test_conv_shape
+#define check_shape uw_test_conv_check
 
 static void test_conv2d_every_option_matches_twin(void **state)
 {
@@ -355,10 +152,10 @@ static void test_conv2d_parts_are_adjoint(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    struct conv t;
+    struct uw_test_conv t;
     struct uw_test_exec e;
     struct uw_conv2d c = shape(8, 24, 15, 15, 5, 5, 2, 2, 1, 2);
-    begin(&t, &c, 5);
+    uw_test_conv_begin(&t, &c, 5);
     uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(k, &c, 5, 1));
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n), *dw = uw_test_floats(t.w_n);
     memset(dw, 0, t.w_n * sizeof *dw);
@@ -372,7 +169,7 @@ static void test_conv2d_parts_are_adjoint(void **state)
     uw_test_release(dx);
     uw_test_release(y);
     uw_test_exec_end(&e);
-    end(&t);
+    uw_test_conv_end(&t);
 }
 
 static void test_conv2d_threads_give_the_same_bits(void **state)
@@ -383,8 +180,8 @@ static void test_conv2d_threads_give_the_same_bits(void **state)
                                        shape(12, 64, 14, 14, 5, 5, 1, 2, 1, 1),
                                        shape(12, 12, 14, 14, 3, 3, 2, 1, 1, 12)};
     for (size_t s = 0; s < 3; s++) {
-        struct conv t;
-        begin(&t, &shapes[s], 6);
+        struct uw_test_conv t;
+        uw_test_conv_begin(&t, &shapes[s], 6);
         float *y[2], *dx[2], *dw[2];
         for (uint32_t i = 0; i < 2; i++) {
             uint32_t threads = i == 0 ? 1 : 5;
@@ -406,7 +203,7 @@ static void test_conv2d_threads_give_the_same_bits(void **state)
             uw_test_release(dx[i]);
             uw_test_release(dw[i]);
         }
-        end(&t);
+        uw_test_conv_end(&t);
     }
 }
 
@@ -414,10 +211,10 @@ static void test_conv2d_nan_reaches_the_windows_that_see_it(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    struct conv t;
+    struct uw_test_conv t;
     struct uw_test_exec e;
     struct uw_conv2d c = shape(3, 4, 10, 10, 3, 3, 1, 1, 1, 1);
-    begin(&t, &c, 1);
+    uw_test_conv_begin(&t, &c, 1);
     uw_test_exec_begin(&e, 1, k->conv2d_scratch_bytes(k, &c, 1, 1));
     float *y = uw_test_floats(t.y_n);
     t.x[100 + 4 * 10 + 6] = NAN;
@@ -428,17 +225,17 @@ static void test_conv2d_nan_reaches_the_windows_that_see_it(void **state)
     }
     uw_test_release(y);
     uw_test_exec_end(&e);
-    end(&t);
+    uw_test_conv_end(&t);
 }
 
 static void test_conv2d_too_little_scratch_is_refused(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    struct conv t;
+    struct uw_test_conv t;
     struct uw_test_exec e;
     struct uw_conv2d c = shape(8, 16, 14, 14, 3, 3, 1, 1, 1, 1);
-    begin(&t, &c, 4);
+    uw_test_conv_begin(&t, &c, 4);
     size_t bytes = k->conv2d_scratch_bytes(k, &c, 4, 1);
     uw_test_exec_begin(&e, 1, bytes > 0 ? bytes - 1 : 0);
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n);
@@ -452,7 +249,7 @@ static void test_conv2d_too_little_scratch_is_refused(void **state)
     uw_test_release(dx);
     uw_test_release(y);
     uw_test_exec_end(&e);
-    end(&t);
+    uw_test_conv_end(&t);
 }
 
 /* 2^32 pixels: a count of 32 bits would be 0, and the scratch that of an empty batch. */
@@ -468,9 +265,9 @@ static void test_conv2d_scratch_counts_pixels_beyond_32_bits(void **state)
     usual = k->conv2d_scratch_bytes(k, &strided, 1024, 1);
     huge = k->conv2d_scratch_bytes(k, &strided, 65536, 1);
     assert_true(huge == 0 || huge >= usual);
-    struct conv t;      /* what is planned for the largest minibatch does for a smaller one */
+    struct uw_test_conv t;  /* what is planned for the largest minibatch does for a smaller one */
     struct uw_test_exec e;
-    begin(&t, &strided, 1);
+    uw_test_conv_begin(&t, &strided, 1);
     uw_test_exec_begin(&e, 1, huge);
     float *y = uw_test_floats(t.y_n), *dx = uw_test_floats(t.x_n);
     float *dw = uw_test_copy_floats(t.w_n, t.w);
@@ -481,7 +278,7 @@ static void test_conv2d_scratch_counts_pixels_beyond_32_bits(void **state)
     uw_test_release(dx);
     uw_test_release(y);
     uw_test_exec_end(&e);
-    end(&t);
+    uw_test_conv_end(&t);
 }
 
 const struct CMUnitTest uw_test_conv2d[] = {

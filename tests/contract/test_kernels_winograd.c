@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernel contract: 3 x 3 convolutions with so many channels and pixels that a tuned table takes
+ * Winograd's way. */
+#include "test_kernels_conv.h"
+
+#include "packed/tile.h"
+
+/* in, out channels, height, width, padding */
+static struct uw_conv2d square(uint32_t in, uint32_t out, uint32_t h, uint32_t w, uint32_t pad)
+{
+    return uw_test_conv_shape(in, out, h, w, 3, 3, 1, pad, 1, 1);
+}
+
+struct results {
+    float *y, *dx, *dw;
+};
+
+static struct results compute(const struct uw_kernels *k, const struct uw_test_conv *t,
+                              uint32_t threads)
+{
+    struct results r = {uw_test_floats(t->y_n), uw_test_floats(t->x_n),
+                        uw_test_copy_floats(t->w_n, t->w)};
+    struct uw_test_exec e;
+    uint32_t n = t->batch_n;
+    uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(k, &t->c, n, threads));
+    e.exec.kernels = k;
+    assert_int_equal(k->conv2d_fw(&e.exec, &t->c, n, t->x, t->w, t->b, r.y, false), UW_OK);
+    assert_int_equal(k->conv2d_bw_input(&e.exec, &t->c, n, t->dy, t->w, r.dx, false), UW_OK);
+    assert_int_equal(k->conv2d_bw_param(&e.exec, &t->c, n, t->x, t->dy, -0.5f, r.dw, NULL), UW_OK);
+    uw_test_exec_end(&e);
+    return r;
+}
+
+static void release(struct results *r)
+{
+    uw_test_release(r->y);
+    uw_test_release(r->dx);
+    uw_test_release(r->dw);
+}
+
+static bool has_winograd(void)
+{
+    const struct uw_kernels *k = uw_test_table();
+    return k->tile != NULL && k->tile->winograd != NULL;
+}
+
+/* A table that has Winograd's transforms must use them here: without them each part rounds
+ * otherwise. */
+static void assert_taken(const struct uw_test_conv *t)
+{
+    if (!has_winograd()) {
+        return;
+    }
+    struct uw_tile tile = *uw_test_table()->tile;
+    struct uw_kernels other = *uw_test_table();
+    other.tile = &tile;
+    tile.winograd = NULL;
+    struct results r = compute(uw_test_table(), t, 1), without = compute(&other, t, 1);
+    assert_memory_not_equal(r.y, without.y, t->y_n * sizeof *r.y);
+    assert_memory_not_equal(r.dx, without.dx, t->x_n * sizeof *r.dx);
+    assert_memory_not_equal(r.dw, without.dw, t->w_n * sizeof *r.dw);
+    release(&r);
+    release(&without);
+}
+
+static void check_taken(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
+{
+    struct uw_test_conv t;
+    uw_test_conv_begin(&t, &c, batch_n);
+    assert_taken(&t);
+    uw_test_conv_end(&t);
+    uw_test_conv_check(c, batch_n, threads);
+}
+
+/* Channels around the lanes, the register tiles and their halves; sizes that are odd, or smaller
+ * than a tile; every padding; batches that end within a block and within a panel. */
+static void test_winograd_edges_match_twin(void **state)
+{
+    (void)state;
+    check_taken(square(16, 16, 32, 32, 1), 2, 1);
+    check_taken(square(17, 33, 15, 13, 1), 8, 3);
+    check_taken(square(32, 16, 9, 9, 0), 24, 1);
+    check_taken(square(24, 40, 6, 7, 2), 17, 2);
+    check_taken(square(33, 48, 2, 2, 1), 205, 1);
+    check_taken(square(48, 31, 1, 1, 2), 210, 3);
+    check_taken(square(16, 64, 3, 3, 0), 320, 1);
+    check_taken(square(31, 18, 3, 90, 1), 7, 1);    /* one row of tiles is a block */
+    check_taken(square(18, 16, 5, 4, 1), 97, 2);
+    struct uw_conv2d c = square(16, 20, 12, 9, 1);
+    c.pad_w = 2;
+    c.out_w += 2;
+    check_taken(c, 20, 1);
+    c.pad_h = 0;
+    c.out_h -= 3;       /* less than fits: a transposed convolution with output padding */
+    check_taken(c, 31, 1);
+}
+
+/* So few tiles of so many channels that the transformed images are kept. */
+static void test_winograd_few_tiles_match_twin(void **state)
+{
+    (void)state;
+    check_taken(square(144, 144, 2, 2, 1), 64, 1);
+    check_taken(square(150, 131, 2, 2, 1), 67, 3);
+}
+
+/* got = sum of products for one result, chosen at random. */
+static void check_y(const struct uw_test_conv *t, const float *y)
+{
+    const struct uw_conv2d *c = &t->c;
+    uint32_t n = uw_test_below(t->batch_n), co = uw_test_below(c->out_channels);
+    uint32_t oh = uw_test_below(c->out_h), ow = uw_test_below(c->out_w);
+    struct uw_sum s = {0};
+    uw_sum_add(&s, (double)t->b[co]);
+    for (uint32_t i = 0; i < c->in_channels * 9; i++) {
+        uint32_t ci = i / 9, ih = oh + i % 9 / 3 - c->pad_h, iw = ow + i % 3 - c->pad_w;
+        if (ih < c->in_h && iw < c->in_w) {
+            size_t xi = (((size_t)n * c->in_channels + ci) * c->in_h + ih) * c->in_w + iw;
+            uw_sum_add(&s, (double)t->x[xi] * (double)t->w[(size_t)co * c->in_channels * 9 + i]);
+        }
+    }
+    uw_test_assert_sum(
+        y[(((size_t)n * c->out_channels + co) * c->out_h + oh) * c->out_w + ow], &s);
+}
+
+static void check_dx(const struct uw_test_conv *t, const float *dx)
+{
+    const struct uw_conv2d *c = &t->c;
+    uint32_t n = uw_test_below(t->batch_n), ci = uw_test_below(c->in_channels);
+    uint32_t ih = uw_test_below(c->in_h), iw = uw_test_below(c->in_w);
+    struct uw_sum s = {0};
+    for (uint32_t i = 0; i < c->out_channels * 9; i++) {
+        uint32_t co = i / 9, oh = ih + c->pad_h - i % 9 / 3, ow = iw + c->pad_w - i % 3;
+        if (oh < c->out_h && ow < c->out_w) {
+            size_t yi = (((size_t)n * c->out_channels + co) * c->out_h + oh) * c->out_w + ow;
+            uw_sum_add(&s, (double)t->dy[yi] *
+                               (double)t->w[((size_t)co * c->in_channels + ci) * 9 + i % 9]);
+        }
+    }
+    uw_test_assert_sum(dx[(((size_t)n * c->in_channels + ci) * c->in_h + ih) * c->in_w + iw], &s);
+}
+
+static void check_dw(const struct uw_test_conv *t, const float *dw)
+{
+    const struct uw_conv2d *c = &t->c;
+    uint32_t wi = uw_test_below((uint32_t)t->w_n), tap = wi % 9, ci = wi / 9 % c->in_channels;
+    uint32_t co = wi / 9 / c->in_channels, out_hw = c->out_h * c->out_w;
+    struct uw_sum s = {0};
+    uw_sum_add(&s, (double)t->w[wi]);
+    for (uint32_t i = 0; i < t->batch_n * out_hw; i++) {
+        uint32_t n = i / out_hw, oh = i % out_hw / c->out_w, ow = i % c->out_w;
+        uint32_t ih = oh + tap / 3 - c->pad_h, iw = ow + tap % 3 - c->pad_w;
+        if (ih < c->in_h && iw < c->in_w) {
+            size_t xi = (((size_t)n * c->in_channels + ci) * c->in_h + ih) * c->in_w + iw;
+            size_t yi = ((size_t)n * c->out_channels + co) * out_hw + i % out_hw;
+            uw_sum_add(&s, -0.5 * (double)t->x[xi] * (double)t->dy[yi]);
+        }
+    }
+    uw_test_assert_sum(dw[wi], &s);
+}
+
+/* Too large for every result: some, of several blocks of channels each way; and the same bits
+ * for any number of threads. Nothing new to a table without. */
+static void test_winograd_blocks_match_twin_and_threads_agree(void **state)
+{
+    (void)state;
+    const struct {
+        struct uw_conv2d c;
+        uint32_t batch_n;
+    } cases[] = {{square(384, 400, 4, 4, 1), 48}, {square(520, 200, 3, 3, 1), 70},
+                 {square(64, 64, 24, 26, 1), 9}, {square(16, 36, 40, 33, 0), 6},
+                 {square(512, 512, 2, 2, 1), 64}};
+    for (size_t i = 0; has_winograd() && i < sizeof cases / sizeof *cases; i++) {
+        struct uw_test_conv t;
+        uw_test_conv_begin(&t, &cases[i].c, cases[i].batch_n);
+        assert_taken(&t);
+        struct results one = compute(uw_test_table(), &t, 1);
+        for (uint32_t n = 0; n < 300; n++) {
+            check_y(&t, one.y);
+            check_dx(&t, one.dx);
+            check_dw(&t, one.dw);
+        }
+        for (uint32_t threads = 2; threads <= 3; threads++) {
+            struct results more = compute(uw_test_table(), &t, threads);
+            uw_test_assert_same_bits(t.y_n, one.y, more.y);
+            uw_test_assert_same_bits(t.x_n, one.dx, more.dx);
+            uw_test_assert_same_bits(t.w_n, one.dw, more.dw);
+            release(&more);
+        }
+        release(&one);
+        uw_test_conv_end(&t);
+    }
+}
+
+/* What is planned for a minibatch does for every smaller one, however that is cut. */
+static void test_winograd_scratch_covers_smaller_batches(void **state)
+{
+    (void)state;
+    const struct uw_kernels *k = uw_test_table();
+    const struct uw_conv2d shapes[] = {square(16, 16, 32, 32, 1), square(64, 48, 8, 8, 1),
+                                       square(200, 520, 2, 2, 1), square(512, 512, 4, 4, 1),
+                                       square(96, 128, 7, 7, 1), square(128, 128, 16, 16, 1)};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (uint32_t threads = 1; threads <= 4; threads += 3) {
+            size_t before = 0;
+            for (uint32_t n = 0; n <= 300; n++) {
+                size_t bytes = k->conv2d_scratch_bytes(k, &shapes[s], n, threads);
+                assert_true(bytes >= before);
+                before = bytes;
+            }
+        }
+    }
+    struct uw_conv2d c = square(16, 16, 32, 32, 1);
+    assert_int_equal(k->conv2d_scratch_bytes(k, &c, 0, 3), 0);
+    uw_test_conv_check(square(64, 64, 8, 8, 1), 0, 1);
+}
+
+/* Infinity and NaN do not vanish: what sees them is not finite. */
+static void test_winograd_nan_reaches_what_sees_it(void **state)
+{
+    (void)state;
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct uw_test_conv t;
+        struct uw_conv2d c = square(16, 16, 32, 32, 1);
+        uw_test_conv_begin(&t, &c, 2);
+        t.x[5 * 1024 + 10 * 32 + 13] = bad[i];
+        t.dy[3 * 1024 + 7 * 32 + 8] = bad[i];
+        struct results r = compute(uw_test_table(), &t, 1);
+        for (uint32_t a = 0; a < 16 * 9; a++) {
+            uint32_t ch = a / 9, h = a % 9 / 3, w = a % 3;
+            assert_true(!isfinite(r.y[ch * 1024 + (9 + h) * 32 + 12 + w]));
+            assert_true(!isfinite(r.dx[ch * 1024 + (6 + h) * 32 + 7 + w]));
+            assert_true(!isfinite(r.dw[(ch * 16 + 5) * 9 + h * 3 + w]));
+            assert_true(!isfinite(r.dw[(3 * 16 + ch) * 9 + h * 3 + w]));
+        }
+        for (size_t at = 16 * 1024; at < t.y_n; at++) {     /* the other sample */
+            assert_true(isfinite(r.y[at]) && isfinite(r.dx[at]));
+        }
+        release(&r);
+        uw_test_conv_end(&t);
+    }
+}
+
+const struct CMUnitTest uw_test_winograd[] = {
+    cmocka_unit_test(test_winograd_edges_match_twin),
+    cmocka_unit_test(test_winograd_few_tiles_match_twin),
+    cmocka_unit_test(test_winograd_blocks_match_twin_and_threads_agree),
+    cmocka_unit_test(test_winograd_scratch_covers_smaller_batches),
+    cmocka_unit_test(test_winograd_nan_reaches_what_sees_it),
+};
+const size_t uw_test_winograd_n = sizeof uw_test_winograd / sizeof *uw_test_winograd;
