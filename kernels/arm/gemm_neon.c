@@ -9,6 +9,7 @@
 #define MR 8u
 #define NR 12u
 #define VEC_N 4u
+#define EACH_ROWS ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
 
 typedef float32x4_t vec;
 
@@ -30,6 +31,16 @@ static inline void vec_store(float *p, vec v)
 static inline vec vec_add(vec a, vec b)
 {
     return vaddq_f32(a, b);
+}
+
+static inline vec vec_sub(vec a, vec b)
+{
+    return vsubq_f32(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return vmulq_f32(a, b);
 }
 
 static inline vec vec_mul_add(vec s, vec a, vec b)
@@ -61,6 +72,7 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
 }
 
 #include "packed/vector_inline.h"
+#include "packed/winograd_inline.h"
 
 /* All eight rows: A comes in two registers. */
 static void multiply_all(uint32_t k, const float *a, const float *b, const float *init, float *out,
@@ -99,7 +111,7 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 {
     switch (rows) {
 #define ROWS(r) case r: multiply_rows(r, k, a, b, init, out, ldo, add); break;
-    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
+    EACH_ROWS
 #undef ROWS
     default: multiply_all(k, a, b, init, out, ldo, add); break;
     }
@@ -113,4 +125,5 @@ const struct uw_tile uw_tile_neon = {
     .pack_runs = pack_runs,
     .dots = dots,
     .add_rows = add_rows,
+    .winograd = &winograd,
 };
