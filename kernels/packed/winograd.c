@@ -29,6 +29,7 @@
 #define SCRATCH_BYTES_MAX (24u << 20)
 #define SCRATCH_BYTES_FREE (2u << 20)
 #define SETTLED_TILES 2048u         /* so many, and blocks grow no more: >= KEPT_N / CHANNELS_MIN */
+#define INNER_BLOCK 128u            /* channels summed at a time: longer sums round more */
 #define WEIGHT_ROWS 64u             /* inner channels that a task transforms */
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -326,11 +327,12 @@ static void multiply(const struct job *j, const struct areas *a, const struct bl
         for (uint32_t col = 0; col < j->out_now; col += t->nr) {
             uint32_t cols = min_u32(t->nr, j->out_now - col);
             const float *u = j->u + p * a->u_plane + (size_t)col * in_n;
-            for (uint32_t k0 = 0; k0 < in_n; k0 += t->kc) {
+            for (uint32_t k0 = 0; k0 < in_n; k0 += INNER_BLOCK) {
                 const float *v = b->v + p * a->v_plane + (size_t)k0 * t->mr;
+                uint32_t kn = min_u32(INNER_BLOCK, in_n - k0);
                 for (uint32_t i = 0; i < b->tiles; i += b->panel_rows) {
                     t->winograd->multiply(min_u32(b->panel_rows, b->tiles - i), cols,
-                                          min_u32(t->kc, in_n - k0), v, u + (size_t)k0 * t->nr,
+                                          kn, v, u + (size_t)k0 * t->nr,
                                           b->m + p * a->m_plane + (size_t)i * ld + col, ld,
                                           k0 > 0);
                     v += panel_n(j);

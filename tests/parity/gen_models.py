@@ -269,7 +269,7 @@ RUNS = {
     "lenet5": ((sgd(4, 0.01), momentum(3, 0.005), nesterov(4, 0.005)), 100),
     "fedavg-cnn": ((sgd(4, 0.005), momentum(3, 0.002), nesterov(4, 0.002)), 100),
     "vgg16": ((momentum(4, 0.001),), 9),
-    "vgg16-bn": ((momentum(8, 0.0002),), 9),
+    "vgg16-bn": ((momentum(8, 5e-6),), 9),
     "alexnet": ((momentum(2, 5e-5),), 8),
     "googlenet": ((momentum(2, 1e-5),), 9),
     "resnet20": ((sgd(4, 0.001), momentum(4, 0.0003)), 16),
