@@ -87,6 +87,9 @@ int uw_cmd_bench(int argc, char **argv)
         return uw_cli_error("bench", UW_EXIT_USAGE, "%s: needs kernels or train, what to measure",
                             what != NULL ? what : "WHAT");
     }
+    if (!trains && (o.work != NULL || o.against != NULL)) {
+        return uw_cli_error("bench", UW_EXIT_USAGE, "--work and --against: belong to bench train");
+    }
     int rc = trains ? train(&o, &err) : kernels(&o, &err);
     return rc < 0 ? uw_cli_error("bench", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
 }

@@ -266,4 +266,23 @@ grep -q 'tells 4 classes apart, data csv:five.csv has labels up to 4' err ||
     fail "a label beyond the model's classes is not told"
 expect 2 "$uwasa" train --model mlp --augment crop:28
 grep -q 'by 1 to 27 pixels' err || fail "images moved out of sight are not told"
+
+# how fast it trains, and the table beside PyTorch
+expect 0 "$uwasa" bench train --work mlp:3,lenet5:1 --windows 3 --seconds 0.01 --threads 1 --json
+[ "$(grep -c '"event":"work"' out)" = 2 ] || fail "bench train does not tell of two works"
+grep -q '"work":"lenet5:1","threads":1,.*"samples_per_s":\[[0-9.]*,[0-9.]*,[0-9.]*\]' out ||
+    fail "bench train does not tell of each window"
+expect 2 "$uwasa" bench train --work mlp
+grep -q 'needs MODEL:BATCH' err || fail "a work without a minibatch is not told"
+expect 2 "$uwasa" bench kernels --work mlp:1
+cat >against.json <<END
+{"peers": ["slow", "fast"], "rows": [{"work": "mlp:1", "threads": 1,
+ "windows": [[30, 5, 10], [40, 5, 10], [20, 5, 20]], "rss_bytes": [1000000, 2000000, 3000000]}]}
+END
+expect 0 "$uwasa" bench train --against against.json
+grep -q '^mlp:1  *1  *30.0  *10.0  *3.00x  *1.00  *4.00  *1.0  *3.0  *3.0x  fast$' out ||
+    { cat out >&2; fail "the ratios are not those of the windows"; }
+sed 's/40/"x"/' against.json >broken.json
+expect 2 "$uwasa" bench train --against broken.json
+grep -q 'broken.json:2: needs a number' err || fail "the line of a mistake is not told"
 echo passed
