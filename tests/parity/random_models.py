@@ -6,6 +6,10 @@ Train random networks in PyTorch and, from their ONNX export, with `uwasa train`
 every step must agree. Networks are chains, residual and inception blocks, and sequence models,
 drawn from a seed, so that no list of supported models can be learned by heart.
 
+Where a ReLU's input comes closer to its kink than float's rounding, two right programs may take
+different sides: a network that differs and has such an input is counted apart. One in a hundred
+is allowed; of less than a hundred, none.
+
 Prints one line a network that differs, with the command that runs it alone. Exit status 0 when
 all agree, 1 when one does not, 77 when PyTorch is not there."""
 
@@ -218,6 +222,23 @@ def write_safetensors(path, tensors):
         f.write(struct.pack("<Q", len(text)) + text + data)
 
 
+KINK = 1e-6
+
+
+def watch_kinks(model):
+    """How near the ReLUs' inputs come to a kink, in a list that the forward passes fill."""
+    nearest = []
+
+    def look(module, inputs):
+        v = inputs[0].detach()
+        places = [v, v - 6] if isinstance(module, nn.ReLU6) else [v]
+        nearest.extend(p[p != 0].abs().min().item() for p in places if (p != 0).any())
+    for module in model.modules():
+        if isinstance(module, (nn.ReLU, nn.ReLU6, nn.LeakyReLU)):
+            module.register_forward_pre_hook(look)
+    return nearest
+
+
 def torch_losses(model, x, y, lr):
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     model.train()
@@ -233,7 +254,7 @@ def torch_losses(model, x, y, lr):
 
 
 def run(args, seed, folder):
-    """Returns None, or what is wrong."""
+    """Returns None, or what is wrong and whether it is a kink."""
     warnings.simplefilter("ignore")
     r, model, shape = make(seed)
     lr = r.choice([0.01, 0.05])
@@ -256,22 +277,25 @@ def run(args, seed, folder):
     write_idx(os.path.join(folder, "x"), 0x0D, x)
     write_idx(os.path.join(folder, "y"), 0x08, y)
     # In double: in float, GELU of some builds of PyTorch gives another gradient in every run.
+    nearest = watch_kinks(model)
     want = torch_losses(model.double(), x.double(), y, lr)
     command = [args.uwasa, "train", "--model", file, "--data",
                f"idx:{folder}/x,{folder}/y", "--no-shuffle", "--steps", str(STEPS), "--batch",
                str(BATCH), "--lr", str(lr), "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
-        return f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+        return f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}", False
     events = [json.loads(line) for line in done.stdout.splitlines()]
     got = [e["loss"] for e in events if e["event"] == "step"]
     if len(got) != STEPS:
-        return f"{len(got)} steps instead of {STEPS}"
+        return f"{len(got)} steps instead of {STEPS}", False
     tolerance = 1e-3 if any(isinstance(m, (nn.BatchNorm2d, nn.InstanceNorm2d, nn.GroupNorm))
                             for m in model.modules()) else 1e-4
     for step, (a, b) in enumerate(zip(want, got)):
         if abs(a - b) > tolerance * max(1.0, abs(a)):
-            return f"step {step + 1}: PyTorch {a:.6f}, uwasa {b:.6f} of {model}"
+            kink = min(nearest, default=1.0)
+            return (f"step {step + 1}: PyTorch {a:.6f}, uwasa {b:.6f}, nearest kink {kink:.1e}, "
+                    f"of {model}"), kink < KINK
     return None
 
 
@@ -285,7 +309,7 @@ def main():
     p.add_argument("-v", action="store_true", help="print every network")
     args = p.parse_args()
     torch.set_num_threads(1)
-    failed = 0
+    failed = kinks = 0
     for seed in range(args.first, args.first + args.count):
         folder = tempfile.mkdtemp(prefix="uwasa-random-")
         try:
@@ -293,15 +317,16 @@ def main():
             if args.v:
                 print(seed, make(seed)[1])
             if wrong is not None:
-                failed += 1
-                print(f"seed={seed}: {wrong}\n  again: {sys.argv[0]} {args.uwasa} --first {seed} "
+                failed += not wrong[1]
+                kinks += wrong[1]
+                print(f"seed={seed}: {wrong[0]}\n  again: {sys.argv[0]} {args.uwasa} --first {seed} "
                       "--count 1 -v")
                 if args.keep:
                     shutil.copytree(folder, os.path.join(args.keep, str(seed)))
         finally:
             shutil.rmtree(folder)
-    print(f"{args.count - failed} of {args.count} networks agree")
-    return 1 if failed else 0
+    print(f"{args.count - failed - kinks} of {args.count} networks agree, {kinks} stand on a kink")
+    return 1 if failed or kinks > args.count // 100 else 0
 
 
 if __name__ == "__main__":
