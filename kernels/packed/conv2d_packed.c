@@ -2,6 +2,7 @@
 #include "packed/direct.h"
 #include "packed/image.h"
 #include "packed/packed.h"
+#include "packed/sizes.h"
 #include "packed/winograd.h"
 #include "ref/ref.h"
 
@@ -26,15 +27,6 @@ static bool images_fit(const struct uw_tile *t, const struct uw_conv2d *c)
     return uw_image_fits(&x, t) && uw_image_fits(&dy, t);
 }
 
-/* Largest minibatch whose pixels can be counted in 32 bits, as a product counts its columns: an
- * image that is widened has less than WIDE_MAX of them. */
-static uint32_t batch_max(const struct uw_conv2d *c)
-{
-    uint32_t out_hw = c->out_h * c->out_w, in_hw = c->in_h * c->in_w;
-    uint32_t most = out_hw > in_hw ? out_hw : in_hw;
-    return UINT32_MAX / (most > WIDE_MAX ? most : WIDE_MAX);
-}
-
 /* With few rows of weights it costs less to compute some pixels too many, and to copy those that
  * count, than to pack: in vectors of multiply-adds, PACK_COST a tap, COPY_COST a row. */
 static void widen(struct uw_image *v, const struct uw_tile *t, uint32_t rows)
@@ -52,6 +44,18 @@ static void widen(struct uw_image *v, const struct uw_tile *t, uint32_t rows)
     }
 }
 
+/* Largest minibatch whose pixels, widened or not, can be counted in 32 bits as a product counts its
+ * columns: in whole panels. */
+static uint32_t batch_max(const struct uw_tile *t, const struct uw_conv2d *c)
+{
+    struct uw_image x = uw_image_of_input(c, 1, NULL, false);
+    struct uw_image dy = uw_image_of_output_gradient(c, 1, NULL);
+    widen(&x, t, c->out_channels / c->groups);
+    widen(&dy, t, c->in_channels / c->groups);
+    size_t most = larger(uw_image_cols(&x), uw_image_cols(&dy));
+    return (uint32_t)((UINT32_MAX - t->nr) / larger(most, 1));
+}
+
 enum way { PRODUCT, WINOGRAD, DIRECT, REFERENCE };
 
 static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
@@ -60,7 +64,7 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
     if (is_thin(c)) {
         return uw_direct_fits(c, batch_n) ? DIRECT : REFERENCE;
     }
-    if (!images_fit(t, c) || batch_n > batch_max(c)) {
+    if (!images_fit(t, c) || batch_n > batch_max(t, c)) {
         return REFERENCE;
     }
     return uw_winograd_fits(t, c, part, batch_n) ? WINOGRAD : PRODUCT;
@@ -249,34 +253,30 @@ int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c
                                   scale, db);
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads)
 {
+    const struct uw_tile *t = k->tile;
     if (batch_n == 0) {
         return 0;
     }
     if (is_thin(c)) { /* a smaller minibatch may still come: one that fits */
         return uw_direct_fits(c, 1) ? uw_direct_scratch_bytes(c, threads) : 0;
     }
-    if (!images_fit(k->tile, c)) {
+    if (!images_fit(t, c)) {
         return 0;
     }
-    if (batch_n > batch_max(c)) {
-        batch_n = batch_max(c); /* a smaller minibatch may still come */
+    if (batch_n > batch_max(t, c)) {
+        batch_n = batch_max(t, c); /* a smaller minibatch may still come */
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
     struct uw_image taps = uw_image_of_input(c, batch_n, NULL, true);
     struct uw_image dy = uw_image_of_output_gradient(c, batch_n, NULL);
-    struct uw_product fw = fw_product(k->tile, c, &x, NULL, NULL, NULL, false);
-    struct uw_product bw_input = bw_input_product(k->tile, c, &dy, NULL, NULL, false);
-    struct uw_product bw_param = bw_param_product(k->tile, c, &taps, NULL, 1.0f, NULL);
+    struct uw_product fw = fw_product(t, c, &x, NULL, NULL, NULL, false);
+    struct uw_product bw_input = bw_input_product(t, c, &dy, NULL, NULL, false);
+    struct uw_product bw_param = bw_param_product(t, c, &taps, NULL, 1.0f, NULL);
     size_t most = larger(uw_product_scratch_bytes(&fw, threads),
                          larger(uw_product_scratch_bytes(&bw_input, threads),
                                 uw_product_scratch_bytes(&bw_param, threads)));
-    return larger(most, uw_winograd_scratch_bytes(k->tile, c, batch_n, threads));
+    return larger(most, uw_winograd_scratch_bytes(t, c, batch_n, threads));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/product.h"
+#include "packed/sizes.h"
 
-#include "uwasa/arena.h"
 #include "uwasa/status.h"
 
 #include <string.h>
@@ -14,25 +14,10 @@
 #define SMALL_K 256u
 #define SPLIT_WORTH 65536.0     /* multiplications that a task should have */
 
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t div_up(uint32_t a, uint32_t b)
-{
-    return a / b + (a % b != 0 ? 1u : 0u);
-}
-
 /* Sizes saturate: a shape that no memory holds asks for SIZE_MAX. */
 static size_t sum_size(size_t a, size_t b)
 {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
-}
-
-static size_t aligned(size_t bytes)
-{
-    return sum_size(bytes, UW_ARENA_ALIGN - 1) / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
 }
 
 /* The least multiple of unit that needs no more blocks than `most` does. */
@@ -96,9 +81,9 @@ static struct areas areas_of(const struct uw_product *p)
     size_t b_n = p->b.locate != NULL ? 0
                                      : sum_size(uw_size_mul(p->n_block, p->k_block),
                                                 UW_TILE_PIECE_N);
-    s.b = aligned(uw_size_mul(a_n, sizeof(float)));
-    s.work = sum_size(s.b, aligned(uw_size_mul(b_n, sizeof(float))));
-    s.bytes = sum_size(s.work, aligned(p->b.work_bytes));
+    s.b = area_bytes(a_n);
+    s.work = sum_size(s.b, area_bytes(b_n));
+    s.bytes = sum_size(s.work, uw_arena_padded(p->b.work_bytes));
     return s;
 }
 
@@ -109,7 +94,7 @@ static size_t part_n(const struct uw_product *p)
 
 size_t uw_product_scratch_bytes(const struct uw_product *p, uint32_t threads)
 {
-    size_t parts = p->k_parts > 1 ? aligned(part_n(p) * p->k_parts * sizeof(float)) : 0;
+    size_t parts = p->k_parts > 1 ? area_bytes(part_n(p) * p->k_parts) : 0;
     return sum_size(parts, uw_size_mul(areas_of(p).bytes, threads));
 }
 
@@ -375,7 +360,7 @@ int uw_product_run(const struct uw_exec *e, const struct uw_product *p)
         return UW_ERR_NOMEM;
     }
     struct run r = {.e = e, .p = p, .areas = areas_of(p)};
-    size_t parts = p->k_parts > 1 ? aligned(part_n(p) * p->k_parts * sizeof(float)) : 0;
+    size_t parts = p->k_parts > 1 ? area_bytes(part_n(p) * p->k_parts) : 0;
     r.parts = e->scratch;
     r.threads = (uint8_t *)e->scratch + parts;
     r.n_blocks = div_up(p->n, p->n_block);

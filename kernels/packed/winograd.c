@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/sizes.h"
 #include "packed/winograd.h"
 #include "packed/winograd_band.h"
 
-#include "uwasa/arena.h"
 #include "uwasa/status.h"
 
 #include <string.h>
 
 #define LANES UW_WINOGRAD_LANES
 #define POSITIONS UW_WINOGRAD_POSITIONS
-
-/* Positions lie this much off a power of two, or all sixteen would share sets of the cache. */
-#define APART 80u
 
 #define CHANNELS_MIN 16u
 #define CHANNELS_MAX 8192u
@@ -31,21 +28,6 @@
 #define SETTLED_TILES 2048u         /* so many, and blocks grow no more: >= KEPT_N / CHANNELS_MIN */
 #define INNER_BLOCK 128u            /* channels summed at a time: longer sums round more */
 #define WEIGHT_ROWS 64u             /* inner channels that a task transforms */
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t div_up(uint32_t a, uint32_t b)
-{
-    return a / b + (a % b != 0 ? 1u : 0u);
-}
-
-static uint32_t round_up(uint32_t a, uint32_t unit)
-{
-    return div_up(a, unit) * unit;
-}
 
 /* A convolution whose result has one channel for each column of a product. */
 struct job {
@@ -89,26 +71,21 @@ static size_t panel_n(const struct job *j)
     return (size_t)j->tile->mr * round_up(j->in.channels, LANES);
 }
 
-static size_t aligned(size_t floats)
-{
-    return (floats * sizeof(float) + UW_ARENA_ALIGN - 1) / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
-}
-
 static struct areas areas_of(const struct job *j)
 {
     const struct uw_tile *t = j->tile;
     uint32_t tiles = block_tiles(j);
     struct areas a;
-    a.u_plane = (size_t)round_up(j->out_block, t->nr) * j->in.channels + APART;
-    a.v_plane = div_up(tiles, t->mr) * panel_n(j) + APART;
-    a.m_plane = (size_t)tiles * row_of_m(j) + APART;
+    a.u_plane = (size_t)round_up(j->out_block, t->nr) * j->in.channels + UW_WINOGRAD_APART;
+    a.v_plane = div_up(tiles, t->mr) * panel_n(j) + UW_WINOGRAD_APART;
+    a.m_plane = (size_t)tiles * row_of_m(j) + UW_WINOGRAD_APART;
     a.band_n = uw_band_n(&j->in, j->rows_block);
     a.out_n = (size_t)tiles * 4 * LANES;
-    a.u_bytes = aligned(POSITIONS * a.u_plane);
-    a.v_bytes = aligned(POSITIONS * a.v_plane);
-    a.m_bytes = aligned(POSITIONS * a.m_plane);
-    a.thread_bytes = (j->kept ? 0 : a.v_bytes) + a.m_bytes + aligned(a.band_n) +
-                     2 * aligned(a.out_n);
+    a.u_bytes = area_bytes(POSITIONS * a.u_plane);
+    a.v_bytes = area_bytes(POSITIONS * a.v_plane);
+    a.m_bytes = area_bytes(POSITIONS * a.m_plane);
+    a.thread_bytes = (j->kept ? 0 : a.v_bytes) + a.m_bytes + area_bytes(a.band_n) +
+                     2 * area_bytes(a.out_n);
     return a;
 }
 
@@ -416,9 +393,9 @@ static struct block block_of(const struct job *j, const struct areas *a, uint32_
     uint8_t *mine = j->threads + thread * a->thread_bytes;
     b.m = (float *)(void *)mine;
     b.band = (float *)(void *)(mine += a->m_bytes);
-    b.out = (float *)(void *)(mine += aligned(a->band_n));
-    b.sum = (float *)(void *)(mine += aligned(a->out_n));
-    mine += aligned(a->out_n);
+    b.out = (float *)(void *)(mine += area_bytes(a->band_n));
+    b.sum = (float *)(void *)(mine += area_bytes(a->out_n));
+    mine += area_bytes(a->out_n);
     b.v = (float *)(void *)(j->kept ? j->tasks + task * a->v_bytes : mine);
     return b;
 }

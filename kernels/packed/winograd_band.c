@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/sizes.h"
 #include "packed/winograd_band.h"
 
 #define LANES UW_WINOGRAD_LANES
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 size_t uw_band_pitch(const struct uw_band *b)
 {

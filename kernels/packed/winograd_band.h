@@ -14,6 +14,9 @@
 #include "packed/tile.h"
 #include "packed/winograd_tile.h"
 
+/* Positions lie this much off a power of two, or all sixteen would share sets of the cache. */
+#define UW_WINOGRAD_APART 80u
+
 struct uw_band {
     const struct uw_tile *tile;
     const float *src;               /* [batch][channels][h][w] */

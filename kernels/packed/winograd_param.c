@@ -1,35 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "packed/sizes.h"
 #include "packed/winograd.h"
 #include "packed/winograd_band.h"
 
-#include "uwasa/arena.h"
 #include "uwasa/status.h"
 
 #include <string.h>
 
 #define LANES UW_WINOGRAD_LANES
 #define POSITIONS UW_WINOGRAD_POSITIONS
-#define APART 80u                   /* as in winograd.c */
 
 #define CHANNELS_BLOCK 128u
 #define BLOCK_TILES 64u
 #define TASKS_WANTED 8u
 #define PARTS_BYTES_MAX (4u << 20)
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t div_up(uint32_t a, uint32_t b)
-{
-    return a / b + (a % b != 0 ? 1u : 0u);
-}
-
-static uint32_t round_up(uint32_t a, uint32_t unit)
-{
-    return div_up(a, unit) * unit;
-}
 
 struct job {
     const struct uw_tile *tile;
@@ -50,30 +34,20 @@ struct areas {
     size_t sums_bytes, thread_bytes;
 };
 
-static size_t aligned(size_t floats)
-{
-    return (floats * sizeof(float) + UW_ARENA_ALIGN - 1) / UW_ARENA_ALIGN * UW_ARENA_ALIGN;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static struct areas areas_of(const struct job *j)
 {
     uint32_t tiles = j->rows_block * j->x.tiles_w;
     struct areas a;
     a.sum_ld = round_up(round_up(j->in_block, j->tile->nr), LANES);
-    a.sum_plane = a.sum_ld * j->out_block + APART;
+    a.sum_plane = a.sum_ld * j->out_block + UW_WINOGRAD_APART;
     a.x_ld = a.sum_ld + LANES;
-    a.x_plane = tiles * a.x_ld + APART;
+    a.x_plane = tiles * a.x_ld + UW_WINOGRAD_APART;
     a.dy_ld = round_up(j->out_block, LANES) + LANES;
-    a.dy_plane = tiles * a.dy_ld + APART;
+    a.dy_plane = tiles * a.dy_ld + UW_WINOGRAD_APART;
     a.band_n = larger(uw_band_n(&j->x, j->rows_block), uw_band_n(&j->dy, j->rows_block));
-    a.sums_bytes = aligned(POSITIONS * a.sum_plane);
-    a.thread_bytes = aligned(POSITIONS * a.x_plane) + aligned(POSITIONS * a.dy_plane) +
-                     aligned(a.band_n);
+    a.sums_bytes = area_bytes(POSITIONS * a.sum_plane);
+    a.thread_bytes = area_bytes(POSITIONS * a.x_plane) + area_bytes(POSITIONS * a.dy_plane) +
+                     area_bytes(a.band_n);
     return a;
 }
 
@@ -191,8 +165,8 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t outs = min_u32(j->out_block, j->dy.channels - out0);
     uint8_t *mine = j->threads + thread * a.thread_bytes;
     float *x = (float *)(void *)mine;
-    float *dy = (float *)(void *)(mine + aligned(POSITIONS * a.x_plane));
-    float *band = dy + aligned(POSITIONS * a.dy_plane) / sizeof(float);
+    float *dy = (float *)(void *)(mine + area_bytes(POSITIONS * a.x_plane));
+    float *band = dy + area_bytes(POSITIONS * a.dy_plane) / sizeof(float);
     uint32_t slot = j->parts > 1 ? task : thread;
     float *sums = j->sums + slot * (a.sums_bytes / sizeof(float));
     uint32_t blocks = div_up(j->rows_n, j->rows_block);
