@@ -348,17 +348,20 @@ static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, boo
 static int check_optimizer(const struct uw_model *m, const struct uw_safetensors *st,
                            struct uw_error *err)
 {
-    static const char *const names[] = {"momentum_buffer", "exp_avg", "square_avg"};
+    static const struct uw_optimizer all[] = {{.kind = UW_OPTIMIZER_SGD, .momentum = 1.0f},
+                                              {.kind = UW_OPTIMIZER_ADAM},
+                                              {.kind = UW_OPTIMIZER_RMSPROP}};
     struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
     uint32_t vectors_n = vectors_of(m, vectors), trained = 0;
     while (trained < m->params.segments_n && m->params.segments[trained].state_n == UINT32_MAX) {
         trained++;
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         char prefix[sizeof vectors[0].prefix], name[UW_SAFETENSORS_NAME_BYTES];
         struct uw_safetensors_entry e;
         bool mine = trained == m->params.segments_n;
-        snprintf(prefix, sizeof prefix, "optimizer.%s.", names[i]);
+        const char *vector = uw_optimizer_vector_name(&all[i], 0);
+        snprintf(prefix, sizeof prefix, "optimizer.%s.", vector);
         for (uint32_t k = 0; k < vectors_n; k++) {
             mine = mine || strcmp(vectors[k].prefix, prefix) == 0;
         }
@@ -372,7 +375,7 @@ static int check_optimizer(const struct uw_model *m, const struct uw_safetensors
                           : uw_error_set(err, UW_ERR_MISMATCH,
                                          "%s: trained with another optimizer (it has %s): take "
                                          "that one, or load the weights alone", st->object,
-                                         names[i]);
+                                         vector);
         }
     }
     return UW_OK;

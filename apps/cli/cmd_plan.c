@@ -54,7 +54,7 @@ struct answer {
     bool fits;
     uint32_t largest_batch;     /* 0: none fits */
     size_t smallest_bytes;      /* batch 1, plain SGD */
-    size_t asked_bytes;         /* the smallest plan for what was asked */
+    size_t asked_bytes;         /* the smallest plan for what was asked, where that does not fit */
 };
 
 static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
@@ -66,10 +66,10 @@ static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
     return uw_job_measure(job, &config, &need, NULL) == UW_OK;
 }
 
-static size_t smallest_as_asked(const struct uw_job *job)
+/* The smallest plan of a configuration: what no budget, however tight, makes smaller. */
+static size_t smallest_of(const struct uw_job *job, struct uw_model_config config)
 {
     struct uw_model_need need = {0};
-    struct uw_model_config config = job->config;
     config.budget_bytes = 1;
     uw_job_measure(job, &config, &need, NULL);
     return need.total_bytes;
@@ -77,27 +77,25 @@ static size_t smallest_as_asked(const struct uw_job *job)
 
 static size_t smallest(const struct uw_job *job)
 {
-    struct uw_model_need need = {0};
     struct uw_model_config config = job->config;
     config.batch_n = 1;
     config.micro_n = 0;
     config.optimizer = (struct uw_optimizer){.lr = 0.0f};
     config.mode = config.mode == UW_PLAN_INFERENCE ? config.mode : UW_PLAN_IMMEDIATE;
-    config.budget_bytes = 1;
-    uw_job_measure(job, &config, &need, NULL);
-    return need.total_bytes;
+    return smallest_of(job, config);
 }
 
 /* Does it fit, with recomputation where needed? Then job->need becomes that plan's. */
 static struct answer ask(struct uw_job *job, size_t budget)
 {
-    struct answer a = {.smallest_bytes = smallest(job), .asked_bytes = smallest_as_asked(job)};
+    struct answer a = {.smallest_bytes = smallest(job)};
     uint32_t low = 0;
     uint32_t high = 1;
 
     job->config.budget_bytes = budget;
     a.fits = uw_job_measure(job, &job->config, &job->need, NULL) == UW_OK;
     if (!a.fits) {
+        a.asked_bytes = smallest_of(job, job->config);
         job->config.budget_bytes = 0;
         uw_job_measure(job, &job->config, &job->need, NULL);
     }
