@@ -87,6 +87,13 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
 
 #include "ref/groupnorm_inline.h"
 
+static inline float root(float x)
+{
+    return uw_sqrtf(x);
+}
+
+#include "ref/lrn_inline.h"
+
 int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats)
 {
@@ -107,7 +114,7 @@ const struct uw_norm_kernels uw_norm_ref = {
     .batchnorm_fw = batchnorm_fw,
     .batchnorm_bw_sums = batchnorm_bw_sums,
     .batchnorm_bw_input = batchnorm_bw_input,
-    .lrn_fw = uw_lrn_fw_ref,
-    .lrn_bw_input = uw_lrn_bw_input_ref,
-    .lrn_scratch_bytes = uw_lrn_scratch_bytes_ref,
+    .lrn_fw = lrn_fw,
+    .lrn_bw_input = lrn_bw_input,
+    .lrn_scratch_bytes = lrn_scratch_bytes,
 };

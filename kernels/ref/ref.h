@@ -80,13 +80,6 @@ double uw_distance_sq_ref(const struct uw_exec *e, size_t n, const float *x, con
 
 extern const struct uw_copy_kernels uw_copy_ref;
 extern const struct uw_sequence_kernels uw_sequence_ref;
-/* In lrn_ref.c; the rest of the family is in norm_ref.c. */
-int uw_lrn_fw_ref(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
-                  const float *x, float *y);
-int uw_lrn_bw_input_ref(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
-                        const float *x, const float *dy, float *dx, bool accumulate);
-size_t uw_lrn_scratch_bytes_ref(const struct uw_lrn *l, uint32_t threads);
-
 int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats);
 
