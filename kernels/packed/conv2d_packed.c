@@ -8,6 +8,8 @@
 
 #include "uwasa/status.h"
 
+#include <string.h>
+
 /* A register tile with so few rows of weights would mostly multiply nothing: depthwise. */
 static bool is_thin(const struct uw_conv2d *c)
 {
@@ -18,13 +20,24 @@ static bool is_thin(const struct uw_conv2d *c)
 #define WIDE_MAX 65536u
 #define PACK_COST 0.25
 #define COPY_COST 0.8
+#define PHASES_MAX 64u
+
+static bool has_taps(const struct uw_phase *p)
+{
+    return p->h.taps > 0 && p->w.taps > 0;
+}
 
 /* An image counts its elements in 32 bits. */
 static bool images_fit(const struct uw_tile *t, const struct uw_conv2d *c)
 {
+    struct uw_phase phase;
     struct uw_image x = uw_image_of_input(c, 1, NULL, false);
-    struct uw_image dy = uw_image_of_output_gradient(c, 1, NULL);
-    return uw_image_fits(&x, t) && uw_image_fits(&dy, t);
+    bool fit = uw_image_fits(&x, t) && uw_phases(c) <= PHASES_MAX;
+    for (uint32_t i = 0; fit && uw_phase_of(c, i, &phase); i++) {
+        struct uw_image dy = uw_image_of_output_gradient(c, &phase, 1, NULL);
+        fit = !has_taps(&phase) || uw_image_fits(&dy, t);
+    }
+    return fit;
 }
 
 /* With few rows of weights it costs less to compute some pixels too many, and to copy those that
@@ -49,11 +62,17 @@ static void widen(struct uw_image *v, const struct uw_tile *t, uint32_t rows)
 static uint32_t batch_max(const struct uw_tile *t, const struct uw_conv2d *c)
 {
     struct uw_image x = uw_image_of_input(c, 1, NULL, false);
-    struct uw_image dy = uw_image_of_output_gradient(c, 1, NULL);
     widen(&x, t, c->out_channels / c->groups);
-    widen(&dy, t, c->in_channels / c->groups);
-    size_t most = larger(uw_image_cols(&x), uw_image_cols(&dy));
-    return (uint32_t)((UINT32_MAX - t->nr) / larger(most, 1));
+    size_t most = uw_image_cols(&x);
+    struct uw_phase phase;
+    for (uint32_t i = 0; uw_phase_of(c, i, &phase); i++) {
+        if (has_taps(&phase)) {
+            struct uw_image dy = uw_image_of_output_gradient(c, &phase, 1, NULL);
+            widen(&dy, t, c->in_channels / c->groups);
+            most = larger(most, uw_image_cols(&dy));
+        }
+    }
+    return (uint32_t)((UINT32_MAX - t->nr) / most);
 }
 
 enum way { PRODUCT, WINOGRAD, DIRECT, REFERENCE };
@@ -70,12 +89,15 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
     return uw_winograd_fits(t, c, part, batch_n) ? WINOGRAD : PRODUCT;
 }
 
-static void set_lines(struct uw_sink *c, const struct uw_image *v)
+/* Pixels of v are those of lines that are stride apart, in each the step-th. */
+static void set_lines(struct uw_sink *c, const struct uw_image *v, uint32_t step, size_t stride)
 {
-    if (v->pitch > v->out_w) {
+    if (v->pitch > v->out_w || step > 1 || stride > v->out_w) {
         c->pitch = v->pitch;
         c->line_cols = v->out_w;
         c->lines = v->out_h;
+        c->step = step;
+        c->line_stride = stride;
     }
 }
 
@@ -93,7 +115,7 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
     p.c = (struct uw_sink){.base = y, .row_stride = out_hw, .image_cols = uw_image_cols(v),
                            .image_stride = out_hw * c->out_channels,
                            .group_stride = out_hw * group_out};
-    set_lines(&p.c, v);
+    set_lines(&p.c, v, 1, v->out_w);
     p.b.pack = uw_image_pack;
     p.b.locate = uw_image_has_runs(v, t, p.m) ? uw_image_locate : NULL;
     p.b.source = v;
@@ -103,29 +125,37 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
 }
 
 static struct uw_product bw_input_product(const struct uw_tile *t, const struct uw_conv2d *c,
-                                          struct uw_image *v, const float *w, float *dx,
-                                          bool accumulate)
+                                          const struct uw_phase *phase, struct uw_image *v,
+                                          const float *w, float *dx, bool accumulate)
 {
+    const struct uw_phase_axis *ph = &phase->h, *pw = &phase->w;
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
     widen(v, t, group_in);
     size_t in_hw = (size_t)c->in_h * c->in_w, kernel = (size_t)c->kernel_h * c->kernel_w;
     struct uw_product p = {.groups = c->groups, .m = group_in, .n = uw_image_pixels(v),
                            .k = uw_image_taps(v), .beta = accumulate ? 1.0f : 0.0f};
-    p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = kernel, .segment_n = kernel,
+    p.a = (struct uw_left){.base = w + (w != NULL ? (size_t)ph->tap * c->kernel_w + pw->tap : 0),
+                           .alpha = 1.0f, .row_stride = kernel,
+                           .segment_n = (size_t)ph->taps * pw->taps,
                            .segment_stride = kernel * group_in,
                            .group_stride = kernel * group_in * group_out};
     if (kernel == 1) { /* the weights are one matrix, its rows the inner index */
         p.a.trans = true;
         p.a.row_stride = group_in;
+    } else if (p.a.segment_n < kernel) {
+        p.a.line_n = pw->taps;
+        p.a.step = pw->tap_step;
+        p.a.line_stride = (size_t)ph->tap_step * c->kernel_w;
     }
-    p.c = (struct uw_sink){.base = dx, .row_stride = in_hw, .image_cols = uw_image_cols(v),
+    p.c = (struct uw_sink){.base = dx + (dx != NULL ? (size_t)ph->first * c->in_w + pw->first : 0),
+                           .row_stride = in_hw, .image_cols = uw_image_cols(v),
                            .image_stride = in_hw * c->in_channels,
                            .group_stride = in_hw * group_in};
-    set_lines(&p.c, v);
+    set_lines(&p.c, v, c->stride_w, (size_t)c->stride_h * c->in_w);
     p.b.pack = uw_image_pack;
     p.b.locate = uw_image_has_runs(v, t, p.m) ? uw_image_locate : NULL;
     p.b.source = v;
-    uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
+    uw_product_cut(&p, t, ph->taps * pw->taps, false);
     p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
     return p;
 }
@@ -164,6 +194,29 @@ int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint
     return uw_product_run(e, &p);
 }
 
+static int bw_input_phases(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate)
+{
+    struct uw_phase phase;
+    bool all = true;
+    int rc = UW_OK;
+    for (uint32_t i = 0; uw_phase_of(c, i, &phase); i++) {
+        all = all && has_taps(&phase);
+    }
+    if (!all && !accumulate) {
+        memset(dx, 0, sizeof(float) * batch_n * c->in_channels * c->in_h * c->in_w);
+    }
+    for (uint32_t i = 0; rc == UW_OK && uw_phase_of(c, i, &phase); i++) {
+        if (has_taps(&phase)) {
+            struct uw_image v = uw_image_of_output_gradient(c, &phase, batch_n, dy);
+            struct uw_product p = bw_input_product(e->kernels->tile, c, &phase, &v, w, dx,
+                                                   accumulate);
+            rc = uw_product_run(e, &p);
+        }
+    }
+    return rc;
+}
+
 int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *dy, const float *w, float *dx, bool accumulate)
 {
@@ -173,9 +226,7 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c
     case REFERENCE: return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
     case PRODUCT: break;
     }
-    struct uw_image v = uw_image_of_output_gradient(c, batch_n, dy);
-    struct uw_product p = bw_input_product(e->kernels->tile, c, &v, w, dx, accumulate);
-    return uw_product_run(e, &p);
+    return bw_input_phases(e, c, batch_n, dy, w, dx, accumulate);
 }
 
 #define LANES 16u
@@ -275,12 +326,17 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
     struct uw_image taps = uw_image_of_input(c, batch_n, NULL, true);
-    struct uw_image dy = uw_image_of_output_gradient(c, batch_n, NULL);
     struct uw_product fw = fw_product(t, c, &x, NULL, NULL, NULL, false);
-    struct uw_product bw_input = bw_input_product(t, c, &dy, NULL, NULL, false);
     struct uw_product bw_param = bw_param_product(t, c, &taps, NULL, 1.0f, NULL);
     size_t most = larger(uw_product_scratch_bytes(&fw, threads),
-                         larger(uw_product_scratch_bytes(&bw_input, threads),
-                                uw_product_scratch_bytes(&bw_param, threads)));
+                         uw_product_scratch_bytes(&bw_param, threads));
+    struct uw_phase phase;
+    for (uint32_t i = 0; uw_phase_of(c, i, &phase); i++) {
+        if (has_taps(&phase)) {
+            struct uw_image dy = uw_image_of_output_gradient(c, &phase, batch_n, NULL);
+            struct uw_product bw = bw_input_product(t, c, &phase, &dy, NULL, NULL, false);
+            most = larger(most, uw_product_scratch_bytes(&bw, threads));
+        }
+    }
     return larger(most, uw_winograd_scratch_bytes(t, c, batch_n, threads));
 }

@@ -12,8 +12,8 @@ static struct uw_image find_plain(struct uw_image v)
 {
     uint64_t hw = (uint64_t)v.h * v.w;
     v.plain = v.kernel_h == 1 && v.kernel_w == 1 && v.step_h == 1 && v.step_w == 1 &&
-              v.spread_h == 1 && v.spread_w == 1 && v.top == 0 && v.left == 0 &&
-              hw % UW_TILE_PIECE_N == 0 && hw * v.channels <= UINT32_MAX &&
+              v.top == 0 && v.left == 0 && v.out_h == v.h && v.out_w == v.w &&
+              hw * v.channels <= UINT32_MAX &&
               v.image_stride <= UINT32_MAX / (v.batch_n > 0 ? v.batch_n : 1);
     return v;
 }
@@ -26,7 +26,7 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
     return find_plain((struct uw_image){
         .src = x, .image_stride = hw * c->in_channels, .group_stride = hw * group_in,
         .batch_n = batch_n, .channels = group_in, .h = c->in_h, .w = c->in_w,
-        .spread_h = 1, .spread_w = 1, .top = c->pad_h, .left = c->pad_w,
+        .top = c->pad_h, .left = c->pad_w,
         .out_h = c->out_h, .out_w = c->out_w, .pitch = c->out_w,
         .step_h = c->stride_h, .step_w = c->stride_w,
         .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
@@ -34,20 +34,67 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
     });
 }
 
-struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t batch_n,
+static uint32_t phases_of_axis(uint32_t stride, uint32_t in_n)
+{
+    return stride < in_n ? stride : in_n;
+}
+
+/* Pixel p of the input sees output (p + pad - tap * dilation) / stride where that is whole. */
+static struct uw_phase_axis phase_of_axis(uint32_t first, uint32_t in_n, uint32_t kernel,
+                                          uint32_t stride, uint32_t dilation, uint32_t pad)
+{
+    struct uw_phase_axis a = {.first = first, .pixels = (in_n - 1 - first) / stride + 1};
+    int64_t at = (int64_t)first + pad;
+    while (a.tap < kernel && a.tap < stride && (at - (int64_t)a.tap * dilation) % stride != 0) {
+        a.tap++;
+    }
+    if (a.tap == kernel || a.tap == stride) {
+        return a;
+    }
+    a.tap_step = 1;
+    while ((uint64_t)a.tap_step * dilation % stride != 0) {
+        a.tap_step++;
+    }
+    a.taps = (kernel - 1 - a.tap) / a.tap_step + 1;
+    a.dilation = (uint32_t)((uint64_t)a.tap_step * dilation / stride);
+    a.before = (int64_t)(a.taps - 1) * a.dilation - (at - (int64_t)a.tap * dilation) / stride;
+    return a;
+}
+
+uint32_t uw_phases(const struct uw_conv2d *c)
+{
+    uint64_t n = (uint64_t)phases_of_axis(c->stride_h, c->in_h) *
+                 phases_of_axis(c->stride_w, c->in_w);
+    return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+bool uw_phase_of(const struct uw_conv2d *c, uint32_t i, struct uw_phase *phase)
+{
+    uint32_t wide = phases_of_axis(c->stride_w, c->in_w);
+    if (i >= uw_phases(c)) {
+        return false;
+    }
+    phase->h = phase_of_axis(i / wide, c->in_h, c->kernel_h, c->stride_h, c->dilation_h,
+                             c->pad_h);
+    phase->w = phase_of_axis(i % wide, c->in_w, c->kernel_w, c->stride_w, c->dilation_w,
+                             c->pad_w);
+    return true;
+}
+
+struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c,
+                                            const struct uw_phase *phase, uint32_t batch_n,
                                             const float *dy)
 {
+    const struct uw_phase_axis *h = &phase->h, *w = &phase->w;
     size_t hw = (size_t)c->out_h * c->out_w;
     uint32_t group_out = c->out_channels / c->groups;
     return find_plain((struct uw_image){
         .src = dy, .image_stride = hw * c->out_channels, .group_stride = hw * group_out,
         .batch_n = batch_n, .channels = group_out, .h = c->out_h, .w = c->out_w,
-        .spread_h = c->stride_h, .spread_w = c->stride_w,
-        .top = (int64_t)(c->kernel_h - 1) * c->dilation_h - c->pad_h,
-        .left = (int64_t)(c->kernel_w - 1) * c->dilation_w - c->pad_w,
-        .out_h = c->in_h, .out_w = c->in_w, .pitch = c->in_w, .step_h = 1, .step_w = 1,
-        .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
-        .dilation_h = c->dilation_h, .dilation_w = c->dilation_w, .mirror = true,
+        .top = h->before, .left = w->before,
+        .out_h = h->pixels, .out_w = w->pixels, .pitch = w->pixels, .step_h = 1, .step_w = 1,
+        .kernel_h = h->taps, .kernel_w = w->taps,
+        .dilation_h = h->dilation, .dilation_w = w->dilation, .mirror = true,
     });
 }
 
@@ -141,25 +188,11 @@ static void copy_row(const struct uw_image *v, const float *plane, int64_t row, 
 {
     size_t width = band_width(v);
     int64_t from = row - v->top;
-    bool between = from < 0;
-    if (v->spread_h != 1 && !between) { /* division is slow */
-        between = from % v->spread_h != 0;
-        from /= v->spread_h;
-    }
-    if (between || from >= v->h) {
+    if (from < 0 || from >= v->h) {
         memset(dst, 0, width * sizeof(float));
         return;
     }
     const float *src = plane + (size_t)from * v->w;
-    if (v->spread_w != 1) {
-        for (size_t i = 0; i < width; i++) {
-            int64_t at = (int64_t)i - v->left;
-            dst[i] = at >= 0 && at % v->spread_w == 0 && at / v->spread_w < v->w
-                         ? src[at / v->spread_w]
-                         : 0.0f;
-        }
-        return;
-    }
     size_t zeros = v->left > 0 ? (size_t)v->left : 0;
     zeros = zeros < width ? zeros : width;
     size_t skip = v->left < 0 ? (size_t)-v->left : 0;
@@ -374,8 +407,9 @@ bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t, uint32
     if (v->plain && rows > PLAIN_PANELS * t->mr) {
         return false; /* far apart, they are better read once */
     }
+    uint32_t run = v->plain ? v->out_h * v->out_w : v->out_w;
     return t->multiply_runs != NULL && !v->pixels_inner && v->step_w == 1 &&
-           (v->plain || is_wide(v) || v->out_w % UW_TILE_PIECE_N == 0);
+           (is_wide(v) || run % UW_TILE_PIECE_N == 0);
 }
 
 void uw_image_widen(struct uw_image *v)

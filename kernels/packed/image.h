@@ -7,8 +7,8 @@
  * copying along either axis. All three parts of a convolution are such products:
  *
  *   fw        y[co][pixel]   = sum over taps of w[co][tap] * x(tap, pixel)
- *   bw_input  dx[ci][pixel]  = sum over taps of w[tap][ci] * dy(tap, pixel), the taps mirrored and
- *             dy spread out by the stride, zeros between
+ *   bw_input  dx[ci][pixel]  = sum over taps of w[tap][ci] * dy(tap, pixel), the taps mirrored; one
+ *             product for each phase of the stride
  *   bw_param  dw[co][tap]    = sum over pixels of dy[co][pixel] * x(tap, pixel)
  *
  * Units      floats, pixels
@@ -24,20 +24,38 @@ struct uw_image {
     size_t image_stride, group_stride;
     uint32_t batch_n, channels;     /* channels of one group */
     uint32_t h, w;
-    uint32_t spread_h, spread_w;    /* 1, or zeros between the rows and columns of src */
-    int64_t top, left;              /* zeros above and left of the spread image; may be < 0 */
+    int64_t top, left;              /* zeros above and left of the image; may be < 0 */
     uint32_t out_h, out_w;          /* pixels */
     uint32_t pitch;                 /* pixels counted in a row, out_w or more: see uw_image_widen */
     uint32_t step_h, step_w;        /* from pixel to pixel */
     uint32_t kernel_h, kernel_w, dilation_h, dilation_w;
     bool mirror;                    /* tap (0, 0) is the last one */
     bool pixels_inner;              /* bw_param: pixels are the inner index, taps the columns */
-    bool plain;                     /* a 1x1 kernel, whole pieces an image: used where it lies */
+    bool plain;                     /* pixels see one tap, their own: used where it lies */
 };
+
+/* The pixels of an input gradient that see the output gradient through the same taps: pixels first,
+ * first + stride, .. through taps tap, tap + tap_step, .. of one axis. */
+struct uw_phase_axis {
+    uint32_t first, pixels;
+    uint32_t tap, tap_step, taps;   /* no taps: nothing comes here */
+    uint32_t dilation;              /* from tap to tap, in pixels of the output gradient */
+    int64_t before;                 /* zeros before the output gradient */
+};
+
+struct uw_phase {
+    struct uw_phase_axis h, w;
+};
+
+/* Phase i of a convolution, false when there are no more. Phases cut all pixels among them. */
+bool uw_phase_of(const struct uw_conv2d *c, uint32_t i, struct uw_phase *phase);
+uint32_t uw_phases(const struct uw_conv2d *c);
 
 struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
                                   bool pixels_inner);
-struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c, uint32_t batch_n,
+/* The phase has taps. */
+struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c,
+                                            const struct uw_phase *phase, uint32_t batch_n,
                                             const float *dy);
 
 /* Count pixels in rows as wide as the band's, so that all pixels of an image lie in one run and

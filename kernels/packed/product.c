@@ -114,6 +114,25 @@ static uint32_t panel_begin(uint32_t rows, uint32_t panels, uint32_t panel)
     return panel * each + min_u32(panel, more);
 }
 
+/* Elements t .. t+n-1 of a segment whose elements do not lie together. */
+static void pack_lines(const struct uw_left *a, const float *segment, size_t t, uint32_t rows,
+                       uint32_t n, float *dst, size_t ld)
+{
+    size_t line = t / a->line_n;
+    uint32_t at = (uint32_t)(t % a->line_n);
+    for (uint32_t k = 0; k < n; k++) {
+        const float *from = segment + line * a->line_stride + (size_t)at * a->step;
+        for (uint32_t i = 0; i < rows; i++) {
+            dst[i] = a->alpha * from[i * a->row_stride];
+        }
+        dst += ld;
+        if (++at == a->line_n) {
+            at = 0;
+            line++;
+        }
+    }
+}
+
 static void pack_left_panel(const struct uw_product *p, const float *base, uint32_t i0,
                             uint32_t rows, uint32_t k0, uint32_t kn, float *dst)
 {
@@ -122,9 +141,12 @@ static void pack_left_panel(const struct uw_product *p, const float *base, uint3
     while (kn > 0) {
         size_t segment = k0 / a->segment_n, at = k0 % a->segment_n;
         uint32_t n = a->segment_n - at < kn ? (uint32_t)(a->segment_n - at) : kn;
-        t->pack_transposed(rows, n, a->alpha,
-                           base + segment * a->segment_stride + i0 * a->row_stride + at,
-                           a->row_stride, dst, t->mr);
+        const float *from = base + segment * a->segment_stride + i0 * a->row_stride;
+        if (a->line_n > 0) {
+            pack_lines(a, from, at, rows, n, dst, t->mr);
+        } else {
+            t->pack_transposed(rows, n, a->alpha, from + at, a->row_stride, dst, t->mr);
+        }
         dst += (size_t)n * t->mr;
         k0 += n;
         kn -= n;
@@ -153,6 +175,21 @@ static void pack_left(const struct uw_product *p, const struct uw_block *b, uint
     }
 }
 
+static void put_line(uint32_t n, const float *tile, float *out, uint32_t step, bool add)
+{
+    if (step != 1) {
+        for (uint32_t j = 0; j < n; j++) {
+            float v = tile[j];
+            out[(size_t)j * step] = add ? out[(size_t)j * step] + v : v;
+        }
+        return;
+    }
+    for (uint32_t j = 0; j < n; j++) {
+        float v = tile[j];
+        out[j] = add ? out[j] + v : v;
+    }
+}
+
 /* Copy a tile of columns in lines of c->pitch, of which only a part is kept. */
 static void scatter_lines(const struct uw_sink *c, float *group, const float *tile, uint32_t nr,
                           uint32_t i0, uint32_t rows, uint32_t j0, uint32_t cols, bool add)
@@ -164,12 +201,9 @@ static void scatter_lines(const struct uw_sink *c, float *group, const float *ti
                                 c->image_cols - (line * c->pitch + at));
         uint32_t n = at < c->line_cols && line < c->lines ? min_u32(here, c->line_cols - at) : 0;
         float *out = group + image * c->image_stride + i0 * c->row_stride +
-                     (size_t)line * c->line_cols + at;
+                     line * c->line_stride + (size_t)at * c->step;
         for (uint32_t i = 0; i < rows && n > 0; i++) {
-            for (uint32_t j = 0; j < n; j++) {
-                float v = tile[i * nr + j];
-                out[j] = add ? out[j] + v : v;
-            }
+            put_line(n, tile + (size_t)i * nr, out, c->step, add);
             out += c->row_stride;
         }
         tile += here;

@@ -17,7 +17,8 @@
 #include "packed/tile.h"
 #include "uwasa/kernels.h"
 
-/* Row i, inner index k = s * segment_n + t: base[s * segment_stride + i * row_stride + t].
+/* Row i, inner index k = s * segment_n + t: base[s * segment_stride + i * row_stride + t]; with
+ * line_n > 0, t / line_n * line_stride + t % line_n * step for that t.
  * trans: base[k * row_stride + i]. Every element is multiplied by alpha. */
 struct uw_left {
     const float *base;
@@ -25,6 +26,8 @@ struct uw_left {
     float alpha;
     size_t row_stride;
     size_t segment_n, segment_stride;
+    uint32_t line_n, step;
+    size_t line_stride;
     size_t group_stride;
 };
 
@@ -55,13 +58,14 @@ struct uw_right {
 };
 
 /* Column j = image * image_cols + q: base[image * image_stride + i * row_stride + q].
- * pitch > 0: q counts lines of pitch columns, of which line_cols are kept, lines of them; then
- * beta is 0 or 1. */
+ * pitch > 0: q counts lines of pitch columns, of which line_cols are kept, lines of them; column
+ * `at` of a line is at line * line_stride + at * step. Then beta is 0 or 1. */
 struct uw_sink {
     float *base;
     size_t row_stride;
     uint32_t image_cols;
-    uint32_t pitch, line_cols, lines;
+    uint32_t pitch, line_cols, lines, step;
+    size_t line_stride;
     size_t image_stride;
     size_t group_stride;
 };
