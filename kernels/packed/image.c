@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define PLAIN_PANELS 2u
+#define AHEAD 2u                    /* channels */
+#define LINE_N 16u                  /* floats in a line of the cache */
 
 /* Offsets into src are counted in 32 bits. */
 static struct uw_image find_plain(struct uw_image v)
@@ -125,8 +127,34 @@ static size_t span_h(const struct uw_image *v)
     return (size_t)(v->kernel_h - 1) * v->dilation_h + 1;
 }
 
+/* With a stride, a row of the band lies in lanes: one for all taps that see the same step_w-th
+ * pixels, so that neighbours see neighbours. Taps that lie together are worth more to bw_param. */
+static bool has_lanes(const struct uw_image *v)
+{
+    return v->step_w > 1 && (!v->pixels_inner || v->kernel_w == 1);
+}
+
+/* Tap kw sees lane kw % lanes_period, from pixel kw * dilation_w / step_w of that on. */
+static uint32_t lanes_period(const struct uw_image *v)
+{
+    uint32_t n = 1;
+    while ((uint64_t)n * v->dilation_w % v->step_w != 0) {
+        n++;
+    }
+    return n;
+}
+
+static size_t lane_width(const struct uw_image *v)
+{
+    return v->out_w + (size_t)(v->kernel_w - 1) * v->dilation_w / v->step_w;
+}
+
 static size_t band_width(const struct uw_image *v)
 {
+    if (has_lanes(v)) {
+        uint32_t period = lanes_period(v);
+        return lane_width(v) * (period < v->kernel_w ? period : v->kernel_w);
+    }
     return (size_t)(v->out_w - 1) * v->step_w + (size_t)(v->kernel_w - 1) * v->dilation_w + 1;
 }
 
@@ -183,8 +211,29 @@ size_t uw_image_work_bytes(const struct uw_image *v, uint32_t pixels_n, uint32_t
                                                                     : band + room + lists;
 }
 
-/* One row of one channel with its zeros. */
-static void copy_row(const struct uw_image *v, const float *plane, int64_t row, float *dst)
+static void copy_lanes(const struct uw_image *v, const float *src, float *dst)
+{
+    size_t width = lane_width(v), lanes = band_width(v) / width;
+    for (size_t lane = 0; lane < lanes; lane++) {
+        int64_t from = (int64_t)(lane * v->dilation_w % v->step_w) - v->left;
+        size_t i = 0;
+        for (; i < width && from < 0; i++, from += v->step_w) {
+            dst[i] = 0.0f;
+        }
+        for (; i < width && from < v->w; i++, from += v->step_w) {
+            dst[i] = src[from];
+        }
+        for (; i < width; i++) {
+            dst[i] = 0.0f;
+        }
+        dst += width;
+    }
+}
+
+/* One row of one channel with its zeros. The row `ahead` of it is read soon: processors do not
+ * guess that, for planes are apart. */
+static void copy_row(const struct uw_image *v, const float *plane, int64_t row, size_t ahead,
+                     float *dst)
 {
     size_t width = band_width(v);
     int64_t from = row - v->top;
@@ -193,6 +242,12 @@ static void copy_row(const struct uw_image *v, const float *plane, int64_t row, 
         return;
     }
     const float *src = plane + (size_t)from * v->w;
+    __builtin_prefetch(src + ahead);
+    __builtin_prefetch(src + ahead + (v->w > LINE_N ? LINE_N : 0));
+    if (has_lanes(v)) {
+        copy_lanes(v, src, dst);
+        return;
+    }
     size_t zeros = v->left > 0 ? (size_t)v->left : 0;
     zeros = zeros < width ? zeros : width;
     size_t skip = v->left < 0 ? (size_t)-v->left : 0;
@@ -214,11 +269,11 @@ struct band {
 static void list_pixels(const struct uw_image *v, size_t row, uint32_t ow, uint32_t n,
                         uint32_t *pixel_at)
 {
-    size_t next = v->step_h * band_width(v);
+    size_t next = v->step_h * band_width(v), step = has_lanes(v) ? 1 : v->step_w;
     while (n > 0) {
         uint32_t here = v->pitch - ow < n ? v->pitch - ow : n;
         for (uint32_t i = 0; i < here; i++) {
-            pixel_at[i] = (uint32_t)row + (ow + i) * v->step_w;
+            pixel_at[i] = (uint32_t)(row + (ow + i) * step);
         }
         pixel_at += here;
         n -= here;
@@ -247,8 +302,9 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
             size_t rows = (size_t)(last - first) * v->step_h + span_h(v);
             for (uint32_t c = 0; pass == 1 && c < cn; c++) {
                 const float *plane = group + image * v->image_stride + (c0 + c) * hw;
-                for (size_t r = 0; r < rows; r++) {
+                for (size_t r = 0; r < rows; r += v->kernel_h == 1 ? v->step_h : 1) {
                     copy_row(v, plane, (int64_t)((size_t)first * v->step_h + r),
+                             c + AHEAD < cn ? AHEAD * hw : 0,
                              b->at + c * plane_n + (row0 + r) * width);
                 }
             }
@@ -269,11 +325,16 @@ static void list_taps(const struct uw_image *v, size_t plane_n, uint32_t t0, uin
     uint32_t kernel = v->kernel_h * v->kernel_w;
     uint32_t kh = t0 % kernel / v->kernel_w, kw = t0 % v->kernel_w;
     size_t width = band_width(v), plane = 0;
+    bool lanes = has_lanes(v);
+    uint32_t period = lanes ? lanes_period(v) : 1;
     for (uint32_t i = 0; i < tn; i++) {
         uint32_t h = v->mirror ? v->kernel_h - 1 - kh : kh;
         uint32_t w = v->mirror ? v->kernel_w - 1 - kw : kw;
-        tap_at[i] = (uint32_t)(plane + (size_t)h * v->dilation_h * width +
-                               (size_t)w * v->dilation_w);
+        size_t column = (size_t)w * v->dilation_w;
+        if (lanes) {
+            column = w % period * lane_width(v) + column / v->step_w;
+        }
+        tap_at[i] = (uint32_t)(plane + (size_t)h * v->dilation_h * width + column);
         if (++kw == v->kernel_w) {
             kw = 0;
             if (++kh == v->kernel_h) {
@@ -315,6 +376,22 @@ static void pack_panel(const struct uw_tile *t, const float *band, uint32_t kn,
             dst[j] = from[column[j]];
         }
         dst += t->nr;
+    }
+}
+
+/* Pixels as the inner index, channels as columns: pixels that lie together are transposed. */
+static void pack_channels(const struct uw_tile *t, const struct uw_columns *c, uint32_t kn,
+                          uint32_t j0, uint32_t cols, float *dst)
+{
+    const uint32_t *at = c->at;
+    const float *from = c->base + c->column[j0];
+    size_t plane_n = cols > 1 ? c->column[j0 + 1] - c->column[j0] : 0;
+    for (uint32_t k = 0, n; k < kn; k += n) {
+        n = 1;
+        while (k + n < kn && at[k + n] == at[k] + n) {
+            n++;
+        }
+        t->pack_transposed(cols, n, 1.0f, from + at[k], plane_n, dst + (size_t)k * t->nr, t->nr);
     }
 }
 
@@ -408,7 +485,7 @@ bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t, uint32
         return false; /* far apart, they are better read once */
     }
     uint32_t run = v->plain ? v->out_h * v->out_w : v->out_w;
-    return t->multiply_runs != NULL && !v->pixels_inner && v->step_w == 1 &&
+    return t->multiply_runs != NULL && !v->pixels_inner && (v->step_w == 1 || has_lanes(v)) &&
            (is_wide(v) || run % UW_TILE_PIECE_N == 0);
 }
 
@@ -434,8 +511,14 @@ void uw_image_pack(const struct uw_product *p, const struct uw_block *block, flo
         return;
     }
     struct uw_columns c = prepare(v, block, work);
+    bool rows = v->pixels_inner && v->kernel_h == 1 && v->kernel_w == 1;
     for (uint32_t j = 0; j < block->jn; j += t->nr) {
         uint32_t cols = block->jn - j < t->nr ? block->jn - j : t->nr;
+        if (rows) {
+            pack_channels(t, &c, block->kn, j, cols, panels);
+            panels += (size_t)block->kn * t->nr;
+            continue;
+        }
         pack_panel(t, c.base, block->kn, c.at, cols, c.column + j, panels);
         panels += (size_t)block->kn * t->nr;
     }

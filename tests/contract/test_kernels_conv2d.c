@@ -122,6 +122,31 @@ static void test_conv2d_rows_of_whole_vectors_match_twin(void **state)
     check_shape(c, 5, 1);
 }
 
+/* Strides and dilations with and without a common divisor: phases with some taps, and with none. */
+static void test_conv2d_strides_match_twin(void **state)
+{
+    (void)state;
+    for (uint32_t stride = 2; stride <= 6; stride++) {
+        for (uint32_t dilation = 1; dilation <= 4; dilation++) {
+            uint32_t kernel = 1 + (stride + dilation) % 5, size = (kernel - 1) * dilation + 1;
+            check_shape(shape(7, 5, size + 13, size + 8 * stride, kernel, kernel, stride,
+                              (stride + dilation) % 3, dilation, 1), 2, 1 + stride % 3);
+        }
+    }
+    for (uint32_t size = 1; size <= 9; size++) {            /* some see one pixel, some less */
+        check_shape(shape(20, 33, size, size, 1, 1, 2, 0, 1, 1), 4, 2);
+        check_shape(shape(33, 20, size, size, 3, 3, 2, 1, 1, 1), 3, 3);
+        check_shape(shape(4, 6, size, size, 2, 2, 3, 2, 1, 2), 3, 1);
+    }
+    check_shape(shape(270, 40, 14, 14, 1, 1, 2, 0, 1, 1), 3, 2);    /* several blocks of taps */
+    check_shape(shape(40, 260, 8, 8, 3, 3, 2, 1, 1, 1), 3, 2);
+    check_shape(shape(3, 4, 23, 24, 3, 3, 9, 1, 1, 1), 2, 1);       /* more phases than products */
+    struct uw_conv2d c = shape(9, 8, 15, 17, 3, 4, 3, 1, 1, 1);
+    c.out_h--;              /* less than fits: a transposed convolution with output padding */
+    c.out_w -= 2;
+    check_shape(c, 3, 2);
+}
+
 static void test_conv2d_unequal_axes_match_twin(void **state)
 {
     (void)state;
@@ -296,6 +321,7 @@ const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_thin_groups_match_twin),
     cmocka_unit_test(test_channels_are_added_and_summed_up),
     cmocka_unit_test(test_conv2d_rows_of_whole_vectors_match_twin),
+    cmocka_unit_test(test_conv2d_strides_match_twin),
     cmocka_unit_test(test_conv2d_unequal_axes_match_twin),
     cmocka_unit_test(test_conv2d_random_shapes_match_twin),
     cmocka_unit_test(test_conv2d_parts_are_adjoint),
