@@ -17,6 +17,7 @@
 #ifndef UW_KERNELS_IMAGE_H
 #define UW_KERNELS_IMAGE_H
 
+#include "packed/phase.h"
 #include "packed/product.h"
 
 struct uw_image {
@@ -33,23 +34,6 @@ struct uw_image {
     bool pixels_inner;              /* bw_param: pixels are the inner index, taps the columns */
     bool plain;                     /* pixels see one tap, their own: used where it lies */
 };
-
-/* The pixels of an input gradient that see the output gradient through the same taps: pixels first,
- * first + stride, .. through taps tap, tap + tap_step, .. of one axis. */
-struct uw_phase_axis {
-    uint32_t first, pixels;
-    uint32_t tap, tap_step, taps;   /* no taps: nothing comes here */
-    uint32_t dilation;              /* from tap to tap, in pixels of the output gradient */
-    int64_t before;                 /* zeros before the output gradient */
-};
-
-struct uw_phase {
-    struct uw_phase_axis h, w;
-};
-
-/* Phase i of a convolution, false when there are no more. Phases cut all pixels among them. */
-bool uw_phase_of(const struct uw_conv2d *c, uint32_t i, struct uw_phase *phase);
-uint32_t uw_phases(const struct uw_conv2d *c);
 
 struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
                                   bool pixels_inner);
