@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * winograd.h - 3 x 3 convolution with 16 multiplications where the definition takes 36
+ * winograd.h - 3 x 3 and 5 x 5 convolutions with fewer multiplications than the definition takes
  *
  *   fw         y  = A^T [(G w G^T) . (B^T x B)] A, summed over input channels
  *   bw_input   the same with dy for x and the taps reversed
  *   bw_param   dw = G^T [(A dy A^T) . (B^T x B)] G, summed over tiles
  *
- * for tiles of 2 x 2 outputs that see 4 x 4 inputs. The sums over channels or tiles are sixteen
- * matrix products, one for each position of a transformed tile.
+ * F(2 x 2, 3 x 3) multiplies 16 times for 36, F(2 x 2, 5 x 5) 36 times for 100. The sums over
+ * channels or tiles are matrix products, one for each position of a transformed tile.
  *
  * Blocks are cut by shape alone and each sum has one order: results do not depend on threads. A
  * NaN reaches every output of the tiles that see it; infinity may become NaN there.
@@ -20,6 +20,7 @@
 #define UW_KERNELS_WINOGRAD_H
 
 #include "packed/tile.h"
+#include "packed/winograd_tile.h"
 #include "uwasa/kernels.h"
 
 enum uw_winograd_part { UW_WINOGRAD_FW, UW_WINOGRAD_BW_INPUT, UW_WINOGRAD_BW_PARAM };
@@ -41,8 +42,17 @@ int uw_winograd_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uin
 int uw_winograd_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                          const float *x, const float *dy, float scale, float *dw);
 
-/* Scratch of bw_param alone. */
+/* How a part is computed; NULL: no kind has such a kernel. */
+const struct uw_winograd_kind *uw_winograd_kind(const struct uw_tile *t,
+                                                const struct uw_conv2d *c);
+
+/* Scratch of one part: fw or bw_input, and bw_param. */
+size_t uw_winograd_image_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
+                                       bool bw_input, uint32_t batch_n, uint32_t threads);
 size_t uw_winograd_param_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
                                        uint32_t batch_n, uint32_t threads);
+
+/* Most scratch that a part may take with one thread. */
+size_t uw_winograd_scratch_limit(const struct uw_conv2d *c, uint32_t batch_n);
 
 #endif

@@ -6,20 +6,20 @@
 
 size_t uw_band_pitch(const struct uw_band *b)
 {
-    return (2 * (size_t)b->tiles_w + b->halo) * LANES;
+    return ((size_t)b->step * b->tiles_w + b->halo) * LANES;
 }
 
 size_t uw_band_n(const struct uw_band *b, uint32_t rows)
 {
     uint32_t images = rows == 0 ? 0 : min_u32(rows, (rows - 1) / b->tiles_h + 2);
-    return (2 * (size_t)rows + (size_t)b->halo * images) * uw_band_pitch(b);
+    return ((size_t)b->step * rows + (size_t)b->halo * images) * uw_band_pitch(b);
 }
 
 /* Rows of one image from row `top` of the padded image on. */
 static void fill_rows(const struct uw_band *b, const float *plane, uint32_t channels,
                       uint32_t top, uint32_t rows, float *band)
 {
-    uint32_t width = 2 * b->tiles_w + b->halo;
+    uint32_t width = b->step * b->tiles_w + b->halo;
     uint32_t n = width > b->pad_w ? min_u32(width - b->pad_w, b->w) : 0;
     for (uint32_t r = 0; r < rows; r++) {
         uint32_t at = top + r;
@@ -38,9 +38,9 @@ void uw_band_fill(const struct uw_band *b, uint32_t row0, uint32_t rows, uint32_
     for (uint32_t row = row0; row < end;) {
         uint32_t image = row / b->tiles_h, first = row % b->tiles_h;
         uint32_t n = min_u32(b->tiles_h - first, end - row);
-        fill_rows(b, b->src + ((size_t)image * b->channels + c0) * plane_n, channels, 2 * first,
-                  2 * n + b->halo, band);
-        band += (2 * (size_t)n + b->halo) * uw_band_pitch(b);
+        fill_rows(b, b->src + ((size_t)image * b->channels + c0) * plane_n, channels,
+                  b->step * first, b->step * n + b->halo, band);
+        band += ((size_t)b->step * n + b->halo) * uw_band_pitch(b);
         row += n;
     }
 }
@@ -48,5 +48,5 @@ void uw_band_fill(const struct uw_band *b, uint32_t row0, uint32_t rows, uint32_
 const float *uw_band_next(const struct uw_band *b, uint32_t row, const float *at)
 {
     bool last = (row + 1) % b->tiles_h == 0;
-    return at + (2 + (last ? (size_t)b->halo : 0)) * uw_band_pitch(b);
+    return at + (b->step + (last ? (size_t)b->halo : 0)) * uw_band_pitch(b);
 }

@@ -14,7 +14,7 @@
 #include "packed/tile.h"
 #include "packed/winograd_tile.h"
 
-/* Positions lie this much off a power of two, or all sixteen would share sets of the cache. */
+/* Positions lie this much off a power of two, or all would share sets of the cache. */
 #define UW_WINOGRAD_APART 80u
 
 struct uw_band {
@@ -23,7 +23,8 @@ struct uw_band {
     uint32_t channels, h, w;
     uint32_t pad_h, pad_w;          /* zeros above and left */
     uint32_t tiles_h, tiles_w;
-    uint32_t halo;                  /* pixels that two tiles share: 2, or 0 */
+    uint32_t step;                  /* pixels from tile to tile */
+    uint32_t halo;                  /* pixels that two tiles share: kernel - 1, or 0 */
 };
 
 /* From one row of the band to the next. */

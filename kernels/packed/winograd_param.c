@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define LANES UW_WINOGRAD_LANES
-#define POSITIONS UW_WINOGRAD_POSITIONS
 
 #define CHANNELS_BLOCK 128u
 #define BLOCK_TILES 64u
@@ -17,6 +16,8 @@
 
 struct job {
     const struct uw_tile *tile;
+    const struct uw_winograd_kind *kind;
+    uint32_t positions;
     struct uw_band x, dy;
     uint32_t rows_n;                /* tile rows of the batch */
     uint32_t rows_block;
@@ -45,8 +46,8 @@ static struct areas areas_of(const struct job *j)
     a.dy_ld = round_up(j->out_block, LANES) + LANES;
     a.dy_plane = tiles * a.dy_ld + UW_WINOGRAD_APART;
     a.band_n = larger(uw_band_n(&j->x, j->rows_block), uw_band_n(&j->dy, j->rows_block));
-    a.sums_bytes = area_bytes(POSITIONS * a.sum_plane);
-    a.thread_bytes = area_bytes(POSITIONS * a.x_plane) + area_bytes(POSITIONS * a.dy_plane) +
+    a.sums_bytes = area_bytes(j->positions * a.sum_plane);
+    a.thread_bytes = area_bytes(j->positions * a.x_plane) + area_bytes(j->positions * a.dy_plane) +
                      area_bytes(a.band_n);
     return a;
 }
@@ -58,13 +59,15 @@ static uint32_t tasks_of(const struct job *j)
 
 static struct job param_job(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
 {
-    struct job j = {.tile = t};
+    const struct uw_winograd_kind *kind = uw_winograd_kind(t, c);
+    struct job j = {.tile = t, .kind = kind, .positions = uw_winograd_positions(kind)};
     j.x = (struct uw_band){.tile = t, .channels = c->in_channels, .h = c->in_h, .w = c->in_w,
                            .pad_h = c->pad_h, .pad_w = c->pad_w,
-                           .tiles_h = div_up(c->out_h, 2), .tiles_w = div_up(c->out_w, 2),
-                           .halo = 2};
+                           .tiles_h = div_up(c->out_h, kind->out),
+                           .tiles_w = div_up(c->out_w, kind->out),
+                           .step = kind->out, .halo = kind->kernel - 1};
     j.dy = (struct uw_band){.tile = t, .channels = c->out_channels, .h = c->out_h, .w = c->out_w,
-                            .tiles_h = j.x.tiles_h, .tiles_w = j.x.tiles_w};
+                            .tiles_h = j.x.tiles_h, .tiles_w = j.x.tiles_w, .step = kind->out};
     j.rows_n = batch_n * j.x.tiles_h;
     uint32_t rows = BLOCK_TILES / j.x.tiles_w;
     j.rows_block = min_u32(rows > 0 ? rows : 1, j.rows_n);
@@ -75,7 +78,9 @@ static struct job param_job(const struct uw_tile *t, const struct uw_conv2d *c, 
     j.in_blocks = div_up(c->in_channels, j.in_block);
     j.out_blocks = div_up(c->out_channels, j.out_block);
     uint32_t blocks = j.in_blocks * j.out_blocks;
-    uint32_t most = (uint32_t)(PARTS_BYTES_MAX / (areas_of(&j).sums_bytes * blocks));
+    size_t parts_bytes = uw_winograd_scratch_limit(c, batch_n) / 4;
+    parts_bytes = parts_bytes < PARTS_BYTES_MAX ? parts_bytes : PARTS_BYTES_MAX;
+    uint32_t most = (uint32_t)(parts_bytes / (areas_of(&j).sums_bytes * blocks));
     most = min_u32(most, div_up(j.rows_n, j.rows_block) / 2);
     j.parts = min_u32(div_up(TASKS_WANTED, blocks), most > 0 ? most : 1);
     return j;
@@ -115,7 +120,7 @@ static void multiply(const struct job *j, const struct areas *a, uint32_t tiles,
 {
     const struct uw_tile *t = j->tile;
     uint32_t panels = div_up(outs, t->mr), each = div_up(outs, panels);
-    for (uint32_t p = 0; p < POSITIONS; p++) {
+    for (uint32_t p = 0; p < j->positions; p++) {
         for (uint32_t col = 0; col < ins; col += t->nr) {
             uint32_t cols = min_u32(t->nr, ins - col);
             for (uint32_t i = 0; i < outs; i += each) {
@@ -132,9 +137,11 @@ static void multiply(const struct job *j, const struct areas *a, uint32_t tiles,
 static void store_row(const struct job *j, const struct areas *a, const float *sums,
                       uint32_t parts, size_t next, uint32_t out, uint32_t in0, uint32_t ins)
 {
-    float m[POSITIONS * LANES], g[9 * LANES], taps[9 * LANES];
+    uint32_t taps_n = j->kind->kernel * j->kind->kernel;
+    float m[UW_WINOGRAD_POSITIONS_MAX * LANES];
+    float g[UW_WINOGRAD_TAPS_MAX * LANES], taps[UW_WINOGRAD_TAPS_MAX * LANES];
     for (uint32_t c = 0; c < ins; c += LANES) {
-        for (uint32_t p = 0; p < POSITIONS; p++) {
+        for (uint32_t p = 0; p < j->positions; p++) {
             const float *from = sums + p * a->sum_plane + c;
             float *to = m + (size_t)p * LANES;
             memcpy(to, from, LANES * sizeof *to);
@@ -146,10 +153,10 @@ static void store_row(const struct job *j, const struct areas *a, const float *s
             }
         }
         uint32_t n = min_u32(LANES, ins - c);
-        j->tile->winograd->taps(m, LANES, g);
-        j->tile->pack_transposed(9, n, j->scale, g, LANES, taps, 9);
-        float *dw = j->dw + ((size_t)out * j->x.channels + in0 + c) * 9;
-        for (uint32_t i = 0; i < 9 * n; i++) {
+        j->kind->taps(m, LANES, g);
+        j->tile->pack_transposed(taps_n, n, j->scale, g, LANES, taps, taps_n);
+        float *dw = j->dw + ((size_t)out * j->x.channels + in0 + c) * taps_n;
+        for (uint32_t i = 0; i < taps_n * n; i++) {
             dw[i] += taps[i];
         }
     }
@@ -165,8 +172,8 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t outs = min_u32(j->out_block, j->dy.channels - out0);
     uint8_t *mine = j->threads + thread * a.thread_bytes;
     float *x = (float *)(void *)mine;
-    float *dy = (float *)(void *)(mine + area_bytes(POSITIONS * a.x_plane));
-    float *band = dy + area_bytes(POSITIONS * a.dy_plane) / sizeof(float);
+    float *dy = (float *)(void *)(mine + area_bytes(j->positions * a.x_plane));
+    float *band = dy + area_bytes(j->positions * a.dy_plane) / sizeof(float);
     uint32_t slot = j->parts > 1 ? task : thread;
     float *sums = j->sums + slot * (a.sums_bytes / sizeof(float));
     uint32_t blocks = div_up(j->rows_n, j->rows_block);
@@ -174,9 +181,9 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t end = (uint32_t)((uint64_t)blocks * (part + 1) / j->parts);
     for (uint32_t b = first; b < end; b++) {
         uint32_t row0 = b * j->rows_block, rows = min_u32(j->rows_block, j->rows_n - row0);
-        transform(&j->x, j->tile->winograd->input, row0, rows, in0, ins, band, a.band_n, x,
+        transform(&j->x, j->kind->input, row0, rows, in0, ins, band, a.band_n, x,
                   a.x_ld, a.x_plane);
-        transform(&j->dy, j->tile->winograd->spread, row0, rows, out0, outs, band, a.band_n, dy,
+        transform(&j->dy, j->kind->spread, row0, rows, out0, outs, band, a.band_n, dy,
                   a.dy_ld, a.dy_plane);
         multiply(j, &a, rows * j->x.tiles_w, outs, ins, x, dy, sums, b > first);
     }

@@ -2,14 +2,10 @@
  *
  * winograd_tile.h - what an instruction set gives to Winograd's convolution
  *
- * A tile is 4 x 4 elements of an image and 2 x 2 of the result. The transforms work on lanes:
- * UW_WINOGRAD_LANES channels lie together, [pixel][lane], so that no transform shuffles. The
- * sixteen positions of a transformed tile lie `plane` floats apart.
- *
- *   B^T = 1  0 -1  0     G = 1    0    0      A^T = 1  1  1  0
- *         0  1  1  0         1/2  1/2  1/2          0  1 -1 -1
- *         0 -1  1  0         1/2 -1/2  1/2
- *         0  1  0 -1         0    0    1
+ * F(out x out, kernel x kernel): a tile is `in` x `in` elements of an image and `out` x `out` of
+ * the result, in = out + kernel - 1. The transforms work on lanes: UW_WINOGRAD_LANES channels lie
+ * together, [pixel][lane], so that no transform shuffles. The in * in positions of a transformed
+ * tile lie `plane` floats apart. winograd_points_inline.h has the matrices A, B and G.
  *
  * Units      floats
  * Blocking   until computed      Context  any thread
@@ -23,27 +19,34 @@
 #include <stdint.h>
 
 #define UW_WINOGRAD_LANES 16u
-#define UW_WINOGRAD_POSITIONS 16u
+#define UW_WINOGRAD_POSITIONS_MAX 36u
+#define UW_WINOGRAD_TAPS_MAX 25u
 
-struct uw_winograd_ops {
-    /* v = B^T d B of `tiles` tiles side by side. Tile t begins at pixel 2 t of d, whose rows are
-     * `pitch` apart; its result is at v + t * step. */
+struct uw_winograd_kind {
+    uint32_t out, kernel, in;
+
+    /* v = B^T d B of `tiles` tiles side by side. Tile t begins at pixel out * t of d, whose rows
+     * are `pitch` apart; its result is at v + t * step. */
     void (*input)(uint32_t tiles, const float *d, size_t pitch, float *v, size_t step,
                   size_t plane);
 
-    /* v = A y A^T, the same for tiles of 2 x 2 pixels */
+    /* v = A y A^T, the same for tiles of out x out pixels */
     void (*spread)(uint32_t tiles, const float *y, size_t pitch, float *v, size_t step,
                    size_t plane);
 
-    /* y = A^T m A + bias of each lane, from m + t * step to pixels 2 t and 2 t + 1 of two rows */
+    /* y = A^T m A + bias of each lane, from m + t * step to pixels out * t .. of `out` rows */
     void (*output)(uint32_t tiles, const float *m, size_t step, size_t plane, const float *bias,
                    float *y, size_t pitch);
 
-    /* u = G g G^T for nr lanes, taps g[9][nr]; mirror: the last tap is the first */
+    /* u = G g G^T for nr lanes, taps g[kernel * kernel][nr]; mirror: the last tap is the first */
     void (*weights)(const float *g, bool mirror, float *u, size_t plane);
 
-    /* g = G^T m G for UW_WINOGRAD_LANES lanes, taps g[9][UW_WINOGRAD_LANES] */
+    /* g = G^T m G for UW_WINOGRAD_LANES lanes, taps g[kernel * kernel][UW_WINOGRAD_LANES] */
     void (*taps)(const float *m, size_t plane, float *g);
+};
+
+struct uw_winograd_ops {
+    const struct uw_winograd_kind *f2x3, *f2x5; /* F(2 x 2, 3 x 3), F(2 x 2, 5 x 5) */
 
     /* out[i][j] (+)= sum over k of a(i, k) * b[k * nr + j], i < rows <= mr, j < cols <= nr; all
      * nr columns may be read and written; a(i, k) is
@@ -55,5 +58,10 @@ struct uw_winograd_ops {
     void (*multiply_columns)(uint32_t rows, uint32_t cols, uint32_t k, const float *a, size_t lda,
                              const float *b, size_t ldb, float *out, size_t ldo, bool add);
 };
+
+static inline uint32_t uw_winograd_positions(const struct uw_winograd_kind *k)
+{
+    return k->in * k->in;
+}
 
 #endif

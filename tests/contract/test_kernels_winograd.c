@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernel contract: 3 x 3 convolutions with so many channels and pixels that a tuned table takes
- * Winograd's way. */
+ * Kernel contract: 3 x 3 and 5 x 5 convolutions with so many channels and pixels that a tuned
+ * table takes Winograd's way. */
 #include "test_kernels_conv.h"
 
 #include "packed/tile.h"
@@ -10,6 +10,11 @@
 static struct uw_conv2d square(uint32_t in, uint32_t out, uint32_t h, uint32_t w, uint32_t pad)
 {
     return uw_test_conv_shape(in, out, h, w, 3, 3, 1, pad, 1, 1);
+}
+
+static struct uw_conv2d square5(uint32_t in, uint32_t out, uint32_t h, uint32_t w, uint32_t pad)
+{
+    return uw_test_conv_shape(in, out, h, w, 5, 5, 1, pad, 1, 1);
 }
 
 struct results {
@@ -97,6 +102,29 @@ static void test_winograd_edges_match_twin(void **state)
     check_taken(c, 31, 1);
 }
 
+/* The same for 5 x 5 taps in tiles of 6 x 6. */
+static void test_winograd_5x5_edges_match_twin(void **state)
+{
+    (void)state;
+    check_taken(square5(16, 16, 28, 28, 2), 3, 1);
+    check_taken(square5(17, 33, 15, 13, 2), 12, 3);
+    check_taken(square5(32, 16, 10, 11, 0), 24, 1);
+    check_taken(square5(24, 40, 6, 7, 4), 13, 2);
+    check_taken(square5(33, 48, 6, 6, 2), 23, 1);
+    check_taken(square5(48, 31, 7, 6, 3), 22, 3);
+    check_taken(square5(16, 64, 12, 14, 0), 15, 1);
+    check_taken(square5(31, 18, 8, 90, 1), 3, 1);   /* one row of tiles is a block */
+    check_taken(square5(18, 16, 9, 8, 3), 30, 2);
+    check_taken(square5(32, 64, 14, 14, 2), 4, 3);
+    struct uw_conv2d c = square5(16, 20, 15, 12, 3);
+    c.pad_w = 4;
+    c.out_w += 2;
+    check_taken(c, 13, 1);
+    c.pad_h = 1;
+    c.out_h -= 7;       /* less than fits: a transposed convolution with output padding */
+    check_taken(c, 21, 1);
+}
+
 /* So few tiles of so many channels that the transformed images are kept. */
 static void test_winograd_few_tiles_match_twin(void **state)
 {
@@ -113,11 +141,13 @@ static void check_y(const struct uw_test_conv *t, const float *y)
     uint32_t oh = uw_test_below(c->out_h), ow = uw_test_below(c->out_w);
     struct uw_sum s = {0};
     uw_sum_add(&s, (double)t->b[co]);
-    for (uint32_t i = 0; i < c->in_channels * 9; i++) {
-        uint32_t ci = i / 9, ih = oh + i % 9 / 3 - c->pad_h, iw = ow + i % 3 - c->pad_w;
+    uint32_t k = c->kernel_w, taps = k * k;
+    for (uint32_t i = 0; i < c->in_channels * taps; i++) {
+        uint32_t tap = i % taps, ci = i / taps;
+        uint32_t ih = oh + tap / k - c->pad_h, iw = ow + tap % k - c->pad_w;
         if (ih < c->in_h && iw < c->in_w) {
             size_t xi = (((size_t)n * c->in_channels + ci) * c->in_h + ih) * c->in_w + iw;
-            uw_sum_add(&s, (double)t->x[xi] * (double)t->w[(size_t)co * c->in_channels * 9 + i]);
+            uw_sum_add(&s, (double)t->x[xi] * (double)t->w[(size_t)co * c->in_channels * taps + i]);
         }
     }
     uw_test_assert_sum(
@@ -130,12 +160,14 @@ static void check_dx(const struct uw_test_conv *t, const float *dx)
     uint32_t n = uw_test_below(t->batch_n), ci = uw_test_below(c->in_channels);
     uint32_t ih = uw_test_below(c->in_h), iw = uw_test_below(c->in_w);
     struct uw_sum s = {0};
-    for (uint32_t i = 0; i < c->out_channels * 9; i++) {
-        uint32_t co = i / 9, oh = ih + c->pad_h - i % 9 / 3, ow = iw + c->pad_w - i % 3;
+    uint32_t k = c->kernel_w, taps = k * k;
+    for (uint32_t i = 0; i < c->out_channels * taps; i++) {
+        uint32_t tap = i % taps, co = i / taps;
+        uint32_t oh = ih + c->pad_h - tap / k, ow = iw + c->pad_w - tap % k;
         if (oh < c->out_h && ow < c->out_w) {
             size_t yi = (((size_t)n * c->out_channels + co) * c->out_h + oh) * c->out_w + ow;
             uw_sum_add(&s, (double)t->dy[yi] *
-                               (double)t->w[((size_t)co * c->in_channels + ci) * 9 + i % 9]);
+                               (double)t->w[((size_t)co * c->in_channels + ci) * taps + tap]);
         }
     }
     uw_test_assert_sum(dx[(((size_t)n * c->in_channels + ci) * c->in_h + ih) * c->in_w + iw], &s);
@@ -144,13 +176,14 @@ static void check_dx(const struct uw_test_conv *t, const float *dx)
 static void check_dw(const struct uw_test_conv *t, const float *dw)
 {
     const struct uw_conv2d *c = &t->c;
-    uint32_t wi = uw_test_below((uint32_t)t->w_n), tap = wi % 9, ci = wi / 9 % c->in_channels;
-    uint32_t co = wi / 9 / c->in_channels, out_hw = c->out_h * c->out_w;
+    uint32_t k = c->kernel_w, wi = uw_test_below((uint32_t)t->w_n), tap = wi % (k * k);
+    uint32_t ci = wi / (k * k) % c->in_channels, co = wi / (k * k) / c->in_channels;
+    uint32_t out_hw = c->out_h * c->out_w;
     struct uw_sum s = {0};
     uw_sum_add(&s, (double)t->w[wi]);
     for (uint32_t i = 0; i < t->batch_n * out_hw; i++) {
         uint32_t n = i / out_hw, oh = i % out_hw / c->out_w, ow = i % c->out_w;
-        uint32_t ih = oh + tap / 3 - c->pad_h, iw = ow + tap % 3 - c->pad_w;
+        uint32_t ih = oh + tap / k - c->pad_h, iw = ow + tap % k - c->pad_w;
         if (ih < c->in_h && iw < c->in_w) {
             size_t xi = (((size_t)n * c->in_channels + ci) * c->in_h + ih) * c->in_w + iw;
             size_t yi = ((size_t)n * c->out_channels + co) * out_hw + i % out_hw;
@@ -169,7 +202,9 @@ static void test_winograd_blocks_match_twin_and_threads_agree(void **state)
         struct uw_conv2d c;
         uint32_t batch_n;
     } cases[] = {{square(192, 208, 2, 2, 1), 172}, {square(264, 80, 5, 5, 1), 30},
-                 {square(64, 64, 24, 26, 1), 4}, {square(16, 36, 40, 33, 0), 3}};
+                 {square(64, 64, 24, 26, 1), 4}, {square(16, 36, 40, 33, 0), 3},
+                 {square5(192, 208, 6, 6, 2), 40}, {square5(264, 80, 7, 7, 2), 30},
+                 {square5(32, 64, 14, 14, 2), 20}, {square5(16, 36, 40, 33, 0), 3}};
     for (size_t i = 0; has_winograd() && i < sizeof cases / sizeof *cases; i++) {
         struct uw_test_conv t;
         uw_test_conv_begin(&t, &cases[i].c, cases[i].batch_n);
@@ -199,7 +234,8 @@ static void test_winograd_scratch_covers_smaller_batches(void **state)
     const struct uw_kernels *k = uw_test_table();
     const struct uw_conv2d shapes[] = {square(16, 16, 32, 32, 1), square(64, 48, 8, 8, 1),
                                        square(200, 520, 2, 2, 1), square(512, 512, 4, 4, 1),
-                                       square(96, 128, 7, 7, 1), square(128, 128, 16, 16, 1)};
+                                       square(96, 128, 7, 7, 1), square(128, 128, 16, 16, 1),
+                                       square5(32, 64, 14, 14, 2), square5(512, 512, 4, 4, 2)};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (uint32_t threads = 1; threads <= 4; threads += 3) {
             size_t before = 0;
@@ -215,35 +251,42 @@ static void test_winograd_scratch_covers_smaller_batches(void **state)
     uw_test_conv_check(square(64, 64, 8, 8, 1), 0, 1);
 }
 
-/* Infinity and NaN do not vanish: what sees them is not finite. */
+/* Infinity and NaN do not vanish: what sees them is not finite. Images of 32 x 32. */
+static void check_not_finite(struct uw_conv2d c, float bad)
+{
+    struct uw_test_conv t;
+    uint32_t k = c.kernel_w, pad = c.pad_w, taps = k * k;
+    uw_test_conv_begin(&t, &c, 2);
+    t.x[5 * 1024 + 10 * 32 + 13] = bad;
+    t.dy[3 * 1024 + 7 * 32 + 8] = bad;
+    struct results r = compute(uw_test_table(), &t, 1);
+    for (uint32_t a = 0; a < 16 * taps; a++) {
+        uint32_t ch = a / taps, h = a % taps / k, w = a % k;
+        assert_true(!isfinite(r.y[ch * 1024 + (10 - pad + h) * 32 + 13 - pad + w]));
+        assert_true(!isfinite(r.dx[ch * 1024 + (7 - pad + h) * 32 + 8 - pad + w]));
+        assert_true(!isfinite(r.dw[(ch * 16 + 5) * taps + h * k + w]));
+        assert_true(!isfinite(r.dw[(3 * 16 + ch) * taps + h * k + w]));
+    }
+    for (size_t at = 16 * 1024; at < t.y_n; at++) {     /* the other sample */
+        assert_true(isfinite(r.y[at]) && isfinite(r.dx[at]));
+    }
+    release(&r);
+    uw_test_conv_end(&t);
+}
+
 static void test_winograd_nan_reaches_what_sees_it(void **state)
 {
     (void)state;
     const float bad[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct uw_test_conv t;
-        struct uw_conv2d c = square(16, 16, 32, 32, 1);
-        uw_test_conv_begin(&t, &c, 2);
-        t.x[5 * 1024 + 10 * 32 + 13] = bad[i];
-        t.dy[3 * 1024 + 7 * 32 + 8] = bad[i];
-        struct results r = compute(uw_test_table(), &t, 1);
-        for (uint32_t a = 0; a < 16 * 9; a++) {
-            uint32_t ch = a / 9, h = a % 9 / 3, w = a % 3;
-            assert_true(!isfinite(r.y[ch * 1024 + (9 + h) * 32 + 12 + w]));
-            assert_true(!isfinite(r.dx[ch * 1024 + (6 + h) * 32 + 7 + w]));
-            assert_true(!isfinite(r.dw[(ch * 16 + 5) * 9 + h * 3 + w]));
-            assert_true(!isfinite(r.dw[(3 * 16 + ch) * 9 + h * 3 + w]));
-        }
-        for (size_t at = 16 * 1024; at < t.y_n; at++) {     /* the other sample */
-            assert_true(isfinite(r.y[at]) && isfinite(r.dx[at]));
-        }
-        release(&r);
-        uw_test_conv_end(&t);
+        check_not_finite(square(16, 16, 32, 32, 1), bad[i]);
+        check_not_finite(square5(16, 16, 32, 32, 2), bad[i]);
     }
 }
 
 const struct CMUnitTest uw_test_winograd[] = {
     cmocka_unit_test(test_winograd_edges_match_twin),
+    cmocka_unit_test(test_winograd_5x5_edges_match_twin),
     cmocka_unit_test(test_winograd_few_tiles_match_twin),
     cmocka_unit_test(test_winograd_blocks_match_twin_and_threads_agree),
     cmocka_unit_test(test_winograd_scratch_covers_smaller_batches),
