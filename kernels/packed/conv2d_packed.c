@@ -129,12 +129,14 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
                                           const float *w, float *dx, bool accumulate)
 {
     const struct uw_phase_axis *ph = &phase->h, *pw = &phase->w;
+    size_t first_tap = (size_t)ph->tap * c->kernel_w + pw->tap;
+    size_t first_pixel = (size_t)ph->first * c->in_w + pw->first;
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
     widen(v, t, group_in);
     size_t in_hw = (size_t)c->in_h * c->in_w, kernel = (size_t)c->kernel_h * c->kernel_w;
     struct uw_product p = {.groups = c->groups, .m = group_in, .n = uw_image_pixels(v),
                            .k = uw_image_taps(v), .beta = accumulate ? 1.0f : 0.0f};
-    p.a = (struct uw_left){.base = w + (w != NULL ? (size_t)ph->tap * c->kernel_w + pw->tap : 0),
+    p.a = (struct uw_left){.base = w != NULL ? w + first_tap : NULL,
                            .alpha = 1.0f, .row_stride = kernel,
                            .segment_n = (size_t)ph->taps * pw->taps,
                            .segment_stride = kernel * group_in,
@@ -147,7 +149,7 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
         p.a.step = pw->tap_step;
         p.a.line_stride = (size_t)ph->tap_step * c->kernel_w;
     }
-    p.c = (struct uw_sink){.base = dx + (dx != NULL ? (size_t)ph->first * c->in_w + pw->first : 0),
+    p.c = (struct uw_sink){.base = dx != NULL ? dx + first_pixel : NULL,
                            .row_stride = in_hw, .image_cols = uw_image_cols(v),
                            .image_stride = in_hw * c->in_channels,
                            .group_stride = in_hw * group_in};

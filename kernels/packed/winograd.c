@@ -62,9 +62,9 @@ static bool sides_fit(const struct uw_winograd_kind *kind, const struct uw_conv2
 static bool shape_fits(const struct uw_tile *t, const struct uw_conv2d *c)
 {
     const struct uw_winograd_kind *kind = uw_winograd_kind(t, c);
-    uint32_t least = min_u32(c->in_channels, c->out_channels);
+    uint32_t least = min_u32(c->in_channels, c->out_channels) / c->groups;
     return kind != NULL && sides_fit(kind, c) && c->stride_h == 1 && c->stride_w == 1 &&
-           c->dilation_h == 1 && c->dilation_w == 1 && c->groups == 1 &&
+           c->dilation_h == 1 && c->dilation_w == 1 &&
            c->pad_h < c->kernel_h && c->pad_w < c->kernel_w && least >= CHANNELS_MIN &&
            c->in_channels <= CHANNELS_MAX && c->out_channels <= CHANNELS_MAX &&
            c->in_w <= 2 * TILES_W_MAX && c->out_w <= 2 * TILES_W_MAX;

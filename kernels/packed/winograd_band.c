@@ -38,7 +38,7 @@ void uw_band_fill(const struct uw_band *b, uint32_t row0, uint32_t rows, uint32_
     for (uint32_t row = row0; row < end;) {
         uint32_t image = row / b->tiles_h, first = row % b->tiles_h;
         uint32_t n = min_u32(b->tiles_h - first, end - row);
-        fill_rows(b, b->src + ((size_t)image * b->channels + c0) * plane_n, channels,
+        fill_rows(b, b->src + image * b->image_n + c0 * plane_n, channels,
                   b->step * first, b->step * n + b->halo, band);
         band += ((size_t)b->step * n + b->halo) * uw_band_pitch(b);
         row += n;

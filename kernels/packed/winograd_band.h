@@ -19,7 +19,8 @@
 
 struct uw_band {
     const struct uw_tile *tile;
-    const float *src;               /* [batch][channels][h][w] */
+    const float *src;               /* [batch][channels][h][w], images image_n apart */
+    size_t image_n;
     uint32_t channels, h, w;
     uint32_t pad_h, pad_w;          /* zeros above and left */
     uint32_t tiles_h, tiles_w;

@@ -21,7 +21,7 @@
 #define INNER_BLOCK 128u            /* channels summed at a time: longer sums round more */
 #define WEIGHT_ROWS 64u             /* inner channels that a task transforms */
 
-/* A convolution whose result has one channel for each column of a product. */
+/* A group of a convolution, whose result has one channel for each column of a product. */
 struct job {
     const struct uw_tile *tile;
     const struct uw_winograd_kind *kind;
@@ -33,6 +33,7 @@ struct job {
     bool mirror;                    /* bw_input: w is [in][out][taps reversed] */
     bool accumulate;
     float *y;
+    size_t image_n;                 /* floats from one image of y to the next */
     uint32_t rows_block;            /* tile rows of a task */
     uint32_t out_block;             /* columns whose weights lie transformed at a time */
     bool kept;                      /* V of all tiles is computed once */
@@ -144,8 +145,11 @@ static void set_tiles(struct job *j, const struct uw_winograd_kind *kind, uint32
 
 static struct job fw_job(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
 {
-    struct job j = {.tile = t, .out_n = c->out_channels, .out_h = c->out_h, .out_w = c->out_w};
-    j.in = (struct uw_band){.channels = c->in_channels, .h = c->in_h, .w = c->in_w};
+    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
+    struct job j = {.tile = t, .out_n = c->out_channels / c->groups, .out_h = c->out_h,
+                    .out_w = c->out_w, .image_n = c->out_channels * out_hw};
+    j.in = (struct uw_band){.image_n = c->in_channels * in_hw,
+                            .channels = c->in_channels / c->groups, .h = c->in_h, .w = c->in_w};
     set_tiles(&j, uw_winograd_kind(t, c), c->pad_h, c->pad_w);
     return cut_to_limit(j, c, batch_n);
 }
@@ -153,9 +157,12 @@ static struct job fw_job(const struct uw_tile *t, const struct uw_conv2d *c, uin
 static struct job bw_input_job(const struct uw_tile *t, const struct uw_conv2d *c,
                                uint32_t batch_n)
 {
-    struct job j = {.tile = t, .out_n = c->in_channels, .out_h = c->in_h, .out_w = c->in_w,
-                    .mirror = true};
-    j.in = (struct uw_band){.channels = c->out_channels, .h = c->out_h, .w = c->out_w};
+    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
+    struct job j = {.tile = t, .out_n = c->in_channels / c->groups, .out_h = c->in_h,
+                    .out_w = c->in_w, .image_n = c->in_channels * in_hw, .mirror = true};
+    j.in = (struct uw_band){.image_n = c->out_channels * out_hw,
+                            .channels = c->out_channels / c->groups, .h = c->out_h,
+                            .w = c->out_w};
     set_tiles(&j, uw_winograd_kind(t, c), c->kernel_h - 1 - c->pad_h, c->kernel_w - 1 - c->pad_w);
     return cut_to_limit(j, c, batch_n);
 }
@@ -290,7 +297,7 @@ static void store_image(const struct job *j, const struct areas *a, const struct
     }
     uint32_t image = row / j->in.tiles_h, lines = min_u32(out * rows, j->out_h - top);
     uint32_t channels = min_u32(LANES, j->out0 + j->out_now - channel);
-    float *y = j->y + (((size_t)image * j->out_n + channel) * j->out_h + top) * j->out_w;
+    float *y = j->y + image * j->image_n + ((size_t)channel * j->out_h + top) * j->out_w;
     if (width == j->out_w) {
         store_pixels(j, channels, lines * width, b->out, b->sum, y);
         return;
@@ -355,16 +362,10 @@ static void run_block(void *arg, uint32_t task, uint32_t thread)
     store(j, &a, &b);
 }
 
-static int run(const struct uw_exec *e, struct job *j)
+/* One group: in.src, w, bias and y are its own. */
+static void run_group(const struct uw_exec *e, struct job *j)
 {
-    if (e->scratch_bytes < scratch_of(j, uw_workers_threads(e->workers))) {
-        return UW_ERR_NOMEM;
-    }
-    struct areas a = areas_of(j);
     uint32_t blocks = blocks_of(j);
-    j->u = e->scratch;
-    j->tasks = (uint8_t *)e->scratch + a.u_bytes;
-    j->threads = j->tasks + (j->kept ? blocks * a.v_bytes : 0);
     if (j->kept) {
         uw_workers_run(e->workers, run_input, j, blocks);
     }
@@ -373,6 +374,24 @@ static int run(const struct uw_exec *e, struct job *j)
         uw_workers_run(e->workers, transform_weights, j,
                        div_up(j->out_now, j->tile->nr) * div_up(j->in.channels, WEIGHT_ROWS));
         uw_workers_run(e->workers, run_block, j, blocks);
+    }
+}
+
+static int run(const struct uw_exec *e, struct job *j, uint32_t groups)
+{
+    if (e->scratch_bytes < scratch_of(j, uw_workers_threads(e->workers))) {
+        return UW_ERR_NOMEM;
+    }
+    struct areas a = areas_of(j);
+    j->u = e->scratch;
+    j->tasks = (uint8_t *)e->scratch + a.u_bytes;
+    j->threads = j->tasks + (j->kept ? blocks_of(j) * a.v_bytes : 0);
+    for (uint32_t g = 0; g < groups; g++) {
+        run_group(e, j);
+        j->in.src += (size_t)j->in.channels * j->in.h * j->in.w;
+        j->y += (size_t)j->out_n * j->out_h * j->out_w;
+        j->w += (size_t)j->in.channels * j->out_n * j->kind->kernel * j->kind->kernel;
+        j->bias = j->bias != NULL ? j->bias + j->out_n : NULL;
     }
     return UW_OK;
 }
@@ -386,7 +405,7 @@ int uw_winograd_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t 
     j.bias = b;
     j.y = y;
     j.accumulate = accumulate;
-    return run(e, &j);
+    return run(e, &j, c->groups);
 }
 
 int uw_winograd_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
@@ -397,5 +416,5 @@ int uw_winograd_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uin
     j.w = w;
     j.y = dx;
     j.accumulate = accumulate;
-    return run(e, &j);
+    return run(e, &j, c->groups);
 }

@@ -61,22 +61,26 @@ static struct job param_job(const struct uw_tile *t, const struct uw_conv2d *c, 
 {
     const struct uw_winograd_kind *kind = uw_winograd_kind(t, c);
     struct job j = {.tile = t, .kind = kind, .positions = uw_winograd_positions(kind)};
-    j.x = (struct uw_band){.tile = t, .channels = c->in_channels, .h = c->in_h, .w = c->in_w,
+    uint32_t ins = c->in_channels / c->groups, outs = c->out_channels / c->groups;
+    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
+    j.x = (struct uw_band){.tile = t, .image_n = c->in_channels * in_hw,
+                           .channels = ins, .h = c->in_h, .w = c->in_w,
                            .pad_h = c->pad_h, .pad_w = c->pad_w,
                            .tiles_h = div_up(c->out_h, kind->out),
                            .tiles_w = div_up(c->out_w, kind->out),
                            .step = kind->out, .halo = kind->kernel - 1};
-    j.dy = (struct uw_band){.tile = t, .channels = c->out_channels, .h = c->out_h, .w = c->out_w,
+    j.dy = (struct uw_band){.tile = t, .image_n = c->out_channels * out_hw,
+                            .channels = outs, .h = c->out_h, .w = c->out_w,
                             .tiles_h = j.x.tiles_h, .tiles_w = j.x.tiles_w, .step = kind->out};
     j.rows_n = batch_n * j.x.tiles_h;
     uint32_t rows = BLOCK_TILES / j.x.tiles_w;
     j.rows_block = min_u32(rows > 0 ? rows : 1, j.rows_n);
-    j.in_blocks = div_up(c->in_channels, CHANNELS_BLOCK);
-    j.out_blocks = div_up(c->out_channels, CHANNELS_BLOCK);
-    j.in_block = round_up(div_up(c->in_channels, j.in_blocks), LANES);
-    j.out_block = round_up(div_up(c->out_channels, j.out_blocks), LANES);
-    j.in_blocks = div_up(c->in_channels, j.in_block);
-    j.out_blocks = div_up(c->out_channels, j.out_block);
+    j.in_blocks = div_up(ins, CHANNELS_BLOCK);
+    j.out_blocks = div_up(outs, CHANNELS_BLOCK);
+    j.in_block = round_up(div_up(ins, j.in_blocks), LANES);
+    j.out_block = round_up(div_up(outs, j.out_blocks), LANES);
+    j.in_blocks = div_up(ins, j.in_block);
+    j.out_blocks = div_up(outs, j.out_block);
     uint32_t blocks = j.in_blocks * j.out_blocks;
     size_t parts_bytes = uw_winograd_scratch_limit(c, batch_n) / 4;
     parts_bytes = parts_bytes < PARTS_BYTES_MAX ? parts_bytes : PARTS_BYTES_MAX;
@@ -224,9 +228,14 @@ int uw_winograd_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uin
     j.dw = dw;
     j.sums = e->scratch;
     j.threads = (uint8_t *)e->scratch + a.sums_bytes * (j.parts > 1 ? tasks_of(&j) : threads);
-    uw_workers_run(e->workers, run_task, &j, tasks_of(&j));
-    if (j.parts > 1) {
-        uw_workers_run(e->workers, add_parts, &j, c->out_channels);
+    for (uint32_t g = 0; g < c->groups; g++) {
+        uw_workers_run(e->workers, run_task, &j, tasks_of(&j));
+        if (j.parts > 1) {
+            uw_workers_run(e->workers, add_parts, &j, j.dy.channels);
+        }
+        j.x.src += (size_t)j.x.channels * j.x.h * j.x.w;
+        j.dy.src += (size_t)j.dy.channels * j.dy.h * j.dy.w;
+        j.dw += (size_t)j.x.channels * j.dy.channels * j.kind->kernel * j.kind->kernel;
     }
     return UW_OK;
 }

@@ -126,6 +126,15 @@ static void test_winograd_5x5_edges_match_twin(void **state)
 }
 
 /* So few tiles of so many channels that the transformed images are kept. */
+static void test_winograd_groups_match_twin(void **state)
+{
+    (void)state;
+    check_taken(uw_test_conv_shape(32, 48, 20, 21, 3, 3, 1, 1, 1, 2), 3, 2);
+    check_taken(uw_test_conv_shape(51, 60, 19, 18, 3, 3, 1, 0, 1, 3), 4, 1);
+    check_taken(uw_test_conv_shape(34, 38, 14, 15, 5, 5, 1, 2, 1, 2), 5, 3);
+    check_taken(uw_test_conv_shape(192, 320, 13, 13, 3, 3, 1, 1, 1, 2), 2, 2);
+}
+
 static void test_winograd_few_tiles_match_twin(void **state)
 {
     (void)state;
@@ -287,6 +296,7 @@ static void test_winograd_nan_reaches_what_sees_it(void **state)
 const struct CMUnitTest uw_test_winograd[] = {
     cmocka_unit_test(test_winograd_edges_match_twin),
     cmocka_unit_test(test_winograd_5x5_edges_match_twin),
+    cmocka_unit_test(test_winograd_groups_match_twin),
     cmocka_unit_test(test_winograd_few_tiles_match_twin),
     cmocka_unit_test(test_winograd_blocks_match_twin_and_threads_agree),
     cmocka_unit_test(test_winograd_scratch_covers_smaller_batches),
