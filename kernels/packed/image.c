@@ -112,13 +112,15 @@ static size_t band_width(const struct uw_image *v)
 }
 
 /* Rows of band for any stretch of pixels_n pixels: a stretch has at most `rows` rows of pixels in
- * `pieces` images, and a piece of r rows needs (r - 1) * step_h + span_h. */
+ * `pieces` images, and a piece of r rows needs (r - 1) * step_h + span_h. A wide image ends within
+ * a row: every piece may begin another one. */
 static size_t band_rows_max(const struct uw_image *v, uint32_t pixels_n)
 {
     size_t hw = uw_image_cols(v);
     size_t rows = pixels_n < 2 ? 1 : (size_t)(pixels_n - 2) / v->pitch + 2;
     size_t pieces = pixels_n < 2 ? 1 : (pixels_n - 2) / hw + 2;
     pieces = pieces < v->batch_n ? pieces : v->batch_n;
+    rows += is_wide(v) && pieces > 1 ? pieces - 1 : 0;
     rows = rows < pieces * v->out_h ? rows : pieces * v->out_h;
     size_t extra = span_h(v) > v->step_h ? span_h(v) - v->step_h : 0;
     return rows * v->step_h + pieces * extra;

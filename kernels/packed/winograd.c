@@ -51,12 +51,26 @@ static size_t part_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
     return uw_winograd_image_scratch_bytes(t, c, part == UW_WINOGRAD_BW_INPUT, batch_n, threads);
 }
 
-/* Tiles of 6 x 6 that lie mostly beside an image gain nothing, and what sees few elements of a
- * tile has the rounding of all. */
+/* Tiles of 6 x 6 that lie mostly beside an image gain nothing. */
 static bool sides_fit(const struct uw_winograd_kind *kind, const struct uw_conv2d *c)
 {
     uint32_t least = min_u32(min_u32(c->in_h, c->in_w), min_u32(c->out_h, c->out_w));
     return kind->in < 6 || least >= kind->in;
+}
+
+/* A result has the rounding of all elements of its tile: with tiles of 6 x 6, too much for one
+ * that sees less than the part of them that it has in a corner of an image with half a kernel of
+ * zeros around. */
+static bool pads_fit(const struct uw_winograd_kind *kind, const struct uw_conv2d *c,
+                     enum uw_winograd_part part)
+{
+    uint32_t most = kind->kernel / 2;
+    if (kind->in < 6 || part == UW_WINOGRAD_BW_PARAM) {
+        return true;
+    }
+    return part == UW_WINOGRAD_FW
+               ? c->pad_h <= most && c->pad_w <= most
+               : c->pad_h + most >= kind->kernel - 1 && c->pad_w + most >= kind->kernel - 1;
 }
 
 static bool shape_fits(const struct uw_tile *t, const struct uw_conv2d *c)
@@ -83,7 +97,8 @@ bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c,
         (double)c->in_h * c->in_w * batch_n > UINT32_MAX / 2) {
         return false;
     }
-    return part_bytes(t, c, part, batch_n, 1) <= uw_winograd_scratch_limit(c, batch_n);
+    return pads_fit(uw_winograd_kind(t, c), c, part) &&
+           part_bytes(t, c, part, batch_n, 1) <= uw_winograd_scratch_limit(c, batch_n);
 }
 
 static size_t most_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n,

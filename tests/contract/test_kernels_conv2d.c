@@ -160,6 +160,17 @@ static void test_conv2d_unequal_axes_match_twin(void **state)
     check_shape(c, 2, 1);
 }
 
+/* Pixels counted in rows of the band's width: an image of 160 ends within its eleventh row of 15,
+ * and a block sees the rows of two. */
+static void test_conv2d_wide_images_stay_in_scratch(void **state)
+{
+    (void)state;
+    check_shape(shape(6, 26, 11, 9, 4, 4, 3, 0, 2, 2), 4, 1);
+    for (uint32_t w = 7; w < 16; w++) {
+        check_shape(shape(4, 28, w + 2, w, 3, 3, 1, 2, 2, 1), 5, 2);
+    }
+}
+
 static void test_conv2d_random_shapes_match_twin(void **state)
 {
     (void)state;
@@ -323,6 +334,7 @@ const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_conv2d_rows_of_whole_vectors_match_twin),
     cmocka_unit_test(test_conv2d_strides_match_twin),
     cmocka_unit_test(test_conv2d_unequal_axes_match_twin),
+    cmocka_unit_test(test_conv2d_wide_images_stay_in_scratch),
     cmocka_unit_test(test_conv2d_random_shapes_match_twin),
     cmocka_unit_test(test_conv2d_parts_are_adjoint),
     cmocka_unit_test(test_conv2d_threads_give_the_same_bits),

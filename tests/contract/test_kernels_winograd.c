@@ -50,18 +50,29 @@ static bool has_winograd(void)
     return k->tile != NULL && k->tile->winograd != NULL;
 }
 
+static void assert_same(bool same, size_t n, const float *a, const float *b)
+{
+    if (same) {
+        assert_memory_equal(a, b, n * sizeof *a);
+    } else {
+        assert_memory_not_equal(a, b, n * sizeof *a);
+    }
+}
+
 /* A table that has Winograd's transforms must use them here: without them each part rounds
- * otherwise. */
+ * otherwise. Not where a 5 x 5 kernel sees more zeros around an image than half of it. */
 static void assert_taken(const struct uw_test_conv *t)
 {
+    const struct uw_conv2d *c = &t->c;
+    bool large = c->kernel_w == 5;
     struct uw_tile tile = *uw_test_table()->tile;
     struct uw_kernels other = *uw_test_table();
     other.tile = &tile;
     tile.winograd = NULL;
     struct results r = compute(uw_test_table(), t, 1), without = compute(&other, t, 1);
-    assert_memory_not_equal(r.y, without.y, t->y_n * sizeof *r.y);
-    assert_memory_not_equal(r.dx, without.dx, t->x_n * sizeof *r.dx);
-    assert_memory_not_equal(r.dw, without.dw, t->w_n * sizeof *r.dw);
+    assert_same(large && (c->pad_h > 2 || c->pad_w > 2), t->y_n, r.y, without.y);
+    assert_same(large && (c->pad_h < 2 || c->pad_w < 2), t->x_n, r.dx, without.dx);
+    assert_same(false, t->w_n, r.dw, without.dw);
     release(&r);
     release(&without);
 }
@@ -120,8 +131,8 @@ static void test_winograd_5x5_edges_match_twin(void **state)
     c.pad_w = 4;
     c.out_w += 2;
     check_taken(c, 13, 1);
-    c.pad_h = 1;
-    c.out_h -= 7;       /* less than fits: a transposed convolution with output padding */
+    c.pad_h = 2;
+    c.out_h -= 5;       /* less than fits: a transposed convolution with output padding */
     check_taken(c, 21, 1);
 }
 
