@@ -11,26 +11,7 @@
 
 #include "json_read.h"
 
-#include <stdlib.h>
-
 #define PEERS_MAX 8
-
-struct spread {
-    double low, median, high;
-};
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static struct spread spread_of(double *x, uint32_t n)
-{
-    qsort(x, n, sizeof *x, by_size);
-    return (struct spread){x[0], n % 2 != 0 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]),
-                           x[n - 1]};
-}
 
 /* Element k of an array of numbers; a mistake when it is none. */
 static double number_at(struct uw_json *j, const cJSON *array, uint32_t k)
@@ -44,16 +25,16 @@ static double number_at(struct uw_json *j, const cJSON *array, uint32_t k)
 }
 
 /* Samples per second over the windows; peer 0 is uwasa. */
-static struct spread speed_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
+static struct uw_spread speed_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
 {
     double x[UW_BENCH_WINDOWS_MAX];
     for (uint32_t i = 0; i < n; i++) {
         x[i] = number_at(j, cJSON_GetArrayItem(windows, (int)i), peer);
     }
-    return spread_of(x, n);
+    return uw_spread_of(x, n);
 }
 
-static struct spread ratio_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
+static struct uw_spread ratio_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
 {
     double x[UW_BENCH_WINDOWS_MAX];
     for (uint32_t i = 0; i < n; i++) {
@@ -61,7 +42,7 @@ static struct spread ratio_of(struct uw_json *j, const cJSON *windows, uint32_t 
         double other = number_at(j, w, peer);
         x[i] = other > 0.0 ? number_at(j, w, 0) / other : 0.0;
     }
-    return spread_of(x, n);
+    return uw_spread_of(x, n);
 }
 
 static void print_row(FILE *out, struct uw_json *j, const cJSON *row, const cJSON *peers)
@@ -77,16 +58,16 @@ static void print_row(FILE *out, struct uw_json *j, const cJSON *row, const cJSO
         return;
     }
     uint32_t best = 1;
-    struct spread peer = speed_of(j, windows, n, 1);
+    struct uw_spread peer = speed_of(j, windows, n, 1);
     for (uint32_t p = 2; p <= (uint32_t)cJSON_GetArraySize(peers); p++) {
-        struct spread s = speed_of(j, windows, n, p);
+        struct uw_spread s = speed_of(j, windows, n, p);
         if (s.median > peer.median) {
             best = p;
             peer = s;
         }
     }
-    struct spread own = speed_of(j, windows, n, 0);
-    struct spread ratio = ratio_of(j, windows, n, best);
+    struct uw_spread own = speed_of(j, windows, n, 0);
+    struct uw_spread ratio = ratio_of(j, windows, n, best);
     double own_rss = number_at(j, rss, 0), peer_rss = number_at(j, rss, best);
     if (j->err.code != UW_OK) {
         return;

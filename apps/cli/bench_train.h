@@ -29,6 +29,13 @@ struct uw_bench_train {
 
 #define UW_BENCH_WINDOWS_MAX 101u
 
+struct uw_spread {
+    double low, median, high;
+};
+
+/* The spread of n > 0 readings; x is sorted. */
+struct uw_spread uw_spread_of(double *x, uint32_t n);
+
 /* Measure and print. json: one object a work, else a table.
  *
  *   {"event":"work","work":"fedavg-cnn:20","threads":..,"backend":..,"samples_per_s":[..],
