@@ -131,6 +131,7 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 const struct uw_tile uw_tile_neon = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240,
     .multiply = multiply,
+    .multiply_add = multiply_add,
     .pack_transposed = pack_transposed,
     .pack_copy = pack_copy,
     .pack_runs = pack_runs,

@@ -49,6 +49,10 @@ struct uw_tile {
     void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add);
 
+    /* out[i] += v[0] * f, i < mr * nr, `steps` times; v[0 .. 31] are alike. The sums stay in
+     * registers: the speed that no multiply can pass */
+    void (*multiply_add)(uint32_t steps, const float *v, float f, float *out);
+
     /* multiply without a panel of B (optional: NULL when B is always packed) */
     void (*multiply_runs)(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
                           const float *init, float *out, size_t ldo, bool add);

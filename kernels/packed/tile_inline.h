@@ -70,6 +70,25 @@ static inline __attribute__((always_inline)) void multiply_rows(
     store_rows(rows, TILE_VECS, s, out, ldo, add);
 }
 
+static void multiply_add(uint32_t steps, const float *v, float f, float *out)
+{
+    vec s[MR][TILE_VECS];
+    const vec row = vec_load(v);
+    UNROLLED (uint32_t i = 0; i < MR; i++) {
+        UNROLLED (uint32_t j = 0; j < TILE_VECS; j++) {
+            s[i][j] = vec_load(out + i * NR + j * VEC_N);
+        }
+    }
+    for (uint32_t p = 0; p < steps; p++) {
+        UNROLLED (uint32_t i = 0; i < MR; i++) {
+            UNROLLED (uint32_t j = 0; j < TILE_VECS; j++) {
+                s[i][j] = vec_add_scaled(s[i][j], row, f);
+            }
+        }
+    }
+    store_rows(MR, TILE_VECS, s, out, NR, false);
+}
+
 static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
                       float *dst, size_t ld)
 {

@@ -39,4 +39,8 @@ const struct uw_kernels *uw_kernels_find(const char *name);
  * Returns the floating point operations done; 0 when the table has no tile. */
 double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps);
 
+/* The same of multiply-adds that touch no memory, as many at a time as the register tile has sums:
+ * the speed of the core itself. */
+double uw_kernels_fma_flop(const struct uw_kernels *k, uint32_t steps);
+
 #endif
