@@ -90,6 +90,7 @@ static void multiply_all(uint32_t k, const float *a, const float *b, const float
                          size_t ldo, bool add)
 {
     vec s[MR][TILE_VECS];
+    expect_rows(MR, out, ldo);
     UNROLLED (uint32_t i = 0; i < MR; i++) {
         s[i][0] = s[i][1] = s[i][2] = vec_all(init[i]);
     }
@@ -129,7 +130,7 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 }
 
 const struct uw_tile uw_tile_neon = {
-    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240,
+    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240, .matrix_kc = 256, .matrix_nc = 240,
     .multiply = multiply,
     .multiply_add = multiply_add,
     .pack_transposed = pack_transposed,

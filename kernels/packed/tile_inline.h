@@ -22,10 +22,22 @@
 #include <string.h>
 
 #define TILE_VECS (NR / VEC_N)
+#define CACHE_LINE_N 16u        /* floats in a line of most processors */
 
 /* A loop over rows or registers whose count is a constant at every call: the sums stay in
  * registers. */
 #define UNROLLED _Pragma("GCC unroll 16") for
+
+/* Where sums go is on its way to the cache while they are made. */
+static inline __attribute__((always_inline)) void expect_rows(uint32_t rows, const float *out,
+                                                              size_t ldo)
+{
+    UNROLLED (uint32_t i = 0; i < rows; i++) {
+        UNROLLED (uint32_t j = 0; j < NR; j += CACHE_LINE_N) {
+            __builtin_prefetch(out + i * ldo + j);
+        }
+    }
+}
 
 static inline __attribute__((always_inline)) void store_rows(
     uint32_t rows, uint32_t vecs, vec (*s)[TILE_VECS], float *out, size_t ldo, bool add)
@@ -49,6 +61,7 @@ static inline __attribute__((always_inline)) void multiply_rows(
     size_t ldo, bool add)
 {
     vec s[MR][TILE_VECS];
+    expect_rows(rows, out, ldo);
     UNROLLED (uint32_t i = 0; i < rows; i++) {
         UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
             s[i][v] = vec_all(init[i]);

@@ -141,7 +141,7 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
 }
 
 const struct uw_tile uw_tile_avx2 = {
-    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,
+    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
     .multiply_add = multiply_add,
     .multiply_runs = multiply_runs,

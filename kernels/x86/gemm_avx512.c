@@ -109,7 +109,7 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
 }
 
 const struct uw_tile uw_tile_avx512 = {
-    .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256,
+    .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
     .multiply_add = multiply_add,
     .multiply_runs = multiply_runs,
