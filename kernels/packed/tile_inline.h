@@ -102,8 +102,8 @@ static void multiply_add(uint32_t steps, const float *v, float f, float *out)
     store_rows(MR, TILE_VECS, s, out, NR, false);
 }
 
-static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
-                      float *dst, size_t ld)
+static inline __attribute__((always_inline)) void pack_columns(
+    uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride, float *dst, size_t ld)
 {
     for (uint32_t k = 0; k < n; k++) {
         for (uint32_t j = 0; j < cols; j += VEC_N) {
@@ -111,6 +111,17 @@ static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, 
         }
         src += stride;
         dst += ld;
+    }
+}
+
+/* The compiler knows the two widths that most panels have. */
+static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
+                      float *dst, size_t ld)
+{
+    switch (cols) {
+    case NR: pack_columns(NR, n, alpha, src, stride, dst, ld); break;
+    case MR: pack_columns(MR, n, alpha, src, stride, dst, ld); break;
+    default: pack_columns(cols, n, alpha, src, stride, dst, ld); break;
     }
 }
 

@@ -80,12 +80,12 @@ static inline void vec_copy(float *dst, const float *src, uint32_t n, float f)
         _mm256_storeu_ps(dst, _mm256_mul_ps(_mm256_set1_ps(f), _mm256_loadu_ps(src)));
         return;
     }
-    uint32_t i = 0;
-    if (n >= 4) {
+    if (n >= 4) { /* two halves that may overlap */
         _mm_storeu_ps(dst, _mm_mul_ps(_mm_set1_ps(f), _mm_loadu_ps(src)));
-        i = 4;
+        _mm_storeu_ps(dst + n - 4, _mm_mul_ps(_mm_set1_ps(f), _mm_loadu_ps(src + n - 4)));
+        return;
     }
-    for (; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         dst[i] = f * src[i];
     }
 }
