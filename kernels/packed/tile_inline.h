@@ -118,10 +118,12 @@ static inline __attribute__((always_inline)) void pack_columns(
 static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
                       float *dst, size_t ld)
 {
-    switch (cols) {
-    case NR: pack_columns(NR, n, alpha, src, stride, dst, ld); break;
-    case MR: pack_columns(MR, n, alpha, src, stride, dst, ld); break;
-    default: pack_columns(cols, n, alpha, src, stride, dst, ld); break;
+    if (cols == NR) {
+        pack_columns(NR, n, alpha, src, stride, dst, ld);
+    } else if (cols == MR) {
+        pack_columns(MR, n, alpha, src, stride, dst, ld);
+    } else {
+        pack_columns(cols, n, alpha, src, stride, dst, ld);
     }
 }
 
