@@ -16,7 +16,7 @@ struct options {
     const char *backend, *work, *against;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
-    bool json;
+    bool json, markdown;
 };
 
 static const struct uw_opt rows[] = {
@@ -34,6 +34,8 @@ static const struct uw_opt rows[] = {
      "train: the table of a file of tools/bench_pytorch, which measures both in turns; kernels: "
      "matrix products and those of CBLAS libraries, FILE,..., in turns"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
+    {"markdown", UW_OPT_FLAG, offsetof(struct options, markdown), 0, 0, NULL,
+     "train --against: the table of the README"},
 };
 
 static const struct uw_args_spec spec = {
@@ -75,7 +77,7 @@ static int kernels(const struct options *o, struct uw_error *err)
 static int train(const struct options *o, struct uw_error *err)
 {
     if (o->against != NULL) {
-        return uw_bench_against(stdout, o->against, err);
+        return uw_bench_against(stdout, o->against, o->markdown, err);
     }
     const struct uw_bench_train b = {
         .work = o->work, .backend = o->backend, .threads = o->threads, .windows = o->windows,
