@@ -34,6 +34,20 @@ const struct uw_kernels *uw_kernels_find(const char *name)
     }
 }
 
+double uw_kernels_fma_flop(const struct uw_kernels *k, uint32_t steps)
+{
+    const struct uw_tile *t = k->tile;
+    if (t == NULL) {
+        return 0.0;
+    }
+    float v[UW_TILE_NR_MAX], out[UW_TILE_MR_MAX * UW_TILE_NR_MAX] = {0.0f};
+    for (uint32_t i = 0; i < UW_TILE_NR_MAX; i++) {
+        v[i] = 1e-3f; /* multiplying zeros may take less current, and so run faster */
+    }
+    t->multiply_add(steps, v, 0.5f, out);
+    return 2.0 * steps * t->mr * t->nr;
+}
+
 #define PANEL_K 64u         /* 4 KiB of A and 8 KiB of B at most */
 
 double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps)

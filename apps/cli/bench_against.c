@@ -2,7 +2,8 @@
  *
  * The file:
  *
- *   {"peers": ["PyTorch 2.1, MKL", ..],
+ *   {"machine": "AMD EPYC, 2 cores", "date": "2026-11-21",     (optional)
+ *    "peers": ["PyTorch 2.1, MKL", ..],
  *    "rows": [{"work": "mlp:32", "threads": 1, "windows": [[U, P, ..], ..],
  *              "rss_bytes": [U, P, ..]}, ..]}
  *
@@ -11,26 +12,7 @@
 
 #include "json_read.h"
 
-#include <stdlib.h>
-
 #define PEERS_MAX 8
-
-struct spread {
-    double low, median, high;
-};
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static struct spread spread_of(double *x, uint32_t n)
-{
-    qsort(x, n, sizeof *x, by_size);
-    return (struct spread){x[0], n % 2 != 0 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]),
-                           x[n - 1]};
-}
 
 /* Element k of an array of numbers; a mistake when it is none. */
 static double number_at(struct uw_json *j, const cJSON *array, uint32_t k)
@@ -44,16 +26,16 @@ static double number_at(struct uw_json *j, const cJSON *array, uint32_t k)
 }
 
 /* Samples per second over the windows; peer 0 is uwasa. */
-static struct spread speed_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
+static struct uw_spread speed_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
 {
     double x[UW_BENCH_WINDOWS_MAX];
     for (uint32_t i = 0; i < n; i++) {
         x[i] = number_at(j, cJSON_GetArrayItem(windows, (int)i), peer);
     }
-    return spread_of(x, n);
+    return uw_spread_of(x, n);
 }
 
-static struct spread ratio_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
+static struct uw_spread ratio_of(struct uw_json *j, const cJSON *windows, uint32_t n, uint32_t peer)
 {
     double x[UW_BENCH_WINDOWS_MAX];
     for (uint32_t i = 0; i < n; i++) {
@@ -61,40 +43,96 @@ static struct spread ratio_of(struct uw_json *j, const cJSON *windows, uint32_t 
         double other = number_at(j, w, peer);
         x[i] = other > 0.0 ? number_at(j, w, 0) / other : 0.0;
     }
-    return spread_of(x, n);
+    return uw_spread_of(x, n);
 }
 
-static void print_row(FILE *out, struct uw_json *j, const cJSON *row, const cJSON *peers)
+/* A work under a number of threads: uwasa, and the peer with the highest median. */
+struct row {
+    const char *work, *peer;
+    uint32_t threads, windows;
+    struct uw_spread own, other, ratio;
+    double own_rss, other_rss;      /* of the peer that takes least */
+};
+
+static struct row read_row(struct uw_json *j, const cJSON *row, const cJSON *peers)
 {
     uw_json_keys(j, row, "a row", "work|threads|windows|rss_bytes");
-    const char *work = uw_json_text(j, row, "work", NULL);
-    uint32_t threads = uw_json_u32(j, uw_json_member(j, row, "threads", true), "threads", 1, 256);
+    struct row r = {.work = uw_json_text(j, row, "work", NULL)};
+    r.threads = uw_json_u32(j, uw_json_member(j, row, "threads", true), "threads", 1, 256);
     const cJSON *windows = uw_json_member(j, row, "windows", true);
     const cJSON *rss = uw_json_member(j, row, "rss_bytes", true);
-    uint32_t n = windows != NULL ? (uint32_t)cJSON_GetArraySize(windows) : 0;
-    if (n == 0 || n > UW_BENCH_WINDOWS_MAX) {
+    r.windows = windows != NULL ? (uint32_t)cJSON_GetArraySize(windows) : 0;
+    if (r.windows == 0 || r.windows > UW_BENCH_WINDOWS_MAX) {
         uw_json_fail(j, windows, "windows: needs 1 to %u", UW_BENCH_WINDOWS_MAX);
-        return;
+        return r;
     }
-    uint32_t best = 1;
-    struct spread peer = speed_of(j, windows, n, 1);
-    for (uint32_t p = 2; p <= (uint32_t)cJSON_GetArraySize(peers); p++) {
-        struct spread s = speed_of(j, windows, n, p);
-        if (s.median > peer.median) {
+    uint32_t best = 0;
+    for (uint32_t p = 1; p <= (uint32_t)cJSON_GetArraySize(peers); p++) {
+        struct uw_spread s = speed_of(j, windows, r.windows, p);
+        double bytes = number_at(j, rss, p);
+        if (best == 0 || s.median > r.other.median) {
             best = p;
-            peer = s;
+            r.other = s;
         }
+        r.other_rss = p == 1 || bytes < r.other_rss ? bytes : r.other_rss;
     }
-    struct spread own = speed_of(j, windows, n, 0);
-    struct spread ratio = ratio_of(j, windows, n, best);
-    double own_rss = number_at(j, rss, 0), peer_rss = number_at(j, rss, best);
-    if (j->err.code != UW_OK) {
+    r.peer = cJSON_GetStringValue(cJSON_GetArrayItem(peers, (int)best - 1));
+    r.own = speed_of(j, windows, r.windows, 0);
+    r.ratio = ratio_of(j, windows, r.windows, best);
+    r.own_rss = number_at(j, rss, 0);
+    return r;
+}
+
+static void print_row(FILE *out, const struct row *r)
+{
+    fprintf(out, "%-15s %7u %11.1f %11.1f  %6.2fx %6.2f %6.2f %8.1f %8.1f %6.1fx  %s\n", r->work,
+            r->threads, r->own.median, r->other.median, r->ratio.median, r->ratio.low,
+            r->ratio.high, r->own_rss * 1e-6, r->other_rss * 1e-6,
+            r->own_rss > 0.0 ? r->other_rss / r->own_rss : 0.0, r->peer);
+}
+
+/* Three digits say what such a measurement knows. */
+static const char *three_digits(char *text, size_t bytes, double x)
+{
+    snprintf(text, bytes, "%.*f", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x);
+    return text;
+}
+
+static void print_cell(FILE *out, const struct uw_spread *s, const char *unit)
+{
+    char median[32], low[32], high[32];
+    fprintf(out, " %s%s (%s to %s) |", three_digits(median, sizeof median, s->median), unit,
+            three_digits(low, sizeof low, s->low), three_digits(high, sizeof high, s->high));
+}
+
+static void print_markdown_row(FILE *out, const struct row *r)
+{
+    fprintf(out, "| %s | %u |", r->work, r->threads);
+    print_cell(out, &r->own, "");
+    print_cell(out, &r->other, "");
+    print_cell(out, &r->ratio, "x");
+    fprintf(out, " %.1f | %.0f | %.1fx |\n", r->own_rss * 1e-6, r->other_rss * 1e-6,
+            r->own_rss > 0.0 ? r->other_rss / r->own_rss : 0.0);
+}
+
+static void print_head(FILE *out, struct uw_json *j, const cJSON *peers, bool markdown)
+{
+    if (!markdown) {
+        fprintf(out, "%-15s %7s %11s %11s  %7s %6s %6s %8s %8s %7s  %s\n", "model:minibatch",
+                "threads", "uwasa", "fastest", "median", "low", "high", "RSS MB", "least", "ratio",
+                "samples/s, the peer that is fastest");
         return;
     }
-    fprintf(out, "%-15s %7u %11.1f %11.1f  %6.2fx %6.2f %6.2f %8.1f %8.1f %6.1fx  %s\n", work,
-            threads, own.median, peer.median, ratio.median, ratio.low, ratio.high, own_rss * 1e-6,
-            peer_rss * 1e-6, own_rss > 0.0 ? peer_rss / own_rss : 0.0,
-            cJSON_GetStringValue(cJSON_GetArrayItem(peers, (int)best - 1)));
+    const cJSON *one;
+    const char *between = ": ";
+    fprintf(out, "%s, %s. Beside", uw_json_text(j, j->root, "date", "No date"),
+            uw_json_text(j, j->root, "machine", "some machine"));
+    cJSON_ArrayForEach(one, peers) {
+        fprintf(out, "%s%s", between, cJSON_GetStringValue(one));
+        between = "; ";
+    }
+    fputs(".\n\n| Model:minibatch | Threads | uwasa, samples/s | PyTorch, the fastest | Ratio | "
+          "RSS MB | PyTorch, the least | Ratio |\n|---|---|---|---|---|---|---|---|\n", out);
 }
 
 static bool are_names(const cJSON *peers)
@@ -107,25 +145,27 @@ static bool are_names(const cJSON *peers)
     return n > 0 && n <= PEERS_MAX;
 }
 
-int uw_bench_against(FILE *out, const char *file, struct uw_error *err)
+int uw_bench_against(FILE *out, const char *file, bool markdown, struct uw_error *err)
 {
     struct uw_json j;
     int rc = uw_json_open_file(&j, file);
     if (rc == UW_OK) {
-        uw_json_keys(&j, j.root, "the file", "peers|rows");
+        uw_json_keys(&j, j.root, "the file", "peers|rows|machine|date");
         const cJSON *peers = uw_json_member(&j, j.root, "peers", true);
         const cJSON *rows = uw_json_member(&j, j.root, "rows", true);
         const cJSON *row;
         if (j.err.code == UW_OK && !are_names(peers)) {
             uw_json_fail(&j, peers, "peers: needs 1 to %d names", PEERS_MAX);
         }
-        fprintf(out, "%-15s %7s %11s %11s  %7s %6s %6s %8s %8s %7s  %s\n", "model:minibatch",
-                "threads", "uwasa", "fastest", "median", "low", "high", "RSS MB", "its", "ratio",
-                "samples/s, the peer that is fastest");
+        if (j.err.code == UW_OK) {
+            print_head(out, &j, peers, markdown);
+        }
         cJSON_ArrayForEach(row, rows) {
-            if (j.err.code == UW_OK) {
-                print_row(out, &j, row, peers);
+            struct row r = read_row(&j, row, peers);
+            if (j.err.code != UW_OK) {
+                break;
             }
+            (markdown ? print_markdown_row : print_row)(out, &r);
         }
         rc = j.err.code;
     }

@@ -53,19 +53,14 @@ static void fill_minibatch(struct uw_model *m, uint32_t n)
     }
 }
 
-/* Floating-point operations of one sample's step, additions and multiplications of the products
- * of all three passes; the lowest layer with products needs no gradient of its input. */
+/* Additions and multiplications of one sample's step, those of the products. */
 static double flop_of(const struct uw_model *m)
 {
     double flop = 0.0;
-    bool lowest = true;
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer_info info;
         uw_model_layer_info(m, i, &info);
-        if (info.multiply_adds > 0) {
-            flop += (lowest ? 4.0 : 6.0) * (double)info.multiply_adds;
-            lowest = false;
-        }
+        flop += 2.0 * info.passes * (double)info.multiply_adds;
     }
     return flop;
 }
@@ -93,28 +88,24 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double median(const double *x, uint32_t n)
+struct uw_spread uw_spread_of(double *x, uint32_t n)
 {
-    double sorted[UW_BENCH_WINDOWS_MAX];
-    memcpy(sorted, x, n * sizeof *x);
-    qsort(sorted, n, sizeof *sorted, by_size);
-    return n % 2 != 0 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+    qsort(x, n, sizeof *x, by_size);
+    return (struct uw_spread){x[0], n % 2 != 0 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]),
+                              x[n - 1]};
 }
 
 static void print_work(FILE *out, const struct uw_bench_train *b, const struct work *w,
                        const struct uw_job *j, const double *speed)
 {
-    double middle = median(speed, b->windows);
-    double gflop = flop_of(&j->model) * middle * 1e-9;
+    double sorted[UW_BENCH_WINDOWS_MAX];
+    memcpy(sorted, speed, b->windows * sizeof *speed);
+    struct uw_spread s = uw_spread_of(sorted, b->windows);
+    double gflop = flop_of(&j->model) * s.median * 1e-9;
     uint32_t threads = uw_workers_threads(j->pool);
     if (!b->json) {
-        double low = speed[0], high = speed[0];
-        for (uint32_t i = 1; i < b->windows; i++) {
-            low = speed[i] < low ? speed[i] : low;
-            high = speed[i] > high ? speed[i] : high;
-        }
-        fprintf(out, "%-16s %7u %12.1f %12.1f %12.1f %9.1f %14zu\n", w->text, threads, low, middle,
-                high, gflop, j->arena.used_bytes);
+        fprintf(out, "%-16s %7u %12.1f %12.1f %12.1f %9.1f %14zu\n", w->text, threads, s.low,
+                s.median, s.high, gflop, j->arena.used_bytes);
         fflush(out);
         return;
     }

@@ -29,6 +29,13 @@ struct uw_bench_train {
 
 #define UW_BENCH_WINDOWS_MAX 101u
 
+struct uw_spread {
+    double low, median, high;
+};
+
+/* The spread of n > 0 readings; x is sorted. */
+struct uw_spread uw_spread_of(double *x, uint32_t n);
+
 /* Measure and print. json: one object a work, else a table.
  *
  *   {"event":"work","work":"fedavg-cnn:20","threads":..,"backend":..,"samples_per_s":[..],
@@ -45,8 +52,9 @@ int uw_bench_train(FILE *out, const struct uw_bench_train *b, struct uw_error *e
 /* Print the table of a file that tools/bench_pytorch wrote (its form: bench_against.c): for each
  * work and number of threads the samples per second of uwasa and of the fastest peer, the ratio of
  * windows that were measured one after the other (median, lowest, highest), and that of peak
- * memory.
+ * memory to the peer that takes least. markdown: as the README shows it, with the lowest and the
+ * highest of every median.
  * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_CORRUPT (err names the line). */
-int uw_bench_against(FILE *out, const char *file, struct uw_error *err);
+int uw_bench_against(FILE *out, const char *file, bool markdown, struct uw_error *err);
 
 #endif

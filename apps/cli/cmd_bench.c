@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
+#include "bench_gemm.h"
 #include "bench_kernels.h"
 #include "bench_train.h"
 #include "commands.h"
@@ -15,7 +16,7 @@ struct options {
     const char *backend, *work, *against;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
-    bool json;
+    bool json, markdown;
 };
 
 static const struct uw_opt rows[] = {
@@ -24,14 +25,17 @@ static const struct uw_opt rows[] = {
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.001, 60, "S",
-     "for each kernel (0.2), for each window (1)"},
+     "for each kernel (0.2), for each window of train (1), beside a library (0.1)"},
     {"work", UW_OPT_TEXT, offsetof(struct options, work), 0, 0, "M:B,...",
      "train: models and minibatches (those of the README)"},
     {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_WINDOWS_MAX, "N",
-     "train: of each work (7)"},
+     "train, and beside a library: of each work or product (7)"},
     {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
-     "train: the table of a file of tools/bench_pytorch, which measures both in turns"},
+     "train: the table of a file of tools/bench_pytorch, which measures both in turns; kernels: "
+     "matrix products and those of CBLAS libraries, FILE,..., in turns"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
+    {"markdown", UW_OPT_FLAG, offsetof(struct options, markdown), 0, 0, NULL,
+     "train --against: the table of the README"},
 };
 
 static const struct uw_args_spec spec = {
@@ -57,15 +61,23 @@ static int kernels(const struct options *o, struct uw_error *err)
     if (rc < 0) {
         return uw_error_set(err, rc, "the threads could not be started");
     }
-    rc = uw_bench_kernels(stdout, o->json, k, pool, o->seconds > 0.0 ? o->seconds : 0.2);
+    if (o->against != NULL) {
+        const struct uw_bench_gemm b = {
+            .kernels = k, .workers = pool, .against = o->against, .windows = o->windows,
+            .seconds = o->seconds > 0.0 ? o->seconds : 0.1, .json = o->json};
+        rc = uw_bench_gemm(stdout, &b, err);
+    } else {
+        rc = uw_bench_kernels(stdout, o->json, k, pool, o->seconds > 0.0 ? o->seconds : 0.2);
+        rc = rc < 0 ? uw_error_set(err, rc, "%s", uw_status_text(rc)) : UW_OK;
+    }
     uw_board_workers_deinit(&pool);
-    return rc < 0 ? uw_error_set(err, rc, "%s", uw_status_text(rc)) : UW_OK;
+    return rc;
 }
 
 static int train(const struct options *o, struct uw_error *err)
 {
     if (o->against != NULL) {
-        return uw_bench_against(stdout, o->against, err);
+        return uw_bench_against(stdout, o->against, o->markdown, err);
     }
     const struct uw_bench_train b = {
         .work = o->work, .backend = o->backend, .threads = o->threads, .windows = o->windows,
@@ -87,8 +99,8 @@ int uw_cmd_bench(int argc, char **argv)
         return uw_cli_error("bench", UW_EXIT_USAGE, "%s: needs kernels or train, what to measure",
                             what != NULL ? what : "WHAT");
     }
-    if (!trains && (o.work != NULL || o.against != NULL)) {
-        return uw_cli_error("bench", UW_EXIT_USAGE, "--work and --against: belong to bench train");
+    if (!trains && o.work != NULL) {
+        return uw_cli_error("bench", UW_EXIT_USAGE, "--work: belongs to bench train");
     }
     int rc = trains ? train(&o, &err) : kernels(&o, &err);
     return rc < 0 ? uw_cli_error("bench", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;

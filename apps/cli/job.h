@@ -21,7 +21,7 @@
 #include "uwasa/storage.h"
 
 /* What --backend takes. */
-#define UW_BACKENDS "auto|ref|avx2|avx512|neon"
+#define UW_BACKENDS "auto|ref|fpu|avx2|avx512|neon"
 
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */

@@ -85,16 +85,16 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
 #include "packed/vector_inline.h"
 #include "packed/winograd_inline.h"
 
-/* All eight rows: A comes in two registers. */
+/* All eight rows: A comes in two registers. Two steps of k at a time, so that counting and the
+ * pointers cost little: an in-order core pays for every instruction. */
 static void multiply_all(uint32_t k, const float *a, const float *b, const float *init, float *out,
                          size_t ldo, bool add)
 {
     vec s[MR][TILE_VECS];
+    expect_rows(MR, out, ldo);
     UNROLLED (uint32_t i = 0; i < MR; i++) {
         s[i][0] = s[i][1] = s[i][2] = vec_all(init[i]);
     }
-    for (uint32_t p = 0; p < k; p++) {
-        float32x4_t a0 = vld1q_f32(a), a1 = vld1q_f32(a + 4);
 #define COLUMN(j)                                                                                 \
     do {                                                                                          \
         float32x4_t bj = vld1q_f32(b + 4 * (j));                                                  \
@@ -107,13 +107,24 @@ static void multiply_all(uint32_t k, const float *a, const float *b, const float
         s[6][j] = vfmaq_laneq_f32(s[6][j], bj, a1, 2);                                            \
         s[7][j] = vfmaq_laneq_f32(s[7][j], bj, a1, 3);                                            \
     } while (0)
-        COLUMN(0);
-        COLUMN(1);
-        COLUMN(2);
-#undef COLUMN
-        a += MR;
-        b += NR;
+#define STEP                                                                                      \
+    do {                                                                                          \
+        float32x4_t a0 = vld1q_f32(a), a1 = vld1q_f32(a + 4);                                     \
+        COLUMN(0);                                                                                \
+        COLUMN(1);                                                                                \
+        COLUMN(2);                                                                                \
+        a += MR;                                                                                  \
+        b += NR;                                                                                  \
+    } while (0)
+    for (uint32_t twos = k / 2; twos > 0; twos--) {
+        STEP;
+        STEP;
     }
+    if (k % 2 != 0) {
+        STEP;
+    }
+#undef STEP
+#undef COLUMN
     store_rows(MR, TILE_VECS, s, out, ldo, add);
 }
 
@@ -129,8 +140,9 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 }
 
 const struct uw_tile uw_tile_neon = {
-    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240,
+    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240, .matrix_kc = 256, .matrix_nc = 240,
     .multiply = multiply,
+    .multiply_add = multiply_add,
     .pack_transposed = pack_transposed,
     .pack_copy = pack_copy,
     .pack_runs = pack_runs,

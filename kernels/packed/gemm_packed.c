@@ -49,9 +49,11 @@ static void pack_matrix(const struct uw_product *p, const struct uw_block *b, fl
     }
 }
 
-static struct uw_product product_of(const struct uw_tile *t, const struct uw_gemm *g)
+static struct uw_product product_of(const struct uw_tile *t, const struct uw_gemm *g,
+                                    uint32_t threads)
 {
-    struct uw_product p = {.groups = 1, .m = g->m, .n = g->n, .k = g->k, .beta = g->beta};
+    struct uw_product p = {.groups = 1, .m = g->m, .n = g->n, .k = g->k, .threads = threads,
+                           .beta = g->beta};
     p.a = (struct uw_left){
         .trans = g->trans_a, .alpha = g->alpha, .row_stride = g->lda, .segment_n = g->k};
     p.b.pack = pack_matrix;
@@ -67,7 +69,7 @@ int uw_gemm_packed(const struct uw_exec *e, const struct uw_gemm *g, const float
         return uw_gemm_ref(e, g, a, b, c);
     }
     struct matrix m = {b, g->ldb, g->trans_b};
-    struct uw_product p = product_of(e->kernels->tile, g);
+    struct uw_product p = product_of(e->kernels->tile, g, uw_workers_threads(e->workers));
     p.a.base = a;
     p.b.source = &m;
     p.c.base = c;
@@ -80,6 +82,6 @@ size_t uw_gemm_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_
     if (is_small(g)) {
         return 0;
     }
-    struct uw_product p = product_of(k->tile, g);
+    struct uw_product p = product_of(k->tile, g, threads);
     return uw_product_scratch_bytes(&p, threads);
 }

@@ -13,6 +13,8 @@
 #define SMALL_PANELS 2u
 #define SMALL_K 256u
 #define SPLIT_WORTH 65536.0     /* multiplications that a task should have */
+#define ROWS_WORTH 8u           /* register tiles of rows and of columns that a task should have */
+#define COLUMNS_WORTH 4u
 
 /* Sizes saturate: a shape that no memory holds asks for SIZE_MAX. */
 static size_t sum_size(size_t a, size_t b)
@@ -26,10 +28,37 @@ static uint32_t even_block(uint32_t n, uint32_t most, uint32_t unit)
     return div_up(div_up(n, div_up(n, most)), unit) * unit;
 }
 
-void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split)
+/* Large blocks, square ones, two for each thread: every row and column of a block is packed once
+ * for all that it is multiplied with. Cutting rows and columns changes no sum, so threads may. */
+static void cut_for_threads(struct uw_product *p)
 {
-    p->tile = tile;
-    p->k_block = k_unit >= tile->kc ? k_unit : tile->kc / k_unit * k_unit;
+    uint32_t wanted = p->threads > 1 ? 2 * p->threads : 1;
+    uint32_t rows_min = ROWS_WORTH * p->tile->mr, columns_min = COLUMNS_WORTH * p->tile->nr;
+    uint32_t m_parts = 1, n_parts = div_up(p->n, p->tile->matrix_nc);
+    while (m_parts * n_parts < wanted) {
+        uint32_t rows = p->m / m_parts, columns = p->n / n_parts;
+        if (rows >= columns && rows >= 2 * rows_min) {
+            m_parts++;
+        } else if (columns >= 2 * columns_min) {
+            n_parts++;
+        } else if (rows >= 2 * rows_min) {
+            m_parts++;
+        } else {
+            break;
+        }
+    }
+    p->m_block = round_up(div_up(p->m, m_parts), p->tile->mr);
+    p->n_block = round_up(div_up(p->n, n_parts), p->tile->nr);
+}
+
+static void cut_by_shape(struct uw_product *p, uint32_t k_unit, bool split)
+{
+    const struct uw_tile *tile = p->tile;
+    uint32_t kc = tile->kc;
+    if (p->threads > 0 && p->k > 0) {
+        kc = even_block(p->k, tile->matrix_kc / k_unit * k_unit, k_unit);
+    }
+    p->k_block = k_unit >= kc ? k_unit : kc / k_unit * k_unit;
     p->k_block = min_u32(p->k_block, p->k);
     double work = (double)p->m * p->n * p->k * p->groups;
     uint32_t n_block = div_up(div_up(p->n, 8), tile->nr) * tile->nr;
@@ -63,6 +92,16 @@ void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k
         uint32_t parts = min_u32(div_up(wanted, tasks), PARTS_MAX);
         parts = min_u32(parts, (uint32_t)(PARTS_BYTES_MAX / part_bytes));
         p->k_parts = min_u32(parts, div_up(p->k, p->k_block));
+    }
+}
+
+void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split)
+{
+    p->tile = tile;
+    cut_by_shape(p, k_unit, split);
+    double work = (double)p->m * p->n * p->k * p->groups;
+    if (p->threads > 0 && p->k_parts == 1 && work > SMALL_WORK) {
+        cut_for_threads(p);
     }
 }
 
@@ -332,6 +371,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     const float *bias = p->bias != NULL ? p->bias + (size_t)group * p->m : NULL;
 
     uint32_t i_begin = m_at * p->m_block, i_end = min_u32(p->m, i_begin + p->m_block);
+    uint32_t rows_most = even_block(i_end - i_begin, t->mc, t->mr);
     struct uw_block block = {.group = group, .j0 = n_at * p->n_block};
     block.jn = min_u32(p->n_block, p->n - block.j0);
     uint32_t k_blocks = div_up(p->k, p->k_block);
@@ -350,8 +390,8 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
             p->b.pack(p, &block, b, mine + r->areas.work);
         }
         bool first = kb == block_begin;
-        for (uint32_t i0 = i_begin; i0 < i_end; i0 += t->mc) {
-            uint32_t rows = min_u32(t->mc, i_end - i0);
+        for (uint32_t i0 = i_begin; i0 < i_end; i0 += rows_most) {
+            uint32_t rows = min_u32(rows_most, i_end - i0);
             pack_left(p, &block, i0, rows, a);
             for (uint32_t j = 0; j < block.jn; j += t->nr) {
                 uint32_t cols = min_u32(t->nr, block.jn - j);

@@ -5,8 +5,8 @@
  * C (+)= A B for `groups` independent products of one shape. A and C are described by strides, B
  * by a function that packs a block of it; a convolution is a product whose B is an image.
  *
- * Work is cut into tasks by shape alone, and each element of C is summed in the same order
- * whatever the cut: results do not depend on threads.
+ * Sums are cut by shape alone: each element of C is summed in the same order whatever rows and
+ * columns make a task, and results do not depend on threads.
  *
  * Memory     scratch from the caller, uw_product_scratch_bytes()
  * Blocking   until computed      Context  any thread
@@ -76,6 +76,7 @@ struct uw_sink {
 struct uw_product {
     const struct uw_tile *tile;
     uint32_t groups, m, n, k;
+    uint32_t threads;           /* B is a matrix, cut for so many; 0: cut by shape alone */
     uint32_t m_block, k_block, n_block; /* from uw_product_cut */
     uint32_t k_parts;           /* > 1: sums over parts of k, then the sum of those */
     struct uw_left a;
@@ -85,8 +86,8 @@ struct uw_product {
     const float *bias;          /* [groups * m], added to each row; NULL: none */
 };
 
-/* Choose the blocks from groups, m, n, k and b.locate. k_unit: k_block becomes a multiple of it (or
- * all of k). split: allow k_parts > 1 (then image_cols must be n). */
+/* Choose the blocks from groups, m, n, k, threads and b.locate. k_unit: k_block becomes a multiple
+ * of it (or all of k). split: allow k_parts > 1 (then image_cols must be n). */
 void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split);
 
 /* Scratch of a product after uw_product_cut, with b.work_bytes filled in. */

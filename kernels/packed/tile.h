@@ -43,11 +43,16 @@ struct uw_winograd_ops;
 struct uw_tile {
     uint32_t mr, nr;            /* register tile */
     uint32_t mc, kc, nc;        /* cache blocks: rows of A, inner length, columns of B */
+    uint32_t matrix_kc, matrix_nc;      /* the same where B is a matrix */
 
     /* out[i][j] = init[i] + sum over k of a(i, k) * b(k, j), for i < rows <= mr, all nr columns;
      * add: out[i][j] += instead. One row of out is ldo away from the next. */
     void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add);
+
+    /* out[i] += v[0] * f, i < mr * nr, `steps` times; v[0 .. 31] are alike. The sums stay in
+     * registers: the speed that no multiply can pass */
+    void (*multiply_add)(uint32_t steps, const float *v, float f, float *out);
 
     /* multiply without a panel of B (optional: NULL when B is always packed) */
     void (*multiply_runs)(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,

@@ -22,10 +22,22 @@
 #include <string.h>
 
 #define TILE_VECS (NR / VEC_N)
+#define CACHE_LINE_N 16u        /* floats in a line of most processors */
 
 /* A loop over rows or registers whose count is a constant at every call: the sums stay in
  * registers. */
 #define UNROLLED _Pragma("GCC unroll 16") for
+
+/* Where sums go is on its way to the cache while they are made. */
+static inline __attribute__((always_inline)) void expect_rows(uint32_t rows, const float *out,
+                                                              size_t ldo)
+{
+    UNROLLED (uint32_t i = 0; i < rows; i++) {
+        UNROLLED (uint32_t j = 0; j < NR; j += CACHE_LINE_N) {
+            __builtin_prefetch(out + i * ldo + j);
+        }
+    }
+}
 
 static inline __attribute__((always_inline)) void store_rows(
     uint32_t rows, uint32_t vecs, vec (*s)[TILE_VECS], float *out, size_t ldo, bool add)
@@ -49,6 +61,7 @@ static inline __attribute__((always_inline)) void multiply_rows(
     size_t ldo, bool add)
 {
     vec s[MR][TILE_VECS];
+    expect_rows(rows, out, ldo);
     UNROLLED (uint32_t i = 0; i < rows; i++) {
         UNROLLED (uint32_t v = 0; v < TILE_VECS; v++) {
             s[i][v] = vec_all(init[i]);
@@ -70,8 +83,27 @@ static inline __attribute__((always_inline)) void multiply_rows(
     store_rows(rows, TILE_VECS, s, out, ldo, add);
 }
 
-static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
-                      float *dst, size_t ld)
+static void multiply_add(uint32_t steps, const float *v, float f, float *out)
+{
+    vec s[MR][TILE_VECS];
+    const vec row = vec_load(v);
+    UNROLLED (uint32_t i = 0; i < MR; i++) {
+        UNROLLED (uint32_t j = 0; j < TILE_VECS; j++) {
+            s[i][j] = vec_load(out + i * NR + j * VEC_N);
+        }
+    }
+    for (uint32_t p = 0; p < steps; p++) {
+        UNROLLED (uint32_t i = 0; i < MR; i++) {
+            UNROLLED (uint32_t j = 0; j < TILE_VECS; j++) {
+                s[i][j] = vec_add_scaled(s[i][j], row, f);
+            }
+        }
+    }
+    store_rows(MR, TILE_VECS, s, out, NR, false);
+}
+
+static inline __attribute__((always_inline)) void pack_columns(
+    uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride, float *dst, size_t ld)
 {
     for (uint32_t k = 0; k < n; k++) {
         for (uint32_t j = 0; j < cols; j += VEC_N) {
@@ -79,6 +111,19 @@ static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, 
         }
         src += stride;
         dst += ld;
+    }
+}
+
+/* The compiler knows the two widths that most panels have. */
+static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
+                      float *dst, size_t ld)
+{
+    if (cols == NR) {
+        pack_columns(NR, n, alpha, src, stride, dst, ld);
+    } else if (cols == MR) {
+        pack_columns(MR, n, alpha, src, stride, dst, ld);
+    } else {
+        pack_columns(cols, n, alpha, src, stride, dst, ld);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "uwasa/backends.h"
 
 #include "backends.h"
+#include "packed/fpu.h"
 #include "x86/x86.h"
 
 /* These ask the processor and whether the operating system keeps the registers. */
@@ -18,6 +19,7 @@ static bool has_avx512(void)
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_avx512, has_avx512},
     {&uw_kernels_avx2, has_avx2},
+    {&uw_kernels_fpu, has_avx2},
     {&uw_kernels_ref, NULL},
     {NULL, NULL},
 };

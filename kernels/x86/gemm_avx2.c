@@ -80,12 +80,12 @@ static inline void vec_copy(float *dst, const float *src, uint32_t n, float f)
         _mm256_storeu_ps(dst, _mm256_mul_ps(_mm256_set1_ps(f), _mm256_loadu_ps(src)));
         return;
     }
-    uint32_t i = 0;
-    if (n >= 4) {
+    if (n >= 4) { /* two halves that may overlap */
         _mm_storeu_ps(dst, _mm_mul_ps(_mm_set1_ps(f), _mm_loadu_ps(src)));
-        i = 4;
+        _mm_storeu_ps(dst + n - 4, _mm_mul_ps(_mm_set1_ps(f), _mm_loadu_ps(src + n - 4)));
+        return;
     }
-    for (; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         dst[i] = f * src[i];
     }
 }
@@ -141,8 +141,9 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
 }
 
 const struct uw_tile uw_tile_avx2 = {
-    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,
+    .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
+    .multiply_add = multiply_add,
     .multiply_runs = multiply_runs,
     .pack_transposed = uw_pack_transposed_avx2,
     .pack_copy = pack_copy,

@@ -52,6 +52,16 @@ static inline vec vec_add_scaled(vec s, vec v, float f)
 
 static inline void vec_copy(float *dst, const float *src, uint32_t n, float f)
 {
+    if (n == VEC_N) {
+        _mm512_storeu_ps(dst, _mm512_mul_ps(_mm512_set1_ps(f), _mm512_loadu_ps(src)));
+        return;
+    }
+    if (n >= 8) { /* two halves that overlap */
+        _mm256_storeu_ps(dst, _mm256_mul_ps(_mm256_set1_ps(f), _mm256_loadu_ps(src)));
+        _mm256_storeu_ps(dst + n - 8,
+                         _mm256_mul_ps(_mm256_set1_ps(f), _mm256_loadu_ps(src + n - 8)));
+        return;
+    }
     const __mmask16 mask = (__mmask16)(0xffffu >> (VEC_N - n));
     __m512 v = _mm512_mul_ps(_mm512_set1_ps(f), _mm512_maskz_loadu_ps(mask, src));
     _mm512_mask_storeu_ps(dst, mask, v);
@@ -108,11 +118,83 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
     }
 }
 
+/* In each 128 bits a 4 x 4 transpose: element 4l + i of row j goes to 4l + j of row i. */
+static inline __attribute__((always_inline)) void transpose_4x4(__m512 *r)
+{
+    __m512d lo01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1]));
+    __m512d hi01 = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1]));
+    __m512d lo23 = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3]));
+    __m512d hi23 = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
+    r[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo01, lo23));
+    r[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo01, lo23));
+    r[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(hi01, hi23));
+    r[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(hi01, hi23));
+}
+
+/* The same of 4 x 4 blocks of 128 bits. */
+static inline __attribute__((always_inline)) void transpose_blocks(__m512 *a, __m512 *b,
+                                                                   __m512 *c, __m512 *d)
+{
+    __m512 ab_even = _mm512_shuffle_f32x4(*a, *b, 0x88);
+    __m512 ab_odd = _mm512_shuffle_f32x4(*a, *b, 0xdd);
+    __m512 cd_even = _mm512_shuffle_f32x4(*c, *d, 0x88);
+    __m512 cd_odd = _mm512_shuffle_f32x4(*c, *d, 0xdd);
+    *a = _mm512_shuffle_f32x4(ab_even, cd_even, 0x88);
+    *b = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0x88);
+    *c = _mm512_shuffle_f32x4(ab_even, cd_even, 0xdd);
+    *d = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
+}
+
+/* pack_transposed for 13 to 16 rows and n, a multiple of 16: whole lines of each row, because rows
+ * a power of two apart push each other out of the cache. All sixteen elements are stored where the
+ * next step writes over what is too much. */
+static void pack_rows(uint32_t rows, uint32_t n, float alpha, const float *src, size_t stride,
+                      float *dst, size_t ld)
+{
+    const __mmask16 mask = (__mmask16)(0xffffu >> (VEC_N - rows));
+    const __m512 scale = _mm512_set1_ps(alpha);
+    for (uint32_t k = 0; k < n; k += VEC_N) {
+        __m512 r[VEC_N];
+        UNROLLED (uint32_t i = 0; i < VEC_N; i++) {
+            r[i] = _mm512_mul_ps(scale, _mm512_loadu_ps(src + (i < rows ? i : 0) * stride + k));
+        }
+        UNROLLED (uint32_t i = 0; i < VEC_N; i += 4) {
+            transpose_4x4(r + i);
+        }
+        UNROLLED (uint32_t i = 0; i < 4; i++) {
+            transpose_blocks(r + i, r + 4 + i, r + 8 + i, r + 12 + i);
+        }
+        UNROLLED (uint32_t i = 0; i < VEC_N; i++) {
+            if (i + 1 < VEC_N || (k + VEC_N < n && ld <= VEC_N)) {
+                _mm512_storeu_ps(dst + i * ld, r[i]);
+            } else {
+                _mm512_mask_storeu_ps(dst + i * ld, mask, r[i]);
+            }
+        }
+        dst += VEC_N * ld;
+    }
+}
+
+static void pack_transposed(uint32_t rows, uint32_t n, float alpha, const float *src,
+                            size_t stride, float *dst, size_t ld)
+{
+    uint32_t whole = n / VEC_N * VEC_N;
+    for (; rows > 12 && (rows >= VEC_N || ld == MR); rows -= rows < VEC_N ? rows : VEC_N) {
+        uint32_t here = rows < VEC_N ? rows : VEC_N;
+        pack_rows(here, whole, alpha, src, stride, dst, ld);
+        uw_pack_transposed_avx2(here, n - whole, alpha, src + whole, stride, dst + whole * ld, ld);
+        src += here * stride;
+        dst += here;
+    }
+    uw_pack_transposed_avx2(rows, n, alpha, src, stride, dst, ld);
+}
+
 const struct uw_tile uw_tile_avx512 = {
-    .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256,
+    .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
+    .multiply_add = multiply_add,
     .multiply_runs = multiply_runs,
-    .pack_transposed = uw_pack_transposed_avx2,
+    .pack_transposed = pack_transposed,
     .pack_copy = pack_copy,
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,

@@ -99,6 +99,10 @@ static void test_gemm_around_every_block_matches_twin(void **state)
         check_gemm(g, 1);
         g.m = 7, g.n = 25, g.k = 3001;      /* long k: summed in parts */
         check_gemm(g, 0);
+        g.m = 230, g.n = 61, g.k = 514;     /* each thread has rows of its own, */
+        check_gemm(g, 0);
+        g.m = 33, g.n = 530, g.k = 99;      /* or columns */
+        check_gemm(g, 2);
         g.m = 201, g.n = 33, g.k = 300, g.beta = 1.0f;
         check_gemm(g, 5);
     }

@@ -280,8 +280,11 @@ cat >against.json <<END
  "windows": [[30, 5, 10], [40, 5, 10], [20, 5, 20]], "rss_bytes": [1000000, 2000000, 3000000]}]}
 END
 expect 0 "$uwasa" bench train --against against.json
-grep -q '^mlp:1  *1  *30.0  *10.0  *3.00x  *1.00  *4.00  *1.0  *3.0  *3.0x  fast$' out ||
+grep -q '^mlp:1  *1  *30.0  *10.0  *3.00x  *1.00  *4.00  *1.0  *2.0  *2.0x  fast$' out ||
     { cat out >&2; fail "the ratios are not those of the windows"; }
+expect 0 "$uwasa" bench train --against against.json --markdown
+grep -qF '| mlp:1 | 1 | 30.0 (20.0 to 40.0) | 10.0 (10.0 to 20.0) | 3.00x (1.00 to 4.00) | 1.0 | 2 | 2.0x |' \
+    out || { cat out >&2; fail "the table of the README lacks a figure"; }
 sed 's/40/"x"/' against.json >broken.json
 expect 2 "$uwasa" bench train --against broken.json
 grep -q 'broken.json:2: needs a number' err || fail "the line of a mistake is not told"

@@ -28,7 +28,7 @@ const struct uw_kernels *uw_kernels_at(uint32_t index);
 /* The fastest table that this processor can run. */
 const struct uw_kernels *uw_kernels_best(void);
 
-/* The table called `name`: "ref", "avx2", "avx512", "neon".
+/* The table called `name`: "ref", "fpu" (plain C for a scalar FPU), "avx2", "avx512", "neon".
  *
  * Returns NULL when this build or this processor lacks it. */
 const struct uw_kernels *uw_kernels_find(const char *name);
@@ -38,5 +38,9 @@ const struct uw_kernels *uw_kernels_find(const char *name);
  *
  * Returns the floating point operations done; 0 when the table has no tile. */
 double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps);
+
+/* The same of multiply-adds that touch no memory, as many at a time as the register tile has sums:
+ * the speed of the core itself. */
+double uw_kernels_fma_flop(const struct uw_kernels *k, uint32_t steps);
 
 #endif

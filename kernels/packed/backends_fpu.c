@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Boards with a scalar FPU. */
+#include "uwasa/backends.h"
+
+#include "backends.h"
+#include "packed/fpu.h"
+
+const struct uw_backend uw_backends[] = {
+    {&uw_kernels_fpu, NULL},
+    {&uw_kernels_ref, NULL},
+    {NULL, NULL},
+};
