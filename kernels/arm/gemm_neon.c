@@ -83,6 +83,7 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
 }
 
 #include "packed/vector_inline.h"
+#include "packed/taps_inline.h"
 #include "packed/winograd_inline.h"
 
 /* All eight rows: A comes in two registers. */
@@ -136,5 +137,7 @@ const struct uw_tile uw_tile_neon = {
     .pack_runs = pack_runs,
     .dots = dots,
     .add_rows = add_rows,
+    .add_taps = add_taps,
+    .sum_taps = sum_taps,
     .winograd = &winograd,
 };

@@ -1,249 +1,405 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/direct.h"
+#include "packed/sizes.h"
 
-#include "uwasa/arena.h"
 #include "uwasa/status.h"
 
 #include <string.h>
 
 #define PLANE_MAX 0x10000000u   /* floats */
-#define COEFS 16u
+#define RUN_WANTED 2048u        /* floats of a run of small planes: two stay in the first cache */
+#define SUMS_MAX 64u            /* taps whose sums are kept while a batch goes by */
 
-/* The planes of one convolution. The input's is [stride_h][stride_w][rows][pitch], element
- * (r, j) of phase (a, b) is the padded input's (r * stride_h + a, j * stride_w + b); behind it is
- * room for three taps that are read but not used. The output's is [out_h][pitch]. */
-struct planes {
-    size_t rows, pitch;
-    size_t phase_n;             /* floats of one phase */
-    size_t x_n, y_n;            /* floats of a plane */
-    size_t n;                   /* floats of y from its first to its last pixel */
+/* One axis of a convolution. The padded input is split by the stride: position j of phase p is
+ * its element j * stride + p. Tap k of output o sees position o + k * dilation / stride of phase
+ * k * dilation % stride, so that no tap sees positions from `reach` on or phases from `phases`. */
+struct axis {
+    uint32_t in, out, kernel, stride, pad, dilation;
+    uint32_t phases;
+    size_t reach;
 };
 
-static struct planes planes_of(const struct uw_conv2d *c)
+static struct axis axis_of(uint32_t in, uint32_t out, uint32_t kernel, uint32_t stride,
+                           uint32_t pad, uint32_t dilation)
 {
-    struct planes p;
-    p.rows = (size_t)(c->kernel_h - 1) * c->dilation_h / c->stride_h + c->out_h;
-    p.pitch = (size_t)(c->kernel_w - 1) * c->dilation_w / c->stride_w + c->out_w;
-    p.phase_n = uw_size_mul(p.rows, p.pitch);
-    p.x_n = uw_size_mul(p.phase_n, uw_size_mul(c->stride_h, c->stride_w));
-    p.y_n = uw_size_mul(c->out_h, p.pitch);
-    p.n = p.y_n - (p.pitch - c->out_w);
-    return p;
+    struct axis a = {in, out, kernel, stride, pad, dilation, 0, 0};
+    uint64_t span = (uint64_t)(kernel - 1) * dilation + 1;
+    a.phases = span < stride ? (uint32_t)span : stride;
+    a.reach = (size_t)((span - 1) / stride) + out;
+    return a;
 }
 
-static size_t x_bytes(const struct uw_conv2d *c, const struct planes *p)
+/* The positions lo .. hi-1 of a phase that hold input, the first of them element `at` of it. */
+struct seen {
+    size_t lo, hi, at;
+};
+
+static struct seen seen_of(const struct axis *a, uint32_t phase)
 {
-    return uw_arena_padded((p->x_n + 3 * (size_t)c->dilation_w) * sizeof(float));
+    size_t end = (size_t)a->in + a->pad, stride = a->stride;
+    struct seen s;
+    s.lo = a->pad > phase ? (a->pad - phase + stride - 1) / stride : 0;
+    s.hi = end > phase ? (end - phase + stride - 1) / stride : 0;
+    s.at = s.lo * stride + phase - a->pad;
+    s.lo = s.lo < a->reach ? s.lo : a->reach;
+    s.hi = s.hi < a->reach ? s.hi : a->reach;
+    s.hi = s.hi > s.lo ? s.hi : s.lo;
+    return s;
 }
 
-static size_t thread_bytes(const struct uw_conv2d *c, const struct planes *p)
+/* How an axis lies in a run: outputs begin .. begin+n-1 (of the output, or of a phase when dx is
+ * the output), lines of `length`, the source `lead` behind the beginning of its line (0 when it
+ * has a place of its own in each phase). Zeros at the end of a line are those that begin the next. */
+struct line {
+    size_t begin, n, length, lead;
+};
+
+static struct line line_of_output(const struct axis *a)
 {
-    return x_bytes(c, p) + uw_arena_padded(p->y_n * sizeof(float));
+    struct line l = {.n = a->out};
+    l.length = larger(a->out, seen_of(a, 0).hi);        /* hi and lo fall with the phase */
+    l.length = larger(l.length, a->reach - seen_of(a, a->phases - 1).lo);
+    return l;
 }
 
-bool uw_direct_fits(const struct uw_conv2d *c, uint32_t batch_n)
+static struct line line_of_input(const struct axis *a)
 {
-    struct planes p = planes_of(c);
-    uint32_t channels = c->out_channels > c->in_channels ? c->out_channels : c->in_channels;
-    uint64_t pairs = (uint64_t)c->out_channels * (c->in_channels / c->groups);
-    return p.x_n <= PLANE_MAX && p.y_n <= PLANE_MAX && c->dilation_w <= PLANE_MAX &&
-           (uint64_t)batch_n * channels <= UINT32_MAX && pairs <= UINT32_MAX;
+    struct line l = {.begin = seen_of(a, a->phases - 1).lo};
+    size_t shift = a->reach - a->out, end = seen_of(a, 0).hi;
+    l.begin = l.begin < shift ? l.begin : shift;
+    l.n = end > l.begin ? end - l.begin : 0;
+    l.lead = shift - l.begin;
+    l.length = larger(l.lead + a->out, end);
+    return l;
 }
 
-size_t uw_direct_scratch_bytes(const struct uw_conv2d *c, uint32_t threads)
+/* Runs of several images: source position (image, r, c) at image * image_n + r * pitch + c; an
+ * output sees from its own position on. */
+struct runs {
+    struct line h, w;
+    size_t pitch, image_n;
+    uint32_t images, count;     /* of a run, runs of a batch */
+    size_t shift;               /* floats between an output and the last one that a tap of it sees */
+    size_t x_n, y_n;            /* floats of a phase and of the outputs */
+};
+
+/* Floats from the first to the last output, in whole pieces. */
+static size_t outputs_n(const struct runs *r, uint32_t images)
 {
-    struct planes p = planes_of(c);
-    return uw_size_mul(thread_bytes(c, &p), threads);
+    if (r->h.n == 0 || r->w.n == 0 || images == 0) {
+        return 0;
+    }
+    size_t n = (images - 1) * r->image_n + (r->h.n - 1) * r->pitch + r->w.n;
+    return (n + UW_TILE_RUN_N - 1) / UW_TILE_RUN_N * UW_TILE_RUN_N;
+}
+
+static struct runs runs_of(const struct axis *h, const struct axis *w, bool of_input,
+                           uint32_t batch_n)
+{
+    struct runs r = {.h = of_input ? line_of_input(h) : line_of_output(h),
+                     .w = of_input ? line_of_input(w) : line_of_output(w)};
+    r.pitch = r.w.length;
+    r.image_n = uw_size_mul(r.h.length, r.pitch);
+    size_t images = r.image_n < RUN_WANTED ? RUN_WANTED / larger(r.image_n, 1) : 1;
+    r.images = images < batch_n ? (uint32_t)images : batch_n;
+    r.images = r.images > 0 ? r.images : 1;
+    r.count = div_up(batch_n, r.images);
+    r.shift = uw_size_mul(h->reach - h->out, r.pitch);
+    if (r.image_n > PLANE_MAX || r.shift > PLANE_MAX || w->reach > PLANE_MAX) {
+        r.x_n = r.y_n = SIZE_MAX;
+        return r;
+    }
+    r.shift += w->reach - w->out;
+    size_t n = outputs_n(&r, r.images), whole = r.images * r.image_n;
+    r.y_n = larger(n, whole);
+    r.x_n = larger(n + r.shift, whole);
+    return r;
 }
 
 struct job {
     const struct uw_tile *t;
     const struct uw_conv2d *c;
-    struct planes p;
+    struct axis h, w;
+    struct runs r;
     uint8_t *scratch;
+    size_t thread_bytes, y_at;
     uint32_t batch_n;
-    const float *x, *dy, *w, *b;
+    const float *x, *dy, *weight, *bias;
     float *y, *dx, *dw;
     float scale;
     bool accumulate;
 };
 
-static float *x_plane(const struct job *j, uint32_t thread)
+static void set_axes(const struct uw_conv2d *c, struct axis *h, struct axis *w)
 {
-    return (float *)(void *)(j->scratch + thread * thread_bytes(j->c, &j->p));
+    *h = axis_of(c->in_h, c->out_h, c->kernel_h, c->stride_h, c->pad_h, c->dilation_h);
+    *w = axis_of(c->in_w, c->out_w, c->kernel_w, c->stride_w, c->pad_w, c->dilation_w);
 }
 
-static float *y_plane(const struct job *j, uint32_t thread)
+static size_t x_bytes(const struct axis *h, const struct axis *w, const struct runs *r,
+                      bool of_input)
 {
-    return (float *)(void *)(j->scratch + thread * thread_bytes(j->c, &j->p) +
-                             x_bytes(j->c, &j->p));
+    size_t phases = of_input ? 1 : uw_size_mul(h->phases, w->phases);
+    return area_bytes(uw_size_mul(r->x_n, phases));
 }
 
-/* The elements of a phase's row that lie in a row of the input: lo .. hi-1, the first of them at
- * input column `at`. */
-struct stretch {
-    size_t lo, hi, at;
-};
-
-static struct stretch stretch_of(const struct uw_conv2d *c, uint32_t phase)
+static size_t thread_bytes(const struct uw_conv2d *c, uint32_t batch_n, bool of_input)
 {
-    struct stretch s;
-    size_t end = (size_t)c->in_w + c->pad_w;
-    s.lo = c->pad_w > phase ? (c->pad_w - phase + (size_t)c->stride_w - 1) / c->stride_w : 0;
-    s.hi = end > phase ? (end - phase + c->stride_w - 1) / c->stride_w : 0;
-    s.at = s.lo * c->stride_w + phase - c->pad_w;
-    return s;
+    struct axis h, w;
+    set_axes(c, &h, &w);
+    struct runs r = runs_of(&h, &w, of_input, batch_n);
+    size_t x = x_bytes(&h, &w, &r, of_input), y = area_bytes(r.y_n);
+    return x > SIZE_MAX - y ? SIZE_MAX : x + y;
 }
 
-static size_t least(size_t a, size_t b)
+bool uw_direct_fits(const struct uw_conv2d *c, uint32_t batch_n)
 {
-    return a < b ? a : b;
+    uint32_t channels = c->out_channels > c->in_channels ? c->out_channels : c->in_channels;
+    uint64_t pairs = (uint64_t)c->out_channels * (c->in_channels / c->groups);
+    return thread_bytes(c, 1, false) <= PLANE_MAX * sizeof(float) &&
+           thread_bytes(c, 1, true) <= PLANE_MAX * sizeof(float) &&
+           (uint64_t)batch_n * channels <= UINT32_MAX && pairs <= UINT32_MAX;
 }
 
-/* Mostly one or two floats of padding: too few for a call. */
+size_t uw_direct_scratch_bytes(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads)
+{
+    return uw_size_mul(larger(thread_bytes(c, batch_n, false), thread_bytes(c, batch_n, true)),
+                       threads);
+}
+
+static float *x_of(const struct job *j, uint32_t thread)
+{
+    return (float *)(void *)(j->scratch + thread * j->thread_bytes);
+}
+
+static float *y_of(const struct job *j, uint32_t thread)
+{
+    return (float *)(void *)(j->scratch + thread * j->thread_bytes + j->y_at);
+}
+
+/* Rows are short: a call would take longer than the copy. */
+static inline void copy(float *dst, const float *src, size_t n)
+{
+    for (; n >= 16; n -= 16, dst += 16, src += 16) {
+        memcpy(dst, src, 16 * sizeof(float));
+    }
+    if ((n & 8) != 0) {
+        memcpy(dst, src, 8 * sizeof(float));
+        dst += 8;
+        src += 8;
+    }
+    if ((n & 4) != 0) {
+        memcpy(dst, src, 4 * sizeof(float));
+        dst += 4;
+        src += 4;
+    }
+    for (n &= 3; n > 0; n--) {
+        *dst++ = *src++;
+    }
+}
+
 static inline void zero(float *x, size_t n)
 {
-    if (n > 2) {
+    if (n > 8) {
         memset(x, 0, n * sizeof(float));
-    } else if (n > 0) {
-        x[0] = 0.0f;
-        x[n - 1] = 0.0f;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        x[i] = 0.0f;
     }
 }
 
-static void copy_row(const struct job *j, const struct stretch *s, const float *row, float *dst)
+/* A plane's rows of `cols` floats at dst + lead, zeros around them: a whole image of the run. */
+static void pack_plain(const struct runs *r, uint32_t rows, uint32_t cols, const float *src,
+                       float *dst)
 {
-    size_t stride = j->c->stride_w, n = s->hi > s->lo ? s->hi - s->lo : 0;
-    zero(dst, s->lo);
-    if (n > 0 && stride == 1) {
-        memcpy(dst + s->lo, row + s->at, n * sizeof(float));
+    zero(dst, r->h.lead * r->pitch);
+    dst += r->h.lead * r->pitch;
+    for (uint32_t i = 0; i < rows; i++, dst += r->pitch, src += cols) {
+        zero(dst, r->w.lead);
+        copy(dst + r->w.lead, src, cols);
+        zero(dst + r->w.lead + cols, r->pitch - r->w.lead - cols);
     }
-    for (size_t i = 0; i < n && stride != 1; i++) {
-        dst[s->lo + i] = row[s->at + i * stride];
-    }
-    zero(dst + s->lo + n, j->p.pitch - s->lo - n);
+    zero(dst, (r->h.length - r->h.lead - rows) * r->pitch);
 }
 
-static void pack_input(const struct job *j, const float *plane, float *dst)
+/* One phase of an input plane: a whole image of the run. */
+static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src, float *dst)
 {
-    const struct uw_conv2d *c = j->c;
-    memset(dst + j->p.x_n, 0, 3 * (size_t)c->dilation_w * sizeof(float));
-    for (uint32_t a = 0; a < c->stride_h; a++) {
-        for (uint32_t b = 0; b < c->stride_w; b++) {
-            struct stretch s = stretch_of(c, b);
-            s.lo = least(s.lo, j->p.pitch);
-            s.hi = least(s.hi, j->p.pitch);
-            size_t at = a;
-            for (size_t r = 0; r < j->p.rows; r++, at += c->stride_h, dst += j->p.pitch) {
-                if (at < c->pad_h || at - c->pad_h >= c->in_h) {
-                    memset(dst, 0, j->p.pitch * sizeof(float));
-                } else {
-                    copy_row(j, &s, plane + (at - c->pad_h) * c->in_w, dst);
-                }
+    struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
+    size_t pitch = j->r.pitch, n = w.hi - w.lo, stride = j->w.stride;
+    zero(dst, h.lo * pitch);
+    dst += h.lo * pitch;
+    src += h.at * j->w.in + w.at;
+    for (size_t i = h.lo; i < h.hi; i++, dst += pitch, src += (size_t)j->h.stride * j->w.in) {
+        zero(dst, w.lo);
+        if (stride == 1) {
+            copy(dst + w.lo, src, n);
+        } else {
+            for (size_t k = 0; k < n; k++) {
+                dst[w.lo + k] = src[k * stride];
             }
+        }
+        zero(dst + w.hi, pitch - w.hi);
+    }
+    zero(dst, (j->r.h.length - h.hi) * pitch);
+}
+
+/* All phases of one channel of images n0 .. n0+images-1. */
+static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
+                       float *dst)
+{
+    size_t in_hw = (size_t)j->c->in_h * j->c->in_w;
+    for (uint32_t a = 0; a < j->h.phases; a++) {
+        for (uint32_t b = 0; b < j->w.phases; b++, dst += j->r.x_n) {
+            for (uint32_t i = 0; i < images; i++) {
+                size_t plane = (size_t)(n0 + i) * j->c->in_channels + channel;
+                pack_phase(j, a, b, j->x + plane * in_hw, dst + i * j->r.image_n);
+            }
+            zero(dst + images * j->r.image_n, j->r.x_n - images * j->r.image_n);
         }
     }
 }
 
-static void pack_output(const struct job *j, const float *plane, float *dst)
+/* One channel of the output's gradient, floats of `dst_n` in all. */
+static void pack_output(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
+                        float *dst, size_t dst_n)
 {
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t oh = 0; oh < c->out_h; oh++) {
-        memcpy(dst, plane, c->out_w * sizeof(float));
-        zero(dst + c->out_w, j->p.pitch - c->out_w);
-        dst += j->p.pitch;
-        plane += c->out_w;
+    size_t out_hw = (size_t)j->c->out_h * j->c->out_w;
+    for (uint32_t i = 0; i < images; i++) {
+        size_t plane = (size_t)(n0 + i) * j->c->out_channels + channel;
+        pack_plain(&j->r, j->c->out_h, j->c->out_w, j->dy + plane * out_hw,
+                   dst + i * j->r.image_n);
+    }
+    size_t used = images * j->r.image_n;
+    zero(dst + used, dst_n > used ? dst_n - used : 0);
+}
+
+/* A tap's phase and position. */
+struct tap {
+    uint32_t phase;
+    size_t at;
+};
+
+static inline struct tap tap_of(const struct axis *a, uint32_t k)
+{
+    size_t at = (size_t)k * a->dilation;
+    if (a->stride == 1) {
+        return (struct tap){0, at};
+    }
+    return (struct tap){(uint32_t)(at % a->stride), at / a->stride};
+}
+
+/* Taps to go over together. */
+struct taps {
+    uint32_t n, at[UW_TILE_TAPS];
+    float coef[UW_TILE_TAPS];
+};
+
+/* Where taps first .. first+n-1 of the kernel lie in the phases of the input. */
+static void list_taps(const struct job *j, uint32_t first, uint32_t n, uint32_t *at)
+{
+    uint32_t kh = first / j->c->kernel_w, kw = first % j->c->kernel_w;
+    for (uint32_t i = 0; i < n; i++) {
+        struct tap h = tap_of(&j->h, kh), w = tap_of(&j->w, kw);
+        at[i] = (uint32_t)(((size_t)h.phase * j->w.phases + w.phase) * j->r.x_n +
+                           h.at * j->r.pitch + w.at);
+        kw++;
+        kh += kw == j->c->kernel_w;
+        kw = kw == j->c->kernel_w ? 0 : kw;
     }
 }
 
-/* Where tap (kh, kw) of output (0, 0) lies in the input's plane. */
-static size_t tap_at(const struct job *j, uint32_t kh, uint32_t kw)
+/* Rows of outputs into a plane, `step` floats from one to the next. */
+static void unpack_row(const float *src, size_t n, size_t step, float *dst, bool add)
 {
-    const struct uw_conv2d *c = j->c;
-    size_t h = (size_t)kh * c->dilation_h, w = (size_t)kw * c->dilation_w;
-    size_t phase = h % c->stride_h * c->stride_w + w % c->stride_w;
-    return phase * j->p.phase_n + h / c->stride_h * j->p.pitch + w / c->stride_w;
-}
-
-/* Taps kw, kw + stride_w, .. of a row lie dilation_w apart in one phase: how many from kw on. */
-static uint32_t taps_from(const struct uw_conv2d *c, uint32_t kw)
-{
-    return (c->kernel_w - kw + c->stride_w - 1) / c->stride_w;
-}
-
-/* y += the taps of one kernel over x. */
-static void add_taps(const struct job *j, const float *w, const float *x, float *y)
-{
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t kh = 0; kh < c->kernel_h; kh++, w += c->kernel_w) {
-        for (uint32_t first = 0; first < c->stride_w && first < c->kernel_w; first++) {
-            for (uint32_t i = 0, left = taps_from(c, first); left > 0;) {
-                float coef[COEFS];
-                uint32_t n = left < COEFS ? left : COEFS, kw = first + i * c->stride_w;
-                for (uint32_t k = 0; k < n; k++) {
-                    coef[k] = w[kw + k * c->stride_w];
-                }
-                j->t->add_rows(n, j->p.n, coef, x + tap_at(j, kh, kw), c->dilation_w, y);
-                i += n;
-                left -= n;
-            }
-        }
+    if (step == 1 && !add) {
+        copy(dst, src, n);
+        return;
     }
+    for (size_t i = 0; i < n; i++, dst += step) {
+        *dst = add ? *dst + src[i] : src[i];
+    }
+}
+
+static uint32_t images_of(const struct job *j, uint32_t n0)
+{
+    return min_u32(j->r.images, j->batch_n - n0);
 }
 
 static void fw_task(void *arg, uint32_t task, uint32_t thread)
 {
     const struct job *j = arg;
     const struct uw_conv2d *c = j->c;
-    uint32_t n = task / c->out_channels, co = task % c->out_channels;
-    uint32_t group_in = c->in_channels / c->groups;
-    size_t kernel = (size_t)c->kernel_h * c->kernel_w, in_hw = (size_t)c->in_h * c->in_w;
-    size_t first = co / (c->out_channels / c->groups) * (size_t)group_in;
-    float *x = x_plane(j, thread), *y = y_plane(j, thread);
-    for (size_t i = 0; i < j->p.y_n; i++) {
-        y[i] = j->b != NULL ? j->b[co] : 0.0f;
+    uint32_t n0 = task / c->out_channels * j->r.images, co = task % c->out_channels;
+    uint32_t images = images_of(j, n0), group_in = c->in_channels / c->groups;
+    uint32_t first = co / (c->out_channels / c->groups) * group_in;
+    uint32_t kernel = c->kernel_h * c->kernel_w;
+    const float *weight = j->weight + (size_t)co * group_in * kernel;
+    size_t n = outputs_n(&j->r, images);
+    float *x = x_of(j, thread), *y = y_of(j, thread);
+    for (uint32_t ci = 0; ci < group_in; ci++, weight += kernel) {
+        pack_input(j, first + ci, n0, images, x);
+        for (uint32_t k = 0; k < kernel; k += UW_TILE_TAPS) {
+            uint32_t at[UW_TILE_TAPS], taps = min_u32(UW_TILE_TAPS, kernel - k);
+            list_taps(j, k, taps, at);
+            j->t->add_taps(taps, n, weight + k, at, x, j->bias != NULL ? j->bias[co] : 0.0f, y,
+                           ci > 0 || k > 0);
+        }
     }
-    for (uint32_t ci = 0; ci < group_in; ci++) {
-        pack_input(j, j->x + (n * (size_t)c->in_channels + first + ci) * in_hw, x);
-        add_taps(j, j->w + ((size_t)co * group_in + ci) * kernel, x, y);
-    }
-    float *out = j->y + (size_t)task * c->out_h * c->out_w;
-    for (uint32_t oh = 0; oh < c->out_h; oh++, y += j->p.pitch, out += c->out_w) {
-        for (uint32_t ow = 0; ow < c->out_w; ow++) {
-            out[ow] = j->accumulate ? out[ow] + y[ow] : y[ow];
+    for (uint32_t i = 0; i < images; i++) {
+        size_t plane = (size_t)(n0 + i) * c->out_channels + co;
+        float *out = j->y + plane * c->out_h * c->out_w;
+        for (uint32_t oh = 0; oh < c->out_h; oh++, out += c->out_w) {
+            unpack_row(y + i * j->r.image_n + oh * j->r.pitch, c->out_w, 1, out, j->accumulate);
         }
     }
 }
 
-/* A row of one phase back into the gradient; src NULL: no tap sees the row. */
-static void unpack_row(const struct job *j, const struct stretch *s, const float *src, float *dx)
+/* y (+)= what phase (a, b) of the padded input's gradient gets from one kernel. Returns whether
+ * any tap sees the phase. */
+static bool add_phase(const struct job *j, uint32_t a, uint32_t b, const float *weight, size_t n,
+                      const float *x, float *y, bool add)
 {
-    size_t stride = j->c->stride_w;
-    dx += s->at;
-    if (stride == 1 && !j->accumulate && src != NULL && s->hi <= j->p.pitch && s->lo < s->hi) {
-        memcpy(dx, src + s->lo, (s->hi - s->lo) * sizeof(float));
-        return;
+    struct taps t = {0};
+    bool seen = false;
+    for (uint32_t kh = 0; kh < j->c->kernel_h; kh++, weight += j->c->kernel_w) {
+        struct tap h = tap_of(&j->h, kh);
+        for (uint32_t kw = 0; h.phase == a && kw < j->c->kernel_w; kw++) {
+            struct tap w = tap_of(&j->w, kw);
+            if (w.phase != b) {
+                continue;
+            }
+            t.at[t.n] = (uint32_t)(j->r.shift - h.at * j->r.pitch - w.at);
+            t.coef[t.n++] = weight[kw];
+            if (t.n == UW_TILE_TAPS) {
+                j->t->add_taps(t.n, n, t.coef, t.at, x, 0.0f, y, add || seen);
+                seen = true;
+                t.n = 0;
+            }
+        }
     }
-    for (size_t i = s->lo; i < s->hi; i++, dx += stride) {
-        float v = src != NULL && i < j->p.pitch ? src[i] : 0.0f;
-        *dx = j->accumulate ? *dx + v : v;
+    if (t.n > 0) {
+        j->t->add_taps(t.n, n, t.coef, t.at, x, 0.0f, y, add || seen);
     }
+    return seen || t.n > 0;
 }
 
-static void unpack_input(const struct job *j, const float *src, float *plane)
+/* Does every element of the input lie where a tap sees it? */
+static bool is_covered(const struct axis *a)
 {
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t b = 0; b < c->stride_w; b++) {
-        struct stretch s = stretch_of(c, b);
-        size_t row = c->pad_h / c->stride_h, a = c->pad_h % c->stride_h;
-        for (uint32_t ih = 0; ih < c->in_h; ih++) {
-            const float *phase = src + (a * c->stride_w + b) * j->p.phase_n;
-            unpack_row(j, &s, row < j->p.rows ? phase + row * j->p.pitch : NULL,
-                       plane + (size_t)ih * c->in_w);
-            a++;
-            row += a == c->stride_h;
-            a = a == c->stride_h ? 0 : a;
-        }
+    size_t n = ((size_t)a->in + a->pad + a->stride - 1) / a->stride;
+    return a->phases == a->stride && n <= a->reach && (a->stride == 1 || a->dilation == 1);
+}
+
+/* One phase back into the gradient of a plane. */
+static void unpack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src, float *dx)
+{
+    struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
+    dx += h.at * j->w.in + w.at;
+    for (size_t r = h.lo; r < h.hi; r++, dx += (size_t)j->h.stride * j->w.in) {
+        unpack_row(src + (r - j->r.h.begin) * j->r.pitch + w.lo - j->r.w.begin, w.hi - w.lo,
+                   j->w.stride, dx, j->accumulate);
     }
 }
 
@@ -251,38 +407,33 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
 {
     const struct job *j = arg;
     const struct uw_conv2d *c = j->c;
-    uint32_t n = task / c->in_channels, at = task % c->in_channels;
+    uint32_t n0 = task / c->in_channels * j->r.images, channel = task % c->in_channels;
+    uint32_t images = images_of(j, n0);
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
-    uint32_t ci = at % group_in, first = at / group_in * group_out;
-    size_t kernel = (size_t)c->kernel_h * c->kernel_w, out_hw = (size_t)c->out_h * c->out_w;
-    float *x = x_plane(j, thread), *y = y_plane(j, thread);
-    memset(x, 0, j->p.x_n * sizeof(float));
-    for (uint32_t co = first; co < first + group_out; co++) {
-        const float *w = j->w + ((size_t)co * group_in + ci) * kernel;
-        pack_output(j, j->dy + (n * (size_t)c->out_channels + co) * out_hw, y);
-        for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
-            for (uint32_t kw = 0; kw < c->kernel_w; kw++, w++) {
-                j->t->add_rows(1, j->p.n, w, y, 0, x + tap_at(j, kh, kw));
-            }
-        }
+    uint32_t ci = channel % group_in, first = channel / group_in * group_out;
+    size_t kernel = (size_t)c->kernel_h * c->kernel_w, in_hw = (size_t)c->in_h * c->in_w;
+    size_t n = outputs_n(&j->r, images);
+    float *x = x_of(j, thread), *y = y_of(j, thread);
+    bool packed = false;
+    bool holes = !j->accumulate && (!is_covered(&j->h) || !is_covered(&j->w));
+    for (uint32_t i = 0; i < images && holes; i++) {
+        memset(j->dx + ((size_t)(n0 + i) * c->in_channels + channel) * in_hw, 0,
+               in_hw * sizeof(float));
     }
-    unpack_input(j, x, j->dx + (size_t)task * c->in_h * c->in_w);
-}
-
-/* dw += scale * the products of one pair of planes. */
-static void add_products(const struct job *j, const float *x, const float *y, float *dw)
-{
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t kh = 0; kh < c->kernel_h; kh++, dw += c->kernel_w) {
-        for (uint32_t first = 0; first < c->stride_w && first < c->kernel_w; first++) {
-            uint32_t taps = taps_from(c, first);
-            for (uint32_t i = 0; i < taps; i += 4) {
-                float dots[4];
-                uint32_t kw = first + i * c->stride_w;
-                j->t->dots(1, j->p.n, y, 0, x + tap_at(j, kh, kw), c->dilation_w, dots);
-                for (uint32_t k = 0; k < 4 && i + k < taps; k++) {
-                    dw[kw + k * c->stride_w] += j->scale * dots[k];
+    for (uint32_t a = 0; a < j->h.phases && n > 0; a++) {
+        for (uint32_t b = 0; b < j->w.phases; b++) {
+            bool seen = false;
+            for (uint32_t co = first; co < first + group_out; co++) {
+                if (!packed || group_out > 1) {
+                    pack_output(j, co, n0, images, x, j->r.x_n);
+                    packed = true;
                 }
+                seen = add_phase(j, a, b, j->weight + ((size_t)co * group_in + ci) * kernel, n, x,
+                                 y, seen);
+            }
+            for (uint32_t i = 0; i < images && seen; i++) {
+                unpack_phase(j, a, b, y + i * j->r.image_n,
+                             j->dx + ((size_t)(n0 + i) * c->in_channels + channel) * in_hw);
             }
         }
     }
@@ -293,49 +444,69 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
     const struct job *j = arg;
     const struct uw_conv2d *c = j->c;
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
-    uint32_t co = task / group_in, at = co / group_out * group_in + task % group_in;
-    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
-    float *x = x_plane(j, thread), *y = y_plane(j, thread);
-    float *dw = j->dw + (size_t)task * c->kernel_h * c->kernel_w;
-    for (uint32_t n = 0; n < j->batch_n; n++) {
-        pack_input(j, j->x + (n * (size_t)c->in_channels + at) * in_hw, x);
-        pack_output(j, j->dy + (n * (size_t)c->out_channels + co) * out_hw, y);
-        add_products(j, x, y, dw);
+    uint32_t co = task / group_in, ci = co / group_out * group_in + task % group_in;
+    uint32_t kernel = c->kernel_h * c->kernel_w;
+    float *x = x_of(j, thread), *y = y_of(j, thread);
+    float *dw = j->dw + (size_t)task * kernel;
+    for (uint32_t k0 = 0; k0 < kernel; k0 += SUMS_MAX) {
+        uint32_t end = min_u32(kernel, k0 + SUMS_MAX);
+        float sums[SUMS_MAX] = {0.0f};
+        for (uint32_t n0 = 0; n0 < j->batch_n; n0 += j->r.images) {
+            uint32_t images = images_of(j, n0);
+            size_t n = outputs_n(&j->r, images);
+            pack_input(j, ci, n0, images, x);
+            pack_output(j, co, n0, images, y, n);
+            for (uint32_t k = k0; k < end; k += UW_TILE_TAPS) {
+                uint32_t at[UW_TILE_TAPS], taps = min_u32(UW_TILE_TAPS, end - k);
+                list_taps(j, k, taps, at);
+                j->t->sum_taps(taps, n, y, x, at, sums + (k - k0));
+            }
+        }
+        for (uint32_t k = k0; k < end; k++) {
+            dw[k] += j->scale * sums[k - k0];
+        }
     }
 }
 
-static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t tasks)
+static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, bool of_input,
+               uint32_t planes)
 {
-    if (tasks == 0) {
+    if (j->batch_n == 0) {
         return UW_OK;
     }
-    if (e->scratch_bytes < uw_direct_scratch_bytes(j->c, uw_workers_threads(e->workers))) {
+    uint32_t threads = uw_workers_threads(e->workers);
+    if (e->scratch_bytes < uw_direct_scratch_bytes(j->c, j->batch_n, threads)) {
         return UW_ERR_NOMEM;
     }
     j->t = e->kernels->tile;
-    j->p = planes_of(j->c);
+    set_axes(j->c, &j->h, &j->w);
+    j->r = runs_of(&j->h, &j->w, of_input, j->batch_n);
     j->scratch = e->scratch;
-    uw_workers_run(e->workers, fn, j, tasks);
+    j->thread_bytes = thread_bytes(j->c, j->batch_n, of_input);
+    j->y_at = x_bytes(&j->h, &j->w, &j->r, of_input);
+    uw_workers_run(e->workers, fn, j, planes * (fn == bw_param_task ? 1 : j->r.count));
     return UW_OK;
 }
 
 int uw_direct_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                  const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
-    struct job j = {.c = c, .x = x, .w = w, .b = b, .y = y, .accumulate = accumulate};
-    return run(e, fw_task, &j, batch_n * c->out_channels);
+    struct job j = {.c = c, .batch_n = batch_n, .x = x, .weight = w, .bias = b, .y = y,
+                    .accumulate = accumulate};
+    return run(e, fw_task, &j, false, c->out_channels);
 }
 
 int uw_direct_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                        const float *dy, const float *w, float *dx, bool accumulate)
 {
-    struct job j = {.c = c, .dy = dy, .w = w, .dx = dx, .accumulate = accumulate};
-    return run(e, bw_input_task, &j, batch_n * c->in_channels);
+    struct job j = {.c = c, .batch_n = batch_n, .dy = dy, .weight = w, .dx = dx,
+                    .accumulate = accumulate};
+    return run(e, bw_input_task, &j, true, c->in_channels);
 }
 
 int uw_direct_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                        const float *x, const float *dy, float scale, float *dw)
 {
     struct job j = {.c = c, .batch_n = batch_n, .x = x, .dy = dy, .scale = scale, .dw = dw};
-    return run(e, bw_param_task, &j, c->out_channels * (c->in_channels / c->groups));
+    return run(e, bw_param_task, &j, false, c->out_channels * (c->in_channels / c->groups));
 }

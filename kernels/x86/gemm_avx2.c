@@ -97,6 +97,7 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 }
 
 #include "packed/vector_inline.h"
+#include "packed/taps_inline.h"
 #include "packed/runs_inline.h"
 #include "packed/winograd_inline.h"
 
@@ -140,6 +141,18 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
     add_rows(rows, n, coef, x, stride, y);
 }
 
+void uw_add_taps_avx2(uint32_t taps, size_t n, const float *coef, const uint32_t *at,
+                      const float *x, float init, float *y, bool add)
+{
+    add_taps(taps, n, coef, at, x, init, y, add);
+}
+
+void uw_sum_taps_avx2(uint32_t taps, size_t n, const float *y, const float *x, const uint32_t *at,
+                      float *sums)
+{
+    sum_taps(taps, n, y, x, at, sums);
+}
+
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,
     .multiply = multiply,
@@ -149,5 +162,7 @@ const struct uw_tile uw_tile_avx2 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
+    .add_taps = uw_add_taps_avx2,
+    .sum_taps = uw_sum_taps_avx2,
     .winograd = &winograd,
 };
