@@ -114,6 +114,10 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
     p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = kernel, .segment_n = kernel,
                            .segment_stride = kernel * group_in,
                            .group_stride = kernel * group_in * group_out};
+    if (kernel == 1) { /* a matrix that is read across: whole rows of it at a time */
+        p.a.trans = true;
+        p.a.row_stride = group_in;
+    }
     p.c = (struct uw_sink){.base = dx, .row_stride = in_hw, .image_cols = uw_image_cols(v),
                            .image_stride = in_hw * c->in_channels,
                            .group_stride = in_hw * group_in};
