@@ -176,6 +176,12 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
 
 #define BLOCK_N 64u
 
+/* What lies a row further on is wanted soon, and no stride that the processor would guess. */
+static inline void soon(const float *x)
+{
+    _mm_prefetch((const char *)x, _MM_HINT_T1);
+}
+
 static inline void add_lanes(struct lanes *s, __m256 x)
 {
     struct lanes v = widen(x);
@@ -217,6 +223,7 @@ static void moments_of(const struct norm_rows *r, const float *x, double *mean, 
         const float *row = x + s * r->stride;
         size_t i = 0;
         for (; i + 16 <= r->n; i += 16) {
+            soon(row + r->stride + i);
             add_moments(&m, _mm256_loadu_ps(row + i), wide);
             add_moments(&other, _mm256_loadu_ps(row + i + 8), wide);
         }
@@ -292,6 +299,8 @@ static inline __attribute__((always_inline)) void project_of(
             size_t i = at, end = r->n - at < BLOCK_N ? r->n : at + BLOCK_N;
             __m256 p0 = _mm256_setzero_ps(), p1 = p0, q0 = p0, q1 = p0;
             for (; i + 16 <= end; i += 16) {
+                soon(x + r->stride + i);
+                soon(dy + r->stride + i);
                 add_gradient(&c, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i), &p0, &q0);
                 add_gradient(&c, cut, _mm256_loadu_ps(x + i + 8), _mm256_loadu_ps(dy + i + 8),
                              &p1, &q1);
@@ -328,9 +337,8 @@ static inline __attribute__((always_inline)) __m256 output_of(const struct chann
                                                               __m256 x)
 {
     __m256 v = value_of(c, centred(c, x));
-    if (cut) { /* NaN stays */
-        v = _mm256_andnot_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_LE_OQ), v);
-        v = _mm256_blendv_ps(v, c->ceiling, _mm256_cmp_ps(v, c->ceiling, _CMP_GE_OQ));
+    if (cut) { /* of a number and NaN, max and min give the second */
+        v = _mm256_min_ps(c->ceiling, _mm256_max_ps(_mm256_setzero_ps(), v));
     }
     return v;
 }
