@@ -82,8 +82,26 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
     vst1q_f32(dst + 3 * ld, vcombine_f32(vget_high_f32(t01.val[1]), vget_high_f32(t23.val[1])));
 }
 
+static inline vec vec_evens(vec a, vec b)
+{
+    return vuzp1q_f32(a, b);
+}
+
+static inline vec vec_odds(vec a, vec b)
+{
+    return vuzp2q_f32(a, b);
+}
+
+static inline void vec_zip(vec a, vec b, vec *lo, vec *hi)
+{
+    *lo = vzip1q_f32(a, b);
+    *hi = vzip2q_f32(a, b);
+}
+
+#define PLANES_OPS static const struct uw_planes_ops planes
+
 #include "packed/vector_inline.h"
-#include "packed/taps_inline.h"
+#include "packed/planes_inline.h"
 #include "packed/winograd_inline.h"
 
 /* All eight rows: A comes in two registers. */
@@ -137,7 +155,6 @@ const struct uw_tile uw_tile_neon = {
     .pack_runs = pack_runs,
     .dots = dots,
     .add_rows = add_rows,
-    .add_taps = add_taps,
-    .sum_taps = sum_taps,
+    .planes = &planes,
     .winograd = &winograd,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/direct.h"
+#include "packed/planes_tile.h"
 #include "packed/sizes.h"
 
 #include "uwasa/status.h"
@@ -90,7 +91,7 @@ static size_t outputs_n(const struct runs *r, uint32_t images)
         return 0;
     }
     size_t n = (images - 1) * r->image_n + (r->h.n - 1) * r->pitch + r->w.n;
-    return (n + UW_TILE_RUN_N - 1) / UW_TILE_RUN_N * UW_TILE_RUN_N;
+    return (n + UW_PLANES_RUN_N - 1) / UW_PLANES_RUN_N * UW_PLANES_RUN_N;
 }
 
 static struct runs runs_of(const struct axis *h, const struct axis *w, bool of_input,
@@ -117,7 +118,7 @@ static struct runs runs_of(const struct axis *h, const struct axis *w, bool of_i
 }
 
 struct job {
-    const struct uw_tile *t;
+    const struct uw_planes_ops *t;
     const struct uw_conv2d *c;
     struct axis h, w;
     struct runs r;
@@ -143,12 +144,19 @@ static size_t x_bytes(const struct axis *h, const struct axis *w, const struct r
     return area_bytes(uw_size_mul(r->x_n, phases));
 }
 
+/* Are rows split into two phases, that can be made together? */
+static bool has_pairs(const struct axis *w)
+{
+    return w->stride == 2 && w->phases == 2;
+}
+
 static size_t thread_bytes(const struct uw_conv2d *c, uint32_t batch_n, bool of_input)
 {
     struct axis h, w;
     set_axes(c, &h, &w);
     struct runs r = runs_of(&h, &w, of_input, batch_n);
-    size_t x = x_bytes(&h, &w, &r, of_input), y = area_bytes(r.y_n);
+    size_t x = x_bytes(&h, &w, &r, of_input);
+    size_t y = area_bytes(uw_size_mul(r.y_n, of_input && has_pairs(&w) ? 2 : 1));
     return x > SIZE_MAX - y ? SIZE_MAX : x + y;
 }
 
@@ -177,102 +185,85 @@ static float *y_of(const struct job *j, uint32_t thread)
     return (float *)(void *)(j->scratch + thread * j->thread_bytes + j->y_at);
 }
 
-/* Rows are short: a call would take longer than the copy. */
-static inline void copy(float *dst, const float *src, size_t n)
+static struct uw_rows rows_of(const struct runs *r)
 {
-    for (; n >= 16; n -= 16, dst += 16, src += 16) {
-        memcpy(dst, src, 16 * sizeof(float));
-    }
-    if ((n & 8) != 0) {
-        memcpy(dst, src, 8 * sizeof(float));
-        dst += 8;
-        src += 8;
-    }
-    if ((n & 4) != 0) {
-        memcpy(dst, src, 4 * sizeof(float));
-        dst += 4;
-        src += 4;
-    }
-    for (n &= 3; n > 0; n--) {
-        *dst++ = *src++;
-    }
+    return (struct uw_rows){r->image_n, r->pitch};
 }
 
-static inline void zero(float *x, size_t n)
+/* Phases (a, 0) and (a, 1) of rows that are split in two. */
+static void pack_pair(const struct job *j, uint32_t a, const float *src, uint32_t images,
+                      float *dst)
 {
-    if (n > 8) {
-        memset(x, 0, n * sizeof(float));
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        x[i] = 0.0f;
-    }
+    struct seen h = seen_of(&j->h, a), first = seen_of(&j->w, 0), second = seen_of(&j->w, 1);
+    const struct uw_rows from = {(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
+                                 (size_t)j->h.stride * j->w.in};
+    float *p = dst + h.lo * j->r.pitch + first.lo;
+    float *q = dst + j->r.x_n + h.lo * j->r.pitch + second.lo;
+    bool even = first.at == 0;
+    j->t->split(images, h.hi - h.lo, even ? first.hi - first.lo : second.hi - second.lo,
+                even ? second.hi - second.lo : first.hi - first.lo, src + h.at * j->w.in, from,
+                even ? p : q, even ? q : p, rows_of(&j->r));
 }
 
-/* A plane's rows of `cols` floats at dst + lead, zeros around them: a whole image of the run. */
-static void pack_plain(const struct runs *r, uint32_t rows, uint32_t cols, const float *src,
-                       float *dst)
-{
-    zero(dst, r->h.lead * r->pitch);
-    dst += r->h.lead * r->pitch;
-    for (uint32_t i = 0; i < rows; i++, dst += r->pitch, src += cols) {
-        zero(dst, r->w.lead);
-        copy(dst + r->w.lead, src, cols);
-        zero(dst + r->w.lead + cols, r->pitch - r->w.lead - cols);
-    }
-    zero(dst, (r->h.length - r->h.lead - rows) * r->pitch);
-}
-
-/* One phase of an input plane: a whole image of the run. */
-static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src, float *dst)
+/* Phase (a, b). */
+static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src,
+                       uint32_t images, float *dst)
 {
     struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
-    size_t pitch = j->r.pitch, n = w.hi - w.lo, stride = j->w.stride;
-    zero(dst, h.lo * pitch);
-    dst += h.lo * pitch;
+    const struct uw_rows from = {(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
+                                 (size_t)j->h.stride * j->w.in};
+    size_t rows = h.hi - h.lo, cols = w.hi - w.lo, stride = j->w.stride;
     src += h.at * j->w.in + w.at;
-    for (size_t i = h.lo; i < h.hi; i++, dst += pitch, src += (size_t)j->h.stride * j->w.in) {
-        zero(dst, w.lo);
-        if (stride == 1) {
-            copy(dst + w.lo, src, n);
-        } else {
-            for (size_t k = 0; k < n; k++) {
-                dst[w.lo + k] = src[k * stride];
-            }
-        }
-        zero(dst + w.hi, pitch - w.hi);
+    dst += h.lo * j->r.pitch + w.lo;
+    if (stride == 1) {
+        j->t->copy(images, rows, cols, src, from, dst, rows_of(&j->r));
+        return;
     }
-    zero(dst, (j->r.h.length - h.hi) * pitch);
-}
-
-/* All phases of one channel of images n0 .. n0+images-1. */
-static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
-                       float *dst)
-{
-    size_t in_hw = (size_t)j->c->in_h * j->c->in_w;
-    for (uint32_t a = 0; a < j->h.phases; a++) {
-        for (uint32_t b = 0; b < j->w.phases; b++, dst += j->r.x_n) {
-            for (uint32_t i = 0; i < images; i++) {
-                size_t plane = (size_t)(n0 + i) * j->c->in_channels + channel;
-                pack_phase(j, a, b, j->x + plane * in_hw, dst + i * j->r.image_n);
-            }
-            zero(dst + images * j->r.image_n, j->r.x_n - images * j->r.image_n);
-        }
-    }
-}
-
-/* One channel of the output's gradient, floats of `dst_n` in all. */
-static void pack_output(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
-                        float *dst, size_t dst_n)
-{
-    size_t out_hw = (size_t)j->c->out_h * j->c->out_w;
     for (uint32_t i = 0; i < images; i++) {
-        size_t plane = (size_t)(n0 + i) * j->c->out_channels + channel;
-        pack_plain(&j->r, j->c->out_h, j->c->out_w, j->dy + plane * out_hw,
-                   dst + i * j->r.image_n);
+        for (size_t r = 0; r < rows; r++) {
+            const float *row = src + i * from.image + r * from.row;
+            float *out = dst + i * j->r.image_n + r * j->r.pitch;
+            for (size_t k = 0; k < cols; k++) {
+                out[k] = row[k * stride];
+            }
+        }
     }
-    size_t used = images * j->r.image_n;
-    zero(dst + used, dst_n > used ? dst_n - used : 0);
+}
+
+/* All phases of one channel of images n0 .. n0+images-1. zeros: those around the rows are there. */
+static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
+                       float *dst, bool zeros)
+{
+    const struct uw_conv2d *c = j->c;
+    const float *src = j->x + ((size_t)n0 * c->in_channels + channel) * c->in_h * c->in_w;
+    if (!zeros) {
+        memset(dst, 0, j->r.x_n * j->h.phases * j->w.phases * sizeof(float));
+    }
+    for (uint32_t a = 0; a < j->h.phases; a++) {
+        if (has_pairs(&j->w)) {
+            pack_pair(j, a, src, images, dst);
+            dst += 2 * j->r.x_n;
+            continue;
+        }
+        for (uint32_t b = 0; b < j->w.phases; b++, dst += j->r.x_n) {
+            pack_phase(j, a, b, src, images, dst);
+        }
+    }
+}
+
+/* One channel of the output's gradient in dst_n floats. */
+static void pack_output(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
+                        float *dst, size_t dst_n, bool zeros)
+{
+    const struct uw_conv2d *c = j->c;
+    size_t out_hw = (size_t)c->out_h * c->out_w;
+    const struct uw_rows from = {c->out_channels * out_hw, c->out_w};
+    if (!zeros) {
+        memset(dst, 0, dst_n * sizeof(float));
+    }
+    j->t->copy(images, c->out_h, c->out_w,
+               j->dy + ((size_t)n0 * c->out_channels + channel) * out_hw, from,
+               dst + j->r.h.lead * j->r.pitch + j->r.w.lead, rows_of(&j->r));
 }
 
 /* A tap's phase and position. */
@@ -292,8 +283,8 @@ static inline struct tap tap_of(const struct axis *a, uint32_t k)
 
 /* Taps to go over together. */
 struct taps {
-    uint32_t n, at[UW_TILE_TAPS];
-    float coef[UW_TILE_TAPS];
+    uint32_t n, at[UW_PLANES_TAPS];
+    float coef[UW_PLANES_TAPS];
 };
 
 /* Where taps first .. first+n-1 of the kernel lie in the phases of the input. */
@@ -310,21 +301,28 @@ static void list_taps(const struct job *j, uint32_t first, uint32_t n, uint32_t 
     }
 }
 
-/* Rows of outputs into a plane, `step` floats from one to the next. */
-static void unpack_row(const float *src, size_t n, size_t step, float *dst, bool add)
-{
-    if (step == 1 && !add) {
-        copy(dst, src, n);
-        return;
-    }
-    for (size_t i = 0; i < n; i++, dst += step) {
-        *dst = add ? *dst + src[i] : src[i];
-    }
-}
-
 static uint32_t images_of(const struct job *j, uint32_t n0)
 {
     return min_u32(j->r.images, j->batch_n - n0);
+}
+
+/* Rows of outputs where they belong, `step` floats from one to the next. */
+static void unpack(const struct job *j, uint32_t images, size_t rows, size_t cols,
+                   const float *src, float *dst, struct uw_rows to, size_t step)
+{
+    if (step == 1 && !j->accumulate) {
+        j->t->copy(images, rows, cols, src, rows_of(&j->r), dst, to);
+        return;
+    }
+    for (uint32_t i = 0; i < images; i++) {
+        for (size_t r = 0; r < rows; r++) {
+            const float *row = src + i * j->r.image_n + r * j->r.pitch;
+            float *out = dst + i * to.image + r * to.row;
+            for (size_t k = 0; k < cols; k++, out += step) {
+                *out = j->accumulate ? *out + row[k] : row[k];
+            }
+        }
+    }
 }
 
 static void fw_task(void *arg, uint32_t task, uint32_t thread)
@@ -339,21 +337,17 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
     size_t n = outputs_n(&j->r, images);
     float *x = x_of(j, thread), *y = y_of(j, thread);
     for (uint32_t ci = 0; ci < group_in; ci++, weight += kernel) {
-        pack_input(j, first + ci, n0, images, x);
-        for (uint32_t k = 0; k < kernel; k += UW_TILE_TAPS) {
-            uint32_t at[UW_TILE_TAPS], taps = min_u32(UW_TILE_TAPS, kernel - k);
+        pack_input(j, first + ci, n0, images, x, ci > 0);
+        for (uint32_t k = 0; k < kernel; k += UW_PLANES_TAPS) {
+            uint32_t at[UW_PLANES_TAPS], taps = min_u32(UW_PLANES_TAPS, kernel - k);
             list_taps(j, k, taps, at);
             j->t->add_taps(taps, n, weight + k, at, x, j->bias != NULL ? j->bias[co] : 0.0f, y,
                            ci > 0 || k > 0);
         }
     }
-    for (uint32_t i = 0; i < images; i++) {
-        size_t plane = (size_t)(n0 + i) * c->out_channels + co;
-        float *out = j->y + plane * c->out_h * c->out_w;
-        for (uint32_t oh = 0; oh < c->out_h; oh++, out += c->out_w) {
-            unpack_row(y + i * j->r.image_n + oh * j->r.pitch, c->out_w, 1, out, j->accumulate);
-        }
-    }
+    const struct uw_rows to = {(size_t)c->out_channels * c->out_h * c->out_w, c->out_w};
+    float *out = j->y + ((size_t)n0 * c->out_channels + co) * c->out_h * c->out_w;
+    unpack(j, images, c->out_h, c->out_w, y, out, to, 1);
 }
 
 /* y (+)= what phase (a, b) of the padded input's gradient gets from one kernel. Returns whether
@@ -372,7 +366,7 @@ static bool add_phase(const struct job *j, uint32_t a, uint32_t b, const float *
             }
             t.at[t.n] = (uint32_t)(j->r.shift - h.at * j->r.pitch - w.at);
             t.coef[t.n++] = weight[kw];
-            if (t.n == UW_TILE_TAPS) {
+            if (t.n == UW_PLANES_TAPS) {
                 j->t->add_taps(t.n, n, t.coef, t.at, x, 0.0f, y, add || seen);
                 seen = true;
                 t.n = 0;
@@ -392,15 +386,34 @@ static bool is_covered(const struct axis *a)
     return a->phases == a->stride && n <= a->reach && (a->stride == 1 || a->dilation == 1);
 }
 
-/* One phase back into the gradient of a plane. */
-static void unpack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src, float *dx)
+/* Where the plane of a row of phases (a, ..) begins in dx. */
+static struct uw_rows to_input(const struct job *j)
+{
+    return (struct uw_rows){(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
+                            (size_t)j->h.stride * j->w.in};
+}
+
+/* Phases (a, 0) and (a, 1), y_n floats apart, back into the gradient. */
+static void unpack_pair(const struct job *j, uint32_t a, uint32_t images, const float *src,
+                        float *dx)
+{
+    struct seen h = seen_of(&j->h, a), first = seen_of(&j->w, 0), second = seen_of(&j->w, 1);
+    const float *p = src + (h.lo - j->r.h.begin) * j->r.pitch + first.lo - j->r.w.begin;
+    const float *q = src + j->r.y_n + (h.lo - j->r.h.begin) * j->r.pitch + second.lo -
+                     j->r.w.begin;
+    bool even = first.at == 0;
+    j->t->join(images, h.hi - h.lo, even ? first.hi - first.lo : second.hi - second.lo,
+               even ? second.hi - second.lo : first.hi - first.lo, even ? p : q, even ? q : p,
+               rows_of(&j->r), dx + h.at * j->w.in, to_input(j));
+}
+
+static void unpack_phase(const struct job *j, uint32_t a, uint32_t b, uint32_t images,
+                         const float *src, float *dx)
 {
     struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
-    dx += h.at * j->w.in + w.at;
-    for (size_t r = h.lo; r < h.hi; r++, dx += (size_t)j->h.stride * j->w.in) {
-        unpack_row(src + (r - j->r.h.begin) * j->r.pitch + w.lo - j->r.w.begin, w.hi - w.lo,
-                   j->w.stride, dx, j->accumulate);
-    }
+    unpack(j, images, h.hi - h.lo, w.hi - w.lo,
+           src + (h.lo - j->r.h.begin) * j->r.pitch + w.lo - j->r.w.begin,
+           dx + h.at * j->w.in + w.at, to_input(j), j->w.stride);
 }
 
 static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
@@ -414,26 +427,28 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
     size_t kernel = (size_t)c->kernel_h * c->kernel_w, in_hw = (size_t)c->in_h * c->in_w;
     size_t n = outputs_n(&j->r, images);
     float *x = x_of(j, thread), *y = y_of(j, thread);
-    bool packed = false;
-    bool holes = !j->accumulate && (!is_covered(&j->h) || !is_covered(&j->w));
+    float *dx = j->dx + ((size_t)n0 * c->in_channels + channel) * in_hw;
+    bool zeros = false, holes = !j->accumulate && (!is_covered(&j->h) || !is_covered(&j->w));
+    bool pairs = has_pairs(&j->w) && !j->accumulate && c->dilation_w % 2 == 1; /* taps see both */
     for (uint32_t i = 0; i < images && holes; i++) {
-        memset(j->dx + ((size_t)(n0 + i) * c->in_channels + channel) * in_hw, 0,
-               in_hw * sizeof(float));
+        memset(dx + i * c->in_channels * in_hw, 0, in_hw * sizeof(float));
     }
     for (uint32_t a = 0; a < j->h.phases && n > 0; a++) {
         for (uint32_t b = 0; b < j->w.phases; b++) {
+            float *out = pairs ? y + b * j->r.y_n : y;
             bool seen = false;
             for (uint32_t co = first; co < first + group_out; co++) {
-                if (!packed || group_out > 1) {
-                    pack_output(j, co, n0, images, x, j->r.x_n);
-                    packed = true;
+                if (!zeros || group_out > 1) {
+                    pack_output(j, co, n0, images, x, j->r.x_n, zeros);
+                    zeros = true;
                 }
                 seen = add_phase(j, a, b, j->weight + ((size_t)co * group_in + ci) * kernel, n, x,
-                                 y, seen);
+                                 out, seen);
             }
-            for (uint32_t i = 0; i < images && seen; i++) {
-                unpack_phase(j, a, b, y + i * j->r.image_n,
-                             j->dx + ((size_t)(n0 + i) * c->in_channels + channel) * in_hw);
+            if (seen && pairs && b == 1) {
+                unpack_pair(j, a, images, y, dx);
+            } else if (seen && !pairs) {
+                unpack_phase(j, a, b, images, out, dx);
             }
         }
     }
@@ -454,10 +469,11 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
         for (uint32_t n0 = 0; n0 < j->batch_n; n0 += j->r.images) {
             uint32_t images = images_of(j, n0);
             size_t n = outputs_n(&j->r, images);
-            pack_input(j, ci, n0, images, x);
-            pack_output(j, co, n0, images, y, n);
-            for (uint32_t k = k0; k < end; k += UW_TILE_TAPS) {
-                uint32_t at[UW_TILE_TAPS], taps = min_u32(UW_TILE_TAPS, end - k);
+            bool zeros = n0 > 0 && images == j->r.images;
+            pack_input(j, ci, n0, images, x, zeros);
+            pack_output(j, co, n0, images, y, larger(n, images * j->r.image_n), zeros);
+            for (uint32_t k = k0; k < end; k += UW_PLANES_TAPS) {
+                uint32_t at[UW_PLANES_TAPS], taps = min_u32(UW_PLANES_TAPS, end - k);
                 list_taps(j, k, taps, at);
                 j->t->sum_taps(taps, n, y, x, at, sums + (k - k0));
             }
@@ -478,7 +494,7 @@ static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, bool of_in
     if (e->scratch_bytes < uw_direct_scratch_bytes(j->c, j->batch_n, threads)) {
         return UW_ERR_NOMEM;
     }
-    j->t = e->kernels->tile;
+    j->t = e->kernels->tile->planes;
     set_axes(j->c, &j->h, &j->w);
     j->r = runs_of(&j->h, &j->w, of_input, j->batch_n);
     j->scratch = e->scratch;

@@ -38,10 +38,7 @@ struct uw_runs {
     uint32_t run[UW_TILE_NR_MAX / UW_TILE_PIECE_N];
 };
 
-/* Taps of one call of add_taps and sum_taps, and what their n is a multiple of. */
-#define UW_TILE_TAPS 9u
-#define UW_TILE_RUN_N 16u
-
+struct uw_planes_ops;
 struct uw_winograd_ops;
 
 struct uw_tile {
@@ -77,14 +74,7 @@ struct uw_tile {
     void (*add_rows)(uint32_t rows, size_t n, const float *coef, const float *x, size_t stride,
                      float *y);
 
-    /* y[j] = init + sum over t < taps of coef[t] * x[at[t] + j], j < n; add: y[j] += the sum. */
-    void (*add_taps)(uint32_t taps, size_t n, const float *coef, const uint32_t *at,
-                     const float *x, float init, float *y, bool add);
-
-    /* sums[t] += sum over j < n of y[j] * x[at[t] + j], t < taps */
-    void (*sum_taps)(uint32_t taps, size_t n, const float *y, const float *x, const uint32_t *at,
-                     float *sums);
-
+    const struct uw_planes_ops *planes;     /* planes_tile.h */
     const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 

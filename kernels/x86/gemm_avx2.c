@@ -96,8 +96,28 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
     return _mm256_loadu_ps(p + run[0]);
 }
 
+static inline vec vec_evens(vec a, vec b)
+{
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)); /* of a, b, a, b */
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+
+static inline vec vec_odds(vec a, vec b)
+{
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+
+static inline void vec_zip(vec a, vec b, vec *lo, vec *hi)
+{
+    vec l = _mm256_unpacklo_ps(a, b), h = _mm256_unpackhi_ps(a, b);
+    *lo = _mm256_permute2f128_ps(l, h, 0x20);
+    *hi = _mm256_permute2f128_ps(l, h, 0x31);
+}
+
 #include "packed/vector_inline.h"
-#include "packed/taps_inline.h"
+#define PLANES_OPS const struct uw_planes_ops uw_planes_avx2
+#include "packed/planes_inline.h"
 #include "packed/runs_inline.h"
 #include "packed/winograd_inline.h"
 
@@ -141,18 +161,6 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
     add_rows(rows, n, coef, x, stride, y);
 }
 
-void uw_add_taps_avx2(uint32_t taps, size_t n, const float *coef, const uint32_t *at,
-                      const float *x, float init, float *y, bool add)
-{
-    add_taps(taps, n, coef, at, x, init, y, add);
-}
-
-void uw_sum_taps_avx2(uint32_t taps, size_t n, const float *y, const float *x, const uint32_t *at,
-                      float *sums)
-{
-    sum_taps(taps, n, y, x, at, sums);
-}
-
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,
     .multiply = multiply,
@@ -162,7 +170,6 @@ const struct uw_tile uw_tile_avx2 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
-    .add_taps = uw_add_taps_avx2,
-    .sum_taps = uw_sum_taps_avx2,
+    .planes = &uw_planes_avx2,
     .winograd = &winograd,
 };
