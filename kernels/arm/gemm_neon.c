@@ -98,6 +98,18 @@ static inline void vec_zip(vec a, vec b, vec *lo, vec *hi)
     *hi = vzip2q_f32(a, b);
 }
 
+static inline void split_4(const float *src, float *even, float *odd)
+{
+    float32x4x2_t v = vld2q_f32(src);
+    vst1q_f32(even, v.val[0]);
+    vst1q_f32(odd, v.val[1]);
+}
+
+static inline void join_4(const float *even, const float *odd, float *dst)
+{
+    vst2q_f32(dst, (float32x4x2_t){{vld1q_f32(even), vld1q_f32(odd)}});
+}
+
 #define PLANES_OPS static const struct uw_planes_ops planes
 
 #include "packed/vector_inline.h"

@@ -7,6 +7,8 @@
  *   vec_evens(a, b), vec_odds(a, b)
  *                                every other element of a and b, from the first or the second on
  *   vec_zip(a, b, &lo, &hi)      the way back
+ *   split_4(src, even, odd), join_4(even, odd, dst)
+ *                                the two for four and four elements in memory
  *   PLANES_OPS                   what the table is declared as
  */
 #ifndef UW_KERNELS_PLANES_INLINE_H
@@ -132,6 +134,9 @@ static inline void split_row(size_t evens, size_t odds, const float *src, float 
         vec_store(even + j, vec_evens(a, b));
         vec_store(odd + j, vec_odds(a, b));
     }
+    for (; j + 4 <= both; j += 4) {
+        split_4(src + 2 * j, even + j, odd + j);
+    }
     for (size_t k = j; k < evens; k++) {
         even[k] = src[2 * k];
     }
@@ -160,6 +165,9 @@ static inline void join_row(size_t evens, size_t odds, const float *even, const 
         vec_zip(vec_load(even + j), vec_load(odd + j), &lo, &hi);
         vec_store(dst + 2 * j, lo);
         vec_store(dst + 2 * j + VEC_N, hi);
+    }
+    for (; j + 4 <= both; j += 4) {
+        join_4(even + j, odd + j, dst + 2 * j);
     }
     for (size_t k = j; k < evens; k++) {
         dst[2 * k] = even[k];

@@ -116,6 +116,20 @@ static inline void vec_zip(vec a, vec b, vec *lo, vec *hi)
 }
 
 #include "packed/vector_inline.h"
+static inline void split_4(const float *src, float *even, float *odd)
+{
+    __m128 a = _mm_loadu_ps(src), b = _mm_loadu_ps(src + 4);
+    _mm_storeu_ps(even, _mm_shuffle_ps(a, b, 0x88));
+    _mm_storeu_ps(odd, _mm_shuffle_ps(a, b, 0xdd));
+}
+
+static inline void join_4(const float *even, const float *odd, float *dst)
+{
+    __m128 a = _mm_loadu_ps(even), b = _mm_loadu_ps(odd);
+    _mm_storeu_ps(dst, _mm_unpacklo_ps(a, b));
+    _mm_storeu_ps(dst + 4, _mm_unpackhi_ps(a, b));
+}
+
 #define PLANES_OPS const struct uw_planes_ops uw_planes_avx2
 #include "packed/planes_inline.h"
 #include "packed/runs_inline.h"
