@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -325,6 +326,16 @@ static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
     return UW_OK;
 }
 
+static bool is_head(const struct uw_graph *g, const struct uw_layer *l)
+{
+    for (uint32_t h = 0; h < g->heads_n; h++) {
+        if (uw_graph_base(g->layers, g->heads[h].value) == l->index + 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* max(relu(x)) = relu(max(x)), and so are the gradients: a ReLU that only a max pool reads is left
  * to the pool, which does it on its smaller output. The map in front is then free after the
  * forward pass. */
@@ -334,14 +345,31 @@ static void fold_relus(struct uw_graph *g)
         struct uw_layer *pool = &g->layers[i];
         struct uw_layer *relu = pool->input[0] != UW_VALUE_INPUT ? &g->layers[pool->input[0] - 1]
                                                                  : NULL;
-        for (uint32_t h = 0; h < g->heads_n && relu != NULL; h++) {
-            relu = uw_graph_base(g->layers, g->heads[h].value) == relu->index + 1 ? NULL : relu;
-        }
         if (pool->ops->take_relu != NULL && relu != NULL && relu->def->kind == UW_LAYER_RELU &&
-            relu->consumers_n == 1) {
+            relu->consumers_n == 1 && !is_head(g, relu)) {
             relu->view = true;
             relu->reads_y = false;
             pool->ops->take_relu(pool);
+        }
+    }
+}
+
+/* A ReLU that alone reads a layer that can do it as well is left to that layer. */
+static void fold_relus_behind(struct uw_graph *g)
+{
+    for (uint32_t i = 1; i < g->layers_n; i++) {
+        struct uw_layer *relu = &g->layers[i];
+        bool six = relu->def->kind == UW_LAYER_RELU6;
+        if (relu->view || (!six && relu->def->kind != UW_LAYER_RELU) ||
+            relu->input[0] == UW_VALUE_INPUT) {
+            continue;
+        }
+        struct uw_layer *front = &g->layers[relu->input[0] - 1];
+        if (front->ops->take_relu_behind != NULL && front->consumers_n == 1 &&
+            !is_head(g, front)) {
+            relu->view = true;
+            relu->reads_y = false;
+            front->ops->take_relu_behind(front, six ? 6.0f : INFINITY);
         }
     }
 }
@@ -428,6 +456,7 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
     }
     find_feeding_relus(g);
     fold_relus(g);
+    fold_relus_behind(g);
     rc = count_readers(g, err);
     if (rc < 0) {
         return rc;

@@ -78,8 +78,9 @@ struct uw_layer {
     uint8_t trained;                /* bit t: tensor t is trained */
     bool constant;                  /* its tensors are the configuration's constants */
     bool recomputed;                /* see stage */
-    bool view, reads_y;             /* as the kind says, unless a max pool took over a ReLU */
+    bool view, reads_y;             /* as the kind says, unless another layer took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
+    bool passes_down;               /* one of its inputs takes a gradient */
     bool auxiliary;                 /* only auxiliary losses need it: not run in inference */
     bool feeds_relu;                /* its output reaches a ReLU before any other weights */
     size_t aux_sample_bytes;        /* kept from forward to backward, for each sample ... */
@@ -126,6 +127,8 @@ struct uw_layer_ops {
     /* Do the ReLU in front as well: max(relu(x)) = relu(max(x)), and so are the gradients.
      * (optional: the layer cannot) */
     void (*take_relu)(struct uw_layer *l);
+    /* Do the ReLU behind as well, y cut to 0 .. ceiling (infinity: ReLU). (optional: cannot) */
+    void (*take_relu_behind)(struct uw_layer *l, float ceiling);
     /* Describe parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
     void (*tensor)(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
     /* Kernel scratch in bytes (optional: NULL means none). */

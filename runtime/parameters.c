@@ -55,6 +55,7 @@ static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, stru
                                 "layer '%s' (%s): no gradient reaches the trained layers below",
                                 l->def->name, l->ops->name);
         }
+        l->passes_down = below;
         l->needs_gradient = below || l->trained != 0;
     }
     return UW_OK;

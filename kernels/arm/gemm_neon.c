@@ -82,7 +82,38 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
     vst1q_f32(dst + 3 * ld, vcombine_f32(vget_high_f32(t01.val[1]), vget_high_f32(t23.val[1])));
 }
 
+static inline vec vec_evens(vec a, vec b)
+{
+    return vuzp1q_f32(a, b);
+}
+
+static inline vec vec_odds(vec a, vec b)
+{
+    return vuzp2q_f32(a, b);
+}
+
+static inline void vec_zip(vec a, vec b, vec *lo, vec *hi)
+{
+    *lo = vzip1q_f32(a, b);
+    *hi = vzip2q_f32(a, b);
+}
+
+static inline void split_4(const float *src, float *even, float *odd)
+{
+    float32x4x2_t v = vld2q_f32(src);
+    vst1q_f32(even, v.val[0]);
+    vst1q_f32(odd, v.val[1]);
+}
+
+static inline void join_4(const float *even, const float *odd, float *dst)
+{
+    vst2q_f32(dst, (float32x4x2_t){{vld1q_f32(even), vld1q_f32(odd)}});
+}
+
+#define PLANES_OPS static const struct uw_planes_ops planes
+
 #include "packed/vector_inline.h"
+#include "packed/planes_inline.h"
 #include "packed/winograd_inline.h"
 
 /* All eight rows: A comes in two registers. Two steps of k at a time, so that counting and the
@@ -148,5 +179,6 @@ const struct uw_tile uw_tile_neon = {
     .pack_runs = pack_runs,
     .dots = dots,
     .add_rows = add_rows,
+    .planes = &planes,
     .winograd = &winograd,
 };

@@ -318,7 +318,7 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
         return 0;
     }
     if (is_thin(c)) { /* a smaller minibatch may still come: one that fits */
-        return uw_direct_fits(c, 1) ? uw_direct_scratch_bytes(c, threads) : 0;
+        return uw_direct_fits(c, 1) ? uw_direct_scratch_bytes(c, batch_n, threads) : 0;
     }
     if (!images_fit(t, c)) {
         return 0;

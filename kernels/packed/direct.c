@@ -1,191 +1,325 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/direct.h"
+#include "packed/planes_tile.h"
+#include "packed/sizes.h"
 
-#include "uwasa/arena.h"
 #include "uwasa/status.h"
 
 #include <string.h>
 
 #define PLANE_MAX 0x10000000u   /* floats */
-#define COEFS 16u
+#define RUN_WANTED 2048u        /* floats of a run of small planes: two stay in the first cache */
+#define SUMS_MAX 64u            /* taps whose sums are kept while a batch goes by */
 
-/* The planes of one convolution. The input's is [stride_h][stride_w][rows][pitch], element
- * (r, j) of phase (a, b) is the padded input's (r * stride_h + a, j * stride_w + b); behind it is
- * room for three taps that are read but not used. The output's is [out_h][pitch]. */
-struct planes {
-    size_t rows, pitch;
-    size_t phase_n;             /* floats of one phase */
-    size_t x_n, y_n;            /* floats of a plane */
-    size_t n;                   /* floats of y from its first to its last pixel */
+/* One axis of a convolution. The padded input is split by the stride: position j of phase p is
+ * its element j * stride + p. Tap k of output o sees position o + k * dilation / stride of phase
+ * k * dilation % stride, so that no tap sees positions from `reach` on or phases from `phases`. */
+struct axis {
+    uint32_t in, out, kernel, stride, pad, dilation;
+    uint32_t phases;
+    size_t reach;
 };
 
-static struct planes planes_of(const struct uw_conv2d *c)
+static struct axis axis_of(uint32_t in, uint32_t out, uint32_t kernel, uint32_t stride,
+                           uint32_t pad, uint32_t dilation)
 {
-    struct planes p;
-    p.rows = (size_t)(c->kernel_h - 1) * c->dilation_h / c->stride_h + c->out_h;
-    p.pitch = (size_t)(c->kernel_w - 1) * c->dilation_w / c->stride_w + c->out_w;
-    p.phase_n = uw_size_mul(p.rows, p.pitch);
-    p.x_n = uw_size_mul(p.phase_n, uw_size_mul(c->stride_h, c->stride_w));
-    p.y_n = uw_size_mul(c->out_h, p.pitch);
-    p.n = p.y_n - (p.pitch - c->out_w);
-    return p;
+    struct axis a = {in, out, kernel, stride, pad, dilation, 0, 0};
+    uint64_t span = (uint64_t)(kernel - 1) * dilation + 1;
+    a.phases = span < stride ? (uint32_t)span : stride;
+    a.reach = (size_t)((span - 1) / stride) + out;
+    return a;
 }
 
-static size_t x_bytes(const struct uw_conv2d *c, const struct planes *p)
+/* The positions lo .. hi-1 of a phase that hold input, the first of them element `at` of it. */
+struct seen {
+    size_t lo, hi, at;
+};
+
+static struct seen seen_of(const struct axis *a, uint32_t phase)
 {
-    return uw_arena_padded((p->x_n + 3 * (size_t)c->dilation_w) * sizeof(float));
+    size_t end = (size_t)a->in + a->pad, stride = a->stride;
+    struct seen s;
+    s.lo = a->pad > phase ? (a->pad - phase + stride - 1) / stride : 0;
+    s.hi = end > phase ? (end - phase + stride - 1) / stride : 0;
+    s.at = s.lo * stride + phase - a->pad;
+    s.lo = s.lo < a->reach ? s.lo : a->reach;
+    s.hi = s.hi < a->reach ? s.hi : a->reach;
+    s.hi = s.hi > s.lo ? s.hi : s.lo;
+    return s;
 }
 
-static size_t thread_bytes(const struct uw_conv2d *c, const struct planes *p)
+/* How an axis lies in a run: outputs begin .. begin+n-1 (of the output, or of a phase when dx is
+ * the output), lines of `length`, the source `lead` behind the beginning of its line (0 when it
+ * has a place of its own in each phase). Zeros at the end of a line are those that begin the next. */
+struct line {
+    size_t begin, n, length, lead;
+};
+
+static struct line line_of_output(const struct axis *a)
 {
-    return x_bytes(c, p) + uw_arena_padded(p->y_n * sizeof(float));
+    struct line l = {.n = a->out};
+    l.length = larger(a->out, seen_of(a, 0).hi);        /* hi and lo fall with the phase */
+    l.length = larger(l.length, a->reach - seen_of(a, a->phases - 1).lo);
+    return l;
 }
 
-bool uw_direct_fits(const struct uw_conv2d *c, uint32_t batch_n)
+static struct line line_of_input(const struct axis *a)
 {
-    struct planes p = planes_of(c);
-    uint32_t channels = c->out_channels > c->in_channels ? c->out_channels : c->in_channels;
-    uint64_t pairs = (uint64_t)c->out_channels * (c->in_channels / c->groups);
-    return p.x_n <= PLANE_MAX && p.y_n <= PLANE_MAX && c->dilation_w <= PLANE_MAX &&
-           (uint64_t)batch_n * channels <= UINT32_MAX && pairs <= UINT32_MAX;
+    struct line l = {.begin = seen_of(a, a->phases - 1).lo};
+    size_t shift = a->reach - a->out, end = seen_of(a, 0).hi;
+    l.begin = l.begin < shift ? l.begin : shift;
+    l.n = end > l.begin ? end - l.begin : 0;
+    l.lead = shift - l.begin;
+    l.length = larger(l.lead + a->out, end);
+    return l;
 }
 
-size_t uw_direct_scratch_bytes(const struct uw_conv2d *c, uint32_t threads)
+/* Runs of several images: source position (image, r, c) at image * image_n + r * pitch + c; an
+ * output sees from its own position on. */
+struct runs {
+    struct line h, w;
+    size_t pitch, image_n;
+    uint32_t images, count;     /* of a run, runs of a batch */
+    size_t shift;               /* floats between an output and the last one that a tap of it sees */
+    size_t x_n, y_n;            /* floats of a phase and of the outputs */
+};
+
+/* Floats from the first to the last output, in whole pieces. */
+static size_t outputs_n(const struct runs *r, uint32_t images)
 {
-    struct planes p = planes_of(c);
-    return uw_size_mul(thread_bytes(c, &p), threads);
+    if (r->h.n == 0 || r->w.n == 0 || images == 0) {
+        return 0;
+    }
+    size_t n = (images - 1) * r->image_n + (r->h.n - 1) * r->pitch + r->w.n;
+    return (n + UW_PLANES_RUN_N - 1) / UW_PLANES_RUN_N * UW_PLANES_RUN_N;
+}
+
+static struct runs runs_of(const struct axis *h, const struct axis *w, bool of_input,
+                           uint32_t batch_n)
+{
+    struct runs r = {.h = of_input ? line_of_input(h) : line_of_output(h),
+                     .w = of_input ? line_of_input(w) : line_of_output(w)};
+    r.pitch = r.w.length;
+    r.image_n = uw_size_mul(r.h.length, r.pitch);
+    size_t images = r.image_n < RUN_WANTED ? RUN_WANTED / larger(r.image_n, 1) : 1;
+    r.images = images < batch_n ? (uint32_t)images : batch_n;
+    r.images = r.images > 0 ? r.images : 1;
+    r.count = div_up(batch_n, r.images);
+    r.shift = uw_size_mul(h->reach - h->out, r.pitch);
+    if (r.image_n > PLANE_MAX || r.shift > PLANE_MAX || w->reach > PLANE_MAX) {
+        r.x_n = r.y_n = SIZE_MAX;
+        return r;
+    }
+    r.shift += w->reach - w->out;
+    size_t n = outputs_n(&r, r.images), whole = r.images * r.image_n;
+    r.y_n = larger(n, whole);
+    r.x_n = larger(n + r.shift, whole);
+    return r;
 }
 
 struct job {
-    const struct uw_tile *t;
+    const struct uw_planes_ops *t;
     const struct uw_conv2d *c;
-    struct planes p;
+    struct axis h, w;
+    struct runs r;
     uint8_t *scratch;
+    size_t thread_bytes, y_at;
     uint32_t batch_n;
-    const float *x, *dy, *w, *b;
+    const float *x, *dy, *weight, *bias;
     float *y, *dx, *dw;
     float scale;
     bool accumulate;
 };
 
-static float *x_plane(const struct job *j, uint32_t thread)
+static void set_axes(const struct uw_conv2d *c, struct axis *h, struct axis *w)
 {
-    return (float *)(void *)(j->scratch + thread * thread_bytes(j->c, &j->p));
+    *h = axis_of(c->in_h, c->out_h, c->kernel_h, c->stride_h, c->pad_h, c->dilation_h);
+    *w = axis_of(c->in_w, c->out_w, c->kernel_w, c->stride_w, c->pad_w, c->dilation_w);
 }
 
-static float *y_plane(const struct job *j, uint32_t thread)
+static size_t x_bytes(const struct axis *h, const struct axis *w, const struct runs *r,
+                      bool of_input)
 {
-    return (float *)(void *)(j->scratch + thread * thread_bytes(j->c, &j->p) +
-                             x_bytes(j->c, &j->p));
+    size_t phases = of_input ? 1 : uw_size_mul(h->phases, w->phases);
+    return area_bytes(uw_size_mul(r->x_n, phases));
 }
 
-/* The elements of a phase's row that lie in a row of the input: lo .. hi-1, the first of them at
- * input column `at`. */
-struct stretch {
-    size_t lo, hi, at;
-};
-
-static struct stretch stretch_of(const struct uw_conv2d *c, uint32_t phase)
+/* Are rows split into two phases, that can be made together? */
+static bool has_pairs(const struct axis *w)
 {
-    struct stretch s;
-    size_t end = (size_t)c->in_w + c->pad_w;
-    s.lo = c->pad_w > phase ? (c->pad_w - phase + (size_t)c->stride_w - 1) / c->stride_w : 0;
-    s.hi = end > phase ? (end - phase + c->stride_w - 1) / c->stride_w : 0;
-    s.at = s.lo * c->stride_w + phase - c->pad_w;
-    return s;
+    return w->stride == 2 && w->phases == 2;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t thread_bytes(const struct uw_conv2d *c, uint32_t batch_n, bool of_input)
 {
-    return a < b ? a : b;
+    struct axis h, w;
+    set_axes(c, &h, &w);
+    struct runs r = runs_of(&h, &w, of_input, batch_n);
+    size_t x = x_bytes(&h, &w, &r, of_input);
+    size_t y = area_bytes(uw_size_mul(r.y_n, of_input && has_pairs(&w) ? 2 : 1));
+    return x > SIZE_MAX - y ? SIZE_MAX : x + y;
 }
 
-/* Mostly one or two floats of padding: too few for a call. */
-static inline void zero(float *x, size_t n)
+bool uw_direct_fits(const struct uw_conv2d *c, uint32_t batch_n)
 {
-    if (n > 2) {
-        memset(x, 0, n * sizeof(float));
-    } else if (n > 0) {
-        x[0] = 0.0f;
-        x[n - 1] = 0.0f;
+    uint32_t channels = c->out_channels > c->in_channels ? c->out_channels : c->in_channels;
+    uint64_t pairs = (uint64_t)c->out_channels * (c->in_channels / c->groups);
+    return thread_bytes(c, 1, false) <= PLANE_MAX * sizeof(float) &&
+           thread_bytes(c, 1, true) <= PLANE_MAX * sizeof(float) &&
+           (uint64_t)batch_n * channels <= UINT32_MAX && pairs <= UINT32_MAX;
+}
+
+size_t uw_direct_scratch_bytes(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads)
+{
+    return uw_size_mul(larger(thread_bytes(c, batch_n, false), thread_bytes(c, batch_n, true)),
+                       threads);
+}
+
+static float *x_of(const struct job *j, uint32_t thread)
+{
+    return (float *)(void *)(j->scratch + thread * j->thread_bytes);
+}
+
+static float *y_of(const struct job *j, uint32_t thread)
+{
+    return (float *)(void *)(j->scratch + thread * j->thread_bytes + j->y_at);
+}
+
+static struct uw_rows rows_of(const struct runs *r)
+{
+    return (struct uw_rows){r->image_n, r->pitch};
+}
+
+/* Phases (a, 0) and (a, 1) of rows that are split in two. */
+static void pack_pair(const struct job *j, uint32_t a, const float *src, uint32_t images,
+                      float *dst)
+{
+    struct seen h = seen_of(&j->h, a), first = seen_of(&j->w, 0), second = seen_of(&j->w, 1);
+    const struct uw_rows from = {(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
+                                 (size_t)j->h.stride * j->w.in};
+    float *p = dst + h.lo * j->r.pitch + first.lo;
+    float *q = dst + j->r.x_n + h.lo * j->r.pitch + second.lo;
+    bool even = first.at == 0;
+    j->t->split(images, h.hi - h.lo, even ? first.hi - first.lo : second.hi - second.lo,
+                even ? second.hi - second.lo : first.hi - first.lo, src + h.at * j->w.in, from,
+                even ? p : q, even ? q : p, rows_of(&j->r));
+}
+
+/* Phase (a, b). */
+static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src,
+                       uint32_t images, float *dst)
+{
+    struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
+    const struct uw_rows from = {(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
+                                 (size_t)j->h.stride * j->w.in};
+    size_t rows = h.hi - h.lo, cols = w.hi - w.lo, stride = j->w.stride;
+    src += h.at * j->w.in + w.at;
+    dst += h.lo * j->r.pitch + w.lo;
+    if (stride == 1) {
+        j->t->copy(images, rows, cols, src, from, dst, rows_of(&j->r));
+        return;
     }
-}
-
-static void copy_row(const struct job *j, const struct stretch *s, const float *row, float *dst)
-{
-    size_t stride = j->c->stride_w, n = s->hi > s->lo ? s->hi - s->lo : 0;
-    zero(dst, s->lo);
-    if (n > 0 && stride == 1) {
-        memcpy(dst + s->lo, row + s->at, n * sizeof(float));
-    }
-    for (size_t i = 0; i < n && stride != 1; i++) {
-        dst[s->lo + i] = row[s->at + i * stride];
-    }
-    zero(dst + s->lo + n, j->p.pitch - s->lo - n);
-}
-
-static void pack_input(const struct job *j, const float *plane, float *dst)
-{
-    const struct uw_conv2d *c = j->c;
-    memset(dst + j->p.x_n, 0, 3 * (size_t)c->dilation_w * sizeof(float));
-    for (uint32_t a = 0; a < c->stride_h; a++) {
-        for (uint32_t b = 0; b < c->stride_w; b++) {
-            struct stretch s = stretch_of(c, b);
-            s.lo = least(s.lo, j->p.pitch);
-            s.hi = least(s.hi, j->p.pitch);
-            size_t at = a;
-            for (size_t r = 0; r < j->p.rows; r++, at += c->stride_h, dst += j->p.pitch) {
-                if (at < c->pad_h || at - c->pad_h >= c->in_h) {
-                    memset(dst, 0, j->p.pitch * sizeof(float));
-                } else {
-                    copy_row(j, &s, plane + (at - c->pad_h) * c->in_w, dst);
-                }
+    for (uint32_t i = 0; i < images; i++) {
+        for (size_t r = 0; r < rows; r++) {
+            const float *row = src + i * from.image + r * from.row;
+            float *out = dst + i * j->r.image_n + r * j->r.pitch;
+            for (size_t k = 0; k < cols; k++) {
+                out[k] = row[k * stride];
             }
         }
     }
 }
 
-static void pack_output(const struct job *j, const float *plane, float *dst)
+/* All phases of one channel of images n0 .. n0+images-1. zeros: those around the rows are there. */
+static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
+                       float *dst, bool zeros)
 {
     const struct uw_conv2d *c = j->c;
-    for (uint32_t oh = 0; oh < c->out_h; oh++) {
-        memcpy(dst, plane, c->out_w * sizeof(float));
-        zero(dst + c->out_w, j->p.pitch - c->out_w);
-        dst += j->p.pitch;
-        plane += c->out_w;
+    const float *src = j->x + ((size_t)n0 * c->in_channels + channel) * c->in_h * c->in_w;
+    if (!zeros) {
+        memset(dst, 0, j->r.x_n * j->h.phases * j->w.phases * sizeof(float));
+    }
+    for (uint32_t a = 0; a < j->h.phases; a++) {
+        if (has_pairs(&j->w)) {
+            pack_pair(j, a, src, images, dst);
+            dst += 2 * j->r.x_n;
+            continue;
+        }
+        for (uint32_t b = 0; b < j->w.phases; b++, dst += j->r.x_n) {
+            pack_phase(j, a, b, src, images, dst);
+        }
     }
 }
 
-/* Where tap (kh, kw) of output (0, 0) lies in the input's plane. */
-static size_t tap_at(const struct job *j, uint32_t kh, uint32_t kw)
+/* One channel of the output's gradient in dst_n floats. */
+static void pack_output(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
+                        float *dst, size_t dst_n, bool zeros)
 {
     const struct uw_conv2d *c = j->c;
-    size_t h = (size_t)kh * c->dilation_h, w = (size_t)kw * c->dilation_w;
-    size_t phase = h % c->stride_h * c->stride_w + w % c->stride_w;
-    return phase * j->p.phase_n + h / c->stride_h * j->p.pitch + w / c->stride_w;
+    size_t out_hw = (size_t)c->out_h * c->out_w;
+    const struct uw_rows from = {c->out_channels * out_hw, c->out_w};
+    if (!zeros) {
+        memset(dst, 0, dst_n * sizeof(float));
+    }
+    j->t->copy(images, c->out_h, c->out_w,
+               j->dy + ((size_t)n0 * c->out_channels + channel) * out_hw, from,
+               dst + j->r.h.lead * j->r.pitch + j->r.w.lead, rows_of(&j->r));
 }
 
-/* Taps kw, kw + stride_w, .. of a row lie dilation_w apart in one phase: how many from kw on. */
-static uint32_t taps_from(const struct uw_conv2d *c, uint32_t kw)
+/* A tap's phase and position. */
+struct tap {
+    uint32_t phase;
+    size_t at;
+};
+
+static inline struct tap tap_of(const struct axis *a, uint32_t k)
 {
-    return (c->kernel_w - kw + c->stride_w - 1) / c->stride_w;
+    size_t at = (size_t)k * a->dilation;
+    if (a->stride == 1) {
+        return (struct tap){0, at};
+    }
+    return (struct tap){(uint32_t)(at % a->stride), at / a->stride};
 }
 
-/* y += the taps of one kernel over x. */
-static void add_taps(const struct job *j, const float *w, const float *x, float *y)
+/* Taps to go over together. */
+struct taps {
+    uint32_t n, at[UW_PLANES_TAPS];
+    float coef[UW_PLANES_TAPS];
+};
+
+/* Where taps first .. first+n-1 of the kernel lie in the phases of the input. */
+static void list_taps(const struct job *j, uint32_t first, uint32_t n, uint32_t *at)
 {
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t kh = 0; kh < c->kernel_h; kh++, w += c->kernel_w) {
-        for (uint32_t first = 0; first < c->stride_w && first < c->kernel_w; first++) {
-            for (uint32_t i = 0, left = taps_from(c, first); left > 0;) {
-                float coef[COEFS];
-                uint32_t n = left < COEFS ? left : COEFS, kw = first + i * c->stride_w;
-                for (uint32_t k = 0; k < n; k++) {
-                    coef[k] = w[kw + k * c->stride_w];
-                }
-                j->t->add_rows(n, j->p.n, coef, x + tap_at(j, kh, kw), c->dilation_w, y);
-                i += n;
-                left -= n;
+    uint32_t kh = first / j->c->kernel_w, kw = first % j->c->kernel_w;
+    for (uint32_t i = 0; i < n; i++) {
+        struct tap h = tap_of(&j->h, kh), w = tap_of(&j->w, kw);
+        at[i] = (uint32_t)(((size_t)h.phase * j->w.phases + w.phase) * j->r.x_n +
+                           h.at * j->r.pitch + w.at);
+        kw++;
+        kh += kw == j->c->kernel_w;
+        kw = kw == j->c->kernel_w ? 0 : kw;
+    }
+}
+
+static uint32_t images_of(const struct job *j, uint32_t n0)
+{
+    return min_u32(j->r.images, j->batch_n - n0);
+}
+
+/* Rows of outputs where they belong, `step` floats from one to the next. */
+static void unpack(const struct job *j, uint32_t images, size_t rows, size_t cols,
+                   const float *src, float *dst, struct uw_rows to, size_t step)
+{
+    if (step == 1 && !j->accumulate) {
+        j->t->copy(images, rows, cols, src, rows_of(&j->r), dst, to);
+        return;
+    }
+    for (uint32_t i = 0; i < images; i++) {
+        for (size_t r = 0; r < rows; r++) {
+            const float *row = src + i * j->r.image_n + r * j->r.pitch;
+            float *out = dst + i * to.image + r * to.row;
+            for (size_t k = 0; k < cols; k++, out += step) {
+                *out = j->accumulate ? *out + row[k] : row[k];
             }
         }
     }
@@ -195,94 +329,126 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
 {
     const struct job *j = arg;
     const struct uw_conv2d *c = j->c;
-    uint32_t n = task / c->out_channels, co = task % c->out_channels;
-    uint32_t group_in = c->in_channels / c->groups;
-    size_t kernel = (size_t)c->kernel_h * c->kernel_w, in_hw = (size_t)c->in_h * c->in_w;
-    size_t first = co / (c->out_channels / c->groups) * (size_t)group_in;
-    float *x = x_plane(j, thread), *y = y_plane(j, thread);
-    for (size_t i = 0; i < j->p.y_n; i++) {
-        y[i] = j->b != NULL ? j->b[co] : 0.0f;
-    }
-    for (uint32_t ci = 0; ci < group_in; ci++) {
-        pack_input(j, j->x + (n * (size_t)c->in_channels + first + ci) * in_hw, x);
-        add_taps(j, j->w + ((size_t)co * group_in + ci) * kernel, x, y);
-    }
-    float *out = j->y + (size_t)task * c->out_h * c->out_w;
-    for (uint32_t oh = 0; oh < c->out_h; oh++, y += j->p.pitch, out += c->out_w) {
-        for (uint32_t ow = 0; ow < c->out_w; ow++) {
-            out[ow] = j->accumulate ? out[ow] + y[ow] : y[ow];
+    uint32_t n0 = task / c->out_channels * j->r.images, co = task % c->out_channels;
+    uint32_t images = images_of(j, n0), group_in = c->in_channels / c->groups;
+    uint32_t first = co / (c->out_channels / c->groups) * group_in;
+    uint32_t kernel = c->kernel_h * c->kernel_w;
+    const float *weight = j->weight + (size_t)co * group_in * kernel;
+    size_t n = outputs_n(&j->r, images);
+    float *x = x_of(j, thread), *y = y_of(j, thread);
+    for (uint32_t ci = 0; ci < group_in; ci++, weight += kernel) {
+        pack_input(j, first + ci, n0, images, x, ci > 0);
+        for (uint32_t k = 0; k < kernel; k += UW_PLANES_TAPS) {
+            uint32_t at[UW_PLANES_TAPS], taps = min_u32(UW_PLANES_TAPS, kernel - k);
+            list_taps(j, k, taps, at);
+            j->t->add_taps(taps, n, weight + k, at, x, j->bias != NULL ? j->bias[co] : 0.0f, y,
+                           ci > 0 || k > 0);
         }
     }
+    const struct uw_rows to = {(size_t)c->out_channels * c->out_h * c->out_w, c->out_w};
+    float *out = j->y + ((size_t)n0 * c->out_channels + co) * c->out_h * c->out_w;
+    unpack(j, images, c->out_h, c->out_w, y, out, to, 1);
 }
 
-/* A row of one phase back into the gradient; src NULL: no tap sees the row. */
-static void unpack_row(const struct job *j, const struct stretch *s, const float *src, float *dx)
+/* y (+)= what phase (a, b) of the padded input's gradient gets from one kernel. Returns whether
+ * any tap sees the phase. */
+static bool add_phase(const struct job *j, uint32_t a, uint32_t b, const float *weight, size_t n,
+                      const float *x, float *y, bool add)
 {
-    size_t stride = j->c->stride_w;
-    dx += s->at;
-    if (stride == 1 && !j->accumulate && src != NULL && s->hi <= j->p.pitch && s->lo < s->hi) {
-        memcpy(dx, src + s->lo, (s->hi - s->lo) * sizeof(float));
-        return;
-    }
-    for (size_t i = s->lo; i < s->hi; i++, dx += stride) {
-        float v = src != NULL && i < j->p.pitch ? src[i] : 0.0f;
-        *dx = j->accumulate ? *dx + v : v;
-    }
-}
-
-static void unpack_input(const struct job *j, const float *src, float *plane)
-{
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t b = 0; b < c->stride_w; b++) {
-        struct stretch s = stretch_of(c, b);
-        size_t row = c->pad_h / c->stride_h, a = c->pad_h % c->stride_h;
-        for (uint32_t ih = 0; ih < c->in_h; ih++) {
-            const float *phase = src + (a * c->stride_w + b) * j->p.phase_n;
-            unpack_row(j, &s, row < j->p.rows ? phase + row * j->p.pitch : NULL,
-                       plane + (size_t)ih * c->in_w);
-            a++;
-            row += a == c->stride_h;
-            a = a == c->stride_h ? 0 : a;
+    struct taps t = {0};
+    bool seen = false;
+    for (uint32_t kh = 0; kh < j->c->kernel_h; kh++, weight += j->c->kernel_w) {
+        struct tap h = tap_of(&j->h, kh);
+        for (uint32_t kw = 0; h.phase == a && kw < j->c->kernel_w; kw++) {
+            struct tap w = tap_of(&j->w, kw);
+            if (w.phase != b) {
+                continue;
+            }
+            t.at[t.n] = (uint32_t)(j->r.shift - h.at * j->r.pitch - w.at);
+            t.coef[t.n++] = weight[kw];
+            if (t.n == UW_PLANES_TAPS) {
+                j->t->add_taps(t.n, n, t.coef, t.at, x, 0.0f, y, add || seen);
+                seen = true;
+                t.n = 0;
+            }
         }
     }
+    if (t.n > 0) {
+        j->t->add_taps(t.n, n, t.coef, t.at, x, 0.0f, y, add || seen);
+    }
+    return seen || t.n > 0;
+}
+
+/* Does every element of the input lie where a tap sees it? */
+static bool is_covered(const struct axis *a)
+{
+    size_t n = ((size_t)a->in + a->pad + a->stride - 1) / a->stride;
+    return a->phases == a->stride && n <= a->reach && (a->stride == 1 || a->dilation == 1);
+}
+
+/* Where the plane of a row of phases (a, ..) begins in dx. */
+static struct uw_rows to_input(const struct job *j)
+{
+    return (struct uw_rows){(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
+                            (size_t)j->h.stride * j->w.in};
+}
+
+/* Phases (a, 0) and (a, 1), y_n floats apart, back into the gradient. */
+static void unpack_pair(const struct job *j, uint32_t a, uint32_t images, const float *src,
+                        float *dx)
+{
+    struct seen h = seen_of(&j->h, a), first = seen_of(&j->w, 0), second = seen_of(&j->w, 1);
+    const float *p = src + (h.lo - j->r.h.begin) * j->r.pitch + first.lo - j->r.w.begin;
+    const float *q = src + j->r.y_n + (h.lo - j->r.h.begin) * j->r.pitch + second.lo -
+                     j->r.w.begin;
+    bool even = first.at == 0;
+    j->t->join(images, h.hi - h.lo, even ? first.hi - first.lo : second.hi - second.lo,
+               even ? second.hi - second.lo : first.hi - first.lo, even ? p : q, even ? q : p,
+               rows_of(&j->r), dx + h.at * j->w.in, to_input(j));
+}
+
+static void unpack_phase(const struct job *j, uint32_t a, uint32_t b, uint32_t images,
+                         const float *src, float *dx)
+{
+    struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
+    unpack(j, images, h.hi - h.lo, w.hi - w.lo,
+           src + (h.lo - j->r.h.begin) * j->r.pitch + w.lo - j->r.w.begin,
+           dx + h.at * j->w.in + w.at, to_input(j), j->w.stride);
 }
 
 static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
 {
     const struct job *j = arg;
     const struct uw_conv2d *c = j->c;
-    uint32_t n = task / c->in_channels, at = task % c->in_channels;
+    uint32_t n0 = task / c->in_channels * j->r.images, channel = task % c->in_channels;
+    uint32_t images = images_of(j, n0);
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
-    uint32_t ci = at % group_in, first = at / group_in * group_out;
-    size_t kernel = (size_t)c->kernel_h * c->kernel_w, out_hw = (size_t)c->out_h * c->out_w;
-    float *x = x_plane(j, thread), *y = y_plane(j, thread);
-    memset(x, 0, j->p.x_n * sizeof(float));
-    for (uint32_t co = first; co < first + group_out; co++) {
-        const float *w = j->w + ((size_t)co * group_in + ci) * kernel;
-        pack_output(j, j->dy + (n * (size_t)c->out_channels + co) * out_hw, y);
-        for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
-            for (uint32_t kw = 0; kw < c->kernel_w; kw++, w++) {
-                j->t->add_rows(1, j->p.n, w, y, 0, x + tap_at(j, kh, kw));
-            }
-        }
+    uint32_t ci = channel % group_in, first = channel / group_in * group_out;
+    size_t kernel = (size_t)c->kernel_h * c->kernel_w, in_hw = (size_t)c->in_h * c->in_w;
+    size_t n = outputs_n(&j->r, images);
+    float *x = x_of(j, thread), *y = y_of(j, thread);
+    float *dx = j->dx + ((size_t)n0 * c->in_channels + channel) * in_hw;
+    bool zeros = false, holes = !j->accumulate && (!is_covered(&j->h) || !is_covered(&j->w));
+    bool pairs = has_pairs(&j->w) && !j->accumulate && c->dilation_w % 2 == 1; /* taps see both */
+    for (uint32_t i = 0; i < images && holes; i++) {
+        memset(dx + i * c->in_channels * in_hw, 0, in_hw * sizeof(float));
     }
-    unpack_input(j, x, j->dx + (size_t)task * c->in_h * c->in_w);
-}
-
-/* dw += scale * the products of one pair of planes. */
-static void add_products(const struct job *j, const float *x, const float *y, float *dw)
-{
-    const struct uw_conv2d *c = j->c;
-    for (uint32_t kh = 0; kh < c->kernel_h; kh++, dw += c->kernel_w) {
-        for (uint32_t first = 0; first < c->stride_w && first < c->kernel_w; first++) {
-            uint32_t taps = taps_from(c, first);
-            for (uint32_t i = 0; i < taps; i += 4) {
-                float dots[4];
-                uint32_t kw = first + i * c->stride_w;
-                j->t->dots(1, j->p.n, y, 0, x + tap_at(j, kh, kw), c->dilation_w, dots);
-                for (uint32_t k = 0; k < 4 && i + k < taps; k++) {
-                    dw[kw + k * c->stride_w] += j->scale * dots[k];
+    for (uint32_t a = 0; a < j->h.phases && n > 0; a++) {
+        for (uint32_t b = 0; b < j->w.phases; b++) {
+            float *out = pairs ? y + b * j->r.y_n : y;
+            bool seen = false;
+            for (uint32_t co = first; co < first + group_out; co++) {
+                if (!zeros || group_out > 1) {
+                    pack_output(j, co, n0, images, x, j->r.x_n, zeros);
+                    zeros = true;
                 }
+                seen = add_phase(j, a, b, j->weight + ((size_t)co * group_in + ci) * kernel, n, x,
+                                 out, seen);
+            }
+            if (seen && pairs && b == 1) {
+                unpack_pair(j, a, images, y, dx);
+            } else if (seen && !pairs) {
+                unpack_phase(j, a, b, images, out, dx);
             }
         }
     }
@@ -293,49 +459,70 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
     const struct job *j = arg;
     const struct uw_conv2d *c = j->c;
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
-    uint32_t co = task / group_in, at = co / group_out * group_in + task % group_in;
-    size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
-    float *x = x_plane(j, thread), *y = y_plane(j, thread);
-    float *dw = j->dw + (size_t)task * c->kernel_h * c->kernel_w;
-    for (uint32_t n = 0; n < j->batch_n; n++) {
-        pack_input(j, j->x + (n * (size_t)c->in_channels + at) * in_hw, x);
-        pack_output(j, j->dy + (n * (size_t)c->out_channels + co) * out_hw, y);
-        add_products(j, x, y, dw);
+    uint32_t co = task / group_in, ci = co / group_out * group_in + task % group_in;
+    uint32_t kernel = c->kernel_h * c->kernel_w;
+    float *x = x_of(j, thread), *y = y_of(j, thread);
+    float *dw = j->dw + (size_t)task * kernel;
+    for (uint32_t k0 = 0; k0 < kernel; k0 += SUMS_MAX) {
+        uint32_t end = min_u32(kernel, k0 + SUMS_MAX);
+        float sums[SUMS_MAX] = {0.0f};
+        for (uint32_t n0 = 0; n0 < j->batch_n; n0 += j->r.images) {
+            uint32_t images = images_of(j, n0);
+            size_t n = outputs_n(&j->r, images);
+            bool zeros = n0 > 0 && images == j->r.images;
+            pack_input(j, ci, n0, images, x, zeros);
+            pack_output(j, co, n0, images, y, larger(n, images * j->r.image_n), zeros);
+            for (uint32_t k = k0; k < end; k += UW_PLANES_TAPS) {
+                uint32_t at[UW_PLANES_TAPS], taps = min_u32(UW_PLANES_TAPS, end - k);
+                list_taps(j, k, taps, at);
+                j->t->sum_taps(taps, n, y, x, at, sums + (k - k0));
+            }
+        }
+        for (uint32_t k = k0; k < end; k++) {
+            dw[k] += j->scale * sums[k - k0];
+        }
     }
 }
 
-static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t tasks)
+static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, bool of_input,
+               uint32_t planes)
 {
-    if (tasks == 0) {
+    if (j->batch_n == 0) {
         return UW_OK;
     }
-    if (e->scratch_bytes < uw_direct_scratch_bytes(j->c, uw_workers_threads(e->workers))) {
+    uint32_t threads = uw_workers_threads(e->workers);
+    if (e->scratch_bytes < uw_direct_scratch_bytes(j->c, j->batch_n, threads)) {
         return UW_ERR_NOMEM;
     }
-    j->t = e->kernels->tile;
-    j->p = planes_of(j->c);
+    j->t = e->kernels->tile->planes;
+    set_axes(j->c, &j->h, &j->w);
+    j->r = runs_of(&j->h, &j->w, of_input, j->batch_n);
     j->scratch = e->scratch;
-    uw_workers_run(e->workers, fn, j, tasks);
+    j->thread_bytes = thread_bytes(j->c, j->batch_n, of_input);
+    j->y_at = x_bytes(&j->h, &j->w, &j->r, of_input);
+    uw_workers_run(e->workers, fn, j, planes * (fn == bw_param_task ? 1 : j->r.count));
     return UW_OK;
 }
 
 int uw_direct_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                  const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
-    struct job j = {.c = c, .x = x, .w = w, .b = b, .y = y, .accumulate = accumulate};
-    return run(e, fw_task, &j, batch_n * c->out_channels);
+    struct job j = {.c = c, .batch_n = batch_n, .x = x, .weight = w, .bias = b, .y = y,
+                    .accumulate = accumulate};
+    return run(e, fw_task, &j, false, c->out_channels);
 }
 
 int uw_direct_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                        const float *dy, const float *w, float *dx, bool accumulate)
 {
-    struct job j = {.c = c, .dy = dy, .w = w, .dx = dx, .accumulate = accumulate};
-    return run(e, bw_input_task, &j, batch_n * c->in_channels);
+    struct job j = {.c = c, .batch_n = batch_n, .dy = dy, .weight = w, .dx = dx,
+                    .accumulate = accumulate};
+    return run(e, bw_input_task, &j, true, c->in_channels);
 }
 
 int uw_direct_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                        const float *x, const float *dy, float scale, float *dw)
 {
     struct job j = {.c = c, .batch_n = batch_n, .x = x, .dy = dy, .scale = scale, .dw = dw};
-    return run(e, bw_param_task, &j, c->out_channels * (c->in_channels / c->groups));
+    return run(e, bw_param_task, &j, false, c->out_channels * (c->in_channels / c->groups));
 }

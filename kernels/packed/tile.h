@@ -38,6 +38,7 @@ struct uw_runs {
     uint32_t run[UW_TILE_NR_MAX / UW_TILE_PIECE_N];
 };
 
+struct uw_planes_ops;
 struct uw_winograd_ops;
 
 struct uw_tile {
@@ -78,6 +79,7 @@ struct uw_tile {
     void (*add_rows)(uint32_t rows, size_t n, const float *coef, const float *x, size_t stride,
                      float *y);
 
+    const struct uw_planes_ops *planes;     /* planes_tile.h */
     const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 

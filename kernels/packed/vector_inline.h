@@ -25,21 +25,31 @@ static inline void pack_transposed_rest(uint32_t rows, uint32_t n, float alpha, 
     }
 }
 
+/* Four rows; the last columns are packed twice rather than one by one. */
+static inline void pack_transposed_4(uint32_t n, float alpha, const float *src, size_t stride,
+                                     float *dst, size_t ld)
+{
+    for (uint32_t k = 0; k + 4 <= n; k += 4) {
+        pack_4x4(alpha, src + k, stride, dst + k * ld, ld);
+    }
+    if (n % 4 != 0 && n > 4) {
+        pack_4x4(alpha, src + n - 4, stride, dst + (n - 4) * ld, ld);
+    } else if (n < 4) {
+        pack_transposed_rest(4, n, alpha, src, stride, dst, ld);
+    }
+}
+
 static inline void pack_transposed(uint32_t rows, uint32_t n, float alpha, const float *src,
                                    size_t stride, float *dst, size_t ld)
 {
-    uint32_t i = 0;
-    for (; i + 4 <= rows; i += 4) {
-        const float *from = src + i * stride;
-        float *to = dst + i;
-        uint32_t k = 0;
-        for (; k + 4 <= n; k += 4) {
-            pack_4x4(alpha, from + k, stride, to, ld);
-            to += 4 * ld;
-        }
-        pack_transposed_rest(4, n - k, alpha, from + k, stride, to, ld);
+    for (uint32_t i = 0; i + 4 <= rows; i += 4) {
+        pack_transposed_4(n, alpha, src + i * stride, stride, dst + i, ld);
     }
-    pack_transposed_rest(rows - i, n, alpha, src + i * stride, stride, dst + i, ld);
+    if (rows % 4 != 0 && rows > 4) { /* the last rows likewise */
+        pack_transposed_4(n, alpha, src + (rows - 4) * stride, stride, dst + rows - 4, ld);
+    } else if (rows < 4) {
+        pack_transposed_rest(rows, n, alpha, src, stride, dst, ld);
+    }
 }
 
 /* dots for a number of rows that is known to the compiler. */

@@ -3,7 +3,19 @@
  * norm_inline.h - batch norm's slots above loops of an instruction set
  *
  * Included like packed/tile_inline.h. A task is a run of channels or of groups that depends on
- * the shape alone. The file says before:
+ * the shape alone. The file says before, of a channel's rows (one a sample):
+ *
+ *   moments_of(r, x, mean, spread)
+ *                                mean of x, and sum of (x - mean)^2, in double
+ *   project(r, x, dy, c, plain, projected)
+ *                                sums of dv and of dv * xhat; xhat = (x - c->mean) * c->second,
+ *                                dv = dy, if c->ceiling > 0 only where 0 < gamma * xhat + beta <
+ *                                ceiling
+ *   normalize_rows(r, x, c, y)   y = gamma * xhat + beta, cut to 0 .. ceiling if that is > 0
+ *   denormalize_rows(r, x, dy, c, a, b, dx, accumulate)
+ *                                dx = second * (gamma * dv - a - xhat * b), or dx +=
+ *
+ * and for groupnorm_inline.h, of one row:
  *
  *   sum_of(n, x)                 sum of x, in double
  *   spread_of(n, x, mean)        sum of (x - mean)^2, in double
@@ -17,6 +29,7 @@
 #ifndef UW_KERNELS_NORM_INLINE_H
 #define UW_KERNELS_NORM_INLINE_H
 
+#include "ref/norm_rows.h"
 #include "ref/ref.h"
 
 #include "uwasa/fmath.h"
@@ -67,121 +80,149 @@ static float or_zero(const float *beta, size_t c)
     return beta != NULL ? beta[c] : 0.0f;
 }
 
-static void batchnorm_stats_task(void *arg, uint32_t task, uint32_t thread)
+static struct norm_rows rows_of(const struct job *j)
 {
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-    double count = (double)j->batch_n * (double)n->inner;
+    return (struct norm_rows){j->batch_n, (size_t)j->n->channels * j->n->inner, j->n->inner};
+}
 
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        double sum = 0.0, spread = 0.0;
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            sum += sum_of(n->inner, j->x + ((size_t)s * n->channels + c) * n->inner);
-        }
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            spread += spread_of(n->inner, j->x + ((size_t)s * n->channels + c) * n->inner,
-                                sum / count);
-        }
-        set_stats(j->out + 2 * (size_t)c, sum / count, spread / count, n->epsilon);
-        if (j->running_mean != NULL) {
-            j->running_mean[c] += n->momentum * ((float)(sum / count) - j->running_mean[c]);
-        }
-        if (j->running_var != NULL && count > 1.0) {
-            j->running_var[c] += n->momentum * ((float)(spread / (count - 1.0)) -
-                                                j->running_var[c]);
-        }
+static struct norm_channel channel_of(const struct job *j, uint32_t c)
+{
+    return (struct norm_channel){.mean = j->stats[2 * (size_t)c],
+                                 .second = j->stats[2 * (size_t)c + 1],
+                                 .gamma = or_one(j->gamma, c), .beta = or_zero(j->beta, c),
+                                 .ceiling = j->n->ceiling};
+}
+
+static void stats_of(const struct job *j, uint32_t c)
+{
+    const struct norm_rows r = rows_of(j);
+    double count = (double)j->batch_n * (double)j->n->inner, mean, spread;
+    moments_of(&r, j->x + (size_t)c * r.n, &mean, &spread);
+    set_stats(j->out + 2 * (size_t)c, mean, spread / count, j->n->epsilon);
+    if (j->running_mean != NULL) {
+        j->running_mean[c] += j->n->momentum * ((float)mean - j->running_mean[c]);
     }
+    if (j->running_var != NULL && count > 1.0) {
+        j->running_var[c] += j->n->momentum * ((float)(spread / (count - 1.0)) -
+                                               j->running_var[c]);
+    }
+}
+
+static void fw_of(const struct job *j, uint32_t c)
+{
+    const struct norm_rows r = rows_of(j);
+    const struct norm_channel k = channel_of(j, c);
+    normalize_rows(&r, j->x + (size_t)c * r.n, &k, j->y + (size_t)c * r.n);
+}
+
+static void sums_of(const struct job *j, uint32_t c)
+{
+    const struct norm_rows r = rows_of(j);
+    const struct norm_channel k = channel_of(j, c);
+    double plain, projected;
+    project(&r, j->x + (size_t)c * r.n, j->dy + (size_t)c * r.n, &k, &plain, &projected);
+    j->out[c] = (float)plain;
+    j->out[j->n->channels + c] = (float)projected;
+}
+
+static void bw_of(const struct job *j, uint32_t c)
+{
+    const struct norm_rows r = rows_of(j);
+    const struct norm_channel k = channel_of(j, c);
+    float count = (float)j->batch_n * (float)j->n->inner;
+    float a = j->sums != NULL ? k.gamma * (j->sums[c] / count) : 0.0f;
+    float b = j->sums != NULL ? k.gamma * (j->sums[j->n->channels + c] / count) : 0.0f;
+    denormalize_rows(&r, j->x + (size_t)c * r.n, j->dy + (size_t)c * r.n, &k, a, b,
+                     j->y + (size_t)c * r.n, j->accumulate);
+}
+
+#define EACH_CHANNEL(name, first, second)                                                         \
+    static void name(void *arg, uint32_t task, uint32_t thread)                                   \
+    {                                                                                             \
+        (void)thread;                                                                             \
+        const struct job *j = arg;                                                                \
+        for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {                          \
+            first(j, c);                                                                          \
+            second(j, c);                                                                         \
+        }                                                                                         \
+    }
+
+static void nothing(const struct job *j, uint32_t c)
+{
+    (void)j;
+    (void)c;
+}
+
+EACH_CHANNEL(stats_task, stats_of, nothing)
+EACH_CHANNEL(fw_task, fw_of, nothing)
+EACH_CHANNEL(stats_fw_task, stats_of, fw_of)
+EACH_CHANNEL(sums_task, sums_of, nothing)
+EACH_CHANNEL(bw_task, bw_of, nothing)
+EACH_CHANNEL(sums_bw_task, sums_of, bw_of)
+
+static int run_channels(const struct uw_exec *e, uw_task_fn fn, struct job j)
+{
+    run(e, fn, &j, j.n->channels, (size_t)j.batch_n * j.n->inner);
+    return UW_OK;
 }
 
 static int batchnorm_stats(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                            const float *x, float *stats, float *running_mean, float *running_var)
 {
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .out = stats,
-                    .running_mean = running_mean, .running_var = running_var};
-    run(e, batchnorm_stats_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
-}
-
-static void batchnorm_fw_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            size_t at = ((size_t)s * n->channels + c) * n->inner;
-            normalize(n->inner, j->x + at, j->stats + 2 * (size_t)c, or_one(j->gamma, c),
-                      or_zero(j->beta, c), j->y + at);
-        }
-    }
+    return run_channels(e, stats_task,
+                        (struct job){.n = n, .batch_n = batch_n, .x = x, .out = stats,
+                                     .running_mean = running_mean, .running_var = running_var});
 }
 
 static int batchnorm_fw(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                         const float *x, const float *stats, const float *gamma, const float *beta,
                         float *y)
 {
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .gamma = gamma,
-                    .beta = beta, .y = y};
-    run(e, batchnorm_fw_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
+    return run_channels(e, fw_task,
+                        (struct job){.n = n, .batch_n = batch_n, .x = x, .stats = stats,
+                                     .gamma = gamma, .beta = beta, .y = y});
 }
 
-static void batchnorm_sums_task(void *arg, uint32_t task, uint32_t thread)
+static int batchnorm_stats_fw(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                              const float *x, float *stats, float *running_mean,
+                              float *running_var, const float *gamma, const float *beta, float *y)
 {
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        double plain = 0.0, projected = 0.0;
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            size_t at = ((size_t)s * n->channels + c) * n->inner;
-            plain += sum_of(n->inner, j->dy + at);
-            projected += projection_of(n->inner, j->x + at, j->dy + at,
-                                       j->stats + 2 * (size_t)c);
-        }
-        j->out[c] = (float)plain;
-        j->out[n->channels + c] = (float)projected;
-    }
+    return run_channels(e, stats_fw_task,
+                        (struct job){.n = n, .batch_n = batch_n, .x = x, .out = stats,
+                                     .stats = stats, .running_mean = running_mean,
+                                     .running_var = running_var, .gamma = gamma, .beta = beta,
+                                     .y = y});
 }
 
 static int batchnorm_bw_sums(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                             const float *x, const float *stats, const float *dy, float *sums)
+                             const float *x, const float *stats, const float *gamma,
+                             const float *beta, const float *dy, float *sums)
 {
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .dy = dy, .out = sums};
-    run(e, batchnorm_sums_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
-}
-
-static void batchnorm_bw_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_norm *n = j->n;
-    float count = (float)j->batch_n * (float)n->inner;
-
-    for (uint32_t c = begin_of(j, task); c < end_of(j, task); c++) {
-        float gamma = or_one(j->gamma, c);
-        float a = j->sums != NULL ? gamma * (j->sums[c] / count) : 0.0f;
-        float b = j->sums != NULL ? gamma * (j->sums[n->channels + c] / count) : 0.0f;
-        for (uint32_t s = 0; s < j->batch_n; s++) {
-            size_t at = ((size_t)s * n->channels + c) * n->inner;
-            denormalize(n->inner, j->x + at, j->stats + 2 * (size_t)c, j->dy + at, gamma, a, b,
-                        j->y + at, j->accumulate);
-        }
-    }
+    return run_channels(e, sums_task,
+                        (struct job){.n = n, .batch_n = batch_n, .x = x, .stats = stats,
+                                     .gamma = gamma, .beta = beta, .dy = dy, .out = sums});
 }
 
 static int batchnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                               const float *x, const float *stats, const float *gamma,
-                              const float *sums, const float *dy, float *dx, bool accumulate)
+                              const float *beta, const float *sums, const float *dy, float *dx,
+                              bool accumulate)
 {
-    struct job j = {.n = n, .batch_n = batch_n, .x = x, .stats = stats, .gamma = gamma,
-                    .sums = sums, .dy = dy, .y = dx, .accumulate = accumulate};
-    run(e, batchnorm_bw_task, &j, n->channels, (size_t)batch_n * n->inner);
-    return UW_OK;
+    return run_channels(e, bw_task,
+                        (struct job){.n = n, .batch_n = batch_n, .x = x, .stats = stats,
+                                     .gamma = gamma, .beta = beta, .sums = sums, .dy = dy,
+                                     .y = dx, .accumulate = accumulate});
+}
+
+static int batchnorm_bw_sums_input(const struct uw_exec *e, const struct uw_norm *n,
+                                   uint32_t batch_n, const float *x, const float *stats,
+                                   const float *gamma, const float *beta, const float *dy,
+                                   float *sums, float *dx, bool accumulate)
+{
+    return run_channels(e, sums_bw_task,
+                        (struct job){.n = n, .batch_n = batch_n, .x = x, .stats = stats,
+                                     .gamma = gamma, .beta = beta, .sums = sums, .out = sums,
+                                     .dy = dy, .y = dx, .accumulate = accumulate});
 }
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Sums run in eight double lanes that are added in a fixed order: exact enough for rows of any
  * length, and the same bits however a compiler vectorises. */
+#include "ref/norm_rows.h"
 #include "ref/ref.h"
 
 #include "uwasa/fmath.h"
@@ -83,6 +84,69 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
     }
 }
 
+static void moments_of(const struct norm_rows *r, const float *x, double *mean, double *spread)
+{
+    double sum = 0.0;
+    for (size_t s = 0; s < r->count; s++) {
+        sum += sum_of(r->n, x + s * r->stride);
+    }
+    *mean = sum / ((double)r->count * (double)r->n);
+    *spread = 0.0;
+    for (size_t s = 0; s < r->count; s++) {
+        *spread += spread_of(r->n, x + s * r->stride, *mean);
+    }
+}
+
+/* What of dy goes back through the ReLU. */
+static inline float passed(const struct norm_channel *c, float xhat, float dy)
+{
+    float v = c->gamma * xhat + c->beta;
+    return c->ceiling == 0.0f || (v > 0.0f && v < c->ceiling) ? dy : 0.0f;
+}
+
+static void project(const struct norm_rows *r, const float *x, const float *dy,
+                    const struct norm_channel *c, double *plain, double *projected)
+{
+    *plain = *projected = 0.0;
+    for (size_t s = 0; s < r->count; s++, x += r->stride, dy += r->stride) {
+        double sum[LANES] = {0}, product[LANES] = {0};
+        for (size_t i = 0; i < r->n; i++) {
+            float xhat = (x[i] - c->mean) * c->second, d = passed(c, xhat, dy[i]);
+            sum[i % LANES] += (double)d;
+            product[i % LANES] += (double)d * (double)xhat;
+        }
+        *plain += total(sum);
+        *projected += total(product);
+    }
+}
+
+static void normalize_rows(const struct norm_rows *r, const float *x,
+                           const struct norm_channel *c, float *y)
+{
+    for (size_t s = 0; s < r->count; s++, x += r->stride, y += r->stride) {
+        for (size_t i = 0; i < r->n; i++) {
+            float v = c->gamma * ((x[i] - c->mean) * c->second) + c->beta;
+            if (c->ceiling > 0.0f) {
+                v = v <= 0.0f ? 0.0f : v >= c->ceiling ? c->ceiling : v;
+            }
+            y[i] = v;
+        }
+    }
+}
+
+static void denormalize_rows(const struct norm_rows *r, const float *x, const float *dy,
+                             const struct norm_channel *c, float a, float b, float *dx,
+                             bool accumulate)
+{
+    for (size_t s = 0; s < r->count; s++, x += r->stride, dy += r->stride, dx += r->stride) {
+        for (size_t i = 0; i < r->n; i++) {
+            float xhat = (x[i] - c->mean) * c->second;
+            float d = c->second * (c->gamma * passed(c, xhat, dy[i]) - a - xhat * b);
+            dx[i] = accumulate ? dx[i] + d : d;
+        }
+    }
+}
+
 #include "ref/norm_inline.h"
 
 #include "ref/groupnorm_inline.h"
@@ -114,6 +178,8 @@ const struct uw_norm_kernels uw_norm_ref = {
     .batchnorm_fw = batchnorm_fw,
     .batchnorm_bw_sums = batchnorm_bw_sums,
     .batchnorm_bw_input = batchnorm_bw_input,
+    .batchnorm_stats_fw = batchnorm_stats_fw,
+    .batchnorm_bw_sums_input = batchnorm_bw_sums_input,
     .lrn_fw = lrn_fw,
     .lrn_bw_input = lrn_bw_input,
     .lrn_scratch_bytes = lrn_scratch_bytes,

@@ -96,7 +96,42 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
     return _mm256_loadu_ps(p + run[0]);
 }
 
+static inline vec vec_evens(vec a, vec b)
+{
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)); /* of a, b, a, b */
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+
+static inline vec vec_odds(vec a, vec b)
+{
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+
+static inline void vec_zip(vec a, vec b, vec *lo, vec *hi)
+{
+    vec l = _mm256_unpacklo_ps(a, b), h = _mm256_unpackhi_ps(a, b);
+    *lo = _mm256_permute2f128_ps(l, h, 0x20);
+    *hi = _mm256_permute2f128_ps(l, h, 0x31);
+}
+
 #include "packed/vector_inline.h"
+static inline void split_4(const float *src, float *even, float *odd)
+{
+    __m128 a = _mm_loadu_ps(src), b = _mm_loadu_ps(src + 4);
+    _mm_storeu_ps(even, _mm_shuffle_ps(a, b, 0x88));
+    _mm_storeu_ps(odd, _mm_shuffle_ps(a, b, 0xdd));
+}
+
+static inline void join_4(const float *even, const float *odd, float *dst)
+{
+    __m128 a = _mm_loadu_ps(even), b = _mm_loadu_ps(odd);
+    _mm_storeu_ps(dst, _mm_unpacklo_ps(a, b));
+    _mm_storeu_ps(dst + 4, _mm_unpackhi_ps(a, b));
+}
+
+#define PLANES_OPS const struct uw_planes_ops uw_planes_avx2
+#include "packed/planes_inline.h"
 #include "packed/runs_inline.h"
 #include "packed/winograd_inline.h"
 
@@ -122,10 +157,58 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
     }
 }
 
+static inline void pack_8x8(__m256 scale, const float *src, size_t stride, float *dst, size_t ld)
+{
+    __m256 r[8], t[8];
+    UNROLLED (uint32_t i = 0; i < 8; i++) {
+        r[i] = _mm256_mul_ps(scale, _mm256_loadu_ps(src + i * stride));
+    }
+    UNROLLED (uint32_t i = 0; i < 8; i += 2) { /* pairs of rows */
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    UNROLLED (uint32_t i = 0; i < 8; i += 4) { /* columns 0, 1, 2, 3 and 4, 5, 6, 7 of four rows */
+        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    UNROLLED (uint32_t i = 0; i < 4; i++) {
+        _mm256_storeu_ps(dst + i * ld, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+        _mm256_storeu_ps(dst + (i + 4) * ld, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+    }
+}
+
+/* Eight rows, n >= 8. The rows behind them, pages away, are most likely the next ones. */
+static void pack_transposed_8(uint32_t n, float alpha, const float *src, size_t stride, float *dst,
+                              size_t ld)
+{
+    __m256 scale = _mm256_set1_ps(alpha);
+    for (uint32_t k = 0; k + 8 <= n; k += 8) {
+        const float *behind = src + (k % 16 == 0 ? 8 : 12) * stride + k;
+        UNROLLED (uint32_t i = 0; i < 4; i++) { /* half of their lines each time */
+            _mm_prefetch((const char *)(behind + i * stride), _MM_HINT_T0);
+        }
+        pack_8x8(scale, src + k, stride, dst + k * ld, ld);
+    }
+    if (n % 8 != 0) {
+        pack_8x8(scale, src + n - 8, stride, dst + (n - 8) * ld, ld);
+    }
+}
+
 void uw_pack_transposed_avx2(uint32_t rows, uint32_t n, float alpha, const float *src,
                              size_t stride, float *dst, size_t ld)
 {
-    pack_transposed(rows, n, alpha, src, stride, dst, ld);
+    if (rows < 8 || n < 8) {
+        pack_transposed(rows, n, alpha, src, stride, dst, ld);
+        return;
+    }
+    for (uint32_t i = 0; i + 8 <= rows; i += 8) {
+        pack_transposed_8(n, alpha, src + i * stride, stride, dst + i, ld);
+    }
+    if (rows % 8 != 0) { /* some rows twice rather than one by one */
+        pack_transposed_8(n, alpha, src + (rows - 8) * stride, stride, dst + rows - 8, ld);
+    }
 }
 
 void uw_dots_avx2(uint32_t rows, size_t k, const float *x, size_t ldx, const float *w, size_t ldw,
@@ -150,5 +233,6 @@ const struct uw_tile uw_tile_avx2 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
+    .planes = &uw_planes_avx2,
     .winograd = &winograd,
 };

@@ -199,5 +199,6 @@ const struct uw_tile uw_tile_avx512 = {
     .pack_runs = pack_runs,
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
+    .planes = &uw_planes_avx2,
     .winograd = &winograd,
 };

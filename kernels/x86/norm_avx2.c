@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reference's loops over rows, eight values at a time: the same eight double lanes and the
- * same roundings, hence the same bits. A product of two floats is exact in double, so the fused
- * multiply-add of projection_of rounds once, as the reference does. */
+ * Group norm has the reference's loops over rows, eight values at a time: the same eight double
+ * lanes and the same roundings, hence the same bits. A product of two floats is exact in double, so
+ * the fused multiply-add of projection_of rounds once, as the reference does.
+ *
+ * Batch norm reads a channel once for its mean and its spread, both of the difference to the
+ * channel's first value and in double: that value lies within sqrt(n) deviations of the mean, so
+ * that what cancels is far below a float's rounding. Its sums of gradients run in float over
+ * BLOCK_N values, then in double. */
 #include "x86/x86.h"
+
+#include "ref/norm_rows.h"
 
 #include <immintrin.h>
 
@@ -28,6 +35,14 @@ static inline __m256i first_of(size_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+/* The first n < 8 floats: a masked store is slow where it is microcode. */
+static inline void store_rest(float *dst, const float *rest, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        dst[i] = rest[i];
+    }
 }
 
 static inline double total(struct lanes s)
@@ -159,6 +174,251 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
     }
 }
 
+#define BLOCK_N 64u
+
+/* What lies a row further on is wanted soon, and no stride that the processor would guess. */
+static inline void soon(const float *x)
+{
+    _mm_prefetch((const char *)x, _MM_HINT_T1);
+}
+
+static inline void add_lanes(struct lanes *s, __m256 x)
+{
+    struct lanes v = widen(x);
+    s->lo = _mm256_add_pd(s->lo, v.lo);
+    s->hi = _mm256_add_pd(s->hi, v.hi);
+}
+
+static inline __m256d square_add(__m256d s, __m256d d)
+{
+    return _mm256_fmadd_pd(d, d, s);
+}
+
+/* Sums and sums of squares of x - first. */
+struct moments {
+    struct lanes sum, square;
+};
+
+static inline void add_moments(struct moments *m, __m256 x, __m256d first)
+{
+    struct lanes d = widen(x);
+    d.lo = _mm256_sub_pd(d.lo, first);
+    d.hi = _mm256_sub_pd(d.hi, first);
+    m->sum.lo = _mm256_add_pd(m->sum.lo, d.lo);
+    m->sum.hi = _mm256_add_pd(m->sum.hi, d.hi);
+    m->square.lo = square_add(m->square.lo, d.lo);
+    m->square.hi = square_add(m->square.hi, d.hi);
+}
+
+static void moments_of(const struct norm_rows *r, const float *x, double *mean, double *spread)
+{
+    struct moments m = {no_lanes(), no_lanes()}, other = m;
+    if (r->count == 0) {
+        *mean = *spread = 0.0;
+        return;
+    }
+    __m256 first = _mm256_broadcast_ss(x);
+    __m256d wide = _mm256_set1_pd((double)x[0]);
+    for (size_t s = 0; s < r->count; s++) {
+        const float *row = x + s * r->stride;
+        size_t i = 0;
+        for (; i + 16 <= r->n; i += 16) {
+            soon(row + r->stride + i);
+            add_moments(&m, _mm256_loadu_ps(row + i), wide);
+            add_moments(&other, _mm256_loadu_ps(row + i + 8), wide);
+        }
+        if (i + 8 <= r->n) {
+            add_moments(&m, _mm256_loadu_ps(row + i), wide);
+            i += 8;
+        }
+        if (i < r->n) { /* lanes that are left out are no different */
+            __m256i keep = first_of(r->n - i);
+            __m256 v = _mm256_maskload_ps(row + i, keep);
+            add_moments(&other, _mm256_blendv_ps(first, v, _mm256_castsi256_ps(keep)), wide);
+        }
+    }
+    double n = (double)r->count * (double)r->n;
+    double sum = total(m.sum) + total(other.sum);
+    double square = total(m.square) + total(other.square);
+    *mean = (double)x[0] + sum / n;
+    *spread = square - sum * (sum / n);
+    *spread = *spread < 0.0 ? 0.0 : *spread; /* NaN stays */
+}
+
+/* A channel's numbers in registers. */
+struct channel {
+    __m256 mean, second, gamma, beta, ceiling;
+};
+
+static inline struct channel spread_out(const struct norm_channel *c)
+{
+    return (struct channel){_mm256_set1_ps(c->mean), _mm256_set1_ps(c->second),
+                            _mm256_set1_ps(c->gamma), _mm256_set1_ps(c->beta),
+                            _mm256_set1_ps(c->ceiling)};
+}
+
+static inline __m256 value_of(const struct channel *c, __m256 xhat)
+{
+    return _mm256_add_ps(_mm256_mul_ps(c->gamma, xhat), c->beta);
+}
+
+static inline __m256 centred(const struct channel *c, __m256 x)
+{
+    return _mm256_mul_ps(_mm256_sub_ps(x, c->mean), c->second);
+}
+
+/* What of dy goes back through the ReLU. */
+static inline __attribute__((always_inline)) __m256 passed(const struct channel *c, bool cut,
+                                                           __m256 xhat, __m256 dy)
+{
+    if (!cut) {
+        return dy;
+    }
+    __m256 v = value_of(c, xhat);
+    __m256 open = _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_GT_OQ),
+                                _mm256_cmp_ps(v, c->ceiling, _CMP_LT_OQ));
+    return _mm256_and_ps(open, dy);
+}
+
+static inline __attribute__((always_inline)) void add_gradient(
+    const struct channel *c, bool cut, __m256 x, __m256 dy, __m256 *plain, __m256 *projected)
+{
+    __m256 xhat = centred(c, x), d = passed(c, cut, xhat, dy);
+    *plain = _mm256_add_ps(*plain, d);
+    *projected = _mm256_fmadd_ps(d, xhat, *projected);
+}
+
+static inline __attribute__((always_inline)) void project_of(
+    bool cut, const struct norm_rows *r, const float *x, const float *dy,
+    const struct norm_channel *of, double *plain, double *projected)
+{
+    const struct channel c = spread_out(of);
+    struct lanes sum = no_lanes(), product = sum;
+    for (size_t s = 0; s < r->count; s++, x += r->stride, dy += r->stride) {
+        for (size_t at = 0; at < r->n; at += BLOCK_N) {
+            size_t i = at, end = r->n - at < BLOCK_N ? r->n : at + BLOCK_N;
+            __m256 p0 = _mm256_setzero_ps(), p1 = p0, q0 = p0, q1 = p0;
+            for (; i + 16 <= end; i += 16) {
+                soon(x + r->stride + i);
+                soon(dy + r->stride + i);
+                add_gradient(&c, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i), &p0, &q0);
+                add_gradient(&c, cut, _mm256_loadu_ps(x + i + 8), _mm256_loadu_ps(dy + i + 8),
+                             &p1, &q1);
+            }
+            if (i + 8 <= end) {
+                add_gradient(&c, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i), &p0, &q0);
+                i += 8;
+            }
+            if (i < end) { /* left out: x is the mean, dy 0 */
+                __m256i keep = first_of(end - i);
+                __m256 v = _mm256_blendv_ps(c.mean, _mm256_maskload_ps(x + i, keep),
+                                            _mm256_castsi256_ps(keep));
+                add_gradient(&c, cut, v, _mm256_maskload_ps(dy + i, keep), &p1, &q1);
+            }
+            add_lanes(&sum, _mm256_add_ps(p0, p1));
+            add_lanes(&product, _mm256_add_ps(q0, q1));
+        }
+    }
+    *plain = total(sum);
+    *projected = total(product);
+}
+
+static void project(const struct norm_rows *r, const float *x, const float *dy,
+                    const struct norm_channel *c, double *plain, double *projected)
+{
+    if (c->ceiling > 0.0f) {
+        project_of(true, r, x, dy, c, plain, projected);
+    } else {
+        project_of(false, r, x, dy, c, plain, projected);
+    }
+}
+
+static inline __attribute__((always_inline)) __m256 output_of(const struct channel *c, bool cut,
+                                                              __m256 x)
+{
+    __m256 v = value_of(c, centred(c, x));
+    if (cut) { /* of a number and NaN, max and min give the second */
+        v = _mm256_min_ps(c->ceiling, _mm256_max_ps(_mm256_setzero_ps(), v));
+    }
+    return v;
+}
+
+static inline __attribute__((always_inline)) void normalize_rows_of(
+    bool cut, const struct norm_rows *r, const float *x, const struct norm_channel *of, float *y)
+{
+    const struct channel c = spread_out(of);
+    for (size_t s = 0; s < r->count; s++, x += r->stride, y += r->stride) {
+        size_t i = 0;
+        for (; i + 8 <= r->n; i += 8) {
+            _mm256_storeu_ps(y + i, output_of(&c, cut, _mm256_loadu_ps(x + i)));
+        }
+        if (i < r->n) {
+            float rest[8];
+            __m256 v = _mm256_maskload_ps(x + i, first_of(r->n - i));
+            _mm256_storeu_ps(rest, output_of(&c, cut, v));
+            store_rest(y + i, rest, r->n - i);
+        }
+    }
+}
+
+static void normalize_rows(const struct norm_rows *r, const float *x,
+                           const struct norm_channel *c, float *y)
+{
+    if (c->ceiling > 0.0f) {
+        normalize_rows_of(true, r, x, c, y);
+    } else {
+        normalize_rows_of(false, r, x, c, y);
+    }
+}
+
+struct step {
+    __m256 a, b;
+};
+
+static inline __attribute__((always_inline)) __m256 gradient_of(
+    const struct channel *c, const struct step *s, bool cut, __m256 x, __m256 dy)
+{
+    __m256 xhat = centred(c, x);
+    __m256 d = _mm256_sub_ps(_mm256_mul_ps(c->gamma, passed(c, cut, xhat, dy)), s->a);
+    return _mm256_mul_ps(c->second, _mm256_sub_ps(d, _mm256_mul_ps(xhat, s->b)));
+}
+
+static inline __attribute__((always_inline)) void denormalize_rows_of(
+    bool cut, bool add, const struct norm_rows *r, const float *x, const float *dy,
+    const struct norm_channel *of, float a, float b, float *dx)
+{
+    const struct channel c = spread_out(of);
+    const struct step s = {_mm256_set1_ps(a), _mm256_set1_ps(b)};
+    for (size_t k = 0; k < r->count; k++, x += r->stride, dy += r->stride, dx += r->stride) {
+        size_t i = 0;
+        for (; i + 8 <= r->n; i += 8) {
+            __m256 d = gradient_of(&c, &s, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i));
+            _mm256_storeu_ps(dx + i, add ? _mm256_add_ps(_mm256_loadu_ps(dx + i), d) : d);
+        }
+        if (i < r->n) {
+            float rest[8];
+            __m256i keep = first_of(r->n - i);
+            __m256 d = gradient_of(&c, &s, cut, _mm256_maskload_ps(x + i, keep),
+                                   _mm256_maskload_ps(dy + i, keep));
+            d = add ? _mm256_add_ps(_mm256_maskload_ps(dx + i, keep), d) : d;
+            _mm256_storeu_ps(rest, d);
+            store_rest(dx + i, rest, r->n - i);
+        }
+    }
+}
+
+static void denormalize_rows(const struct norm_rows *r, const float *x, const float *dy,
+                             const struct norm_channel *c, float a, float b, float *dx,
+                             bool accumulate)
+{
+    switch ((c->ceiling > 0.0f ? 2 : 0) + (accumulate ? 1 : 0)) {
+    case 0: denormalize_rows_of(false, false, r, x, dy, c, a, b, dx); break;
+    case 1: denormalize_rows_of(false, true, r, x, dy, c, a, b, dx); break;
+    case 2: denormalize_rows_of(true, false, r, x, dy, c, a, b, dx); break;
+    default: denormalize_rows_of(true, true, r, x, dy, c, a, b, dx); break;
+    }
+}
+
 #include "ref/norm_inline.h"
 
 #include "ref/groupnorm_inline.h"
@@ -179,6 +439,8 @@ const struct uw_norm_kernels uw_norm_avx2 = {
     .batchnorm_fw = batchnorm_fw,
     .batchnorm_bw_sums = batchnorm_bw_sums,
     .batchnorm_bw_input = batchnorm_bw_input,
+    .batchnorm_stats_fw = batchnorm_stats_fw,
+    .batchnorm_bw_sums_input = batchnorm_bw_sums_input,
     .lrn_fw = lrn_fw,
     .lrn_bw_input = lrn_bw_input,
     .lrn_scratch_bytes = lrn_scratch_bytes,

@@ -22,6 +22,7 @@ void uw_dots_avx2(uint32_t rows, size_t k, const float *x, size_t ldx, const flo
                   float *dots);
 void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x, size_t stride,
                       float *y);
+extern const struct uw_planes_ops uw_planes_avx2;
 
 int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                          const float *x, float *y, uint8_t *winner);

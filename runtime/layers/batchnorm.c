@@ -27,6 +27,11 @@ static const float *gamma_of(const struct uw_layer *l)
     return l->def->norm.no_affine ? NULL : l->param[0];
 }
 
+static const float *beta_of(const struct uw_layer *l)
+{
+    return l->def->norm.no_affine ? NULL : l->param[1];
+}
+
 static float *sums_of(const struct uw_layer *l)
 {
     return (float *)l->aux + 2 * (size_t)l->geometry.norm.channels;
@@ -43,32 +48,42 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     int rc;
 
     if (of_minibatch) {
-        rc = k->batchnorm_stats(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
-                                p->again ? NULL : var);
-    } else {
-        rc = k->batchnorm_running(e, g, mean, var, stats);
+        return k->batchnorm_stats_fw(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
+                                     p->again ? NULL : var, gamma_of(l), beta_of(l), y);
     }
-    return rc < 0 ? rc : k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l),
-                                         l->def->norm.no_affine ? NULL : l->param[1], y);
+    rc = k->batchnorm_running(e, g, mean, var, stats);
+    return rc < 0 ? rc : k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l), beta_of(l), y);
 }
 
 /* Frozen statistics are constants, but a frozen layer's parameters take no gradient either: then
- * nobody needs the sums. */
+ * nobody needs the sums. Where the gradient goes further down, bw_input makes them. */
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
-    return l->def->frozen ? UW_OK
-                          : e->kernels->norm->batchnorm_bw_sums(e, &l->geometry.norm, p->batch_n,
-                                                                x[0], l->aux, l->dy, sums_of(l));
+    if (l->def->frozen || l->passes_down) {
+        return UW_OK;
+    }
+    return e->kernels->norm->batchnorm_bw_sums(e, &l->geometry.norm, p->batch_n, x[0], l->aux,
+                                               gamma_of(l), beta_of(l), l->dy, sums_of(l));
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
+    const struct uw_norm_kernels *k = e->kernels->norm;
+
     (void)which;
-    return e->kernels->norm->batchnorm_bw_input(e, &l->geometry.norm, p->batch_n, x[0], l->aux,
-                                                gamma_of(l), l->def->frozen ? NULL : sums_of(l),
-                                                l->dy, dx, accumulate);
+    if (l->def->frozen) {
+        return k->batchnorm_bw_input(e, &l->geometry.norm, p->batch_n, x[0], l->aux, gamma_of(l),
+                                     beta_of(l), NULL, l->dy, dx, accumulate);
+    }
+    return k->batchnorm_bw_sums_input(e, &l->geometry.norm, p->batch_n, x[0], l->aux, gamma_of(l),
+                                      beta_of(l), l->dy, sums_of(l), dx, accumulate);
+}
+
+static void take_relu(struct uw_layer *l, float ceiling)
+{
+    l->geometry.norm.ceiling = ceiling;
 }
 
 static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -96,6 +111,7 @@ const struct uw_layer_ops uw_layer_batchnorm = {
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .take_relu_behind = take_relu,
     .tensor = uw_norm_tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,

@@ -103,10 +103,20 @@ static void judge_stats(const struct norm_case *t, double *mean0, double *varian
     }
 }
 
+/* What goes back through a ReLU that is part of the batch norm: where the output shows it open. */
+static double open_dy(const struct norm_case *t, size_t i)
+{
+    bool open = t->n.ceiling == 0.0f || (t->y[i] > 0.0f && t->y[i] < t->n.ceiling);
+    return open ? (double)t->dy[i] : 0.0;
+}
+
 static void judge_output(const struct norm_case *t)
 {
     for (size_t i = 0; i < t->all; i++) {
         double want = gamma_of(t, i) * xhat_of(t, i) + beta_of(t, i);
+        if (t->n.ceiling > 0.0f) {
+            want = fmin(fmax(want, 0.0), (double)t->n.ceiling);
+        }
         uw_test_assert_near((double)t->y[i], want, 1e-6 * (1.0 + fabs(xhat_of(t, i))));
     }
 }
@@ -120,20 +130,49 @@ static void judge_gradient(const struct norm_case *t, bool constants, const floa
     assert_non_null(a);
     for (size_t i = 0; i < t->all; i++) {
         size_t p = pair_of(t, i);
-        a[p] += gamma_of(t, i) * (double)t->dy[i];
-        b[p] += gamma_of(t, i) * (double)t->dy[i] * xhat_of(t, i);
+        a[p] += gamma_of(t, i) * open_dy(t, i);
+        b[p] += gamma_of(t, i) * open_dy(t, i) * xhat_of(t, i);
         count[p] += 1.0;
     }
     for (size_t i = 0; i < t->all; i++) {
         size_t p = pair_of(t, i);
         double second = (double)t->stats[2 * p + 1];
-        double d = gamma_of(t, i) * (double)t->dy[i];
+        double d = gamma_of(t, i) * open_dy(t, i);
         d -= constants ? 0.0 : a[p] / count[p] + xhat_of(t, i) * b[p] / count[p];
         double want = second * d + (before != NULL ? (double)before[i] : 0.0);
         uw_test_assert_near((double)t->dx[i], want,
                             1e-6 * (second + 1.0) * (1.0 + fabs(xhat_of(t, i))));
     }
     free(a);
+}
+
+/* The slots that do two things give the bits of the two slots; dx holds before + gradient. */
+static void judge_pairs(const struct norm_case *t, const float *sums, const float *before)
+{
+    const struct uw_norm_kernels *k = uw_test_table()->norm;
+    size_t channels = t->n.channels;
+    float *y = uw_test_floats(t->all), *stats = uw_test_floats(2 * channels);
+    float *dx = uw_test_copy_floats(t->all, before), *both = uw_test_floats(2 * channels);
+    float *mean = uw_test_random_floats(2 * channels), *var = mean + channels;
+    float *same = uw_test_copy_floats(2 * channels, mean);
+    assert_int_equal(k->batchnorm_stats_fw(&t->e.exec, &t->n, t->batch_n, t->x, stats, mean, var,
+                                           t->gamma, t->beta, y), UW_OK);
+    uw_test_assert_same_bits(t->all, t->y, y);
+    uw_test_assert_same_bits(2 * channels, t->stats, stats);
+    k->batchnorm_stats(&t->e.exec, &t->n, t->batch_n, t->x, stats, same, same + channels);
+    uw_test_assert_same_bits(2 * channels, same, mean);
+    assert_int_equal(k->batchnorm_bw_sums_input(&t->e.exec, &t->n, t->batch_n, t->x, t->stats,
+                                                t->gamma, t->beta, t->dy, both, dx, true), UW_OK);
+    uw_test_assert_same_bits(2 * channels, sums, both);
+    uw_test_assert_same_bits(t->all, t->dx, dx);
+    memcpy(dx, before, t->all * sizeof *dx);
+    k->batchnorm_bw_sums_input(&t->e.exec, &t->n, t->batch_n, t->x, t->stats, t->gamma, t->beta,
+                               t->dy, both, dx, false);
+    uw_test_assert_same_bits(t->all, before, dx);
+    float *const blocks[] = {y, stats, dx, both, mean, same};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        uw_test_release(blocks[i]);
+    }
 }
 
 static void check_batchnorm(struct uw_norm n, uint32_t batch_n, uint32_t way)
@@ -155,29 +194,34 @@ static void check_batchnorm(struct uw_norm n, uint32_t batch_n, uint32_t way)
     assert_int_equal(k->batchnorm_fw(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, t.beta,
                                      t.y), UW_OK);
     judge_output(&t);
-    assert_int_equal(k->batchnorm_bw_sums(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.dy, sums),
+    assert_int_equal(k->batchnorm_bw_sums(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma,
+                                          t.beta, t.dy, sums),
                      UW_OK);
     for (uint32_t c = 0; c < n.channels; c++) {
         struct uw_sum plain = {0}, projected = {0};
         for (size_t i = 0; i < t.all; i++) {
             if (channel_of(&t, i) == c) {
-                uw_sum_add(&plain, (double)t.dy[i]);
-                uw_sum_add(&projected, (double)t.dy[i] * xhat_of(&t, i));
+                uw_sum_add(&plain, open_dy(&t, i));
+                uw_sum_add(&projected, open_dy(&t, i) * xhat_of(&t, i));
             }
         }
         uw_test_assert_sum(sums[c], &plain);
         uw_test_assert_sum(sums[n.channels + c], &projected);
     }
-    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, NULL,
+    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma,
+                                           t.beta, NULL,
                                            t.dy, t.dx, false), UW_OK);
     judge_gradient(&t, true, NULL);
-    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, sums,
+    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma,
+                                           t.beta, sums,
                                            t.dy, t.dx, false), UW_OK);
     judge_gradient(&t, false, NULL);
     float *before = uw_test_copy_floats(t.all, t.dx);
-    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma, sums,
+    assert_int_equal(k->batchnorm_bw_input(&t.e.exec, &t.n, batch_n, t.x, t.stats, t.gamma,
+                                           t.beta, sums,
                                            t.dy, t.dx, true), UW_OK);
     judge_gradient(&t, false, before);
+    judge_pairs(&t, sums, before);
     uw_test_release(before);
     uw_test_release(sums);
     uw_test_release(mean);
@@ -195,8 +239,11 @@ static void test_batchnorm_matches_definition(void **state)
     for (uint32_t i = 0; i < INNERS_N * 4; i++) {
         n.inner = inners[i / 4];
         n.channels = 1 + i % 5;
+        n.ceiling = 0.0f;
         check_batchnorm(n, 2 + i % 3, i);
         check_batchnorm(n, 1, i);
+        n.ceiling = i % 2 == 0 ? INFINITY : 0.5f;   /* with a ReLU */
+        check_batchnorm(n, 2 + i % 3, i);
     }
     n.channels = 37;
     n.inner = 1;
@@ -204,6 +251,8 @@ static void test_batchnorm_matches_definition(void **state)
     n.channels = 3;
     n.inner = 300;
     check_batchnorm(n, 60, 3);      /* more than one task */
+    n.ceiling = 0.0f;
+    check_batchnorm(n, 60, 3);
 }
 
 static void judge_weights(const struct norm_case *t)

@@ -22,6 +22,7 @@ struct uw_lrn;
 struct uw_norm {
     uint32_t channels, inner, groups;
     float epsilon, momentum;
+    float ceiling;                  /* batch norm: 0, or a ReLU behind it is part of it, below */
 };
 
 /* Statistics are pairs (mean, 1 / sqrt(biased variance + epsilon)); xhat = (x - mean) * second.
@@ -46,17 +47,30 @@ struct uw_norm_kernels {
     /* stats [channels][2] from running statistics. */
     int (*batchnorm_running)(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats);
-    /* y = gamma * xhat + beta */
+    /* v = gamma * xhat + beta; y = v, or min(max(v, 0), ceiling) with a ReLU (infinity: no
+     * ceiling). NaN stays. */
     int (*batchnorm_fw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                         const float *x, const float *stats, const float *gamma, const float *beta,
                         float *y);
-    /* sums[0][channels] = sum of dy, sums[1][channels] = sum of dy * xhat. */
+    /* sums[0][channels] = sum of dv, sums[1][channels] = sum of dv * xhat; dv = dy, with a ReLU
+     * where 0 < v < ceiling, else 0. */
     int (*batchnorm_bw_sums)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                             const float *x, const float *stats, const float *dy, float *sums);
-    /* sums == NULL: the statistics are constants. */
+                             const float *x, const float *stats, const float *gamma,
+                             const float *beta, const float *dy, float *sums);
+    /* dx from dv. sums == NULL: the statistics are constants. */
     int (*batchnorm_bw_input)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                               const float *x, const float *stats, const float *gamma,
-                              const float *sums, const float *dy, float *dx, bool accumulate);
+                              const float *beta, const float *sums, const float *dy, float *dx,
+                              bool accumulate);
+    /* batchnorm_stats and batchnorm_fw, and the two of the backward pass, with the same results:
+     * the second one finds a channel in the cache. */
+    int (*batchnorm_stats_fw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                              const float *x, float *stats, float *running_mean,
+                              float *running_var, const float *gamma, const float *beta, float *y);
+    int (*batchnorm_bw_sums_input)(const struct uw_exec *e, const struct uw_norm *n,
+                                   uint32_t batch_n, const float *x, const float *stats,
+                                   const float *gamma, const float *beta, const float *dy,
+                                   float *sums, float *dx, bool accumulate);
     /* y = x / (k + alpha / size * sum of x^2 over the window of channels)^beta; the window of
      * channel c is c - size / 2 .. c + (size - 1) / 2. */
     int (*lrn_fw)(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
