@@ -13,7 +13,8 @@
 
 #define DOTS_BATCH 32u
 #define ROWS_BATCH 4u
-#define TASK_WEIGHTS 16384u     /* weights that a task should read */
+#define TASK_WORK 32768.0       /* multiplications that a task should have at least */
+#define TASKS_MAX 16u
 #define STEP_ROWS 8u            /* outputs whose weights are walked together */
 #define STEP_WEIGHTS 65536u     /* weights that a task of a step should update */
 #define STEP_TASKS 4u
@@ -30,11 +31,16 @@ struct job {
     uint32_t task_n;            /* outputs (or, for dx, inputs) of one task */
 };
 
-/* Outputs per task, a multiple of STEP_ROWS. */
-static uint32_t outputs_per_task(const struct uw_dense *d)
+/* Outputs per task, a multiple of STEP_ROWS. Few tasks of one size: then a thread mostly meets the
+ * weights that are in its cache since the pass before. */
+static uint32_t outputs_per_task(const struct uw_dense *d, uint32_t batch_n)
 {
-    uint32_t n = TASK_WEIGHTS / (d->in > 0 ? d->in : 1);
-    return n < STEP_ROWS ? STEP_ROWS : n / STEP_ROWS * STEP_ROWS;
+    double work = (double)d->in * d->out * (batch_n > 0 ? batch_n : 1);
+    uint32_t tasks = 1;
+    while (tasks < TASKS_MAX && work >= 2.0 * tasks * TASK_WORK) {
+        tasks *= 2;
+    }
+    return round_up(div_up(d->out, tasks), STEP_ROWS);
 }
 
 static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t n)
@@ -107,7 +113,7 @@ int uw_dense_fw_packed(const struct uw_exec *e, const struct uw_dense *d, uint32
                         .w = w,
                         .b = b,
                         .y = y,
-                        .task_n = outputs_per_task(d)};
+                        .task_n = outputs_per_task(d, batch_n)};
         run(e, fw_task, &j, d->out);
         return UW_OK;
     }
@@ -188,7 +194,7 @@ int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, 
                         .dy = dy,
                         .scale = scale,
                         .dw = dw,
-                        .task_n = outputs_per_task(d)};
+                        .task_n = outputs_per_task(d, batch_n)};
         run(e, bw_param_task, &j, d->out);
     } else if (dw != NULL) {
         struct uw_gemm g = bw_param_gemm(d, batch_n, scale);
@@ -262,7 +268,7 @@ int uw_dense_bw_step_packed(const struct uw_exec *e, const struct uw_dense *d, u
                     .dw = w,
                     .dx = dx,
                     .accumulate = accumulate,
-                    .task_n = dx != NULL ? inputs_per_task(d) : outputs_per_task(d)};
+                    .task_n = dx != NULL ? inputs_per_task(d) : outputs_per_task(d, batch_n)};
     run(e, step_task, &j, dx != NULL ? d->in : d->out);
     for (uint32_t o = 0; b != NULL && o < d->out; o++) {
         b[o] = keep * b[o] + scale * dy[o];
