@@ -18,6 +18,8 @@ struct job {
     float *y, *dx;
     uint8_t *winner;
     const uint8_t *won;
+    /* Row oh of one plane's windows, x the plane. */
+    void (*row)(const struct uw_pool2d *p, const float *x, uint32_t oh, float *y, uint8_t *winner);
     size_t planes;
     uint32_t planes_per_task;
     bool accumulate;
@@ -47,12 +49,42 @@ static inline void challenge(__m256 v, int tap, __m256 *best, __m256i *won)
 }
 
 /* Elements 0, 2, .. 14 and 1, 3, .. 15 of sixteen. */
-static inline void split(const float *x, __m256 *even, __m256 *odd)
+static inline void split(__m256 lo, __m256 hi, __m256 *even, __m256 *odd)
 {
-    __m256 lo = _mm256_loadu_ps(x), hi = _mm256_loadu_ps(x + 8);
     __m256 e = _mm256_shuffle_ps(lo, hi, 0x88), o = _mm256_shuffle_ps(lo, hi, 0xdd);
     *even = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(e), 0xd8));
     *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(o), 0xd8));
+}
+
+static inline void load_split(const float *x, __m256 *even, __m256 *odd)
+{
+    split(_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8), even, odd);
+}
+
+/* What split takes apart. */
+static inline void join(__m256 even, __m256 odd, __m256 *lo, __m256 *hi)
+{
+    __m256 a = _mm256_unpacklo_ps(even, odd), b = _mm256_unpackhi_ps(even, odd);
+    *lo = _mm256_permute2f128_ps(a, b, 0x20);
+    *hi = _mm256_permute2f128_ps(a, b, 0x31);
+}
+
+/* The low n of eight lanes. */
+static inline __m256i first_lanes(uint32_t n)
+{
+    static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(lanes + 8 - n));
+}
+
+/* A row of fewer than eight windows of 2 x 2 touches the lanes lo and hi of sixteen columns. */
+struct few {
+    __m256i lo, hi, windows;
+};
+
+static inline struct few few_of(uint32_t windows)
+{
+    return (struct few){first_lanes(windows < 4 ? 2 * windows : 8),
+                        first_lanes(windows < 4 ? 0 : 2 * windows - 8), first_lanes(windows)};
 }
 
 static inline void rectify(__m256 *best, __m256i *won)
@@ -62,27 +94,58 @@ static inline void rectify(__m256 *best, __m256i *won)
     *won = _mm256_blendv_epi8(*won, _mm256_set1_epi32(UW_POOL_NONE), _mm256_castps_si256(none));
 }
 
+static inline __m128i bytes_of(__m256i won)
+{
+    __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
+    return _mm_packus_epi16(w16, w16);
+}
+
 static inline void finish_eight(__m256 best, __m256i won, float *y, uint8_t *winner)
 {
     _mm256_storeu_ps(y, best);
-    __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
-    _mm_storel_epi64((__m128i *)(void *)winner, _mm_packus_epi16(w16, w16));
+    _mm_storel_epi64((__m128i *)(void *)winner, bytes_of(won));
+}
+
+/* The best of windows from their left and right taps, above and below. */
+static inline __m256 best_of_four(__m256 v0, __m256 v1, __m256 v2, __m256 v3, bool relu,
+                                  __m256i *won)
+{
+    __m256 best = v0;
+    *won = _mm256_setzero_si256();
+    challenge(v1, 1, &best, won);
+    challenge(v2, 2, &best, won);
+    challenge(v3, 3, &best, won);
+    if (relu) {
+        rectify(&best, won);
+    }
+    return best;
 }
 
 /* Eight windows whose top rows begin at x. */
 static inline void eight_windows(const float *x, size_t in_w, bool relu, float *y, uint8_t *winner)
 {
-    __m256 best, v1, v2, v3;
-    __m256i won = _mm256_setzero_si256();
-    split(x, &best, &v1);
-    split(x + in_w, &v2, &v3);
-    challenge(v1, 1, &best, &won);
-    challenge(v2, 2, &best, &won);
-    challenge(v3, 3, &best, &won);
-    if (relu) {
-        rectify(&best, &won);
-    }
+    __m256 v0, v1, v2, v3;
+    __m256i won;
+    load_split(x, &v0, &v1);
+    load_split(x + in_w, &v2, &v3);
+    __m256 best = best_of_four(v0, v1, v2, v3, relu, &won);
     finish_eight(best, won, y, winner);
+}
+
+static inline void few_windows(const float *x, size_t in_w, uint32_t n, bool relu, float *y,
+                               uint8_t *winner)
+{
+    const struct few f = few_of(n);
+    const float *low = x + in_w;
+    __m256 v0, v1, v2, v3;
+    __m256i won;
+    split(_mm256_maskload_ps(x, f.lo), _mm256_maskload_ps(x + 8, f.hi), &v0, &v1);
+    split(_mm256_maskload_ps(low, f.lo), _mm256_maskload_ps(low + 8, f.hi), &v2, &v3);
+    _mm256_maskstore_ps(y, f.windows, best_of_four(v0, v1, v2, v3, relu, &won));
+    uint64_t taps = (uint64_t)_mm_cvtsi128_si64(bytes_of(won));
+    for (uint32_t i = 0; winner != NULL && i < n; i++) {
+        winner[i] = (uint8_t)(taps >> 8 * i);
+    }
 }
 
 /* Eight windows of any size inside the rows kh0 .. kh1-1 of the kernel; x is their first tap. */
@@ -98,7 +161,7 @@ static inline void eight_of_any(const struct uw_pool2d *p, const float *x, uint3
             if (p->stride_w == 1) {
                 v = _mm256_loadu_ps(from);
             } else {
-                split(from, &v, &odd);
+                load_split(from, &v, &odd);
             }
             challenge(v, (int)(kh * p->kernel_w + kw), &best, &won);
         }
@@ -109,25 +172,22 @@ static inline void eight_of_any(const struct uw_pool2d *p, const float *x, uint3
     finish_eight(best, won, y, winner);
 }
 
-static void fw_row(const float *x, size_t in_w, uint32_t out_w, bool relu, float *y,
-                   uint8_t *winner)
+/* One row of windows of 2 x 2 with stride 2. */
+static void halving_row(const struct uw_pool2d *p, const float *x, uint32_t oh, float *y,
+                        uint8_t *winner)
 {
-    uint8_t unused[8];
-    uint32_t ow = 0;
+    size_t in_w = p->in_w;
+    uint32_t out_w = p->out_w, ow = 0;
+    uint8_t tap[8];
+    x += 2 * oh * in_w;
     for (; ow + 8 <= out_w; ow += 8) {
-        eight_windows(x + 2 * ow, in_w, relu, y + ow, winner != NULL ? winner + ow : unused);
+        eight_windows(x + 2 * ow, in_w, p->relu, y + ow, winner != NULL ? winner + ow : tap);
     }
-    if (ow < out_w) {
-        float in[32] = {0.0f}, out[8];
-        uint8_t tap[8];
-        uint32_t n = out_w - ow;
-        memcpy(in, x + 2 * ow, 2 * n * sizeof(float));
-        memcpy(in + 16, x + in_w + 2 * ow, 2 * n * sizeof(float));
-        eight_windows(in, 16, relu, out, tap);
-        memcpy(y + ow, out, n * sizeof(float));
-        if (winner != NULL) {
-            memcpy(winner + ow, tap, n);
-        }
+    if (ow < out_w && out_w >= 8) {     /* some of them once more */
+        ow = out_w - 8;
+        eight_windows(x + 2 * ow, in_w, p->relu, y + ow, winner != NULL ? winner + ow : tap);
+    } else if (ow < out_w) {
+        few_windows(x, in_w, out_w, p->relu, y, winner);
     }
 }
 
@@ -154,23 +214,6 @@ static void any_row(const struct uw_pool2d *p, const float *x, uint32_t oh, floa
     }
 }
 
-static void any_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_pool2d *p = j->p;
-    size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
-    end = end < j->planes ? end : j->planes;
-    for (; plane < end; plane++) {
-        size_t out = plane * p->out_h * p->out_w;
-        for (uint32_t oh = 0; oh < p->out_h; oh++) {
-            any_row(p, j->x + plane * p->in_h * p->in_w, oh, j->y + out,
-                    j->winner != NULL ? j->winner + out : NULL);
-            out += p->out_w;
-        }
-    }
-}
-
 static void fw_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
@@ -179,12 +222,10 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
     size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
     end = end < j->planes ? end : j->planes;
     for (; plane < end; plane++) {
-        const float *x = j->x + plane * p->in_h * p->in_w;
         size_t out = plane * p->out_h * p->out_w;
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
-            fw_row(x, p->in_w, p->out_w, p->relu, j->y + out,
+            j->row(p, j->x + plane * p->in_h * p->in_w, oh, j->y + out,
                    j->winner != NULL ? j->winner + out : NULL);
-            x += 2 * (size_t)p->in_w;
             out += p->out_w;
         }
     }
@@ -194,9 +235,78 @@ int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uin
                          const float *x, float *y, uint8_t *winner)
 {
     struct job j = {.p = p, .x = x, .y = y, .winner = winner,
+                    .row = is_halving(p) ? halving_row : any_row,
                     .planes = (size_t)batch_n * p->channels};
-    run(e, is_halving(p) ? fw_task : any_task, &j);
+    run(e, fw_task, &j);
     return UW_OK;
+}
+
+static inline __m256 routed(__m256 dy, __m256i won, int tap)
+{
+    __m256i here = _mm256_cmpeq_epi32(won, _mm256_set1_epi32(tap));
+    return _mm256_and_ps(_mm256_castsi256_ps(here), dy);
+}
+
+static inline void write_sixteen(__m256 even, __m256 odd, bool accumulate, float *dx)
+{
+    __m256 lo, hi;
+    join(even, odd, &lo, &hi);
+    _mm256_storeu_ps(dx, accumulate ? _mm256_add_ps(_mm256_loadu_ps(dx), lo) : lo);
+    _mm256_storeu_ps(dx + 8, accumulate ? _mm256_add_ps(_mm256_loadu_ps(dx + 8), hi) : hi);
+}
+
+static inline void bw_eight(const float *dy, const uint8_t *won, size_t in_w, bool accumulate,
+                            float *dx)
+{
+    __m256 g = _mm256_loadu_ps(dy);
+    __m256i w = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)won));
+    write_sixteen(routed(g, w, 0), routed(g, w, 1), accumulate, dx);
+    write_sixteen(routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
+}
+
+static inline void write_few(const struct few *f, __m256 even, __m256 odd, bool accumulate,
+                             float *dx)
+{
+    __m256 lo, hi;
+    join(even, odd, &lo, &hi);
+    if (accumulate) {
+        lo = _mm256_add_ps(_mm256_maskload_ps(dx, f->lo), lo);
+        hi = _mm256_add_ps(_mm256_maskload_ps(dx + 8, f->hi), hi);
+    }
+    _mm256_maskstore_ps(dx, f->lo, lo);
+    _mm256_maskstore_ps(dx + 8, f->hi, hi);
+}
+
+static inline void bw_few(const float *dy, const uint8_t *won, uint32_t n, size_t in_w,
+                          bool accumulate, float *dx)
+{
+    const struct few f = few_of(n);
+    uint64_t taps = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        taps |= (uint64_t)won[i] << 8 * i;
+    }
+    __m256 g = _mm256_maskload_ps(dy, f.windows);
+    __m256i w = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)taps));
+    write_few(&f, routed(g, w, 0), routed(g, w, 1), accumulate, dx);
+    write_few(&f, routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
+}
+
+/* The gradients of the two rows that a row of windows of 2 x 2 covers. */
+static void bw_row(const struct uw_pool2d *p, const float *dy, const uint8_t *won, bool accumulate,
+                   float *dx)
+{
+    size_t in_w = p->in_w, left = in_w - 2 * (size_t)p->out_w;
+    uint32_t ow = 0;
+    for (; ow + 8 <= p->out_w; ow += 8) {
+        bw_eight(dy + ow, won + ow, in_w, accumulate, dx + 2 * ow);
+    }
+    if (ow < p->out_w) {
+        bw_few(dy + ow, won + ow, p->out_w - ow, in_w, accumulate, dx + 2 * ow);
+    }
+    if (left > 0 && !accumulate) {
+        memset(dx + in_w - left, 0, left * sizeof(float));
+        memset(dx + 2 * in_w - left, 0, left * sizeof(float));
+    }
 }
 
 static void bw_task(void *arg, uint32_t task, uint32_t thread)
@@ -207,21 +317,14 @@ static void bw_task(void *arg, uint32_t task, uint32_t thread)
     size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
     end = end < j->planes ? end : j->planes;
     for (; plane < end; plane++) {
+        size_t out = plane * p->out_h * p->out_w, rows = 2 * (size_t)p->out_h;
         float *dx = j->dx + plane * p->in_h * p->in_w;
-        const float *dy = j->dy + plane * p->out_h * p->out_w;
-        const uint8_t *won = j->won + plane * p->out_h * p->out_w;
-        if (!j->accumulate) {
-            memset(dx, 0, (size_t)p->in_h * p->in_w * sizeof(float));
-        }
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
-            for (uint32_t ow = 0; ow < p->out_w; ow++) {
-                uint32_t tap = *won++;
-                float g = *dy++;
-                if (tap != UW_POOL_NONE) {
-                    dx[(size_t)(tap >> 1) * p->in_w + 2 * ow + (tap & 1u)] += g;
-                }
-            }
-            dx += 2 * (size_t)p->in_w;
+            bw_row(p, j->dy + out, j->won + out, j->accumulate, dx + 2 * (size_t)oh * p->in_w);
+            out += p->out_w;
+        }
+        if (!j->accumulate) {
+            memset(dx + rows * p->in_w, 0, (p->in_h - rows) * p->in_w * sizeof(float));
         }
     }
 }
