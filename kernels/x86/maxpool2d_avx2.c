@@ -76,15 +76,67 @@ static inline __m256i first_lanes(uint32_t n)
     return _mm256_loadu_si256((const __m256i *)(const void *)(lanes + 8 - n));
 }
 
-/* A row of fewer than eight windows of 2 x 2 touches the lanes lo and hi of sixteen columns. */
-struct few {
-    __m256i lo, hi, windows;
-};
-
-static inline struct few few_of(uint32_t windows)
+/* Store them. Masked stores are slow on some processors. */
+static inline void store_first(float *to, __m256 v, uint32_t n)
 {
-    return (struct few){first_lanes(windows < 4 ? 2 * windows : 8),
-                        first_lanes(windows < 4 ? 0 : 2 * windows - 8), first_lanes(windows)};
+    if (n >= 8) {
+        _mm256_storeu_ps(to, v);
+        return;
+    }
+    __m128 q = _mm256_castps256_ps128(v);
+    if ((n & 4u) != 0) {
+        _mm_storeu_ps(to, q);
+        q = _mm256_extractf128_ps(v, 1);
+        to += 4;
+    }
+    if ((n & 2u) != 0) {
+        _mm_storel_pi((__m64 *)(void *)to, q);
+        q = _mm_movehl_ps(q, q);
+        to += 2;
+    }
+    if ((n & 1u) != 0) {
+        _mm_store_ss(to, q);
+    }
+}
+
+/* Fewer than eight windows of 2 x 2 touch the first so many lanes of two registers. */
+static inline uint32_t lo_lanes(uint32_t windows)
+{
+    return windows < 4 ? 2 * windows : 8;
+}
+
+static inline uint32_t hi_lanes(uint32_t windows)
+{
+    return windows < 4 ? 0 : 2 * windows - 8;
+}
+
+static inline void load_few(const float *x, uint32_t windows, __m256 *lo, __m256 *hi)
+{
+    *lo = _mm256_maskload_ps(x, first_lanes(lo_lanes(windows)));
+    *hi = _mm256_maskload_ps(x + 8, first_lanes(hi_lanes(windows)));
+}
+
+/* n bytes, n from 1 to 7, and back. */
+static inline uint64_t load_bytes(const uint8_t *from, uint32_t n)
+{
+    uint32_t first, last;
+    if (n < 4) {
+        return from[0] | (uint64_t)from[n / 2] << n / 2 * 8 | (uint64_t)from[n - 1] << (n - 1) * 8;
+    }
+    memcpy(&first, from, sizeof first);
+    memcpy(&last, from + n - 4, sizeof last);
+    return first | (uint64_t)last << (n - 4) * 8;
+}
+
+static inline void store_bytes(uint8_t *to, uint64_t bytes, uint32_t n)
+{
+    for (; n >= 4; n -= 4, bytes >>= 32, to += 4) {
+        uint32_t four = (uint32_t)bytes;
+        memcpy(to, &four, sizeof four);
+    }
+    for (; n > 0; n--, bytes >>= 8) {
+        *to++ = (uint8_t)bytes;
+    }
 }
 
 static inline void rectify(__m256 *best, __m256i *won)
@@ -135,16 +187,15 @@ static inline void eight_windows(const float *x, size_t in_w, bool relu, float *
 static inline void few_windows(const float *x, size_t in_w, uint32_t n, bool relu, float *y,
                                uint8_t *winner)
 {
-    const struct few f = few_of(n);
-    const float *low = x + in_w;
-    __m256 v0, v1, v2, v3;
+    __m256 lo, hi, v0, v1, v2, v3;
     __m256i won;
-    split(_mm256_maskload_ps(x, f.lo), _mm256_maskload_ps(x + 8, f.hi), &v0, &v1);
-    split(_mm256_maskload_ps(low, f.lo), _mm256_maskload_ps(low + 8, f.hi), &v2, &v3);
-    _mm256_maskstore_ps(y, f.windows, best_of_four(v0, v1, v2, v3, relu, &won));
-    uint64_t taps = (uint64_t)_mm_cvtsi128_si64(bytes_of(won));
-    for (uint32_t i = 0; winner != NULL && i < n; i++) {
-        winner[i] = (uint8_t)(taps >> 8 * i);
+    load_few(x, n, &lo, &hi);
+    split(lo, hi, &v0, &v1);
+    load_few(x + in_w, n, &lo, &hi);
+    split(lo, hi, &v2, &v3);
+    store_first(y, best_of_four(v0, v1, v2, v3, relu, &won), n);
+    if (winner != NULL) {
+        store_bytes(winner, (uint64_t)_mm_cvtsi128_si64(bytes_of(won)), n);
     }
 }
 
@@ -264,31 +315,26 @@ static inline void bw_eight(const float *dy, const uint8_t *won, size_t in_w, bo
     write_sixteen(routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
 }
 
-static inline void write_few(const struct few *f, __m256 even, __m256 odd, bool accumulate,
-                             float *dx)
+static inline void write_few(uint32_t n, __m256 even, __m256 odd, bool accumulate, float *dx)
 {
-    __m256 lo, hi;
+    __m256 lo, hi, old_lo, old_hi;
     join(even, odd, &lo, &hi);
     if (accumulate) {
-        lo = _mm256_add_ps(_mm256_maskload_ps(dx, f->lo), lo);
-        hi = _mm256_add_ps(_mm256_maskload_ps(dx + 8, f->hi), hi);
+        load_few(dx, n, &old_lo, &old_hi);
+        lo = _mm256_add_ps(old_lo, lo);
+        hi = _mm256_add_ps(old_hi, hi);
     }
-    _mm256_maskstore_ps(dx, f->lo, lo);
-    _mm256_maskstore_ps(dx + 8, f->hi, hi);
+    store_first(dx, lo, lo_lanes(n));
+    store_first(dx + 8, hi, hi_lanes(n));
 }
 
 static inline void bw_few(const float *dy, const uint8_t *won, uint32_t n, size_t in_w,
                           bool accumulate, float *dx)
 {
-    const struct few f = few_of(n);
-    uint64_t taps = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        taps |= (uint64_t)won[i] << 8 * i;
-    }
-    __m256 g = _mm256_maskload_ps(dy, f.windows);
-    __m256i w = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)taps));
-    write_few(&f, routed(g, w, 0), routed(g, w, 1), accumulate, dx);
-    write_few(&f, routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
+    __m256 g = _mm256_maskload_ps(dy, first_lanes(n));
+    __m256i w = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)load_bytes(won, n)));
+    write_few(n, routed(g, w, 0), routed(g, w, 1), accumulate, dx);
+    write_few(n, routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
 }
 
 /* The gradients of the two rows that a row of windows of 2 x 2 covers. */
@@ -300,7 +346,10 @@ static void bw_row(const struct uw_pool2d *p, const float *dy, const uint8_t *wo
     for (; ow + 8 <= p->out_w; ow += 8) {
         bw_eight(dy + ow, won + ow, in_w, accumulate, dx + 2 * ow);
     }
-    if (ow < p->out_w) {
+    if (ow < p->out_w && ow > 0 && !accumulate) {   /* some of them once more */
+        ow = p->out_w - 8;
+        bw_eight(dy + ow, won + ow, in_w, false, dx + 2 * ow);
+    } else if (ow < p->out_w) {
         bw_few(dy + ow, won + ow, p->out_w - ow, in_w, accumulate, dx + 2 * ow);
     }
     if (left > 0 && !accumulate) {
