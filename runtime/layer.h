@@ -148,6 +148,12 @@ struct uw_layer_ops {
      * means no parameters). */
     int (*bw_param)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, float scale, float *const *d);
+    /* A step of plain SGD for a layer of one input: bw_input, then for every tensor t
+     * d[t] = keep * d[t] + scale * its gradient. dx NULL: not wanted. (optional: the two are called
+     * one after the other) */
+    int (*bw_step)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x, float *dx, bool accumulate, float keep, float scale,
+                   float *const *d);
 };
 
 /* The table of a kind; NULL when there is none. */

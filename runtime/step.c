@@ -180,27 +180,32 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, doub
     return rc;
 }
 
-/* Gradients of the layer's inputs. The first layer that reaches a value on the way down writes
- * it, the others add. */
+/* Where the gradient of the layer's input number `which` goes, NULL when nobody wants it. The
+ * first layer that reaches a value on the way down writes it, the others add. */
+static float *gradient_below(const struct uw_model *m, const struct uw_layer *l, uint32_t which,
+                             bool *accumulate)
+{
+    uint32_t base = uw_graph_base(m->layers, l->input[which]);
+    if (base == UW_VALUE_INPUT || !m->layers[base - 1].needs_gradient) {
+        return NULL;
+    }
+    *accumulate = m->layers[base - 1].last_reader != l->index;
+    for (uint32_t j = 0; j < which; j++) {
+        *accumulate = *accumulate || uw_graph_base(m->layers, l->input[j]) == base;
+    }
+    return m->layers[base - 1].dy;
+}
+
 static int pass_down(struct uw_model *m, const struct uw_layer *l, const struct uw_pass *p,
                      const float *const *x)
 {
-    for (uint32_t k = 0; k < l->inputs_n; k++) {
-        uint32_t base = uw_graph_base(m->layers, l->input[k]);
-        if (base == UW_VALUE_INPUT || !m->layers[base - 1].needs_gradient) {
-            continue;
-        }
-        struct uw_layer *below = &m->layers[base - 1];
-        bool first = below->last_reader == l->index;
-        for (uint32_t j = 0; j < k; j++) {
-            first = first && uw_graph_base(m->layers, l->input[j]) != base;
-        }
-        int rc = l->ops->bw_input(&m->exec, l, p, x, k, below->dy, !first);
-        if (rc < 0) {
-            return rc;
-        }
+    int rc = UW_OK;
+    for (uint32_t k = 0; k < l->inputs_n && rc == UW_OK; k++) {
+        bool accumulate = false;
+        float *dx = gradient_below(m, l, k, &accumulate);
+        rc = dx != NULL ? l->ops->bw_input(&m->exec, l, p, x, k, dx, accumulate) : UW_OK;
     }
-    return UW_OK;
+    return rc;
 }
 
 /* The layers of one stage that are recomputed, before the backward pass enters it. */
@@ -229,6 +234,13 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
 
     inputs_of(m, l, x, in);
     uint64_t since_us = start(m);
+    if (l->trained != 0 && uw_update_in_one_pass(u, l)) {
+        bool accumulate = false;
+        float *dx = gradient_below(m, l, 0, &accumulate);
+        rc = uw_update_with_input(u, l, p, in, dx, accumulate);
+        lap(m, l->index, BW_PARAM, &since_us);
+        return rc;
+    }
     if (l->ops->bw_prepare != NULL) {
         rc = l->ops->bw_prepare(&m->exec, l, p, in);
     }

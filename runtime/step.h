@@ -54,6 +54,11 @@ uint32_t uw_layer_trained_n(const struct uw_layer *l);
 /* bw_param of a layer, then its update as soon as the plan allows. Layers come from the top. */
 int uw_update_layer(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x);
+/* Can that and bw_input be one pass over the layer's weights? */
+bool uw_update_in_one_pass(const struct uw_update *u, const struct uw_layer *l);
+/* Both in that pass; dx and accumulate as in struct uw_layer_ops. */
+int uw_update_with_input(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
+                         const float *const *x, float *dx, bool accumulate);
 /* After the last layer. */
 int uw_update_finish(struct uw_update *u);
 

@@ -141,6 +141,21 @@ static int update_fused(struct uw_update *u, const struct uw_layer *l, const str
     return rc;
 }
 
+bool uw_update_in_one_pass(const struct uw_update *u, const struct uw_layer *l)
+{
+    uint32_t all = (1u << l->tensors_n) - 1;
+    return l->ops->bw_step != NULL && is_fused(u->m) && u->m->optimizer.momentum == 0.0f &&
+           l->lora_rank == 0 && l->trained == all;
+}
+
+int uw_update_with_input(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
+                         const float *const *x, float *dx, bool accumulate)
+{
+    const struct uw_optimizer *o = &u->m->optimizer;
+    float keep = u->first ? 1.0f - o->lr * o->weight_decay : 1.0f;
+    return l->ops->bw_step(&u->m->exec, l, p, x, dx, accumulate, keep, -o->lr, l->param);
+}
+
 static float or_default(float value, float otherwise)
 {
     return value != 0.0f ? value : otherwise;

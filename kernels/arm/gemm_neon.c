@@ -9,6 +9,7 @@
 #define MR 8u
 #define NR 12u
 #define VEC_N 4u
+#define STEP_ROWS 4u
 #define EACH_ROWS ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
 
 typedef float32x4_t vec;
@@ -114,6 +115,7 @@ static inline void join_4(const float *even, const float *odd, float *dst)
 
 #include "packed/vector_inline.h"
 #include "packed/planes_inline.h"
+#include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
 /* All eight rows: A comes in two registers. Two steps of k at a time, so that counting and the
@@ -170,6 +172,13 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
+static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
+                      const float *x, float *w, size_t stride, float *dx)
+{
+    size_t done = step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
+    step_rest(rows, done, n, keep, dy, coef, x, w, stride, dx);
+}
+
 const struct uw_tile uw_tile_neon = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240, .matrix_kc = 256, .matrix_nc = 240,
     .multiply = multiply,
@@ -180,5 +189,6 @@ const struct uw_tile uw_tile_neon = {
     .dots = dots,
     .add_rows = add_rows,
     .planes = &planes,
+    .step_rows = step_rows,
     .winograd = &winograd,
 };

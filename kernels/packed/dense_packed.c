@@ -4,6 +4,7 @@
  * weight once, where it lies; up to ROWS_BATCH the two gradients are sums of rows. Larger batches
  * are packed products. */
 #include "packed/packed.h"
+#include "packed/sizes.h"
 #include "ref/ref.h"
 
 #include "uwasa/status.h"
@@ -12,7 +13,12 @@
 
 #define DOTS_BATCH 32u
 #define ROWS_BATCH 4u
-#define TASK_WEIGHTS 16384u     /* weights that a task should read */
+#define TASK_WORK 32768.0       /* multiplications that a task should have at least */
+#define TASKS_MAX 16u
+#define STEP_ROWS 8u            /* outputs whose weights are walked together */
+#define STEP_WEIGHTS 65536u     /* weights that a task of a step should update */
+#define STEP_TASKS 4u
+#define STEP_INPUTS 2048u
 
 struct job {
     const struct uw_tile *t;
@@ -20,16 +26,21 @@ struct job {
     uint32_t batch_n;
     const float *x, *w, *b, *dy;
     float *y, *dx, *dw, *db;
-    float scale;
+    float scale, keep;
     bool accumulate;
     uint32_t task_n;            /* outputs (or, for dx, inputs) of one task */
 };
 
-/* Outputs per task, a multiple of 4. */
-static uint32_t outputs_per_task(const struct uw_dense *d)
+/* Outputs per task, a multiple of STEP_ROWS. Few tasks of one size: then a thread mostly meets the
+ * weights that are in its cache since the pass before. */
+static uint32_t outputs_per_task(const struct uw_dense *d, uint32_t batch_n)
 {
-    uint32_t n = TASK_WEIGHTS / (d->in > 0 ? d->in : 1);
-    return n < 4 ? 4 : n / 4 * 4;
+    double work = (double)d->in * d->out * (batch_n > 0 ? batch_n : 1);
+    uint32_t tasks = 1;
+    while (tasks < TASKS_MAX && work >= 2.0 * tasks * TASK_WORK) {
+        tasks *= 2;
+    }
+    return round_up(div_up(d->out, tasks), STEP_ROWS);
 }
 
 static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t n)
@@ -102,7 +113,7 @@ int uw_dense_fw_packed(const struct uw_exec *e, const struct uw_dense *d, uint32
                         .w = w,
                         .b = b,
                         .y = y,
-                        .task_n = outputs_per_task(d)};
+                        .task_n = outputs_per_task(d, batch_n)};
         run(e, fw_task, &j, d->out);
         return UW_OK;
     }
@@ -183,7 +194,7 @@ int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, 
                         .dy = dy,
                         .scale = scale,
                         .dw = dw,
-                        .task_n = outputs_per_task(d)};
+                        .task_n = outputs_per_task(d, batch_n)};
         run(e, bw_param_task, &j, d->out);
     } else if (dw != NULL) {
         struct uw_gemm g = bw_param_gemm(d, batch_n, scale);
@@ -197,6 +208,72 @@ int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, 
         db[o] += scale * sum;
     }
     return rc;
+}
+
+/* Rows of weights, columns begin .. begin + n-1. */
+static void step_outputs(const struct job *j, uint32_t o, uint32_t end, size_t begin, size_t n)
+{
+    const struct uw_dense *d = j->d;
+    for (; o < end; o += STEP_ROWS) {
+        uint32_t rows = end - o < STEP_ROWS ? end - o : STEP_ROWS;
+        float coef[STEP_ROWS];
+        for (uint32_t i = 0; i < rows; i++) {
+            coef[i] = j->scale * j->dy[o + i];
+        }
+        j->t->step_rows(rows, n, j->keep, j->dy + o, coef, j->x + begin,
+                        j->dw + (size_t)o * d->in + begin, d->in,
+                        j->dx != NULL ? j->dx + begin : NULL);
+    }
+}
+
+/* A task has some outputs, or when dx is wanted some inputs, so that it is summed in one place. */
+static void step_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const struct job *j = arg;
+    uint32_t all = j->dx != NULL ? j->d->in : j->d->out;
+    uint32_t begin = task * j->task_n, n = all - begin < j->task_n ? all - begin : j->task_n;
+    if (j->dx == NULL) {
+        step_outputs(j, begin, begin + n, 0, j->d->in);
+        return;
+    }
+    if (!j->accumulate) {
+        memset(j->dx + begin, 0, n * sizeof(float));
+    }
+    step_outputs(j, 0, j->d->out, begin, n);
+}
+
+/* Inputs per task: long runs, as even as whole registers allow. */
+static uint32_t inputs_per_task(const struct uw_dense *d)
+{
+    double weights = (double)d->in * d->out / STEP_WEIGHTS;
+    uint32_t tasks = weights < STEP_TASKS ? (uint32_t)weights + 1 : STEP_TASKS;
+    uint32_t n = round_up(div_up(d->in, tasks), UW_TILE_NR_MAX);
+    return n < STEP_INPUTS ? n : STEP_INPUTS;
+}
+
+int uw_dense_bw_step_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *x, const float *dy, float keep, float scale, float *w,
+                            float *b, float *dx, bool accumulate)
+{
+    if (batch_n != 1) {
+        return uw_dense_bw_step_ref(e, d, batch_n, x, dy, keep, scale, w, b, dx, accumulate);
+    }
+    struct job j = {.t = e->kernels->tile,
+                    .d = d,
+                    .x = x,
+                    .dy = dy,
+                    .scale = scale,
+                    .keep = keep,
+                    .dw = w,
+                    .dx = dx,
+                    .accumulate = accumulate,
+                    .task_n = dx != NULL ? inputs_per_task(d) : outputs_per_task(d, batch_n)};
+    run(e, step_task, &j, dx != NULL ? d->in : d->out);
+    for (uint32_t o = 0; b != NULL && o < d->out; o++) {
+        b[o] = keep * b[o] + scale * dy[o];
+    }
+    return UW_OK;
 }
 
 size_t uw_dense_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_dense *d,

@@ -10,6 +10,7 @@
 #define MR 4u
 #define NR 4u
 #define VEC_N 1u
+#define STEP_ROWS 4u
 
 typedef float vec;
 
@@ -33,6 +34,11 @@ static inline vec vec_add(vec a, vec b)
     return a + b;
 }
 
+static inline vec vec_mul(vec a, vec b)
+{
+    return a * b;
+}
+
 static inline vec vec_mul_add(vec s, vec a, vec b)
 {
     return fmaf(a, b, s);
@@ -54,6 +60,40 @@ static inline void vec_copy(float *dst, const float *src, uint32_t n, float f)
     *dst = f * *src;
 }
 
+static inline vec vec_evens(vec a, vec b)
+{
+    (void)b;
+    return a;
+}
+
+static inline vec vec_odds(vec a, vec b)
+{
+    (void)a;
+    return b;
+}
+
+static inline void vec_zip(vec a, vec b, vec *lo, vec *hi)
+{
+    *lo = a;
+    *hi = b;
+}
+
+static inline void split_4(const float *src, float *even, float *odd)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        even[i] = src[2 * i];
+        odd[i] = src[2 * i + 1];
+    }
+}
+
+static inline void join_4(const float *even, const float *odd, float *dst)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        dst[2 * i] = even[i];
+        dst[2 * i + 1] = odd[i];
+    }
+}
+
 static inline void pack_4x4(float alpha, const float *src, size_t stride, float *dst, size_t ld)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -63,6 +103,10 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
     }
 }
 
+#define PLANES_OPS static const struct uw_planes_ops planes
+
+#include "packed/planes_inline.h"
+#include "packed/step_inline.h"
 #include "packed/vector_inline.h"
 
 /* All four rows: eight steps of k at a time, so that counting costs little. */
@@ -116,6 +160,12 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
+static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
+                      const float *x, float *w, size_t stride, float *dx)
+{
+    step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
+}
+
 /* Blocks that leave most of a board's memory to the model: 4 KiB of A and 4 KiB of B. */
 const struct uw_tile uw_tile_fpu = {
     .mr = MR, .nr = NR, .mc = 16, .kc = 64, .nc = 16, .matrix_kc = 64, .matrix_nc = 16,
@@ -126,4 +176,6 @@ const struct uw_tile uw_tile_fpu = {
     .pack_runs = pack_runs,
     .dots = dots,
     .add_rows = add_rows,
+    .planes = &planes,
+    .step_rows = step_rows,
 };

@@ -34,6 +34,9 @@ int uw_dense_bw_input_packed(const struct uw_exec *e, const struct uw_dense *d, 
                              const float *dy, const float *w, float *dx, bool accumulate);
 int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                              const float *x, const float *dy, float scale, float *dw, float *db);
+int uw_dense_bw_step_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *x, const float *dy, float keep, float scale, float *w,
+                            float *b, float *dx, bool accumulate);
 size_t uw_dense_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_dense *d,
                                      uint32_t batch_n, uint32_t threads);
 

@@ -19,6 +19,7 @@ const struct uw_kernels uw_kernels_fpu = {
     .dense_fw = uw_dense_fw_packed,
     .dense_bw_input = uw_dense_bw_input_packed,
     .dense_bw_param = uw_dense_bw_param_packed,
+    .dense_bw_step = uw_dense_bw_step_packed,
     .dense_scratch_bytes = uw_dense_scratch_bytes_packed,
     .maxpool2d_fw = uw_maxpool2d_fw_ref,
     .maxpool2d_bw_input = uw_maxpool2d_bw_input_ref,

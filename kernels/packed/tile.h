@@ -80,6 +80,12 @@ struct uw_tile {
                      float *y);
 
     const struct uw_planes_ops *planes;     /* planes_tile.h */
+    /* A sample's step for some rows of weights: dx[j] += sum over i < rows of dy[i] * w[i][j], then
+     * w[i][j] = keep * w[i][j] + coef[i] * x[j], j < n; dx NULL: not wanted. Rounds as add_rows
+     * does for the two one after the other. */
+    void (*step_rows)(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
+                      const float *x, float *w, size_t stride, float *dx);
+
     const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 

@@ -64,6 +64,21 @@ int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uin
     return UW_OK;
 }
 
+int uw_dense_bw_step_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                         const float *x, const float *dy, float keep, float scale, float *w,
+                         float *b, float *dx, bool accumulate)
+{
+    const struct uw_kernels *k = e->kernels;
+    int rc = dx != NULL ? k->dense_bw_input(e, d, batch_n, dy, w, dx, accumulate) : UW_OK;
+    if (rc == UW_OK && keep != 1.0f) {
+        rc = k->axpby(e, (size_t)d->out * d->in, keep, w, 0.0f, w);
+    }
+    if (rc == UW_OK && keep != 1.0f && b != NULL) {
+        rc = k->axpby(e, d->out, keep, b, 0.0f, b);
+    }
+    return rc < 0 ? rc : k->dense_bw_param(e, d, batch_n, x, dy, scale, w, b);
+}
+
 size_t uw_dense_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_dense *d,
                                   uint32_t batch_n, uint32_t threads)
 {

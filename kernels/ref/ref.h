@@ -45,6 +45,10 @@ int uw_dense_bw_input_ref(const struct uw_exec *e, const struct uw_dense *d, uin
                           const float *dy, const float *w, float *dx, bool accumulate);
 int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *x, const float *dy, float scale, float *dw, float *db);
+/* Made of the slots of e->kernels. */
+int uw_dense_bw_step_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                         const float *x, const float *dy, float keep, float scale, float *w,
+                         float *b, float *dx, bool accumulate);
 size_t uw_dense_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_dense *d,
                                   uint32_t batch_n, uint32_t threads);
 

@@ -16,6 +16,7 @@ const struct uw_kernels uw_kernels_ref = {
     .dense_fw = uw_dense_fw_ref,
     .dense_bw_input = uw_dense_bw_input_ref,
     .dense_bw_param = uw_dense_bw_param_ref,
+    .dense_bw_step = uw_dense_bw_step_ref,
     .dense_scratch_bytes = uw_dense_scratch_bytes_ref,
     .maxpool2d_fw = uw_maxpool2d_fw_ref,
     .maxpool2d_bw_input = uw_maxpool2d_bw_input_ref,

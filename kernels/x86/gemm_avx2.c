@@ -8,6 +8,7 @@
 #define MR 6u
 #define NR 16u
 #define VEC_N 8u
+#define STEP_ROWS 4u
 #define EACH_ROWS ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5)
 
 typedef __m256 vec;
@@ -133,6 +134,7 @@ static inline void join_4(const float *even, const float *odd, float *dst)
 #define PLANES_OPS const struct uw_planes_ops uw_planes_avx2
 #include "packed/planes_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
@@ -223,6 +225,13 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
     add_rows(rows, n, coef, x, stride, y);
 }
 
+void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
+                       const float *x, float *w, size_t stride, float *dx)
+{
+    size_t done = step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
+    step_rest(rows, done, n, keep, dy, coef, x, w, stride, dx);
+}
+
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
@@ -234,5 +243,6 @@ const struct uw_tile uw_tile_avx2 = {
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
     .planes = &uw_planes_avx2,
+    .step_rows = uw_step_rows_avx2,
     .winograd = &winograd,
 };

@@ -9,6 +9,7 @@
 #define MR 14u
 #define NR 32u
 #define VEC_N 16u
+#define STEP_ROWS 8u
 #define EACH_ROWS                                                                                 \
     ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)                                       \
     ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
@@ -45,6 +46,11 @@ static inline vec vec_mul(vec a, vec b)
     return _mm512_mul_ps(a, b);
 }
 
+static inline vec vec_mul_add(vec s, vec a, vec b)
+{
+    return _mm512_fmadd_ps(a, b, s);
+}
+
 static inline vec vec_add_scaled(vec s, vec v, float f)
 {
     return _mm512_fmadd_ps(_mm512_set1_ps(f), v, s);
@@ -79,6 +85,7 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 
 #include "packed/tile_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
 static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
@@ -189,6 +196,15 @@ static void pack_transposed(uint32_t rows, uint32_t n, float alpha, const float 
     uw_pack_transposed_avx2(rows, n, alpha, src, stride, dst, ld);
 }
 
+/* What is left of a row rounds as in AVX2's add_rows. */
+static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
+                      const float *x, float *w, size_t stride, float *dx)
+{
+    size_t done = step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
+    uw_step_rows_avx2(rows, n - done, keep, dy, coef, x + done, w + done, stride,
+                      dx != NULL ? dx + done : NULL);
+}
+
 const struct uw_tile uw_tile_avx512 = {
     .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
@@ -200,5 +216,6 @@ const struct uw_tile uw_tile_avx512 = {
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
     .planes = &uw_planes_avx2,
+    .step_rows = step_rows,
     .winograd = &winograd,
 };

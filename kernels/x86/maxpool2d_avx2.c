@@ -18,6 +18,8 @@ struct job {
     float *y, *dx;
     uint8_t *winner;
     const uint8_t *won;
+    /* Row oh of one plane's windows, x the plane. */
+    void (*row)(const struct uw_pool2d *p, const float *x, uint32_t oh, float *y, uint8_t *winner);
     size_t planes;
     uint32_t planes_per_task;
     bool accumulate;
@@ -47,12 +49,94 @@ static inline void challenge(__m256 v, int tap, __m256 *best, __m256i *won)
 }
 
 /* Elements 0, 2, .. 14 and 1, 3, .. 15 of sixteen. */
-static inline void split(const float *x, __m256 *even, __m256 *odd)
+static inline void split(__m256 lo, __m256 hi, __m256 *even, __m256 *odd)
 {
-    __m256 lo = _mm256_loadu_ps(x), hi = _mm256_loadu_ps(x + 8);
     __m256 e = _mm256_shuffle_ps(lo, hi, 0x88), o = _mm256_shuffle_ps(lo, hi, 0xdd);
     *even = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(e), 0xd8));
     *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(o), 0xd8));
+}
+
+static inline void load_split(const float *x, __m256 *even, __m256 *odd)
+{
+    split(_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8), even, odd);
+}
+
+/* What split takes apart. */
+static inline void join(__m256 even, __m256 odd, __m256 *lo, __m256 *hi)
+{
+    __m256 a = _mm256_unpacklo_ps(even, odd), b = _mm256_unpackhi_ps(even, odd);
+    *lo = _mm256_permute2f128_ps(a, b, 0x20);
+    *hi = _mm256_permute2f128_ps(a, b, 0x31);
+}
+
+/* The low n of eight lanes. */
+static inline __m256i first_lanes(uint32_t n)
+{
+    static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(lanes + 8 - n));
+}
+
+/* Store them. Masked stores are slow on some processors. */
+static inline void store_first(float *to, __m256 v, uint32_t n)
+{
+    if (n >= 8) {
+        _mm256_storeu_ps(to, v);
+        return;
+    }
+    __m128 q = _mm256_castps256_ps128(v);
+    if ((n & 4u) != 0) {
+        _mm_storeu_ps(to, q);
+        q = _mm256_extractf128_ps(v, 1);
+        to += 4;
+    }
+    if ((n & 2u) != 0) {
+        _mm_storel_pi((__m64 *)(void *)to, q);
+        q = _mm_movehl_ps(q, q);
+        to += 2;
+    }
+    if ((n & 1u) != 0) {
+        _mm_store_ss(to, q);
+    }
+}
+
+/* Fewer than eight windows of 2 x 2 touch the first so many lanes of two registers. */
+static inline uint32_t lo_lanes(uint32_t windows)
+{
+    return windows < 4 ? 2 * windows : 8;
+}
+
+static inline uint32_t hi_lanes(uint32_t windows)
+{
+    return windows < 4 ? 0 : 2 * windows - 8;
+}
+
+static inline void load_few(const float *x, uint32_t windows, __m256 *lo, __m256 *hi)
+{
+    *lo = _mm256_maskload_ps(x, first_lanes(lo_lanes(windows)));
+    *hi = _mm256_maskload_ps(x + 8, first_lanes(hi_lanes(windows)));
+}
+
+/* n bytes, n from 1 to 7, and back. */
+static inline uint64_t load_bytes(const uint8_t *from, uint32_t n)
+{
+    uint32_t first, last;
+    if (n < 4) {
+        return from[0] | (uint64_t)from[n / 2] << n / 2 * 8 | (uint64_t)from[n - 1] << (n - 1) * 8;
+    }
+    memcpy(&first, from, sizeof first);
+    memcpy(&last, from + n - 4, sizeof last);
+    return first | (uint64_t)last << (n - 4) * 8;
+}
+
+static inline void store_bytes(uint8_t *to, uint64_t bytes, uint32_t n)
+{
+    for (; n >= 4; n -= 4, bytes >>= 32, to += 4) {
+        uint32_t four = (uint32_t)bytes;
+        memcpy(to, &four, sizeof four);
+    }
+    for (; n > 0; n--, bytes >>= 8) {
+        *to++ = (uint8_t)bytes;
+    }
 }
 
 static inline void rectify(__m256 *best, __m256i *won)
@@ -62,27 +146,57 @@ static inline void rectify(__m256 *best, __m256i *won)
     *won = _mm256_blendv_epi8(*won, _mm256_set1_epi32(UW_POOL_NONE), _mm256_castps_si256(none));
 }
 
+static inline __m128i bytes_of(__m256i won)
+{
+    __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
+    return _mm_packus_epi16(w16, w16);
+}
+
 static inline void finish_eight(__m256 best, __m256i won, float *y, uint8_t *winner)
 {
     _mm256_storeu_ps(y, best);
-    __m128i w16 = _mm_packs_epi32(_mm256_castsi256_si128(won), _mm256_extracti128_si256(won, 1));
-    _mm_storel_epi64((__m128i *)(void *)winner, _mm_packus_epi16(w16, w16));
+    _mm_storel_epi64((__m128i *)(void *)winner, bytes_of(won));
+}
+
+/* The best of windows from their left and right taps, above and below. */
+static inline __m256 best_of_four(__m256 v0, __m256 v1, __m256 v2, __m256 v3, bool relu,
+                                  __m256i *won)
+{
+    __m256 best = v0;
+    *won = _mm256_setzero_si256();
+    challenge(v1, 1, &best, won);
+    challenge(v2, 2, &best, won);
+    challenge(v3, 3, &best, won);
+    if (relu) {
+        rectify(&best, won);
+    }
+    return best;
 }
 
 /* Eight windows whose top rows begin at x. */
 static inline void eight_windows(const float *x, size_t in_w, bool relu, float *y, uint8_t *winner)
 {
-    __m256 best, v1, v2, v3;
-    __m256i won = _mm256_setzero_si256();
-    split(x, &best, &v1);
-    split(x + in_w, &v2, &v3);
-    challenge(v1, 1, &best, &won);
-    challenge(v2, 2, &best, &won);
-    challenge(v3, 3, &best, &won);
-    if (relu) {
-        rectify(&best, &won);
-    }
+    __m256 v0, v1, v2, v3;
+    __m256i won;
+    load_split(x, &v0, &v1);
+    load_split(x + in_w, &v2, &v3);
+    __m256 best = best_of_four(v0, v1, v2, v3, relu, &won);
     finish_eight(best, won, y, winner);
+}
+
+static inline void few_windows(const float *x, size_t in_w, uint32_t n, bool relu, float *y,
+                               uint8_t *winner)
+{
+    __m256 lo, hi, v0, v1, v2, v3;
+    __m256i won;
+    load_few(x, n, &lo, &hi);
+    split(lo, hi, &v0, &v1);
+    load_few(x + in_w, n, &lo, &hi);
+    split(lo, hi, &v2, &v3);
+    store_first(y, best_of_four(v0, v1, v2, v3, relu, &won), n);
+    if (winner != NULL) {
+        store_bytes(winner, (uint64_t)_mm_cvtsi128_si64(bytes_of(won)), n);
+    }
 }
 
 /* Eight windows of any size inside the rows kh0 .. kh1-1 of the kernel; x is their first tap. */
@@ -98,7 +212,7 @@ static inline void eight_of_any(const struct uw_pool2d *p, const float *x, uint3
             if (p->stride_w == 1) {
                 v = _mm256_loadu_ps(from);
             } else {
-                split(from, &v, &odd);
+                load_split(from, &v, &odd);
             }
             challenge(v, (int)(kh * p->kernel_w + kw), &best, &won);
         }
@@ -109,25 +223,22 @@ static inline void eight_of_any(const struct uw_pool2d *p, const float *x, uint3
     finish_eight(best, won, y, winner);
 }
 
-static void fw_row(const float *x, size_t in_w, uint32_t out_w, bool relu, float *y,
-                   uint8_t *winner)
+/* One row of windows of 2 x 2 with stride 2. */
+static void halving_row(const struct uw_pool2d *p, const float *x, uint32_t oh, float *y,
+                        uint8_t *winner)
 {
-    uint8_t unused[8];
-    uint32_t ow = 0;
+    size_t in_w = p->in_w;
+    uint32_t out_w = p->out_w, ow = 0;
+    uint8_t tap[8];
+    x += 2 * oh * in_w;
     for (; ow + 8 <= out_w; ow += 8) {
-        eight_windows(x + 2 * ow, in_w, relu, y + ow, winner != NULL ? winner + ow : unused);
+        eight_windows(x + 2 * ow, in_w, p->relu, y + ow, winner != NULL ? winner + ow : tap);
     }
-    if (ow < out_w) {
-        float in[32] = {0.0f}, out[8];
-        uint8_t tap[8];
-        uint32_t n = out_w - ow;
-        memcpy(in, x + 2 * ow, 2 * n * sizeof(float));
-        memcpy(in + 16, x + in_w + 2 * ow, 2 * n * sizeof(float));
-        eight_windows(in, 16, relu, out, tap);
-        memcpy(y + ow, out, n * sizeof(float));
-        if (winner != NULL) {
-            memcpy(winner + ow, tap, n);
-        }
+    if (ow < out_w && out_w >= 8) {     /* some of them once more */
+        ow = out_w - 8;
+        eight_windows(x + 2 * ow, in_w, p->relu, y + ow, winner != NULL ? winner + ow : tap);
+    } else if (ow < out_w) {
+        few_windows(x, in_w, out_w, p->relu, y, winner);
     }
 }
 
@@ -154,23 +265,6 @@ static void any_row(const struct uw_pool2d *p, const float *x, uint32_t oh, floa
     }
 }
 
-static void any_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct job *j = arg;
-    const struct uw_pool2d *p = j->p;
-    size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
-    end = end < j->planes ? end : j->planes;
-    for (; plane < end; plane++) {
-        size_t out = plane * p->out_h * p->out_w;
-        for (uint32_t oh = 0; oh < p->out_h; oh++) {
-            any_row(p, j->x + plane * p->in_h * p->in_w, oh, j->y + out,
-                    j->winner != NULL ? j->winner + out : NULL);
-            out += p->out_w;
-        }
-    }
-}
-
 static void fw_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
@@ -179,12 +273,10 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
     size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
     end = end < j->planes ? end : j->planes;
     for (; plane < end; plane++) {
-        const float *x = j->x + plane * p->in_h * p->in_w;
         size_t out = plane * p->out_h * p->out_w;
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
-            fw_row(x, p->in_w, p->out_w, p->relu, j->y + out,
+            j->row(p, j->x + plane * p->in_h * p->in_w, oh, j->y + out,
                    j->winner != NULL ? j->winner + out : NULL);
-            x += 2 * (size_t)p->in_w;
             out += p->out_w;
         }
     }
@@ -194,9 +286,76 @@ int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uin
                          const float *x, float *y, uint8_t *winner)
 {
     struct job j = {.p = p, .x = x, .y = y, .winner = winner,
+                    .row = is_halving(p) ? halving_row : any_row,
                     .planes = (size_t)batch_n * p->channels};
-    run(e, is_halving(p) ? fw_task : any_task, &j);
+    run(e, fw_task, &j);
     return UW_OK;
+}
+
+static inline __m256 routed(__m256 dy, __m256i won, int tap)
+{
+    __m256i here = _mm256_cmpeq_epi32(won, _mm256_set1_epi32(tap));
+    return _mm256_and_ps(_mm256_castsi256_ps(here), dy);
+}
+
+static inline void write_sixteen(__m256 even, __m256 odd, bool accumulate, float *dx)
+{
+    __m256 lo, hi;
+    join(even, odd, &lo, &hi);
+    _mm256_storeu_ps(dx, accumulate ? _mm256_add_ps(_mm256_loadu_ps(dx), lo) : lo);
+    _mm256_storeu_ps(dx + 8, accumulate ? _mm256_add_ps(_mm256_loadu_ps(dx + 8), hi) : hi);
+}
+
+static inline void bw_eight(const float *dy, const uint8_t *won, size_t in_w, bool accumulate,
+                            float *dx)
+{
+    __m256 g = _mm256_loadu_ps(dy);
+    __m256i w = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)won));
+    write_sixteen(routed(g, w, 0), routed(g, w, 1), accumulate, dx);
+    write_sixteen(routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
+}
+
+static inline void write_few(uint32_t n, __m256 even, __m256 odd, bool accumulate, float *dx)
+{
+    __m256 lo, hi, old_lo, old_hi;
+    join(even, odd, &lo, &hi);
+    if (accumulate) {
+        load_few(dx, n, &old_lo, &old_hi);
+        lo = _mm256_add_ps(old_lo, lo);
+        hi = _mm256_add_ps(old_hi, hi);
+    }
+    store_first(dx, lo, lo_lanes(n));
+    store_first(dx + 8, hi, hi_lanes(n));
+}
+
+static inline void bw_few(const float *dy, const uint8_t *won, uint32_t n, size_t in_w,
+                          bool accumulate, float *dx)
+{
+    __m256 g = _mm256_maskload_ps(dy, first_lanes(n));
+    __m256i w = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)load_bytes(won, n)));
+    write_few(n, routed(g, w, 0), routed(g, w, 1), accumulate, dx);
+    write_few(n, routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
+}
+
+/* The gradients of the two rows that a row of windows of 2 x 2 covers. */
+static void bw_row(const struct uw_pool2d *p, const float *dy, const uint8_t *won, bool accumulate,
+                   float *dx)
+{
+    size_t in_w = p->in_w, left = in_w - 2 * (size_t)p->out_w;
+    uint32_t ow = 0;
+    for (; ow + 8 <= p->out_w; ow += 8) {
+        bw_eight(dy + ow, won + ow, in_w, accumulate, dx + 2 * ow);
+    }
+    if (ow < p->out_w && ow > 0 && !accumulate) {   /* some of them once more */
+        ow = p->out_w - 8;
+        bw_eight(dy + ow, won + ow, in_w, false, dx + 2 * ow);
+    } else if (ow < p->out_w) {
+        bw_few(dy + ow, won + ow, p->out_w - ow, in_w, accumulate, dx + 2 * ow);
+    }
+    if (left > 0 && !accumulate) {
+        memset(dx + in_w - left, 0, left * sizeof(float));
+        memset(dx + 2 * in_w - left, 0, left * sizeof(float));
+    }
 }
 
 static void bw_task(void *arg, uint32_t task, uint32_t thread)
@@ -207,21 +366,14 @@ static void bw_task(void *arg, uint32_t task, uint32_t thread)
     size_t plane = (size_t)task * j->planes_per_task, end = plane + j->planes_per_task;
     end = end < j->planes ? end : j->planes;
     for (; plane < end; plane++) {
+        size_t out = plane * p->out_h * p->out_w, rows = 2 * (size_t)p->out_h;
         float *dx = j->dx + plane * p->in_h * p->in_w;
-        const float *dy = j->dy + plane * p->out_h * p->out_w;
-        const uint8_t *won = j->won + plane * p->out_h * p->out_w;
-        if (!j->accumulate) {
-            memset(dx, 0, (size_t)p->in_h * p->in_w * sizeof(float));
-        }
         for (uint32_t oh = 0; oh < p->out_h; oh++) {
-            for (uint32_t ow = 0; ow < p->out_w; ow++) {
-                uint32_t tap = *won++;
-                float g = *dy++;
-                if (tap != UW_POOL_NONE) {
-                    dx[(size_t)(tap >> 1) * p->in_w + 2 * ow + (tap & 1u)] += g;
-                }
-            }
-            dx += 2 * (size_t)p->in_w;
+            bw_row(p, j->dy + out, j->won + out, j->accumulate, dx + 2 * (size_t)oh * p->in_w);
+            out += p->out_w;
+        }
+        if (!j->accumulate) {
+            memset(dx + rows * p->in_w, 0, (p->in_h - rows) * p->in_w * sizeof(float));
         }
     }
 }

@@ -207,6 +207,14 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                                            NULL);
 }
 
+static int bw_step(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x, float *dx, bool accumulate, float keep, float scale,
+                   float *const *d)
+{
+    return e->kernels->dense_bw_step(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->dy, keep,
+                                     scale, d[0], has_bias(l) ? d[1] : NULL, dx, accumulate);
+}
+
 const struct uw_layer_ops uw_layer_dense = {
     .name = "dense",
     .weight_reads_x = true,
@@ -219,4 +227,5 @@ const struct uw_layer_ops uw_layer_dense = {
     .bw_prepare = bw_prepare,
     .bw_input = bw_input,
     .bw_param = bw_param,
+    .bw_step = bw_step,
 };

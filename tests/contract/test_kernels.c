@@ -92,6 +92,7 @@ static void test_table_has_no_empty_slot(void **state)
     assert_true(table->conv2d_bw_param != NULL && table->conv2d_scratch_bytes != NULL);
     assert_true(table->dense_fw != NULL && table->dense_bw_input != NULL);
     assert_true(table->dense_bw_param != NULL && table->dense_scratch_bytes != NULL);
+    assert_true(table->dense_bw_step != NULL);
     assert_true(table->maxpool2d_fw != NULL && table->maxpool2d_bw_input != NULL);
     assert_true(table->add_channels != NULL && table->sum_channels != NULL);
     assert_true(table->avgpool2d_fw != NULL && table->avgpool2d_bw_input != NULL);

@@ -345,6 +345,95 @@ static void test_dense_threads_give_the_same_bits(void **state)
     }
 }
 
+/* dense_bw_step against the slots that it stands for: the same bits. */
+static void check_dense_step(uint32_t in, uint32_t out, uint32_t batch_n, float keep, bool want_dx,
+                             bool accumulate)
+{
+    const struct uw_kernels *k = uw_test_table();
+    size_t weights_n = (size_t)in * out, x_n = (size_t)batch_n * in;
+    struct dense t;
+    struct uw_test_exec e;
+    dense_begin(&t, in, out, batch_n);
+    float *w = uw_test_copy_floats(weights_n, t.w), *b = uw_test_copy_floats(out, t.b);
+    float *dx0 = accumulate ? uw_test_random_floats(x_n) : uw_test_floats(x_n);
+    float *dx = uw_test_copy_floats(x_n, dx0);
+    uw_test_exec_begin(&e, 1, k->dense_scratch_bytes(k, &t.d, batch_n, 1));
+    assert_int_equal(k->dense_bw_input(&e.exec, &t.d, batch_n, t.dy, w, dx, accumulate), UW_OK);
+    for (size_t i = 0; i < weights_n; i++) {
+        w[i] *= keep;
+    }
+    for (uint32_t o = 0; o < out; o++) {
+        b[o] *= keep;
+    }
+    assert_int_equal(k->dense_bw_param(&e.exec, &t.d, batch_n, t.x, t.dy, -0.25f, w, b), UW_OK);
+    uw_test_exec_end(&e);
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        float *w1 = uw_test_copy_floats(weights_n, t.w), *b1 = uw_test_copy_floats(out, t.b);
+        float *dx1 = uw_test_copy_floats(x_n, dx0);
+        uw_test_exec_begin(&e, threads, k->dense_scratch_bytes(k, &t.d, batch_n, threads));
+        assert_int_equal(k->dense_bw_step(&e.exec, &t.d, batch_n, t.x, t.dy, keep, -0.25f, w1,
+                                          threads == 1 ? b1 : NULL, want_dx ? dx1 : NULL,
+                                          accumulate), UW_OK);
+        uw_test_exec_end(&e);
+        uw_test_assert_same_bits(weights_n, w, w1);
+        uw_test_assert_same_bits(out, threads == 1 ? b : t.b, b1);
+        uw_test_assert_same_bits(x_n, want_dx ? dx : dx0, dx1);
+        uw_test_release(dx1);
+        uw_test_release(b1);
+        uw_test_release(w1);
+    }
+    uw_test_release(dx);
+    uw_test_release(dx0);
+    uw_test_release(b);
+    uw_test_release(w);
+    dense_end(&t);
+}
+
+static void test_dense_step_equals_its_parts_bit_for_bit(void **state)
+{
+    (void)state;
+    const uint32_t in[] = {1, 7, 8, 9, 15, 16, 17, 23, 24, 25, 33, 400};
+    const uint32_t out[] = {1, 3, 4, 7, 8, 9, 17};
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
+        for (size_t o = 0; o < sizeof out / sizeof *out; o++) {
+            for (uint32_t way = 0; way < 6; way++) {
+                check_dense_step(in[i], out[o], 1, way % 2 == 0 ? 1.0f : 0.75f, way < 4, way < 2);
+            }
+        }
+    }
+    check_dense_step(700, 123, 1, 1.0f, true, false);     /* several tasks */
+    check_dense_step(4099, 20, 1, 0.99f, true, true);
+    check_dense_step(1030, 40, 1, 0.99f, false, false);
+    for (uint32_t batch_n = 0; batch_n <= 6; batch_n += 2) {
+        check_dense_step(37, 21, batch_n, 1.0f, true, true);
+        check_dense_step(37, 21, batch_n, 0.5f, true, false);
+        check_dense_step(37, 21, batch_n, 0.5f, false, false);
+    }
+}
+
+static void test_dense_step_nan_stays_where_it_belongs(void **state)
+{
+    (void)state;
+    const struct uw_kernels *k = uw_test_table();
+    struct dense t;
+    struct uw_test_exec e;
+    dense_begin(&t, 37, 11, 1);
+    t.w[5 * 37 + 20] = NAN;
+    t.x[36] = INFINITY;
+    uw_test_exec_begin(&e, 1, k->dense_scratch_bytes(k, &t.d, 1, 1));
+    assert_int_equal(k->dense_bw_step(&e.exec, &t.d, 1, t.x, t.dy, 1.0f, -0.25f, t.w, t.b, t.dx,
+                                      false), UW_OK);
+    for (uint32_t i = 0; i < 37; i++) {
+        assert_true(isnan(t.dx[i]) == (i == 20));
+        for (uint32_t o = 0; o < 11; o++) {
+            float v = t.w[o * 37 + i];
+            assert_true(i == 36 ? isinf(v) : i == 20 && o == 5 ? isnan(v) : isfinite(v));
+        }
+    }
+    uw_test_exec_end(&e);
+    dense_end(&t);
+}
+
 const struct CMUnitTest uw_test_products[] = {
     cmocka_unit_test(test_gemm_around_every_tile_matches_twin),
     cmocka_unit_test(test_gemm_around_every_block_matches_twin),
@@ -354,5 +443,7 @@ const struct CMUnitTest uw_test_products[] = {
     cmocka_unit_test(test_gemm_too_little_scratch_is_refused),
     cmocka_unit_test(test_dense_every_path_matches_twin),
     cmocka_unit_test(test_dense_threads_give_the_same_bits),
+    cmocka_unit_test(test_dense_step_equals_its_parts_bit_for_bit),
+    cmocka_unit_test(test_dense_step_nan_stays_where_it_belongs),
 };
 const size_t uw_test_products_n = sizeof uw_test_products / sizeof *uw_test_products;

@@ -7,13 +7,49 @@
 #define NAME_32 "0123456789abcdef0123456789abcdef"
 #define LONG_NAME NAME_32 NAME_32 NAME_32
 
-static void open_planned(struct fixture *f, const struct uw_model_def *def, enum uw_plan_mode mode,
+static void open_planned(struct fixture *f, const struct uw_model_def *def,
+                         const struct uw_kernels *k, uint32_t batch_n, enum uw_plan_mode mode,
                          const struct uw_optimizer *o)
 {
-    *f = (struct fixture){.config = {.def = def, .kernels = &uw_kernels_ref, .batch_n = 6,
+    *f = (struct fixture){.config = {.def = def, .kernels = k, .batch_n = batch_n,
                                      .mode = mode, .optimizer = *o,
                                      .mixing_velocity = o->frozen}};
     assert_int_equal(open_config(f), UW_OK);
+}
+
+static void check_immediate_follows_full(const struct uw_model_def *def,
+                                         const struct uw_kernels *k, uint32_t batch_n,
+                                         const struct uw_optimizer *o)
+{
+    uint64_t seed = uw_test_seed(51);
+    struct fixture a, b;
+    struct uw_rng r;
+    float x[6 * 64];
+    uint32_t label[6];
+    bool momentum = o->momentum != 0.0f && !o->frozen;
+
+    open_planned(&a, def, k, batch_n, UW_PLAN_FULL, o);
+    open_planned(&b, def, k, batch_n, UW_PLAN_IMMEDIATE, o);
+    assert_true(b.need.total_bytes < a.need.total_bytes);
+    uw_model_init_weights(&a.m, seed);
+    uw_model_init_weights(&b.m, seed);
+    uw_rng_seed(&r, seed);
+    for (uint32_t i = 0; o->frozen && i < a.m.params.size_n; i++) {
+        a.m.velocity[i] = b.m.velocity[i] = 0.1f * uw_rng_normal(&r);
+    }
+    for (int step = 0; step < 10; step++) {
+        struct uw_step_result ra, rb;
+        random_batch(&r, &a.m, batch_n, x, label);
+        assert_int_equal(train_step(&a.m, x, label, batch_n, o, &ra, NULL), UW_OK);
+        assert_int_equal(train_step(&b.m, x, label, batch_n, o, &rb, NULL), UW_OK);
+        assert_true(fabs(ra.loss - rb.loss) < 1e-4);
+    }
+    for (uint32_t i = 0; i < a.m.params.size_n; i++) {
+        assert_true(fabsf(a.m.params.x[i] - b.m.params.x[i]) < 2e-5f);
+        assert_true(!momentum || fabsf(a.m.state[0][i] - b.m.state[0][i]) < 2e-5f);
+    }
+    close_model(&a);
+    close_model(&b);
 }
 
 static void test_train_step_immediate_follows_full(void **state)
@@ -30,37 +66,31 @@ static void test_train_step_immediate_follows_full(void **state)
     const struct uw_model_def def = {"m", 1, 8, 8,
         LAYERS(CONV("c", 4, 3, 1, 1), RELU("r"), POOL("p", 2, 2, 0), FLATTEN("f"), DENSE("d", 5)),
         5};
-    uint64_t seed = uw_test_seed(51);
-
     for (size_t o = 0; o < sizeof options / sizeof options[0]; o++) {
-        struct fixture a, b;
-        struct uw_rng r;
-        float x[6 * 64];
-        uint32_t label[6];
-        bool momentum = options[o].momentum != 0.0f && !options[o].frozen;
+        check_immediate_follows_full(&def, &uw_kernels_ref, 6, &options[o]);
+    }
+}
 
-        open_planned(&a, &def, UW_PLAN_FULL, &options[o]);
-        open_planned(&b, &def, UW_PLAN_IMMEDIATE, &options[o]);
-        assert_true(b.need.total_bytes < a.need.total_bytes);
-        uw_model_init_weights(&a.m, seed);
-        uw_model_init_weights(&b.m, seed);
-        uw_rng_seed(&r, seed);
-        for (uint32_t i = 0; options[o].frozen && i < a.m.params.size_n; i++) {
-            a.m.velocity[i] = b.m.velocity[i] = 0.1f * uw_rng_normal(&r);
+/* Dense layers whose gradients are updated in one pass, beside some that may not be: one adds to
+ * what another branch left in the gradient of its input, one has no bias. */
+static void test_train_step_dense_in_one_pass_follows_full(void **state)
+{
+    (void)state;
+    static const struct uw_optimizer options[] = {
+        {.lr = 0.1f},
+        {.lr = 0.1f, .weight_decay = 0.01f},
+        {.lr = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f},
+    };
+    const struct uw_model_def def = {"m", 1, 8, 8,
+        LAYERS(FLATTEN("f"), DENSE("d0", 23), RELU("r"),
+               {.kind = UW_LAYER_DENSE, .name = "d1", .dense = {.out = 23, .no_bias = true}},
+               {.kind = UW_LAYER_ADD, .name = "sum", .inputs = {"r", "d1"}}, DENSE("d2", 5)),
+        6};
+    for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
+        for (size_t o = 0; o < sizeof options / sizeof options[0]; o++) {
+            check_immediate_follows_full(&def, uw_kernels_at(i), 1, &options[o]);
+            check_immediate_follows_full(&def, uw_kernels_at(i), 5, &options[o]);
         }
-        for (int step = 0; step < 10; step++) {
-            struct uw_step_result ra, rb;
-            random_batch(&r, &a.m, 6, x, label);
-            assert_int_equal(train_step(&a.m, x, label, 6, &options[o], &ra, NULL), UW_OK);
-            assert_int_equal(train_step(&b.m, x, label, 6, &options[o], &rb, NULL), UW_OK);
-            assert_true(fabs(ra.loss - rb.loss) < 1e-4);
-        }
-        for (uint32_t i = 0; i < a.m.params.size_n; i++) {
-            assert_true(fabsf(a.m.params.x[i] - b.m.params.x[i]) < 2e-5f);
-            assert_true(!momentum || fabsf(a.m.state[0][i] - b.m.state[0][i]) < 2e-5f);
-        }
-        close_model(&a);
-        close_model(&b);
     }
 }
 
@@ -380,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_train_step_immediate_follows_full),
+        cmocka_unit_test(test_train_step_dense_in_one_pass_follows_full),
         cmocka_unit_test(test_train_step_repeated_lowers_the_loss),
         cmocka_unit_test(test_train_step_nan_names_the_layer_and_changes_nothing),
         cmocka_unit_test(test_measure_bad_definitions_are_refused_by_name),

@@ -126,6 +126,11 @@ struct uw_kernels {
                           const float *dy, const float *w, float *dx, bool accumulate);
     int (*dense_bw_param)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *x, const float *dy, float scale, float *dw, float *db);
+    /* One step of plain SGD: dx as dense_bw_input gives it, from w as it was; then
+     * w = keep * w + scale * gradient of w, and b likewise. dx NULL: not wanted. b may be NULL. */
+    int (*dense_bw_step)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                         const float *x, const float *dy, float keep, float scale, float *w,
+                         float *b, float *dx, bool accumulate);
     size_t (*dense_scratch_bytes)(const struct uw_kernels *k, const struct uw_dense *d,
                                   uint32_t batch_n, uint32_t threads);
 
