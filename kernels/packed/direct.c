@@ -1,127 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/direct.h"
-#include "packed/planes_tile.h"
+#include "packed/direct_runs.h"
 #include "packed/sizes.h"
 
 #include "uwasa/status.h"
 
 #include <string.h>
 
-#define PLANE_MAX 0x10000000u   /* floats */
-#define RUN_WANTED 2048u        /* floats of a run of small planes: two stay in the first cache */
 #define SUMS_MAX 64u            /* taps whose sums are kept while a batch goes by */
-
-/* One axis of a convolution. The padded input is split by the stride: position j of phase p is
- * its element j * stride + p. Tap k of output o sees position o + k * dilation / stride of phase
- * k * dilation % stride, so that no tap sees positions from `reach` on or phases from `phases`. */
-struct axis {
-    uint32_t in, out, kernel, stride, pad, dilation;
-    uint32_t phases;
-    size_t reach;
-};
-
-static struct axis axis_of(uint32_t in, uint32_t out, uint32_t kernel, uint32_t stride,
-                           uint32_t pad, uint32_t dilation)
-{
-    struct axis a = {in, out, kernel, stride, pad, dilation, 0, 0};
-    uint64_t span = (uint64_t)(kernel - 1) * dilation + 1;
-    a.phases = span < stride ? (uint32_t)span : stride;
-    a.reach = (size_t)((span - 1) / stride) + out;
-    return a;
-}
-
-/* The positions lo .. hi-1 of a phase that hold input, the first of them element `at` of it. */
-struct seen {
-    size_t lo, hi, at;
-};
-
-static struct seen seen_of(const struct axis *a, uint32_t phase)
-{
-    size_t end = (size_t)a->in + a->pad, stride = a->stride;
-    struct seen s;
-    s.lo = a->pad > phase ? (a->pad - phase + stride - 1) / stride : 0;
-    s.hi = end > phase ? (end - phase + stride - 1) / stride : 0;
-    s.at = s.lo * stride + phase - a->pad;
-    s.lo = s.lo < a->reach ? s.lo : a->reach;
-    s.hi = s.hi < a->reach ? s.hi : a->reach;
-    s.hi = s.hi > s.lo ? s.hi : s.lo;
-    return s;
-}
-
-/* How an axis lies in a run: outputs begin .. begin+n-1 (of the output, or of a phase when dx is
- * the output), lines of `length`, the source `lead` behind the beginning of its line (0 when it
- * has a place of its own in each phase). Zeros at the end of a line are those that begin the next. */
-struct line {
-    size_t begin, n, length, lead;
-};
-
-static struct line line_of_output(const struct axis *a)
-{
-    struct line l = {.n = a->out};
-    l.length = larger(a->out, seen_of(a, 0).hi);        /* hi and lo fall with the phase */
-    l.length = larger(l.length, a->reach - seen_of(a, a->phases - 1).lo);
-    return l;
-}
-
-static struct line line_of_input(const struct axis *a)
-{
-    struct line l = {.begin = seen_of(a, a->phases - 1).lo};
-    size_t shift = a->reach - a->out, end = seen_of(a, 0).hi;
-    l.begin = l.begin < shift ? l.begin : shift;
-    l.n = end > l.begin ? end - l.begin : 0;
-    l.lead = shift - l.begin;
-    l.length = larger(l.lead + a->out, end);
-    return l;
-}
-
-/* Runs of several images: source position (image, r, c) at image * image_n + r * pitch + c; an
- * output sees from its own position on. */
-struct runs {
-    struct line h, w;
-    size_t pitch, image_n;
-    uint32_t images, count;     /* of a run, runs of a batch */
-    size_t shift;               /* floats between an output and the last one that a tap of it sees */
-    size_t x_n, y_n;            /* floats of a phase and of the outputs */
-};
-
-/* Floats from the first to the last output, in whole pieces. */
-static size_t outputs_n(const struct runs *r, uint32_t images)
-{
-    if (r->h.n == 0 || r->w.n == 0 || images == 0) {
-        return 0;
-    }
-    size_t n = (images - 1) * r->image_n + (r->h.n - 1) * r->pitch + r->w.n;
-    return (n + UW_PLANES_RUN_N - 1) / UW_PLANES_RUN_N * UW_PLANES_RUN_N;
-}
-
-static struct runs runs_of(const struct axis *h, const struct axis *w, bool of_input,
-                           uint32_t batch_n)
-{
-    struct runs r = {.h = of_input ? line_of_input(h) : line_of_output(h),
-                     .w = of_input ? line_of_input(w) : line_of_output(w)};
-    r.pitch = r.w.length;
-    r.image_n = uw_size_mul(r.h.length, r.pitch);
-    size_t images = r.image_n < RUN_WANTED ? RUN_WANTED / larger(r.image_n, 1) : 1;
-    r.images = images < batch_n ? (uint32_t)images : batch_n;
-    r.images = r.images > 0 ? r.images : 1;
-    r.count = div_up(batch_n, r.images);
-    r.shift = uw_size_mul(h->reach - h->out, r.pitch);
-    if (r.image_n > PLANE_MAX || r.shift > PLANE_MAX || w->reach > PLANE_MAX) {
-        r.x_n = r.y_n = SIZE_MAX;
-        return r;
-    }
-    r.shift += w->reach - w->out;
-    size_t n = outputs_n(&r, r.images), whole = r.images * r.image_n;
-    r.y_n = larger(n, whole);
-    r.x_n = larger(n + r.shift, whole);
-    return r;
-}
 
 struct job {
     const struct uw_planes_ops *t;
     const struct uw_conv2d *c;
-    struct axis h, w;
-    struct runs r;
+    struct uw_axis h, w;
+    struct uw_plane_runs r;
     uint8_t *scratch;
     size_t thread_bytes, y_at;
     uint32_t batch_n;
@@ -131,32 +23,26 @@ struct job {
     bool accumulate;
 };
 
-static void set_axes(const struct uw_conv2d *c, struct axis *h, struct axis *w)
+static void set_axes(const struct uw_conv2d *c, struct uw_axis *h, struct uw_axis *w)
 {
-    *h = axis_of(c->in_h, c->out_h, c->kernel_h, c->stride_h, c->pad_h, c->dilation_h);
-    *w = axis_of(c->in_w, c->out_w, c->kernel_w, c->stride_w, c->pad_w, c->dilation_w);
+    *h = uw_axis_of(c->in_h, c->out_h, c->kernel_h, c->stride_h, c->pad_h, c->dilation_h);
+    *w = uw_axis_of(c->in_w, c->out_w, c->kernel_w, c->stride_w, c->pad_w, c->dilation_w);
 }
 
-static size_t x_bytes(const struct axis *h, const struct axis *w, const struct runs *r,
-                      bool of_input)
+static size_t x_bytes(const struct uw_axis *h, const struct uw_axis *w,
+                      const struct uw_plane_runs *r, bool of_input)
 {
     size_t phases = of_input ? 1 : uw_size_mul(h->phases, w->phases);
     return area_bytes(uw_size_mul(r->x_n, phases));
 }
 
-/* Are rows split into two phases, that can be made together? */
-static bool has_pairs(const struct axis *w)
-{
-    return w->stride == 2 && w->phases == 2;
-}
-
 static size_t thread_bytes(const struct uw_conv2d *c, uint32_t batch_n, bool of_input)
 {
-    struct axis h, w;
+    struct uw_axis h, w;
     set_axes(c, &h, &w);
-    struct runs r = runs_of(&h, &w, of_input, batch_n);
+    struct uw_plane_runs r = uw_plane_runs_of(&h, &w, of_input, batch_n);
     size_t x = x_bytes(&h, &w, &r, of_input);
-    size_t y = area_bytes(uw_size_mul(r.y_n, of_input && has_pairs(&w) ? 2 : 1));
+    size_t y = area_bytes(uw_size_mul(r.y_n, of_input && uw_axis_has_pairs(&w) ? 2 : 1));
     return x > SIZE_MAX - y ? SIZE_MAX : x + y;
 }
 
@@ -164,8 +50,8 @@ bool uw_direct_fits(const struct uw_conv2d *c, uint32_t batch_n)
 {
     uint32_t channels = c->out_channels > c->in_channels ? c->out_channels : c->in_channels;
     uint64_t pairs = (uint64_t)c->out_channels * (c->in_channels / c->groups);
-    return thread_bytes(c, 1, false) <= PLANE_MAX * sizeof(float) &&
-           thread_bytes(c, 1, true) <= PLANE_MAX * sizeof(float) &&
+    return thread_bytes(c, 1, false) <= UW_PLANE_MAX * sizeof(float) &&
+           thread_bytes(c, 1, true) <= UW_PLANE_MAX * sizeof(float) &&
            (uint64_t)batch_n * channels <= UINT32_MAX && pairs <= UINT32_MAX;
 }
 
@@ -185,7 +71,7 @@ static float *y_of(const struct job *j, uint32_t thread)
     return (float *)(void *)(j->scratch + thread * j->thread_bytes + j->y_at);
 }
 
-static struct uw_rows rows_of(const struct runs *r)
+static struct uw_rows rows_of(const struct uw_plane_runs *r)
 {
     return (struct uw_rows){r->image_n, r->pitch};
 }
@@ -194,7 +80,8 @@ static struct uw_rows rows_of(const struct runs *r)
 static void pack_pair(const struct job *j, uint32_t a, const float *src, uint32_t images,
                       float *dst)
 {
-    struct seen h = seen_of(&j->h, a), first = seen_of(&j->w, 0), second = seen_of(&j->w, 1);
+    struct uw_seen h = uw_axis_seen(&j->h, a);
+    struct uw_seen first = uw_axis_seen(&j->w, 0), second = uw_axis_seen(&j->w, 1);
     const struct uw_rows from = {(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
                                  (size_t)j->h.stride * j->w.in};
     float *p = dst + h.lo * j->r.pitch + first.lo;
@@ -209,7 +96,7 @@ static void pack_pair(const struct job *j, uint32_t a, const float *src, uint32_
 static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src,
                        uint32_t images, float *dst)
 {
-    struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
+    struct uw_seen h = uw_axis_seen(&j->h, a), w = uw_axis_seen(&j->w, b);
     const struct uw_rows from = {(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
                                  (size_t)j->h.stride * j->w.in};
     size_t rows = h.hi - h.lo, cols = w.hi - w.lo, stride = j->w.stride;
@@ -240,7 +127,7 @@ static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint3
         memset(dst, 0, j->r.x_n * j->h.phases * j->w.phases * sizeof(float));
     }
     for (uint32_t a = 0; a < j->h.phases; a++) {
-        if (has_pairs(&j->w)) {
+        if (uw_axis_has_pairs(&j->w)) {
             pack_pair(j, a, src, images, dst);
             dst += 2 * j->r.x_n;
             continue;
@@ -266,21 +153,6 @@ static void pack_output(const struct job *j, uint32_t channel, uint32_t n0, uint
                dst + j->r.h.lead * j->r.pitch + j->r.w.lead, rows_of(&j->r));
 }
 
-/* A tap's phase and position. */
-struct tap {
-    uint32_t phase;
-    size_t at;
-};
-
-static inline struct tap tap_of(const struct axis *a, uint32_t k)
-{
-    size_t at = (size_t)k * a->dilation;
-    if (a->stride == 1) {
-        return (struct tap){0, at};
-    }
-    return (struct tap){(uint32_t)(at % a->stride), at / a->stride};
-}
-
 /* Taps to go over together. */
 struct taps {
     uint32_t n, at[UW_PLANES_TAPS];
@@ -292,7 +164,7 @@ static void list_taps(const struct job *j, uint32_t first, uint32_t n, uint32_t 
 {
     uint32_t kh = first / j->c->kernel_w, kw = first % j->c->kernel_w;
     for (uint32_t i = 0; i < n; i++) {
-        struct tap h = tap_of(&j->h, kh), w = tap_of(&j->w, kw);
+        struct uw_tap h = uw_axis_tap(&j->h, kh), w = uw_axis_tap(&j->w, kw);
         at[i] = (uint32_t)(((size_t)h.phase * j->w.phases + w.phase) * j->r.x_n +
                            h.at * j->r.pitch + w.at);
         kw++;
@@ -334,7 +206,7 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t first = co / (c->out_channels / c->groups) * group_in;
     uint32_t kernel = c->kernel_h * c->kernel_w;
     const float *weight = j->weight + (size_t)co * group_in * kernel;
-    size_t n = outputs_n(&j->r, images);
+    size_t n = uw_plane_runs_n(&j->r, images);
     float *x = x_of(j, thread), *y = y_of(j, thread);
     for (uint32_t ci = 0; ci < group_in; ci++, weight += kernel) {
         pack_input(j, first + ci, n0, images, x, ci > 0);
@@ -358,9 +230,9 @@ static bool add_phase(const struct job *j, uint32_t a, uint32_t b, const float *
     struct taps t = {0};
     bool seen = false;
     for (uint32_t kh = 0; kh < j->c->kernel_h; kh++, weight += j->c->kernel_w) {
-        struct tap h = tap_of(&j->h, kh);
+        struct uw_tap h = uw_axis_tap(&j->h, kh);
         for (uint32_t kw = 0; h.phase == a && kw < j->c->kernel_w; kw++) {
-            struct tap w = tap_of(&j->w, kw);
+            struct uw_tap w = uw_axis_tap(&j->w, kw);
             if (w.phase != b) {
                 continue;
             }
@@ -379,13 +251,6 @@ static bool add_phase(const struct job *j, uint32_t a, uint32_t b, const float *
     return seen || t.n > 0;
 }
 
-/* Does every element of the input lie where a tap sees it? */
-static bool is_covered(const struct axis *a)
-{
-    size_t n = ((size_t)a->in + a->pad + a->stride - 1) / a->stride;
-    return a->phases == a->stride && n <= a->reach && (a->stride == 1 || a->dilation == 1);
-}
-
 /* Where the plane of a row of phases (a, ..) begins in dx. */
 static struct uw_rows to_input(const struct job *j)
 {
@@ -397,7 +262,8 @@ static struct uw_rows to_input(const struct job *j)
 static void unpack_pair(const struct job *j, uint32_t a, uint32_t images, const float *src,
                         float *dx)
 {
-    struct seen h = seen_of(&j->h, a), first = seen_of(&j->w, 0), second = seen_of(&j->w, 1);
+    struct uw_seen h = uw_axis_seen(&j->h, a);
+    struct uw_seen first = uw_axis_seen(&j->w, 0), second = uw_axis_seen(&j->w, 1);
     const float *p = src + (h.lo - j->r.h.begin) * j->r.pitch + first.lo - j->r.w.begin;
     const float *q = src + j->r.y_n + (h.lo - j->r.h.begin) * j->r.pitch + second.lo -
                      j->r.w.begin;
@@ -410,7 +276,7 @@ static void unpack_pair(const struct job *j, uint32_t a, uint32_t images, const 
 static void unpack_phase(const struct job *j, uint32_t a, uint32_t b, uint32_t images,
                          const float *src, float *dx)
 {
-    struct seen h = seen_of(&j->h, a), w = seen_of(&j->w, b);
+    struct uw_seen h = uw_axis_seen(&j->h, a), w = uw_axis_seen(&j->w, b);
     unpack(j, images, h.hi - h.lo, w.hi - w.lo,
            src + (h.lo - j->r.h.begin) * j->r.pitch + w.lo - j->r.w.begin,
            dx + h.at * j->w.in + w.at, to_input(j), j->w.stride);
@@ -425,11 +291,13 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
     uint32_t ci = channel % group_in, first = channel / group_in * group_out;
     size_t kernel = (size_t)c->kernel_h * c->kernel_w, in_hw = (size_t)c->in_h * c->in_w;
-    size_t n = outputs_n(&j->r, images);
+    size_t n = uw_plane_runs_n(&j->r, images);
     float *x = x_of(j, thread), *y = y_of(j, thread);
     float *dx = j->dx + ((size_t)n0 * c->in_channels + channel) * in_hw;
-    bool zeros = false, holes = !j->accumulate && (!is_covered(&j->h) || !is_covered(&j->w));
-    bool pairs = has_pairs(&j->w) && !j->accumulate && c->dilation_w % 2 == 1; /* taps see both */
+    bool covered = uw_axis_is_covered(&j->h) && uw_axis_is_covered(&j->w);
+    bool zeros = false, holes = !j->accumulate && !covered;
+    bool pairs = uw_axis_has_pairs(&j->w) && !j->accumulate &&
+                 c->dilation_w % 2 == 1; /* taps see both */
     for (uint32_t i = 0; i < images && holes; i++) {
         memset(dx + i * c->in_channels * in_hw, 0, in_hw * sizeof(float));
     }
@@ -468,7 +336,7 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
         float sums[SUMS_MAX] = {0.0f};
         for (uint32_t n0 = 0; n0 < j->batch_n; n0 += j->r.images) {
             uint32_t images = images_of(j, n0);
-            size_t n = outputs_n(&j->r, images);
+            size_t n = uw_plane_runs_n(&j->r, images);
             bool zeros = n0 > 0 && images == j->r.images;
             pack_input(j, ci, n0, images, x, zeros);
             pack_output(j, co, n0, images, y, larger(n, images * j->r.image_n), zeros);
@@ -496,7 +364,7 @@ static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, bool of_in
     }
     j->t = e->kernels->tile->planes;
     set_axes(j->c, &j->h, &j->w);
-    j->r = runs_of(&j->h, &j->w, of_input, j->batch_n);
+    j->r = uw_plane_runs_of(&j->h, &j->w, of_input, j->batch_n);
     j->scratch = e->scratch;
     j->thread_bytes = thread_bytes(j->c, j->batch_n, of_input);
     j->y_at = x_bytes(&j->h, &j->w, &j->r, of_input);

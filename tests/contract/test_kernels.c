@@ -112,6 +112,8 @@ static void test_table_has_no_empty_slot(void **state)
     assert_true(table->norm->groupnorm_bw_param != NULL && table->norm->batchnorm_stats != NULL);
     assert_true(table->norm->batchnorm_running != NULL && table->norm->batchnorm_fw != NULL);
     assert_true(table->norm->batchnorm_bw_sums != NULL && table->norm->batchnorm_bw_input != NULL);
+    assert_true(table->norm->batchnorm_stats_fw != NULL);
+    assert_true(table->norm->batchnorm_bw_sums_input != NULL);
     assert_true(table->norm->lrn_fw != NULL && table->norm->lrn_bw_input != NULL);
     assert_true(table->norm->lrn_scratch_bytes != NULL);
     assert_true(table->activation->forward != NULL && table->activation->bw_input != NULL);
@@ -150,9 +152,12 @@ int main(int argc, char **argv)
     failed += _cmocka_run_group_tests("gemm and dense", uw_test_products, uw_test_products_n,
                                       NULL, NULL);
     failed += _cmocka_run_group_tests("conv2d", uw_test_conv2d, uw_test_conv2d_n, NULL, NULL);
+    failed += _cmocka_run_group_tests("direct", uw_test_direct, uw_test_direct_n, NULL, NULL);
     failed += _cmocka_run_group_tests("pointwise", uw_test_pointwise, uw_test_pointwise_n, NULL,
                                       NULL);
     failed += _cmocka_run_group_tests("norm", uw_test_norm, uw_test_norm_n, NULL, NULL);
+    failed += _cmocka_run_group_tests("activation", uw_test_activation, uw_test_activation_n, NULL,
+                                      NULL);
     failed += _cmocka_run_group_tests("sequence", uw_test_sequence, uw_test_sequence_n, NULL, NULL);
     failed += _cmocka_run_group_tests("training", uw_test_training, uw_test_training_n, NULL, NULL);
     failed += _cmocka_run_group_tests("winograd", uw_test_winograd, uw_test_winograd_n, NULL, NULL);

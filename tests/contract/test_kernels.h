@@ -51,6 +51,8 @@ void uw_test_assert_same_bits(size_t n, const float *a, const float *b);
 extern const struct CMUnitTest uw_test_products[], uw_test_conv2d[], uw_test_pointwise[];
 extern const size_t uw_test_products_n, uw_test_conv2d_n, uw_test_pointwise_n;
 extern const struct CMUnitTest uw_test_norm[], uw_test_sequence[], uw_test_training[];
+extern const struct CMUnitTest uw_test_activation[], uw_test_direct[];
+extern const size_t uw_test_activation_n, uw_test_direct_n;
 extern const size_t uw_test_norm_n, uw_test_sequence_n, uw_test_training_n;
 extern const struct CMUnitTest uw_test_winograd[];
 extern const size_t uw_test_winograd_n;

@@ -41,7 +41,8 @@ static void check_batchnorm(const struct vector_case *c, const struct uw_kernels
     assert_int_equal(k->norm->batchnorm_bw_sums(&e, &g, batch_n, x, stats, NULL, NULL, dy,
                                                 sums), UW_OK);
     assert_int_equal(k->norm->batchnorm_bw_input(&e, &g, batch_n, x, stats, affine ? w : NULL,
-                                                 NULL, training ? sums : NULL, dy, dx, false), UW_OK);
+                                                 NULL, training ? sums : NULL, dy, dx, false),
+                     UW_OK);
     vector_expect(c, "y", k->name, y, RELATIVE);
     vector_expect(c, "dx", k->name, dx, RELATIVE);
     vector_expect(c, "running_mean", k->name, mean, RELATIVE);
