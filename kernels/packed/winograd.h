@@ -9,9 +9,9 @@
  * F(2 x 2, 3 x 3) multiplies 16 times for 36, F(2 x 2, 5 x 5) 36 times for 100. The sums over
  * channels or tiles are matrix products, one for each position of a transformed tile.
  *
- * Groups are computed one by one. Blocks are cut by shape alone and each sum has one order: results
- * do not depend on threads. A NaN reaches every output of the tiles that see it; infinity may become
- * NaN there.
+ * Groups are computed one by one. Blocks are cut by shape alone and each sum has one order:
+ * results do not depend on threads. A NaN reaches every output of the tiles that see it; infinity
+ * may become NaN there.
  *
  * Memory     scratch from the caller, uw_winograd_scratch_bytes()
  * Blocking   until computed      Context  any thread
