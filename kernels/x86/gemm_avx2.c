@@ -99,6 +99,7 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 
 #include "packed/vector_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/small_inline.h"
 #include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
@@ -149,6 +150,8 @@ void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, con
     step_rest(rows, done, n, keep, dy, coef, x, w, stride, dx);
 }
 
+const struct uw_small_ops uw_small_avx2 = {.lanes = VEC_N, .multiply = small_multiply};
+
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256,
     .multiply = multiply,
@@ -159,5 +162,7 @@ const struct uw_tile uw_tile_avx2 = {
     .dots = uw_dots_avx2,
     .add_rows = uw_add_rows_avx2,
     .step_rows = uw_step_rows_avx2,
+    .small = &uw_small_avx2,
+    .small_narrow = &uw_small_avx2,
     .winograd = &winograd,
 };
