@@ -102,6 +102,48 @@ static void test_gradient_norm_everywhere_matches_central_differences(void **sta
     }
 }
 
+/* A ReLU behind a batch norm is left to it, unless somebody else reads the batch norm. */
+static void test_gradient_of_a_relu_left_to_batchnorm_matches_central_differences(void **state)
+{
+    (void)state;
+    const struct uw_layer_def x = NORM(BATCHNORM, "x", .epsilon = 0.0f);
+    const struct uw_layer_def plain = NORM(BATCHNORM, "x", .no_affine = true);
+    const struct uw_layer_def six = ACTIVATION(RELU6, "r", .slope = 0.0f);
+    const struct uw_layer_def sum = {.kind = UW_LAYER_ADD, .name = "sum", .inputs = {"x", "r"}};
+    const struct uw_layer_def twice = {.kind = UW_LAYER_ADD, .name = "sum", .inputs = {"r", "c"}};
+    struct uw_layer_def frozen = x;
+    uint64_t seed = uw_test_seed(85);
+
+    frozen.frozen = true;
+    const struct {
+        struct uw_model_def def;
+        uint32_t relu;
+        bool left;
+    } cases[] = {
+        {{"middle", 4, 4, 3, LAYERS(CONV("c", 4, 3, 1, 1), x, RELU("r"), FLATTEN("f"),
+                                    DENSE("d", 3)), 5}, 2, true},
+        {{"six", 4, 4, 3, LAYERS(CONV("c", 4, 3, 1, 1), plain, six, FLATTEN("f"),
+                                 DENSE("d", 3)), 5}, 2, true},
+        {{"first", 4, 4, 3, LAYERS(x, six, CONV("c", 3, 3, 1, 0), FLATTEN("f"),
+                                   DENSE("d", 3)), 5}, 1, true},
+        {{"frozen", 4, 4, 3, LAYERS(CONV("c", 4, 3, 1, 1), frozen, RELU("r"), FLATTEN("f"),
+                                    DENSE("d", 3)), 5}, 2, true},
+        {{"residual", 4, 4, 3, LAYERS(CONV("c", 4, 3, 1, 1), x, RELU("r"), twice, FLATTEN("f"),
+                                      DENSE("d", 3)), 6}, 2, true},
+        {{"last", 4, 4, 3, LAYERS(CONV("c", 4, 3, 1, 1), x, RELU("r"), FLATTEN("f")), 4}, 2, true},
+        {{"read", 4, 4, 3, LAYERS(CONV("c", 4, 3, 1, 1), x, RELU("r"), sum, FLATTEN("f"),
+                                  DENSE("d", 3)), 6}, 2, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture f;
+        assert_int_equal(open_model(&f, &cases[i].def, 3, UW_PLAN_FULL, false), UW_OK);
+        assert_int_equal(f.m.layers[cases[i].relu].view, cases[i].left);
+        close_model(&f);
+        check_gradients(&cases[i].def, 1, seed + i);
+        check_gradients(&cases[i].def, 3, seed + i);
+    }
+}
+
 /* Samples of rank 1 and 2. */
 static void test_gradient_norm_of_rows_and_sequences_matches_central_differences(void **state)
 {
@@ -308,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradient_norm_everywhere_matches_central_differences),
+        cmocka_unit_test(test_gradient_of_a_relu_left_to_batchnorm_matches_central_differences),
         cmocka_unit_test(test_gradient_norm_of_rows_and_sequences_matches_central_differences),
         cmocka_unit_test(test_norm_recomputed_or_in_micro_batches_is_the_same),
         cmocka_unit_test(test_norm_bias_only_and_frozen_touch_nothing_else),
