@@ -86,7 +86,7 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
     if (!images_fit(t, c) || batch_n > batch_max(t, c)) {
         return REFERENCE;
     }
-    return uw_winograd_fits(t, c, part, batch_n) ? WINOGRAD : PRODUCT;
+    return uw_winograd_kind(t, c, part, batch_n) != NULL ? WINOGRAD : PRODUCT;
 }
 
 /* Pixels of v are those of lines that are stride apart, in each the step-th. */

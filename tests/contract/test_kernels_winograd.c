@@ -113,6 +113,18 @@ static void test_winograd_edges_match_twin(void **state)
     check_taken(c, 31, 1);
 }
 
+/* Results around the ends of tiles of 4 x 4, and images just too small for them. */
+static void test_winograd_tiles_of_4x4_match_twin(void **state)
+{
+    (void)state;
+    for (uint32_t side = 5; side <= 9; side++) {
+        check_taken(square(18, 33, side, side, 1), 53, side % 3 + 1);
+    }
+    check_taken(square(33, 32, 10, 6, 1), 23, 2);
+    check_taken(square(16, 17, 7, 16, 0), 26, 3);
+    check_taken(square(17, 32, 8, 6, 2), 30, 1);
+}
+
 /* The same for 5 x 5 taps in tiles of 6 x 6. */
 static void test_winograd_5x5_edges_match_twin(void **state)
 {
@@ -306,6 +318,7 @@ static void test_winograd_nan_reaches_what_sees_it(void **state)
 
 const struct CMUnitTest uw_test_winograd[] = {
     cmocka_unit_test(test_winograd_edges_match_twin),
+    cmocka_unit_test(test_winograd_tiles_of_4x4_match_twin),
     cmocka_unit_test(test_winograd_5x5_edges_match_twin),
     cmocka_unit_test(test_winograd_groups_match_twin),
     cmocka_unit_test(test_winograd_few_tiles_match_twin),
