@@ -97,7 +97,7 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
     if (!images_fit(t, c) || batch_n > batch_max(t, c)) {
         return REFERENCE;
     }
-    if (uw_winograd_fits(t, c, part, batch_n)) {
+    if (uw_winograd_kind(t, c, part, batch_n) != NULL) {
         return WINOGRAD;
     }
     return uw_small_fits(t, c, small_part(part), batch_n) ? SMALL : PRODUCT;

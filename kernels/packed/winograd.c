@@ -5,6 +5,7 @@
 #include "packed/sizes.h"
 
 #define CHANNELS_MIN 16u
+#define CHANNELS_MIN_4X3 32u
 #define CHANNELS_MAX 8192u
 #define TILES_W_MAX 256u
 #define TILES_MIN 64u
@@ -13,16 +14,24 @@
 #define SCRATCH_BYTES_FREE (2u << 20)
 #define SETTLED_TILES 2048u /* so many, and blocks grow no more: >= KEPT_N / 16 / CHANNELS_MIN */
 
-const struct uw_winograd_kind *uw_winograd_kind(const struct uw_tile *t,
-                                                const struct uw_conv2d *c)
+/* Whether a part may have tiles of 6 x 6. They gain nothing where they lie mostly beside an image.
+ * And a result has the rounding of all elements of its tile: too much for one that sees less than
+ * the part of them that it has in the corner of an image with half a kernel of zeros around, or
+ * that is a sum over few channels. F(4 x 4, 3 x 3) is for gradients only: what it adds to the
+ * activations of a deep model turns enough rectifiers over to leave PyTorch's trajectory. */
+static bool six_fits(const struct uw_conv2d *c, enum uw_winograd_part part)
 {
-    if (t->winograd == NULL || c->kernel_h != c->kernel_w) {
-        return NULL;
+    uint32_t least = min_u32(min_u32(c->in_h, c->in_w), min_u32(c->out_h, c->out_w));
+    uint32_t most = c->kernel_h / 2;
+    if (least < 6) {
+        return false;
     }
-    switch (c->kernel_h) {
-    case 3: return t->winograd->f2x3;
-    case 5: return t->winograd->f2x5;
-    default: return NULL;
+    switch (part) {
+    case UW_WINOGRAD_FW: return c->kernel_h == 5 && c->pad_h <= most && c->pad_w <= most;
+    case UW_WINOGRAD_BW_INPUT:
+        return c->pad_h >= most && c->pad_w >= most &&
+               (c->kernel_h == 5 || c->out_channels / c->groups >= CHANNELS_MIN_4X3);
+    default: return true;
     }
 }
 
@@ -42,46 +51,26 @@ size_t uw_winograd_scratch_limit(const struct uw_conv2d *c, uint32_t batch_n)
     return bytes > SCRATCH_BYTES_FREE ? (size_t)bytes : SCRATCH_BYTES_FREE;
 }
 
-static size_t part_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
-                         enum uw_winograd_part part, uint32_t batch_n, uint32_t threads)
+static size_t part_bytes(const struct uw_tile *t, const struct uw_winograd_kind *kind,
+                         const struct uw_conv2d *c, enum uw_winograd_part part, uint32_t batch_n,
+                         uint32_t threads)
 {
     if (part == UW_WINOGRAD_BW_PARAM) {
-        return uw_winograd_param_scratch_bytes(t, c, batch_n, threads);
+        return uw_winograd_param_scratch_bytes(t, kind, c, batch_n, threads);
     }
-    return uw_winograd_image_scratch_bytes(t, c, part == UW_WINOGRAD_BW_INPUT, batch_n, threads);
-}
-
-/* Tiles of 6 x 6 that lie mostly beside an image gain nothing. */
-static bool sides_fit(const struct uw_winograd_kind *kind, const struct uw_conv2d *c)
-{
-    uint32_t least = min_u32(min_u32(c->in_h, c->in_w), min_u32(c->out_h, c->out_w));
-    return kind->in < 6 || least >= kind->in;
-}
-
-/* A result has the rounding of all elements of its tile: with tiles of 6 x 6, too much for one
- * that sees less than the part of them that it has in a corner of an image with half a kernel of
- * zeros around. */
-static bool pads_fit(const struct uw_winograd_kind *kind, const struct uw_conv2d *c,
-                     enum uw_winograd_part part)
-{
-    uint32_t most = kind->kernel / 2;
-    if (kind->in < 6 || part == UW_WINOGRAD_BW_PARAM) {
-        return true;
-    }
-    return part == UW_WINOGRAD_FW
-               ? c->pad_h <= most && c->pad_w <= most
-               : c->pad_h + most >= kind->kernel - 1 && c->pad_w + most >= kind->kernel - 1;
+    return uw_winograd_image_scratch_bytes(t, kind, c, part == UW_WINOGRAD_BW_INPUT, batch_n,
+                                           threads);
 }
 
 static bool shape_fits(const struct uw_tile *t, const struct uw_conv2d *c)
 {
-    const struct uw_winograd_kind *kind = uw_winograd_kind(t, c);
     uint32_t least = min_u32(c->in_channels, c->out_channels) / c->groups;
-    return kind != NULL && sides_fit(kind, c) && c->stride_h == 1 && c->stride_w == 1 &&
-           c->dilation_h == 1 && c->dilation_w == 1 &&
-           c->pad_h < c->kernel_h && c->pad_w < c->kernel_w && least >= CHANNELS_MIN &&
-           c->in_channels <= CHANNELS_MAX && c->out_channels <= CHANNELS_MAX &&
-           c->in_w <= 2 * TILES_W_MAX && c->out_w <= 2 * TILES_W_MAX;
+    return t->winograd != NULL && c->kernel_h == c->kernel_w &&
+           (c->kernel_h == 3 || c->kernel_h == 5) && c->stride_h == 1 && c->stride_w == 1 &&
+           c->dilation_h == 1 && c->dilation_w == 1 && c->pad_h < c->kernel_h &&
+           c->pad_w < c->kernel_w && least >= CHANNELS_MIN && c->in_channels <= CHANNELS_MAX &&
+           c->out_channels <= CHANNELS_MAX && c->in_w <= 2 * TILES_W_MAX &&
+           c->out_w <= 2 * TILES_W_MAX;
 }
 
 static double tiles_of(const struct uw_conv2d *c, uint32_t batch_n)
@@ -89,16 +78,23 @@ static double tiles_of(const struct uw_conv2d *c, uint32_t batch_n)
     return (double)div_up(c->out_h, 2) * div_up(c->out_w, 2) * batch_n;
 }
 
-bool uw_winograd_fits(const struct uw_tile *t, const struct uw_conv2d *c,
-                      enum uw_winograd_part part, uint32_t batch_n)
+const struct uw_winograd_kind *uw_winograd_kind(const struct uw_tile *t,
+                                                const struct uw_conv2d *c,
+                                                enum uw_winograd_part part, uint32_t batch_n)
 {
     if (!shape_fits(t, c) || tiles_of(c, batch_n) < TILES_MIN ||
         images_bytes(c, batch_n) < IMAGES_BYTES_MIN ||
         (double)c->in_h * c->in_w * batch_n > UINT32_MAX / 2) {
-        return false;
+        return NULL;
     }
-    return pads_fit(uw_winograd_kind(t, c), c, part) &&
-           part_bytes(t, c, part, batch_n, 1) <= uw_winograd_scratch_limit(c, batch_n);
+    const struct uw_winograd_ops *ops = t->winograd;
+    const struct uw_winograd_kind *six = c->kernel_h == 3 ? ops->f4x3 : ops->f2x5;
+    const struct uw_winograd_kind *four = c->kernel_h == 3 ? ops->f2x3 : NULL;
+    size_t limit = uw_winograd_scratch_limit(c, batch_n);
+    if (six_fits(c, part) && part_bytes(t, six, c, part, batch_n, 1) <= limit) {
+        return six;
+    }
+    return four != NULL && part_bytes(t, four, c, part, batch_n, 1) <= limit ? four : NULL;
 }
 
 static size_t most_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n,
@@ -107,8 +103,9 @@ static size_t most_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uin
     size_t most = 0;
     for (int i = UW_WINOGRAD_FW; i <= UW_WINOGRAD_BW_PARAM; i++) {
         enum uw_winograd_part part = (enum uw_winograd_part)i;
-        if (uw_winograd_fits(t, c, part, batch_n)) {
-            most = larger(most, part_bytes(t, c, part, batch_n, threads));
+        const struct uw_winograd_kind *kind = uw_winograd_kind(t, c, part, batch_n);
+        if (kind != NULL) {
+            most = larger(most, part_bytes(t, kind, c, part, batch_n, threads));
         }
     }
     return most;

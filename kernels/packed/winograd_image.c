@@ -143,19 +143,20 @@ static void set_tiles(struct job *j, const struct uw_winograd_kind *kind, uint32
     j->in.tiles_w = div_up(j->out_w, kind->out);
 }
 
-static struct job fw_job(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
+static struct job fw_job(const struct uw_tile *t, const struct uw_winograd_kind *kind,
+                         const struct uw_conv2d *c, uint32_t batch_n)
 {
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
     struct job j = {.tile = t, .out_n = c->out_channels / c->groups, .out_h = c->out_h,
                     .out_w = c->out_w, .image_n = c->out_channels * out_hw};
     j.in = (struct uw_band){.image_n = c->in_channels * in_hw,
                             .channels = c->in_channels / c->groups, .h = c->in_h, .w = c->in_w};
-    set_tiles(&j, uw_winograd_kind(t, c), c->pad_h, c->pad_w);
+    set_tiles(&j, kind, c->pad_h, c->pad_w);
     return cut_to_limit(j, c, batch_n);
 }
 
-static struct job bw_input_job(const struct uw_tile *t, const struct uw_conv2d *c,
-                               uint32_t batch_n)
+static struct job bw_input_job(const struct uw_tile *t, const struct uw_winograd_kind *kind,
+                               const struct uw_conv2d *c, uint32_t batch_n)
 {
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
     struct job j = {.tile = t, .out_n = c->in_channels / c->groups, .out_h = c->in_h,
@@ -163,14 +164,16 @@ static struct job bw_input_job(const struct uw_tile *t, const struct uw_conv2d *
     j.in = (struct uw_band){.image_n = c->out_channels * out_hw,
                             .channels = c->out_channels / c->groups, .h = c->out_h,
                             .w = c->out_w};
-    set_tiles(&j, uw_winograd_kind(t, c), c->kernel_h - 1 - c->pad_h, c->kernel_w - 1 - c->pad_w);
+    set_tiles(&j, kind, c->kernel_h - 1 - c->pad_h, c->kernel_w - 1 - c->pad_w);
     return cut_to_limit(j, c, batch_n);
 }
 
-size_t uw_winograd_image_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
-                                       bool bw_input, uint32_t batch_n, uint32_t threads)
+size_t uw_winograd_image_scratch_bytes(const struct uw_tile *t,
+                                       const struct uw_winograd_kind *kind,
+                                       const struct uw_conv2d *c, bool bw_input, uint32_t batch_n,
+                                       uint32_t threads)
 {
-    struct job j = bw_input ? bw_input_job(t, c, batch_n) : fw_job(t, c, batch_n);
+    struct job j = bw_input ? bw_input_job(t, kind, c, batch_n) : fw_job(t, kind, c, batch_n);
     return scratch_of(&j, threads);
 }
 
@@ -399,7 +402,8 @@ static int run(const struct uw_exec *e, struct job *j, uint32_t groups)
 int uw_winograd_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                    const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
-    struct job j = fw_job(e->kernels->tile, c, batch_n);
+    const struct uw_tile *t = e->kernels->tile;
+    struct job j = fw_job(t, uw_winograd_kind(t, c, UW_WINOGRAD_FW, batch_n), c, batch_n);
     j.in.src = x;
     j.w = w;
     j.bias = b;
@@ -411,7 +415,9 @@ int uw_winograd_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t 
 int uw_winograd_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                          const float *dy, const float *w, float *dx, bool accumulate)
 {
-    struct job j = bw_input_job(e->kernels->tile, c, batch_n);
+    const struct uw_tile *t = e->kernels->tile;
+    struct job j = bw_input_job(t, uw_winograd_kind(t, c, UW_WINOGRAD_BW_INPUT, batch_n), c,
+                                batch_n);
     j.in.src = dy;
     j.w = w;
     j.y = dx;

@@ -205,10 +205,12 @@ INLINE void taps_tile(uint32_t in, uint32_t n, points_n_fn taps, const float *m,
 
 KIND(f2x3, four, 2, 3)
 KIND(f2x5, six, 2, 5)
+KIND(f4x3, six, 4, 3)
 
 static const struct uw_winograd_ops winograd = {
     .f2x3 = &f2x3,
     .f2x5 = &f2x5,
+    .f4x3 = &f4x3,
     .multiply = multiply_lanes,
     .multiply_columns = multiply_columns,
 };

@@ -57,9 +57,9 @@ static uint32_t tasks_of(const struct job *j)
     return j->parts * j->out_blocks * j->in_blocks;
 }
 
-static struct job param_job(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n)
+static struct job param_job(const struct uw_tile *t, const struct uw_winograd_kind *kind,
+                            const struct uw_conv2d *c, uint32_t batch_n)
 {
-    const struct uw_winograd_kind *kind = uw_winograd_kind(t, c);
     struct job j = {.tile = t, .kind = kind, .positions = uw_winograd_positions(kind)};
     uint32_t ins = c->in_channels / c->groups, outs = c->out_channels / c->groups;
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
@@ -90,10 +90,12 @@ static struct job param_job(const struct uw_tile *t, const struct uw_conv2d *c, 
     return j;
 }
 
-size_t uw_winograd_param_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
-                                       uint32_t batch_n, uint32_t threads)
+size_t uw_winograd_param_scratch_bytes(const struct uw_tile *t,
+                                       const struct uw_winograd_kind *kind,
+                                       const struct uw_conv2d *c, uint32_t batch_n,
+                                       uint32_t threads)
 {
-    struct job j = param_job(t, c, batch_n);
+    struct job j = param_job(t, kind, c, batch_n);
     struct areas a = areas_of(&j);
     return a.sums_bytes * (j.parts > 1 ? tasks_of(&j) : threads) + a.thread_bytes * threads;
 }
@@ -216,11 +218,12 @@ int uw_winograd_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uin
                          const float *x, const float *dy, float scale, float *dw)
 {
     const struct uw_tile *t = e->kernels->tile;
+    const struct uw_winograd_kind *kind = uw_winograd_kind(t, c, UW_WINOGRAD_BW_PARAM, batch_n);
     uint32_t threads = uw_workers_threads(e->workers);
-    if (e->scratch_bytes < uw_winograd_param_scratch_bytes(t, c, batch_n, threads)) {
+    if (e->scratch_bytes < uw_winograd_param_scratch_bytes(t, kind, c, batch_n, threads)) {
         return UW_ERR_NOMEM;
     }
-    struct job j = param_job(t, c, batch_n);
+    struct job j = param_job(t, kind, c, batch_n);
     struct areas a = areas_of(&j);
     j.x.src = x;
     j.dy.src = dy;

@@ -46,7 +46,7 @@ struct uw_winograd_kind {
 };
 
 struct uw_winograd_ops {
-    const struct uw_winograd_kind *f2x3, *f2x5; /* F(2 x 2, 3 x 3), F(2 x 2, 5 x 5) */
+    const struct uw_winograd_kind *f2x3, *f4x3, *f2x5;  /* F(2 x 2, 3 x 3) and so on */
 
     /* out[i][j] (+)= sum over k of a(i, k) * b[k * nr + j], i < rows <= mr, j < cols <= nr; all
      * nr columns may be read and written; a(i, k) is

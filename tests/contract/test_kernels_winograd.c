@@ -50,6 +50,16 @@ static bool has_winograd(void)
     return k->tile != NULL && k->tile->winograd != NULL;
 }
 
+/* A table that has no such transforms. */
+static struct results compute_without(const struct uw_test_conv *t)
+{
+    struct uw_tile tile = *uw_test_table()->tile;
+    struct uw_kernels other = *uw_test_table();
+    other.tile = &tile;
+    tile.winograd = NULL;
+    return compute(&other, t, 1);
+}
+
 static void assert_same(bool same, size_t n, const float *a, const float *b)
 {
     if (same) {
@@ -65,11 +75,7 @@ static void assert_taken(const struct uw_test_conv *t)
 {
     const struct uw_conv2d *c = &t->c;
     bool large = c->kernel_w == 5;
-    struct uw_tile tile = *uw_test_table()->tile;
-    struct uw_kernels other = *uw_test_table();
-    other.tile = &tile;
-    tile.winograd = NULL;
-    struct results r = compute(uw_test_table(), t, 1), without = compute(&other, t, 1);
+    struct results r = compute(uw_test_table(), t, 1), without = compute_without(t);
     assert_same(large && (c->pad_h > 2 || c->pad_w > 2), t->y_n, r.y, without.y);
     assert_same(large && (c->pad_h < 2 || c->pad_w < 2), t->x_n, r.dx, without.dx);
     assert_same(false, t->w_n, r.dw, without.dw);
@@ -88,69 +94,6 @@ static void check_taken(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
     assert_taken(&t);
     uw_test_conv_end(&t);
     uw_test_conv_check(c, batch_n, threads);
-}
-
-/* Channels around the lanes, the register tiles and their halves; sizes that are odd, or smaller
- * than a tile; every padding; batches that end within a block and within a panel. */
-static void test_winograd_edges_match_twin(void **state)
-{
-    (void)state;
-    check_taken(square(16, 16, 32, 32, 1), 2, 1);
-    check_taken(square(17, 33, 15, 13, 1), 8, 3);
-    check_taken(square(32, 16, 9, 9, 0), 24, 1);
-    check_taken(square(24, 40, 6, 7, 2), 17, 2);
-    check_taken(square(33, 48, 2, 2, 1), 205, 1);
-    check_taken(square(48, 31, 1, 1, 2), 210, 3);
-    check_taken(square(16, 64, 3, 3, 0), 320, 1);
-    check_taken(square(31, 18, 3, 90, 1), 7, 1);    /* one row of tiles is a block */
-    check_taken(square(18, 16, 5, 4, 1), 97, 2);
-    struct uw_conv2d c = square(16, 20, 12, 9, 1);
-    c.pad_w = 2;
-    c.out_w += 2;
-    check_taken(c, 20, 1);
-    c.pad_h = 0;
-    c.out_h -= 3;       /* less than fits: a transposed convolution with output padding */
-    check_taken(c, 31, 1);
-}
-
-/* The same for 5 x 5 taps in tiles of 6 x 6. */
-static void test_winograd_5x5_edges_match_twin(void **state)
-{
-    (void)state;
-    check_taken(square5(16, 16, 28, 28, 2), 3, 1);
-    check_taken(square5(17, 33, 15, 13, 2), 12, 3);
-    check_taken(square5(32, 16, 10, 11, 0), 24, 1);
-    check_taken(square5(24, 40, 6, 7, 4), 13, 2);
-    check_taken(square5(33, 48, 6, 6, 2), 23, 1);
-    check_taken(square5(48, 31, 7, 6, 3), 22, 3);
-    check_taken(square5(16, 64, 12, 14, 0), 15, 1);
-    check_taken(square5(31, 18, 8, 90, 1), 3, 1);   /* one row of tiles is a block */
-    check_taken(square5(18, 16, 9, 8, 3), 30, 2);
-    check_taken(square5(32, 64, 14, 14, 2), 4, 3);
-    struct uw_conv2d c = square5(16, 20, 15, 12, 3);
-    c.pad_w = 4;
-    c.out_w += 2;
-    check_taken(c, 13, 1);
-    c.pad_h = 2;
-    c.out_h -= 5;       /* less than fits: a transposed convolution with output padding */
-    check_taken(c, 21, 1);
-}
-
-/* So few tiles of so many channels that the transformed images are kept. */
-static void test_winograd_groups_match_twin(void **state)
-{
-    (void)state;
-    check_taken(uw_test_conv_shape(32, 48, 20, 21, 3, 3, 1, 1, 1, 2), 3, 2);
-    check_taken(uw_test_conv_shape(51, 60, 19, 18, 3, 3, 1, 0, 1, 3), 4, 1);
-    check_taken(uw_test_conv_shape(34, 38, 14, 15, 5, 5, 1, 2, 1, 2), 5, 3);
-    check_taken(uw_test_conv_shape(192, 320, 13, 13, 3, 3, 1, 1, 1, 2), 2, 2);
-}
-
-static void test_winograd_few_tiles_match_twin(void **state)
-{
-    (void)state;
-    check_taken(square(144, 144, 2, 2, 1), 64, 1);
-    check_taken(square(150, 131, 2, 2, 1), 67, 3);
 }
 
 /* got = sum of products for one result, chosen at random. */
@@ -213,38 +156,132 @@ static void check_dw(const struct uw_test_conv *t, const float *dw)
     uw_test_assert_sum(dw[wi], &s);
 }
 
-/* Too large for every result: some, of several blocks of channels each way; and the same bits
- * for any number of threads. */
+/* What no kernel with an index wrong can give: random numbers from -1 to 1 are far from these. */
+static void assert_close(size_t n, const float *a, const float *b)
+{
+    for (size_t i = 0; i < n; i++) {
+        uw_test_assert_near((double)a[i], (double)b[i], 2e-3);
+    }
+}
+
+/* Some results against the definition, all against those of the other way; the same bits for any
+ * number of threads. */
+static void check_sampled(struct uw_conv2d c, uint32_t batch_n)
+{
+    if (!has_winograd()) {
+        return;
+    }
+    struct uw_test_conv t;
+    uw_test_conv_begin(&t, &c, batch_n);
+    assert_taken(&t);
+    struct results one = compute(uw_test_table(), &t, 1);
+    struct results ref = compute_without(&t);
+    assert_close(t.y_n, one.y, ref.y);
+    assert_close(t.x_n, one.dx, ref.dx);
+    assert_close(t.w_n, one.dw, ref.dw);
+    release(&ref);
+    for (uint32_t n = 0; n < 300; n++) {
+        check_y(&t, one.y);
+        check_dx(&t, one.dx);
+        check_dw(&t, one.dw);
+    }
+    for (uint32_t threads = 2; threads <= 3; threads++) {
+        struct results more = compute(uw_test_table(), &t, threads);
+        uw_test_assert_same_bits(t.y_n, one.y, more.y);
+        uw_test_assert_same_bits(t.x_n, one.dx, more.dx);
+        uw_test_assert_same_bits(t.w_n, one.dw, more.dw);
+        release(&more);
+    }
+    release(&one);
+    uw_test_conv_end(&t);
+}
+
+/* Channels around the lanes, the register tiles and their halves; sizes that are odd, or smaller
+ * than a tile; every padding; batches that end within a block and within a panel. */
+static void test_winograd_edges_match_twin(void **state)
+{
+    (void)state;
+    check_taken(square(16, 16, 32, 32, 1), 2, 1);
+    check_taken(square(17, 33, 15, 13, 1), 8, 3);
+    check_taken(square(32, 16, 9, 9, 0), 24, 1);
+    check_taken(square(24, 40, 6, 7, 2), 17, 2);
+    check_taken(square(33, 48, 2, 2, 1), 205, 1);
+    check_taken(square(48, 31, 1, 1, 2), 210, 3);
+    check_taken(square(16, 64, 3, 3, 0), 320, 1);
+    check_taken(square(31, 18, 3, 90, 1), 7, 1);    /* one row of tiles is a block */
+    check_taken(square(18, 16, 5, 4, 1), 97, 2);
+    struct uw_conv2d c = square(16, 20, 12, 9, 1);
+    c.pad_w = 2;
+    c.out_w += 2;
+    check_taken(c, 20, 1);
+    c.pad_h = 0;
+    c.out_h -= 3;       /* less than fits: a transposed convolution with output padding */
+    check_taken(c, 31, 1);
+}
+
+/* Results around the ends of tiles of 4 x 4, and images just too small for them. */
+static void test_winograd_tiles_of_4x4_match_twin(void **state)
+{
+    (void)state;
+    for (uint32_t side = 5; side <= 9; side++) {
+        check_sampled(square(18, 33, side, side, 1), 53);
+    }
+    check_taken(square(33, 32, 10, 6, 1), 18, 2);
+    check_taken(square(16, 17, 7, 16, 0), 26, 3);
+    check_sampled(square(17, 32, 8, 6, 2), 30);
+}
+
+/* The same for 5 x 5 taps in tiles of 6 x 6. */
+static void test_winograd_5x5_edges_match_twin(void **state)
+{
+    (void)state;
+    check_taken(square5(16, 16, 28, 28, 2), 3, 1);
+    check_taken(square5(32, 16, 10, 11, 0), 24, 1);
+    check_taken(square5(18, 16, 9, 8, 3), 29, 2);
+    check_sampled(square5(17, 33, 15, 13, 2), 12);
+    check_sampled(square5(24, 40, 6, 7, 4), 13);
+    check_sampled(square5(33, 48, 6, 6, 2), 23);
+    check_sampled(square5(48, 31, 7, 6, 3), 22);
+    check_sampled(square5(16, 64, 12, 14, 0), 15);
+    check_sampled(square5(31, 18, 8, 90, 1), 3);    /* one row of tiles is a block */
+    struct uw_conv2d c = square5(16, 20, 15, 12, 3);
+    c.pad_w = 4;
+    c.out_w += 2;
+    check_sampled(c, 13);
+    c.pad_h = 2;
+    c.out_h -= 5;       /* less than fits: a transposed convolution with output padding */
+    check_sampled(c, 21);
+}
+
+/* So few tiles of so many channels that the transformed images are kept. */
+static void test_winograd_groups_match_twin(void **state)
+{
+    (void)state;
+    check_taken(uw_test_conv_shape(32, 48, 20, 21, 3, 3, 1, 1, 1, 2), 3, 2);
+    check_taken(uw_test_conv_shape(51, 60, 19, 18, 3, 3, 1, 0, 1, 3), 4, 1);
+    check_taken(uw_test_conv_shape(34, 38, 14, 15, 5, 5, 1, 2, 1, 2), 5, 3);
+    check_taken(uw_test_conv_shape(96, 160, 13, 13, 3, 3, 1, 1, 1, 2), 2, 2);
+}
+
+static void test_winograd_few_tiles_match_twin(void **state)
+{
+    (void)state;
+    check_taken(square(144, 144, 2, 2, 1), 64, 1);
+    check_taken(square(150, 131, 2, 2, 1), 67, 3);
+}
+
+/* Too large for the definition of every result: several blocks of channels each way. */
 static void test_winograd_blocks_match_twin_and_threads_agree(void **state)
 {
     (void)state;
-    const struct {
-        struct uw_conv2d c;
-        uint32_t batch_n;
-    } cases[] = {{square(192, 208, 2, 2, 1), 172}, {square(264, 80, 5, 5, 1), 30},
-                 {square(64, 64, 24, 26, 1), 4}, {square(16, 36, 40, 33, 0), 3},
-                 {square5(192, 208, 6, 6, 2), 40}, {square5(264, 80, 7, 7, 2), 30},
-                 {square5(32, 64, 14, 14, 2), 20}, {square5(16, 36, 40, 33, 0), 3}};
-    for (size_t i = 0; has_winograd() && i < sizeof cases / sizeof *cases; i++) {
-        struct uw_test_conv t;
-        uw_test_conv_begin(&t, &cases[i].c, cases[i].batch_n);
-        assert_taken(&t);
-        struct results one = compute(uw_test_table(), &t, 1);
-        for (uint32_t n = 0; n < 300; n++) {
-            check_y(&t, one.y);
-            check_dx(&t, one.dx);
-            check_dw(&t, one.dw);
-        }
-        for (uint32_t threads = 2; threads <= 3; threads++) {
-            struct results more = compute(uw_test_table(), &t, threads);
-            uw_test_assert_same_bits(t.y_n, one.y, more.y);
-            uw_test_assert_same_bits(t.x_n, one.dx, more.dx);
-            uw_test_assert_same_bits(t.w_n, one.dw, more.dw);
-            release(&more);
-        }
-        release(&one);
-        uw_test_conv_end(&t);
-    }
+    check_sampled(square(192, 208, 2, 2, 1), 172);
+    check_sampled(square(264, 80, 5, 5, 1), 30);
+    check_sampled(square(64, 64, 24, 26, 1), 4);
+    check_sampled(square(16, 36, 40, 33, 0), 3);
+    check_sampled(square5(192, 208, 6, 6, 2), 40);
+    check_sampled(square5(264, 80, 7, 7, 2), 30);
+    check_sampled(square5(32, 64, 14, 14, 2), 20);
+    check_sampled(square5(16, 36, 40, 33, 0), 3);
 }
 
 /* What is planned for a minibatch does for every smaller one, however that is cut. */
@@ -306,6 +343,7 @@ static void test_winograd_nan_reaches_what_sees_it(void **state)
 
 const struct CMUnitTest uw_test_winograd[] = {
     cmocka_unit_test(test_winograd_edges_match_twin),
+    cmocka_unit_test(test_winograd_tiles_of_4x4_match_twin),
     cmocka_unit_test(test_winograd_5x5_edges_match_twin),
     cmocka_unit_test(test_winograd_groups_match_twin),
     cmocka_unit_test(test_winograd_few_tiles_match_twin),
