@@ -3,6 +3,7 @@
 #include "packed/image.h"
 #include "packed/packed.h"
 #include "packed/sizes.h"
+#include "packed/small.h"
 #include "packed/winograd.h"
 #include "ref/ref.h"
 
@@ -75,7 +76,17 @@ static uint32_t batch_max(const struct uw_tile *t, const struct uw_conv2d *c)
     return (uint32_t)((UINT32_MAX - t->nr) / most);
 }
 
-enum way { PRODUCT, WINOGRAD, DIRECT, REFERENCE };
+enum way { PRODUCT, SMALL, WINOGRAD, DIRECT, REFERENCE };
+
+static enum uw_small_part small_part(enum uw_winograd_part part)
+{
+    switch (part) {
+    case UW_WINOGRAD_FW: return UW_SMALL_FW;
+    case UW_WINOGRAD_BW_INPUT: return UW_SMALL_BW_INPUT;
+    case UW_WINOGRAD_BW_PARAM: break;
+    }
+    return UW_SMALL_BW_PARAM;
+}
 
 static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
                        enum uw_winograd_part part, uint32_t batch_n)
@@ -86,7 +97,10 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
     if (!images_fit(t, c) || batch_n > batch_max(t, c)) {
         return REFERENCE;
     }
-    return uw_winograd_fits(t, c, part, batch_n) ? WINOGRAD : PRODUCT;
+    if (uw_winograd_fits(t, c, part, batch_n)) {
+        return WINOGRAD;
+    }
+    return uw_small_fits(t, c, small_part(part), batch_n) ? SMALL : PRODUCT;
 }
 
 /* Pixels of v are those of lines that are stride apart, in each the step-th. */
@@ -187,6 +201,7 @@ int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint
 {
     switch (way_of(e->kernels->tile, c, UW_WINOGRAD_FW, batch_n)) {
     case DIRECT: return uw_direct_fw(e, c, batch_n, x, w, b, y, accumulate);
+    case SMALL: return uw_small_fw(e, c, batch_n, x, w, b, y, accumulate);
     case WINOGRAD: return uw_winograd_fw(e, c, batch_n, x, w, b, y, accumulate);
     case REFERENCE: return uw_conv2d_fw_ref(e, c, batch_n, x, w, b, y, accumulate);
     case PRODUCT: break;
@@ -224,6 +239,7 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c
 {
     switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n)) {
     case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
+    case SMALL: return uw_small_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case WINOGRAD: return uw_winograd_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case REFERENCE: return uw_conv2d_bw_input_ref(e, c, batch_n, dy, w, dx, accumulate);
     case PRODUCT: break;
@@ -287,6 +303,7 @@ static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, u
 {
     switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n)) {
     case DIRECT: return uw_direct_bw_param(e, c, batch_n, x, dy, scale, dw);
+    case SMALL: return uw_small_bw_param(e, c, batch_n, x, dy, scale, dw);
     case WINOGRAD: return uw_winograd_bw_param(e, c, batch_n, x, dy, scale, dw);
     case REFERENCE: return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, NULL);
     case PRODUCT: break;
@@ -330,10 +347,16 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
     struct uw_image taps = uw_image_of_input(c, batch_n, NULL, true);
     struct uw_product fw = fw_product(t, c, &x, NULL, NULL, NULL, false);
     struct uw_product bw_param = bw_param_product(t, c, &taps, NULL, 1.0f, NULL);
-    size_t most = larger(uw_product_scratch_bytes(&fw, threads),
-                         uw_product_scratch_bytes(&bw_param, threads));
+    size_t most = uw_small_scratch_bytes(t, c);
+    if (!uw_small_fits(t, c, UW_SMALL_FW, batch_n)) {
+        most = larger(most, uw_product_scratch_bytes(&fw, threads));
+    }
+    if (!uw_small_fits(t, c, UW_SMALL_BW_PARAM, batch_n)) {
+        most = larger(most, uw_product_scratch_bytes(&bw_param, threads));
+    }
+    bool small = uw_small_fits(t, c, UW_SMALL_BW_INPUT, batch_n);
     struct uw_phase phase;
-    for (uint32_t i = 0; uw_phase_of(c, i, &phase); i++) {
+    for (uint32_t i = 0; !small && uw_phase_of(c, i, &phase); i++) {
         if (has_taps(&phase)) {
             struct uw_image dy = uw_image_of_output_gradient(c, &phase, batch_n, NULL);
             struct uw_product bw = bw_input_product(t, c, &phase, &dy, NULL, NULL, false);

@@ -40,6 +40,7 @@ struct uw_runs {
 
 struct uw_planes_ops;
 struct uw_winograd_ops;
+struct uw_small_ops;
 
 struct uw_tile {
     uint32_t mr, nr;            /* register tile */
@@ -86,6 +87,8 @@ struct uw_tile {
     void (*step_rows)(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
                       const float *x, float *w, size_t stride, float *dx);
 
+    /* small.h (optional: NULL, never chosen), and a version of fewer lanes, or the same */
+    const struct uw_small_ops *small, *small_narrow;
     const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 

@@ -134,6 +134,7 @@ static inline void join_4(const float *even, const float *odd, float *dst)
 #define PLANES_OPS const struct uw_planes_ops uw_planes_avx2
 #include "packed/planes_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/small_inline.h"
 #include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
@@ -232,6 +233,8 @@ void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, con
     step_rest(rows, done, n, keep, dy, coef, x, w, stride, dx);
 }
 
+const struct uw_small_ops uw_small_avx2 = {.lanes = VEC_N, .multiply = small_multiply};
+
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
@@ -244,5 +247,7 @@ const struct uw_tile uw_tile_avx2 = {
     .add_rows = uw_add_rows_avx2,
     .planes = &uw_planes_avx2,
     .step_rows = uw_step_rows_avx2,
+    .small = &uw_small_avx2,
+    .small_narrow = &uw_small_avx2,
     .winograd = &winograd,
 };

@@ -85,6 +85,7 @@ static inline vec vec_load_runs(const float *p, const uint32_t *run, bool joined
 
 #include "packed/tile_inline.h"
 #include "packed/runs_inline.h"
+#include "packed/small_inline.h"
 #include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
@@ -205,6 +206,8 @@ static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, cons
                       dx != NULL ? dx + done : NULL);
 }
 
+static const struct uw_small_ops small = {.lanes = VEC_N, .multiply = small_multiply};
+
 const struct uw_tile uw_tile_avx512 = {
     .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,
     .multiply = multiply,
@@ -217,5 +220,7 @@ const struct uw_tile uw_tile_avx512 = {
     .add_rows = uw_add_rows_avx2,
     .planes = &uw_planes_avx2,
     .step_rows = step_rows,
+    .small = &small,
+    .small_narrow = &uw_small_avx2,
     .winograd = &winograd,
 };

@@ -16,6 +16,7 @@ extern const struct uw_tile uw_tile_avx2;
 extern const struct uw_tile uw_tile_avx512;
 
 /* Entries of both tiles. */
+extern const struct uw_small_ops uw_small_avx2;
 void uw_pack_transposed_avx2(uint32_t rows, uint32_t n, float alpha, const float *src,
                              size_t stride, float *dst, size_t ld);
 void uw_dots_avx2(uint32_t rows, size_t k, const float *x, size_t ldx, const float *w, size_t ldw,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_kernels_conv.h"
 
+#include "packed/tile.h"
+
 struct uw_conv2d uw_test_conv_shape(uint32_t in, uint32_t out, uint32_t h, uint32_t w,
                                     uint32_t kh, uint32_t kw, uint32_t stride, uint32_t pad,
                                     uint32_t dilation, uint32_t groups)
@@ -138,7 +140,7 @@ static void check_bias_gradient(const struct uw_test_conv *t, float scale, const
 
 static void check_fw(const struct uw_test_conv *t, const struct uw_exec *e)
 {
-    const struct uw_kernels *k = uw_test_table();
+    const struct uw_kernels *k = e->kernels;
     struct uw_sum *sums = sums_of(t, add_fw, t->y_n);
     float *y = uw_test_floats(t->y_n);
     assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y, false), UW_OK);
@@ -157,7 +159,7 @@ static void check_fw(const struct uw_test_conv *t, const struct uw_exec *e)
 
 static void check_bw_input(const struct uw_test_conv *t, const struct uw_exec *e)
 {
-    const struct uw_kernels *k = uw_test_table();
+    const struct uw_kernels *k = e->kernels;
     struct uw_sum *sums = sums_of(t, add_bw_input, t->x_n);
     float *dx = uw_test_floats(t->x_n);
     assert_int_equal(k->conv2d_bw_input(e, &t->c, t->batch_n, t->dy, t->w, dx, false), UW_OK);
@@ -173,7 +175,7 @@ static void check_bw_input(const struct uw_test_conv *t, const struct uw_exec *e
 
 static void check_bw_param(const struct uw_test_conv *t, const struct uw_exec *e)
 {
-    const struct uw_kernels *k = uw_test_table();
+    const struct uw_kernels *k = e->kernels;
     struct uw_sum *sums = sums_of(t, add_bw_param, t->w_n);
     float *dw = uw_test_copy_floats(t->w_n, t->w);
     float *db = uw_test_copy_floats(t->c.out_channels, t->b);
@@ -194,16 +196,28 @@ static void check_bw_param(const struct uw_test_conv *t, const struct uw_exec *e
     free(sums);
 }
 
+static void check_parts(const struct uw_test_conv *t, const struct uw_kernels *k, uint32_t threads)
+{
+    struct uw_test_exec e;
+    uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(k, &t->c, t->batch_n, threads));
+    e.exec.kernels = k;
+    check_fw(t, &e.exec);
+    check_bw_input(t, &e.exec);
+    check_bw_param(t, &e.exec);
+    uw_test_exec_end(&e);
+}
+
 void uw_test_conv_check(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
 {
     struct uw_test_conv t;
-    struct uw_test_exec e;
     uw_test_conv_begin(&t, &c, batch_n);
-    uw_test_exec_begin(
-        &e, threads, uw_test_table()->conv2d_scratch_bytes(uw_test_table(), &c, batch_n, threads));
-    check_fw(&t, &e.exec);
-    check_bw_input(&t, &e.exec);
-    check_bw_param(&t, &e.exec);
-    uw_test_exec_end(&e);
+    check_parts(&t, uw_test_table(), threads);
+    if (uw_test_table()->tile != NULL && uw_test_table()->tile->small != NULL) {
+        struct uw_kernels packed = *uw_test_table();    /* the way of larger work */
+        struct uw_tile tile = *packed.tile;
+        tile.small = NULL;
+        packed.tile = &tile;
+        check_parts(&t, &packed, threads);
+    }
     uw_test_conv_end(&t);
 }

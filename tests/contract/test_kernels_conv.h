@@ -21,7 +21,8 @@ struct uw_conv2d uw_test_conv_shape(uint32_t in, uint32_t out, uint32_t h, uint3
 void uw_test_conv_begin(struct uw_test_conv *t, const struct uw_conv2d *c, uint32_t batch_n);
 void uw_test_conv_end(struct uw_test_conv *t);
 
-/* Every result of every part, with and without bias and accumulation. */
+/* Every result of every part, with and without bias and accumulation; of tables that have a way for
+ * small work, with that and without. */
 void uw_test_conv_check(struct uw_conv2d c, uint32_t batch_n, uint32_t threads);
 
 #endif

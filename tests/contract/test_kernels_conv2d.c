@@ -147,6 +147,29 @@ static void test_conv2d_strides_match_twin(void **state)
     check_shape(c, 3, 2);
 }
 
+/* So little work that no side is packed: rows of pixels and numbers of channels around one and two
+ * registers, rows of sums around their groups, padding wider than the kernel reaches. */
+static void test_conv2d_small_work_matches_twin(void **state)
+{
+    (void)state;
+    const uint32_t channels[] = {3, 6, 7, 8, 9, 15, 16, 17, 33};
+    for (uint32_t w = 1; w <= 35; w += w < 18 ? 1 : 4) {
+        uint32_t kernel = w < 3 ? 1 : w < 5 ? 3 : 1 + 2 * (w % 3);
+        uint32_t out = channels[uw_test_below(9)], in = 1 + uw_test_below(9);
+        check_shape(shape(in, out, kernel + 2, w, kernel, kernel, 1, 0, 1, 1), 1, 1);
+        check_shape(shape(in, out, kernel + 3, w, kernel, kernel, 1, kernel / 2, 1, 1), 2, 3);
+        check_shape(shape(2, out, 5, w + 4, 3, 3, 2, w % 3, 1, 1), 1, 3);
+        check_shape(shape(2, 5, 6, w + 4, 3, 3, 1, w % 4, 2, 1), 1, 1);
+        check_shape(shape(2, 3, 4, w, 1, 1, 1, 2, 1, 1), 1, 1);
+    }
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        check_shape(shape(channels[i], channels[8 - i], 7, 10, 3, 3, 1, 0, 1, 1), 1, 1);
+    }
+    check_shape(shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 1, 3); /* LeNet-5's */
+    check_shape(shape(1, 6, 28, 28, 5, 5, 1, 2, 1, 1), 3, 3);
+    check_shape(shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 0, 1);
+}
+
 static void test_conv2d_unequal_axes_match_twin(void **state)
 {
     (void)state;
@@ -223,9 +246,11 @@ static void test_conv2d_threads_give_the_same_bits(void **state)
     (void)state;
     const struct uw_kernels *k = uw_test_table();
     const struct uw_conv2d shapes[] = {shape(1, 32, 28, 28, 5, 5, 1, 2, 1, 1),
+                                       shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1),
+                                       shape(2, 33, 21, 21, 3, 3, 1, 1, 1, 1),
                                        shape(12, 64, 14, 14, 5, 5, 1, 2, 1, 1),
                                        shape(12, 12, 14, 14, 3, 3, 2, 1, 1, 12)};
-    for (size_t s = 0; s < 3; s++) {
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         struct uw_test_conv t;
         uw_test_conv_begin(&t, &shapes[s], 6);
         float *y[2], *dx[2], *dw[2];
@@ -333,6 +358,7 @@ const struct CMUnitTest uw_test_conv2d[] = {
     cmocka_unit_test(test_channels_are_added_and_summed_up),
     cmocka_unit_test(test_conv2d_rows_of_whole_vectors_match_twin),
     cmocka_unit_test(test_conv2d_strides_match_twin),
+    cmocka_unit_test(test_conv2d_small_work_matches_twin),
     cmocka_unit_test(test_conv2d_unequal_axes_match_twin),
     cmocka_unit_test(test_conv2d_wide_images_stay_in_scratch),
     cmocka_unit_test(test_conv2d_random_shapes_match_twin),
