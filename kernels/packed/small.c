@@ -30,7 +30,6 @@ struct small {
     const struct uw_tile *t;
     const struct uw_small_ops *ops;
     const struct uw_conv2d *c;
-    enum uw_small_part part;
     bool by_channels;           /* lanes are output channels, else pixels of a row */
     uint32_t list_n;            /* inner indexes */
     struct band band;
@@ -134,7 +133,7 @@ static void plan_bw_param(struct small *s)
 static struct small plan_of(const struct uw_tile *t, const struct uw_conv2d *c,
                             enum uw_small_part part)
 {
-    struct small s = {.t = t, .c = c, .part = part};
+    struct small s = {.t = t, .c = c};
     switch (part) {
     case UW_SMALL_FW: plan_fw(&s); break;
     case UW_SMALL_BW_INPUT: plan_bw_input(&s); break;
@@ -148,6 +147,7 @@ bool uw_small_fits(const struct uw_tile *t, const struct uw_conv2d *c, enum uw_s
 {
     double most = c->out_w % UW_TILE_PIECE_N == 0 ? WORK_MAX_PIECES : WORK_MAX;
     if (t->small == NULL || c->groups != 1 || batch_n == 0 || work_of(c, batch_n) > most ||
+        kernel_of(c) == 1 ||        /* a product has nothing to unroll */
         (part == UW_SMALL_BW_INPUT && (c->stride_h != 1 || c->stride_w != 1))) {
         return false;
     }

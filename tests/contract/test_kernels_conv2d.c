@@ -156,21 +156,18 @@ static void test_conv2d_small_work_matches_twin(void **state)
     for (uint32_t w = 1; w <= 35; w += w < 18 ? 1 : 4) {
         uint32_t kernel = w < 3 ? 1 : w < 5 ? 3 : 1 + 2 * (w % 3);
         uint32_t out = channels[uw_test_below(9)], in = 1 + uw_test_below(9);
-        uw_test_conv_check(uw_test_conv_shape(in, out, kernel + 2, w, kernel, kernel, 1, 0, 1, 1),
-                           1, 1);
-        uw_test_conv_check(uw_test_conv_shape(in, out, kernel + 3, w, kernel, kernel, 1,
-                                              kernel / 2, 1, 1), 2, 3);
-        uw_test_conv_check(uw_test_conv_shape(2, out, 5, w + 4, 3, 3, 2, w % 3, 1, 1), 1, 3);
-        uw_test_conv_check(uw_test_conv_shape(2, 5, 6, w + 4, 3, 3, 1, w % 4, 2, 1), 1, 1);
-        uw_test_conv_check(uw_test_conv_shape(2, 3, 4, w, 1, 1, 1, 2, 1, 1), 1, 1);
+        check_shape(shape(in, out, kernel + 2, w, kernel, kernel, 1, 0, 1, 1), 1, 1);
+        check_shape(shape(in, out, kernel + 3, w, kernel, kernel, 1, kernel / 2, 1, 1), 2, 3);
+        check_shape(shape(2, out, 5, w + 4, 3, 3, 2, w % 3, 1, 1), 1, 3);
+        check_shape(shape(2, 5, 6, w + 4, 3, 3, 1, w % 4, 2, 1), 1, 1);
+        check_shape(shape(2, 3, 4, w, 1, 1, 1, 2, 1, 1), 1, 1);
     }
     for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
-        uw_test_conv_check(uw_test_conv_shape(channels[i], channels[8 - i], 7, 10, 3, 3, 1, 0, 1,
-                                              1), 1, 1);
+        check_shape(shape(channels[i], channels[8 - i], 7, 10, 3, 3, 1, 0, 1, 1), 1, 1);
     }
-    uw_test_conv_check(uw_test_conv_shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 1, 3); /* LeNet-5's */
-    uw_test_conv_check(uw_test_conv_shape(1, 6, 28, 28, 5, 5, 1, 2, 1, 1), 3, 3);
-    uw_test_conv_check(uw_test_conv_shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 0, 1);
+    check_shape(shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 1, 3); /* LeNet-5's */
+    check_shape(shape(1, 6, 28, 28, 5, 5, 1, 2, 1, 1), 3, 3);
+    check_shape(shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 0, 1);
 }
 
 static void test_conv2d_unequal_axes_match_twin(void **state)
