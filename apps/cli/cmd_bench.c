@@ -16,7 +16,7 @@ struct options {
     const char *backend, *work, *against;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
-    bool json, markdown;
+    bool json, markdown, beside;
 };
 
 static const struct uw_opt rows[] = {
@@ -33,6 +33,9 @@ static const struct uw_opt rows[] = {
     {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
      "train: the table of a file of tools/bench_pytorch, which measures both in turns; kernels: "
      "matrix products and those of CBLAS libraries, FILE,..., in turns"},
+    {"beside-plain", UW_OPT_FLAG, offsetof(struct options, beside), 0, 0, NULL,
+     "train: in turns with plain loops, as small C frameworks have them: im2col and a matrix "
+     "product without blocks (plain), direct loops (ref)"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
     {"markdown", UW_OPT_FLAG, offsetof(struct options, markdown), 0, 0, NULL,
      "train --against: the table of the README"},
@@ -81,7 +84,7 @@ static int train(const struct options *o, struct uw_error *err)
     }
     const struct uw_bench_train b = {
         .work = o->work, .backend = o->backend, .threads = o->threads, .windows = o->windows,
-        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .json = o->json};
+        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .beside = o->beside, .json = o->json};
     return uw_bench_train(stdout, &b, err);
 }
 

@@ -56,7 +56,9 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     j->config = config->plan;
     j->config.def = &j->file.def;
     j->config.input = true;
-    rc = choose_kernels(config->backend, &j->config.kernels, err);
+    j->config.kernels = config->kernels;
+    rc = config->kernels != NULL ? UW_OK
+                                 : choose_kernels(config->backend, &j->config.kernels, err);
     if (rc < 0) {
         return rc;
     }

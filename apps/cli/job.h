@@ -26,6 +26,7 @@
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
     const char *backend;        /* one of UW_BACKENDS */
+    const struct uw_kernels *kernels;   /* instead of those of backend; NULL: none */
     uint32_t threads;           /* 0: one a core */
     struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
                                        job fills in model, kernels, threads and workspace */

@@ -272,6 +272,8 @@ expect 0 "$uwasa" bench train --work mlp:3,lenet5:1 --windows 3 --seconds 0.01 -
 [ "$(grep -c '"event":"work"' out)" = 2 ] || fail "bench train does not tell of two works"
 grep -q '"work":"lenet5:1","threads":1,.*"samples_per_s":\[[0-9.]*,[0-9.]*,[0-9.]*\]' out ||
     fail "bench train does not tell of each window"
+expect 0 "$uwasa" bench train --work mlp:2 --windows 1 --seconds 0.01 --threads 1 --beside-plain
+grep -q '^  plain .*x slower' out || fail "bench train does not compare with plain loops"
 expect 2 "$uwasa" bench train --work mlp
 grep -q 'needs MODEL:BATCH' err || fail "a work without a minibatch is not told"
 expect 2 "$uwasa" bench kernels --work mlp:1
