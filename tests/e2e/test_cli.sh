@@ -277,6 +277,8 @@ grep -q '^  plain .*x slower' out || fail "bench train does not compare with pla
 expect 2 "$uwasa" bench train --work mlp
 grep -q 'needs MODEL:BATCH' err || fail "a work without a minibatch is not told"
 expect 2 "$uwasa" bench kernels --work mlp:1
+expect 2 "$uwasa" bench kernels --write-table missing.h
+expect 2 "$uwasa" bench kernels --against missing.so
 cat >against.json <<END
 {"peers": ["slow", "fast"], "rows": [{"work": "mlp:1", "threads": 1,
  "windows": [[30, 5, 10], [40, 5, 10], [20, 5, 20]], "rss_bytes": [1000000, 2000000, 3000000]}]}
