@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_train.h"
 
+#include "bench_plain.h"
 #include "events.h"
 #include "job.h"
 #include "recipe.h"
@@ -95,28 +96,36 @@ struct uw_spread uw_spread_of(double *x, uint32_t n)
                               x[n - 1]};
 }
 
-static void print_work(FILE *out, const struct uw_bench_train *b, const struct work *w,
-                       const struct uw_job *j, const double *speed)
+/* One of those that train in turns. */
+struct side {
+    struct uw_job job;
+    double speed[UW_BENCH_WINDOWS_MAX];
+};
+
+static struct uw_spread spread_of(const double *speed, const double *other, uint32_t n)
 {
-    double sorted[UW_BENCH_WINDOWS_MAX];
-    memcpy(sorted, speed, b->windows * sizeof *speed);
-    struct uw_spread s = uw_spread_of(sorted, b->windows);
-    double gflop = flop_of(&j->model) * s.median * 1e-9;
-    uint32_t threads = uw_workers_threads(j->pool);
-    if (!b->json) {
-        fprintf(out, "%-16s %7u %12.1f %12.1f %12.1f %9.1f %14zu\n", w->text, threads, s.low,
-                s.median, s.high, gflop, j->arena.used_bytes);
-        fflush(out);
-        return;
+    double x[UW_BENCH_WINDOWS_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = other == NULL ? speed[i] : other[i] > 0.0 ? speed[i] / other[i] : 0.0;
     }
+    return uw_spread_of(x, n);
+}
+
+static void print_json(FILE *out, uint32_t windows, const struct work *w, const struct side *s,
+                       const struct uw_spread *ratio, double gflop)
+{
     cJSON *ev = uw_event("work");
     cJSON_AddStringToObject(ev, "work", w->text);
-    cJSON_AddNumberToObject(ev, "threads", threads);
-    cJSON_AddStringToObject(ev, "backend", j->config.kernels->name);
-    cJSON_AddItemToObject(ev, "samples_per_s", cJSON_CreateDoubleArray(speed, (int)b->windows));
+    cJSON_AddNumberToObject(ev, "threads", uw_workers_threads(s->job.pool));
+    cJSON_AddStringToObject(ev, "backend", s->job.config.kernels->name);
+    cJSON_AddItemToObject(ev, "samples_per_s", cJSON_CreateDoubleArray(s->speed, (int)windows));
     cJSON_AddNumberToObject(ev, "gflop_per_s", gflop);
-    cJSON_AddNumberToObject(ev, "arena_bytes", (double)j->arena.used_bytes);
+    cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->job.arena.used_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    if (ratio != NULL) {
+        const double x[3] = {ratio->low, ratio->median, ratio->high};
+        cJSON_AddItemToObject(ev, "ratio", cJSON_CreateDoubleArray(x, 3));
+    }
     char *text = cJSON_PrintUnformatted(ev);
     fprintf(out, "%s\n", text != NULL ? text : "{}");
     fflush(out);
@@ -124,28 +133,69 @@ static void print_work(FILE *out, const struct uw_bench_train *b, const struct w
     cJSON_Delete(ev);
 }
 
+/* first: the side that all others are compared with. */
+static void print_side(FILE *out, const struct uw_bench_train *b, const struct work *w,
+                       const struct side *s, const struct side *first)
+{
+    struct uw_spread speed = spread_of(s->speed, NULL, b->windows);
+    struct uw_spread ratio = spread_of(first->speed, s->speed, b->windows);
+    double gflop = flop_of(&s->job.model) * speed.median * 1e-9;
+    if (b->json) {
+        print_json(out, b->windows, w, s, s != first ? &ratio : NULL, gflop);
+        return;
+    }
+    char name[32];
+    snprintf(name, sizeof name, "  %s", s->job.config.kernels->name);
+    fprintf(out, "%-16s %7u %12.1f %12.1f %12.1f %9.1f %14zu", s == first ? w->text : name,
+            uw_workers_threads(s->job.pool), speed.low, speed.median, speed.high, gflop,
+            s->job.arena.used_bytes);
+    if (s != first) {
+        fprintf(out, "  %.1fx slower (%.1f to %.1f)", ratio.median, ratio.low, ratio.high);
+    }
+    fprintf(out, "\n");
+    fflush(out);
+}
+
+/* Ready to train: bound, with weights and a minibatch, and warm. */
+static int open_side(struct side *s, const struct uw_bench_train *b, const struct work *w,
+                     const char *backend, const struct uw_kernels *kernels, struct uw_error *err)
+{
+    double warm_up;
+    const struct uw_job_config config = {
+        .model = w->model, .backend = backend, .kernels = kernels, .threads = b->threads,
+        .plan = {.batch_n = w->batch_n, .optimizer = {.lr = 1e-4f}}};
+    int rc = uw_job_plan(&s->job, &config, err);
+    rc = rc < 0 ? rc : uw_job_bind(&s->job, err);
+    rc = rc < 0 ? rc : uw_job_init_weights(&s->job, 1, err);
+    if (rc == UW_OK) {
+        fill_minibatch(&s->job.model, w->batch_n);
+        rc = run_window(&s->job.model, w->batch_n, 0.1 * b->seconds, &warm_up, err);
+    }
+    return rc;
+}
+
 static int run_work(FILE *out, const struct uw_bench_train *b, const struct work *w,
                     struct uw_error *err)
 {
-    struct uw_job j = {.pool = NULL};
-    double speed[UW_BENCH_WINDOWS_MAX], warm_up;
-    const struct uw_job_config config = {
-        .model = w->model, .backend = b->backend, .threads = b->threads,
-        .plan = {.batch_n = w->batch_n, .optimizer = {.lr = 1e-4f}}};
-    int rc = uw_job_plan(&j, &config, err);
-    rc = rc < 0 ? rc : uw_job_bind(&j, err);
-    rc = rc < 0 ? rc : uw_job_init_weights(&j, 1, err);
-    if (rc == UW_OK) {
-        fill_minibatch(&j.model, w->batch_n);
-        rc = run_window(&j.model, w->batch_n, 0.1 * b->seconds, &warm_up, err);
+    struct uw_kernels plain;
+    struct side sides[3] = {{.job = {.pool = NULL}}};
+    uw_bench_plain_kernels(&plain);
+    const uint32_t sides_n = b->beside ? 3 : 1;
+    int rc = open_side(&sides[0], b, w, b->backend, NULL, err);
+    if (rc == UW_OK && b->beside) {
+        rc = open_side(&sides[1], b, w, "ref", NULL, err);
+        rc = rc < 0 ? rc : open_side(&sides[2], b, w, NULL, &plain, err);
     }
-    for (uint32_t i = 0; i < b->windows && rc == UW_OK; i++) {
-        rc = run_window(&j.model, w->batch_n, b->seconds, &speed[i], err);
+    for (uint32_t i = 0; i < b->windows * sides_n && rc == UW_OK; i++) {
+        struct side *s = &sides[i % sides_n];
+        rc = run_window(&s->job.model, w->batch_n, b->seconds, &s->speed[i / sides_n], err);
     }
-    if (rc == UW_OK) {
-        print_work(out, b, w, &j, speed);
+    for (uint32_t i = 0; i < sides_n; i++) {
+        if (rc == UW_OK) {
+            print_side(out, b, w, &sides[i], &sides[0]);
+        }
+        uw_job_deinit(&sides[i].job);
     }
-    uw_job_deinit(&j);
     return rc;
 }
 

@@ -24,6 +24,7 @@ struct uw_bench_train {
     uint32_t threads;           /* 0: one a core */
     uint32_t windows;           /* 1 to UW_BENCH_WINDOWS_MAX */
     double seconds;             /* of a window */
+    bool beside;                /* in turns with the ref kernels and bench_plain.h's */
     bool json;
 };
 
@@ -43,7 +44,8 @@ struct uw_spread uw_spread_of(double *x, uint32_t n);
  *
  * samples_per_s has one number a window; gflop_per_s belongs to the median and counts the products
  * of forward and backward as they are defined. peak_rss_bytes is the process's: ask for one work
- * to know what that work takes.
+ * to know what that work takes. With beside, two more works follow each, "backend":"ref" and
+ * "plain", with "ratio":[low,median,high], how many times as fast the first one is.
  *
  * Returns UW_OK, UW_ERR_INVALID (a work is not MODEL:BATCH; err names it), or what planning and
  * training return. */

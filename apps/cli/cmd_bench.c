@@ -2,6 +2,7 @@
 #include "args.h"
 #include "bench_gemm.h"
 #include "bench_kernels.h"
+#include "bench_table.h"
 #include "bench_train.h"
 #include "commands.h"
 #include "job.h"
@@ -13,10 +14,10 @@
 #include <string.h>
 
 struct options {
-    const char *backend, *work, *against;
+    const char *backend, *work, *against, *table;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
-    bool json, markdown;
+    bool json, markdown, beside;
 };
 
 static const struct uw_opt rows[] = {
@@ -33,6 +34,12 @@ static const struct uw_opt rows[] = {
     {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
      "train: the table of a file of tools/bench_pytorch, which measures both in turns; kernels: "
      "matrix products and those of CBLAS libraries, FILE,..., in turns"},
+    {"beside-plain", UW_OPT_FLAG, offsetof(struct options, beside), 0, 0, NULL,
+     "train: in turns with plain loops, as small C frameworks have them: im2col and a matrix "
+     "product without blocks (plain), direct loops (ref)"},
+    {"write-table", UW_OPT_TEXT, offsetof(struct options, table), 0, 0, "FILE",
+     "kernels: find the blocks that suit this machine's caches, and write them into "
+     "kernels/packed/blocking_table.h"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
     {"markdown", UW_OPT_FLAG, offsetof(struct options, markdown), 0, 0, NULL,
      "train --against: the table of the README"},
@@ -61,7 +68,12 @@ static int kernels(const struct options *o, struct uw_error *err)
     if (rc < 0) {
         return uw_error_set(err, rc, "the threads could not be started");
     }
-    if (o->against != NULL) {
+    if (o->table != NULL) {
+        const struct uw_bench_table b = {
+            .kernels = k, .workers = pool, .file = o->table, .windows = o->windows,
+            .seconds = o->seconds > 0.0 ? o->seconds : 0.02};
+        rc = uw_bench_table(stdout, &b, err);
+    } else if (o->against != NULL) {
         const struct uw_bench_gemm b = {
             .kernels = k, .workers = pool, .against = o->against, .windows = o->windows,
             .seconds = o->seconds > 0.0 ? o->seconds : 0.1, .json = o->json};
@@ -81,7 +93,7 @@ static int train(const struct options *o, struct uw_error *err)
     }
     const struct uw_bench_train b = {
         .work = o->work, .backend = o->backend, .threads = o->threads, .windows = o->windows,
-        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .json = o->json};
+        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .beside = o->beside, .json = o->json};
     return uw_bench_train(stdout, &b, err);
 }
 

@@ -11,14 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int choose_kernels(const char *name, const struct uw_kernels **kernels,
-                          struct uw_error *err)
+static int choose_kernels(struct uw_job *j, const char *name, struct uw_error *err)
 {
-    *kernels = strcmp(name, "auto") == 0 ? uw_kernels_best() : uw_kernels_find(name);
-    if (*kernels == NULL) {
+    const struct uw_caches caches = {uw_board_cache_bytes(1), uw_board_cache_bytes(2),
+                                     uw_board_cache_bytes(3)};
+    const struct uw_kernels *k = strcmp(name, "auto") == 0 ? uw_kernels_best()
+                                                           : uw_kernels_find(name);
+    if (k == NULL) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "--backend %s: not in this build or not on this processor", name);
     }
+    j->config.kernels = uw_kernels_fit(&j->fitted, k, &caches);
     return UW_OK;
 }
 
@@ -56,7 +59,9 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     j->config = config->plan;
     j->config.def = &j->file.def;
     j->config.input = true;
-    rc = choose_kernels(config->backend, &j->config.kernels, err);
+    j->config.kernels = config->kernels;
+    rc = config->kernels != NULL ? UW_OK
+                                 : choose_kernels(j, config->backend, err);
     if (rc < 0) {
         return rc;
     }

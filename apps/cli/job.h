@@ -15,6 +15,7 @@
 #include "args.h"
 #include "model_json.h"
 
+#include "uwasa/backends.h"
 #include "uwasa/convert.h"
 #include "uwasa/dataset.h"
 #include "uwasa/model.h"
@@ -26,6 +27,7 @@
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
     const char *backend;        /* one of UW_BACKENDS */
+    const struct uw_kernels *kernels;   /* instead of those of backend; NULL: none */
     uint32_t threads;           /* 0: one a core */
     struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
                                        job fills in model, kernels, threads and workspace */
@@ -34,6 +36,7 @@ struct uw_job_config {
 struct uw_job {
     struct uw_model_file file;
     struct uw_convert_model onnx;   /* what file.def points into when the model is ONNX */
+    struct uw_kernels_fitted fitted;    /* what config.kernels may point into */
     struct uw_model_config config;
     struct uw_model_need need;
     struct uw_model model;

@@ -3,12 +3,10 @@
 
 #include "arm/arm.h"
 #include "backends.h"
-#include "packed/fpu.h"
 
 /* NEON is part of every AArch64 processor. */
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_neon, NULL},
-    {&uw_kernels_fpu, NULL},
     {&uw_kernels_ref, NULL},
     {NULL, NULL},
 };

@@ -108,6 +108,38 @@ static void test_gemm_around_every_block_matches_twin(void **state)
     }
 }
 
+static void test_gemm_blocks_that_fit_a_machine_change_no_bits(void **state)
+{
+    (void)state;
+    const struct uw_kernels *k = uw_test_table();
+    struct uw_kernels_fitted small, unknown;
+    struct uw_blocks blocks;
+    const struct uw_kernels *fitted = uw_kernels_with_blocks(&small, k, 1, 1);
+    assert_ptr_equal(uw_kernels_fit(&unknown, k, &(struct uw_caches){1, 2, 3}), k);
+    if (!uw_kernels_blocks(k, &blocks)) {
+        assert_ptr_equal(fitted, k);
+        return;
+    }
+    assert_true(uw_kernels_blocks(fitted, &blocks) && blocks.rows < 17 && blocks.columns < 33);
+    struct uw_gemm g = {.m = 61, .n = 150, .k = 300, .lda = 300, .ldb = 150, .ldc = 150,
+                        .alpha = 1.0f};
+    float *a = uw_test_random_floats(61 * 300), *b = uw_test_random_floats(300 * 150);
+    float *c[2] = {uw_test_floats(61 * 150), uw_test_floats(61 * 150)};
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct uw_kernels *table = i == 0 ? k : fitted;
+        struct uw_test_exec e;
+        uw_test_exec_begin(&e, 1, table->gemm_scratch_bytes(table, &g, 1));
+        e.exec.kernels = table;
+        assert_int_equal(table->gemm(&e.exec, &g, a, b, c[i]), UW_OK);
+        uw_test_exec_end(&e);
+    }
+    uw_test_assert_same_bits(61 * 150, c[0], c[1]);
+    uw_test_release(c[1]);
+    uw_test_release(c[0]);
+    uw_test_release(b);
+    uw_test_release(a);
+}
+
 static void test_gemm_alpha_beta_match_twin(void **state)
 {
     (void)state;
@@ -437,6 +469,7 @@ static void test_dense_step_nan_stays_where_it_belongs(void **state)
 const struct CMUnitTest uw_test_products[] = {
     cmocka_unit_test(test_gemm_around_every_tile_matches_twin),
     cmocka_unit_test(test_gemm_around_every_block_matches_twin),
+    cmocka_unit_test(test_gemm_blocks_that_fit_a_machine_change_no_bits),
     cmocka_unit_test(test_gemm_alpha_beta_match_twin),
     cmocka_unit_test(test_gemm_empty_sizes_scale_or_do_nothing),
     cmocka_unit_test(test_gemm_nan_and_infinity_reach_their_row_only),

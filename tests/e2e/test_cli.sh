@@ -272,9 +272,13 @@ expect 0 "$uwasa" bench train --work mlp:3,lenet5:1 --windows 3 --seconds 0.01 -
 [ "$(grep -c '"event":"work"' out)" = 2 ] || fail "bench train does not tell of two works"
 grep -q '"work":"lenet5:1","threads":1,.*"samples_per_s":\[[0-9.]*,[0-9.]*,[0-9.]*\]' out ||
     fail "bench train does not tell of each window"
+expect 0 "$uwasa" bench train --work mlp:2 --windows 1 --seconds 0.01 --threads 1 --beside-plain
+grep -q '^  plain .*x slower' out || fail "bench train does not compare with plain loops"
 expect 2 "$uwasa" bench train --work mlp
 grep -q 'needs MODEL:BATCH' err || fail "a work without a minibatch is not told"
 expect 2 "$uwasa" bench kernels --work mlp:1
+expect 2 "$uwasa" bench kernels --write-table missing.h
+expect 2 "$uwasa" bench kernels --against missing.so
 cat >against.json <<END
 {"peers": ["slow", "fast"], "rows": [{"work": "mlp:1", "threads": 1,
  "windows": [[30, 5, 10], [40, 5, 10], [20, 5, 20]], "rss_bytes": [1000000, 2000000, 3000000]}]}

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
+#include "bench_table.h"
 #include "events.h"
 #include "lr.h"
 #include "node_config.h"
 #include "stack.h"
 #include "progress.h"
+
+#include <unistd.h>
 
 static float rate(const char *text, uint64_t step, uint64_t epoch)
 {
@@ -180,6 +183,43 @@ static void test_addresses_written_wrongly_are_seen(void **state)
     assert_false(uw_stack_address_ok("10.0.0.9:0", false));
 }
 
+static void check_file(const char *path, const char *want)
+{
+    char got[512] = "";
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    (void)fread(got, 1, sizeof got - 1, f);
+    fclose(f);
+    assert_string_equal(got, want);
+}
+
+static void test_table_of_blocks_one_row_a_machine(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/uwasa-table-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    const char *text = "static const\n    {\"neon\", {1, 2, 0}, 8, 12},\n"
+                       "    {NULL, {0, 0, 0}, 0, 0},\n};\n";
+    assert_int_equal(write(fd, text, strlen(text)), (int)strlen(text));
+    close(fd);
+    struct uw_error err;
+    struct uw_table_row row = {"avx2", {1, 2, 0}, 6, 16};
+    assert_int_equal(uw_bench_table_put(path, &row, &err), UW_OK);
+    row.columns = 32;
+    assert_int_equal(uw_bench_table_put(path, &row, &err), UW_OK);
+    check_file(path, "static const\n    {\"neon\", {1, 2, 0}, 8, 12},\n"
+                     "    {\"avx2\", {1, 2, 0}, 6, 32},\n    {NULL, {0, 0, 0}, 0, 0},\n};\n");
+    row.rows = 0;
+    assert_int_equal(uw_bench_table_put(path, &row, &err), UW_OK);
+    check_file(path, text);
+    assert_int_equal(truncate(path, 20), 0);
+    assert_int_equal(uw_bench_table_put(path, &row, &err), UW_ERR_CORRUPT);
+    unlink(path);
+    assert_int_equal(uw_bench_table_put(path, &row, &err), UW_ERR_NOTFOUND);
+    assert_non_null(strstr(err.text, path));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_events_to_a_full_device_fail_at_close),
         cmocka_unit_test(test_node_config_set_overrides_the_file),
         cmocka_unit_test(test_addresses_written_wrongly_are_seen),
+        cmocka_unit_test(test_table_of_blocks_one_row_a_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

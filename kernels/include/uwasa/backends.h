@@ -33,6 +33,39 @@ const struct uw_kernels *uw_kernels_best(void);
  * Returns NULL when this build or this processor lacks it. */
 const struct uw_kernels *uw_kernels_find(const char *name);
 
+/* Bytes of a core's caches, the last ones shared or not; 0: none, or unknown. */
+struct uw_caches {
+    uint32_t l1_bytes, l2_bytes, l3_bytes;
+};
+
+/* Blocks of matrix products: rows of A and columns of B, and how deep both are. */
+struct uw_blocks {
+    uint32_t rows, columns, depth;
+};
+
+/* Memory for a table that fits a machine; the caller's, not to be moved. */
+struct uw_kernels_fitted {
+    struct uw_kernels kernels;
+    void *tile[40];                     /* private */
+};
+
+/* k with blocks for these caches, from a table of measured machines that is compiled in
+ * (packed/blocking_table.h). Sums are cut by shape, never by caches: results are the same bits,
+ * only scratch differs.
+ *
+ * Returns &f->kernels, valid as long as f; k itself for caches that nobody has measured. */
+const struct uw_kernels *uw_kernels_fit(struct uw_kernels_fitted *f, const struct uw_kernels *k,
+                                        const struct uw_caches *c);
+
+/* The same with blocks of one's own, rounded up to whole register tiles: to find out what fits.
+ * Returns &f->kernels; k itself when it has no register tile, or rows or columns are 0. */
+const struct uw_kernels *uw_kernels_with_blocks(struct uw_kernels_fitted *f,
+                                                const struct uw_kernels *k, uint32_t rows,
+                                                uint32_t columns);
+
+/* The blocks of k. Returns false, b untouched, when it has no register tile. */
+bool uw_kernels_blocks(const struct uw_kernels *k, struct uw_blocks *b);
+
 /* Work the table's register tile on panels that stay in the first cache, `steps` times: what a
  * benchmark times to learn the speed that no kernel of this table can pass.
  *

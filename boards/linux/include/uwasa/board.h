@@ -39,6 +39,10 @@ int uw_board_entropy(void *buf, size_t bytes);
 /* Cores that this process may run on, 1 or more. */
 uint32_t uw_board_cores(void);
 
+/* Bytes of the data cache of level 1, 2 or 3 as the first core sees it; 0 when there is none or the
+ * system does not say. */
+uint32_t uw_board_cache_bytes(uint32_t level);
+
 /* Largest resident memory of this process so far, 0 when the system does not say. */
 uint64_t uw_board_peak_rss_bytes(void);
 
