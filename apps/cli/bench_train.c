@@ -130,7 +130,7 @@ static int run_work(FILE *out, const struct uw_bench_train *b, const struct work
     struct uw_job j = {.pool = NULL};
     double speed[UW_BENCH_WINDOWS_MAX], warm_up;
     const struct uw_job_config config = {
-        .model = w->model, .backend = b->backend, .threads = b->threads,
+        .model = w->model, .backend = b->backend, .exact = b->exact, .threads = b->threads,
         .plan = {.batch_n = w->batch_n, .optimizer = {.lr = 1e-4f}}};
     int rc = uw_job_plan(&j, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(&j, err);

@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
-
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
+#include "uwasa/exact.h"
 #include "uwasa/storage_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int choose_kernels(const char *name, const struct uw_kernels **kernels,
-                          struct uw_error *err)
+int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
+                   struct uw_error *err)
 {
-    *kernels = strcmp(name, "auto") == 0 ? uw_kernels_best() : uw_kernels_find(name);
+    bool any = strcmp(backend, "auto") == 0;
+    const struct uw_kernels *best = exact ? uw_kernels_exact() : uw_kernels_best();
+    *kernels = any ? best : uw_kernels_find(backend);
     if (*kernels == NULL) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "--backend %s: not in this build or not on this processor", name);
+                            "--backend %s: not in this build or not on this processor", backend);
+    }
+    if (exact && !(*kernels)->exact) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--exact: --backend %s rounds in an order of its own; leave it out, "
+                            "or take ref", backend);
+    }
+    if (exact && uw_exact_check() < 0) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "--exact: this build or processor does not round as IEEE 754 says");
     }
     return UW_OK;
 }
@@ -56,7 +67,7 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     j->config = config->plan;
     j->config.def = &j->file.def;
     j->config.input = true;
-    rc = choose_kernels(config->backend, &j->config.kernels, err);
+    rc = uw_job_kernels(config->backend, config->exact, &j->config.kernels, err);
     if (rc < 0) {
         return rc;
     }

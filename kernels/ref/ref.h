@@ -17,6 +17,15 @@ struct uw_span {
 struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, uint32_t pad,
                               uint32_t tap, uint32_t dilation);
 
+/* Sums of products run in blocks of so many terms, see uwasa/exact.h. */
+#define UW_BLOCK_REF 64u
+
+/* Rows of out_w values that make one block. */
+static inline uint32_t uw_block_rows_ref(uint32_t out_w)
+{
+    return out_w < UW_BLOCK_REF ? UW_BLOCK_REF / out_w : 1;
+}
+
 /* Sum of x[i] * y[i]. */
 float uw_dot_ref(size_t n, const float *x, const float *y);
 
