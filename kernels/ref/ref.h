@@ -48,6 +48,13 @@ int uw_add_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t chan
 int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
                         size_t inner_n, const float *dy, float scale, float *db);
 
+/* The products that dense is; the first one puts the bias, where there is one, into y. */
+struct uw_gemm uw_dense_fw_gemm_ref(const struct uw_dense *d, uint32_t batch_n, const float *b,
+                                    float *y);
+struct uw_gemm uw_dense_bw_input_gemm_ref(const struct uw_dense *d, uint32_t batch_n,
+                                          bool accumulate);
+struct uw_gemm uw_dense_bw_param_gemm_ref(const struct uw_dense *d, uint32_t batch_n, float scale);
+
 int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *x, const float *w, const float *b, float *y);
 int uw_dense_bw_input_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
