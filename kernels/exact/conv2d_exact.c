@@ -227,7 +227,7 @@ int uw_conv2d_bw_param_exact(const struct uw_exec *e, const struct uw_conv2d *c,
 {
     uint32_t m = c->out_channels / c->groups, out_hw = c->out_h * c->out_w;
     uint32_t n = c->in_channels / c->groups * c->kernel_h * c->kernel_w;
-    if (m < FEW || dw == NULL || scale == 0.0f) {
+    if (m < FEW || batch_n == 0 || dw == NULL || scale == 0.0f) {
         return uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, dw, db);
     }
     const struct uw_exact_product p = {
@@ -238,15 +238,14 @@ int uw_conv2d_bw_param_exact(const struct uw_exec *e, const struct uw_conv2d *c,
         .pack = pack_taps, .b = x, .conv = c, .c = dw, .row_c = n, .group_c = (size_t)m * n,
         .scale = scale};
     int rc = uw_exact_product_run(e, &p);
-    return rc < 0 || db == NULL ? rc : uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, NULL, db);
+    return rc < 0 ? rc : uw_conv2d_bw_param_ref(e, c, batch_n, x, dy, scale, NULL, db);
 }
 
 size_t uw_conv2d_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_conv2d *c,
                                      uint32_t batch_n, uint32_t threads)
 {
     (void)k;
-    (void)batch_n;
     bool few = c->out_channels / c->groups < FEW && c->in_channels / c->groups < FEW;
     uint32_t block = c->out_w < UW_BLOCK_REF ? UW_BLOCK_REF : c->out_w;
-    return few ? 0 : uw_exact_product_scratch(block, threads);
+    return few || batch_n == 0 ? 0 : uw_exact_product_scratch(block, threads);
 }

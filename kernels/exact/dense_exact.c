@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm and dense. Products of a few rows or terms are the reference's: packing would not pay. */
+ * gemm and dense. */
 #include "exact/product.h"
 
 #include "ref/ref.h"
 #include "uwasa/status.h"
 
 #include <string.h>
-
-#define FEW 1u
 
 typedef float vec4 __attribute__((vector_size(16)));
 
@@ -24,8 +22,10 @@ static inline void turn_4x4(const float *from, size_t row, float *to)
 {
     vec4 r0 = load(from), r1 = load(from + row), r2 = load(from + 2 * row);
     vec4 r3 = load(from + 3 * row);
-    vec4 a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), b = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
-    vec4 c = __builtin_shufflevector(r0, r1, 2, 6, 3, 7), d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+    vec4 a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
+    vec4 b = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
+    vec4 c = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+    vec4 d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
     const vec4 turned[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5),
                             __builtin_shufflevector(a, b, 2, 3, 6, 7),
                             __builtin_shufflevector(c, d, 0, 1, 4, 5),
@@ -78,17 +78,9 @@ static void pack_columns(const struct uw_exact_product *p, uint32_t image, uint3
     }
 }
 
-static bool is_small(const struct uw_gemm *g)
-{
-    return g->m < FEW || g->n < FEW || g->k < FEW;
-}
-
 int uw_gemm_exact(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
                   float *c)
 {
-    if (is_small(g)) {
-        return uw_gemm_ref(e, g, a, b, c);
-    }
     const struct uw_exact_product p = {
         .m = g->m, .n = g->n, .k = g->k, .images = 1, .groups = 1, .block = UW_BLOCK_REF,
         .a = a, .row_a = g->trans_a ? 1 : g->lda, .step_a = g->trans_a ? g->lda : 1,
@@ -101,7 +93,8 @@ size_t uw_gemm_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_g
                                    uint32_t threads)
 {
     (void)k;
-    return is_small(g) ? 0 : uw_exact_product_scratch(UW_BLOCK_REF, threads);
+    bool none = g->m == 0 || g->n == 0;
+    return none ? 0 : uw_exact_product_scratch(UW_BLOCK_REF, threads);
 }
 
 int uw_dense_fw_exact(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
@@ -123,13 +116,13 @@ int uw_dense_bw_param_exact(const struct uw_exec *e, const struct uw_dense *d, u
 {
     const struct uw_gemm g = uw_dense_bw_param_gemm_ref(d, batch_n, scale);
     int rc = uw_dense_bw_param_ref(e, d, batch_n, x, dy, scale, NULL, db);
-    return rc == UW_OK && dw != NULL ? uw_gemm_exact(e, &g, dy, x, dw) : rc;
+    return rc == UW_OK && dw != NULL && batch_n != 0 ? uw_gemm_exact(e, &g, dy, x, dw) : rc;
 }
 
 size_t uw_dense_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_dense *d,
                                     uint32_t batch_n, uint32_t threads)
 {
     (void)k;
-    bool small = batch_n < FEW || d->in < FEW || d->out < FEW;
-    return small ? 0 : uw_exact_product_scratch(UW_BLOCK_REF, threads);
+    (void)d;
+    return batch_n == 0 ? 0 : uw_exact_product_scratch(UW_BLOCK_REF, threads);
 }

@@ -212,6 +212,9 @@ size_t uw_exact_product_scratch(uint32_t block, uint32_t threads)
 
 int uw_exact_product_run(const struct uw_exec *e, const struct uw_exact_product *p)
 {
+    if (p->m == 0 || p->n == 0 || p->images == 0) {
+        return UW_OK;
+    }
     struct job j = {.p = p, .bands = div_up(p->m, BAND), .panels = div_up(p->n, NR),
                     .scratch = e->scratch, .area_bytes = thread_bytes(p->block)};
     if (e->scratch_bytes < uw_exact_product_scratch(p->block, uw_workers_threads(e->workers))) {
