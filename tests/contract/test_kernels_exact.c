@@ -129,7 +129,7 @@ static struct parts conv_parts(const struct uw_kernels *k, const struct uw_exec 
     struct parts p = {uw_test_copy_floats(t->y_n, t->dy), uw_test_copy_floats(t->x_n, t->x),
                       uw_test_copy_floats(t->w_n, t->w),
                       uw_test_copy_floats(c->out_channels, t->b)};
-    k->conv2d_fw(e, c, t->batch_n, t->x, t->w, accumulate ? NULL : t->b, p.y, accumulate);
+    k->conv2d_fw(e, c, t->batch_n, t->x, t->w, t->b, p.y, accumulate);
     k->conv2d_bw_input(e, c, t->batch_n, t->dy, t->w, p.dx, accumulate);
     k->conv2d_bw_param(e, c, t->batch_n, t->x, t->dy, -0.3f, p.dw, p.db);
     return p;
