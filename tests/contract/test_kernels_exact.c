@@ -4,7 +4,11 @@
  * block and tile, with zeros of both signs and subnormals, for one thread and for three. */
 #include "test_kernels_conv.h"
 
-#define MORE 40u                    /* random cases of each kind */
+/* Random cases of each kind. */
+static uint32_t cases_n(void)
+{
+    return getenv("UWASA_TEST_QUICK") != NULL ? 10 : 40;
+}
 
 /* Random numbers, every seventh a zero, and some very small. */
 static float *odd_floats(size_t n)
@@ -43,7 +47,7 @@ static void test_exact_gemm_gives_the_references_bits(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    for (uint32_t i = 0; i < 10 * MORE && is_exact(); i++) {
+    for (uint32_t i = 0; i < 10 * cases_n() && is_exact(); i++) {
         struct uw_gemm g = {.trans_a = uw_test_below(2) != 0, .trans_b = uw_test_below(2) != 0,
                             .m = size_around(200), .n = size_around(200), .k = size_around(300),
                             .alpha = uw_test_below(2) != 0 ? 1.0f : -0.3f,
@@ -104,7 +108,7 @@ static void test_exact_dense_gives_the_references_bits(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    for (uint32_t i = 0; i < MORE && is_exact(); i++) {
+    for (uint32_t i = 0; i < cases_n() && is_exact(); i++) {
         struct uw_dense d = {.in = size_around(300), .out = size_around(200)};
         uint32_t n = size_around(70), threads = 1 + 2 * uw_test_below(2);
         float *in[5] = {odd_floats((size_t)n * d.in), odd_floats((size_t)d.out * d.in),
@@ -139,7 +143,7 @@ static void test_exact_conv2d_gives_the_references_bits(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    for (uint32_t i = 0; i < 10 * MORE && is_exact(); i++) {
+    for (uint32_t i = 0; i < 10 * cases_n() && is_exact(); i++) {
         uint32_t groups = uw_test_below(4) == 0 ? 2 : 1, kernel = 1 + uw_test_below(5);
         uint32_t dilation = 1 + uw_test_below(2), least = (kernel - 1) * dilation + 1;
         struct uw_conv2d c = uw_test_conv_shape(
@@ -215,7 +219,7 @@ static void test_exact_norms_give_the_references_bits(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    for (uint32_t i = 0; i < MORE && is_exact(); i++) {
+    for (uint32_t i = 0; i < cases_n() && is_exact(); i++) {
         uint32_t groups = 1 + uw_test_below(3), batch_n = 1 + uw_test_below(5);
         const struct uw_norm n = {.channels = groups * size_around(70), .groups = groups,
                                   .inner = i % 3 == 0 ? 1 : size_around(130), .epsilon = 1e-5f,
