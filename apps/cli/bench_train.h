@@ -21,6 +21,7 @@
 struct uw_bench_train {
     const char *work;           /* "MODEL:BATCH,..."; NULL: the works of the table in the README */
     const char *backend;        /* one of UW_BACKENDS */
+    bool exact;                 /* see uwasa/exact.h */
     uint32_t threads;           /* 0: one a core */
     uint32_t windows;           /* 1 to UW_BENCH_WINDOWS_MAX */
     double seconds;             /* of a window */

@@ -7,7 +7,6 @@
 #include "commands.h"
 #include "job.h"
 
-#include "uwasa/backends.h"
 #include "uwasa/board.h"
 
 #include <stdio.h>
@@ -17,12 +16,13 @@ struct options {
     const char *backend, *work, *against, *table;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
-    bool json, markdown, beside;
+    bool json, markdown, beside, exact;
 };
 
 static const struct uw_opt rows[] = {
     {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels to measure (auto)"},
+    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.001, 60, "S",
@@ -57,14 +57,12 @@ static const struct uw_args_spec spec = {
 static int kernels(const struct options *o, struct uw_error *err)
 {
     struct uw_workers *pool = NULL;
-    const struct uw_kernels *k = strcmp(o->backend, "auto") == 0 ? uw_kernels_best()
-                                                                 : uw_kernels_find(o->backend);
-    if (k == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "--backend %s: not in this build or not on this processor",
-                            o->backend);
+    const struct uw_kernels *k;
+    int rc = uw_job_kernels(o->backend, o->exact, &k, err);
+    if (rc < 0) {
+        return rc;
     }
-    int rc = uw_board_workers_init(&pool, o->threads);
+    rc = uw_board_workers_init(&pool, o->threads);
     if (rc < 0) {
         return uw_error_set(err, rc, "the threads could not be started");
     }
@@ -92,8 +90,9 @@ static int train(const struct options *o, struct uw_error *err)
         return uw_bench_against(stdout, o->against, o->markdown, err);
     }
     const struct uw_bench_train b = {
-        .work = o->work, .backend = o->backend, .threads = o->threads, .windows = o->windows,
-        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .beside = o->beside, .json = o->json};
+        .work = o->work, .backend = o->backend, .exact = o->exact, .threads = o->threads,
+        .windows = o->windows, .seconds = o->seconds > 0.0 ? o->seconds : 1.0,
+        .beside = o->beside, .json = o->json};
     return uw_bench_train(stdout, &b, err);
 }
 

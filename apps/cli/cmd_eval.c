@@ -11,6 +11,7 @@ struct options {
     const char *model, *data, *weights, *backend, *json;
     uint32_t batch, threads;
     uint64_t seed;
+    bool exact;
 };
 
 static const struct uw_opt rows[] = {
@@ -26,6 +27,7 @@ static const struct uw_opt rows[] = {
      "threads that compute (one a core)"},
     {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels (auto)"},
+    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
     {"seed", UW_OPT_U64, offsetof(struct options, seed), 0, 0, "N", "of digits (1)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
      "write events as JSON lines"},
@@ -100,6 +102,7 @@ int uw_cmd_eval(int argc, char **argv)
     }
     const struct uw_job_config config = {.model = o.model,
                                          .backend = o.backend,
+                                         .exact = o.exact,
                                          .threads = o.threads,
                                          .plan = {.batch_n = o.batch,
                                                   .mode = UW_PLAN_INFERENCE}};

@@ -13,7 +13,7 @@ struct options {
     struct uw_recipe recipe;
     uint32_t batch, threads;
     struct uw_opt_list regions;
-    bool snapshot, layers, json;
+    bool snapshot, layers, json, exact;
 };
 
 static const struct uw_opt rows[] = {
@@ -30,6 +30,7 @@ static const struct uw_opt rows[] = {
      "threads that compute (one a core)"},
     {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
      "kernels (auto)"},
+    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
     {"region", UW_OPT_LIST, offsetof(struct options, regions), 0, 0, "NAME=BYTES",
      "a memory of the device, the fastest first: tell what goes where"},
     {"layers", UW_OPT_FLAG, offsetof(struct options, layers), 0, 0, NULL,
@@ -270,6 +271,7 @@ int uw_cmd_plan(int argc, char **argv)
     }
     struct uw_job_config config = {.model = o.model,
                                    .backend = o.backend,
+                                   .exact = o.exact,
                                    .threads = o.threads,
                                    .plan = {.batch_n = o.batch, .snapshot = o.snapshot}};
     int rc = uw_recipe_apply(&o.recipe, &config.plan, &err);

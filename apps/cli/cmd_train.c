@@ -34,6 +34,7 @@ static const struct uw_opt rows[] = {
     ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "take the samples in order"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
+    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
     ROW("mode", UW_OPT_CHOICE, recipe.mode, 0, 0, "auto|immediate|buckets|full",
         "immediate: no gradient array (auto)"),
     ROW("spike", UW_OPT_REAL, spike, 1, 0, "X",

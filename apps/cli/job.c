@@ -1,27 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
-
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
+#include "uwasa/exact.h"
 #include "uwasa/storage_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int choose_kernels(struct uw_job *j, const char *name, struct uw_error *err)
+static const struct uw_kernels *fitted(struct uw_job *j, const struct uw_kernels *k)
 {
     const struct uw_caches caches = {uw_board_cache_bytes(1), uw_board_cache_bytes(2),
                                      uw_board_cache_bytes(3)};
-    const struct uw_kernels *k = strcmp(name, "auto") == 0 ? uw_kernels_best()
-                                                           : uw_kernels_find(name);
-    if (k == NULL) {
+    return uw_kernels_fit(&j->fitted, k, &caches);
+}
+
+int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
+                   struct uw_error *err)
+{
+    bool any = strcmp(backend, "auto") == 0;
+    const struct uw_kernels *best = exact ? uw_kernels_exact() : uw_kernels_best();
+    *kernels = any ? best : uw_kernels_find(backend);
+    if (*kernels == NULL) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "--backend %s: not in this build or not on this processor", name);
+                            "--backend %s: not in this build or not on this processor", backend);
     }
-    j->config.kernels = uw_kernels_fit(&j->fitted, k, &caches);
+    if (exact && !(*kernels)->exact) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--exact: --backend %s rounds in an order of its own; leave it out, "
+                            "or take ref", backend);
+    }
+    if (exact && uw_exact_check() < 0) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "--exact: this build or processor does not round as IEEE 754 says");
+    }
     return UW_OK;
 }
 
@@ -60,8 +75,12 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     j->config.def = &j->file.def;
     j->config.input = true;
     j->config.kernels = config->kernels;
-    rc = config->kernels != NULL ? UW_OK
-                                 : choose_kernels(j, config->backend, err);
+    rc = config->kernels != NULL
+             ? UW_OK
+             : uw_job_kernels(config->backend, config->exact, &j->config.kernels, err);
+    if (rc == UW_OK && config->kernels == NULL) {
+        j->config.kernels = fitted(j, j->config.kernels);
+    }
     if (rc < 0) {
         return rc;
     }

@@ -28,6 +28,7 @@ struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
     const char *backend;        /* one of UW_BACKENDS */
     const struct uw_kernels *kernels;   /* instead of those of backend; NULL: none */
+    bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     uint32_t threads;           /* 0: one a core */
     struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
                                        job fills in model, kernels, threads and workspace */
@@ -46,6 +47,15 @@ struct uw_job {
     void *memory;
     struct uw_arena arena;
 };
+
+/* What --exact says in every command that has it. */
+#define UW_EXACT_HELP "the same weights, bit for bit, on every processor; slower"
+
+/* Choose kernels by what --backend and --exact say.
+ * Returns UW_OK; UW_ERR_UNSUPPORTED (not in this build or not on this machine, which may not be
+ * able to compute exactly at all) or UW_ERR_INVALID (that backend is not exact), err filled. */
+int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
+                   struct uw_error *err);
 
 /* Read the model, choose kernels, count bytes.
  * Returns UW_OK, what uw_model_load and uw_model_measure return, UW_ERR_UNSUPPORTED (the backend

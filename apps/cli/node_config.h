@@ -32,6 +32,7 @@ struct uw_node_options {
     double emulate_loss, emulate_duplicate, emulate_reorder, emulate_corrupt;
     double emulate_delay_ms, emulate_jitter_ms;
     uint64_t emulate_rate, emulate_seed;
+    bool exact;
     const char *events;
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* from shard, once it is checked */

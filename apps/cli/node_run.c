@@ -193,6 +193,7 @@ static int prepare(struct run *r, int *status)
                                            .frozen = qg};
     const struct uw_job_config config = {.model = o->model,
                                          .backend = o->backend,
+                                         .exact = o->exact,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
                                                   .optimizer = optimizer,
@@ -215,6 +216,10 @@ static int prepare(struct run *r, int *status)
         rc = uw_job_init_weights(&r->job, o->seed, &r->err);
         rc = rc < 0 || o->weights == NULL ? rc
                                           : uw_job_load_weights(&r->job, o->weights, &r->err);
+    }
+    if (rc == UW_OK && o->exact) {
+        uw_node_report_say(&r->report, "exact: kernels %s, the same bits on every processor",
+                           r->job.config.kernels->name);
     }
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);

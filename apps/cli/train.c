@@ -212,6 +212,7 @@ static int prepare(struct train *t, int *status)
     const struct uw_train_options *o = t->o;
     struct uw_job_config config = {.model = o->model,
                                    .backend = o->backend,
+                                   .exact = o->exact,
                                    .threads = o->threads,
                                    .plan = {.batch_n = o->batch}};
 
@@ -236,6 +237,10 @@ static int prepare(struct train *t, int *status)
         for (uint32_t i = 0; i < t->job.onnx.notes_n; i++) {
             uw_progress_say(&t->progress, "%s: %s", o->model, t->job.onnx.notes[i]);
         }
+    }
+    if (rc == UW_OK && o->exact) {
+        uw_progress_say(&t->progress, "exact: kernels %s, the same bits on every processor",
+                        t->job.config.kernels->name);
     }
     rc = rc < 0 ? rc : start_profile(t);
     rc = rc < 0 ? rc : resume(t);
@@ -378,6 +383,7 @@ static void report_done(struct train *t)
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)t->job.arena.used_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)rss);
     cJSON_AddBoolToObject(ev, "interrupted", t->interrupted);
+    cJSON_AddBoolToObject(ev, "exact", t->o->exact);
     if (t->job.model.guard.factor != 0.0f) {
         cJSON_AddNumberToObject(ev, "skipped_steps", (double)t->job.model.guard.skipped);
     }
@@ -397,6 +403,9 @@ static void report_done(struct train *t)
                (unsigned long long)(t->step - t->first_step), seconds);
     } else {
         printf("steps          %llu in %.1f s\n", (unsigned long long)t->step, seconds);
+    }
+    if (t->o->exact) {
+        printf("arithmetic     exact, kernels %s\n", t->job.config.kernels->name);
     }
     if (t->samples > 0) {
         printf("samples        %.0f a second\n", per_s);

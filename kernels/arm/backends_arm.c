@@ -3,10 +3,12 @@
 
 #include "arm/arm.h"
 #include "backends.h"
+#include "exact/product.h"
 
 /* NEON is part of every AArch64 processor. */
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_neon, NULL},
+    {&uw_kernels_exact_table, NULL},
     {&uw_kernels_ref, NULL},
     {NULL, NULL},
 };

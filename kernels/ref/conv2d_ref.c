@@ -89,31 +89,36 @@ static void add_to_input(const struct tap *t, float w, const float *out, float *
     }
 }
 
-/* Sum of in * out over the rectangle. */
-static float sum_of_products(const struct tap *t, const float *in, const float *out)
-{
-    uint32_t cols = t->cols.hi - t->cols.lo;
-    float sum = 0.0f;
-    in += t->in_at;
-    out += t->out_at;
-    for (uint32_t r = t->rows.lo; r < t->rows.hi; r++) {
-        if (t->stride == 1) {
-            sum += uw_dot_ref(cols, in, out);
-        } else {
-            for (uint32_t i = 0; i < cols; i++) {
-                sum += out[i] * in[(size_t)i * t->stride];
-            }
-        }
-        in += t->in_step;
-        out += t->out_step;
-    }
-    return sum;
-}
+#define SUMS_N 4u
 
-static void fill(size_t n, float value, float *y)
+/* sum[i] += in * out_i over the rectangle, n outputs that lie out_n elements apart, in blocks of
+ * rows. Up to four sums run side by side: none waits for another, and each input is read once. */
+static void sums_of_products(const struct tap *t, uint32_t block_rows, const float *in,
+                             const float *out, uint32_t n, size_t out_n, float sum[SUMS_N])
 {
-    for (size_t i = 0; i < n; i++) {
-        y[i] = value;
+    const float *o1 = n > 1 ? out + out_n : out, *o2 = n > 2 ? o1 + out_n : out;
+    const float *o3 = n > 3 ? o2 + out_n : out;
+    uint32_t row = t->rows.lo, cols = t->cols.hi - t->cols.lo;
+    const float *x_row = in + t->in_at;
+    size_t at_row = t->out_at;
+    while (row < t->rows.hi) {
+        uint32_t end = (row / block_rows + 1) * block_rows;
+        float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
+        for (; row < end && row < t->rows.hi; row++) {
+            const float *x = x_row;
+            for (size_t at = at_row; at < at_row + cols; at++, x += t->stride) {
+                s0 += out[at] * *x;
+                s1 += o1[at] * *x;
+                s2 += o2[at] * *x;
+                s3 += o3[at] * *x;
+            }
+            x_row += t->in_step;
+            at_row += t->out_step;
+        }
+        sum[0] += s0;
+        sum[1] += s1;
+        sum[2] += s2;
+        sum[3] += s3;
     }
 }
 
@@ -121,6 +126,15 @@ static void add(size_t n, float value, float *y)
 {
     for (size_t i = 0; i < n; i++) {
         y[i] += value;
+    }
+}
+
+/* Sums begin at what y holds, or at 0, and the bias; never at -0. */
+static void begin(size_t n, const float *b, bool accumulate, float *y)
+{
+    float start = b != NULL ? *b : 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = ((accumulate ? y[i] : 0.0f) + start) + 0.0f;
     }
 }
 
@@ -141,11 +155,7 @@ int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_
         for (uint32_t co = 0; co < c->out_channels; co++) {
             const float *in = x + ((size_t)n * c->in_channels + group_begin(c, co)) * in_hw;
             float *out = y + ((size_t)n * c->out_channels + co) * out_hw;
-            if (!accumulate) {
-                fill(out_hw, b != NULL ? b[co] : 0.0f, out);
-            } else if (b != NULL) {
-                add(out_hw, b[co], out);
-            }
+            begin(out_hw, b != NULL ? b + co : NULL, accumulate, out);
             for (uint32_t ci = 0; ci < group_in; ci++, in += in_hw) {
                 for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
                     for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
@@ -165,9 +175,7 @@ int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, u
     (void)e;
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
     uint32_t group_in = c->in_channels / c->groups;
-    if (!accumulate) {
-        fill((size_t)batch_n * c->in_channels * in_hw, 0.0f, dx);
-    }
+    begin((size_t)batch_n * c->in_channels * in_hw, NULL, accumulate, dx);
     for (uint32_t n = 0; n < batch_n; n++) {
         const float *weight = w;
         for (uint32_t co = 0; co < c->out_channels; co++) {
@@ -217,25 +225,43 @@ int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t chan
     return UW_OK;
 }
 
-int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                           const float *x, const float *dy, float scale, float *dw, float *db)
+/* dw of n output channels of one group, beginning at co. */
+static void bw_weights(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
+                       const float *dy, float scale, uint32_t co, uint32_t n, float *dw)
 {
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
     uint32_t group_in = c->in_channels / c->groups;
-    for (uint32_t co = 0; co < c->out_channels && dw != NULL; co++) {
-        for (uint32_t ci = 0; ci < group_in; ci++) {
-            for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
-                for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
-                    struct tap t = tap_of(c, kh, kw);
-                    size_t plane = (size_t)group_begin(c, co) + ci;
-                    float sum = 0.0f;
-                    for (uint32_t n = 0; n < batch_n; n++) {
-                        sum += sum_of_products(&t, x + (n * (size_t)c->in_channels + plane) * in_hw,
-                                               dy + (n * (size_t)c->out_channels + co) * out_hw);
-                    }
-                    *dw++ += scale * sum;
+    size_t weights_n = (size_t)group_in * c->kernel_h * c->kernel_w;
+    uint32_t block_rows = uw_block_rows_ref(c->out_w);
+    for (uint32_t ci = 0; ci < group_in; ci++) {
+        for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
+            for (uint32_t kw = 0; kw < c->kernel_w; kw++, dw++) {
+                struct tap t = tap_of(c, kh, kw);
+                size_t plane = (size_t)group_begin(c, co) + ci;
+                float sum[SUMS_N] = {0.0f};
+                for (uint32_t s = 0; s < batch_n; s++) {
+                    const float *in = x + (s * (size_t)c->in_channels + plane) * in_hw;
+                    const float *out = dy + (s * (size_t)c->out_channels + co) * out_hw;
+                    sums_of_products(&t, block_rows, in, out, n, out_hw, sum);
+                }
+                for (uint32_t i = 0; i < n; i++) {
+                    dw[i * weights_n] += scale * sum[i];
                 }
             }
+        }
+    }
+}
+
+int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db)
+{
+    uint32_t group_out = c->out_channels / c->groups;
+    size_t out_hw = (size_t)c->out_h * c->out_w;
+    size_t weights_n = (size_t)c->in_channels / c->groups * c->kernel_h * c->kernel_w;
+    for (uint32_t first = 0; first < c->out_channels && dw != NULL; first += group_out) {
+        for (uint32_t i = 0; i < group_out; i += SUMS_N) {
+            uint32_t n = group_out - i < SUMS_N ? group_out - i : SUMS_N;
+            bw_weights(c, batch_n, x, dy, scale, first + i, n, dw + (first + i) * weights_n);
         }
     }
     return db != NULL ? uw_sum_channels_ref(e, batch_n, c->out_channels, out_hw, dy, scale, db)

@@ -3,65 +3,58 @@
 
 #include "uwasa/status.h"
 
+#include <string.h>
+
+struct uw_gemm uw_dense_fw_gemm_ref(const struct uw_dense *d, uint32_t batch_n, const float *b,
+                                    float *y)
+{
+    for (size_t n = 0; n < batch_n && b != NULL; n++) {
+        memcpy(y + n * d->out, b, d->out * sizeof *b);
+    }
+    return (struct uw_gemm){.trans_b = true, .m = batch_n, .n = d->out, .k = d->in, .lda = d->in,
+                            .ldb = d->in, .ldc = d->out, .alpha = 1.0f,
+                            .beta = b != NULL ? 1.0f : 0.0f};
+}
+
+struct uw_gemm uw_dense_bw_input_gemm_ref(const struct uw_dense *d, uint32_t batch_n,
+                                          bool accumulate)
+{
+    return (struct uw_gemm){.m = batch_n, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in,
+                            .ldc = d->in, .alpha = 1.0f, .beta = accumulate ? 1.0f : 0.0f};
+}
+
+struct uw_gemm uw_dense_bw_param_gemm_ref(const struct uw_dense *d, uint32_t batch_n, float scale)
+{
+    return (struct uw_gemm){.trans_a = true, .m = d->out, .n = d->in, .k = batch_n, .lda = d->out,
+                            .ldb = d->in, .ldc = d->in, .alpha = scale, .beta = 1.0f};
+}
+
 int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *x, const float *w, const float *b, float *y)
 {
-    (void)e;
-    for (uint32_t n = 0; n < batch_n; n++) {
-        const float *row = w;
-        for (uint32_t o = 0; o < d->out; o++) {
-            *y++ = uw_dot_ref(d->in, x, row) + (b != NULL ? b[o] : 0.0f);
-            row += d->in;
-        }
-        x += d->in;
-    }
-    return UW_OK;
-}
-
-/* y += a * x */
-static void add_scaled(uint32_t n, float a, const float *x, float *y)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        y[i] += a * x[i];
-    }
+    const struct uw_gemm g = uw_dense_fw_gemm_ref(d, batch_n, b, y);
+    return uw_gemm_ref(e, &g, x, w, y);
 }
 
 int uw_dense_bw_input_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *dy, const float *w, float *dx, bool accumulate)
 {
-    (void)e;
-    for (uint32_t n = 0; n < batch_n; n++) {
-        if (!accumulate) {
-            for (uint32_t i = 0; i < d->in; i++) {
-                dx[i] = 0.0f;
-            }
-        }
-        for (uint32_t o = 0; o < d->out; o++) {
-            add_scaled(d->in, *dy++, w + (size_t)o * d->in, dx);
-        }
-        dx += d->in;
-    }
-    return UW_OK;
+    const struct uw_gemm g = uw_dense_bw_input_gemm_ref(d, batch_n, accumulate);
+    return uw_gemm_ref(e, &g, dy, w, dx);
 }
 
 int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *x, const float *dy, float scale, float *dw, float *db)
 {
-    (void)e;
-    for (uint32_t o = 0; o < d->out; o++) {
+    const struct uw_gemm g = uw_dense_bw_param_gemm_ref(d, batch_n, scale);
+    for (uint32_t o = 0; o < d->out && db != NULL; o++) {
         float sum = 0.0f;
         for (uint32_t n = 0; n < batch_n; n++) {
-            float g = dy[(size_t)n * d->out + o];
-            if (dw != NULL) {
-                add_scaled(d->in, scale * g, x + (size_t)n * d->in, dw + (size_t)o * d->in);
-            }
-            sum += g;
+            sum += dy[(size_t)n * d->out + o];
         }
-        if (db != NULL) {
-            db[o] += scale * sum;
-        }
+        db[o] += scale * sum;
     }
-    return UW_OK;
+    return dw != NULL ? uw_gemm_ref(e, &g, dy, x, dw) : UW_OK;
 }
 
 int uw_dense_bw_step_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,

@@ -17,6 +17,15 @@ struct uw_span {
 struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, uint32_t pad,
                               uint32_t tap, uint32_t dilation);
 
+/* Sums of products run in blocks of so many terms, see uwasa/exact.h. */
+#define UW_BLOCK_REF 64u
+
+/* Rows of out_w values that make one block. */
+static inline uint32_t uw_block_rows_ref(uint32_t out_w)
+{
+    return out_w < UW_BLOCK_REF ? UW_BLOCK_REF / out_w : 1;
+}
+
 /* Sum of x[i] * y[i]. */
 float uw_dot_ref(size_t n, const float *x, const float *y);
 
@@ -38,6 +47,13 @@ int uw_add_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t chan
                         size_t inner_n, const float *b, float *y);
 int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
                         size_t inner_n, const float *dy, float scale, float *db);
+
+/* The products that dense is; the first one puts the bias, where there is one, into y. */
+struct uw_gemm uw_dense_fw_gemm_ref(const struct uw_dense *d, uint32_t batch_n, const float *b,
+                                    float *y);
+struct uw_gemm uw_dense_bw_input_gemm_ref(const struct uw_dense *d, uint32_t batch_n,
+                                          bool accumulate);
+struct uw_gemm uw_dense_bw_param_gemm_ref(const struct uw_dense *d, uint32_t batch_n, float scale);
 
 int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *x, const float *w, const float *b, float *y);

@@ -5,6 +5,7 @@
 
 const struct uw_kernels uw_kernels_ref = {
     .name = "ref",
+    .exact = true,
     .gemm = uw_gemm_ref,
     .gemm_scratch_bytes = uw_gemm_scratch_bytes_ref,
     .conv2d_fw = uw_conv2d_fw_ref,

@@ -2,6 +2,7 @@
 #include "uwasa/backends.h"
 
 #include "backends.h"
+#include "exact/product.h"
 #include "packed/fpu.h"
 #include "x86/x86.h"
 
@@ -19,6 +20,7 @@ static bool has_avx512(void)
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_avx512, has_avx512},
     {&uw_kernels_avx2, has_avx2},
+    {&uw_kernels_exact_table, has_avx2},
     {&uw_kernels_fpu, has_avx2},
     {&uw_kernels_ref, NULL},
     {NULL, NULL},

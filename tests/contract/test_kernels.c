@@ -161,5 +161,6 @@ int main(int argc, char **argv)
     failed += _cmocka_run_group_tests("sequence", uw_test_sequence, uw_test_sequence_n, NULL, NULL);
     failed += _cmocka_run_group_tests("training", uw_test_training, uw_test_training_n, NULL, NULL);
     failed += _cmocka_run_group_tests("winograd", uw_test_winograd, uw_test_winograd_n, NULL, NULL);
+    failed += _cmocka_run_group_tests("exact", uw_test_exact, uw_test_exact_n, NULL, NULL);
     return failed == 0 ? 0 : 1;
 }

@@ -54,7 +54,7 @@ extern const struct CMUnitTest uw_test_norm[], uw_test_sequence[], uw_test_train
 extern const struct CMUnitTest uw_test_activation[], uw_test_direct[];
 extern const size_t uw_test_activation_n, uw_test_direct_n;
 extern const size_t uw_test_norm_n, uw_test_sequence_n, uw_test_training_n;
-extern const struct CMUnitTest uw_test_winograd[];
-extern const size_t uw_test_winograd_n;
+extern const struct CMUnitTest uw_test_winograd[], uw_test_exact[];
+extern const size_t uw_test_winograd_n, uw_test_exact_n;
 
 #endif

@@ -51,7 +51,7 @@ static void test_depthwise_threads_give_the_same_bits(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
-        struct uw_conv2d c = shape(7, 7, 4 << i, 4 << i, 3, 3, 1 + i % 2, 1, 1, 7);
+        struct uw_conv2d c = shape(7, 7, 4u << i, 4u << i, 3, 3, 1 + i % 2, 1, 1, 7);
         struct uw_test_conv t;
         uw_test_conv_begin(&t, &c, 21);
         float *y[2], *dx[2], *dw[2];

@@ -88,6 +88,7 @@ struct uw_sgd {
 
 struct uw_kernels {
     const char *name;               /* "ref", "avx2", "neon" */
+    bool exact;                     /* every slot gives ref's bits, see uwasa/exact.h */
     const struct uw_tile *tile;     /* register tile under the packed slots; NULL in ref */
 
     /* C = alpha op(A) op(B) + beta C. beta == 0 never reads C. k == 0 scales C only. */

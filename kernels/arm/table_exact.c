@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every slot gives the reference's bits; the contract test compares them. */
+#include "exact/product.h"
+#include "ref/ref.h"
+
+const struct uw_kernels uw_kernels_exact_table = {
+    .name = "exact",
+    .exact = true,
+    .gemm = uw_gemm_exact,
+    .gemm_scratch_bytes = uw_gemm_scratch_bytes_exact,
+    .conv2d_fw = uw_conv2d_fw_exact,
+    .conv2d_bw_input = uw_conv2d_bw_input_exact,
+    .conv2d_bw_param = uw_conv2d_bw_param_exact,
+    .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_exact,
+    .add_channels = uw_add_channels_ref,
+    .sum_channels = uw_sum_channels_ref,
+    .dense_fw = uw_dense_fw_exact,
+    .dense_bw_input = uw_dense_bw_input_exact,
+    .dense_bw_param = uw_dense_bw_param_exact,
+    .dense_bw_step = uw_dense_bw_step_ref,
+    .dense_scratch_bytes = uw_dense_scratch_bytes_exact,
+    .maxpool2d_fw = uw_maxpool2d_fw_ref,
+    .maxpool2d_bw_input = uw_maxpool2d_bw_input_ref,
+    .avgpool2d_fw = uw_avgpool2d_fw_ref,
+    .avgpool2d_bw_input = uw_avgpool2d_bw_input_ref,
+    .relu_fw = uw_relu_fw_ref,
+    .relu_bw_input = uw_relu_bw_input_ref,
+    .softmax_xent_fw = uw_softmax_xent_fw_ref,
+    .softmax_xent_bw_input = uw_softmax_xent_bw_input_ref,
+    .axpby = uw_axpby_ref,
+    .sgd_update = uw_sgd_update_ref,
+    .all_finite = uw_all_finite_ref,
+    .distance_sq = uw_distance_sq_ref,
+    .copy = &uw_copy_ref,
+    .sequence = &uw_sequence_ref,
+    .norm = &uw_norm_ref,
+    .activation = &uw_activation_ref,
+    .loss = &uw_loss_ref,
+    .update = &uw_update_ref,
+};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * product.h - matrix products in the reference's order of summation, a vector of outputs at a time
+ *
+ * C[m][n] (+)= sum over k of A[i][k] B[k][j]. B is packed into panels of UW_EXACT_NR columns, a
+ * block of k at a time; A is read where it lies. A task is a panel of a band of rows. */
+#ifndef UW_KERNELS_EXACT_PRODUCT_H
+#define UW_KERNELS_EXACT_PRODUCT_H
+
+#include "uwasa/kernels.h"
+
+#define UW_EXACT_NR 16u             /* columns of a panel */
+
+struct uw_exact_product;
+
+/* Write panel [k_n][UW_EXACT_NR], rows k .. k+k_n-1 and columns j .. j+n-1 of B of that image and
+ * group; columns n and beyond are 0. */
+typedef void (*uw_exact_pack)(const struct uw_exact_product *p, uint32_t image, uint32_t group,
+                              uint32_t k, uint32_t k_n, uint32_t j, uint32_t n, float *panel);
+
+struct uw_exact_product {
+    uint32_t m, n, k;
+    uint32_t images, groups;        /* as many products of this shape */
+    uint32_t block;                 /* terms of a block */
+    uint32_t period;                /* blocks end where k is a multiple of it; 0: none such */
+    bool chained;                   /* a block goes on from the one before, else it begins at 0 and
+                                       is added */
+    const float *a;                 /* A[i][k]: i * row_a + k / inner_a * outer_a + k % inner_a *
+                                       step_a */
+    size_t row_a, step_a, outer_a, image_a, group_a;
+    uint32_t inner_a;
+    float alpha;                    /* A is multiplied by it first */
+    uw_exact_pack pack;
+    const void *b;                  /* pack's */
+    const struct uw_conv2d *conv;
+    size_t row_b;
+    float *c;
+    size_t row_c, image_c, group_c;
+    float beta;                     /* sums begin at beta C + bias[i] */
+    const float *bias;              /* [groups][m] or NULL */
+    float scale;                    /* not 0: sums begin at 0 and C += scale * sum in the end */
+};
+
+/* Scratch for blocks of up to that many terms. */
+size_t uw_exact_product_scratch(uint32_t block, uint32_t threads);
+
+/* Returns UW_OK or UW_ERR_NOMEM. */
+int uw_exact_product_run(const struct uw_exec *e, const struct uw_exact_product *p);
+
+int uw_gemm_exact(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
+                  float *c);
+size_t uw_gemm_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_gemm *g,
+                                   uint32_t threads);
+int uw_dense_fw_exact(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float *y);
+int uw_dense_bw_input_exact(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *dy, const float *w, float *dx, bool accumulate);
+int uw_dense_bw_param_exact(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *x, const float *dy, float scale, float *dw, float *db);
+size_t uw_dense_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_dense *d,
+                                    uint32_t batch_n, uint32_t threads);
+int uw_conv2d_fw_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                       const float *x, const float *w, const float *b, float *y, bool accumulate);
+int uw_conv2d_bw_input_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                             const float *dy, const float *w, float *dx, bool accumulate);
+int uw_conv2d_bw_param_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                             const float *x, const float *dy, float scale, float *dw, float *db);
+size_t uw_conv2d_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                     uint32_t batch_n, uint32_t threads);
+
+extern const struct uw_kernels uw_kernels_exact_table;
+
+#endif
