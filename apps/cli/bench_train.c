@@ -162,8 +162,8 @@ static int open_side(struct side *s, const struct uw_bench_train *b, const struc
 {
     double warm_up;
     const struct uw_job_config config = {
-        .model = w->model, .backend = backend, .kernels = kernels, .exact = b->exact,
-        .threads = b->threads,
+        .model = w->model, .backend = backend, .kernels = kernels, .threads = b->threads,
+        .exact = b->exact && backend == b->backend,
         .plan = {.batch_n = w->batch_n, .optimizer = {.lr = 1e-4f}}};
     int rc = uw_job_plan(&s->job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(&s->job, err);

@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct uw_kernels *fitted(struct uw_job *j, const struct uw_kernels *k)
-{
-    const struct uw_caches caches = {uw_board_cache_bytes(1), uw_board_cache_bytes(2),
-                                     uw_board_cache_bytes(3)};
-    return uw_kernels_fit(&j->fitted, k, &caches);
-}
-
 int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err)
 {
@@ -38,6 +31,19 @@ int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **ke
                             "--exact: this build or processor does not round as IEEE 754 says");
     }
     return UW_OK;
+}
+
+static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
+                          struct uw_error *err)
+{
+    const struct uw_caches caches = {uw_board_cache_bytes(1), uw_board_cache_bytes(2),
+                                     uw_board_cache_bytes(3)};
+    const struct uw_kernels *k;
+    int rc = uw_job_kernels(config->backend, config->exact, &k, err);
+    if (rc == UW_OK) {
+        j->config.kernels = uw_kernels_fit(&j->fitted, k, &caches);
+    }
+    return rc;
 }
 
 bool uw_job_is_onnx(const char *model)
@@ -75,12 +81,7 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     j->config.def = &j->file.def;
     j->config.input = true;
     j->config.kernels = config->kernels;
-    rc = config->kernels != NULL
-             ? UW_OK
-             : uw_job_kernels(config->backend, config->exact, &j->config.kernels, err);
-    if (rc == UW_OK && config->kernels == NULL) {
-        j->config.kernels = fitted(j, j->config.kernels);
-    }
+    rc = config->kernels != NULL ? UW_OK : choose_kernels(j, config, err);
     if (rc < 0) {
         return rc;
     }

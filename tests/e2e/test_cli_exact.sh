@@ -29,7 +29,7 @@ expect 0 "$uwasa" train --model lenet5 --batch 4 --threads 2 --exact --steps 2 -
 [ "$(number out arena_bytes)" = "$plan" ] || fail "--exact trains in another size than $plan"
 
 # Tables that round in their own order are refused with a sentence; ref is not.
-for backend in avx2 avx512 neon; do
+for backend in avx2 avx512 neon fpu; do
     if "$uwasa" plan --model mlp --backend $backend >/dev/null 2>&1; then
         expect 2 "$uwasa" train --model mlp --exact --backend $backend
         grep -q -e "--exact: --backend $backend" err || fail "$backend is not named"
