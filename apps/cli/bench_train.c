@@ -20,7 +20,22 @@
 struct work {
     char text[NAME_BYTES], model[NAME_BYTES];
     uint32_t batch_n;
+    uint64_t budget_bytes;      /* 0: none */
 };
+
+/* The bytes behind the last colon, cut off; 0 when that is no size with a unit. */
+static uint64_t take_budget(char *text)
+{
+    static const struct uw_opt bytes = {"budget", UW_OPT_BYTES, 0, 1, 0, "BYTES", ""};
+    char *colon = strrchr(text, ':');
+    uint64_t n = 0;
+    if (colon == NULL || colon[1] == '\0' || strspn(colon + 1, "0123456789") == strlen(colon + 1) ||
+        uw_opt_set(&bytes, colon + 1, &n) < 0) {
+        return 0;
+    }
+    *colon = '\0';
+    return n;
+}
 
 /* Take the first work of a list. Returns what follows it, NULL at a mistake. */
 static const char *take_work(const char *list, struct work *w)
@@ -32,6 +47,7 @@ static const char *take_work(const char *list, struct work *w)
     memcpy(w->text, list, length);
     w->text[length] = '\0';
     memcpy(w->model, w->text, length + 1);
+    w->budget_bytes = take_budget(w->model);
     char *colon = strrchr(w->model, ':');
     char *end = NULL;
     unsigned long n = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
@@ -164,7 +180,8 @@ static int open_side(struct side *s, const struct uw_bench_train *b, const struc
     const struct uw_job_config config = {
         .model = w->model, .backend = backend, .kernels = kernels, .threads = b->threads,
         .exact = b->exact && backend == b->backend,
-        .plan = {.batch_n = w->batch_n, .optimizer = {.lr = 1e-4f}}};
+        .plan = {.batch_n = w->batch_n, .budget_bytes = (size_t)w->budget_bytes,
+                 .optimizer = {.lr = 1e-4f}}};
     int rc = uw_job_plan(&s->job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(&s->job, err);
     rc = rc < 0 ? rc : uw_job_init_weights(&s->job, 1, err);

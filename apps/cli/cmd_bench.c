@@ -28,7 +28,7 @@ static const struct uw_opt rows[] = {
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.001, 60, "S",
      "for each kernel (0.2), for each window of train (1), beside a library (0.1)"},
     {"work", UW_OPT_TEXT, offsetof(struct options, work), 0, 0, "M:B,...",
-     "train: models and minibatches (those of the README)"},
+     "train: models and minibatches (those of the README); M:B:BYTES with a memory budget"},
     {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_WINDOWS_MAX, "N",
      "train, and beside a library: of each work or product (7)"},
     {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",

@@ -274,6 +274,10 @@ grep -q '"work":"lenet5:1","threads":1,.*"samples_per_s":\[[0-9.]*,[0-9.]*,[0-9.
     fail "bench train does not tell of each window"
 expect 0 "$uwasa" bench train --work mlp:2 --windows 1 --seconds 0.01 --threads 1 --beside-plain
 grep -q '^  plain .*x slower' out || fail "bench train does not compare with plain loops"
+expect 0 "$uwasa" bench train --work resnet20:1:2500K --windows 1 --seconds 0.01 --threads 1 --json
+bytes=$(sed -n 's/.*"arena_bytes":\([0-9]*\).*/\1/p' out)
+[ "$bytes" -le 2560000 ] || fail "bench train takes $bytes bytes with a budget of 2500K"
+expect 2 "$uwasa" bench train --work resnet20:1:2500
 expect 2 "$uwasa" bench train --work mlp
 grep -q 'needs MODEL:BATCH' err || fail "a work without a minibatch is not told"
 expect 2 "$uwasa" bench kernels --work mlp:1
