@@ -135,32 +135,47 @@ static void test_tables_are_found_by_name_and_ref_is_last(void **state)
     assert_null(uw_kernels_find("abacus"));
 }
 
+struct suite {
+    const char *name;
+    const struct CMUnitTest *tests;
+    const size_t *tests_n;
+};
+
+/* test_kernels [TABLE [SUITE]]: the suites of one table, or one of them. */
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "ref";
+    static const struct CMUnitTest table_tests[] = {
+        cmocka_unit_test(test_table_has_no_empty_slot),
+        cmocka_unit_test(test_tables_are_found_by_name_and_ref_is_last),
+    };
+    static const size_t table_tests_n = sizeof table_tests / sizeof *table_tests;
+    static const struct suite suites[] = {
+        {"table", table_tests, &table_tests_n},
+        {"products", uw_test_products, &uw_test_products_n},
+        {"conv2d", uw_test_conv2d, &uw_test_conv2d_n},
+        {"direct", uw_test_direct, &uw_test_direct_n},
+        {"pointwise", uw_test_pointwise, &uw_test_pointwise_n},
+        {"norm", uw_test_norm, &uw_test_norm_n},
+        {"activation", uw_test_activation, &uw_test_activation_n},
+        {"sequence", uw_test_sequence, &uw_test_sequence_n},
+        {"training", uw_test_training, &uw_test_training_n},
+        {"winograd", uw_test_winograd, &uw_test_winograd_n},
+        {"exact", uw_test_exact, &uw_test_exact_n},
+    };
+    const char *name = argc > 1 ? argv[1] : "ref", *only = argc > 2 ? argv[2] : NULL;
     table = uw_kernels_find(name);
     if (table == NULL) {
         printf("skipped: this build or processor has no %s\n", name);
         return SKIPPED;
     }
     uw_rng_seed(&rng, uw_test_seed(20260701));
-    const struct CMUnitTest table_tests[] = {
-        cmocka_unit_test(test_table_has_no_empty_slot),
-        cmocka_unit_test(test_tables_are_found_by_name_and_ref_is_last),
-    };
-    int failed = cmocka_run_group_tests_name("table", table_tests, NULL, NULL);
-    failed += _cmocka_run_group_tests("gemm and dense", uw_test_products, uw_test_products_n,
-                                      NULL, NULL);
-    failed += _cmocka_run_group_tests("conv2d", uw_test_conv2d, uw_test_conv2d_n, NULL, NULL);
-    failed += _cmocka_run_group_tests("direct", uw_test_direct, uw_test_direct_n, NULL, NULL);
-    failed += _cmocka_run_group_tests("pointwise", uw_test_pointwise, uw_test_pointwise_n, NULL,
-                                      NULL);
-    failed += _cmocka_run_group_tests("norm", uw_test_norm, uw_test_norm_n, NULL, NULL);
-    failed += _cmocka_run_group_tests("activation", uw_test_activation, uw_test_activation_n, NULL,
-                                      NULL);
-    failed += _cmocka_run_group_tests("sequence", uw_test_sequence, uw_test_sequence_n, NULL, NULL);
-    failed += _cmocka_run_group_tests("training", uw_test_training, uw_test_training_n, NULL, NULL);
-    failed += _cmocka_run_group_tests("winograd", uw_test_winograd, uw_test_winograd_n, NULL, NULL);
-    failed += _cmocka_run_group_tests("exact", uw_test_exact, uw_test_exact_n, NULL, NULL);
-    return failed == 0 ? 0 : 1;
+    int failed = 0, ran = 0;
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
+        const struct suite *s = &suites[i];
+        if (only == NULL || strcmp(only, s->name) == 0) {
+            failed += _cmocka_run_group_tests(s->name, s->tests, *s->tests_n, NULL, NULL);
+            ran++;
+        }
+    }
+    return failed == 0 && ran > 0 ? 0 : 1;
 }

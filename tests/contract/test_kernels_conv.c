@@ -129,9 +129,10 @@ static void check_bias_gradient(const struct uw_test_conv *t, float scale, const
     for (uint32_t co = 0; co < t->c.out_channels; co++) {
         struct uw_sum s = {0};
         uw_sum_add(&s, (double)before[co]);
-        for (size_t i = 0; i < t->y_n; i++) {
-            if (i / out_hw % t->c.out_channels == co) {
-                uw_sum_add(&s, (double)scale * (double)t->dy[i]);
+        for (uint32_t n = 0; n < t->batch_n; n++) {
+            const float *plane = t->dy + ((size_t)n * t->c.out_channels + co) * out_hw;
+            for (size_t i = 0; i < out_hw; i++) {
+                uw_sum_add(&s, (double)scale * (double)plane[i]);
             }
         }
         uw_test_assert_sum(db[co], &s);
