@@ -2,8 +2,8 @@
  *
  * exact_weights [--print] - train every network of networks.c for 100 steps in exact mode, on
  * every exact table, with one thread and with three in the least memory, and compare the SHA-256
- * of the weights
- * with those in expected.h, which hold on every processor. Runs without an operating system.
+ * of the weights with those in expected.h, which hold on every processor. Runs without an operating
+ * system.
  *
  * When the reference kernels change on purpose:  exact_weights --print > tests/exact/expected.h */
 #include "networks.h"

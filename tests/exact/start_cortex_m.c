@@ -11,9 +11,15 @@ struct vectors {
     void (*reset)(void);
 };
 
+/* The end of the board's memory: MPS3 AN547 or MPS2. */
+#ifdef __ARM_FEATURE_MVE
+#define STACK 0x21400000u
+#else
+#define STACK 0x20400000u
+#endif
+
 extern const struct vectors uw_vectors;
-const struct vectors uw_vectors __attribute__((section(".vectors"), used)) = {0x20400000u,
-                                                                              uw_reset};
+const struct vectors uw_vectors __attribute__((section(".vectors"), used)) = {STACK, uw_reset};
 
 /* The coprocessor access register opens the FPU, where there is one. */
 void uw_reset(void)

@@ -28,7 +28,8 @@ const struct uw_kernels *uw_kernels_at(uint32_t index);
 /* The fastest table that this processor can run. */
 const struct uw_kernels *uw_kernels_best(void);
 
-/* The table called `name`: "ref", "fpu" (plain C for a scalar FPU), "avx2", "avx512", "neon".
+/* The table called `name`: "ref", "fpu" (plain C for a scalar FPU), "avx2", "avx512", "neon",
+ * "helium".
  *
  * Returns NULL when this build or this processor lacks it. */
 const struct uw_kernels *uw_kernels_find(const char *name);

@@ -18,7 +18,8 @@
  *            where there is no such instruction fmaf is a call: 69 instructions a multiply-add in
  *            place of 4 on ARMv7 with VFPv3, 69 in place of 2 on x86-64 below AVX2, 189 in place
  *            of 90 on a Cortex-M3; on a Cortex-M4F or M7 it would save 1 of 5. And newlib's fmaf
- *            rounds twice.
+ *            rounds twice. Where vector instructions flush subnormals (Cortex-M55) the reference
+ *            is to be built without them, as boards/mps3_an547 does.
  * Functions  exp, log, tanh, erf, sin and cos are those of uwasa/fmath.h. Of the C library only
  *            sqrt and sqrtf are called, which IEEE 754 defines to the last bit.
  *

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Boards with Helium: a build for one has it. */
+#include "uwasa/backends.h"
+
+#include "arm/helium.h"
+#include "backends.h"
+
+const struct uw_backend uw_backends[] = {
+    {&uw_kernels_helium, NULL},
+    {&uw_kernels_ref, NULL},
+    {NULL, NULL},
+};
