@@ -66,7 +66,8 @@ static int save(struct train *t)
                                         .epoch = t->loader.epoch,
                                         .position = t->loader.position,
                                         .seed = t->o->seed,
-                                        .batch_n = t->o->batch};
+                                        .batch_n = t->o->batch,
+                                        .exact = t->o->exact};
     int rc = uw_checkpoint_save(&t->job.model, &state, &t->files.base, t->o->save, &t->err);
     if (rc == UW_OK) {
         t->saved_step = t->step;
@@ -99,6 +100,10 @@ static int resume(struct train *t)
         return uw_error_set(&t->err, UW_ERR_MISMATCH,
                             "--batch %u: %.120s was trained with --batch %llu", (unsigned)o->batch,
                             o->save, (unsigned long long)state.batch_n);
+    }
+    rc = uw_job_check_exact(&t->job, o->exact, "--exact", &state, o->save, &t->err);
+    if (rc < 0) {
+        return rc;
     }
     if (state.position >= t->data.base->samples_n) {
         return uw_error_set(&t->err, UW_ERR_MISMATCH,
