@@ -134,7 +134,8 @@ static void print_head(FILE *out, struct uw_json *j, const cJSON *peers, bool ma
         between = "; ";
     }
     fputs(".\n\n| Model:minibatch | Threads | uwasa, samples/s | PyTorch, the fastest | Faster | "
-          "uwasa, peak MB | PyTorch, the least | Smaller |\n|---|---|---|---|---|---|---|---|\n", out);
+          "uwasa, peak MB | PyTorch, the least | Smaller |\n"
+          "|---|---|---|---|---|---|---|---|\n", out);
 }
 
 static bool are_names(const cJSON *peers)
