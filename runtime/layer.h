@@ -113,7 +113,8 @@ struct uw_layer_ops {
     bool param_reads_x;             /* bw_param reads the input */
     bool weight_reads_x;            /* bw_param reads the input unless only biases are trained */
     bool reads_y;                   /* backward reads the output */
-    bool in_place;                  /* y may overwrite x, dx may overwrite dy */
+    bool in_place;                  /* y may overwrite x */
+    bool gradient_in_place;         /* dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */
     uint32_t inputs_min, inputs_max;
     const char *wants;              /* of its input's values; forward refuses others with

@@ -42,15 +42,17 @@ static size_t aux_bytes(const struct planner *p, const struct uw_layer *l)
                                              : uw_arena_padded(samples + l->aux_bytes);
 }
 
-/* Could layer l write its output over its input, and its input's gradient over its output's? */
-static bool may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+/* Does layer l alone read its input? */
+static bool reads_alone(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     *base = uw_graph_base(g->layers, l->input[0]);
-    if (!l->ops->in_place || *base == UW_VALUE_INPUT) {
-        return false;
-    }
-    const struct uw_layer *producer = &g->layers[*base - 1];
-    return producer->readers_n == 1 && !producer->reads_y;
+    return *base != UW_VALUE_INPUT && g->layers[*base - 1].readers_n == 1;
+}
+
+/* Could layer l write its output over its input? */
+static bool may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+{
+    return l->ops->in_place && reads_alone(g, l, base) && !g->layers[*base - 1].reads_y;
 }
 
 /* Not from one stage into another: the input is needed to compute the output again. */
@@ -69,7 +71,8 @@ static void find_roots(const struct uw_graph *g)
         l->dy_root = (uint16_t)i;
     }
     for (uint32_t i = g->layers_n; i-- > 0;) {
-        if (shares_with_input(g, &g->layers[i], &base)) {
+        const struct uw_layer *l = &g->layers[i];
+        if (l->ops->gradient_in_place && !l->view && reads_alone(g, l, &base)) {
             g->layers[base - 1].dy_root = g->layers[i].dy_root;
         }
     }

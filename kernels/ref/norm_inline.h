@@ -36,6 +36,7 @@
 #include "uwasa/status.h"
 
 #define TASK_N 16384u               /* values of one task, at least */
+#define AHEAD_N 16384u              /* values of a channel that a cache holds while it reads one */
 
 struct job {
     const struct uw_norm *n;
@@ -80,9 +81,13 @@ static float or_zero(const float *beta, size_t c)
     return beta != NULL ? beta[c] : 0.0f;
 }
 
+/* Rows of one channel are far apart: while they are read, those of the next one come, or, of
+ * channels that are large, the next row. */
 static struct norm_rows rows_of(const struct job *j)
 {
-    return (struct norm_rows){j->batch_n, (size_t)j->n->channels * j->n->inner, j->n->inner};
+    size_t inner = j->n->inner, stride = j->n->channels * inner;
+    bool small = j->batch_n * inner <= AHEAD_N;
+    return (struct norm_rows){j->batch_n, stride, inner, small ? inner : stride};
 }
 
 static struct norm_channel channel_of(const struct job *j, uint32_t c)

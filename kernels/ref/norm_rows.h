@@ -7,9 +7,10 @@
 
 #include <stddef.h>
 
-/* `count` rows of n floats, stride floats from one to the next. */
+/* `count` rows of n floats, stride floats from one to the next. What lies `ahead` floats further on
+ * is wanted soon. */
 struct norm_rows {
-    size_t count, stride, n;
+    size_t count, stride, n, ahead;
 };
 
 struct norm_channel {

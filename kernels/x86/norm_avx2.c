@@ -176,7 +176,7 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
 
 #define BLOCK_N 64u
 
-/* What lies a row further on is wanted soon, and no stride that the processor would guess. */
+/* What is wanted soon lies where the processor would not guess. */
 static inline void soon(const float *x)
 {
     _mm_prefetch((const char *)x, _MM_HINT_T1);
@@ -223,7 +223,7 @@ static void moments_of(const struct norm_rows *r, const float *x, double *mean, 
         const float *row = x + s * r->stride;
         size_t i = 0;
         for (; i + 16 <= r->n; i += 16) {
-            soon(row + r->stride + i);
+            soon(row + r->ahead + i);
             add_moments(&m, _mm256_loadu_ps(row + i), wide);
             add_moments(&other, _mm256_loadu_ps(row + i + 8), wide);
         }
@@ -299,8 +299,8 @@ static inline __attribute__((always_inline)) void project_of(
             size_t i = at, end = r->n - at < BLOCK_N ? r->n : at + BLOCK_N;
             __m256 p0 = _mm256_setzero_ps(), p1 = p0, q0 = p0, q1 = p0;
             for (; i + 16 <= end; i += 16) {
-                soon(x + r->stride + i);
-                soon(dy + r->stride + i);
+                soon(x + r->ahead + i);
+                soon(dy + r->ahead + i);
                 add_gradient(&c, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i), &p0, &q0);
                 add_gradient(&c, cut, _mm256_loadu_ps(x + i + 8), _mm256_loadu_ps(dy + i + 8),
                              &p1, &q1);
@@ -349,8 +349,14 @@ static inline __attribute__((always_inline)) void normalize_rows_of(
     const struct channel c = spread_out(of);
     for (size_t s = 0; s < r->count; s++, x += r->stride, y += r->stride) {
         size_t i = 0;
-        for (; i + 8 <= r->n; i += 8) {
+        for (; i + 16 <= r->n; i += 16) {
+            soon(y + r->ahead + i);
             _mm256_storeu_ps(y + i, output_of(&c, cut, _mm256_loadu_ps(x + i)));
+            _mm256_storeu_ps(y + i + 8, output_of(&c, cut, _mm256_loadu_ps(x + i + 8)));
+        }
+        if (i + 8 <= r->n) {
+            _mm256_storeu_ps(y + i, output_of(&c, cut, _mm256_loadu_ps(x + i)));
+            i += 8;
         }
         if (i < r->n) {
             float rest[8];

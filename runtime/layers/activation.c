@@ -53,7 +53,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
                                             l->ops->reads_y ? l->y : x[0], l->dy, dx, accumulate);
 }
 
-#define FROM_OUTPUT .reads_y = true, .in_place = true
+#define FROM_OUTPUT .reads_y = true, .in_place = true, .gradient_in_place = true
 #define FROM_INPUT .input_reads_x = true
 #define REST .inputs_min = 1, .inputs_max = 1, .infer = infer, .forward = forward, \
     .bw_input = bw_input

@@ -108,6 +108,7 @@ const struct uw_layer_ops uw_layer_batchnorm = {
     .name = "batchnorm",
     .input_reads_x = true,
     .param_reads_x = true,
+    .gradient_in_place = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,

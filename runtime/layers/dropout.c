@@ -45,6 +45,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 const struct uw_layer_ops uw_layer_dropout = {
     .name = "dropout",
     .in_place = true,
+    .gradient_in_place = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,

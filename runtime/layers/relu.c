@@ -26,6 +26,7 @@ const struct uw_layer_ops uw_layer_relu = {
     .name = "relu",
     .reads_y = true,
     .in_place = true,
+    .gradient_in_place = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,

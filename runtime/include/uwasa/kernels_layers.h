@@ -57,7 +57,7 @@ struct uw_norm_kernels {
     int (*batchnorm_bw_sums)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                              const float *x, const float *stats, const float *gamma,
                              const float *beta, const float *dy, float *sums);
-    /* dx from dv. sums == NULL: the statistics are constants. */
+    /* dx from dv; dx may be dy. sums == NULL: the statistics are constants. */
     int (*batchnorm_bw_input)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                               const float *x, const float *stats, const float *gamma,
                               const float *beta, const float *sums, const float *dy, float *dx,
