@@ -90,6 +90,17 @@ static void sum_taps(uint32_t taps, size_t n, const float *y, const float *x,
     }
 }
 
+#define LINE_N 16u              /* floats of a line of the cache, or of two */
+
+/* A row of the next plane: in a run, planes of several images follow one another, and these are
+ * apart. */
+static inline __attribute__((always_inline)) void fetch_ahead(size_t cols, const float *row)
+{
+    for (size_t j = 0; j < cols; j += LINE_N) {
+        __builtin_prefetch(row + j, 0, 2);
+    }
+}
+
 /* copy for rows that are as long as the compiler knows, or not. */
 static inline __attribute__((always_inline)) void copy_rows(
     uint32_t images, size_t rows, size_t cols, const float *src, struct uw_rows from, float *dst,
@@ -100,6 +111,8 @@ static inline __attribute__((always_inline)) void copy_rows(
         float *out = dst;
         for (size_t r = 0; r < rows; r++, row += from.row, out += to.row) {
             size_t j = 0;
+            fetch_ahead(cols, row + rows * from.row);
+            fetch_ahead(cols, out + rows * to.row);
             for (; j + VEC_N <= cols; j += VEC_N) {
                 vec_store(out + j, vec_load(row + j));
             }
@@ -151,6 +164,7 @@ static void split(uint32_t images, size_t rows, size_t evens, size_t odds, const
     for (uint32_t i = 0; i < images; i++) {
         for (size_t r = 0; r < rows; r++) {
             size_t at = i * to.image + r * to.row;
+            fetch_ahead(evens + odds, src + i * from.image + (rows + r) * from.row);
             split_row(evens, odds, src + i * from.image + r * from.row, even + at, odd + at);
         }
     }
@@ -183,6 +197,7 @@ static void join(uint32_t images, size_t rows, size_t evens, size_t odds, const 
     for (uint32_t i = 0; i < images; i++) {
         for (size_t r = 0; r < rows; r++) {
             size_t at = i * from.image + r * from.row;
+            fetch_ahead(evens + odds, dst + i * to.image + (rows + r) * to.row);
             join_row(evens, odds, even + at, odd + at, dst + i * to.image + r * to.row);
         }
     }
