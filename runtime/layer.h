@@ -141,6 +141,9 @@ struct uw_layer_ops {
     /* Before bw_input and bw_param, from l->dy: what both need, kept in aux. (optional) */
     int (*bw_prepare)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x);
+    /* After bw_prepare and bw_input: was all finite that they read of l->dy and wrote to dx? For a
+     * layer that is trained. (optional: l->dy is looked through before) */
+    bool (*bw_finite)(const struct uw_exec *e, const struct uw_layer *l);
     /* Gradient of input number `which`, read from l->dy. Views have none. An optional entry: NULL
      * means that nothing can be trained below. */
     int (*bw_input)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

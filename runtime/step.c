@@ -226,6 +226,16 @@ static int recompute(struct uw_model *m, uint32_t stage, const float *x, const s
     return rc;
 }
 
+/* Have all gradients been looked at that make up l->dy? */
+static bool is_looked_at(const struct uw_model *m, const struct uw_layer *l)
+{
+    if (l->ops->bw_finite != NULL || l->readers_n != 1 || l->last_reader == m->layers_n) {
+        return l->ops->bw_finite != NULL;
+    }
+    const struct uw_layer *reader = &m->layers[l->last_reader];
+    return reader->ops->bw_finite != NULL && reader->trained != 0;
+}
+
 static int backward_layer(struct uw_model *m, const struct uw_layer *l, const float *x,
                           const struct uw_pass *p, struct uw_update *u)
 {
@@ -245,6 +255,12 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
         rc = l->ops->bw_prepare(&m->exec, l, p, in);
     }
     rc = rc < 0 ? rc : pass_down(m, l, p, in);
+    if (rc == UW_OK && l->trained != 0 && l->ops->bw_finite != NULL &&
+        !l->ops->bw_finite(&m->exec, l)) {
+        rc = uw_error_set(u->err, UW_ERR_NONFINITE,
+                          "layer '%s': the gradient of its output or of its input is NaN or "
+                          "infinite", l->def->name);
+    }
     lap(m, l->index, BW_INPUT, &since_us);
     if (rc == UW_OK && l->trained != 0) {
         rc = uw_update_layer(u, l, p, in);
@@ -265,7 +281,7 @@ static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
         if (rc == UW_OK && (l->view || !l->needs_gradient)) {
             continue;
         }
-        if (rc == UW_OK && l->trained != 0 &&
+        if (rc == UW_OK && l->trained != 0 && !is_looked_at(m, l) &&
             !m->config.kernels->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->dy)) {
             return uw_error_set(u->err, UW_ERR_NONFINITE,
                                 "layer '%s': the gradient of its output is NaN or infinite",

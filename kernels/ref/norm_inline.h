@@ -13,7 +13,8 @@
  *                                ceiling
  *   normalize_rows(r, x, c, y)   y = gamma * xhat + beta, cut to 0 .. ceiling if that is > 0
  *   denormalize_rows(r, x, dy, c, a, b, dx, accumulate)
- *                                dx = second * (gamma * dv - a - xhat * b), or dx +=
+ *                                dx = second * (gamma * dv - a - xhat * b), or dx +=; whether
+ *                                all of dx is finite
  *
  * and for groupnorm_inline.h, of one row:
  *
@@ -34,6 +35,8 @@
 
 #include "uwasa/fmath.h"
 #include "uwasa/status.h"
+
+#include <math.h>
 
 #define TASK_N 16384u               /* values of one task, at least */
 #define AHEAD_N 16384u              /* values of a channel that a cache holds while it reads one */
@@ -130,15 +133,27 @@ static void sums_of(const struct job *j, uint32_t c)
     j->out[j->n->channels + c] = (float)projected;
 }
 
-static void bw_of(const struct job *j, uint32_t c)
+static bool denormalize_channel(const struct job *j, uint32_t c)
 {
     const struct norm_rows r = rows_of(j);
     const struct norm_channel k = channel_of(j, c);
     float count = (float)j->batch_n * (float)j->n->inner;
     float a = j->sums != NULL ? k.gamma * (j->sums[c] / count) : 0.0f;
     float b = j->sums != NULL ? k.gamma * (j->sums[j->n->channels + c] / count) : 0.0f;
-    denormalize_rows(&r, j->x + (size_t)c * r.n, j->dy + (size_t)c * r.n, &k, a, b,
-                     j->y + (size_t)c * r.n, j->accumulate);
+    return denormalize_rows(&r, j->x + (size_t)c * r.n, j->dy + (size_t)c * r.n, &k, a, b,
+                            j->y + (size_t)c * r.n, j->accumulate);
+}
+
+static void bw_of(const struct job *j, uint32_t c)
+{
+    (void)denormalize_channel(j, c);
+}
+
+static void checked_bw_of(const struct job *j, uint32_t c)
+{
+    if (!denormalize_channel(j, c)) {
+        j->out[c] = NAN;
+    }
 }
 
 #define EACH_CHANNEL(name, first, second)                                                         \
@@ -163,7 +178,7 @@ EACH_CHANNEL(fw_task, fw_of, nothing)
 EACH_CHANNEL(stats_fw_task, stats_of, fw_of)
 EACH_CHANNEL(sums_task, sums_of, nothing)
 EACH_CHANNEL(bw_task, bw_of, nothing)
-EACH_CHANNEL(sums_bw_task, sums_of, bw_of)
+EACH_CHANNEL(sums_bw_task, sums_of, checked_bw_of)
 
 static int run_channels(const struct uw_exec *e, uw_task_fn fn, struct job j)
 {

@@ -134,17 +134,21 @@ static void normalize_rows(const struct norm_rows *r, const float *x,
     }
 }
 
-static void denormalize_rows(const struct norm_rows *r, const float *x, const float *dy,
+static bool denormalize_rows(const struct norm_rows *r, const float *x, const float *dy,
                              const struct norm_channel *c, float a, float b, float *dx,
                              bool accumulate)
 {
+    float bad = 0.0f;
     for (size_t s = 0; s < r->count; s++, x += r->stride, dy += r->stride, dx += r->stride) {
         for (size_t i = 0; i < r->n; i++) {
             float xhat = (x[i] - c->mean) * c->second;
             float d = c->second * (c->gamma * passed(c, xhat, dy[i]) - a - xhat * b);
-            dx[i] = accumulate ? dx[i] + d : d;
+            d = accumulate ? dx[i] + d : d;
+            bad += d * 0.0f;
+            dx[i] = d;
         }
     }
+    return bad == 0.0f;
 }
 
 #include "ref/norm_inline.h"

@@ -389,17 +389,26 @@ static inline __attribute__((always_inline)) __m256 gradient_of(
     return _mm256_mul_ps(c->second, _mm256_sub_ps(d, _mm256_mul_ps(xhat, s->b)));
 }
 
-static inline __attribute__((always_inline)) void denormalize_rows_of(
+/* 0 in lanes where d is finite, else NaN, which stays. */
+static inline __m256 blemish(__m256 so_far, __m256 d)
+{
+    return _mm256_fmadd_ps(d, _mm256_setzero_ps(), so_far);
+}
+
+static inline __attribute__((always_inline)) bool denormalize_rows_of(
     bool cut, bool add, const struct norm_rows *r, const float *x, const float *dy,
     const struct norm_channel *of, float a, float b, float *dx)
 {
     const struct channel c = spread_out(of);
     const struct step s = {_mm256_set1_ps(a), _mm256_set1_ps(b)};
+    __m256 bad = _mm256_setzero_ps();
     for (size_t k = 0; k < r->count; k++, x += r->stride, dy += r->stride, dx += r->stride) {
         size_t i = 0;
         for (; i + 8 <= r->n; i += 8) {
             __m256 d = gradient_of(&c, &s, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i));
-            _mm256_storeu_ps(dx + i, add ? _mm256_add_ps(_mm256_loadu_ps(dx + i), d) : d);
+            d = add ? _mm256_add_ps(_mm256_loadu_ps(dx + i), d) : d;
+            bad = blemish(bad, d);
+            _mm256_storeu_ps(dx + i, d);
         }
         if (i < r->n) {
             float rest[8];
@@ -407,21 +416,23 @@ static inline __attribute__((always_inline)) void denormalize_rows_of(
             __m256 d = gradient_of(&c, &s, cut, _mm256_maskload_ps(x + i, keep),
                                    _mm256_maskload_ps(dy + i, keep));
             d = add ? _mm256_add_ps(_mm256_maskload_ps(dx + i, keep), d) : d;
+            bad = blemish(bad, _mm256_and_ps(_mm256_castsi256_ps(keep), d));
             _mm256_storeu_ps(rest, d);
             store_rest(dx + i, rest, r->n - i);
         }
     }
+    return _mm256_movemask_ps(_mm256_cmp_ps(bad, bad, _CMP_UNORD_Q)) == 0;
 }
 
-static void denormalize_rows(const struct norm_rows *r, const float *x, const float *dy,
+static bool denormalize_rows(const struct norm_rows *r, const float *x, const float *dy,
                              const struct norm_channel *c, float a, float b, float *dx,
                              bool accumulate)
 {
     switch ((c->ceiling > 0.0f ? 2 : 0) + (accumulate ? 1 : 0)) {
-    case 0: denormalize_rows_of(false, false, r, x, dy, c, a, b, dx); break;
-    case 1: denormalize_rows_of(false, true, r, x, dy, c, a, b, dx); break;
-    case 2: denormalize_rows_of(true, false, r, x, dy, c, a, b, dx); break;
-    default: denormalize_rows_of(true, true, r, x, dy, c, a, b, dx); break;
+    case 0: return denormalize_rows_of(false, false, r, x, dy, c, a, b, dx);
+    case 1: return denormalize_rows_of(false, true, r, x, dy, c, a, b, dx);
+    case 2: return denormalize_rows_of(true, false, r, x, dy, c, a, b, dx);
+    default: return denormalize_rows_of(true, true, r, x, dy, c, a, b, dx);
     }
 }
 

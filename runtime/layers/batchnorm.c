@@ -81,6 +81,12 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
                                       beta_of(l), l->dy, sums_of(l), dx, accumulate);
 }
 
+/* A gradient that a closed ReLU holds back may be anything. */
+static bool bw_finite(const struct uw_exec *e, const struct uw_layer *l)
+{
+    return e->kernels->all_finite(e, 2 * (size_t)l->geometry.norm.channels, sums_of(l));
+}
+
 static void take_relu(struct uw_layer *l, float ceiling)
 {
     l->geometry.norm.ceiling = ceiling;
@@ -117,6 +123,7 @@ const struct uw_layer_ops uw_layer_batchnorm = {
     .scratch_bytes = scratch_bytes,
     .forward = forward,
     .bw_prepare = bw_prepare,
+    .bw_finite = bw_finite,
     .bw_input = bw_input,
     .bw_param = bw_param,
 };

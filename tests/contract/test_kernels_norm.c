@@ -351,7 +351,61 @@ static void test_norm_nan_stays_in_its_channel_or_group(void **state)
     }
 }
 
+/* Of dy in the middle channel of three, or of x, so that dx is not finite there. */
+static void test_batchnorm_tells_of_gradients_that_are_not_finite(void **state)
+{
+    (void)state;
+    const struct uw_norm_kernels *k = uw_test_table()->norm;
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (uint32_t i = 0; i < INNERS_N * 3; i++) {
+        struct norm_case t;
+        open_norm(&t, (struct uw_norm){.channels = 3, .inner = inners[i / 3], .epsilon = 1e-5f}, 3,
+                  3);
+        k->batchnorm_stats(&t.e.exec, &t.n, 3, t.x, t.stats, NULL, NULL);
+        size_t inner = t.n.inner, at = (size_t)(i % 3) * 3 * inner + inner + i % inner;
+        float *of = (i & 1u) != 0 ? t.x : t.dy;
+        float sums[6], before = of[at];
+        for (uint32_t fault = 0; fault < 2; fault++) {
+            of[at] = fault != 0 ? bad[i % 3] : before;
+            assert_int_equal(k->batchnorm_bw_sums_input(&t.e.exec, &t.n, 3, t.x, t.stats, t.gamma,
+                                                        t.beta, t.dy, sums, t.dx, false), UW_OK);
+            for (uint32_t c = 0; c < 3; c++) {
+                bool finite = isfinite(sums[c]) && isfinite(sums[3 + c]);
+                assert_int_equal(finite, fault == 0 || c != 1);
+            }
+        }
+        close_norm(&t);
+    }
+}
+
+/* Sums that are finite of gradients that are: dx is too large. */
+static void test_batchnorm_tells_of_gradients_that_overflow(void **state)
+{
+    (void)state;
+    const struct uw_norm_kernels *k = uw_test_table()->norm;
+    for (uint32_t i = 0; i < INNERS_N; i++) {
+        struct norm_case t;
+        open_norm(&t, (struct uw_norm){.channels = 2, .inner = inners[i], .epsilon = 1e-5f}, 2, 3);
+        k->batchnorm_stats(&t.e.exec, &t.n, 2, t.x, t.stats, NULL, NULL);
+        t.stats[3] = 1e20f;
+        for (uint32_t s = 0; s < 2; s++) {
+            for (size_t j = 0; j < t.n.inner; j++) {
+                t.x[(s * 2 + 1) * t.n.inner + j] = t.stats[2];
+                t.dy[(s * 2 + 1) * t.n.inner + j] = s == 0 ? 1e20f : -1e20f;
+            }
+        }
+        float sums[4];
+        k->batchnorm_bw_sums_input(&t.e.exec, &t.n, 2, t.x, t.stats, NULL, NULL, t.dy, sums, t.dx,
+                                   false);
+        assert_true(isfinite(sums[0]) && isfinite(sums[2]) && isfinite(sums[3]));
+        assert_true(isnan(sums[1]));
+        close_norm(&t);
+    }
+}
+
 const struct CMUnitTest uw_test_norm[] = {
+    cmocka_unit_test(test_batchnorm_tells_of_gradients_that_are_not_finite),
+    cmocka_unit_test(test_batchnorm_tells_of_gradients_that_overflow),
     cmocka_unit_test(test_batchnorm_matches_definition),
     cmocka_unit_test(test_groupnorm_and_layernorm_match_definition),
     cmocka_unit_test(test_norm_nan_stays_in_its_channel_or_group),

@@ -63,7 +63,8 @@ struct uw_norm_kernels {
                               const float *beta, const float *sums, const float *dy, float *dx,
                               bool accumulate);
     /* batchnorm_stats and batchnorm_fw, and the two of the backward pass, with the same results:
-     * the second one finds a channel in the cache. */
+     * the second one finds a channel in the cache. Where a channel of dx is not finite, its
+     * sums[0] is NaN. */
     int (*batchnorm_stats_fw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                               const float *x, float *stats, float *running_mean,
                               float *running_var, const float *gamma, const float *beta, float *y);
