@@ -189,6 +189,9 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
     if (rc < 0) {
         return rc;
     }
+    if (config->mode != UW_PLAN_INFERENCE) {
+        uw_graph_defer(&d->graph, config->kernels, uw_draft_micro_n(config));
+    }
     d->slots = slots;
     return fill_need(d, config, order, err);
 }

@@ -44,6 +44,11 @@ uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value);
 int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
                    struct uw_layer *layers, struct uw_error *err);
 
+/* Batch norms that one convolution alone reads are left to that convolution, where the kernels can
+ * do both: what they would write is never stored. Only for training without recomputation. */
+void uw_graph_defer(struct uw_graph *g, const struct uw_kernels *k, uint32_t batch_n);
+void uw_graph_undefer(struct uw_graph *g);
+
 /* Part of uw_graph_build: find out which tensors are trained and which lie in constant memory, and
  * lay the others out in the flat vector. */
 int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config,

@@ -83,6 +83,8 @@ struct uw_layer {
     bool passes_down;               /* one of its inputs takes a gradient */
     bool auxiliary;                 /* only auxiliary losses need it: not run in inference */
     bool feeds_relu;                /* its output reaches a ReLU before any other weights */
+    bool deferred;                  /* batch norm: its reader does it, y is x */
+    uint16_t normed_by;             /* the value of the batch norm that it does; 0: none */
     size_t aux_sample_bytes;        /* kept from forward to backward, for each sample ... */
     size_t aux_bytes;               /* ... and for the layer */
     /* The plan. Layers of one stage that is recomputed run forward again before its backward;
@@ -130,6 +132,8 @@ struct uw_layer_ops {
     void (*take_relu)(struct uw_layer *l);
     /* Do the ReLU behind as well, y cut to 0 .. ceiling (infinity: ReLU). (optional: cannot) */
     void (*take_relu_behind)(struct uw_layer *l, float ceiling);
+    /* May it do a batch norm in front as well? (optional: cannot) */
+    bool (*takes_norm)(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n);
     /* Describe parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
     void (*tensor)(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
     /* Kernel scratch in bytes (optional: NULL means none). */

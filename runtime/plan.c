@@ -42,11 +42,17 @@ static size_t aux_bytes(const struct planner *p, const struct uw_layer *l)
                                              : uw_arena_padded(samples + l->aux_bytes);
 }
 
+static bool reads_value_of_layer(const struct uw_graph *g, const struct uw_layer *l,
+                                 uint32_t *base)
+{
+    *base = uw_graph_base(g->layers, l->input[0]);
+    return *base != UW_VALUE_INPUT;
+}
+
 /* Does layer l alone read its input? */
 static bool reads_alone(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
-    *base = uw_graph_base(g->layers, l->input[0]);
-    return *base != UW_VALUE_INPUT && g->layers[*base - 1].readers_n == 1;
+    return reads_value_of_layer(g, l, base) && g->layers[*base - 1].readers_n == 1;
 }
 
 /* Could layer l write its output over its input? */
@@ -67,7 +73,9 @@ static void find_roots(const struct uw_graph *g)
 
     for (uint32_t i = 0; i < g->layers_n; i++) {
         struct uw_layer *l = &g->layers[i];
-        l->y_root = shares_with_input(g, l, &base) ? g->layers[base - 1].y_root : (uint16_t)i;
+        bool shares = l->deferred ? reads_value_of_layer(g, l, &base)
+                                  : shares_with_input(g, l, &base);
+        l->y_root = shares ? g->layers[base - 1].y_root : (uint16_t)i;
         l->dy_root = (uint16_t)i;
     }
     for (uint32_t i = g->layers_n; i-- > 0;) {
@@ -446,6 +454,8 @@ size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t
     if (best <= limit_bytes || !training) {
         return best;
     }
+    uw_graph_undefer(g);
+    best = improve(&p, plan_stages(&p));
     for (uint32_t stages = 2; stages <= g->layers_n && stages <= STAGES_MAX; stages++) {
         if (best <= limit_bytes) {
             break;

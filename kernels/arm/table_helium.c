@@ -13,6 +13,7 @@ const struct uw_kernels uw_kernels_helium = {
     .conv2d_fw = uw_conv2d_fw_packed,
     .conv2d_bw_input = uw_conv2d_bw_input_packed,
     .conv2d_bw_param = uw_conv2d_bw_param_packed,
+    .conv2d_takes_norm = uw_conv2d_takes_norm_packed,
     .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_packed,
     .add_channels = uw_add_channels_ref,
     .sum_channels = uw_sum_channels_packed,

@@ -97,6 +97,9 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
     if (!images_fit(t, c) || batch_n > batch_max(t, c)) {
         return REFERENCE;
     }
+    if (c->normed && part != UW_WINOGRAD_BW_INPUT) {
+        return PRODUCT;
+    }
     if (uw_winograd_kind(t, c, part, batch_n) != NULL) {
         return WINOGRAD;
     }
@@ -327,6 +330,21 @@ int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c
                                   scale, db);
 }
 
+/* Where x is packed anyway, into what is used once or a few times. */
+bool uw_conv2d_takes_norm_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                 uint32_t batch_n)
+{
+    const struct uw_tile *t = k->tile;
+    if (t->norm == NULL) {
+        return false;
+    }
+    if (is_thin(c)) {
+        return uw_direct_fits(c, batch_n);
+    }
+    struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
+    return x.plain && c->groups == 1 && images_fit(t, c) && batch_n <= batch_max(t, c);
+}
+
 size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads)
 {
@@ -348,10 +366,10 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
     struct uw_product fw = fw_product(t, c, &x, NULL, NULL, NULL, false);
     struct uw_product bw_param = bw_param_product(t, c, &taps, NULL, 1.0f, NULL);
     size_t most = uw_small_scratch_bytes(t, c);
-    if (!uw_small_fits(t, c, UW_SMALL_FW, batch_n)) {
+    if (c->normed || !uw_small_fits(t, c, UW_SMALL_FW, batch_n)) {
         most = larger(most, uw_product_scratch_bytes(&fw, threads));
     }
-    if (!uw_small_fits(t, c, UW_SMALL_BW_PARAM, batch_n)) {
+    if (c->normed || !uw_small_fits(t, c, UW_SMALL_BW_PARAM, batch_n)) {
         most = larger(most, uw_product_scratch_bytes(&bw_param, threads));
     }
     bool small = uw_small_fits(t, c, UW_SMALL_BW_INPUT, batch_n);

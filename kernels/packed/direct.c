@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/direct.h"
 #include "packed/direct_runs.h"
+#include "packed/input_norm.h"
 #include "packed/sizes.h"
 
 #include "uwasa/status.h"
@@ -11,6 +12,7 @@
 
 struct job {
     const struct uw_planes_ops *t;
+    const struct uw_norm_ops *norm;     /* if c is normed */
     const struct uw_conv2d *c;
     struct uw_axis h, w;
     struct uw_plane_runs r;
@@ -117,12 +119,33 @@ static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float 
     }
 }
 
+/* The batch norm in front, of the input in phase (a, b). */
+static void norm_phase(const struct job *j, uint32_t a, uint32_t b,
+                       const struct uw_norm_lines *lines, uint32_t images, float *phase)
+{
+    struct uw_seen h = uw_axis_seen(&j->h, a), w = uw_axis_seen(&j->w, b);
+    j->norm->planes(images, h.hi - h.lo, w.hi - w.lo, lines,
+                    phase + h.lo * j->r.pitch + w.lo, rows_of(&j->r));
+}
+
+static void norm_input(const struct job *j, uint32_t channel, uint32_t images, float *phase)
+{
+    struct uw_norm_lines lines;
+    uw_norm_lines_of(uw_input_norm_of(j->c), channel, 1, &lines);
+    for (uint32_t a = 0; a < j->h.phases; a++) {
+        for (uint32_t b = 0; b < j->w.phases; b++, phase += j->r.x_n) {
+            norm_phase(j, a, b, &lines, images, phase);
+        }
+    }
+}
+
 /* All phases of one channel of images n0 .. n0+images-1. zeros: those around the rows are there. */
 static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
                        float *dst, bool zeros)
 {
     const struct uw_conv2d *c = j->c;
     const float *src = j->x + ((size_t)n0 * c->in_channels + channel) * c->in_h * c->in_w;
+    float *first = dst;
     if (!zeros) {
         memset(dst, 0, j->r.x_n * j->h.phases * j->w.phases * sizeof(float));
     }
@@ -135,6 +158,9 @@ static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint3
         for (uint32_t b = 0; b < j->w.phases; b++, dst += j->r.x_n) {
             pack_phase(j, a, b, src, images, dst);
         }
+    }
+    if (c->normed) {
+        norm_input(j, channel, images, first);
     }
 }
 
@@ -363,6 +389,7 @@ static int run(const struct uw_exec *e, uw_task_fn fn, struct job *j, bool of_in
         return UW_ERR_NOMEM;
     }
     j->t = e->kernels->tile->planes;
+    j->norm = e->kernels->tile->norm;
     set_axes(j->c, &j->h, &j->w);
     j->r = uw_plane_runs_of(&j->h, &j->w, of_input, j->batch_n);
     j->scratch = e->scratch;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/image.h"
+#include "packed/input_norm.h"
 
 #include "uwasa/arena.h"
 
@@ -27,8 +28,8 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
     uint32_t group_in = c->in_channels / c->groups;
     return find_plain((struct uw_image){
         .src = x, .image_stride = hw * c->in_channels, .group_stride = hw * group_in,
-        .batch_n = batch_n, .channels = group_in, .h = c->in_h, .w = c->in_w,
-        .top = c->pad_h, .left = c->pad_w,
+        .batch_n = batch_n, .channels = group_in, .norm = uw_input_norm_of(c),
+        .h = c->in_h, .w = c->in_w, .top = c->pad_h, .left = c->pad_w,
         .out_h = c->out_h, .out_w = c->out_w, .pitch = c->out_w,
         .step_h = c->stride_h, .step_w = c->stride_w,
         .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
@@ -386,12 +387,19 @@ static void pack_plain(const struct uw_image *v, const struct uw_tile *t,
     for (uint32_t k = 0; k < block->kn; k += UW_ROWS_AT_ONCE) {
         uint32_t rows = block->kn - k < UW_ROWS_AT_ONCE ? block->kn - k : UW_ROWS_AT_ONCE;
         const float *from = src + (size_t)(block->k0 + k) * hw;
+        struct uw_norm_lines lines;
+        if (v->norm != NULL) {
+            uw_norm_lines_of(v->norm, block->k0 + k, rows, &lines);
+        }
         for (uint32_t j = 0; j < block->jn;) {
             uint32_t p = block->j0 + j, room = t->nr - j % t->nr;
             uint32_t n = in_one_image(hw, p, room < block->jn - j ? room : block->jn - j);
-            t->pack_copy(n, rows, 1.0f, from + p / hw * v->image_stride + p % hw, hw,
-                         panels + (size_t)(j - j % t->nr) * block->kn + (size_t)k * t->nr +
-                             j % t->nr, t->nr);
+            float *dst = panels + (size_t)(j - j % t->nr) * block->kn + (size_t)k * t->nr +
+                         j % t->nr;
+            t->pack_copy(n, rows, 1.0f, from + p / hw * v->image_stride + p % hw, hw, dst, t->nr);
+            if (v->norm != NULL) {
+                t->norm->rows(n, rows, &lines, dst, t->nr);
+            }
             j += n;
         }
     }
@@ -405,11 +413,19 @@ static void pack_plain_pixels(const struct uw_image *v, const struct uw_tile *t,
     const float *src = v->src + block->group * v->group_stride + (size_t)block->j0 * hw;
     for (uint32_t j = 0; j < block->jn; j += t->nr) {
         uint32_t cols = block->jn - j < t->nr ? block->jn - j : t->nr;
+        struct uw_norm_lines lines;
+        if (v->norm != NULL) {
+            uw_norm_lines_of(v->norm, block->j0 + j, cols, &lines);
+        }
         for (uint32_t k = 0; k < block->kn;) {
             uint32_t p = block->k0 + k, n = in_one_image(hw, p, block->kn - k);
+            float *dst = panels + (size_t)j * block->kn + (size_t)k * t->nr;
             t->pack_transposed(cols, n, 1.0f,
-                               src + (size_t)j * hw + p / hw * v->image_stride + p % hw, hw,
-                               panels + (size_t)j * block->kn + (size_t)k * t->nr, t->nr);
+                               src + (size_t)j * hw + p / hw * v->image_stride + p % hw, hw, dst,
+                               t->nr);
+            if (v->norm != NULL) {
+                t->norm->columns(cols, n, &lines, dst, t->nr);
+            }
             k += n;
         }
     }
@@ -436,7 +452,7 @@ static struct uw_columns prepare(const struct uw_image *v, const struct uw_block
 
 bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t, uint32_t rows)
 {
-    if (v->plain && rows > PLAIN_PANELS * t->mr) {
+    if (v->norm != NULL || (v->plain && rows > PLAIN_PANELS * t->mr)) {
         return false; /* far apart, they are better read once */
     }
     uint32_t run = v->plain ? v->out_h * v->out_w : v->out_w;

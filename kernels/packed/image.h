@@ -24,6 +24,7 @@ struct uw_image {
     const float *src;               /* [batch][group][channels][h][w] by the strides below */
     size_t image_stride, group_stride;
     uint32_t batch_n, channels;     /* channels of one group */
+    const struct uw_input_norm *norm;   /* of a plain image of one group: packed is what it gives */
     uint32_t h, w;
     int64_t top, left;              /* zeros above and left of the image; may be < 0 */
     uint32_t out_h, out_w;          /* pixels */

@@ -22,6 +22,8 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c
                               const float *dy, const float *w, float *dx, bool accumulate);
 int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                               const float *x, const float *dy, float scale, float *dw, float *db);
+bool uw_conv2d_takes_norm_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                 uint32_t batch_n);
 size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                       uint32_t batch_n, uint32_t threads);
 

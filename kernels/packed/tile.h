@@ -38,6 +38,7 @@ struct uw_runs {
     uint32_t run[UW_TILE_NR_MAX / UW_TILE_PIECE_N];
 };
 
+struct uw_norm_ops;
 struct uw_planes_ops;
 struct uw_winograd_ops;
 struct uw_small_ops;
@@ -89,6 +90,7 @@ struct uw_tile {
 
     /* small.h (optional: NULL, never chosen), and a version of fewer lanes, or the same */
     const struct uw_small_ops *small, *small_narrow;
+    const struct uw_norm_ops *norm;         /* input_norm.h (optional: NULL, never chosen) */
     const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 

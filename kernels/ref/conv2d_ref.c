@@ -268,6 +268,15 @@ int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, u
                       : UW_OK;
 }
 
+bool uw_conv2d_takes_norm_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
+                              uint32_t batch_n)
+{
+    (void)k;
+    (void)c;
+    (void)batch_n;
+    return false;
+}
+
 size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads)
 {

@@ -40,6 +40,8 @@ int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, u
                            const float *dy, const float *w, float *dx, bool accumulate);
 int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
+bool uw_conv2d_takes_norm_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
+                              uint32_t batch_n);
 size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
 

@@ -249,5 +249,6 @@ const struct uw_tile uw_tile_avx2 = {
     .step_rows = uw_step_rows_avx2,
     .small = &uw_small_avx2,
     .small_narrow = &uw_small_avx2,
+    .norm = &uw_norm_ops_avx2,
     .winograd = &winograd,
 };

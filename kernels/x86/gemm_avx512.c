@@ -222,5 +222,6 @@ const struct uw_tile uw_tile_avx512 = {
     .step_rows = step_rows,
     .small = &small,
     .small_narrow = &uw_small_avx2,
+    .norm = &uw_norm_ops_avx2,
     .winograd = &winograd,
 };

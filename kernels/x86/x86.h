@@ -24,6 +24,7 @@ void uw_dots_avx2(uint32_t rows, size_t k, const float *x, size_t ldx, const flo
 void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x, size_t stride,
                       float *y);
 extern const struct uw_planes_ops uw_planes_avx2;
+extern const struct uw_norm_ops uw_norm_ops_avx2;
 void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
                        const float *x, float *w, size_t stride, float *dx);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * aux keeps [channels][2] statistics of the forward pass, then [2][channels] sums of the backward
- * pass. Passes that nothing goes back through have no aux: their statistics stand in scratch. */
+ * pass. Passes that nothing goes back through have no aux: their statistics stand in scratch.
+ *
+ * One that is deferred only makes statistics: the convolution that reads it does the rest. */
 #include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -47,12 +49,26 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     bool of_minibatch = p->training && !l->def->frozen;
     int rc;
 
+    if (of_minibatch && l->deferred) {
+        return k->batchnorm_stats(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
+                                  p->again ? NULL : var);
+    }
     if (of_minibatch) {
         return k->batchnorm_stats_fw(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
                                      p->again ? NULL : var, gamma_of(l), beta_of(l), y);
     }
     rc = k->batchnorm_running(e, g, mean, var, stats);
-    return rc < 0 ? rc : k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l), beta_of(l), y);
+    if (rc < 0 || l->deferred) {
+        return rc;
+    }
+    return k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l), beta_of(l), y);
+}
+
+struct uw_input_norm uw_deferred_norm(const struct uw_layer *batchnorm)
+{
+    return (struct uw_input_norm){.stats = batchnorm->aux, .gamma = gamma_of(batchnorm),
+                                  .beta = beta_of(batchnorm),
+                                  .ceiling = batchnorm->geometry.norm.ceiling};
 }
 
 /* Frozen statistics are constants, but a frozen layer's parameters take no gradient either: then

@@ -95,16 +95,35 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
+/* Its geometry; in *c, if it does the batch norm in front. A layer stands in an array of all. */
+static const struct uw_conv2d *geometry_of(const struct uw_layer *l, struct uw_normed_conv2d *c)
+{
+    if (l->normed_by == 0) {
+        return &l->geometry.conv2d;
+    }
+    c->norm = uw_deferred_norm(l - (l->index - (l->normed_by - 1u)));
+    c->conv2d = l->geometry.conv2d;
+    c->conv2d.normed = true;
+    return &c->conv2d;
+}
+
+static bool takes_norm(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
+{
+    return k->conv2d_takes_norm(k, &l->geometry.conv2d, batch_n);
+}
+
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads)
 {
-    return k->conv2d_scratch_bytes(k, &l->geometry.conv2d, batch_n, threads);
+    struct uw_normed_conv2d c;
+    return k->conv2d_scratch_bytes(k, geometry_of(l, &c), batch_n, threads);
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    return e->kernels->conv2d_fw(e, &l->geometry.conv2d, p->batch_n, x[0], l->param[0], l->param[1],
+    struct uw_normed_conv2d c;
+    return e->kernels->conv2d_fw(e, geometry_of(l, &c), p->batch_n, x[0], l->param[0], l->param[1],
                                  y, false);
 }
 
@@ -120,7 +139,8 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, float scale, float *const *d)
 {
-    return e->kernels->conv2d_bw_param(e, &l->geometry.conv2d, p->batch_n, x[0], l->dy, scale, d[0],
+    struct uw_normed_conv2d c;
+    return e->kernels->conv2d_bw_param(e, geometry_of(l, &c), p->batch_n, x[0], l->dy, scale, d[0],
                                        d[1]);
 }
 
@@ -130,6 +150,7 @@ const struct uw_layer_ops uw_layer_conv2d = {
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .takes_norm = takes_norm,
     .tensor = tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,
@@ -143,6 +164,7 @@ const struct uw_layer_ops uw_layer_conv1d = {
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .takes_norm = takes_norm,
     .tensor = tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,

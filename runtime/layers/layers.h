@@ -60,6 +60,9 @@ extern const struct uw_layer_ops uw_layer_gru;
 extern const struct uw_layer_ops uw_layer_lstm;
 extern const struct uw_layer_ops uw_layer_attention;
 
+/* What the reader of a deferred batch norm has to do. */
+struct uw_input_norm uw_deferred_norm(const struct uw_layer *batchnorm);
+
 /* infer of the normalizations: fills geometry.norm (groups 1), out, and tensors_n for weight and
  * bias. tensor: one float a channel each, then running_mean and running_var. */
 int uw_norm_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err);

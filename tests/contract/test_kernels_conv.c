@@ -27,6 +27,8 @@ void uw_test_conv_begin(struct uw_test_conv *t, const struct uw_conv2d *c, uint3
     t->w = uw_test_random_floats(t->w_n);
     t->b = uw_test_random_floats(c->out_channels);
     t->dy = uw_test_random_floats(t->y_n);
+    t->geometry = &t->c;
+    t->raw = t->x;
 }
 
 void uw_test_conv_end(struct uw_test_conv *t)
@@ -144,15 +146,15 @@ static void check_fw(const struct uw_test_conv *t, const struct uw_exec *e)
     const struct uw_kernels *k = e->kernels;
     struct uw_sum *sums = sums_of(t, add_fw, t->y_n);
     float *y = uw_test_floats(t->y_n);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y, false), UW_OK);
+    assert_int_equal(k->conv2d_fw(e, t->geometry, t->batch_n, t->raw, t->w, t->b, y, false), UW_OK);
     check(t, sums, 1.0, t->y_n, y, NULL, t->b);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y, false), UW_OK);
+    assert_int_equal(k->conv2d_fw(e, t->geometry, t->batch_n, t->raw, t->w, NULL, y, false), UW_OK);
     check(t, sums, 1.0, t->y_n, y, NULL, NULL);
     memcpy(y, t->dy, t->y_n * sizeof *y);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, t->b, y, true), UW_OK);
+    assert_int_equal(k->conv2d_fw(e, t->geometry, t->batch_n, t->raw, t->w, t->b, y, true), UW_OK);
     check(t, sums, 1.0, t->y_n, y, t->dy, t->b);
     memcpy(y, t->dy, t->y_n * sizeof *y);
-    assert_int_equal(k->conv2d_fw(e, &t->c, t->batch_n, t->x, t->w, NULL, y, true), UW_OK);
+    assert_int_equal(k->conv2d_fw(e, t->geometry, t->batch_n, t->raw, t->w, NULL, y, true), UW_OK);
     check(t, sums, 1.0, t->y_n, y, t->dy, NULL);
     uw_test_release(y);
     free(sums);
@@ -163,11 +165,11 @@ static void check_bw_input(const struct uw_test_conv *t, const struct uw_exec *e
     const struct uw_kernels *k = e->kernels;
     struct uw_sum *sums = sums_of(t, add_bw_input, t->x_n);
     float *dx = uw_test_floats(t->x_n);
-    assert_int_equal(k->conv2d_bw_input(e, &t->c, t->batch_n, t->dy, t->w, dx, false), UW_OK);
+    assert_int_equal(k->conv2d_bw_input(e, t->geometry, t->batch_n, t->dy, t->w, dx, false), UW_OK);
     check(t, sums, 1.0, t->x_n, dx, NULL, NULL);
     float *before = uw_test_copy_floats(t->x_n, t->x);
     memcpy(dx, before, t->x_n * sizeof *dx);
-    assert_int_equal(k->conv2d_bw_input(e, &t->c, t->batch_n, t->dy, t->w, dx, true), UW_OK);
+    assert_int_equal(k->conv2d_bw_input(e, t->geometry, t->batch_n, t->dy, t->w, dx, true), UW_OK);
     check(t, sums, 1.0, t->x_n, dx, before, NULL);
     uw_test_release(before);
     uw_test_release(dx);
@@ -180,16 +182,16 @@ static void check_bw_param(const struct uw_test_conv *t, const struct uw_exec *e
     struct uw_sum *sums = sums_of(t, add_bw_param, t->w_n);
     float *dw = uw_test_copy_floats(t->w_n, t->w);
     float *db = uw_test_copy_floats(t->c.out_channels, t->b);
-    assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, t->x, t->dy, -0.25f, dw, db),
+    assert_int_equal(k->conv2d_bw_param(e, t->geometry, t->batch_n, t->raw, t->dy, -0.25f, dw, db),
                      UW_OK);
     check(t, sums, -0.25, t->w_n, dw, t->w, NULL);
     check_bias_gradient(t, -0.25f, db, t->b);
     memcpy(dw, t->w, t->w_n * sizeof *dw);
-    assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, t->x, t->dy, 2.0f, dw, NULL),
+    assert_int_equal(k->conv2d_bw_param(e, t->geometry, t->batch_n, t->raw, t->dy, 2.0f, dw, NULL),
                      UW_OK);
     check(t, sums, 2.0, t->w_n, dw, t->w, NULL);
     memcpy(db, t->b, t->c.out_channels * sizeof *db);
-    assert_int_equal(k->conv2d_bw_param(e, &t->c, t->batch_n, NULL, t->dy, 2.0f, NULL, db),
+    assert_int_equal(k->conv2d_bw_param(e, t->geometry, t->batch_n, NULL, t->dy, 2.0f, NULL, db),
                      UW_OK);
     check_bias_gradient(t, 2.0f, db, t->b);
     uw_test_release(db);
@@ -200,12 +202,44 @@ static void check_bw_param(const struct uw_test_conv *t, const struct uw_exec *e
 static void check_parts(const struct uw_test_conv *t, const struct uw_kernels *k, uint32_t threads)
 {
     struct uw_test_exec e;
-    uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(k, &t->c, t->batch_n, threads));
+    uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(k, t->geometry, t->batch_n, threads));
     e.exec.kernels = k;
     check_fw(t, &e.exec);
     check_bw_input(t, &e.exec);
     check_bw_param(t, &e.exec);
     uw_test_exec_end(&e);
+}
+
+/* What is read becomes the batch norm of what is given. */
+static void check_normed(struct uw_test_conv *t, uint32_t threads)
+{
+    const struct uw_kernels *k = uw_test_table();
+    uint32_t n = t->c.in_channels;
+    float *stats = uw_test_random_floats(2 * n), *gamma = uw_test_random_floats(n);
+    float *beta = uw_test_random_floats(n), *raw = t->x;
+    bool affine = t->batch_n % 4 != 0;
+    const float ceilings[] = {0.0f, INFINITY, 0.5f};
+    struct uw_normed_conv2d normed = {
+        .conv2d = t->c, .norm = {.stats = stats, .gamma = affine ? gamma : NULL,
+                                 .beta = affine ? beta : NULL,
+                                 .ceiling = ceilings[(t->batch_n + n) % 3]}};
+    struct uw_norm norm = {.channels = n, .inner = t->c.in_h * t->c.in_w,
+                           .ceiling = normed.norm.ceiling};
+    struct uw_exec plain = {.kernels = &uw_kernels_ref};
+    normed.conv2d.normed = true;
+    t->x = uw_test_floats(t->x_n);
+    assert_int_equal(uw_kernels_ref.norm->batchnorm_fw(&plain, &norm, t->batch_n, raw, stats,
+                                                       normed.norm.gamma, normed.norm.beta, t->x),
+                     UW_OK);
+    t->raw = raw;
+    t->geometry = &normed.conv2d;
+    check_parts(t, k, threads);
+    t->geometry = &t->c;
+    uw_test_release(t->x);
+    t->raw = t->x = raw;
+    uw_test_release(beta);
+    uw_test_release(gamma);
+    uw_test_release(stats);
 }
 
 void uw_test_conv_check(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
@@ -219,6 +253,9 @@ void uw_test_conv_check(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
         tile.small = NULL;
         packed.tile = &tile;
         check_parts(&t, &packed, threads);
+    }
+    if (batch_n > 0 && uw_test_table()->conv2d_takes_norm(uw_test_table(), &t.c, batch_n)) {
+        check_normed(&t, threads);
     }
     uw_test_conv_end(&t);
 }

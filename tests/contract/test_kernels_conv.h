@@ -11,6 +11,8 @@ struct uw_test_conv {
     uint32_t batch_n;
     size_t x_n, w_n, y_n;
     float *x, *w, *b, *dy;
+    const struct uw_conv2d *geometry;   /* what the kernels are given: c and x, or a batch norm */
+    const float *raw;                   /* that makes x of raw */
 };
 
 /* Shape from input, channels, kernel and the options; out_h and out_w follow. */

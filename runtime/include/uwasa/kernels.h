@@ -57,6 +57,21 @@ struct uw_conv2d {
     uint32_t pad_h, pad_w;          /* zeros on both sides */
     uint32_t dilation_h, dilation_w;
     uint32_t groups;                /* divides in_channels and out_channels */
+    bool normed;                    /* the first member of a struct uw_normed_conv2d */
+};
+
+/* A batch norm, with or without a ReLU: y of batchnorm_fw. */
+struct uw_input_norm {
+    const float *stats;             /* [in_channels][2] */
+    const float *gamma, *beta;      /* [in_channels], NULL: 1, 0 */
+    float ceiling;                  /* as in struct uw_norm */
+};
+
+/* A convolution that in fw and bw_param reads what a batch norm makes of x, where
+ * conv2d_takes_norm says that it can. Padding is 0 all the same. */
+struct uw_normed_conv2d {
+    struct uw_conv2d conv2d;        /* its normed is true */
+    struct uw_input_norm norm;
 };
 
 #define UW_POOL_NONE 255u
@@ -109,6 +124,9 @@ struct uw_kernels {
      * scale = -lr and dw = w this is the fused update of plan mode "immediate". */
     int (*conv2d_bw_param)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
+    /* May c be normed, in minibatches of up to batch_n? */
+    bool (*conv2d_takes_norm)(const struct uw_kernels *k, const struct uw_conv2d *c,
+                              uint32_t batch_n);
     /* Scratch that the largest of the three parts needs. */
     size_t (*conv2d_scratch_bytes)(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
