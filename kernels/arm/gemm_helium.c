@@ -5,6 +5,8 @@
  * flush subnormal numbers to zero. */
 #include "arm/helium.h"
 
+#include "packed/input_norm.h"
+
 #include <arm_mve.h>
 
 #define MR 6u
@@ -180,5 +182,6 @@ const struct uw_tile uw_tile_helium = {
     .dots = dots,
     .add_rows = add_rows,
     .planes = &planes,
+    .norm = &uw_norm_ops_plain,
     .step_rows = step_rows,
 };

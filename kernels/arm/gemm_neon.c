@@ -4,6 +4,8 @@
  * elements of A, which the multiply-add takes lane by lane. */
 #include "arm/arm.h"
 
+#include "packed/input_norm.h"
+
 #include <arm_neon.h>
 
 #define MR 8u
@@ -189,6 +191,7 @@ const struct uw_tile uw_tile_neon = {
     .dots = dots,
     .add_rows = add_rows,
     .planes = &planes,
+    .norm = &uw_norm_ops_plain,
     .step_rows = step_rows,
     .winograd = &winograd,
 };

@@ -4,6 +4,7 @@
  * (Cortex-M4F, Cortex-M7); four hold a row of B, the others A. Plain C, where fmaf is one
  * instruction. */
 #include "packed/fpu.h"
+#include "packed/input_norm.h"
 
 #include <math.h>
 
@@ -177,5 +178,6 @@ const struct uw_tile uw_tile_fpu = {
     .dots = dots,
     .add_rows = add_rows,
     .planes = &planes,
+    .norm = &uw_norm_ops_plain,
     .step_rows = step_rows,
 };

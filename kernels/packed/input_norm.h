@@ -17,6 +17,9 @@
 
 #include <math.h>
 
+/* For any instruction set. */
+extern const struct uw_norm_ops uw_norm_ops_plain;
+
 /* The batch norm that a convolution does; NULL: none. */
 static inline const struct uw_input_norm *uw_input_norm_of(const struct uw_conv2d *c)
 {
