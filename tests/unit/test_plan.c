@@ -52,9 +52,9 @@ static void expect_near(const struct fixture *a, const struct fixture *b)
 {
     for (uint32_t i = 0; i < a->m.params.size_n; i++) {
         if (fabsf(a->m.params.x[i] - b->m.params.x[i]) >= 1e-5f) {
-            fail_msg("parameter %u is %g, %g with micro-batches of %u", (unsigned)i,
+            fail_msg("parameter %u is %g, %g in %lu bytes with micro-batches of %u", (unsigned)i,
                      (double)a->m.params.x[i], (double)b->m.params.x[i],
-                     (unsigned)b->config.micro_n);
+                     (unsigned long)b->need.activations_bytes, (unsigned)b->config.micro_n);
         }
     }
 }
@@ -304,6 +304,79 @@ static void test_plan_of_biases_keeps_no_inputs_of_products(void **state)
     close_model(&biases);
 }
 
+#define NORM(n) {.kind = UW_LAYER_BATCHNORM, .name = n}
+#define DEPTHWISE(n, co, s) {.kind = UW_LAYER_CONV2D, .name = n, \
+    .conv2d = {.out_channels = co, .kernel_h = 3, .stride_h = s, .pad_h = 1, .pad_w = 1, \
+               .groups = co}}
+
+/* The norms n1, n2, n4 and n5 are read by one convolution each, n3 by two layers. */
+static const struct uw_layer_def normed_layers[] = {
+    CONV("c1", 12, 3, 1, 1), NORM("n1"), {.kind = UW_LAYER_RELU6, .name = "r1"},
+    DEPTHWISE("c2", 12, 1), NORM("n2"), RELU("r2"), CONV("c3", 6, 1, 1, 0), NORM("n3"),
+    CONV("c4", 20, 1, 1, 0), NORM("n4"), CONV("c5", 20, 1, 1, 0), NORM("n5"), RELU("r5"),
+    DEPTHWISE("c6", 20, 2), NORM("n6"), CONV("c7", 6, 1, 1, 0),
+    {.kind = UW_LAYER_CONV2D, .name = "c8", .inputs = {"n3"},
+     .conv2d = {.out_channels = 6, .kernel_h = 1, .stride_h = 2}},
+    {.kind = UW_LAYER_ADD, .name = "a", .inputs = {"c7", "c8"}}, FLATTEN("f"), DENSE("d", 3),
+};
+static const struct uw_model_def normed = {
+    "normed", 2, 9, 9, normed_layers, sizeof normed_layers / sizeof normed_layers[0]};
+
+static bool takes_none(const struct uw_kernels *k, const struct uw_conv2d *c, uint32_t batch_n)
+{
+    (void)k;
+    (void)c;
+    (void)batch_n;
+    return false;
+}
+
+static double evaluated(struct fixture *f)
+{
+    struct uw_rng r;
+    float *x = uw_test_floats((size_t)BATCH * f->m.input_n);
+    uint32_t label[BATCH], correct = 0;
+    double loss = 0.0;
+
+    uw_rng_seed(&r, 5);
+    random_batch(&r, &f->m, BATCH, x, label);
+    const struct uw_minibatch b = {.x = x, .label = label, .n = BATCH - 1};
+    assert_int_equal(uw_model_evaluate(&f->m, &b, &loss, &correct), UW_OK);
+    uw_test_release(x);
+    return loss;
+}
+
+/* With every table of this machine, and with a budget that only recomputation meets. */
+static void test_plan_with_norms_left_to_convolutions_trains_the_same_in_less_memory(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
+        struct uw_kernels apart = *uw_kernels_at(i);
+        struct fixture a, b, c;
+        struct uw_model_config config = config_of(&normed);
+        bool can = uw_kernels_at(i)->tile != NULL && !apart.exact;
+
+        apart.conv2d_takes_norm = takes_none;
+        config.kernels = uw_kernels_at(i);
+        open_with(&a, config);
+        config.budget_bytes = smallest(config);
+        open_with(&c, config);
+        config.budget_bytes = 0;
+        config.kernels = &apart;
+        open_with(&b, config);
+        assert_int_equal(a.need.activations_bytes < b.need.activations_bytes * 4 / 5, can);
+        train(&a, 4);
+        train(&b, 4);
+        train(&c, 4);
+        expect_near(&b, &a);
+        expect_near(&b, &c);
+        assert_true(fabs(evaluated(&a) - evaluated(&b)) < 1e-4);
+        assert_true(fabs(evaluated(&c) - evaluated(&b)) < 1e-4);
+        close_model(&a);
+        close_model(&b);
+        close_model(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_plan_buckets_cover_every_gradient_once_and_follow_full),
         cmocka_unit_test(test_plan_partial_training_needs_less_and_moves_only_its_part),
         cmocka_unit_test(test_plan_of_biases_keeps_no_inputs_of_products),
+        cmocka_unit_test(test_plan_with_norms_left_to_convolutions_trains_the_same_in_less_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
