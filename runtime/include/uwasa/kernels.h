@@ -109,7 +109,8 @@ struct uw_kernels {
      * scale = -lr and dw = w this is the fused update of plan mode "immediate". */
     int (*conv2d_bw_param)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
-    /* Scratch that the largest of the three parts needs. */
+    /* Scratch that the largest of the three parts needs; as in every such slot, for this batch_n:
+     * a smaller one that is cut in another way may need more. */
     size_t (*conv2d_scratch_bytes)(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
 
