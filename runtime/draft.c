@@ -38,8 +38,9 @@ uint32_t uw_draft_micro_n(const struct uw_model_config *config)
 }
 
 /* A last minibatch may be of any smaller size, and kernels that cut it in another way may need more
- * for it. From SETTLED_N on blocks have the sizes that they keep. */
-#define SETTLED_N 2048u
+ * for it. From SETTLED_N on blocks have the sizes that they keep: a product of 16 weights and so
+ * many samples is cut as every larger one. */
+#define SETTLED_N 65536u
 
 static size_t layer_scratch_bytes(const struct uw_layer *l, const struct uw_model_config *config)
 {

@@ -305,7 +305,8 @@ static void test_plan_of_biases_keeps_no_inputs_of_products(void **state)
 }
 
 /* A minibatch of every size up to the one that was planned, seen and trained on. */
-static void check_sizes(const struct uw_kernels *k, const struct uw_model_def *def, uint32_t most)
+static void check_sizes(const struct uw_kernels *k, const struct uw_model_def *def, uint32_t least,
+                        uint32_t most)
 {
     struct fixture f = {.config = {.def = def, .kernels = k, .batch_n = most,
                                    .optimizer = {.lr = 0.01f}}};
@@ -318,7 +319,7 @@ static void check_sizes(const struct uw_kernels *k, const struct uw_model_def *d
     uint32_t *label = uw_test_block(most * sizeof *label);
     uw_rng_seed(&r, 99);
     random_batch(&r, &f.m, most, x, label);
-    for (uint32_t n = 1; n <= most; n++) {
+    for (uint32_t n = least; n <= most; n++) {
         struct uw_step_result result;
         const struct uw_minibatch b = {.x = x, .label = label, .n = n};
         if (uw_model_train_step(&f.m, &b, &result, &f.err) != UW_OK ||
@@ -336,6 +337,7 @@ static void test_plan_holds_for_every_smaller_minibatch(void **state)
 {
     (void)state;
     static const struct uw_layer_def dense[] = {DENSE("d", 11)};
+    static const struct uw_layer_def narrow[] = {DENSE("d", 4)};
     static const struct uw_layer_def point[] = {CONV("c", 64, 1, 1, 0), FLATTEN("f"),
                                                 DENSE("d", 3)};
     static const struct uw_layer_def strided[] = {CONV("c", 53, 3, 3, 2), FLATTEN("f"),
@@ -345,12 +347,14 @@ static void test_plan_holds_for_every_smaller_minibatch(void **state)
     static const struct uw_model_def defs[] = {
         {"dense", 1, 0, 0, dense, 1}, {"point", 1, 14, 14, point, 3},
         {"strided", 7, 23, 17, strided, 3}, {"square", 32, 9, 9, square, 3}};
+    static const struct uw_model_def large = {"narrow", 10, 0, 0, narrow, 1};
     static const uint32_t most[][2] = {{257, 300}, {6, 9}, {5, 13}, {7, 11}};
     for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
         for (size_t d = 0; d < sizeof defs / sizeof *defs; d++) {
-            check_sizes(uw_kernels_at(i), &defs[d], most[d][0]);
-            check_sizes(uw_kernels_at(i), &defs[d], most[d][1]);
+            check_sizes(uw_kernels_at(i), &defs[d], 1, most[d][0]);
+            check_sizes(uw_kernels_at(i), &defs[d], 1, most[d][1]);
         }
+        check_sizes(uw_kernels_at(i), &large, 3300, 3727);
     }
 }
 
