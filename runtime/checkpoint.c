@@ -29,7 +29,10 @@ _Static_assert(sizeof MIXING_PREFIX ".out_proj.weight" + UW_LAYER_NAME_MAX <=
     X("uwasa.user0", user[0])      \
     X("uwasa.user1", user[1])      \
     X("uwasa.user2", user[2])      \
-    X("uwasa.user3", user[3])      \
+    X("uwasa.user3", user[3])
+
+/* 0 in files from before exact mode. */
+#define EXACT_NUMBERS(X)           \
     X("uwasa.exact", exact)        \
     X("uwasa.mode", mode)          \
     X("uwasa.micro_batch", micro_n)
@@ -161,6 +164,7 @@ static void put_header(struct sink *s, const struct uw_model *m, const struct uw
     if (state != NULL) {
 #define PUT_NUMBER(key, field) put_metadata_number(s, key, state->field);
         STATE_NUMBERS(PUT_NUMBER)
+        EXACT_NUMBERS(PUT_NUMBER)
 #undef PUT_NUMBER
     }
     put_text(s, "}");
@@ -386,11 +390,11 @@ static int check_optimizer(const struct uw_model *m, const struct uw_safetensors
     return UW_OK;
 }
 
-static int load_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
-                       struct uw_error *err)
+static int load_number(const struct uw_safetensors *st, const char *key, bool needed,
+                       uint64_t *value, struct uw_error *err)
 {
     int rc = uw_safetensors_number(st, key, value, err);
-    if (rc == 0) {
+    if (rc == 0 && needed) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "%s: no training state inside (%s): it holds weights only",
                             st->object, key);
@@ -402,11 +406,14 @@ static int load_state(const struct uw_safetensors *st, struct uw_checkpoint *sta
                       struct uw_error *err)
 {
     int rc = UW_OK;
-#define LOAD_NUMBER(key, field)                          \
-    if (rc == UW_OK) {                                   \
-        rc = load_number(st, key, &state->field, err);   \
+#define LOAD_NUMBER(key, field)                                 \
+    if (rc == UW_OK) {                                          \
+        rc = load_number(st, key, needed, &state->field, err);  \
     }
+    bool needed = true;
     STATE_NUMBERS(LOAD_NUMBER)
+    needed = false;
+    EXACT_NUMBERS(LOAD_NUMBER)
 #undef LOAD_NUMBER
     return rc;
 }

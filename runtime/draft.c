@@ -37,17 +37,31 @@ uint32_t uw_draft_micro_n(const struct uw_model_config *config)
                                                                      : config->batch_n;
 }
 
+/* A last minibatch may be of any smaller size, and kernels that cut it in another way may need more
+ * for it. From SETTLED_N on blocks have the sizes that they keep: a product of 16 weights and so
+ * many samples is cut as every larger one. */
+#define SETTLED_N 65536u
+
+static size_t layer_scratch_bytes(const struct uw_layer *l, const struct uw_model_config *config)
+{
+    uint32_t micro_n = uw_draft_micro_n(config), threads = uw_workers_threads(config->workers);
+    size_t most = l->ops->scratch_bytes(l, config->kernels, micro_n, threads);
+    for (uint32_t n = 1; n < micro_n && n <= SETTLED_N; n++) {
+        size_t bytes = l->ops->scratch_bytes(l, config->kernels, n, threads);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 static size_t kernel_scratch_bytes(const struct uw_model_config *config, const struct uw_graph *g)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < g->layers_n; i++) {
         const struct uw_layer *l = &g->layers[i];
-        if (l->ops->scratch_bytes == NULL) {
-            continue;
+        if (l->ops->scratch_bytes != NULL) {
+            size_t bytes = layer_scratch_bytes(l, config);
+            most = bytes > most ? bytes : most;
         }
-        size_t bytes = l->ops->scratch_bytes(l, config->kernels, uw_draft_micro_n(config),
-                                             uw_workers_threads(config->workers));
-        most = bytes > most ? bytes : most;
     }
     return uw_arena_padded(most);
 }

@@ -13,12 +13,13 @@
 #include "json_read.h"
 
 #define PEERS_MAX 8
+#define NUMBER_MAX 1e15
 
 /* Element k of an array of numbers; a mistake when it is none. */
 static double number_at(struct uw_json *j, const cJSON *array, uint32_t k)
 {
     const cJSON *v = cJSON_GetArrayItem(array, (int)k);
-    if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0.0)) {
+    if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0.0 && v->valuedouble <= NUMBER_MAX)) {
         uw_json_fail(j, array, "needs a number of 0 or more at place %u", (unsigned)k + 1);
         return 0.0;
     }
@@ -145,7 +146,7 @@ static bool are_names(const cJSON *peers)
     cJSON_ArrayForEach(one, peers) {
         n = cJSON_IsString(one) ? n : 0;
     }
-    return n > 0 && n <= PEERS_MAX;
+    return cJSON_IsArray(peers) && n > 0 && n <= PEERS_MAX;
 }
 
 int uw_bench_against(FILE *out, const char *file, bool markdown, struct uw_error *err)
@@ -159,6 +160,9 @@ int uw_bench_against(FILE *out, const char *file, bool markdown, struct uw_error
         const cJSON *row;
         if (j.err.code == UW_OK && !are_names(peers)) {
             uw_json_fail(&j, peers, "peers: needs 1 to %d names", PEERS_MAX);
+        }
+        if (j.err.code == UW_OK && (!cJSON_IsArray(rows) || cJSON_GetArraySize(rows) == 0)) {
+            uw_json_fail(&j, rows, "rows: needs an array of 1 or more");
         }
         if (j.err.code == UW_OK) {
             print_head(out, &j, peers, markdown);

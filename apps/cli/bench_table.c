@@ -2,16 +2,19 @@
 #include "bench_table.h"
 
 #include "bench_train.h"
+#include "open_file.h"
 
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SIZE 1024u              /* of the matrices */
 #define CHOICES_MAX 16u
 #define TEXT_MAX 65536u
+#define PATH_BYTES 1024u
 #define WORTH 1.02
 #define LAST_ROW "    {NULL, "
 
@@ -130,7 +133,7 @@ static bool is_same(const struct uw_table_row *row, const char *line)
 /* The whole file, or NULL with err filled. */
 static char *read_table(const char *file, struct uw_error *err)
 {
-    FILE *f = fopen(file, "r");
+    FILE *f = uw_open_file(file, false);
     if (f == NULL) {
         uw_error_set(err, UW_ERR_NOTFOUND, "%s: cannot be read", file);
         return NULL;
@@ -147,14 +150,21 @@ static char *read_table(const char *file, struct uw_error *err)
     return text;
 }
 
-int uw_bench_table_put(const char *file, const struct uw_table_row *row, struct uw_error *err)
+/* The new table, beside the old one until it is whole. NULL with err filled. */
+static FILE *open_part(const char *file, char *part, size_t part_bytes, struct uw_error *err)
 {
-    char *text = read_table(file, err);
-    if (text == NULL) {
-        return err->code;
+    int n = snprintf(part, part_bytes, "%s.part", file);
+    bool may = n > 0 && (size_t)n < part_bytes && access(file, W_OK) == 0;
+    FILE *f = may ? uw_open_file(part, true) : NULL;
+    if (f == NULL) {
+        uw_error_set(err, UW_ERR_IO, "%s: cannot be written", file);
     }
-    FILE *f = fopen(file, "w");
-    for (char *line = text, *next; f != NULL && *line != '\0'; line = next) {
+    return f;
+}
+
+static void print_table(FILE *f, const char *text, const struct uw_table_row *row)
+{
+    for (const char *line = text, *next; *line != '\0'; line = next) {
         next = line + strcspn(line, "\n");
         next += *next != '\0';
         if (strncmp(line, LAST_ROW, strlen(LAST_ROW)) == 0 && row->rows > 0) {
@@ -166,10 +176,42 @@ int uw_bench_table_put(const char *file, const struct uw_table_row *row, struct 
             fwrite(line, 1, (size_t)(next - line), f);
         }
     }
+}
+
+int uw_bench_table_put(const char *file, const struct uw_table_row *row, struct uw_error *err)
+{
+    char part[PATH_BYTES];
+    char *text = read_table(file, err);
+    FILE *f = text != NULL ? open_part(file, part, sizeof part, err) : NULL;
+    if (f == NULL) {
+        free(text);
+        return err->code;
+    }
+    print_table(f, text, row);
     free(text);
-    bool bad = f == NULL || ferror(f) != 0;
-    bad = (f != NULL && fclose(f) != 0) || bad;
-    return bad ? uw_error_set(err, UW_ERR_IO, "%s: cannot be written", file) : UW_OK;
+    bool bad = ferror(f) != 0;
+    bad = fflush(f) != 0 || fsync(fileno(f)) != 0 || bad;
+    bad = fclose(f) != 0 || bad;
+    if (bad || rename(part, file) != 0) {
+        unlink(part);
+        return uw_error_set(err, UW_ERR_IO, "%s: cannot be written", file);
+    }
+    return UW_OK;
+}
+
+/* Before minutes are spent: is it a table, and can it be replaced? */
+static int try_file(const char *file, struct uw_error *err)
+{
+    char part[PATH_BYTES];
+    char *text = read_table(file, err);
+    FILE *f = text != NULL ? open_part(file, part, sizeof part, err) : NULL;
+    free(text);
+    if (f == NULL) {
+        return err->code;
+    }
+    fclose(f);
+    unlink(part);
+    return UW_OK;
 }
 
 static int run(FILE *out, struct table_bench *t, struct uw_error *err)
@@ -219,9 +261,8 @@ int uw_bench_table(FILE *out, const struct uw_bench_table *b, struct uw_error *e
         return uw_error_set(err, UW_ERR_NOMEM, "%s", uw_status_text(UW_ERR_NOMEM));
     }
     t->config = b;
-    char *text = read_table(b->file, err);      /* before minutes are spent */
-    int rc = text != NULL ? run(out, t, err) : err->code;
-    free(text);
+    int rc = try_file(b->file, err);
+    rc = rc < 0 ? rc : run(out, t, err);
     uw_board_memory_release(t->scratch, t->scratch_bytes);
     uw_board_memory_release(t->matrices, 3 * sizeof(float) * SIZE * SIZE);
     free(t);

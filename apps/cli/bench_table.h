@@ -40,9 +40,9 @@ struct uw_table_row {
 };
 
 /* Put a row into a file of the form of kernels/packed/blocking_table.h, instead of the one for the
- * same kernels and caches.
+ * same kernels and caches. FILE.part becomes the file when it is whole.
  * Returns UW_OK, UW_ERR_CORRUPT (not such a file, or a very long one), UW_ERR_NOTFOUND, UW_ERR_IO;
- * err names the file, which is as it was unless writing failed. */
+ * err names the file, which is then as it was. */
 int uw_bench_table_put(const char *file, const struct uw_table_row *row, struct uw_error *err);
 
 #endif

@@ -12,7 +12,6 @@
 #define IMAGES_BYTES_MIN (256u << 10)   /* a small model's single sample keeps its plan */
 #define SCRATCH_BYTES_MAX (24u << 20)
 #define SCRATCH_BYTES_FREE (2u << 20)
-#define SETTLED_TILES 2048u /* so many, and blocks grow no more: >= KEPT_N / 16 / CHANNELS_MIN */
 
 /* Whether a part may have tiles of 6 x 6. They gain nothing where they lie mostly beside an image.
  * And a result has the rounding of all elements of its tile: too much for one that sees less than
@@ -97,8 +96,8 @@ const struct uw_winograd_kind *uw_winograd_kind(const struct uw_tile *t,
     return four != NULL && part_bytes(t, four, c, part, batch_n, 1) <= limit ? four : NULL;
 }
 
-static size_t most_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n,
-                         uint32_t threads)
+size_t uw_winograd_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
+                                 uint32_t batch_n, uint32_t threads)
 {
     size_t most = 0;
     for (int i = UW_WINOGRAD_FW; i <= UW_WINOGRAD_BW_PARAM; i++) {
@@ -107,19 +106,6 @@ static size_t most_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uin
         if (kind != NULL) {
             most = larger(most, part_bytes(t, kind, c, part, batch_n, threads));
         }
-    }
-    return most;
-}
-
-size_t uw_winograd_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
-                                 uint32_t batch_n, uint32_t threads)
-{
-    if (!shape_fits(t, c)) {
-        return 0;
-    }
-    size_t most = most_bytes(t, c, batch_n, threads);
-    for (uint32_t n = 1; n < batch_n && tiles_of(c, n - 1) < SETTLED_TILES; n++) {
-        most = larger(most, most_bytes(t, c, n, threads)); /* it may be cut in another way */
     }
     return most;
 }

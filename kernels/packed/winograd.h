@@ -34,7 +34,7 @@ const struct uw_winograd_kind *uw_winograd_kind(const struct uw_tile *t,
                                                 const struct uw_conv2d *c,
                                                 enum uw_winograd_part part, uint32_t batch_n);
 
-/* Scratch of the largest of the parts that fit, in this minibatch or a smaller one. */
+/* Scratch of the largest of the parts that fit. */
 size_t uw_winograd_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
                                  uint32_t batch_n, uint32_t threads);
 

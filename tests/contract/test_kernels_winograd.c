@@ -284,25 +284,10 @@ static void test_winograd_blocks_match_twin_and_threads_agree(void **state)
     check_sampled(square5(16, 36, 40, 33, 0), 3);
 }
 
-/* What is planned for a minibatch does for every smaller one, however that is cut. */
-static void test_winograd_scratch_covers_smaller_batches(void **state)
+static void test_winograd_empty_batch_needs_nothing(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    const struct uw_conv2d shapes[] = {square(16, 16, 32, 32, 1), square(64, 48, 8, 8, 1),
-                                       square(200, 520, 2, 2, 1), square(512, 512, 4, 4, 1),
-                                       square(96, 128, 7, 7, 1), square(128, 128, 16, 16, 1),
-                                       square5(32, 64, 14, 14, 2), square5(512, 512, 4, 4, 2)};
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        for (uint32_t threads = 1; threads <= 4; threads += 3) {
-            size_t before = 0;
-            for (uint32_t n = 0; n <= 300; n++) {
-                size_t bytes = k->conv2d_scratch_bytes(k, &shapes[s], n, threads);
-                assert_true(bytes >= before);
-                before = bytes;
-            }
-        }
-    }
     struct uw_conv2d c = square(16, 16, 32, 32, 1);
     assert_int_equal(k->conv2d_scratch_bytes(k, &c, 0, 3), 0);
     uw_test_conv_check(square(64, 64, 8, 8, 1), 0, 1);
@@ -348,7 +333,7 @@ const struct CMUnitTest uw_test_winograd[] = {
     cmocka_unit_test(test_winograd_groups_match_twin),
     cmocka_unit_test(test_winograd_few_tiles_match_twin),
     cmocka_unit_test(test_winograd_blocks_match_twin_and_threads_agree),
-    cmocka_unit_test(test_winograd_scratch_covers_smaller_batches),
+    cmocka_unit_test(test_winograd_empty_batch_needs_nothing),
     cmocka_unit_test(test_winograd_nan_reaches_what_sees_it),
 };
 const size_t uw_test_winograd_n = sizeof uw_test_winograd / sizeof *uw_test_winograd;

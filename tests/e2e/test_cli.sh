@@ -306,4 +306,11 @@ grep -qF '| mlp:1 | 1 | 30.0 (20.0 to 40.0) | 10.0 (10.0 to 20.0) | 3.00x (1.00 
 sed 's/40/"x"/' against.json >broken.json
 expect 2 "$uwasa" bench train --against broken.json
 grep -q 'broken.json:2: needs a number' err || fail "the line of a mistake is not told"
+sed 's/40/1e999/' against.json >broken.json
+expect 2 "$uwasa" bench train --against broken.json
+for rows in '[]' 5 '"mlp:1"' null '{"a": 1}'; do
+    printf '{"peers": ["fast"], "rows": %s}' "$rows" >broken.json
+    expect 2 "$uwasa" bench train --against broken.json
+    grep -q 'rows: needs an array of 1 or more' err || fail "rows of $rows are taken for a table"
+done
 echo passed

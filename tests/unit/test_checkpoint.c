@@ -116,6 +116,40 @@ static void test_checkpoint_weights_only_refuses_to_resume(void **state)
     memory_storage_release(&f.storage);
 }
 
+/* Rename a key of the metadata: "uwasa." becomes "other.". */
+static void hide_key(struct memory_storage *s, const char *key)
+{
+    size_t n = strlen(key), i = 0;
+    while (i + n < s->bytes_n && memcmp(s->bytes + i, key, n) != 0) {
+        i++;
+    }
+    assert_true(i + n < s->bytes_n);
+    memcpy(s->bytes + i, "other", 5);
+}
+
+static void test_checkpoint_from_before_exact_mode_is_resumed(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+
+    open_model(&f, &small, true);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    hide_key(&f.storage, "uwasa.exact");
+    hide_key(&f.storage, "uwasa.mode\"");
+    hide_key(&f.storage, "uwasa.micro_batch");
+    int rc = uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err);
+    if (rc != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    assert_true(loaded.exact == 0 && loaded.mode == 0 && loaded.micro_n == 0);
+    assert_int_equal(loaded.epoch, full_state.epoch);
+    hide_key(&f.storage, "uwasa.epoch");
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err),
+                     UW_ERR_MISMATCH);
+    memory_storage_release(&f.storage);
+}
+
 static void test_checkpoint_of_another_optimizer_is_not_resumed(void **state)
 {
     (void)state;
@@ -376,6 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checkpoint_saved_then_loaded_is_the_same_bits),
         cmocka_unit_test(test_checkpoint_weights_only_refuses_to_resume),
+        cmocka_unit_test(test_checkpoint_from_before_exact_mode_is_resumed),
         cmocka_unit_test(test_checkpoint_of_another_optimizer_is_not_resumed),
         cmocka_unit_test(test_checkpoint_of_the_longest_names_is_loaded),
         cmocka_unit_test(test_checkpoint_low_rank_additions_join_the_weights_of_a_plain_model),

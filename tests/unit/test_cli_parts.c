@@ -8,6 +8,9 @@
 #include "stack.h"
 #include "progress.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static float rate(const char *text, uint64_t step, uint64_t epoch)
@@ -220,6 +223,53 @@ static void test_table_of_blocks_one_row_a_machine(void **state)
     assert_non_null(strstr(err.text, path));
 }
 
+/* Writing fails after byte n, for every n. */
+static void test_table_of_blocks_is_whole_after_a_full_disk(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/uwasa-table-XXXXXX", part[sizeof path + 5];
+    const char *text = "static const\n    {NULL, {0, 0, 0}, 0, 0},\n};\n";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (int)strlen(text));
+    close(fd);
+    snprintf(part, sizeof part, "%s.part", path);
+    struct uw_table_row row = {"avx2", {1, 2, 0}, 6, 16};
+    struct uw_error err;
+    struct rlimit all, few;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    few = all;
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    for (few.rlim_cur = 0; few.rlim_cur < 70; few.rlim_cur++) {
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+        int rc = uw_bench_table_put(path, &row, &err);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+        assert_int_equal(rc, UW_ERR_IO);
+        check_file(path, text);
+        assert_int_not_equal(access(part, F_OK), 0);
+    }
+    assert_int_equal(uw_bench_table_put(path, &row, &err), UW_OK);
+    signal(SIGXFSZ, before);
+    unlink(path);
+}
+
+static void test_table_of_blocks_that_is_a_pipe_is_refused(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/uwasa-table-XXXXXX";
+    assert_non_null(mkdtemp(path));
+    char pipe[sizeof path + 5];
+    snprintf(pipe, sizeof pipe, "%s/pipe", path);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    struct uw_table_row row = {"avx2", {1, 2, 0}, 6, 16};
+    struct uw_error err;
+    alarm(20);          /* not to wait for a writer */
+    assert_int_equal(uw_bench_table_put(pipe, &row, &err), UW_ERR_CORRUPT);
+    alarm(0);
+    unlink(pipe);
+    rmdir(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +282,8 @@ int main(void)
         cmocka_unit_test(test_node_config_set_overrides_the_file),
         cmocka_unit_test(test_addresses_written_wrongly_are_seen),
         cmocka_unit_test(test_table_of_blocks_one_row_a_machine),
+        cmocka_unit_test(test_table_of_blocks_is_whole_after_a_full_disk),
+        cmocka_unit_test(test_table_of_blocks_that_is_a_pipe_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

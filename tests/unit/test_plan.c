@@ -377,6 +377,60 @@ static void test_plan_with_norms_left_to_convolutions_trains_the_same_in_less_me
     }
 }
 
+/* A minibatch of every size up to the one that was planned, seen and trained on. */
+static void check_sizes(const struct uw_kernels *k, const struct uw_model_def *def, uint32_t least,
+                        uint32_t most)
+{
+    struct fixture f = {.config = {.def = def, .kernels = k, .batch_n = most,
+                                   .optimizer = {.lr = 0.01f}}};
+    struct uw_rng r;
+    uint32_t correct = 0;
+    double loss = 0.0;
+    assert_int_equal(open_config(&f), UW_OK);
+    uw_model_init_weights(&f.m, 7);
+    float *x = uw_test_floats((size_t)most * f.m.input_n);
+    uint32_t *label = uw_test_block(most * sizeof *label);
+    uw_rng_seed(&r, 99);
+    random_batch(&r, &f.m, most, x, label);
+    for (uint32_t n = least; n <= most; n++) {
+        struct uw_step_result result;
+        const struct uw_minibatch b = {.x = x, .label = label, .n = n};
+        if (uw_model_train_step(&f.m, &b, &result, &f.err) != UW_OK ||
+            uw_model_evaluate(&f.m, &b, &loss, &correct) != UW_OK) {
+            fail_msg("%s, minibatch of %u, planned for %u: %s", k->name, (unsigned)n,
+                     (unsigned)most, f.err.text);
+        }
+    }
+    uw_test_release(label);
+    uw_test_release(x);
+    close_model(&f);
+}
+
+static void test_plan_holds_for_every_smaller_minibatch(void **state)
+{
+    (void)state;
+    static const struct uw_layer_def dense[] = {DENSE("d", 11)};
+    static const struct uw_layer_def narrow[] = {DENSE("d", 4)};
+    static const struct uw_layer_def point[] = {CONV("c", 64, 1, 1, 0), FLATTEN("f"),
+                                                DENSE("d", 3)};
+    static const struct uw_layer_def strided[] = {CONV("c", 53, 3, 3, 2), FLATTEN("f"),
+                                                  DENSE("d", 3)};
+    static const struct uw_layer_def square[] = {CONV("c", 48, 3, 1, 1), FLATTEN("f"),
+                                                 DENSE("d", 3)};
+    static const struct uw_model_def defs[] = {
+        {"dense", 1, 0, 0, dense, 1}, {"point", 1, 14, 14, point, 3},
+        {"strided", 7, 23, 17, strided, 3}, {"square", 32, 9, 9, square, 3}};
+    static const struct uw_model_def large = {"narrow", 10, 0, 0, narrow, 1};
+    static const uint32_t most[][2] = {{257, 300}, {6, 9}, {5, 13}, {7, 11}};
+    for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
+        for (size_t d = 0; d < sizeof defs / sizeof *defs; d++) {
+            check_sizes(uw_kernels_at(i), &defs[d], 1, most[d][0]);
+            check_sizes(uw_kernels_at(i), &defs[d], 1, most[d][1]);
+        }
+        check_sizes(uw_kernels_at(i), &large, 3300, 3727);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_plan_partial_training_needs_less_and_moves_only_its_part),
         cmocka_unit_test(test_plan_of_biases_keeps_no_inputs_of_products),
         cmocka_unit_test(test_plan_with_norms_left_to_convolutions_trains_the_same_in_less_memory),
+        cmocka_unit_test(test_plan_holds_for_every_smaller_minibatch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

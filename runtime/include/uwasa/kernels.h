@@ -127,7 +127,8 @@ struct uw_kernels {
     /* May c be normed, in minibatches of up to batch_n? */
     bool (*conv2d_takes_norm)(const struct uw_kernels *k, const struct uw_conv2d *c,
                               uint32_t batch_n);
-    /* Scratch that the largest of the three parts needs. */
+    /* Scratch that the largest of the three parts needs; as in every such slot, for this batch_n:
+     * a smaller one that is cut in another way may need more. */
     size_t (*conv2d_scratch_bytes)(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
 
