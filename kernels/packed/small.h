@@ -33,6 +33,18 @@ struct uw_small_sides {
     uint32_t row[UW_SMALL_ROWS];
 };
 
+/* Rows and registers of uw_small_ops.add_terms. */
+#define UW_SMALL_TERM_ROWS 5u
+#define UW_SMALL_TERM_VECS 7u
+#define UW_SMALL_TERM_SUMS 15u
+
+/* What differs from zero, and where it finds what it is multiplied by. */
+struct uw_small_terms {
+    uint32_t n;
+    float *value;
+    uint32_t *at;
+};
+
 /* What an instruction set gives. */
 struct uw_small_ops {
     uint32_t lanes;
@@ -40,6 +52,15 @@ struct uw_small_ops {
      * UW_SMALL_ROWS; init NULL: out is added to. */
     void (*multiply)(uint32_t rows, uint32_t n, const struct uw_small_sides *s, const float *init,
                      float *out, size_t ldo);
+    /* out[i * ldo + l] (+)= sum over k of value[k] * b[at[k] + i * ldb + l], l < vecs * lanes;
+     * i < rows <= UW_SMALL_TERM_ROWS, vecs <= UW_SMALL_TERM_VECS, the product of the two at most
+     * UW_SMALL_TERM_SUMS. add false: out is not read. */
+    void (*add_terms)(uint32_t rows, uint32_t vecs, const struct uw_small_terms *t, const float *b,
+                      size_t ldb, bool add, float *out, size_t ldo);
+    /* Append scale * src[i], at + i * step, i < n, of all that differ from zero. Up to
+     * UW_SMALL_LANES_MAX elements behind the last are written. */
+    void (*find_terms)(uint32_t n, const float *src, float scale, uint32_t at, uint32_t step,
+                       struct uw_small_terms *t);
 };
 
 enum uw_small_part { UW_SMALL_FW, UW_SMALL_BW_INPUT, UW_SMALL_BW_PARAM };

@@ -44,4 +44,49 @@ static void small_multiply(uint32_t rows, uint32_t n, const struct uw_small_side
     }
 }
 
+/* add_terms for numbers of rows and registers that are known to the compiler. */
+static inline __attribute__((always_inline)) void small_terms(
+    uint32_t rows, uint32_t vecs, const struct uw_small_terms *t, const float *b, size_t ldb,
+    bool add, float *out, size_t ldo)
+{
+    vec sum[UW_SMALL_TERM_SUMS];
+    UNROLLED (uint32_t i = 0; i < rows; i++) {
+        UNROLLED (uint32_t v = 0; v < vecs; v++) {
+            sum[i * vecs + v] = add ? vec_load(out + i * ldo + v * VEC_N) : vec_all(0.0f);
+        }
+    }
+    for (uint32_t k = 0; k < t->n; k++) {
+        const float *from = b + t->at[k];
+        float f = t->value[k];
+        UNROLLED (uint32_t i = 0; i < rows; i++) {
+            UNROLLED (uint32_t v = 0; v < vecs; v++) {
+                sum[i * vecs + v] = vec_add_scaled(sum[i * vecs + v],
+                                                   vec_load(from + i * ldb + v * VEC_N), f);
+            }
+        }
+    }
+    UNROLLED (uint32_t i = 0; i < rows; i++) {
+        UNROLLED (uint32_t v = 0; v < vecs; v++) {
+            vec_store(out + i * ldo + v * VEC_N, sum[i * vecs + v]);
+        }
+    }
+}
+
+static void small_add_terms(uint32_t rows, uint32_t vecs, const struct uw_small_terms *t,
+                            const float *b, size_t ldb, bool add, float *out, size_t ldo)
+{
+    switch (vecs * 8 + rows) {
+#define SUMS(v, r) case v * 8 + r: small_terms(r, v, t, b, ldb, add, out, ldo); break;
+    SUMS(1, 1) SUMS(1, 2) SUMS(1, 3) SUMS(1, 4) SUMS(1, 5)
+    SUMS(2, 1) SUMS(2, 2) SUMS(2, 3) SUMS(2, 4) SUMS(2, 5)
+    SUMS(3, 1) SUMS(3, 2) SUMS(3, 3) SUMS(3, 4) SUMS(3, 5)
+    SUMS(4, 1) SUMS(4, 2) SUMS(4, 3)
+    SUMS(5, 1) SUMS(5, 2) SUMS(5, 3)
+    SUMS(6, 1) SUMS(6, 2)
+    SUMS(7, 1) SUMS(7, 2)
+#undef SUMS
+    default: break;
+    }
+}
+
 #endif

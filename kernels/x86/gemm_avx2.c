@@ -233,7 +233,30 @@ void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, con
     step_rest(rows, done, n, keep, dy, coef, x, w, stride, dx);
 }
 
-const struct uw_small_ops uw_small_avx2 = {.lanes = VEC_N, .multiply = small_multiply};
+static void find_terms(uint32_t n, const float *src, float scale, uint32_t at, uint32_t step,
+                       struct uw_small_terms *t)
+{
+    uint32_t i = 0, count = t->n;
+    for (; i + VEC_N <= n; i += VEC_N) {
+        __m256 some = _mm256_cmp_ps(_mm256_loadu_ps(src + i), _mm256_setzero_ps(), _CMP_NEQ_UQ);
+        for (uint32_t m = (uint32_t)_mm256_movemask_ps(some); m != 0; m &= m - 1, count++) {
+            uint32_t k = i + (uint32_t)__builtin_ctz(m);
+            t->value[count] = scale * src[k];
+            t->at[count] = at + k * step;
+        }
+    }
+    for (; i < n; i++) {
+        t->value[count] = scale * src[i];
+        t->at[count] = at + i * step;
+        count += src[i] != 0.0f ? 1 : 0;
+    }
+    t->n = count;
+}
+
+const struct uw_small_ops uw_small_avx2 = {.lanes = VEC_N,
+                                           .multiply = small_multiply,
+                                           .add_terms = small_add_terms,
+                                           .find_terms = find_terms};
 
 const struct uw_tile uw_tile_avx2 = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,

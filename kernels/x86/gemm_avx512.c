@@ -206,7 +206,31 @@ static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, cons
                       dx != NULL ? dx + done : NULL);
 }
 
-static const struct uw_small_ops small = {.lanes = VEC_N, .multiply = small_multiply};
+static void find_terms(uint32_t n, const float *src, float scale, uint32_t at, uint32_t step,
+                       struct uw_small_terms *t)
+{
+    const __m512i first = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i further = _mm512_set1_epi32((int)(VEC_N * step));
+    __m512i where = _mm512_add_epi32(_mm512_set1_epi32((int)at),
+                                     _mm512_mullo_epi32(first, _mm512_set1_epi32((int)step)));
+    uint32_t count = t->n;
+    for (uint32_t i = 0; i < n; i += VEC_N) {
+        const __mmask16 there = (__mmask16)(n - i < VEC_N ? 0xffffu >> (VEC_N - (n - i)) : 0xffffu);
+        __m512 v = _mm512_maskz_loadu_ps(there, src + i);
+        __mmask16 some = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+        v = _mm512_mul_ps(v, _mm512_set1_ps(scale));
+        _mm512_storeu_ps(t->value + count, _mm512_maskz_compress_ps(some, v));
+        _mm512_storeu_si512(t->at + count, _mm512_maskz_compress_epi32(some, where));
+        count += (uint32_t)__builtin_popcount(some);
+        where = _mm512_add_epi32(where, further);
+    }
+    t->n = count;
+}
+
+static const struct uw_small_ops small = {.lanes = VEC_N,
+                                          .multiply = small_multiply,
+                                          .add_terms = small_add_terms,
+                                          .find_terms = find_terms};
 
 const struct uw_tile uw_tile_avx512 = {
     .mr = MR, .nr = NR, .mc = 98, .kc = 256, .nc = 256, .matrix_kc = 512, .matrix_nc = 512,

@@ -24,7 +24,7 @@ void uw_test_conv_begin(struct uw_test_conv *t, const struct uw_conv2d *c, uint3
 void uw_test_conv_end(struct uw_test_conv *t);
 
 /* Every result of every part, with and without bias and accumulation; of tables that have a way for
- * small work, with that and without. */
+ * small work, with that and without, and with gradients that are mostly zeros. */
 void uw_test_conv_check(struct uw_conv2d c, uint32_t batch_n, uint32_t threads);
 
 #endif

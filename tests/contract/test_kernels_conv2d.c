@@ -168,6 +168,10 @@ static void test_conv2d_small_work_matches_twin(void **state)
     check_shape(shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 1, 3); /* LeNet-5's */
     check_shape(shape(1, 6, 28, 28, 5, 5, 1, 2, 1, 1), 3, 3);
     check_shape(shape(6, 16, 14, 14, 5, 5, 1, 0, 1, 1), 0, 1);
+    check_shape(shape(32, 16, 14, 14, 5, 5, 1, 2, 1, 1), 2, 3); /* several tasks, several blocks */
+    check_shape(shape(2, 20, 19, 17, 5, 3, 1, 1, 1, 1), 2, 3);  /* taps as lanes */
+    check_shape(shape(18, 4, 12, 13, 4, 7, 1, 3, 1, 1), 1, 3);
+    check_shape(shape(3, 8, 25, 13, 7, 6, 2, 3, 1, 1), 1, 3);
 }
 
 static void test_conv2d_unequal_axes_match_twin(void **state)
