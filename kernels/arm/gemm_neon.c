@@ -175,10 +175,10 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 }
 
 static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                      const float *x, float *w, size_t stride, float *dx)
+                      const float *x, float *const *w, float *dx)
 {
-    size_t done = step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
-    step_rest(rows, done, n, keep, dy, coef, x, w, stride, dx);
+    size_t done = step_registers(rows, n, keep, dy, coef, x, w, dx);
+    step_rest(rows, done, n, keep, dy, coef, x, w, dx);
 }
 
 const struct uw_tile uw_tile_neon = {

@@ -15,7 +15,7 @@
 #define ROWS_BATCH 4u
 #define TASK_WORK 32768.0       /* multiplications that a task should have at least */
 #define TASKS_MAX 16u
-#define STEP_ROWS 8u            /* outputs whose weights are walked together */
+#define STEP_ROWS UW_TILE_STEP_ROWS /* outputs whose weights are walked together */
 #define STEP_WEIGHTS 65536u     /* weights that a task of a step should update */
 #define STEP_TASKS 4u
 #define STEP_INPUTS 2048u
@@ -210,19 +210,22 @@ int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, 
     return rc;
 }
 
-/* Rows of weights, columns begin .. begin + n-1. */
+/* Rows of weights, columns begin .. begin + n-1. Where a ReLU cut the gradient to 0, and no weight
+ * decays, nothing changes. */
 static void step_outputs(const struct job *j, uint32_t o, uint32_t end, size_t begin, size_t n)
 {
-    const struct uw_dense *d = j->d;
-    for (; o < end; o += STEP_ROWS) {
-        uint32_t rows = end - o < STEP_ROWS ? end - o : STEP_ROWS;
-        float coef[STEP_ROWS];
-        for (uint32_t i = 0; i < rows; i++) {
-            coef[i] = j->scale * j->dy[o + i];
+    float dy[STEP_ROWS], coef[STEP_ROWS], *w[STEP_ROWS];
+    uint32_t rows = 0;
+    for (; o < end; o++) {
+        dy[rows] = j->dy[o];
+        coef[rows] = j->scale * dy[rows];
+        w[rows] = j->dw + (size_t)o * j->d->in + begin;
+        rows += dy[rows] != 0.0f || j->keep != 1.0f ? 1 : 0;
+        if (rows == STEP_ROWS || (o + 1 == end && rows > 0)) {
+            j->t->step_rows(rows, n, j->keep, dy, coef, j->x + begin, w,
+                            j->dx != NULL ? j->dx + begin : NULL);
+            rows = 0;
         }
-        j->t->step_rows(rows, n, j->keep, j->dy + o, coef, j->x + begin,
-                        j->dw + (size_t)o * d->in + begin, d->in,
-                        j->dx != NULL ? j->dx + begin : NULL);
     }
 }
 

@@ -162,9 +162,9 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 }
 
 static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                      const float *x, float *w, size_t stride, float *dx)
+                      const float *x, float *const *w, float *dx)
 {
-    step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
+    step_registers(rows, n, keep, dy, coef, x, w, dx);
 }
 
 /* Blocks that leave most of a board's memory to the model: 4 KiB of A and 4 KiB of B. */

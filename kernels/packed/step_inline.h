@@ -13,24 +13,26 @@
 #include "packed/tile_inline.h"
 
 /* The whole registers of a number of rows that is known to the compiler, as are whether dx is
- * wanted and whether keep differs from 1. Coefficients are read once: for all that the compiler
- * knows, w could overlap them. */
+ * wanted and whether keep differs from 1. Coefficients and where rows begin are read once: for all
+ * that the compiler knows, w could overlap them. */
 static inline __attribute__((always_inline)) void step_some(
     uint32_t rows, bool down, bool decay, size_t n, float keep, const float *dy, const float *coef,
-    const float *x, float *w, size_t stride, float *dx)
+    const float *x, float *const *w, float *dx)
 {
     vec f[STEP_ROWS], g[STEP_ROWS], k = vec_all(keep);
+    float *row[STEP_ROWS];
     UNROLLED (uint32_t i = 0; i < rows; i++) {
         f[i] = vec_all(coef[i]);
         g[i] = down ? vec_all(dy[i]) : f[i];
+        row[i] = w[i];
     }
     for (size_t j = 0; j + VEC_N <= n; j += VEC_N) {
         vec xj = vec_load(x + j), d = down ? vec_load(dx + j) : xj;
         UNROLLED (uint32_t i = 0; i < rows; i++) {
-            vec wj = vec_load(w + i * stride + j);
+            vec wj = vec_load(row[i] + j);
             d = down ? vec_mul_add(d, wj, g[i]) : d;
             wj = decay ? vec_mul(wj, k) : wj;
-            vec_store(w + i * stride + j, vec_mul_add(wj, xj, f[i]));
+            vec_store(row[i] + j, vec_mul_add(wj, xj, f[i]));
         }
         if (down) {
             vec_store(dx + j, d);
@@ -40,42 +42,42 @@ static inline __attribute__((always_inline)) void step_some(
 
 static inline __attribute__((always_inline)) void step_all(
     uint32_t rows, size_t n, float keep, const float *dy, const float *coef, const float *x,
-    float *w, size_t stride, float *dx)
+    float *const *w, float *dx)
 {
     if (dx != NULL && keep != 1.0f) {
-        step_some(rows, true, true, n, keep, dy, coef, x, w, stride, dx);
+        step_some(rows, true, true, n, keep, dy, coef, x, w, dx);
     } else if (dx != NULL) {
-        step_some(rows, true, false, n, keep, dy, coef, x, w, stride, dx);
+        step_some(rows, true, false, n, keep, dy, coef, x, w, dx);
     } else if (keep != 1.0f) {
-        step_some(rows, false, true, n, keep, NULL, coef, x, w, stride, NULL);
+        step_some(rows, false, true, n, keep, NULL, coef, x, w, NULL);
     } else {
-        step_some(rows, false, false, n, keep, NULL, coef, x, w, stride, NULL);
+        step_some(rows, false, false, n, keep, NULL, coef, x, w, NULL);
     }
 }
 
 /* Returns the columns done: all that fill registers. */
 static inline size_t step_registers(uint32_t rows, size_t n, float keep, const float *dy,
-                                    const float *coef, const float *x, float *w, size_t stride,
-                                    float *dx)
+                                    const float *coef, const float *x, float *const *w, float *dx)
 {
     uint32_t i = 0;
-    for (; i + STEP_ROWS <= rows; i += STEP_ROWS) {
-        step_all(STEP_ROWS, n, keep, dx != NULL ? dy + i : NULL, coef + i, x, w + i * stride,
-                 stride, dx);
+#define ROWS_OF(r)                                                                                \
+    for (; i + (r) <= rows; i += (r)) {                                                           \
+        step_all(r, n, keep, dx != NULL ? dy + i : NULL, coef + i, x, w + i, dx);                 \
     }
-    for (; i < rows; i++) {
-        step_all(1, n, keep, dx != NULL ? dy + i : NULL, coef + i, x, w + i * stride, stride, dx);
-    }
+    ROWS_OF(STEP_ROWS)
+    ROWS_OF((STEP_ROWS + 1) / 2)
+    ROWS_OF(1)
+#undef ROWS_OF
     return n - n % VEC_N;
 }
 
 /* What is left of a row, element by element. */
 static inline void step_rest(uint32_t rows, size_t from, size_t n, float keep, const float *dy,
-                             const float *coef, const float *x, float *w, size_t stride, float *dx)
+                             const float *coef, const float *x, float *const *w, float *dx)
 {
     for (uint32_t i = 0; i < rows; i++) {
         for (size_t j = from; j < n; j++) {
-            float *wj = w + i * stride + j;
+            float *wj = w[i] + j;
             if (dx != NULL) {
                 dx[j] += dy[i] * *wj;
             }

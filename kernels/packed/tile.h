@@ -20,6 +20,7 @@
 
 #define UW_TILE_MR_MAX 16u
 #define UW_TILE_NR_MAX 32u
+#define UW_TILE_STEP_ROWS 8u
 
 /* pack_runs writes whole pieces of this many floats: up to that many beyond the last element are
  * read from the source and written to the panel. Both have that much room at their end. */
@@ -82,11 +83,11 @@ struct uw_tile {
                      float *y);
 
     const struct uw_planes_ops *planes;     /* planes_tile.h */
-    /* A sample's step for some rows of weights: dx[j] += sum over i < rows of dy[i] * w[i][j], then
-     * w[i][j] = keep * w[i][j] + coef[i] * x[j], j < n; dx NULL: not wanted. Rounds as add_rows
-     * does for the two one after the other. */
+    /* A sample's step for some rows of weights, at most UW_TILE_STEP_ROWS: dx[j] += sum over
+     * i < rows of dy[i] * w[i][j], then w[i][j] = keep * w[i][j] + coef[i] * x[j], j < n; dx NULL:
+     * not wanted. Rounds as add_rows does for the two one after the other. */
     void (*step_rows)(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                      const float *x, float *w, size_t stride, float *dx);
+                      const float *x, float *const *w, float *dx);
 
     /* small.h (optional: NULL, never chosen), and a version of fewer lanes, or the same */
     const struct uw_small_ops *small, *small_narrow;

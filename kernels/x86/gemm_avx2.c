@@ -227,10 +227,10 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
 }
 
 void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                       const float *x, float *w, size_t stride, float *dx)
+                       const float *x, float *const *w, float *dx)
 {
-    size_t done = step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
-    step_rest(rows, done, n, keep, dy, coef, x, w, stride, dx);
+    size_t done = step_registers(rows, n, keep, dy, coef, x, w, dx);
+    step_rest(rows, done, n, keep, dy, coef, x, w, dx);
 }
 
 static void find_terms(uint32_t n, const float *src, float scale, uint32_t at, uint32_t step,

@@ -199,10 +199,17 @@ static void pack_transposed(uint32_t rows, uint32_t n, float alpha, const float 
 
 /* What is left of a row rounds as in AVX2's add_rows. */
 static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                      const float *x, float *w, size_t stride, float *dx)
+                      const float *x, float *const *w, float *dx)
 {
-    size_t done = step_registers(rows, n, keep, dy, coef, x, w, stride, dx);
-    uw_step_rows_avx2(rows, n - done, keep, dy, coef, x + done, w + done, stride,
+    size_t done = step_registers(rows, n, keep, dy, coef, x, w, dx);
+    float *rest[UW_TILE_STEP_ROWS];
+    if (done == n) {
+        return;
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        rest[i] = w[i] + done;
+    }
+    uw_step_rows_avx2(rows, n - done, keep, dy, coef, x + done, rest,
                       dx != NULL ? dx + done : NULL);
 }
 

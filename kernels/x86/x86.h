@@ -26,7 +26,7 @@ void uw_add_rows_avx2(uint32_t rows, size_t n, const float *coef, const float *x
 extern const struct uw_planes_ops uw_planes_avx2;
 extern const struct uw_norm_ops uw_norm_ops_avx2;
 void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                       const float *x, float *w, size_t stride, float *dx);
+                       const float *x, float *const *w, float *dx);
 
 int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                          const float *x, float *y, uint8_t *winner);
