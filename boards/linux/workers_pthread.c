@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One atomic word, the ticket, holds the number of the run (upper half) and the tasks that nobody
- * has claimed yet (lower half). Claiming is a compare-and-swap on that word: it succeeds only
- * while the run it was read from still has that task open, so a helper that wakes up late can
- * neither take a task twice nor mistake a new run for an old one, and nobody has to wait for it.
- * Between runs the lower half is 0; fn and arg change only then. */
+ * has claimed yet, low .. high-1 (16 bits each). Claiming is a compare-and-swap on that word: it
+ * succeeds only while the run it was read from still has that task open, so a helper that wakes up
+ * late can neither take a task twice nor mistake a new run for an old one, and nobody has to wait
+ * for it. Between runs no task is open; fn, arg and first change only then.
+ *
+ * The caller claims from below, helpers from above: kernels that cut the same arrays alike find
+ * them where they were left, in the caches of the core that had them before. */
 #include "uwasa/board.h"
 
 #include <pthread.h>
@@ -17,6 +20,8 @@
  * kernels of a training step. Every YIELD_EVERY looks, the core is offered to other threads. */
 enum { LOOKS = 2000, YIELD_EVERY = 50 };
 
+enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX };
+
 struct pool;
 
 struct helper {
@@ -27,11 +32,12 @@ struct helper {
 
 struct pool {
     struct uw_workers base;
-    _Atomic uint64_t ticket;
-    _Atomic uint32_t unfinished;
+    _Alignas(LINE_BYTES) _Atomic uint64_t ticket;
     _Atomic uw_task_fn fn;
     void *_Atomic arg;
-    _Atomic uint32_t asleep; /* helpers waiting on `work` */
+    _Atomic uint32_t first; /* task 0 of the run */
+    _Alignas(LINE_BYTES) _Atomic uint32_t helped; /* tasks that helpers have ended */
+    _Alignas(LINE_BYTES) _Atomic uint32_t asleep; /* helpers waiting on `work` */
     atomic_bool caller_asleep; /* the caller of run waits on `finished` */
     atomic_bool stop;
     pthread_mutex_t lock;
@@ -40,37 +46,57 @@ struct pool {
     struct helper helpers[UW_BOARD_WORKERS_MAX];
 };
 
-static uint32_t unclaimed(const struct pool *p)
+static uint32_t low_of(uint64_t ticket)
 {
-    return (uint32_t)atomic_load(&p->ticket);
+    return (uint32_t)ticket >> 16;
+}
+
+static uint32_t high_of(uint64_t ticket)
+{
+    return (uint32_t)ticket & UINT16_MAX;
+}
+
+static bool is_open(uint64_t ticket)
+{
+    return low_of(ticket) < high_of(ticket);
 }
 
 static void finish_task(struct pool *p)
 {
-    if (atomic_fetch_sub(&p->unfinished, 1) == 1 && atomic_load(&p->caller_asleep)) {
+    atomic_fetch_add(&p->helped, 1);
+    if (atomic_load(&p->caller_asleep)) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_signal(&p->finished);
         pthread_mutex_unlock(&p->lock);
     }
 }
 
-static void work_off(struct pool *p, uint32_t thread)
+/* Returns the tasks that this thread has run. */
+static uint32_t work_off(struct pool *p, uint32_t thread)
 {
+    uint32_t done = 0;
     uint64_t ticket = atomic_load(&p->ticket);
-    while ((uint32_t)ticket != 0) {
+    while (is_open(ticket)) {
         uw_task_fn fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
         void *arg = atomic_load_explicit(&p->arg, memory_order_relaxed);
-        if (atomic_compare_exchange_weak(&p->ticket, &ticket, ticket - 1)) {
-            fn(arg, (uint32_t)ticket - 1, thread);
-            finish_task(p);
+        uint32_t first = atomic_load_explicit(&p->first, memory_order_relaxed);
+        uint32_t task = thread == 0 ? low_of(ticket) : high_of(ticket) - 1;
+        uint64_t next = thread == 0 ? ticket + (UINT64_C(1) << 16) : ticket - 1;
+        if (atomic_compare_exchange_weak(&p->ticket, &ticket, next)) {
+            fn(arg, first + task, thread);
+            done++;
+            if (thread != 0) {
+                finish_task(p);
+            }
             ticket = atomic_load(&p->ticket);
         }
     }
+    return done;
 }
 
 static bool has_reason_to_wake(const struct pool *p)
 {
-    return unclaimed(p) != 0 || atomic_load(&p->stop);
+    return is_open(atomic_load(&p->ticket)) || atomic_load(&p->stop);
 }
 
 static void wait_for_work(struct pool *p)
@@ -118,10 +144,10 @@ static void wake(struct pool *p, uint32_t helpers_n)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void wait_until_finished(struct pool *p)
+static void wait_for_helpers(struct pool *p, uint32_t tasks_n)
 {
     for (int look = 1; look <= LOOKS; look++) {
-        if (atomic_load(&p->unfinished) == 0) {
+        if (atomic_load(&p->helped) == tasks_n) {
             return;
         }
         if (look % YIELD_EVERY == 0) {
@@ -130,7 +156,7 @@ static void wait_until_finished(struct pool *p)
     }
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->caller_asleep, true);
-    while (atomic_load(&p->unfinished) != 0) {
+    while (atomic_load(&p->helped) != tasks_n) {
         pthread_cond_wait(&p->finished, &p->lock);
     }
     atomic_store(&p->caller_asleep, false);
@@ -140,17 +166,17 @@ static void wait_until_finished(struct pool *p)
 static void pool_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n)
 {
     struct pool *p = (struct pool *)w;
-    if (tasks_n == 0) {
-        return;
+    for (uint32_t first = 0, n; first < tasks_n; first += n) {
+        n = tasks_n - first < RUN_TASKS_MAX ? tasks_n - first : RUN_TASKS_MAX;
+        atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
+        atomic_store_explicit(&p->arg, arg, memory_order_relaxed);
+        atomic_store_explicit(&p->first, first, memory_order_relaxed);
+        atomic_store_explicit(&p->helped, 0, memory_order_relaxed);
+        uint64_t run = (atomic_load_explicit(&p->ticket, memory_order_relaxed) >> 32) + 1;
+        atomic_store(&p->ticket, run << 32 | n);
+        wake(p, n - 1);
+        wait_for_helpers(p, n - work_off(p, 0));
     }
-    atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
-    atomic_store_explicit(&p->arg, arg, memory_order_relaxed);
-    atomic_store(&p->unfinished, tasks_n);
-    uint64_t run = (atomic_load(&p->ticket) >> 32) + 1;
-    atomic_store(&p->ticket, run << 32 | tasks_n);
-    wake(p, tasks_n - 1);
-    work_off(p, 0);
-    wait_until_finished(p);
 }
 
 static const struct uw_workers_ops pool_ops = {.name = "pthread", .run = pool_run};
