@@ -15,12 +15,13 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 
 /* Looks at an atomic before sleeping: some tens of microseconds, more than the gap between two
  * kernels of a training step. Every YIELD_EVERY looks, the core is offered to other threads. */
 enum { LOOKS = 2000, YIELD_EVERY = 50 };
 
-enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX };
+enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX, HAND_OFFS = 8 };
 
 struct pool;
 
@@ -31,7 +32,7 @@ struct helper {
 };
 
 struct pool {
-    struct uw_workers base;
+    struct uw_workers base, alone;
     _Alignas(LINE_BYTES) _Atomic uint64_t ticket;
     _Atomic uw_task_fn fn;
     void *_Atomic arg;
@@ -163,23 +164,63 @@ static void wait_for_helpers(struct pool *p, uint32_t tasks_n)
     pthread_mutex_unlock(&p->lock);
 }
 
+static void open_run(struct pool *p, uw_task_fn fn, void *arg, uint32_t first, uint32_t tasks_n)
+{
+    atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
+    atomic_store_explicit(&p->arg, arg, memory_order_relaxed);
+    atomic_store_explicit(&p->first, first, memory_order_relaxed);
+    atomic_store_explicit(&p->helped, 0, memory_order_relaxed);
+    uint64_t run = (atomic_load_explicit(&p->ticket, memory_order_relaxed) >> 32) + 1;
+    atomic_store(&p->ticket, run << 32 | tasks_n);
+}
+
 static void pool_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n)
 {
     struct pool *p = (struct pool *)w;
     for (uint32_t first = 0, n; first < tasks_n; first += n) {
         n = tasks_n - first < RUN_TASKS_MAX ? tasks_n - first : RUN_TASKS_MAX;
-        atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
-        atomic_store_explicit(&p->arg, arg, memory_order_relaxed);
-        atomic_store_explicit(&p->first, first, memory_order_relaxed);
-        atomic_store_explicit(&p->helped, 0, memory_order_relaxed);
-        uint64_t run = (atomic_load_explicit(&p->ticket, memory_order_relaxed) >> 32) + 1;
-        atomic_store(&p->ticket, run << 32 | n);
+        open_run(p, fn, arg, first, n);
         wake(p, n - 1);
         wait_for_helpers(p, n - work_off(p, 0));
     }
 }
 
-static const struct uw_workers_ops pool_ops = {.name = "pthread", .run = pool_run};
+static void do_nothing(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)arg;
+    (void)task;
+    (void)thread;
+}
+
+static uint32_t ns_between(const struct timespec *from, const struct timespec *to)
+{
+    return (uint32_t)((to->tv_sec - from->tv_sec) * 1000000000 + to->tv_nsec - from->tv_nsec);
+}
+
+/* The fastest of some, the first of which wakes a helper. Who does not come in time does not help
+ * with small work either. */
+static void measure(struct uw_workers *w)
+{
+    struct pool *p = (struct pool *)w;
+    struct timespec from, to;
+    uint32_t least = UINT32_MAX;
+    for (int i = 0; i < HAND_OFFS; i++) {
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        open_run(p, do_nothing, NULL, 0, 1);
+        wake(p, 1);
+        for (int look = 1; look <= LOOKS && atomic_load(&p->helped) == 0; look++) {
+        }
+        bool helped = atomic_load(&p->helped) != 0;
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        wait_for_helpers(p, 1 - work_off(p, 0));
+        uint32_t took = ns_between(&from, &to);
+        least = helped && took < least ? took : least;
+    }
+    w->hand_off_ns = least;
+}
+
+static const struct uw_workers_ops pool_ops = {
+    .name = "pthread", .run = pool_run, .measure = measure};
 
 static int start_helpers(struct pool *p, uint32_t helpers_n)
 {
@@ -213,7 +254,8 @@ int uw_board_workers_init(struct uw_workers **out, uint32_t threads)
         return rc;
     }
     struct pool *p = memory;
-    p->base = (struct uw_workers){.ops = &pool_ops, .threads = threads};
+    p->base = (struct uw_workers){.ops = &pool_ops, .threads = threads, .alone = &p->alone};
+    uw_workers_init_alone(&p->alone, threads);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->finished, NULL);

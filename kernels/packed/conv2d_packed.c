@@ -199,9 +199,20 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
     return p;
 }
 
-int uw_conv2d_fw_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_conv2d *c,
+                               uint32_t batch_n)
+{
+    double in = (double)c->in_channels * c->in_h * c->in_w;
+    double out = (double)c->out_channels * c->out_h * c->out_w;
+    double taps = (double)c->in_channels / c->groups * c->kernel_h * c->kernel_w;
+    return uw_exec_for(e, batch_n * out * taps,
+                       sizeof(float) * (batch_n * (in + out) + c->out_channels * taps));
+}
+
+int uw_conv2d_fw_packed(const struct uw_exec *all, const struct uw_conv2d *c, uint32_t batch_n,
                         const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
+    const struct uw_exec here = exec_for(all, c, batch_n), *e = &here;
     switch (way_of(e->kernels->tile, c, UW_WINOGRAD_FW, batch_n)) {
     case DIRECT: return uw_direct_fw(e, c, batch_n, x, w, b, y, accumulate);
     case SMALL: return uw_small_fw(e, c, batch_n, x, w, b, y, accumulate);
@@ -237,9 +248,11 @@ static int bw_input_phases(const struct uw_exec *e, const struct uw_conv2d *c, u
     return rc;
 }
 
-int uw_conv2d_bw_input_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                              const float *dy, const float *w, float *dx, bool accumulate)
+int uw_conv2d_bw_input_packed(const struct uw_exec *all, const struct uw_conv2d *c,
+                              uint32_t batch_n, const float *dy, const float *w, float *dx,
+                              bool accumulate)
 {
+    const struct uw_exec here = exec_for(all, c, batch_n), *e = &here;
     switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n)) {
     case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case SMALL: return uw_small_bw_input(e, c, batch_n, dy, w, dx, accumulate);
@@ -316,9 +329,11 @@ static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, u
     return uw_product_run(e, &p);
 }
 
-int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                              const float *x, const float *dy, float scale, float *dw, float *db)
+int uw_conv2d_bw_param_packed(const struct uw_exec *all, const struct uw_conv2d *c,
+                              uint32_t batch_n, const float *x, const float *dy, float scale,
+                              float *dw, float *db)
 {
+    const struct uw_exec here = exec_for(all, c, batch_n), *e = &here;
     int rc = UW_OK;
     if (batch_n > 0 && dw != NULL) {
         rc = weight_gradient(e, c, batch_n, x, dy, scale, dw);

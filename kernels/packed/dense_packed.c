@@ -43,6 +43,13 @@ static uint32_t outputs_per_task(const struct uw_dense *d, uint32_t batch_n)
     return round_up(div_up(d->out, tasks), STEP_ROWS);
 }
 
+static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n)
+{
+    double weights = (double)d->in * d->out;
+    return uw_exec_for(e, batch_n * weights,
+                       sizeof(float) * (weights + batch_n * ((double)d->in + d->out)));
+}
+
 static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t n)
 {
     uw_workers_run(e->workers, fn, j, n / j->task_n + (n % j->task_n != 0 ? 1u : 0u));
@@ -102,9 +109,10 @@ static struct uw_gemm bw_param_gemm(const struct uw_dense *d, uint32_t batch_n, 
                             .beta = 1.0f};
 }
 
-int uw_dense_fw_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+int uw_dense_fw_packed(const struct uw_exec *all, const struct uw_dense *d, uint32_t batch_n,
                        const float *x, const float *w, const float *b, float *y)
 {
+    const struct uw_exec here = exec_for(all, d, batch_n), *e = &here;
     if (batch_n <= DOTS_BATCH) {
         struct job j = {.t = e->kernels->tile,
                         .d = d,
@@ -147,9 +155,10 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-int uw_dense_bw_input_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+int uw_dense_bw_input_packed(const struct uw_exec *all, const struct uw_dense *d, uint32_t batch_n,
                              const float *dy, const float *w, float *dx, bool accumulate)
 {
+    const struct uw_exec here = exec_for(all, d, batch_n), *e = &here;
     if (batch_n <= ROWS_BATCH) {
         struct job j = {.t = e->kernels->tile,
                         .d = d,
@@ -182,9 +191,10 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-int uw_dense_bw_param_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+int uw_dense_bw_param_packed(const struct uw_exec *all, const struct uw_dense *d, uint32_t batch_n,
                              const float *x, const float *dy, float scale, float *dw, float *db)
 {
+    const struct uw_exec here = exec_for(all, d, batch_n), *e = &here;
     int rc = UW_OK;
     if (dw != NULL && batch_n <= ROWS_BATCH) {
         struct job j = {.t = e->kernels->tile,
@@ -255,10 +265,11 @@ static uint32_t inputs_per_task(const struct uw_dense *d)
     return n < STEP_INPUTS ? n : STEP_INPUTS;
 }
 
-int uw_dense_bw_step_packed(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+int uw_dense_bw_step_packed(const struct uw_exec *all, const struct uw_dense *d, uint32_t batch_n,
                             const float *x, const float *dy, float keep, float scale, float *w,
                             float *b, float *dx, bool accumulate)
 {
+    const struct uw_exec here = exec_for(all, d, batch_n), *e = &here;
     if (batch_n != 1) {
         return uw_dense_bw_step_ref(e, d, batch_n, x, dy, keep, scale, w, b, dx, accumulate);
     }

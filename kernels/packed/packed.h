@@ -11,6 +11,14 @@
 #include "packed/tile.h"
 #include "uwasa/kernels.h"
 
+/* e with the workers that a call of that many multiply-adds and bytes deserves. */
+static inline struct uw_exec uw_exec_for(const struct uw_exec *e, double work, double bytes)
+{
+    struct uw_exec here = *e;
+    here.workers = uw_workers_for(e->workers, work, bytes);
+    return here;
+}
+
 int uw_gemm_packed(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
                    float *c);
 size_t uw_gemm_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_gemm *g,

@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#define WORK 8.0        /* multiply-adds that take as long as a pixel does */
+
 struct job {
     const struct uw_pool2d *p;
     const float *x, *dy;
@@ -35,7 +37,8 @@ static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j)
 {
     size_t plane = (size_t)j->p->in_h * j->p->in_w;
     j->planes_per_task = plane == 0 || plane >= 16384 ? 1 : (uint32_t)(16384 / plane);
-    uw_workers_run(e->workers, fn, j,
+    double pixels = (double)j->planes * (double)plane;
+    uw_workers_run(uw_workers_for(e->workers, pixels * WORK, pixels * 6.0), fn, j,
                    (uint32_t)((j->planes + j->planes_per_task - 1) / j->planes_per_task));
 }
 

@@ -89,6 +89,73 @@ static void test_workers_many_runs_see_what_the_caller_wrote(void **state)
     uw_board_workers_deinit(&pool);
 }
 
+enum { MANY = 200000 };     /* more than a pool counts at a time */
+
+static void mark_task(void *arg, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    unsigned char *times = arg;
+    times[task]++;
+}
+
+static void test_workers_very_many_tasks_run_once(void **state)
+{
+    (void)state;
+    static unsigned char times[MANY];
+    struct uw_workers *pool;
+    assert_int_equal(uw_board_workers_init(&pool, 3), UW_OK);
+    uw_workers_run(pool, mark_task, times, MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        assert_int_equal(times[i], 1);
+    }
+    uw_board_workers_deinit(&pool);
+}
+
+/* A pool whose threads are as far away as the test says. */
+static void never_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n)
+{
+    (void)w;
+    (void)fn;
+    (void)arg;
+    (void)tasks_n;
+    fail_msg("a task was handed over");
+}
+
+static uint32_t measured;
+
+static void count_measure(struct uw_workers *w)
+{
+    (void)w;
+    measured++;
+}
+
+static void test_workers_share_only_what_is_worth_it(void **state)
+{
+    (void)state;
+    static const struct uw_workers_ops ops = {
+        .name = "far", .run = never_run, .measure = count_measure};
+    struct uw_workers alone, far = {.ops = &ops, .threads = 2, .alone = &alone};
+    unsigned char times[7] = {0};
+    uw_workers_init_alone(&alone, 2);
+    far.hand_off_ns = 1000;         /* as long as two threads take for 64000 multiply-adds */
+    assert_ptr_equal(uw_workers_for(&far, 63000.0, 0.0), &alone);
+    assert_ptr_equal(uw_workers_for(&far, 65000.0, 0.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 65000.0, 4096.0), &alone);    /* 32 lines move */
+    assert_ptr_equal(uw_workers_for(&far, 300000.0, 4096.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 5e7, 1e12), &far);            /* from memory either way */
+    far.hand_off_ns = UINT32_MAX;   /* nobody answers */
+    assert_ptr_equal(uw_workers_for(&far, 1e9, 0.0), &alone);
+    far.hand_off_ns = 0;
+    assert_ptr_equal(uw_workers_for(&far, 1.0, 1e9), &far);
+    assert_int_equal(measured, 1);
+    assert_int_equal(uw_workers_threads(uw_workers_for(&far, 0.0, 0.0)), 2);
+    uw_workers_run(&alone, mark_task, times, 7);
+    for (uint32_t i = 0; i < 7; i++) {
+        assert_int_equal(times[i], 1);
+    }
+    assert_null(uw_workers_for(NULL, 0.0, 0.0));
+}
+
 static void test_workers_too_many_threads_are_refused(void **state)
 {
     (void)state;
@@ -151,6 +218,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers_any_size_run_every_task_once),
         cmocka_unit_test(test_workers_many_runs_see_what_the_caller_wrote),
+        cmocka_unit_test(test_workers_very_many_tasks_run_once),
+        cmocka_unit_test(test_workers_share_only_what_is_worth_it),
         cmocka_unit_test(test_workers_too_many_threads_are_refused),
         cmocka_unit_test(test_clock_never_goes_back),
         cmocka_unit_test(test_entropy_differs_and_stays_inside_its_buffer),

@@ -24,15 +24,31 @@ struct uw_workers_ops {
     /* Run every task once, in any order, on up to w->threads threads, and wait for all. Never
      * called from inside a task. */
     void (*run)(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n);
+    /* Set hand_off_ns anew. (optional: it stays what it is) */
+    void (*measure)(struct uw_workers *w);
 };
 
 struct uw_workers {
     const struct uw_workers_ops *ops;
     uint32_t threads;       /* 1 or more */
+    uint32_t hand_off_ns;   /* from handing a task that does nothing to another thread until it is
+                               known to have ended; 0: unknown, all is worth sharing */
+    uint32_t asked;         /* calls of uw_workers_for */
+    struct uw_workers *alone;   /* as many threads, of which the caller does all; NULL: none */
 };
 
 /* Run fn for every task; w == NULL runs them in order on the calling thread. */
 void uw_workers_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n);
+
+/* Who should run a call: w, or w->alone when handing over would take longer than it saves.
+ *   work   multiply-adds of the call
+ *   bytes  that it reads and writes: from the caches of one core to those of another they come line
+ *          by line, each in a share of hand_off_ns
+ * hand_off_ns is measured again now and then: threads, and virtual processors, move. */
+struct uw_workers *uw_workers_for(struct uw_workers *w, double work, double bytes);
+
+/* Make *alone the one that does all on the calling thread. */
+void uw_workers_init_alone(struct uw_workers *alone, uint32_t threads);
 
 /* Threads of a pool, 1 for NULL. */
 uint32_t uw_workers_threads(const struct uw_workers *w);
