@@ -4,6 +4,7 @@
 #include "packed/packed.h"
 #include "packed/sizes.h"
 #include "packed/small.h"
+#include "packed/sparse.h"
 #include "packed/winograd.h"
 #include "ref/ref.h"
 
@@ -104,6 +105,15 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
         return WINOGRAD;
     }
     return uw_small_fits(t, c, small_part(part), batch_n) ? SMALL : PRODUCT;
+}
+
+/* Does it gain to leave out dy's zeros? Winograd's tiles of 3 x 3 leave out as much. */
+static bool is_sparse(const struct uw_tile *t, const struct uw_conv2d *c,
+                      enum uw_winograd_part part, uint32_t batch_n, const float *dy)
+{
+    bool tiles = c->kernel_w <= 3 && uw_winograd_kind(t, c, part, batch_n) != NULL;
+    return batch_n > 0 && !c->normed && !tiles &&
+           uw_sparse_is_worth(t, c, small_part(part), batch_n, dy);
 }
 
 /* Pixels of v are those of lines that are stride apart, in each the step-th. */
@@ -253,6 +263,9 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *all, const struct uw_conv2d 
                               bool accumulate)
 {
     const struct uw_exec here = exec_for(all, c, batch_n), *e = &here;
+    if (is_sparse(e->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n, dy)) {
+        return uw_sparse_bw_input(e, c, batch_n, dy, w, dx, accumulate);
+    }
     switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n)) {
     case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case SMALL: return uw_small_bw_input(e, c, batch_n, dy, w, dx, accumulate);
@@ -317,6 +330,9 @@ int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t c
 static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw)
 {
+    if (is_sparse(e->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n, dy)) {
+        return uw_sparse_bw_param(e, c, batch_n, x, dy, scale, dw);
+    }
     switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n)) {
     case DIRECT: return uw_direct_bw_param(e, c, batch_n, x, dy, scale, dw);
     case SMALL: return uw_small_bw_param(e, c, batch_n, x, dy, scale, dw);
@@ -360,13 +376,10 @@ bool uw_conv2d_takes_norm_packed(const struct uw_kernels *k, const struct uw_con
     return x.plain && c->groups == 1 && images_fit(t, c) && batch_n <= batch_max(t, c);
 }
 
-size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
-                                      uint32_t batch_n, uint32_t threads)
+/* Of the ways that look at no dy. */
+static size_t scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n,
+                            uint32_t threads)
 {
-    const struct uw_tile *t = k->tile;
-    if (batch_n == 0) {
-        return 0;
-    }
     if (is_thin(c)) { /* a smaller minibatch may still come: one that fits */
         return uw_direct_fits(c, 1) ? uw_direct_scratch_bytes(c, batch_n, threads) : 0;
     }
@@ -397,4 +410,15 @@ size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct u
         }
     }
     return larger(most, uw_winograd_scratch_bytes(t, c, batch_n, threads));
+}
+
+size_t uw_conv2d_scratch_bytes_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                      uint32_t batch_n, uint32_t threads)
+{
+    if (batch_n == 0) {
+        return 0;
+    }
+    size_t most = scratch_bytes(k->tile, c, batch_n, threads);
+    most = larger(most, uw_sparse_scratch_bytes(k->tile, c, UW_SMALL_BW_INPUT));
+    return larger(most, uw_sparse_scratch_bytes(k->tile, c, UW_SMALL_BW_PARAM));
 }

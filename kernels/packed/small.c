@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/small.h"
 #include "packed/sizes.h"
-#include "packed/sparse.h"
 
 #include "uwasa/status.h"
 
@@ -181,7 +180,6 @@ size_t uw_small_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c
         if (uw_small_fits(t, c, part, 1)) {
             struct small s = plan_of(t, c, part);
             most = larger(most, place(&s, NULL));
-            most = larger(most, uw_sparse_scratch_bytes(t, c, part));
         }
     }
     return most;
@@ -418,9 +416,6 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
 int uw_small_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                       const float *dy, const float *w, float *dx, bool accumulate)
 {
-    if (uw_sparse_is_worth(e->kernels->tile, c, UW_SMALL_BW_INPUT, batch_n, dy)) {
-        return uw_sparse_bw_input(e, c, batch_n, dy, w, dx, accumulate);
-    }
     struct small s = plan_of(e->kernels->tile, c, UW_SMALL_BW_INPUT);
     int rc = begin(&s, e);
     if (rc < 0) {
@@ -482,9 +477,6 @@ static void add_sums(const struct small *s, float *dw)
 int uw_small_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                       const float *x, const float *dy, float scale, float *dw)
 {
-    if (uw_sparse_is_worth(e->kernels->tile, c, UW_SMALL_BW_PARAM, batch_n, dy)) {
-        return uw_sparse_bw_param(e, c, batch_n, x, dy, scale, dw);
-    }
     struct small s = plan_of(e->kernels->tile, c, UW_SMALL_BW_PARAM);
     int rc = begin(&s, e);
     if (rc < 0) {

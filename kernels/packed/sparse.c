@@ -9,7 +9,7 @@
 #define SHARE 0.3               /* of dy that may differ from zero */
 #define SAMPLE_ROWS 4u          /* of so many rows, one is looked at */
 #define FILLED 0.5              /* share of the lanes that must have something to do */
-#define FLOATS_MAX 131072u      /* of an area */
+#define FLOATS_MAX 524288u      /* of an area */
 #define TASK_TERMS 65536.0      /* multiply-adds of registers that a task should have at least */
 #define TASKS_MAX 8u
 

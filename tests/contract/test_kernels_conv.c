@@ -242,8 +242,8 @@ static void check_normed(struct uw_test_conv *t, uint32_t threads)
     uw_test_release(stats);
 }
 
-/* The gradients once more for a dy that is mostly zeros, as a max pool leaves it; some channels have
- * nothing else. Winograd's tiles mix elements: they round by the neighbours of a sum too. */
+/* The gradients once more for a dy that is mostly zeros, as a max pool leaves it; some channels
+ * have nothing else. Winograd's tiles mix elements: they round by the neighbours of a sum too. */
 static void check_sparse(struct uw_test_conv *t, uint32_t threads)
 {
     struct uw_kernels table = *uw_test_table();
