@@ -3,11 +3,12 @@
 
 #include <stddef.h>
 
-#define WORK_PER_NS 32.0        /* multiply-adds of a core in kernels that are not large */
+#define WORK_PER_NS 40.0        /* multiply-adds of a core in kernels that are not large */
 #define CACHE_BYTES 1048576.0   /* what is beyond comes from memory, whoever computes */
 #define LINE_BYTES 64.0
 #define LINES_PER_HAND_OFF 12.0 /* that come in that time: several are on their way */
-#define MEASURE_EVERY 16384u    /* calls */
+#define WORTH 1.5               /* times its cost is what sharing must save */
+#define MEASURE_EVERY 16384u    /* calls; a power of two, and before that at each smaller one */
 
 void uw_workers_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n)
 {
@@ -37,13 +38,15 @@ struct uw_workers *uw_workers_for(struct uw_workers *w, double work, double byte
     if (w == NULL || w->threads < 2 || w->alone == NULL) {
         return w;
     }
-    if (w->asked++ % MEASURE_EVERY == 0 && w->ops->measure != NULL) {
+    uint32_t asked = w->asked++ % MEASURE_EVERY;
+    if ((asked & (asked - 1)) == 0 && (asked == 0 || w->asked < MEASURE_EVERY) &&
+        w->ops->measure != NULL) {
         w->ops->measure(w);
     }
     double saved_ns = work / WORK_PER_NS * (1.0 - 1.0 / w->threads);
     double moved = (bytes < CACHE_BYTES ? bytes : CACHE_BYTES) * (1.0 - 1.0 / w->threads);
     double cost_ns = w->hand_off_ns * (1.0 + moved / LINE_BYTES / LINES_PER_HAND_OFF);
-    return saved_ns > cost_ns ? w : w->alone;
+    return saved_ns > WORTH * cost_ns ? w : w->alone;
 }
 
 uint32_t uw_workers_threads(const struct uw_workers *w)

@@ -19,9 +19,10 @@
 
 /* Looks at an atomic before sleeping: some tens of microseconds, more than the gap between two
  * kernels of a training step. Every YIELD_EVERY looks, the core is offered to other threads. */
-enum { LOOKS = 2000, YIELD_EVERY = 50 };
+enum { LOOKS = 20000, YIELD_EVERY = 500 };
 
 enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX, HAND_OFFS = 8 };
+enum { WAKE_NS_MAX = 200000, HAND_OFF_NS_MAX = 10000 };
 
 struct pool;
 
@@ -197,24 +198,35 @@ static uint32_t ns_between(const struct timespec *from, const struct timespec *t
     return (uint32_t)((to->tv_sec - from->tv_sec) * 1000000000 + to->tv_nsec - from->tv_nsec);
 }
 
-/* The fastest of some, the first of which wakes a helper. Who does not come in time does not help
- * with small work either. */
+/* Returns how long it took, UINT32_MAX when nobody came within most_ns. */
+static uint32_t hand_off(struct pool *p, uint32_t most_ns)
+{
+    struct timespec from, to;
+    uint32_t took = 0;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    open_run(p, do_nothing, NULL, 0, 1);
+    wake(p, 1);
+    for (bool helped = false; !helped && took < most_ns;) {
+        for (int look = 0; look < YIELD_EVERY && !helped; look++) {
+            helped = atomic_load(&p->helped) != 0;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        took = ns_between(&from, &to);
+    }
+    uint32_t mine = work_off(p, 0);
+    wait_for_helpers(p, 1 - mine);
+    return mine == 0 ? took : UINT32_MAX;
+}
+
+/* The fastest of some. The first may have to wake a helper; when none comes, because the cores are
+ * busy, small work is not shared. */
 static void measure(struct uw_workers *w)
 {
     struct pool *p = (struct pool *)w;
-    struct timespec from, to;
-    uint32_t least = UINT32_MAX;
-    for (int i = 0; i < HAND_OFFS; i++) {
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        open_run(p, do_nothing, NULL, 0, 1);
-        wake(p, 1);
-        for (int look = 1; look <= LOOKS && atomic_load(&p->helped) == 0; look++) {
-        }
-        bool helped = atomic_load(&p->helped) != 0;
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        wait_for_helpers(p, 1 - work_off(p, 0));
-        uint32_t took = ns_between(&from, &to);
-        least = helped && took < least ? took : least;
+    uint32_t least = hand_off(p, WAKE_NS_MAX);
+    for (int i = 0; i < HAND_OFFS && least != UINT32_MAX; i++) {
+        uint32_t took = hand_off(p, HAND_OFF_NS_MAX);
+        least = took < least ? took : least;
     }
     w->hand_off_ns = least;
 }

@@ -23,6 +23,7 @@ static bool is_thin(const struct uw_conv2d *c)
 #define PACK_COST 0.25
 #define COPY_COST 0.8
 #define PHASES_MAX 64u
+#define SPARSE_SHARE 0.25
 
 static bool has_taps(const struct uw_phase *p)
 {
@@ -209,21 +210,30 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
     return p;
 }
 
+/* share: of the multiply-adds that are done. Each sample is a run of its own. */
 static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_conv2d *c,
-                               uint32_t batch_n)
+                               uint32_t batch_n, double share, bool each)
 {
     double in = (double)c->in_channels * c->in_h * c->in_w;
     double out = (double)c->out_channels * c->out_h * c->out_w;
     double taps = (double)c->in_channels / c->groups * c->kernel_h * c->kernel_w;
-    return uw_exec_for(e, batch_n * out * taps,
-                       sizeof(float) * (batch_n * (in + out) + c->out_channels * taps));
+    double runs = each && batch_n > 0 ? batch_n : 1.0;
+    double bytes = sizeof(float) * (batch_n * (in + out) + c->out_channels * taps);
+    return uw_exec_for(e, share * batch_n * out * taps / runs, bytes / runs);
+}
+
+static struct uw_exec exec_of_way(const struct uw_exec *e, const struct uw_conv2d *c,
+                                  uint32_t batch_n, enum way way)
+{
+    return exec_for(e, c, batch_n, 1.0, way == SMALL);
 }
 
 int uw_conv2d_fw_packed(const struct uw_exec *all, const struct uw_conv2d *c, uint32_t batch_n,
                         const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
-    const struct uw_exec here = exec_for(all, c, batch_n), *e = &here;
-    switch (way_of(e->kernels->tile, c, UW_WINOGRAD_FW, batch_n)) {
+    enum way way = way_of(all->kernels->tile, c, UW_WINOGRAD_FW, batch_n);
+    const struct uw_exec here = exec_of_way(all, c, batch_n, way), *e = &here;
+    switch (way) {
     case DIRECT: return uw_direct_fw(e, c, batch_n, x, w, b, y, accumulate);
     case SMALL: return uw_small_fw(e, c, batch_n, x, w, b, y, accumulate);
     case WINOGRAD: return uw_winograd_fw(e, c, batch_n, x, w, b, y, accumulate);
@@ -262,11 +272,13 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *all, const struct uw_conv2d 
                               uint32_t batch_n, const float *dy, const float *w, float *dx,
                               bool accumulate)
 {
-    const struct uw_exec here = exec_for(all, c, batch_n), *e = &here;
-    if (is_sparse(e->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n, dy)) {
-        return uw_sparse_bw_input(e, c, batch_n, dy, w, dx, accumulate);
+    if (is_sparse(all->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n, dy)) {
+        const struct uw_exec here = exec_for(all, c, batch_n, SPARSE_SHARE, true);
+        return uw_sparse_bw_input(&here, c, batch_n, dy, w, dx, accumulate);
     }
-    switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n)) {
+    enum way way = way_of(all->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n);
+    const struct uw_exec here = exec_of_way(all, c, batch_n, way), *e = &here;
+    switch (way) {
     case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case SMALL: return uw_small_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case WINOGRAD: return uw_winograd_bw_input(e, c, batch_n, dy, w, dx, accumulate);
@@ -327,13 +339,16 @@ int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t c
     return UW_OK;
 }
 
-static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+static int weight_gradient(const struct uw_exec *all, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw)
 {
-    if (is_sparse(e->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n, dy)) {
-        return uw_sparse_bw_param(e, c, batch_n, x, dy, scale, dw);
+    if (is_sparse(all->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n, dy)) {
+        const struct uw_exec here = exec_for(all, c, batch_n, SPARSE_SHARE, true);
+        return uw_sparse_bw_param(&here, c, batch_n, x, dy, scale, dw);
     }
-    switch (way_of(e->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n)) {
+    enum way way = way_of(all->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n);
+    const struct uw_exec here = exec_of_way(all, c, batch_n, way), *e = &here;
+    switch (way) {
     case DIRECT: return uw_direct_bw_param(e, c, batch_n, x, dy, scale, dw);
     case SMALL: return uw_small_bw_param(e, c, batch_n, x, dy, scale, dw);
     case WINOGRAD: return uw_winograd_bw_param(e, c, batch_n, x, dy, scale, dw);
@@ -345,11 +360,9 @@ static int weight_gradient(const struct uw_exec *e, const struct uw_conv2d *c, u
     return uw_product_run(e, &p);
 }
 
-int uw_conv2d_bw_param_packed(const struct uw_exec *all, const struct uw_conv2d *c,
-                              uint32_t batch_n, const float *x, const float *dy, float scale,
-                              float *dw, float *db)
+int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                              const float *x, const float *dy, float scale, float *dw, float *db)
 {
-    const struct uw_exec here = exec_for(all, c, batch_n), *e = &here;
     int rc = UW_OK;
     if (batch_n > 0 && dw != NULL) {
         rc = weight_gradient(e, c, batch_n, x, dy, scale, dw);

@@ -10,8 +10,9 @@
 #define SAMPLE_ROWS 4u          /* of so many rows, one is looked at */
 #define FILLED 0.5              /* share of the lanes that must have something to do */
 #define FLOATS_MAX 524288u      /* of an area */
-#define TASK_TERMS 65536.0      /* multiply-adds of registers that a task should have at least */
-#define TASKS_MAX 8u
+#define SPLIT_WORTH 65536.0     /* multiply-adds of registers that are cut into tasks */
+#define TASKS 8u
+#define INPUT_TASKS 4u          /* a row of dy that reaches rows of two tasks is looked through twice */
 
 /* One gradient. Pixel (row, column) of a block's image lies at row * pitch + column * pixel. */
 struct sparse {
@@ -86,8 +87,9 @@ static void plan_sizes(struct sparse *s, enum uw_small_part part)
                                  uw_size_mul(c->in_w, s->channels))
                         : (size_t)s->channels * taps_of(c);
     s->units = input ? c->in_h : c->out_channels;
-    double work = (double)s->sums_n / s->ops->lanes * (double)out_plane(c) * SHARE / TASK_TERMS;
-    s->per_task = div_up(s->units, work < TASKS_MAX ? (uint32_t)work + 1 : TASKS_MAX);
+    double work = (double)s->sums_n / s->ops->lanes * (double)out_plane(c) * SHARE / SPLIT_WORTH;
+    uint32_t tasks = work < 1.0 ? 1 : input ? INPUT_TASKS : TASKS;
+    s->per_task = div_up(s->units, tasks);
     s->tasks = div_up(s->units, s->per_task);
 }
 

@@ -137,17 +137,17 @@ static void test_workers_share_only_what_is_worth_it(void **state)
     struct uw_workers alone, far = {.ops = &ops, .threads = 2, .alone = &alone};
     unsigned char times[7] = {0};
     uw_workers_init_alone(&alone, 2);
-    far.hand_off_ns = 1000;         /* as long as two threads take for 64000 multiply-adds */
-    assert_ptr_equal(uw_workers_for(&far, 63000.0, 0.0), &alone);
-    assert_ptr_equal(uw_workers_for(&far, 65000.0, 0.0), &far);
-    assert_ptr_equal(uw_workers_for(&far, 65000.0, 4096.0), &alone);    /* 32 lines move */
-    assert_ptr_equal(uw_workers_for(&far, 300000.0, 4096.0), &far);
-    assert_ptr_equal(uw_workers_for(&far, 5e7, 1e12), &far);            /* from memory either way */
+    far.hand_off_ns = 1000;         /* two threads do 80000 multiply-adds in that time */
+    assert_ptr_equal(uw_workers_for(&far, 119000.0, 0.0), &alone);
+    assert_ptr_equal(uw_workers_for(&far, 121000.0, 0.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 121000.0, 4096.0), &alone);   /* 32 lines move */
+    assert_ptr_equal(uw_workers_for(&far, 500000.0, 4096.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 1e8, 1e12), &far);            /* from memory either way */
     far.hand_off_ns = UINT32_MAX;   /* nobody answers */
     assert_ptr_equal(uw_workers_for(&far, 1e9, 0.0), &alone);
     far.hand_off_ns = 0;
     assert_ptr_equal(uw_workers_for(&far, 1.0, 1e9), &far);
-    assert_int_equal(measured, 1);
+    assert_int_equal(measured, 4);      /* calls 1, 2, 3 and 5 */
     assert_int_equal(uw_workers_threads(uw_workers_for(&far, 0.0, 0.0)), 2);
     uw_workers_run(&alone, mark_task, times, 7);
     for (uint32_t i = 0; i < 7; i++) {
