@@ -6,8 +6,8 @@
 #define WORK_PER_NS 40.0        /* multiply-adds of a core in kernels that are not large */
 #define CACHE_BYTES 1048576.0   /* what is beyond comes from memory, whoever computes */
 #define LINE_BYTES 64.0
-#define LINES_PER_HAND_OFF 12.0 /* that come in that time: several are on their way */
-#define WORTH 1.5               /* times its cost is what sharing must save */
+#define LINES_PER_HAND_OFF 8.0 /* that come in that time: several are on their way */
+#define WORTH 1.25              /* times its cost is what sharing must save */
 #define MEASURE_EVERY 16384u    /* calls; a power of two, and before that at each smaller one */
 
 void uw_workers_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n)

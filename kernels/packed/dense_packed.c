@@ -43,13 +43,13 @@ static uint32_t outputs_per_task(const struct uw_dense *d, uint32_t batch_n)
     return round_up(div_up(d->out, tasks), STEP_ROWS);
 }
 
-/* Forward and backward mostly cut the weights alike: a quarter of them, say, does not stay where
- * it is. */
+/* Forward and backward mostly cut the weights alike: a tenth of them, say, does not stay where it
+ * is. */
 static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n)
 {
     double weights = (double)d->in * d->out;
     return uw_exec_for(e, batch_n * weights,
-                       sizeof(float) * (0.25 * weights + batch_n * ((double)d->in + d->out)));
+                       sizeof(float) * (0.1 * weights + batch_n * ((double)d->in + d->out)));
 }
 
 static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j, uint32_t n)

@@ -12,7 +12,7 @@
 #define FLOATS_MAX 524288u      /* of an area */
 #define SPLIT_WORTH 65536.0     /* multiply-adds of registers that are cut into tasks */
 #define TASKS 8u
-#define INPUT_TASKS 4u          /* a row of dy that reaches rows of two tasks is looked through twice */
+#define INPUT_TASKS 4u          /* what reaches the rows of two tasks is looked for twice */
 
 /* One gradient. Pixel (row, column) of a block's image lies at row * pitch + column * pixel. */
 struct sparse {

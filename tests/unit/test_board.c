@@ -138,11 +138,11 @@ static void test_workers_share_only_what_is_worth_it(void **state)
     unsigned char times[7] = {0};
     uw_workers_init_alone(&alone, 2);
     far.hand_off_ns = 1000;         /* two threads do 80000 multiply-adds in that time */
-    assert_ptr_equal(uw_workers_for(&far, 119000.0, 0.0), &alone);
-    assert_ptr_equal(uw_workers_for(&far, 121000.0, 0.0), &far);
-    assert_ptr_equal(uw_workers_for(&far, 121000.0, 4096.0), &alone);   /* 32 lines move */
-    assert_ptr_equal(uw_workers_for(&far, 500000.0, 4096.0), &far);
-    assert_ptr_equal(uw_workers_for(&far, 1e8, 1e12), &far);            /* from memory either way */
+    assert_ptr_equal(uw_workers_for(&far, 99000.0, 0.0), &alone);
+    assert_ptr_equal(uw_workers_for(&far, 101000.0, 0.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 101000.0, 4096.0), &alone);   /* 32 lines move */
+    assert_ptr_equal(uw_workers_for(&far, 510000.0, 4096.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 1.1e8, 1e12), &far);          /* from memory either way */
     far.hand_off_ns = UINT32_MAX;   /* nobody answers */
     assert_ptr_equal(uw_workers_for(&far, 1e9, 0.0), &alone);
     far.hand_off_ns = 0;
