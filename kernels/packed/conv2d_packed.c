@@ -289,7 +289,7 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *all, const struct uw_conv2d 
 }
 
 #define LANES 16u
-#define SUM_WORTH 32768.0           /* values that are worth waking threads for */
+#define SUM_WORK 8.0                /* multiply-adds that take as long as a value does */
 
 /* Sum in a fixed number of lanes: the adder's latency is hidden, the order stays. */
 static float sum_of(size_t n, const float *x)
@@ -334,8 +334,9 @@ int uw_sum_channels_packed(const struct uw_exec *e, uint32_t batch_n, uint32_t c
 {
     struct channel_sums j = {.dy = dy, .db = db, .scale = scale, .batch_n = batch_n,
                              .channels = channels, .inner_n = inner_n};
-    bool small = (double)batch_n * channels * (double)inner_n < SUM_WORTH;
-    uw_workers_run(small ? NULL : e->workers, sum_channel, &j, channels);
+    double n = (double)batch_n * channels * (double)inner_n;
+    uw_workers_run(uw_workers_for(e->workers, SUM_WORK * n, sizeof(float) * n), sum_channel, &j,
+                   channels);
     return UW_OK;
 }
 

@@ -259,7 +259,9 @@ static void task_of(void *arg, uint32_t task, uint32_t thread)
 
 static void run(const struct uw_exec *e, struct job *j)
 {
-    uw_workers_run(e->workers, task_of, j, (uint32_t)((j->n + TASK_N - 1) / TASK_N));
+    double n = (double)j->n;
+    uw_workers_run(uw_workers_for(e->workers, 32.0 * n, 8.0 * n), task_of, j,
+                   (uint32_t)((j->n + TASK_N - 1) / TASK_N));
 }
 
 static int forward(const struct uw_exec *e, const struct uw_activation *a, size_t n,

@@ -22,7 +22,9 @@ struct job {
 
 static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j)
 {
-    uw_workers_run(e->workers, fn, j, (uint32_t)((j->n + TASK_N - 1) / TASK_N));
+    double n = (double)j->n;
+    uw_workers_run(uw_workers_for(e->workers, 4.0 * n, 8.0 * n), fn, j,
+                   (uint32_t)((j->n + TASK_N - 1) / TASK_N));
 }
 
 static size_t begin_of(uint32_t task)

@@ -22,7 +22,9 @@ struct job {
 
 static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j)
 {
-    uw_workers_run(e->workers, fn, j, (uint32_t)((j->n + TASK_N - 1) / TASK_N));
+    double n = (double)j->n;
+    uw_workers_run(uw_workers_for(e->workers, 8.0 * n, 16.0 * n), fn, j,
+                   (uint32_t)((j->n + TASK_N - 1) / TASK_N));
 }
 
 static inline __m256 mul(__m256 a, float b)
