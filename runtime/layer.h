@@ -116,8 +116,8 @@ struct uw_layer_ops {
     bool param_reads_x;             /* bw_param reads the input */
     bool weight_reads_x;            /* bw_param reads the input unless only biases are trained */
     bool reads_y;                   /* backward reads the output */
-    bool in_place;                  /* y may overwrite x */
-    bool gradient_in_place;         /* dx may overwrite dy */
+    bool in_place;                  /* y may overwrite the first x */
+    bool gradient_in_place;         /* the first dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */
     bool again_reads_aux;           /* what forward leaves in aux stays for recomputation */
     uint32_t inputs_min, inputs_max;

@@ -50,12 +50,12 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     bool of_minibatch = p->training && !l->def->frozen;
     int rc;
 
-    if (of_minibatch && p->again && l->aux != NULL) {
-        return k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l), beta_of(l), y);
-    }
     if (of_minibatch && l->deferred) {
         return k->batchnorm_stats(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
                                   p->again ? NULL : var);
+    }
+    if (of_minibatch && p->again && l->aux != NULL) {
+        return k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l), beta_of(l), y);
     }
     if (of_minibatch) {
         return k->batchnorm_stats_fw(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
