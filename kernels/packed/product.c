@@ -35,6 +35,7 @@ static void cut_for_threads(struct uw_product *p)
     uint32_t wanted = p->threads > 1 ? 2 * p->threads : 1;
     uint32_t rows_min = ROWS_WORTH * p->tile->mr, columns_min = COLUMNS_WORTH * p->tile->nr;
     uint32_t m_parts = 1, n_parts = div_up(p->n, p->tile->matrix_nc);
+    n_parts = n_parts > 1 ? round_up(n_parts, p->threads) : n_parts;
     while (m_parts * n_parts * p->groups < wanted) {
         uint32_t rows = p->m / m_parts, columns = p->n / n_parts;
         if (rows >= columns && rows >= 2 * rows_min) {
