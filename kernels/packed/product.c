@@ -223,10 +223,13 @@ static void pack_left(const struct uw_product *p, const struct uw_block *b, uint
                          panels + ((size_t)i * b->kn + k) * t->mr, t->mr);
         }
     }
-    for (uint32_t i = 0; i < panels_n && !p->a.trans; i++) {
-        uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
-        pack_left_panel(p, base, i0 + lo, hi - lo, b->k0, b->kn,
-                        panels + (size_t)i * t->mr * b->kn);
+    uint32_t step = p->a.line_n > 0 ? UW_ROWS_AT_ONCE * (uint32_t)p->a.segment_n : b->kn;
+    for (uint32_t k = 0; k < b->kn && !p->a.trans; k += step) {
+        for (uint32_t i = 0; i < panels_n; i++) {
+            uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
+            pack_left_panel(p, base, i0 + lo, hi - lo, b->k0 + k, min_u32(step, b->kn - k),
+                            panels + ((size_t)i * b->kn + k) * t->mr);
+        }
     }
 }
 
