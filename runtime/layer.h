@@ -77,8 +77,8 @@ struct uw_layer {
     float lora_scale;
     uint8_t trained;                /* bit t: tensor t is trained */
     bool constant;                  /* its tensors are the configuration's constants */
-    bool recomputed;                /* see stage */
-    bool kept, best_kept;           /* not recomputed, though its stage is */
+    bool recomputed : 1;            /* see stage */
+    bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */
     bool view, reads_y;             /* as the kind says, unless another layer took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
     bool passes_down;               /* one of its inputs takes a gradient */
