@@ -32,7 +32,7 @@ static uint64_t weight_uses(const struct uw_layer *l)
     }
 }
 
-static uint64_t multiply_adds(const struct uw_layer *l)
+uint64_t uw_layer_multiply_adds(const struct uw_layer *l)
 {
     uint64_t uses = weight_uses(l), sum = 0;
 
@@ -54,7 +54,7 @@ static void fill_info(const struct uw_layer *layers, uint32_t index, struct uw_l
         .name = l->def->name,
         .kind = l->ops->name,
         .trained_n = uw_layer_trained_n(l),
-        .multiply_adds = multiply_adds(l),
+        .multiply_adds = uw_layer_multiply_adds(l),
         .passes = 1u + uw_graph_goes_down(layers, l) + uw_layer_trains_weights(l),
         .view = l->view,
         .recomputed = l->recomputed,

@@ -77,7 +77,8 @@ struct uw_layer {
     float lora_scale;
     uint8_t trained;                /* bit t: tensor t is trained */
     bool constant;                  /* its tensors are the configuration's constants */
-    bool recomputed;                /* see stage */
+    bool recomputed : 1;            /* see stage */
+    bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */
     bool view, reads_y;             /* as the kind says, unless another layer took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
     bool passes_down;               /* one of its inputs takes a gradient */
@@ -115,9 +116,10 @@ struct uw_layer_ops {
     bool param_reads_x;             /* bw_param reads the input */
     bool weight_reads_x;            /* bw_param reads the input unless only biases are trained */
     bool reads_y;                   /* backward reads the output */
-    bool in_place;                  /* y may overwrite x */
-    bool gradient_in_place;         /* dx may overwrite dy */
+    bool in_place;                  /* y may overwrite the first x */
+    bool gradient_in_place;         /* the first dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */
+    bool again_reads_aux;           /* what forward leaves in aux stays for recomputation */
     uint32_t inputs_min, inputs_max;
     const char *wants;              /* of its input's values; forward refuses others with
                                        UW_ERR_INVALID (optional: takes all) */
@@ -166,6 +168,9 @@ struct uw_layer_ops {
 
 /* The table of a kind; NULL when there is none. */
 const struct uw_layer_ops *uw_layer_ops_of(enum uw_layer_kind kind);
+
+/* Multiply-adds of products in the forward pass of one sample; 0: it has none. */
+uint64_t uw_layer_multiply_adds(const struct uw_layer *l);
 
 /* Elements of a tensor; 0 when they do not fit 32 bits. */
 uint32_t uw_tensor_size(const struct uw_layer_tensor *t);

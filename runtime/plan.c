@@ -3,22 +3,13 @@
  * Lifetimes first, then offsets: the largest block goes first, each to the lowest offset where no
  * block that lives at the same time stands. Two blocks overlap in memory only if their lifetimes
  * are disjoint; tests check that over random graphs. Then other orders are tried. */
-#include "graph.h"
+#include "plan.h"
 
 #include "uwasa/arena.h"
 
-#define STAGES_MAX 64u
 #define IMPROVE_WORK 4000000u       /* pairs of slots compared, about */
 
-struct planner {
-    struct uw_graph *g;
-    uint32_t batch_n;
-    bool training;
-    struct uw_slot *slots;
-    uint32_t *priority, *placed;    /* [UW_SLOTS_N] each */
-};
-
-static void live(struct planner *p, uint32_t slot, uint32_t from, uint32_t to, size_t bytes)
+static void live(struct uw_planner *p, uint32_t slot, uint32_t from, uint32_t to, size_t bytes)
 {
     struct uw_slot *s = &p->slots[slot];
     if (s->bytes == 0) {
@@ -30,12 +21,12 @@ static void live(struct planner *p, uint32_t slot, uint32_t from, uint32_t to, s
     s->bytes = bytes > s->bytes ? bytes : s->bytes;
 }
 
-static size_t batch_bytes(const struct planner *p, size_t sample_bytes)
+size_t uw_plan_batch_bytes(const struct uw_planner *p, size_t sample_bytes)
 {
     return uw_arena_padded(uw_size_mul(sample_bytes, p->batch_n));
 }
 
-static size_t aux_bytes(const struct planner *p, const struct uw_layer *l)
+size_t uw_plan_aux_bytes(const struct uw_planner *p, const struct uw_layer *l)
 {
     size_t samples = uw_size_mul(l->aux_sample_bytes, p->batch_n);
     return samples > SIZE_MAX - l->aux_bytes ? SIZE_MAX
@@ -55,8 +46,7 @@ static bool reads_alone(const struct uw_graph *g, const struct uw_layer *l, uint
     return reads_value_of_layer(g, l, base) && g->layers[*base - 1].readers_n == 1;
 }
 
-/* Could layer l write its output over its input? */
-static bool may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+bool uw_plan_may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     return l->ops->in_place && reads_alone(g, l, base) && !g->layers[*base - 1].reads_y;
 }
@@ -64,7 +54,7 @@ static bool may_share(const struct uw_graph *g, const struct uw_layer *l, uint32
 /* Not from one stage into another: the input is needed to compute the output again. */
 static bool shares_with_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
-    return may_share(g, l, base) && g->layers[*base - 1].stage == l->stage;
+    return uw_plan_may_share(g, l, base) && g->layers[*base - 1].stage == l->stage;
 }
 
 static void find_roots(const struct uw_graph *g)
@@ -112,18 +102,22 @@ static bool reads_value(const struct uw_graph *g, const struct uw_layer *l, uint
     return false;
 }
 
-/* Layers whose backward pass needs something that is cheaper to compute again than to keep: of
- * every stage but the last, what no later stage reads. */
-static void find_recomputed(struct planner *p)
+/* Layers whose backward pass needs something that is computed again rather than kept: of every
+ * stage but the last, what no later stage reads. */
+static void find_recomputed(struct uw_planner *p)
 {
     struct uw_graph *g = p->g;
-    uint32_t stages = g->layers[g->layers_n - 1].stage;
+    uint32_t stages = g->layers[g->layers_n - 1].stage, base;
 
     for (uint32_t i = g->layers_n; i-- > 0;) {
         struct uw_layer *l = &g->layers[i];
-        bool kept = l->last_reader == g->layers_n;
-        bool needed = l->needs_gradient && (l->reads_y || aux_bytes(p, l) > 0);
+        bool kept = l->kept || l->last_reader == g->layers_n;
+        bool aux = uw_plan_aux_bytes(p, l) > 0 && !l->ops->again_reads_aux;
+        bool needed = l->needs_gradient && (l->reads_y || aux);
         l->recomputed = false;
+        if (shares_with_input(g, l, &base)) { /* one piece of memory, one fate */
+            g->layers[base - 1].kept = l->kept;
+        }
         if (!p->training || l->view || l->stage == stages) {
             continue;
         }
@@ -169,7 +163,7 @@ static uint32_t later(uint32_t a, uint32_t b)
 
 /* The last steps that read the output of layer i as the forward pass left it, and as it was
  * computed again. */
-static void last_uses(const struct planner *p, uint32_t i, uint32_t *forward, uint32_t *again)
+static void last_uses(const struct uw_planner *p, uint32_t i, uint32_t *forward, uint32_t *again)
 {
     const struct uw_graph *g = p->g;
     const struct uw_layer *l = &g->layers[i];
@@ -196,22 +190,23 @@ static void last_uses(const struct planner *p, uint32_t i, uint32_t *forward, ui
     *again = second;
 }
 
-static void live_aux(struct planner *p, uint32_t i)
+static void live_aux(struct uw_planner *p, uint32_t i)
 {
     const struct uw_layer *l = &p->g->layers[i];
-    size_t bytes = aux_bytes(p, l);
+    size_t bytes = uw_plan_aux_bytes(p, l);
 
     if (bytes == 0) {
         return;
     }
-    live(p, UW_SLOT_AUX(i), i, l->recomputed ? i : l->t_bw, bytes);
-    if (l->recomputed) {
+    bool again = l->recomputed && !l->ops->again_reads_aux;
+    live(p, UW_SLOT_AUX(i), i, again ? i : l->t_bw, bytes);
+    if (again) {
         live(p, UW_SLOT_AUX_AGAIN(i), l->t_again, l->t_bw, bytes);
     }
 }
 
 /* Losses that nothing goes back from need room of their own, one after the other. */
-static void live_losses(struct planner *p)
+static void live_losses(struct uw_planner *p)
 {
     const struct uw_graph *g = p->g;
 
@@ -219,12 +214,12 @@ static void live_losses(struct planner *p)
         uint32_t base = uw_graph_base(g->layers, g->heads[h].value);
         if (!p->training || base == UW_VALUE_INPUT || !g->layers[base - 1].needs_gradient) {
             live(p, UW_SLOT_P(g->layers_n), g->layers_n, g->layers_n,
-                 batch_bytes(p, uw_size_mul(g->heads[h].n, sizeof(float))));
+                 uw_plan_batch_bytes(p, uw_size_mul(g->heads[h].n, sizeof(float))));
         }
     }
 }
 
-static void find_lifetimes(struct planner *p)
+static void find_lifetimes(struct uw_planner *p)
 {
     struct uw_graph *g = p->g;
     uint32_t forward, again;
@@ -234,7 +229,7 @@ static void find_lifetimes(struct planner *p)
         if (l->view || (l->auxiliary && !p->training)) {
             continue;
         }
-        size_t bytes = batch_bytes(p, uw_size_mul(l->out_n, sizeof(float)));
+        size_t bytes = uw_plan_batch_bytes(p, uw_size_mul(l->out_n, sizeof(float)));
         last_uses(p, i, &forward, &again);
         live(p, UW_SLOT_Y(l->y_root), i, forward, bytes);
         if (l->recomputed) {
@@ -344,7 +339,7 @@ static size_t lower_bound(const struct uw_slot *slots, uint32_t n)
 }
 
 /* Swap priorities at random, keep what is no worse. The same graph gets the same plan. */
-static size_t improve(struct planner *p, size_t bytes)
+size_t uw_plan_improve(struct uw_planner *p, size_t bytes)
 {
     uint32_t n = UW_SLOTS_N(p->g->layers_n);
     size_t least = lower_bound(p->slots, n);
@@ -371,7 +366,7 @@ static size_t improve(struct planner *p, size_t bytes)
 }
 
 /* Plan with the stages that the layers are in now. */
-static size_t plan_stages(struct planner *p)
+size_t uw_plan_stages(struct uw_planner *p)
 {
     uint32_t n = UW_SLOTS_N(p->g->layers_n);
 
@@ -384,93 +379,4 @@ static size_t plan_stages(struct planner *p)
     find_lifetimes(p);
     sort_by_size(p->slots, p->priority, n);
     return place_slots(p->slots, p->priority, p->placed, n);
-}
-
-/* For every place `at` between two layers: slots[at].bytes, the outputs made before and read from
- * there on; slots[at].offset, all that the forward pass makes before. */
-static void weigh_cuts(struct planner *p)
-{
-    const struct uw_graph *g = p->g;
-    size_t before = 0;
-
-    for (uint32_t at = 0; at < g->layers_n; at++) {
-        p->slots[at].bytes = 0;
-        p->slots[at].offset = before;
-        before += batch_bytes(p, (size_t)g->layers[at].out_n) + aux_bytes(p, &g->layers[at]);
-        for (uint32_t i = 0; i < at; i++) {
-            if (!g->layers[i].view && g->layers[i].last_reader >= at) {
-                p->slots[at].bytes += g->layers[i].out_n;
-            }
-        }
-    }
-}
-
-/* The place after layer `after` with the least across among those near `target`, or else the
- * nearest; 0: none. A layer that works in place stays with the one before it. */
-static uint32_t find_cut(const struct planner *p, uint32_t after, double target, double width)
-{
-    uint32_t best = 0;
-    double best_cost = 0;
-    uint32_t base;
-
-    for (uint32_t at = after + 1; at < p->g->layers_n; at++) {
-        if (may_share(p->g, &p->g->layers[at], &base)) {
-            continue;
-        }
-        double off = ((double)p->slots[at].offset - target) / width;
-        bool near = off > -0.5 && off < 0.5;
-        double cost = (near ? 0.0 : 1e30 * off * off) + (double)p->slots[at].bytes;
-        if (best == 0 || cost < best_cost) {
-            best = at;
-            best_cost = cost;
-        }
-    }
-    return best;
-}
-
-static void cut_into(struct planner *p, uint32_t stages)
-{
-    struct uw_graph *g = p->g;
-
-    weigh_cuts(p);
-    double width = (double)p->slots[g->layers_n - 1].offset / stages + 1.0;
-    uint32_t stage = 0;
-    uint32_t cut = find_cut(p, 0, width, width);
-    for (uint32_t i = 0; i < g->layers_n; i++) {
-        if (i == cut && i > 0) {
-            stage++;
-            cut = stage + 1 < stages ? find_cut(p, i, width * (stage + 1), width) : 0;
-        }
-        g->layers[i].stage = (uint16_t)stage;
-    }
-}
-
-size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
-                     struct uw_slot *slots, uint32_t *order)
-{
-    struct planner p = {.g = g, .batch_n = batch_n, .training = training, .slots = slots,
-                        .priority = order, .placed = order + UW_SLOTS_N(g->layers_n)};
-    size_t best = improve(&p, plan_stages(&p));
-    if (best <= limit_bytes || !training) {
-        return best;
-    }
-    uw_graph_undefer(g);
-    best = improve(&p, plan_stages(&p));
-    for (uint32_t stages = 2; stages <= g->layers_n && stages <= STAGES_MAX; stages++) {
-        if (best <= limit_bytes) {
-            break;
-        }
-        cut_into(&p, stages);
-        size_t bytes = plan_stages(&p);
-        if (bytes < best) {
-            best = bytes;
-            for (uint32_t i = 0; i < g->layers_n; i++) {
-                g->layers[i].best_stage = g->layers[i].stage;
-            }
-        }
-    }
-    for (uint32_t i = 0; i < g->layers_n; i++) {
-        g->layers[i].stage = g->layers[i].best_stage;
-    }
-    return improve(&p, plan_stages(&p));
 }

@@ -219,7 +219,7 @@ static int recompute(struct uw_model *m, uint32_t stage, const float *x, const s
         struct uw_layer *l = &m->layers[i];
         if (l->stage == stage && l->recomputed) {
             l->y = l->y_at[1];
-            l->aux = l->aux_at[1];
+            l->aux = l->ops->again_reads_aux ? l->aux : l->aux_at[1];
             rc = run_layer(m, l, x, &again);
         }
     }

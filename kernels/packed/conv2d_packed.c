@@ -130,14 +130,15 @@ static void set_lines(struct uw_sink *c, const struct uw_image *v, uint32_t step
 }
 
 static struct uw_product fw_product(const struct uw_tile *t, const struct uw_conv2d *c,
-                                    struct uw_image *v, const float *w, const float *b,
-                                    float *y, bool accumulate)
+                                    uint32_t threads, struct uw_image *v, const float *w,
+                                    const float *b, float *y, bool accumulate)
 {
     uint32_t group_out = c->out_channels / c->groups, taps = uw_image_taps(v);
     widen(v, t, group_out);
     size_t out_hw = (size_t)c->out_h * c->out_w;
     struct uw_product p = {.groups = c->groups, .m = group_out, .n = uw_image_pixels(v),
-                           .k = taps, .beta = accumulate ? 1.0f : 0.0f, .bias = b};
+                           .k = taps, .beta = accumulate ? 1.0f : 0.0f, .bias = b,
+                           .threads = threads};
     p.a = (struct uw_left){.base = w, .alpha = 1.0f, .row_stride = taps, .segment_n = taps,
                            .group_stride = (size_t)group_out * taps};
     p.c = (struct uw_sink){.base = y, .row_stride = out_hw, .image_cols = uw_image_cols(v),
@@ -148,13 +149,15 @@ static struct uw_product fw_product(const struct uw_tile *t, const struct uw_con
     p.b.locate = uw_image_has_runs(v, t, p.m) ? uw_image_locate : NULL;
     p.b.source = v;
     uw_product_cut(&p, t, c->kernel_h * c->kernel_w, false);
-    p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
+    uw_product_widen(&p, false);
+    p.b.work_bytes = uw_image_work_bytes(v, p.n_room, p.k_room);
     return p;
 }
 
 static struct uw_product bw_input_product(const struct uw_tile *t, const struct uw_conv2d *c,
-                                          const struct uw_phase *phase, struct uw_image *v,
-                                          const float *w, float *dx, bool accumulate)
+                                          uint32_t threads, const struct uw_phase *phase,
+                                          struct uw_image *v, const float *w, float *dx,
+                                          bool accumulate)
 {
     const struct uw_phase_axis *ph = &phase->h, *pw = &phase->w;
     size_t first_tap = (size_t)ph->tap * c->kernel_w + pw->tap;
@@ -163,7 +166,8 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
     widen(v, t, group_in);
     size_t in_hw = (size_t)c->in_h * c->in_w, kernel = (size_t)c->kernel_h * c->kernel_w;
     struct uw_product p = {.groups = c->groups, .m = group_in, .n = uw_image_pixels(v),
-                           .k = uw_image_taps(v), .beta = accumulate ? 1.0f : 0.0f};
+                           .k = uw_image_taps(v), .beta = accumulate ? 1.0f : 0.0f,
+                           .threads = threads};
     p.a = (struct uw_left){.base = w != NULL ? w + first_tap : NULL,
                            .alpha = 1.0f, .row_stride = kernel,
                            .segment_n = (size_t)ph->taps * pw->taps,
@@ -186,18 +190,20 @@ static struct uw_product bw_input_product(const struct uw_tile *t, const struct 
     p.b.locate = uw_image_has_runs(v, t, p.m) ? uw_image_locate : NULL;
     p.b.source = v;
     uw_product_cut(&p, t, ph->taps * pw->taps, false);
-    p.b.work_bytes = uw_image_work_bytes(v, p.n_block, p.k_block);
+    uw_product_widen(&p, false);
+    p.b.work_bytes = uw_image_work_bytes(v, p.n_room, p.k_room);
     return p;
 }
 
 static struct uw_product bw_param_product(const struct uw_tile *t, const struct uw_conv2d *c,
-                                          const struct uw_image *v, const float *dy, float scale,
-                                          float *dw)
+                                          uint32_t threads, const struct uw_image *v,
+                                          const float *dy, float scale, float *dw)
 {
     uint32_t group_out = c->out_channels / c->groups, taps = uw_image_taps(v);
     size_t out_hw = (size_t)c->out_h * c->out_w;
     struct uw_product p = {.groups = c->groups, .m = group_out, .n = taps,
-                           .k = uw_image_pixels(v), .beta = 1.0f};
+                           .k = uw_image_pixels(v), .beta = 1.0f,
+                           .threads = threads};
     p.a = (struct uw_left){.base = dy, .alpha = scale, .row_stride = out_hw,
                            .segment_n = out_hw, .segment_stride = out_hw * c->out_channels,
                            .group_stride = out_hw * group_out};
@@ -206,7 +212,8 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
     uw_product_cut(&p, t, 1, true);
     p.b.pack = uw_image_pack;
     p.b.source = v;
-    p.b.work_bytes = uw_image_work_bytes(v, p.k_block, p.n_block);
+    uw_product_widen(&p, true);
+    p.b.work_bytes = uw_image_work_bytes(v, p.k_room, p.n_room);
     return p;
 }
 
@@ -241,13 +248,15 @@ int uw_conv2d_fw_packed(const struct uw_exec *all, const struct uw_conv2d *c, ui
     case PRODUCT: break;
     }
     struct uw_image v = uw_image_of_input(c, batch_n, x, false);
-    struct uw_product p = fw_product(e->kernels->tile, c, &v, w, b, y, accumulate);
+    struct uw_product p = fw_product(e->kernels->tile, c, uw_workers_threads(e->workers), &v, w,
+                                     b, y, accumulate);
     return uw_product_run(e, &p);
 }
 
 static int bw_input_phases(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *dy, const float *w, float *dx, bool accumulate)
 {
+    uint32_t threads = uw_workers_threads(e->workers);
     struct uw_phase phase;
     bool all = true;
     int rc = UW_OK;
@@ -260,8 +269,8 @@ static int bw_input_phases(const struct uw_exec *e, const struct uw_conv2d *c, u
     for (uint32_t i = 0; rc == UW_OK && uw_phase_of(c, i, &phase); i++) {
         if (has_taps(&phase)) {
             struct uw_image v = uw_image_of_output_gradient(c, &phase, batch_n, dy);
-            struct uw_product p = bw_input_product(e->kernels->tile, c, &phase, &v, w, dx,
-                                                   accumulate);
+            struct uw_product p = bw_input_product(e->kernels->tile, c, threads, &phase, &v, w,
+                                                   dx, accumulate);
             rc = uw_product_run(e, &p);
         }
     }
@@ -357,7 +366,8 @@ static int weight_gradient(const struct uw_exec *all, const struct uw_conv2d *c,
     case PRODUCT: break;
     }
     struct uw_image v = uw_image_of_input(c, batch_n, x, true);
-    struct uw_product p = bw_param_product(e->kernels->tile, c, &v, dy, scale, dw);
+    struct uw_product p = bw_param_product(e->kernels->tile, c, uw_workers_threads(e->workers),
+                                           &v, dy, scale, dw);
     return uw_product_run(e, &p);
 }
 
@@ -405,8 +415,8 @@ static size_t scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c, 
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
     struct uw_image taps = uw_image_of_input(c, batch_n, NULL, true);
-    struct uw_product fw = fw_product(t, c, &x, NULL, NULL, NULL, false);
-    struct uw_product bw_param = bw_param_product(t, c, &taps, NULL, 1.0f, NULL);
+    struct uw_product fw = fw_product(t, c, threads, &x, NULL, NULL, NULL, false);
+    struct uw_product bw_param = bw_param_product(t, c, threads, &taps, NULL, 1.0f, NULL);
     size_t most = uw_small_scratch_bytes(t, c);
     if (c->normed || !uw_small_fits(t, c, UW_SMALL_FW, batch_n)) {
         most = larger(most, uw_product_scratch_bytes(&fw, threads));
@@ -419,7 +429,7 @@ static size_t scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c, 
     for (uint32_t i = 0; !small && uw_phase_of(c, i, &phase); i++) {
         if (has_taps(&phase)) {
             struct uw_image dy = uw_image_of_output_gradient(c, &phase, batch_n, NULL);
-            struct uw_product bw = bw_input_product(t, c, &phase, &dy, NULL, NULL, false);
+            struct uw_product bw = bw_input_product(t, c, threads, &phase, &dy, NULL, NULL, false);
             most = larger(most, uw_product_scratch_bytes(&bw, threads));
         }
     }

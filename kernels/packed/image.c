@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/image.h"
 #include "packed/input_norm.h"
+#include "packed/sizes.h"
 
 #include "uwasa/arena.h"
 
@@ -150,7 +151,7 @@ bool uw_image_fits(const struct uw_image *v, const struct uw_tile *t)
     }
     any.batch_n = UINT32_MAX;
     /* uw_product_cut makes no block longer than this, but for a kernel larger than that */
-    uint32_t pixels_n = t->nc > t->kc ? t->nc : t->kc;
+    uint32_t pixels_n = max_u32(max_u32(t->nc, t->kc), max_u32(t->matrix_nc, t->matrix_kc));
     uint32_t taps_n = kernel > pixels_n ? (uint32_t)kernel : pixels_n;
     return band_n_max(&any, pixels_n, taps_n) <= UINT32_MAX - UW_TILE_PIECE_N;
 }

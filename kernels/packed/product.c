@@ -35,7 +35,8 @@ static void cut_for_threads(struct uw_product *p)
     uint32_t wanted = p->threads > 1 ? 2 * p->threads : 1;
     uint32_t rows_min = ROWS_WORTH * p->tile->mr, columns_min = COLUMNS_WORTH * p->tile->nr;
     uint32_t m_parts = 1, n_parts = div_up(p->n, p->tile->matrix_nc);
-    while (m_parts * n_parts < wanted) {
+    n_parts = n_parts > 1 ? round_up(n_parts, p->threads) : n_parts;
+    while (m_parts * n_parts * p->groups < wanted) {
         uint32_t rows = p->m / m_parts, columns = p->n / n_parts;
         if (rows >= columns && rows >= 2 * rows_min) {
             m_parts++;
@@ -55,7 +56,7 @@ static void cut_by_shape(struct uw_product *p, uint32_t k_unit, bool split)
 {
     const struct uw_tile *tile = p->tile;
     uint32_t kc = tile->kc;
-    if (p->threads > 0 && p->k > 0) {
+    if (p->k > 0 && k_unit <= tile->matrix_kc) {
         kc = even_block(p->k, tile->matrix_kc / k_unit * k_unit, k_unit);
     }
     p->k_block = k_unit >= kc ? k_unit : kc / k_unit * k_unit;
@@ -100,8 +101,23 @@ void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k
     p->tile = tile;
     cut_by_shape(p, k_unit, split);
     double work = (double)p->m * p->n * p->k * p->groups;
-    if (p->threads > 0 && p->k_parts == 1 && work > SMALL_WORK) {
+    if (p->k_parts == 1 && work > SMALL_WORK) {
         cut_for_threads(p);
+    }
+    p->k_room = p->k_block;
+    p->n_room = p->n_block;
+}
+
+void uw_product_widen(struct uw_product *p, bool inner)
+{
+    const struct uw_tile *t = p->tile;
+    if (inner) {
+        struct uw_product whole = *p; /* fewer indexes may not be worth parts */
+        cut_for_threads(&whole);
+        p->k_room = min_u32(max_u32(t->kc, t->matrix_kc), p->k);
+        p->n_room = p->k_parts > 1 ? max_u32(p->n_room, whole.n_block) : p->n_room;
+    } else {
+        p->n_room = min_u32(max_u32(t->nc, t->matrix_nc), round_up(p->n, t->nr));
     }
 }
 
@@ -116,9 +132,9 @@ static struct areas areas_of(const struct uw_product *p)
     struct areas s;
     uint32_t rows = min_u32(t->mc, p->m_block);
     s.a = 0;
-    size_t a_n = uw_size_mul((size_t)div_up(rows, t->mr) * t->mr, p->k_block);
+    size_t a_n = uw_size_mul((size_t)div_up(rows, t->mr) * t->mr, p->k_room);
     size_t b_n = p->b.locate != NULL ? 0
-                                     : sum_size(uw_size_mul(p->n_block, p->k_block),
+                                     : sum_size(uw_size_mul(p->n_room, p->k_room),
                                                 UW_TILE_PIECE_N);
     s.b = area_bytes(a_n);
     s.work = sum_size(s.b, area_bytes(b_n));
@@ -207,10 +223,13 @@ static void pack_left(const struct uw_product *p, const struct uw_block *b, uint
                          panels + ((size_t)i * b->kn + k) * t->mr, t->mr);
         }
     }
-    for (uint32_t i = 0; i < panels_n && !p->a.trans; i++) {
-        uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
-        pack_left_panel(p, base, i0 + lo, hi - lo, b->k0, b->kn,
-                        panels + (size_t)i * t->mr * b->kn);
+    uint32_t step = p->a.line_n > 0 ? UW_ROWS_AT_ONCE * (uint32_t)p->a.segment_n : b->kn;
+    for (uint32_t k = 0; k < b->kn && !p->a.trans; k += step) {
+        for (uint32_t i = 0; i < panels_n; i++) {
+            uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
+            pack_left_panel(p, base, i0 + lo, hi - lo, b->k0 + k, min_u32(step, b->kn - k),
+                            panels + ((size_t)i * b->kn + k) * t->mr);
+        }
     }
 }
 

@@ -76,8 +76,9 @@ struct uw_sink {
 struct uw_product {
     const struct uw_tile *tile;
     uint32_t groups, m, n, k;
-    uint32_t threads;           /* B is a matrix, cut for so many; 0: cut by shape alone */
+    uint32_t threads;           /* rows and columns are cut for so many */
     uint32_t m_block, k_block, n_block; /* from uw_product_cut */
+    uint32_t k_room, n_room;    /* the blocks that scratch has room for; as many, or more */
     uint32_t k_parts;           /* > 1: sums over parts of k, then the sum of those */
     struct uw_left a;
     struct uw_right b;
@@ -89,6 +90,10 @@ struct uw_product {
 /* Choose the blocks from groups, m, n, k, threads and b.locate. k_unit: k_block becomes a multiple
  * of it (or all of k). split: allow k_parts > 1 (then image_cols must be n). */
 void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split);
+
+/* Make room for the largest blocks of a product of fewer columns, inner: of fewer inner indexes.
+ * What a minibatch needs covers a smaller one, however that is cut. */
+void uw_product_widen(struct uw_product *p, bool inner);
 
 /* Scratch of a product after uw_product_cut, with b.work_bytes filled in. */
 size_t uw_product_scratch_bytes(const struct uw_product *p, uint32_t threads);

@@ -15,6 +15,11 @@ static inline uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static inline uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline uint32_t div_up(uint32_t a, uint32_t b)
 {
     return a / b + (a % b != 0 ? 1u : 0u);

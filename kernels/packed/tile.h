@@ -47,7 +47,7 @@ struct uw_small_ops;
 struct uw_tile {
     uint32_t mr, nr;            /* register tile */
     uint32_t mc, kc, nc;        /* cache blocks: rows of A, inner length, columns of B */
-    uint32_t matrix_kc, matrix_nc;      /* the same where B is a matrix */
+    uint32_t matrix_kc, matrix_nc;      /* the same of products that are not small */
 
     /* out[i][j] = init[i] + sum over k of a(i, k) * b(k, j), for i < rows <= mr, all nr columns;
      * add: out[i][j] += instead. One row of out is ldo away from the next. */

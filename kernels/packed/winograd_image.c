@@ -34,7 +34,8 @@ struct job {
     bool accumulate;
     float *y;
     size_t image_n;                 /* floats from one image of y to the next */
-    uint32_t rows_block;            /* tile rows of a task */
+    uint32_t threads_n;
+    uint32_t rows_room, rows_block; /* tile rows that areas have room for, and of a task */
     uint32_t out_block;             /* columns whose weights lie transformed at a time */
     bool kept;                      /* V of all tiles is computed once */
 
@@ -52,7 +53,7 @@ struct areas {
 
 static uint32_t block_tiles(const struct job *j)
 {
-    return j->rows_block * j->in.tiles_w;
+    return j->rows_room * j->in.tiles_w;
 }
 
 static uint32_t row_of_m(const struct job *j)
@@ -74,7 +75,7 @@ static struct areas areas_of(const struct job *j)
     a.u_plane = (size_t)round_up(j->out_block, t->nr) * j->in.channels + UW_WINOGRAD_APART;
     a.v_plane = div_up(tiles, t->mr) * panel_n(j) + UW_WINOGRAD_APART;
     a.m_plane = (size_t)tiles * row_of_m(j) + UW_WINOGRAD_APART;
-    a.band_n = uw_band_n(&j->in, j->rows_block);
+    a.band_n = uw_band_n(&j->in, j->rows_room);
     a.out_n = (size_t)tiles * j->kind->out * j->kind->out * LANES;
     a.u_bytes = area_bytes(j->positions * a.u_plane);
     a.v_bytes = area_bytes(j->positions * a.v_plane);
@@ -95,11 +96,12 @@ static size_t scratch_of(const struct job *j, uint32_t threads)
     return a.u_bytes + (j->kept ? blocks_of(j) * a.v_bytes : 0) + a.thread_bytes * threads;
 }
 
-/* Blocks that depend on the shape, and on the batch only where it is smaller than one. */
+/* Room that depends on the shape, and on the batch only where it is smaller than a block. */
 static void cut(struct job *j, uint32_t tiles, size_t weights_bytes)
 {
     uint32_t rows = tiles / j->in.tiles_w;
-    j->rows_block = min_u32(rows > 0 ? rows : 1, j->rows_n);
+    j->rows_room = min_u32(rows > 0 ? rows : 1, j->rows_n);
+    j->rows_block = j->rows_room;
     size_t column = (size_t)j->positions * j->in.channels * sizeof(float);
     uint32_t most = (uint32_t)(weights_bytes / column / j->tile->nr) * j->tile->nr;
     most = most > 0 ? most : j->tile->nr;
@@ -125,6 +127,9 @@ static struct job cut_to_limit(struct job j, const struct uw_conv2d *c, uint32_t
             cut(&j, tiles, WEIGHTS_BYTES_SMALL);
         }
     }
+    if (!j.kept && j.threads_n > 1) { /* as many for each thread: no sum runs over tiles */
+        j.rows_block = div_up(j.rows_n, round_up(div_up(j.rows_n, j.rows_room), j.threads_n));
+    }
     return j;
 }
 
@@ -144,11 +149,11 @@ static void set_tiles(struct job *j, const struct uw_winograd_kind *kind, uint32
 }
 
 static struct job fw_job(const struct uw_tile *t, const struct uw_winograd_kind *kind,
-                         const struct uw_conv2d *c, uint32_t batch_n)
+                         const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads)
 {
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
-    struct job j = {.tile = t, .out_n = c->out_channels / c->groups, .out_h = c->out_h,
-                    .out_w = c->out_w, .image_n = c->out_channels * out_hw};
+    struct job j = {.tile = t, .threads_n = threads, .out_n = c->out_channels / c->groups,
+                    .out_h = c->out_h, .out_w = c->out_w, .image_n = c->out_channels * out_hw};
     j.in = (struct uw_band){.image_n = c->in_channels * in_hw,
                             .channels = c->in_channels / c->groups, .h = c->in_h, .w = c->in_w};
     set_tiles(&j, kind, c->pad_h, c->pad_w);
@@ -156,11 +161,12 @@ static struct job fw_job(const struct uw_tile *t, const struct uw_winograd_kind 
 }
 
 static struct job bw_input_job(const struct uw_tile *t, const struct uw_winograd_kind *kind,
-                               const struct uw_conv2d *c, uint32_t batch_n)
+                               const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads)
 {
     size_t in_hw = (size_t)c->in_h * c->in_w, out_hw = (size_t)c->out_h * c->out_w;
-    struct job j = {.tile = t, .out_n = c->in_channels / c->groups, .out_h = c->in_h,
-                    .out_w = c->in_w, .image_n = c->in_channels * in_hw, .mirror = true};
+    struct job j = {.tile = t, .threads_n = threads, .out_n = c->in_channels / c->groups,
+                    .out_h = c->in_h, .out_w = c->in_w, .image_n = c->in_channels * in_hw,
+                    .mirror = true};
     j.in = (struct uw_band){.image_n = c->out_channels * out_hw,
                             .channels = c->out_channels / c->groups, .h = c->out_h,
                             .w = c->out_w};
@@ -173,7 +179,8 @@ size_t uw_winograd_image_scratch_bytes(const struct uw_tile *t,
                                        const struct uw_conv2d *c, bool bw_input, uint32_t batch_n,
                                        uint32_t threads)
 {
-    struct job j = bw_input ? bw_input_job(t, kind, c, batch_n) : fw_job(t, kind, c, batch_n);
+    struct job j = bw_input ? bw_input_job(t, kind, c, batch_n, threads)
+                            : fw_job(t, kind, c, batch_n, threads);
     return scratch_of(&j, threads);
 }
 
@@ -403,7 +410,8 @@ int uw_winograd_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t 
                    const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
     const struct uw_tile *t = e->kernels->tile;
-    struct job j = fw_job(t, uw_winograd_kind(t, c, UW_WINOGRAD_FW, batch_n), c, batch_n);
+    struct job j = fw_job(t, uw_winograd_kind(t, c, UW_WINOGRAD_FW, batch_n), c, batch_n,
+                          uw_workers_threads(e->workers));
     j.in.src = x;
     j.w = w;
     j.bias = b;
@@ -417,7 +425,7 @@ int uw_winograd_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uin
 {
     const struct uw_tile *t = e->kernels->tile;
     struct job j = bw_input_job(t, uw_winograd_kind(t, c, UW_WINOGRAD_BW_INPUT, batch_n), c,
-                                batch_n);
+                                batch_n, uw_workers_threads(e->workers));
     j.in.src = dy;
     j.w = w;
     j.y = dx;

@@ -164,7 +164,9 @@ static void pack_rows(uint32_t rows, uint32_t n, float alpha, const float *src, 
     for (uint32_t k = 0; k < n; k += VEC_N) {
         __m512 r[VEC_N];
         UNROLLED (uint32_t i = 0; i < VEC_N; i++) {
-            r[i] = _mm512_mul_ps(scale, _mm512_loadu_ps(src + (i < rows ? i : 0) * stride + k));
+            const float *at = src + (i < rows ? i : 0) * stride + k;
+            _mm_prefetch((const char *)(at + 4 * VEC_N), _MM_HINT_T0);
+            r[i] = _mm512_mul_ps(scale, _mm512_loadu_ps(at));
         }
         UNROLLED (uint32_t i = 0; i < VEC_N; i += 4) {
             transpose_4x4(r + i);

@@ -22,7 +22,7 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
                    const float *const *x, float *y)
 {
     size_t n = (size_t)p->batch_n * l->out_n;
-    int rc = e->kernels->axpby(e, n, 1.0f, x[0], 0.0f, y);
+    int rc = y != x[0] ? e->kernels->axpby(e, n, 1.0f, x[0], 0.0f, y) : UW_OK;
     for (uint32_t i = 1; i < l->inputs_n && rc == UW_OK; i++) {
         rc = e->kernels->axpby(e, n, 1.0f, x[i], 1.0f, y);
     }
@@ -34,12 +34,17 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     (void)x;
     (void)which;
+    if (dx == l->dy) {
+        return UW_OK;
+    }
     return e->kernels->axpby(e, (size_t)p->batch_n * l->out_n, 1.0f, l->dy,
                              accumulate ? 1.0f : 0.0f, dx);
 }
 
 const struct uw_layer_ops uw_layer_add = {
     .name = "add",
+    .in_place = true,
+    .gradient_in_place = true,
     .inputs_min = 2,
     .inputs_max = UW_LAYER_INPUTS_MAX,
     .infer = infer,

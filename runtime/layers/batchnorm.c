@@ -2,6 +2,7 @@
  *
  * aux keeps [channels][2] statistics of the forward pass, then [2][channels] sums of the backward
  * pass. Passes that nothing goes back through have no aux: their statistics stand in scratch.
+ * Recomputation finds the statistics in aux.
  *
  * One that is deferred only makes statistics: the convolution that reads it does the rest. */
 #include "layers.h"
@@ -52,6 +53,9 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     if (of_minibatch && l->deferred) {
         return k->batchnorm_stats(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
                                   p->again ? NULL : var);
+    }
+    if (of_minibatch && p->again && l->aux != NULL) {
+        return k->batchnorm_fw(e, g, p->batch_n, x[0], stats, gamma_of(l), beta_of(l), y);
     }
     if (of_minibatch) {
         return k->batchnorm_stats_fw(e, g, p->batch_n, x[0], stats, p->again ? NULL : mean,
@@ -131,6 +135,7 @@ const struct uw_layer_ops uw_layer_batchnorm = {
     .input_reads_x = true,
     .param_reads_x = true,
     .gradient_in_place = true,
+    .again_reads_aux = true,
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,

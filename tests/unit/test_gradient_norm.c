@@ -226,8 +226,8 @@ static void test_norm_recomputed_or_in_micro_batches_is_the_same(void **state)
         y.name = "x2";
         const struct uw_model_def def = {
             "deep", 4, 4, 3,
-            LAYERS(CONV("a", 4, 3, 1, 1), x, ACTIVATION(SILU, "s", .slope = 0.0f),
-                   CONV("b", 4, 3, 1, 1), RELU("r"), CONV("c", 4, 3, 1, 1), y,
+            LAYERS(CONV("a", 8, 3, 1, 1), x, ACTIVATION(SILU, "s", .slope = 0.0f),
+                   CONV("b", 4, 3, 1, 1), RELU("r"), CONV("c", 8, 3, 1, 1), y,
                    CONV("e", 4, 3, 1, 1), FLATTEN("f"), DENSE("d", 3)), 10};
         struct uw_model_config config = config_of(&def);
         struct fixture plain = opened(config);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.h - the two halves of the memory planner (private)
+ *
+ * plan.c finds lifetimes and offsets for layers that are in given stages; plan_stages.c chooses
+ * the stages, and what of a stage is computed again rather than kept.
+ */
+#ifndef UWASA_PLAN_H
+#define UWASA_PLAN_H
+
+#include "graph.h"
+
+struct uw_planner {
+    struct uw_graph *g;
+    uint32_t batch_n;
+    bool training;
+    struct uw_slot *slots;
+    uint32_t *priority, *placed;    /* [UW_SLOTS_N] each */
+};
+
+/* Plan with the stages that the layers are in now, and without recomputing layers that are `kept`.
+ * Returns the bytes, SIZE_MAX if they overflow. */
+size_t uw_plan_stages(struct uw_planner *p);
+
+/* Try other orders of placement on what uw_plan_stages made; bytes is what that returned. Returns
+ * the bytes, as many or fewer. */
+size_t uw_plan_improve(struct uw_planner *p, size_t bytes);
+
+/* Bytes of a minibatch, and of what layer l keeps beside its output. */
+size_t uw_plan_batch_bytes(const struct uw_planner *p, size_t sample_bytes);
+size_t uw_plan_aux_bytes(const struct uw_planner *p, const struct uw_layer *l);
+
+/* Could layer l write its output over its input? base: the value that it would write over. */
+bool uw_plan_may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base);
+
+#endif
