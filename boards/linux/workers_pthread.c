@@ -21,7 +21,7 @@
  * kernels of a training step. Every YIELD_EVERY looks, the core is offered to other threads. */
 enum { LOOKS = 20000, YIELD_EVERY = 500 };
 
-enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX, HAND_OFFS = 8 };
+enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX, HAND_OFFS = 8, CLAIMS = 4 };
 enum { WAKE_NS_MAX = 200000, HAND_OFF_NS_MAX = 10000 };
 
 struct pool;
@@ -63,14 +63,22 @@ static bool is_open(uint64_t ticket)
     return low_of(ticket) < high_of(ticket);
 }
 
-static void finish_task(struct pool *p)
+static void finish_tasks(struct pool *p, uint32_t n)
 {
-    atomic_fetch_add(&p->helped, 1);
+    atomic_fetch_add(&p->helped, n);
     if (atomic_load(&p->caller_asleep)) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_signal(&p->finished);
         pthread_mutex_unlock(&p->lock);
     }
+}
+
+/* Tasks to claim at once: many tasks are short, and every claim fetches the ticket from another
+ * core; the last ones are claimed one by one, so that all end together. */
+static uint32_t claim_of(const struct pool *p, uint64_t ticket)
+{
+    uint32_t n = (high_of(ticket) - low_of(ticket)) / (CLAIMS * p->base.threads);
+    return n > 0 ? n : 1;
 }
 
 /* Returns the tasks that this thread has run. */
@@ -82,13 +90,16 @@ static uint32_t work_off(struct pool *p, uint32_t thread)
         uw_task_fn fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
         void *arg = atomic_load_explicit(&p->arg, memory_order_relaxed);
         uint32_t first = atomic_load_explicit(&p->first, memory_order_relaxed);
-        uint32_t task = thread == 0 ? low_of(ticket) : high_of(ticket) - 1;
-        uint64_t next = thread == 0 ? ticket + (UINT64_C(1) << 16) : ticket - 1;
+        uint32_t n = claim_of(p, ticket);
+        uint32_t task = thread == 0 ? low_of(ticket) : high_of(ticket) - n;
+        uint64_t next = thread == 0 ? ticket + ((uint64_t)n << 16) : ticket - n;
         if (atomic_compare_exchange_weak(&p->ticket, &ticket, next)) {
-            fn(arg, first + task, thread);
-            done++;
+            for (uint32_t i = 0; i < n; i++) {
+                fn(arg, first + task + i, thread);
+            }
+            done += n;
             if (thread != 0) {
-                finish_task(p);
+                finish_tasks(p, n);
             }
             ticket = atomic_load(&p->ticket);
         }

@@ -217,6 +217,9 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
     return p;
 }
 
+/* A few taps on every element: a multiply-add takes so many times as long. */
+#define DIRECT_SLOWER 8.0
+
 /* share: of the multiply-adds that are done. Each sample is a run of its own. */
 static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_conv2d *c,
                                uint32_t batch_n, double share, bool each)
@@ -232,7 +235,7 @@ static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_conv2d *
 static struct uw_exec exec_of_way(const struct uw_exec *e, const struct uw_conv2d *c,
                                   uint32_t batch_n, enum way way)
 {
-    return exec_for(e, c, batch_n, 1.0, way == SMALL);
+    return exec_for(e, c, batch_n, way == DIRECT ? DIRECT_SLOWER : 1.0, way == SMALL);
 }
 
 int uw_conv2d_fw_packed(const struct uw_exec *all, const struct uw_conv2d *c, uint32_t batch_n,
