@@ -92,11 +92,7 @@ static bool has_lanes(const struct uw_image *v)
 /* Tap kw sees lane kw % lanes_period, from pixel kw * dilation_w / step_w of that on. */
 static uint32_t lanes_period(const struct uw_image *v)
 {
-    uint32_t n = 1;
-    while ((uint64_t)n * v->dilation_w % v->step_w != 0) {
-        n++;
-    }
-    return n;
+    return least_multiple(v->step_w, v->dilation_w);
 }
 
 static size_t lane_width(const struct uw_image *v)

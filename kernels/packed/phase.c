@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/phase.h"
+#include "packed/sizes.h"
 
 static uint32_t phases_of_axis(uint32_t stride, uint32_t in_n)
 {
@@ -17,10 +18,7 @@ static struct uw_phase_axis phase_of_axis(uint32_t first, uint32_t in_n, uint32_
     if (a.tap == kernel || a.tap == stride) {
         return a;
     }
-    a.tap_step = 1;
-    while ((uint64_t)a.tap_step * dilation % stride != 0) {
-        a.tap_step++;
-    }
+    a.tap_step = least_multiple(stride, dilation);
     a.taps = (kernel - 1 - a.tap) / a.tap_step + 1;
     a.dilation = (uint32_t)((uint64_t)a.tap_step * dilation / stride);
     a.before = (int64_t)(a.taps - 1) * a.dilation - (at - (int64_t)a.tap * dilation) / stride;

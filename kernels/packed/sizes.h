@@ -30,6 +30,18 @@ static inline uint32_t round_up(uint32_t a, uint32_t unit)
     return div_up(a, unit) * unit;
 }
 
+/* Least n above 0 of which n * of is a multiple of `unit`. */
+static inline uint32_t least_multiple(uint32_t unit, uint32_t of)
+{
+    uint32_t a = unit, b = of;
+    while (b != 0) {
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return unit / a;
+}
+
 static inline size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
