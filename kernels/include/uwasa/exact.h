@@ -28,7 +28,7 @@
  * and training stops there. It is about arithmetic: in a gossip run the moment of an exchange
  * decides what is mixed, and a schedule that ends after some time depends on the clock.
  *
- * Cost       Training takes 1.8 to 6.7 times as long as with the fastest table of an AVX-512
+ * Cost       Training takes 1.8 to 9.4 times as long as with the fastest table of an AVX-512
  *            processor (README); the memory is that of the plan.
  *
  * Memory     tables are constant and live for ever
