@@ -29,7 +29,10 @@ _Static_assert(sizeof MIXING_PREFIX ".out_proj.weight" + UW_LAYER_NAME_MAX <=
     X("uwasa.user0", user[0])      \
     X("uwasa.user1", user[1])      \
     X("uwasa.user2", user[2])      \
-    X("uwasa.user3", user[3])
+    X("uwasa.user3", user[3])      \
+    X("uwasa.exact", exact)        \
+    X("uwasa.mode", mode)          \
+    X("uwasa.micro_batch", micro_n)
 
 /* One vector of training state, saved beside the parameters. */
 struct vector {
@@ -229,6 +232,8 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
         full.noise = m->seed;
         full.guard[0] = m->guard.seen;
         memcpy(&full.guard[1], &m->guard.mean, sizeof m->guard.mean);
+        full.mode = m->config.mode;
+        full.micro_n = m->config.micro_n;
         state = &full;
     }
     int rc = storage->ops->begin(storage, object);

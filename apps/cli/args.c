@@ -300,8 +300,10 @@ void uw_opts_print(struct uw_opts opts, bool keys)
     for (uint32_t i = 0; i < opts.n; i++) {
         const struct uw_opt *o = &opts.row[i];
         char left[80];
-        snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name,
-                 o->values != NULL ? o->values : "");
+        const char *values = o->values != NULL                ? o->values
+                             : keys && o->kind == UW_OPT_FLAG ? "true|false"
+                                                              : "";
+        snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
         if (strlen(left) > 28u) {
             printf("  %s\n", left);
             left[0] = '\0';

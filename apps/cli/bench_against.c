@@ -85,7 +85,7 @@ static struct row read_row(struct uw_json *j, const cJSON *row, const cJSON *pee
 
 static void print_row(FILE *out, const struct row *r)
 {
-    fprintf(out, "%-15s %7u %11.1f %11.1f  %6.2fx %6.2f %6.2f %8.1f %8.1f %6.1fx  %s\n", r->work,
+    fprintf(out, "%-16s %7u %11.1f %11.1f  %6.2fx %6.2f %6.2f %8.1f %10.1f %6.1fx  %s\n", r->work,
             r->threads, r->own.median, r->other.median, r->ratio.median, r->ratio.low,
             r->ratio.high, r->own_rss * 1e-6, r->other_rss * 1e-6,
             r->own_rss > 0.0 ? r->other_rss / r->own_rss : 0.0, r->peer);
@@ -118,9 +118,11 @@ static void print_markdown_row(FILE *out, const struct row *r)
 static void print_head(FILE *out, struct uw_json *j, const cJSON *peers, bool markdown)
 {
     if (!markdown) {
-        fprintf(out, "%-15s %7s %11s %11s  %7s %6s %6s %8s %8s %7s  %s\n", "model:minibatch",
-                "threads", "uwasa", "fastest", "median", "low", "high", "RSS MB", "least", "ratio",
-                "samples/s, the peer that is fastest");
+        fprintf(out, "%-16s %7s %11s %11s  %7s %6s %6s %8s %10s %7s  %s\n", "", "", "samples/s",
+                "", "ratio", "", "", "RSS MB", "", "ratio", "");
+        fprintf(out, "%-16s %7s %11s %11s  %7s %6s %6s %8s %10s %7s  %s\n", "model:minibatch",
+                "threads", "uwasa", "fastest", "median", "low", "high", "uwasa", "least", "",
+                "the fastest");
         return;
     }
     const cJSON *one;
@@ -131,8 +133,9 @@ static void print_head(FILE *out, struct uw_json *j, const cJSON *peers, bool ma
         fprintf(out, "%s%s", between, cJSON_GetStringValue(one));
         between = "; ";
     }
-    fputs(".\n\n| Model:minibatch | Threads | uwasa, samples/s | PyTorch, the fastest | Ratio | "
-          "RSS MB | PyTorch, the least | Ratio |\n|---|---|---|---|---|---|---|---|\n", out);
+    fputs(".\n\n| Model:minibatch | Threads | uwasa, samples/s | PyTorch, the fastest | Faster | "
+          "uwasa, peak MB | PyTorch, the least | Smaller |\n"
+          "|---|---|---|---|---|---|---|---|\n", out);
 }
 
 static bool are_names(const cJSON *peers)

@@ -195,8 +195,13 @@ static void print_json(FILE *out, const struct gemm_bench *g, const char *shape)
 static void print_row(FILE *out, const struct gemm_bench *g, const char *shape)
 {
     uint32_t n = g->config->windows;
-    fprintf(out, "%s %-8u %8.1f %8.1f %6.1f%%", shape, g->shape.m, median_of(g->peak, n),
-            median_of(g->speed[0], n), 100.0 * ratio_to(g, g->peak).median);
+    double peak = median_of(g->peak, n), own = median_of(g->speed[0], n);
+    if (peak > 0.0) {
+        fprintf(out, "%s %-8u %8.1f %8.1f %6.1f%%", shape, g->shape.m, peak, own,
+                100.0 * ratio_to(g, g->peak).median);
+    } else {
+        fprintf(out, "%s %-8u %8s %8.1f %7s", shape, g->shape.m, "-", own, "-");
+    }
     for (uint32_t s = 1; s < g->sides_n; s++) {
         struct uw_spread r = ratio_to(g, g->speed[s]);
         fprintf(out, "  | %8.1f %5.2fx %5.2f %5.2f", median_of(g->speed[s], n), r.median, r.low,
@@ -208,7 +213,7 @@ static void print_row(FILE *out, const struct gemm_bench *g, const char *shape)
 
 static void print_head(FILE *out, const struct gemm_bench *g)
 {
-    fprintf(out, "backend %s, threads %u, %u windows in turns; GFLOP/s are medians\n",
+    fprintf(out, "backend %s, threads %u, %u windows in turns; GFLOP/s of all threads, medians\n",
             g->exec.kernels->name, uw_workers_threads(g->exec.workers), g->config->windows);
     for (uint32_t s = 1; s < g->sides_n; s++) {
         fprintf(out, "library %u: %s\n", s, g->sides[s].file);

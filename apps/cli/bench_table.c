@@ -196,14 +196,15 @@ static int run(FILE *out, struct table_bench *t, struct uw_error *err)
         fprintf(out, "%6u rows %6u columns  %.3fx (%.3f to %.3f)%s\n", (unsigned)c->rows,
                 (unsigned)c->columns, c->gain.median, c->gain.low, c->gain.high,
                 i == 0 ? ", the tile's own" : "");
-        if (c->gain.median >= (best != NULL ? best->gain.median : WORTH)) {
+        if (c->gain.low > 1.0 && c->gain.median >= (best != NULL ? best->gain.median : WORTH)) {
             best = c;
         }
     }
     if (best != NULL) {
-        fprintf(out, "row: %u, %u\n", (unsigned)best->rows, (unsigned)best->columns);
+        fprintf(out, "row: %u, %u, in %s; a build with it uses it\n", (unsigned)best->rows,
+                (unsigned)best->columns, t->config->file);
     } else {
-        fprintf(out, "no row: nothing is 2 %% faster\n");
+        fprintf(out, "no row in %s: nothing is 2 %% faster, and never slower\n", t->config->file);
     }
     const struct uw_table_row row = {t->config->kernels->name, t->caches,
                                      best != NULL ? best->rows : 0,

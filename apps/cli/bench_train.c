@@ -14,7 +14,7 @@
 
 #define WORKS                                                                                    \
     "mlp:1,mlp:32,lenet5:1,fedavg-cnn:1,fedavg-cnn:10,fedavg-cnn:20,fedavg-cnn:64,resnet20:64," \
-    "mobilenetv2:16,vgg16:64,vgg16:256,alexnet:32,resnet50:8"
+    "mobilenetv2:16,vgg16:64,vgg16:256,alexnet:32,resnet50:8:500M"
 #define NAME_BYTES 256u
 
 struct work {

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WINDOWS_DEFAULT 7u
+
 struct options {
     const char *backend, *work, *against, *table;
     uint32_t threads, windows;
@@ -26,20 +28,20 @@ static const struct uw_opt rows[] = {
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.001, 60, "S",
-     "for each kernel (0.2), for each window of train (1), beside a library (0.1)"},
+     "for each kernel (0.2), of a window: of train (1), beside a library (0.1)"},
     {"work", UW_OPT_TEXT, offsetof(struct options, work), 0, 0, "M:B,...",
-     "train: models and minibatches (those of the README); M:B:BYTES with a memory budget"},
+     "train: models and minibatches (those of the README); M:B:BYTES with a budget"},
     {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_WINDOWS_MAX, "N",
-     "train, and beside a library: of each work or product (7)"},
+     "of each work, or of each product beside a library (7)"},
     {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
-     "train: the table of a file of tools/bench_pytorch, which measures both in turns; kernels: "
-     "matrix products and those of CBLAS libraries, FILE,..., in turns"},
+     "train: print the table of a file of tools/bench_pytorch, which measures both in turns; "
+     "kernels: matrix products and those of CBLAS libraries, FILE,..., in turns"},
     {"beside-plain", UW_OPT_FLAG, offsetof(struct options, beside), 0, 0, NULL,
      "train: in turns with plain loops, as small C frameworks have them: im2col and a matrix "
      "product without blocks (plain), direct loops (ref)"},
     {"write-table", UW_OPT_TEXT, offsetof(struct options, table), 0, 0, "FILE",
-     "kernels: find the blocks that suit this machine's caches, and write them into "
-     "kernels/packed/blocking_table.h"},
+     "kernels: find the blocks that suit this machine's caches, and write them into FILE, which is "
+     "kernels/packed/blocking_table.h or has its form"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
     {"markdown", UW_OPT_FLAG, offsetof(struct options, markdown), 0, 0, NULL,
      "train --against: the table of the README"},
@@ -53,6 +55,51 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };
+
+/* What is measured, as one writes it. */
+enum use { TRAIN, TRAIN_AGAINST, KERNELS, KERNELS_AGAINST, WRITE_TABLE };
+
+static const char *const use_name[] = {"train", "train --against", "kernels", "kernels --against",
+                                       "kernels --write-table"};
+
+static enum use use_of(const struct options *o, bool trains)
+{
+    if (trains) {
+        return o->against != NULL ? TRAIN_AGAINST : TRAIN;
+    }
+    return o->table != NULL ? WRITE_TABLE : o->against != NULL ? KERNELS_AGAINST : KERNELS;
+}
+
+#define IN(use) (1u << (use))
+#define MEASURES (IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST) | IN(WRITE_TABLE))
+
+/* A flag that was given and means nothing there; NULL: there is none. */
+static const char *idle_flag(const struct options *o, enum use use)
+{
+    const struct {
+        const char *name;
+        bool given;
+        uint32_t uses;
+    } flags[] = {
+        {"backend", o->backend != NULL, MEASURES},
+        {"exact", o->exact, MEASURES},
+        {"threads", o->threads != 0, MEASURES},
+        {"seconds", o->seconds > 0.0, MEASURES},
+        {"windows", o->windows != 0, MEASURES & ~IN(KERNELS)},
+        {"work", o->work != NULL, IN(TRAIN)},
+        {"beside-plain", o->beside, IN(TRAIN)},
+        {"against", o->against != NULL, IN(TRAIN_AGAINST) | IN(KERNELS_AGAINST)},
+        {"write-table", o->table != NULL, IN(WRITE_TABLE)},
+        {"json", o->json, IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST)},
+        {"markdown", o->markdown, IN(TRAIN_AGAINST)},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (flags[i].given && (flags[i].uses & IN(use)) == 0) {
+            return flags[i].name;
+        }
+    }
+    return NULL;
+}
 
 static int kernels(const struct options *o, struct uw_error *err)
 {
@@ -98,7 +145,7 @@ static int train(const struct options *o, struct uw_error *err)
 
 int uw_cmd_bench(int argc, char **argv)
 {
-    struct options o = {.backend = "auto", .windows = 7};
+    struct options o = {.backend = NULL};
     struct uw_error err = {.text = ""};
     const char *what = NULL;
     int status = uw_args_parse(&spec, argc, argv, &o, &what);
@@ -110,9 +157,14 @@ int uw_cmd_bench(int argc, char **argv)
         return uw_cli_error("bench", UW_EXIT_USAGE, "%s: needs kernels or train, what to measure",
                             what != NULL ? what : "WHAT");
     }
-    if (!trains && o.work != NULL) {
-        return uw_cli_error("bench", UW_EXIT_USAGE, "--work: belongs to bench train");
+    enum use use = use_of(&o, trains);
+    const char *idle = idle_flag(&o, use);
+    if (idle != NULL) {
+        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: means nothing to bench %s", idle,
+                            use_name[use]);
     }
+    o.backend = o.backend != NULL ? o.backend : "auto";
+    o.windows = o.windows != 0 ? o.windows : WINDOWS_DEFAULT;
     int rc = trains ? train(&o, &err) : kernels(&o, &err);
     return rc < 0 ? uw_cli_error("bench", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
 }

@@ -20,7 +20,8 @@ static const struct uw_args_spec spec = {
     .usage = "[NAME] [--json]",
     .example = "uwasa models lenet5 > my-model.json",
     .epilogue =
-        "RAM is everything that training at batch 1 with plain SGD on one thread needs.\n"
+        "RAM is everything that training at batch 1 with plain SGD on one thread needs, with the\n"
+        "kernels of this machine; uwasa plan --backend ref tells what a board needs at least.\n"
         "Parameters are those of inference: googlenet's auxiliary heads come on top.\n\n"
         "A model of your own has \"name\", \"input\" ([channels, height, width], [channels, "
         "length],\n[steps, features] or [features]) and \"layers\". Each has a \"name\" and a "

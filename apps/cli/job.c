@@ -3,7 +3,6 @@
 
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
-#include "uwasa/checkpoint.h"
 #include "uwasa/exact.h"
 #include "uwasa/storage_file.h"
 
@@ -243,6 +242,28 @@ void uw_score_print(const struct uw_score *s)
         printf("test accuracy  %.2f %%\n", 100.0 * s->accuracy);
     }
     printf("test loss      %.4f\n", s->loss);
+}
+
+int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
+                       const struct uw_checkpoint *state, const char *file, struct uw_error *err)
+{
+    if (exact && state->exact == 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: %.120s was trained without it, its bits are not those of every "
+                            "processor; as --weights it starts a run anew", option, file);
+    }
+    if (!exact && state->exact != 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%.120s was trained with %s, which would end here: give it again; as "
+                            "--weights the file starts a run anew", file, option);
+    }
+    if (exact && (state->mode != j->model.config.mode ||
+                  state->micro_n != j->model.config.micro_n)) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: %.120s was trained with another --mode or --micro-batch, which "
+                            "sums in another order", option, file);
+    }
+    return UW_OK;
 }
 
 int uw_job_exit(int code)

@@ -16,6 +16,7 @@
 #include "model_json.h"
 
 #include "uwasa/backends.h"
+#include "uwasa/checkpoint.h"
 #include "uwasa/convert.h"
 #include "uwasa/dataset.h"
 #include "uwasa/model.h"
@@ -110,6 +111,12 @@ const char *uw_score_text(const struct uw_score *s, char text[UW_SCORE_TEXT_BYTE
 
 /* The same as lines of a result, to standard output. */
 void uw_score_print(const struct uw_score *s);
+
+/* May this job go on from a checkpoint, or did one of the two train in exact mode and the other
+ * not, or in another order of sums? `option` is what asks for exact mode, "--exact".
+ * Returns UW_OK or UW_ERR_MISMATCH, err filled. */
+int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
+                       const struct uw_checkpoint *state, const char *file, struct uw_error *err);
 
 /* Exit status for a result code: mistakes in what the user wrote give UW_EXIT_USAGE. */
 int uw_job_exit(int code);

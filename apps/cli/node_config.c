@@ -183,6 +183,9 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     if (o->steps != 0 && o->epochs != 0) {
         return fail_key(f, "steps", "and \"epochs\": give one of them", err);
     }
+    if (o->exact && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "ref") != 0) {
+        return fail_key(f, "backend", "needs auto or ref with \"exact\"", err);
+    }
     if (strcmp(o->momentum_rule, "qg") == 0 && o->momentum == 0.0) {
         return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg", err);
     }

@@ -96,6 +96,10 @@ static int load_checkpoint(struct run *r)
         return uw_error_set(&r->err, rc, "checkpoint %.180s; remove the file to start afresh",
                             why.text);
     }
+    rc = uw_job_check_exact(&r->job, r->o->exact, "\"exact\"", &state, file, &r->err);
+    if (rc < 0) {
+        return rc;
+    }
     r->fresh = false;
     r->step = r->first_step = state.step;
     r->loader.epoch = state.epoch;
@@ -119,7 +123,8 @@ static int save(struct run *r)
                                         .position = r->loader.position,
                                         .seed = r->o->seed,
                                         .batch_n = r->o->batch,
-                                        .user = {r->incarnation}};
+                                        .user = {r->incarnation},
+                                        .exact = r->o->exact};
     return uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
 }
 

@@ -48,7 +48,8 @@ struct uw_recipe {
     UW_RECIPE_ROW(options, "train", UW_OPT_TEXT, train, 0, 0, "WHAT",                             \
                   "all, bias, last:N layers with weights, lora:RANK[:ALPHA] on dense (all)"),     \
     UW_RECIPE_ROW(options, "micro-batch", UW_OPT_U32, micro_batch, 1, 0, "N",                     \
-                  "samples computed at a time; the step is the minibatch's all the same"),        \
+                  "samples computed at a time: smaller activations, but all gradients are kept; "  \
+                  "the step is the minibatch's all the same"),                                    \
     UW_RECIPE_ROW(options, "budget", UW_OPT_BYTES, budget, 1, 0, "BYTES",                         \
                   "stay within: activations are recomputed where needed")
 

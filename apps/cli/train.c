@@ -66,7 +66,8 @@ static int save(struct train *t)
                                         .epoch = t->loader.epoch,
                                         .position = t->loader.position,
                                         .seed = t->o->seed,
-                                        .batch_n = t->o->batch};
+                                        .batch_n = t->o->batch,
+                                        .exact = t->o->exact};
     int rc = uw_checkpoint_save(&t->job.model, &state, &t->files.base, t->o->save, &t->err);
     if (rc == UW_OK) {
         t->saved_step = t->step;
@@ -99,6 +100,10 @@ static int resume(struct train *t)
         return uw_error_set(&t->err, UW_ERR_MISMATCH,
                             "--batch %u: %.120s was trained with --batch %llu", (unsigned)o->batch,
                             o->save, (unsigned long long)state.batch_n);
+    }
+    rc = uw_job_check_exact(&t->job, o->exact, "--exact", &state, o->save, &t->err);
+    if (rc < 0) {
+        return rc;
     }
     if (state.position >= t->data.base->samples_n) {
         return uw_error_set(&t->err, UW_ERR_MISMATCH,
@@ -144,7 +149,9 @@ static int read_augment(const char *text, struct uw_data_config *config, struct 
 static int open_data(struct train *t)
 {
     const struct uw_train_options *o = t->o;
-    struct uw_data_config config = {.seed = o->seed};
+    const struct uw_model_def *def = &t->job.file.def;
+    struct uw_data_config config = {.seed = o->seed, .channels = def->in_channels,
+                                    .height = def->in_h, .width = def->in_w};
     int rc = read_augment(o->augment, &config, &t->err);
     rc = rc < 0 ? rc : uw_data_open(&t->data, o->data, &config, &t->err);
     if (rc == UW_OK) {
@@ -408,7 +415,7 @@ static void report_done(struct train *t)
         printf("arithmetic     exact, kernels %s\n", t->job.config.kernels->name);
     }
     if (t->samples > 0) {
-        printf("samples        %.0f a second\n", per_s);
+        printf("training       %.0f samples a second\n", per_s);
     }
     printf("memory         %s arena, %s peak\n",
            uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));

@@ -251,6 +251,17 @@ static int choose(struct uw_data *d, const char *spec, const struct uw_data_conf
     return UW_OK;
 }
 
+/* Rows of numbers are images when they have as many. */
+static void shape_rows(struct uw_dataset *d, const struct uw_data_config *config)
+{
+    uint64_t n = (uint64_t)config->channels * config->height * config->width;
+    if (d->height == 1 && d->width == 1 && config->height > 1 && d->channels == n) {
+        d->channels = config->channels;
+        d->height = config->height;
+        d->width = config->width;
+    }
+}
+
 /* Are there images to move and mirror, and is something left of one that was moved? */
 static int check_images(const struct uw_dataset *d, const char *spec,
                         const struct uw_data_config *config, struct uw_error *err)
@@ -282,6 +293,7 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
     }
     int rc = open_set(d->parts, spec, config, err);
     if (rc == UW_OK) {
+        shape_rows(&d->parts->set.base, config);
         rc = choose(d, spec, config, err);
     }
     bool moves = !config->test && (config->crop != 0 || config->flip);

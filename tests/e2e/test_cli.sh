@@ -249,6 +249,12 @@ echo '{"name": "t", "input": [2], "layers": [{"name": "d", "type": "dense", "out
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --augment flip
 grep -q 'no images' err || fail "mirrored numbers are not told"
 
+# rows of a CSV file are images when the model takes images
+printf '1,2,3,4,0\n5,6,7,8,1\n' >images.csv
+echo '{"name": "i", "input": [1, 2, 2], "layers": [{"name": "f", "type": "flatten"},
+ {"name": "d", "type": "dense", "out": 2}]}' >images.json
+expect 0 "$uwasa" train --model images.json --data csv:images.csv --augment flip --steps 2
+
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.csv
 grep -q 'two.csv: is there and holds no weights' err || fail "--save over data is not refused"
 grep -q '^3,4,1' two.csv || fail "--save has replaced the data"
@@ -281,6 +287,10 @@ expect 2 "$uwasa" bench train --work resnet20:1:2500
 expect 2 "$uwasa" bench train --work mlp
 grep -q 'needs MODEL:BATCH' err || fail "a work without a minibatch is not told"
 expect 2 "$uwasa" bench kernels --work mlp:1
+expect 2 "$uwasa" bench kernels --windows 3
+grep -q -e '--windows: means nothing to bench kernels$' err || fail "an idle flag is not named"
+expect 2 "$uwasa" bench train --against against.json --threads 1
+expect 2 "$uwasa" bench train --markdown
 expect 2 "$uwasa" bench kernels --write-table missing.h
 expect 2 "$uwasa" bench kernels --against missing.so
 cat >against.json <<END

@@ -22,6 +22,20 @@ expect 0 "$uwasa" train $flags --steps 11 --save broken.safetensors
 expect 0 "$uwasa" train $flags --steps 25 --save broken.safetensors --resume
 cmp first.safetensors broken.safetensors || fail "a resumed run ends with other weights"
 
+# Who goes on without it, begins with it in the middle, or sums in another order, is told.
+# shellcheck disable=SC2086
+expect 1 "$uwasa" train ${flags% --exact} --steps 30 --save broken.safetensors --resume
+grep -q 'broken.safetensors was trained with --exact' err || fail "exact mode ends without a word"
+# shellcheck disable=SC2086
+expect 1 "$uwasa" train $flags --micro-batch 3 --steps 30 --save broken.safetensors --resume
+grep -q -e '--micro-batch' err || fail "another order of sums is not named"
+cmp first.safetensors broken.safetensors || fail "a refused run changed the file"
+# shellcheck disable=SC2086
+expect 0 "$uwasa" train ${flags% --exact} --steps 2 --save rounded.safetensors
+# shellcheck disable=SC2086
+expect 1 "$uwasa" train $flags --steps 4 --save rounded.safetensors --resume
+grep -q -e '--exact: rounded.safetensors was trained without it' err || fail "and not the other way"
+
 # The plan is that of the same kernels.
 expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 2 --exact --json
 plan=$(number out total_bytes)

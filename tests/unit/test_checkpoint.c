@@ -68,7 +68,8 @@ static void open_model(struct fixture *f, const struct uw_model_def *def, bool m
 }
 
 static const struct uw_checkpoint full_state = {
-    .step = UINT64_MAX, .epoch = 3, .position = 40, .seed = 0, .batch_n = 20, .user = {1, 2, 3, 4}};
+    .step = UINT64_MAX, .epoch = 3, .position = 40, .seed = 0, .batch_n = 20, .user = {1, 2, 3, 4},
+    .exact = 1};
 
 static void test_checkpoint_saved_then_loaded_is_the_same_bits(void **state)
 {
@@ -93,6 +94,8 @@ static void test_checkpoint_saved_then_loaded_is_the_same_bits(void **state)
     assert_memory_equal(v, f.m.state[0], bytes);
     struct uw_checkpoint want = full_state;
     want.noise = f.m.seed;
+    want.mode = f.m.config.mode;
+    want.micro_n = f.m.config.micro_n;
     assert_memory_equal(&loaded, &want, sizeof loaded);
     assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "c", &f.err), UW_OK);
     memory_storage_release(&f.storage);

@@ -29,7 +29,7 @@ const struct uw_kernels *uw_kernels_at(uint32_t index);
 const struct uw_kernels *uw_kernels_best(void);
 
 /* The table called `name`: "ref", "fpu" (plain C for a scalar FPU), "avx2", "avx512", "neon",
- * "helium".
+ * "helium", "exact".
  *
  * Returns NULL when this build or this processor lacks it. */
 const struct uw_kernels *uw_kernels_find(const char *name);

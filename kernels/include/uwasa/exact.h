@@ -4,7 +4,8 @@
  *
  * A table whose `exact` is true gives the bits of the reference kernels. Trained with one, a model
  * has the same weights after every step on x86-64, AArch64, 32-bit Arm and Cortex-M, with any
- * compiler, optimization level and number of threads, in any memory budget. What that takes:
+ * compiler, optimization level and number of threads, in any memory budget. Minibatch, micro-batch
+ * and plan mode are part of the recipe: each sums in an order of its own. What that takes:
  *
  * Order      gemm and dense: a sum begins at what C holds (beta C, the bias), its terms come in
  *            ascending k, in blocks of 64 that begin at 0 and are added one after the other.

@@ -29,6 +29,9 @@ struct uw_checkpoint {
     uint64_t guard[2];              /* what its spike guard has seen and averaged (a double's
                                        bits): save fills them in, load sets them in the model */
     uint64_t user[4];               /* the caller's: gossip round, for one */
+    uint64_t exact;                 /* 1: all of it in exact mode (uwasa/exact.h); then these two,
+                                       which save fills in, decide the order of sums as well: */
+    uint64_t mode, micro_n;         /* the plan's */
 };
 
 /* Write parameters, and with state != NULL the optimizer's vectors and the state.

@@ -50,6 +50,9 @@ struct uw_data_config {
     /* Training set only; it then counts as endless, each epoch looks different. */
     uint32_t crop;              /* move images by up to so many pixels, zeros come in */
     bool flip;                  /* mirror every other image */
+    /* What samples that are rows of numbers (CSV) are images of, when they have so many; 0: they
+     * stay rows. */
+    uint32_t channels, height, width;
     uint32_t shard, shards_n;   /* of the samples kept, every shards_n-th from `shard`; 0, 0: all */
 };
 
