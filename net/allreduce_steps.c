@@ -247,6 +247,33 @@ struct uw_allreduce_step uw_allreduce_step(enum uw_allreduce_kind kind, uint32_t
     }
 }
 
+uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t rank, uint32_t n,
+                            uint32_t k, uint32_t *at)
+{
+    struct fold f = fold_of(p);
+    struct window own = {0, n}, given;
+    uint32_t folds = f.extra == 0 ? 0 : kind == UW_ALLREDUCE_HALVING ? 2 : 1;
+    bool last;
+    *at = 0;
+    switch (kind) {
+    case UW_ALLREDUCE_TREE: last = rank == 0 && k + 1 == log2_up(p); break;
+    case UW_ALLREDUCE_DOUBLING:
+    case UW_ALLREDUCE_HALVING: last = !sits_out(&f, rank) && k + 1 == folds + f.bits; break;
+    case UW_ALLREDUCE_RING: last = k + 2 == p; break;
+    default: last = false; break;
+    }
+    if (!last) {
+        return 0;
+    }
+    if (kind == UW_ALLREDUCE_HALVING) {
+        own = window_of(rank_to_folded(&f, rank), n, f.bits, &given);
+    } else if (kind == UW_ALLREDUCE_RING) {
+        own = ring_window(p, n, (rank + 1) % p);
+    }
+    *at = own.at;
+    return own.n;
+}
+
 uint32_t uw_allreduce_message_n(enum uw_allreduce_kind kind, uint32_t p, uint32_t n)
 {
     if (p < 2) {

@@ -72,6 +72,11 @@ uint32_t uw_allreduce_steps_n(enum uw_allreduce_kind kind, uint32_t p);
 struct uw_allreduce_step uw_allreduce_step(enum uw_allreduce_kind kind, uint32_t p, uint32_t rank,
                                            uint32_t n, uint32_t k);
 
+/* The window whose sums are complete on this rank, and were nowhere before, once step k is done: to
+ * turn sums into averages before they are handed on. Returns its floats, *at where it begins. */
+uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t rank, uint32_t n,
+                            uint32_t k, uint32_t *at);
+
 /* Floats of the largest message that any rank receives. */
 uint32_t uw_allreduce_message_n(enum uw_allreduce_kind kind, uint32_t p, uint32_t n);
 
