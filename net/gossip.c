@@ -163,7 +163,9 @@ static void mix_arrived(struct uw_gossip *g)
                 store(&g->rejected, g->round);
                 store(&g->outliers, load(&g->outliers) + 1u);
             } else {
-                float weight = s->adopt ? 1.0f : g->config.constants.weight;
+                float weight = s->adopt            ? 1.0f
+                               : s->weight != 0.0f ? s->weight
+                                                   : g->config.constants.weight;
                 uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
                 g->mixed_round++;
                 g->adopting = g->adopting || s->adopt;

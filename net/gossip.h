@@ -55,6 +55,7 @@ struct uw_gossip_config {
 struct uw_gossip_slot {
     uint32_t round, offset_n, count_n;
     bool adopt;
+    float weight;                   /* the peer's share; 0: that of the constants */
     float x[];                      /* [chunk_n] */
 };
 

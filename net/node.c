@@ -21,7 +21,7 @@
 static void set_defaults(struct uw_node_config *c)
 {
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
-    c->schedule = c->schedule != NULL ? c->schedule : &uw_schedule_random;
+    c->schedule = c->schedule != NULL ? c->schedule : &uw_peer_schedule_random;
     c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
     c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
@@ -139,7 +139,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     void *part[4] = {NULL};
     const size_t bytes[4] = {s->buffer_bytes, s->chunk_n * sizeof(float),
                              c->members_max * sizeof(uint32_t),
-                             c->members_max * sizeof(uint32_t)};
+                             c->members_max * sizeof(bool)};
     int rc = uw_membership_place(&s->membership, arena, &membership);
     if (rc == UW_OK) {
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
@@ -155,8 +155,8 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     }
     s->buffer = part[0];
     s->chunk = part[1];
-    s->ids = part[2];
-    s->places = part[3];
+    s->candidates.place = part[2];
+    s->candidates.usable = part[3];
     return rc;
 }
 

@@ -65,27 +65,39 @@ static void remember_duration(struct uw_node_pull *p, uint64_t us)
     }
 }
 
-/* Collect the members that a pull may go to; `further`: only those a newcomer would adopt. */
-static uint32_t candidates(struct uw_node_state *s, bool newcomer, bool further)
+static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
+                               bool newcomer, bool further)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+    return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
+           m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
+           (!m->progress.newcomer || newcomer) &&
+           (!further || m->progress.rounds >= ADOPT_ROUNDS);
+}
+
+/* List the members of the run by identity, this one too; those who are gone for long are none.
+ * `further`: only what a newcomer would adopt can be used. Returns how many can. */
+static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool further)
+{
+    struct uw_node_candidates *c = &s->candidates;
+    uint32_t usable_n = 0;
+    c->n = 0;
+    for (uint32_t i = 0; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (m->state != UW_MEMBER_ALIVE || !m->same_model || m->progress.version == 0 ||
-            m->station == UW_LINK_STATION_NONE || s->now_us < m->avoid_until_us ||
-            (m->progress.newcomer && !newcomer) ||
-            (further && m->progress.rounds < ADOPT_ROUNDS)) {
+        bool usable = i > 0 && can_be_pulled_from(s, m, newcomer, further);
+        if (i > 0 && (m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
+                      !m->same_model)) {
             continue;
         }
-        uint32_t k = n++;
-        for (; k > 0 && s->ids[k - 1u] > m->id; k--) {
-            s->ids[k] = s->ids[k - 1u];
-            s->places[k] = s->places[k - 1u];
+        uint32_t k = c->n++;
+        for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
+            c->place[k] = c->place[k - 1u];
+            c->usable[k] = c->usable[k - 1u];
         }
-        s->ids[k] = m->id;
-        s->places[k] = i;
+        c->place[k] = i;
+        c->usable[k] = usable;
+        usable_n += usable;
     }
-    return n;
+    return usable_n;
 }
 
 static struct uw_path path_to(const struct uw_member *m)
@@ -113,34 +125,40 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     uw_node_tell_pull(s, UW_NODE_PULL_STARTED, "");
 }
 
-/* The place in the table of one of the n candidates. */
-static uint32_t pick(struct uw_node_state *s, uint32_t n, uint32_t round)
+/* The place in the table of whom the schedule names among those listed; 0: nobody this round. */
+static uint32_t pick(struct uw_node_state *s, const struct uw_peer_schedule *schedule,
+                     uint32_t round, float *weight)
 {
-    const struct uw_schedule_view view = {
-        .ids = s->ids, .n = n, .self = s->membership.members[0].id, .round = round};
-    uint32_t at = s->config.schedule->pick(&view, &s->rng);
-    return s->places[at < n ? at : 0];
+    const struct uw_node_candidates *c = &s->candidates;
+    struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round,
+                                .seed = s->run};
+    while (c->place[view.self] != 0) {
+        view.self++;
+    }
+    struct uw_peer_choice choice = schedule->pick(&view, &s->rng);
+    *weight = choice.weight;
+    return choice.at < c->n ? c->place[choice.at] : 0;
 }
 
 /* Choose a peer for the round; false: wait a little for one to appear. */
 static bool begin_round(struct uw_node_state *s, uint32_t round)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    bool further = newcomer;
-    uint32_t n = newcomer ? candidates(s, true, true) : 0;
-    if (n == 0) {
-        further = false;
-        n = candidates(s, newcomer, false);
+    bool further = newcomer && list_members(s, true, true) != 0;
+    uint32_t n = further ? 1 : list_members(s, newcomer, false), place = 0;
+    float weight = 0.0f;
+    if (n != 0) {
+        place = pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, &weight);
+    } else if (newcomer && s->config.seeds_n != 0 && uw_membership_alive(&s->membership) == 0 &&
+               s->now_us - s->first_us < JOIN_GRACE_US) {
+        return false;
     }
-    if (n == 0) {
-        if (newcomer && s->config.seeds_n != 0 && uw_membership_alive(&s->membership) == 0 &&
-            s->now_us - s->first_us < JOIN_GRACE_US) {
-            return false;
-        }
+    if (place == 0) {
         uw_gossip_ended(&s->gossip, round, UW_GOSSIP_NONE);
-        return true;
+    } else {
+        s->pull.weight = weight;
+        start_pull(s, round, place, further);
     }
-    start_pull(s, round, pick(s, n, round), further);
     return true;
 }
 
@@ -226,9 +244,10 @@ static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t 
     if (m != NULL) {
         m->avoid_until_us = s->now_us + AVOID_CUT_US;
     }
-    uint32_t n = candidates(s, newcomer, false);
+    uint32_t n = list_members(s, newcomer, false);
     if (n != 0) {
-        *place = pick(s, n, s->pull.round);
+        float none;
+        *place = pick(s, &uw_peer_schedule_random, s->pull.round, &none);
         uint32_t limit_n = s->membership.members[*place].chunk_limit_n;
         n = limit_n == 0 || limit_n >= s->pull.transfer.chunk_n;
     }
@@ -364,6 +383,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
     slot->offset_n = d->offset_n;
     slot->count_n = d->count_n;
     slot->adopt = p->adopt;
+    slot->weight = p->weight;
     uw_gossip_push(&s->gossip);
     uw_pull_arrived(&p->transfer, d->seq, d->offset_n, s->now_us);
     p->bytes += d->count_n * 4u;

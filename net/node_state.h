@@ -29,10 +29,18 @@ struct uw_node_pull {
     uint32_t member;                /* place in the table */
     uint32_t member_id;             /* guards against the place being reused */
     bool adopt, judged;             /* judged: its outlier has been dealt with */
+    float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint64_t bytes;
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     uint32_t took_ms[UW_NODE_HISTORY];
     uint32_t took_n;
+};
+
+/* The members of the run by identity, this device too. */
+struct uw_node_candidates {
+    uint32_t n;
+    uint32_t *place;                /* [members_max] in the table */
+    bool *usable;                   /* [members_max] may be pulled from now */
 };
 
 struct uw_node_state {
@@ -55,7 +63,7 @@ struct uw_node_state {
 
     uint8_t *buffer;                /* [buffer_bytes] */
     float *chunk;                   /* [chunk_n] */
-    uint32_t *ids, *places;         /* [members_max] candidates */
+    struct uw_node_candidates candidates;
     struct uw_message in, out;
     struct uw_node_counters counters;
     struct {

@@ -304,6 +304,16 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
     p->want_us = now_us;
 }
 
+void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us)
+{
+    chunks = chunks < 64u ? chunks : 64u;
+    chunks = chunks < p->chunks ? chunks : p->chunks;
+    const struct uw_want want = {.seq = p->seq++, .base = p->origin,
+                                 .wanted = UINT64_MAX >> (64u - chunks)};
+    remember(p, &want, chunks, now_us);
+    p->log[want.seq % UW_PULL_WANTS].used = false;      /* when it was asked is not known */
+}
+
 bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, struct uw_want *want)
 {
     if (!p->active) {

@@ -120,6 +120,9 @@ struct uw_path {
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
                    const struct uw_path *path, uint64_t now_us);
 
+/* The first chunks come without being asked for: they are not asked for soon. */
+void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us);
+
 /* Go on from another peer with what is still missing; what has arrived stays. */
 void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
                   uint64_t now_us);

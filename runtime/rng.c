@@ -12,6 +12,8 @@ static uint64_t finalize(uint64_t z)
 
 static const uint64_t golden = 0x9e3779b97f4a7c15u;
 
+#define FEISTEL_ROUNDS 6u
+
 uint64_t uw_rng_mix(uint64_t seed, uint64_t stream)
 {
     return finalize(finalize(seed + golden) + (stream + 1) * golden);
@@ -80,24 +82,53 @@ float uw_rng_normal(struct uw_rng *r)
     return u * uw_sqrtf(-2.0f * uw_logf(s) / s);
 }
 
+/* Half of the bits that count to n take. */
+static uint32_t half_bits_of(uint32_t n)
+{
+    uint32_t half_bits = 1;
+    while (half_bits < 16 && ((uint64_t)1 << (2 * half_bits)) < n) {
+        half_bits++;
+    }
+    return half_bits;
+}
+
+static uint32_t scramble(uint64_t key, uint32_t round, uint32_t right)
+{
+    return (uint32_t)(finalize(key + golden * (round + 1) + right) >> 32);
+}
+
 uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i)
 {
     if (n < 2) {
         return 0;
     }
-    uint32_t half_bits = 1;
-    while (half_bits < 16 && ((uint64_t)1 << (2 * half_bits)) < n) {
-        half_bits++;
-    }
-    uint32_t mask = (1u << half_bits) - 1u;
+    uint32_t half_bits = half_bits_of(n), mask = (1u << half_bits) - 1u;
     do {
         uint32_t left = i >> half_bits;
         uint32_t right = i & mask;
-        for (uint32_t round = 0; round < 6; round++) {
-            uint64_t f = finalize(key + golden * (round + 1) + right);
-            uint32_t next = left ^ ((uint32_t)(f >> 32) & mask);
+        for (uint32_t round = 0; round < FEISTEL_ROUNDS; round++) {
+            uint32_t next = left ^ (scramble(key, round, right) & mask);
             left = right;
             right = next;
+        }
+        i = (left << half_bits) | right;
+    } while (i >= n);
+    return i;
+}
+
+uint32_t uw_rng_permute_back(uint64_t key, uint32_t n, uint32_t i)
+{
+    if (n < 2) {
+        return 0;
+    }
+    uint32_t half_bits = half_bits_of(n), mask = (1u << half_bits) - 1u;
+    do {
+        uint32_t left = i >> half_bits;
+        uint32_t right = i & mask;
+        for (uint32_t round = FEISTEL_ROUNDS; round-- > 0;) {
+            uint32_t before = right ^ (scramble(key, round, left) & mask);
+            right = left;
+            left = before;
         }
         i = (left << half_bits) | right;
     } while (i >= n);

@@ -38,6 +38,8 @@ static const struct uw_opt rows[] = {
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
         "constant, step:N:F, or cosine: 0 at the end (constant)"),
+    ROW("peer_schedule", UW_OPT_CHOICE, peer_schedule, 0, 0,
+        "random|matching|exponential|dissemination|hypercube|base2", "whom to pull from (random)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
@@ -82,6 +84,7 @@ const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 static const struct uw_node_options defaults = {
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
     .momentum = -1.0, .seed = 1, .momentum_rule = "qg", .schedule = "constant", .backend = "auto",
+    .peer_schedule = "random",
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
     .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1, .mtu = 1232,
     .members = 32, .pull_window = 512u << 10,

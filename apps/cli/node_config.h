@@ -17,7 +17,7 @@ struct uw_node_options {
     const char *model, *data, *shard;
     uint32_t batch, threads, period;
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
-    const char *momentum_rule, *schedule, *backend;
+    const char *momentum_rule, *peer_schedule, *schedule, *backend;
     uint64_t steps, seed;
     uint32_t epochs;
     double seconds;                     /* 0: no limit */

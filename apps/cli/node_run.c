@@ -172,6 +172,7 @@ static int open_net(struct run *r)
         .newcomer = r->fresh,
         .rule = rule,
         .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
+        .schedule = uw_peer_schedule_find(o->peer_schedule),
         .period_steps = o->period,
         .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,

@@ -78,6 +78,7 @@ static void test_rng_permute_every_size_is_a_bijection(void **state)
         memset(seen, 0, sizeof seen);
         for (uint32_t i = 0; i < n; i++) {
             uint32_t p = uw_rng_permute(seed, n, i);
+            assert_int_equal(uw_rng_permute_back(seed, n, p), i);
             assert_true(p < n);
             assert_int_equal(seen[p], 0);
             seen[p] = 1;

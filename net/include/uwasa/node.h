@@ -29,7 +29,7 @@
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
 #include "uwasa/params.h"
-#include "uwasa/schedule.h"
+#include "uwasa/peer_schedule.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
@@ -100,7 +100,7 @@ struct uw_node_config {
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
-    const struct uw_schedule *schedule;     /* NULL: uw_schedule_random */
+    const struct uw_peer_schedule *schedule;    /* NULL: uw_peer_schedule_random */
     uint32_t period_steps;          /* T, local steps a round at least; 0: 10 */
     uint64_t seed;                  /* of peer choice and jitter; mix in the name's hash or so */
 

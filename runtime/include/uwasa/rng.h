@@ -44,4 +44,7 @@ uint64_t uw_rng_mix(uint64_t seed, uint64_t stream);
  * Returns a value in 0 .. n-1; distinct i give distinct values. */
 uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i);
 
+/* The way back: the element whose position is i. */
+uint32_t uw_rng_permute_back(uint64_t key, uint32_t n, uint32_t i);
+
 #endif

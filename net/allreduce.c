@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "allreduce.h"
+
+#include <string.h>
+
+#define SMALL_DEFAULT_N 2048u
+#define STORE_MESSAGES 18u          /* small messages of a round: a sweep of 512 ranks */
+#define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
+#define PATIENCE_MIN_US 20000u
+#define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
+#define TRIES_MAX 5u
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32_t store_n,
+                     uint32_t steps_max)
+{
+    void *x = NULL, *message = NULL;
+    int rc = uw_arena_take(arena, uw_size_mul(store_n, sizeof *k->x), &x);
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(steps_max, sizeof *k->message), &message);
+    k->x = x;
+    k->message = message;
+    return rc;
+}
+
+int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
+                       const struct uw_allreduce_config *config)
+{
+    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL;
+    *a = (struct uw_allreduce){.config = *config};
+    struct uw_allreduce_config *c = &a->config;
+    c->scratch_n = c->scratch_n != 0 ? c->scratch_n : c->size_n;
+    c->small_n = min_u32(c->small_n != 0 ? c->small_n : SMALL_DEFAULT_N, c->chunk_n);
+    a->store_n = STORE_MESSAGES * c->small_n;
+    a->steps_max = 2 * c->ranks_max + 2;
+    int rc = uw_arena_take(arena, uw_size_mul(c->scratch_n, sizeof(float)), &scratch);
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(a->store_n, sizeof(float)), &early);
+    rc = rc < 0 ? rc : uw_arena_take(arena, a->steps_max, &got);
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->done), &done);
+    rc = rc < 0 ? rc : take_kept(&a->kept[0], arena, a->store_n, a->steps_max);
+    rc = rc < 0 ? rc : take_kept(&a->kept[1], arena, a->store_n, a->steps_max);
+    rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, c->window_chunks);
+    a->scratch = scratch;
+    a->early_x = early;
+    a->got = got;
+    a->done = done;
+    if (rc == UW_OK) {
+        memset(a->done, 0, c->ranks_max * sizeof *a->done);
+    }
+    return rc;
+}
+
+static void tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type, uint32_t round,
+                 uint32_t step, uint32_t about)
+{
+    struct uw_part p = {.type = type, .round = round, .step = (uint16_t)step,
+                        .rank = (uint16_t)about, .reply = type == UW_PART_DONE && about != 0};
+    (void)uw_allreduce_send(a, rank, &p);
+}
+
+/* Rounds and steps. */
+
+static bool overlap(const struct uw_allreduce_step *s)
+{
+    return s->send_n > 0 && s->recv_n > 0 && s->send_at < s->recv_at + s->recv_n &&
+           s->recv_at < s->send_at + s->send_n;
+}
+
+/* x = what the step makes of it and what arrived */
+static void apply(const struct uw_allreduce_step *s, const void *floats, uint32_t n, float *x)
+{
+    const uint8_t *from = floats;
+    float own = 1.0f - s->weight;
+    if (s->take == UW_TAKE_COPY) {
+        memcpy(x, floats, n * sizeof(float));
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++, from += sizeof(float)) {
+        float v;
+        memcpy(&v, from, sizeof v);
+        x[i] = s->take == UW_TAKE_ADD ? x[i] + v : own * x[i] + s->weight * v;
+    }
+}
+
+static void scale_owned(struct uw_allreduce *a)
+{
+    uint32_t at;
+    uint32_t n = a->r.average ? uw_allreduce_owned(a->r.kind, a->r.ranks, a->r.rank, a->r.size_n,
+                                                   a->k, &at)
+                              : 0;
+    float share = 1.0f / (float)a->r.ranks;
+    for (uint32_t i = 0; i < n; i++) {
+        a->r.x[at + i] *= share;
+    }
+}
+
+static void finish(struct uw_allreduce *a)
+{
+    a->state = UW_ALLREDUCE_DONE;
+    a->nudge_us = a->now_us + a->patience_us;
+    for (uint32_t k = 0; k < a->steps_n; k++) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+        bool told = s.recv_n == 0;
+        for (uint32_t j = 0; j < k && !told; j++) {
+            struct uw_allreduce_step before = uw_allreduce_step_at(a, j);
+            told = before.recv_n > 0 && before.from == s.from;
+        }
+        if (!told) {
+            tell(a, s.from, UW_PART_DONE, a->r.round, 0, 0);
+        }
+    }
+}
+
+static void arrive(struct uw_allreduce *a, const struct uw_part *p);
+static void begin_pull(struct uw_allreduce *a, uint32_t expected);
+
+static void take_early(struct uw_allreduce *a)
+{
+    for (uint32_t i = 0; i < a->early_n && !a->received; i++) {
+        struct uw_allreduce_early e = a->early[i];
+        if (e.round == a->r.round && e.step == a->k && e.from == a->step.from) {
+            const struct uw_part p = {.type = UW_PART_DATA, .round = e.round, .step = e.step,
+                                      .count_n = e.count_n, .floats = a->early_x + e.at};
+            arrive(a, &p);
+        }
+    }
+}
+
+/* Forget what came early and is not early any more. */
+static void tidy_early(struct uw_allreduce *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->early_n; i++) {
+        const struct uw_allreduce_early *e = &a->early[i];
+        if (e->round > a->r.round || (e->round == a->r.round && e->step > a->k)) {
+            a->early[n++] = *e;
+        }
+    }
+    a->early_n = n;
+    a->early_used_n = n == 0 ? 0 : a->early_used_n;
+}
+
+static void enter(struct uw_allreduce *a)
+{
+    uint32_t n;
+    a->step = uw_allreduce_step_at(a, a->k);
+    a->entered = true;
+    a->received = a->step.recv_n == 0;
+    uw_allreduce_keep(a, &a->step);
+    a->in_place = !overlap(&a->step) || uw_allreduce_copy(a, a->r.round, a->k, &n) != NULL;
+    uw_allreduce_push(a, &a->step);
+    a->pull.active = false;
+    a->blamed = UW_RANK_NONE;
+    a->heard_us = a->now_us;
+    a->tries = 0;
+    a->ask_us = a->now_us + a->patience_us;
+    take_early(a);
+    if (!a->received && !a->pull.active && a->dropped_round == a->r.round &&
+        a->dropped_step == a->k) {
+        begin_pull(a, 0);
+    }
+}
+
+/* Go on as far as possible. */
+static void advance(struct uw_allreduce *a)
+{
+    while (a->state == UW_ALLREDUCE_RUNNING) {
+        if (a->k == a->steps_n) {
+            finish(a);
+            return;
+        }
+        if (!a->entered) {
+            enter(a);
+        }
+        if (!a->received || (!a->in_place && !a->got[a->k])) {
+            return;
+        }
+        if (!a->in_place) {
+            apply(&a->step, a->scratch, a->step.recv_n, a->r.x + a->step.recv_at);
+        }
+        scale_owned(a);
+        a->k++;
+        a->entered = false;
+        tidy_early(a);
+    }
+}
+
+void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round *round,
+                        uint64_t now_us)
+{
+    bool same = a->r.group == round->group;
+    a->r = *round;
+    a->now_us = now_us;
+    a->state = UW_ALLREDUCE_RUNNING;
+    a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
+    a->k = 0;
+    a->entered = false;
+    a->patience_us = 4u * round->rtt_us + PATIENCE_MIN_US;
+    memset(a->got, 0, a->steps_max);
+    if (!same) {
+        memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
+        a->kept[0].steps_n = a->kept[1].steps_n = 0;
+        a->out_n = a->early_n = a->early_used_n = 0;
+        a->dropped_round = a->dropped_step = 0;
+    }
+    struct uw_allreduce_kept *kept = &a->kept[round->round % 2];
+    kept->round = round->round;
+    kept->steps_n = kept->used_n = 0;
+    advance(a);
+}
+
+void uw_allreduce_stop(struct uw_allreduce *a)
+{
+    a->state = UW_ALLREDUCE_IDLE;
+    a->out_n = 0;
+    a->pull.active = false;
+    a->kept[0].steps_n = a->kept[1].steps_n = 0;
+}
+
+uint32_t uw_allreduce_waits_for(const struct uw_allreduce *a)
+{
+    if (a->state != UW_ALLREDUCE_RUNNING || !a->entered) {
+        return UW_RANK_NONE;
+    }
+    return a->received ? a->step.to : a->step.from;
+}
+
+/* What comes in. */
+
+/* expected: chunks that come unasked. */
+static void begin_pull(struct uw_allreduce *a, uint32_t expected)
+{
+    const struct uw_path path = {.rtt_us = (uint32_t)a->r.rtt_us};
+    a->pull.origin_n = 0;
+    uw_pull_start(&a->pull, (uint16_t)a->k, a->step.recv_n, a->config.chunk_n, &path, a->now_us);
+    if (expected > 0) {
+        uw_pull_expect(&a->pull, expected, a->now_us);
+    }
+}
+
+/* Data of the step at hand. */
+static void arrive(struct uw_allreduce *a, const struct uw_part *p)
+{
+    const struct uw_allreduce_step *s = &a->step;
+    if (a->received) {
+        tell(a, s->from, UW_PART_GOT, a->r.round, a->k, 0);     /* the first one was lost */
+        return;
+    }
+    if (!a->pull.active) {
+        begin_pull(a, PUSH_CHUNKS);
+    }
+    if (uw_pull_check(&a->pull, (uint16_t)a->k, p->offset_n, p->count_n) < 0) {
+        return;
+    }
+    if (a->in_place) {
+        apply(s, p->floats, p->count_n, a->r.x + s->recv_at + p->offset_n);
+    } else {
+        memcpy(a->scratch + p->offset_n, p->floats, p->count_n * sizeof(float));
+    }
+    a->received_bytes += p->count_n * sizeof(float);
+    uw_pull_arrived(&a->pull, p->seq, p->offset_n, a->now_us);
+    if (uw_pull_complete(&a->pull)) {
+        a->received = true;
+        a->pull.active = false;
+        if (!uw_allreduce_is_small(a, s->recv_n)) {
+            tell(a, s->from, UW_PART_GOT, a->r.round, a->k, 0);
+        }
+    }
+}
+
+static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
+{
+    bool whole = p->offset_n == 0 && uw_allreduce_is_small(a, p->count_n);
+    for (uint32_t i = 0; i < a->early_n; i++) {
+        if (a->early[i].round == p->round && a->early[i].step == p->step &&
+            a->early[i].from == from) {
+            return;
+        }
+    }
+    if (!whole || a->early_n == UW_ALLREDUCE_EARLY_MAX ||
+        p->count_n > a->store_n - a->early_used_n) {
+        a->dropped_round = p->round;
+        a->dropped_step = p->step;
+        return;
+    }
+    a->early[a->early_n++] = (struct uw_allreduce_early){
+        .round = p->round, .from = from, .at = a->early_used_n, .count_n = p->count_n,
+        .step = p->step};
+    memcpy(a->early_x + a->early_used_n, p->floats, p->count_n * sizeof(float));
+    a->early_used_n += p->count_n;
+}
+
+static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
+{
+    bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
+    if (now && p->step == a->k && a->entered) {
+        if (from == a->step.from) {
+            arrive(a, p);
+        }
+    } else if (p->round > a->r.round || (now && p->step > a->k)) {
+        store_early(a, from, p);
+    } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
+        tell(a, from, UW_PART_GOT, p->round, p->step, 0);   /* the first one was lost */
+    }
+}
+
+static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
+{
+    bool later = p->round > a->r.round ||
+                 (p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING &&
+                  (p->step > a->k || (p->step == a->k && !a->entered)));
+    if (later) {
+        uint32_t on = uw_allreduce_waits_for(a);
+        tell(a, from, UW_PART_WAIT, p->round, p->step, on != UW_RANK_NONE ? on : a->r.rank);
+        return;
+    }
+    if (p->want.chunk_n == a->config.chunk_n) {
+        uw_allreduce_add_out(a, from, p->round, &p->want);
+    }
+}
+
+static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
+{
+    if (p->round == a->r.round && p->step == a->k && a->entered && from == a->step.from) {
+        a->blamed = p->rank;
+        a->ask_us = a->now_us + PATIENCE_WAITS * a->patience_us;
+        if (a->pull.have_chunks == 0) {
+            a->pull.active = false;
+        }
+    }
+}
+
+static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
+{
+    if (p->round + 1 > a->done[from]) {
+        a->done[from] = p->round + 1;
+    }
+    if (p->reply && (p->round < a->r.round || a->state == UW_ALLREDUCE_DONE)) {
+        uint32_t round = a->state == UW_ALLREDUCE_DONE ? a->r.round : a->r.round - 1;
+        tell(a, from, UW_PART_DONE, round, 0, 0);
+    }
+}
+
+void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
+                       uint64_t now_us)
+{
+    if (a->state == UW_ALLREDUCE_IDLE || p->group != a->r.group || from >= a->r.ranks ||
+        from == a->r.rank) {
+        return;
+    }
+    a->now_us = now_us;
+    if (from == uw_allreduce_waits_for(a)) {
+        a->heard_us = now_us;
+    }
+    switch (p->type) {
+    case UW_PART_DATA: take_data(a, from, p); break;
+    case UW_PART_WANT: take_want(a, from, p); break;
+    case UW_PART_WAIT: take_wait(a, from, p); break;
+    case UW_PART_GOT:
+        if (p->round == a->r.round && p->step < a->steps_n &&
+            uw_allreduce_step_at(a, p->step).to == from) {
+            a->got[p->step] = 1;
+        }
+        break;
+    case UW_PART_DONE: take_done(a, from, p); break;
+    default: break;
+    }
+    advance(a);
+}
+
+/* What is due. */
+
+/* Ask for what does not come by itself. Returns when to ask again. */
+static uint64_t ask(struct uw_allreduce *a)
+{
+    struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k};
+    if (a->pull.active) {
+        while (uw_pull_next(&a->pull, a->config.window_chunks, a->now_us, &p.want)) {
+            (void)uw_allreduce_send(a, a->step.from, &p);
+        }
+        return uw_pull_next_us(&a->pull, a->config.window_chunks, a->now_us);
+    }
+    if (a->now_us >= a->ask_us) {
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
+                                  .wanted = 1};
+        (void)uw_allreduce_send(a, a->step.from, &p);
+        a->ask_us = a->now_us + (a->patience_us << min_u32(a->tries++, TRIES_MAX));
+    }
+    return a->ask_us;
+}
+
+/* The last chunk again: whoever has all of it answers with GOT. */
+static uint64_t nudge_for_got(struct uw_allreduce *a)
+{
+    if (a->now_us >= a->ask_us) {
+        uint32_t last = (a->step.send_n - 1) / a->config.chunk_n;
+        const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
+                                     .base = last, .wanted = 1};
+        uw_allreduce_add_out(a, a->step.to, a->r.round, &want);
+        a->ask_us = a->now_us + (a->patience_us << min_u32(a->tries++, TRIES_MAX));
+    }
+    return a->ask_us;
+}
+
+/* Ask those whose DONE is missing for it. */
+static uint64_t nudge_for_done(struct uw_allreduce *a)
+{
+    if (uw_allreduce_settled(a)) {
+        return UINT64_MAX;
+    }
+    if (a->now_us >= a->nudge_us) {
+        for (uint32_t k = 0; k < a->steps_n; k++) {
+            struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+            if (s.send_n > 0 && a->done[s.to] <= a->r.round) {
+                tell(a, s.to, UW_PART_DONE, a->r.round, 0, 1);
+            }
+        }
+        a->nudge_us = a->now_us + a->patience_us;
+    }
+    return a->nudge_us;
+}
+
+uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
+{
+    uint64_t next_us = UINT64_MAX;
+    if (a->state == UW_ALLREDUCE_IDLE) {
+        return UINT64_MAX;
+    }
+    a->now_us = now_us;
+    advance(a);
+    if (a->state == UW_ALLREDUCE_RUNNING) {
+        next_us = a->received ? nudge_for_got(a) : ask(a);
+    } else {
+        next_us = nudge_for_done(a);
+    }
+    uint64_t out_us = uw_allreduce_send_out(a);
+    return out_us < next_us ? out_us : next_us;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * allreduce.h - one rank of an all-reduce, as a state machine on a clock that is handed in
+ *
+ * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes the first chunks of its
+ * message unasked; the receiver asks for the rest, and for what does not come, as a pull does
+ * (transfer.h). Who is asked too early answers that it waits, and for whom. So nothing depends on a
+ * message that must not be lost, and a link that loses nothing pays nothing for it.
+ *
+ *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
+ *     WANT   asks for chunks by bitmap          DONE   all of the round is here
+ *     WAIT   not there yet: I wait for a rank
+ *
+ * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
+ * sent stay as they are until then: a later value of them depends on that very message. Where a
+ * step sends and receives one window (doubling, sweep) what arrives waits in scratch for the GOT;
+ * and a small message is copied when it is sent, so that it waits for nothing, and the next round
+ * may begin at once.
+ *
+ * Units      _n floats, _us microseconds
+ * Memory     tables from an arena; the vector is the caller's, changed in place
+ * Blocking   never      Context  network thread
+ */
+#ifndef UW_NET_ALLREDUCE_H
+#define UW_NET_ALLREDUCE_H
+
+#include "transfer.h"
+
+#include "uwasa/allreduce_steps.h"
+#include "uwasa/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_ALLREDUCE_RANKS_MAX 256u
+#define UW_ALLREDUCE_STEPS_MAX (2u * UW_ALLREDUCE_RANKS_MAX)
+#define UW_ALLREDUCE_PUSH_CHUNKS 16u
+#define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
+#define UW_ALLREDUCE_EARLY_MAX 32u  /* messages kept that came before their step */
+
+enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
+
+/* What ranks send each other. */
+struct uw_part {
+    enum uw_part_type type;
+    uint32_t group, round;
+    uint16_t step;
+    uint16_t seq;                   /* data: of the want it answers, 0: unasked */
+    uint32_t offset_n, count_n;     /* data: floats of the step's message */
+    const void *floats;             /* [count_n], little-endian, may not be aligned */
+    struct uw_want want;            /* want; its transfer is the step */
+    uint16_t rank;                  /* wait: for whom the asked one waits itself */
+    bool reply;                     /* done: answer with yours */
+};
+
+enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
+
+struct uw_allreduce_config {
+    uint32_t size_n;                /* largest vector */
+    uint32_t scratch_n;             /* largest message of doubling or sweep, 0: size_n */
+    uint32_t small_n;               /* messages up to this are copied, at most chunk_n; 0: chunk_n
+                                       up to 2048 */
+    uint32_t ranks_max;             /* at most UW_ALLREDUCE_RANKS_MAX */
+    uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
+    uint32_t window_chunks;         /* chunks on their way to this rank at most */
+    /* Hand one message to a rank. part->floats is the vector's or a copy's.
+     * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
+    int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
+    void *arg;
+};
+
+struct uw_allreduce_round {
+    uint32_t group, round;          /* round grows with every round of the group */
+    enum uw_allreduce_kind kind;
+    bool average;                   /* the sum divided by the ranks; a sweep does so anyway */
+    uint32_t ranks, rank;
+    uint32_t size_n;
+    float *x;                       /* [size_n] */
+    uint64_t rtt_us;                /* about, between two ranks; 0: not known */
+};
+
+/* Chunks of a message that are still to be handed over. */
+struct uw_allreduce_out {
+    uint32_t rank, round;
+    struct uw_want want;
+    uint64_t start_us;
+    uint32_t total, sent;
+};
+
+struct uw_allreduce_early {
+    uint32_t round, from, at, count_n;  /* at: in the store */
+    uint16_t step;
+};
+
+/* Copies of the small messages that were sent in a round. */
+struct uw_allreduce_kept {
+    uint32_t round, steps_n, used_n;
+    float *x;                       /* [store_n] */
+    struct {
+        uint32_t at, n, to;         /* n 0: not kept */
+    } *message;                     /* [steps_max] */
+};
+
+struct uw_allreduce {
+    struct uw_allreduce_config config;
+    struct uw_allreduce_round r;
+    enum uw_allreduce_state state;
+    uint32_t steps_n, k;            /* the step at hand */
+    struct uw_allreduce_step step;
+    bool entered, received;
+    bool in_place;                  /* what arrives in this step goes to its place at once */
+    struct uw_pull pull;
+    float *scratch;                 /* [scratch_n] */
+    uint64_t now_us, ask_us, nudge_us, patience_us;
+    uint32_t tries;
+    uint32_t blamed;                /* for whom the missing message's sender waits, as it says */
+    uint64_t heard_us;              /* from whom this rank waits for */
+
+    uint8_t *got;                   /* [steps_max] of this round */
+    uint32_t *done;                 /* [ranks_max] first round that a rank is not done with */
+    uint32_t store_n, steps_max;
+    struct uw_allreduce_kept kept[2];
+    struct uw_allreduce_out out[UW_ALLREDUCE_OUT_MAX];
+    uint32_t out_n;
+    struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
+    uint32_t early_n, early_used_n;
+    float *early_x;                 /* [store_n] */
+    uint32_t dropped_round, dropped_step;   /* the last that came early and found no room */
+    uint64_t sent_bytes, received_bytes;
+};
+
+/* Take the memory for vectors and ranks of up to that size.
+ * Returns UW_OK or what uw_arena_take returns. */
+int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
+                       const struct uw_allreduce_config *config);
+
+/* Is nobody going to ask for anything that the next round overwrites? Then it may begin. */
+bool uw_allreduce_settled(const struct uw_allreduce *a);
+
+/* Begin a round; the last one is settled, or given up. Messages that come before it are lost, and
+ * asked for later. */
+void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round *round,
+                        uint64_t now_us);
+
+/* Give the round up: the vector's content is unspecified. */
+void uw_allreduce_stop(struct uw_allreduce *a);
+
+/* A message from a rank of the group. */
+void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
+                       uint64_t now_us);
+
+/* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
+uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
+
+/* The rank whose message is missing; UW_RANK_NONE: nobody's. */
+uint32_t uw_allreduce_waits_for(const struct uw_allreduce *a);
+
+/* Between allreduce.c and allreduce_serve.c. */
+
+static inline struct uw_allreduce_step uw_allreduce_step_at(const struct uw_allreduce *a,
+                                                            uint32_t k)
+{
+    return uw_allreduce_step(a->r.kind, a->r.ranks, a->r.rank, a->r.size_n, k);
+}
+
+static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t n)
+{
+    return n <= a->config.small_n;
+}
+
+/* Hand one message to the link. */
+int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p);
+
+/* Keep a copy of what the step at hand sends, if it is small and there is room. */
+void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s);
+
+/* The copy of what was sent in a step and its size, or NULL. */
+const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
+                               uint32_t *n);
+
+/* Send the first chunks of the step at hand unasked. */
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s);
+
+/* Queue what a rank asks for. */
+void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                          const struct uw_want *want);
+
+/* Send what is queued and due. Returns when the next chunk is. */
+uint64_t uw_allreduce_send_out(struct uw_allreduce *a);
+
+#endif

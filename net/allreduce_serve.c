@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a rank hands to others: pushed, asked for, and kept to be asked for again. */
+#include "allreduce.h"
+
+#include <string.h>
+
+#define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
+#define SEND_MOST 64u               /* messages in one run */
+#define SEND_RETRY_US 200u
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The copy of what was sent in a step, or NULL. */
+const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
+                               uint32_t *n)
+{
+    const struct uw_allreduce_kept *kept = &a->kept[round % 2];
+    if (kept->round != round || k >= kept->steps_n || kept->message[k].n == 0) {
+        return NULL;
+    }
+    *n = kept->message[k].n;
+    return kept->x + kept->message[k].at;
+}
+
+int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
+{
+    p->group = a->r.group;
+    return a->config.send(a->config.arg, rank, p);
+}
+
+void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                    const struct uw_want *want)
+{
+    if (a->out_n == UW_ALLREDUCE_OUT_MAX || want->wanted == 0) {
+        return;     /* it is asked again */
+    }
+    struct uw_allreduce_out *o = &a->out[a->out_n++];
+    *o = (struct uw_allreduce_out){.rank = rank, .round = round, .want = *want,
+                                   .start_us = a->now_us};
+    for (uint64_t v = want->wanted; v != 0; v &= v - 1u) {
+        o->total++;
+    }
+}
+
+static void drop_out(struct uw_allreduce *a, uint32_t i)
+{
+    a->out_n--;
+    memmove(&a->out[i], &a->out[i + 1], (a->out_n - i) * sizeof a->out[0]);
+}
+
+static uint64_t due_us(const struct uw_allreduce_out *o)
+{
+    return o->start_us + (uint64_t)o->want.spread_us * o->sent / o->total;
+}
+
+/* What a question asks for, or NULL when it is not here any more. */
+static const float *source_of(const struct uw_allreduce *a, const struct uw_allreduce_out *o,
+                              uint32_t *n)
+{
+    uint32_t k = o->want.transfer;
+    const float *copy = uw_allreduce_copy(a, o->round, k, n);
+    if (copy != NULL || o->round != a->r.round || a->state == UW_ALLREDUCE_IDLE || k > a->k) {
+        return copy;
+    }
+    struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+    *n = s.send_n;
+    return s.to == o->rank && !a->got[k] ? a->r.x + s.send_at : NULL;
+}
+
+/* Send the next chunk of a question. Returns false when the link takes nothing now. */
+static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
+{
+    uint32_t bit = 0, n = 0, chunk_n = a->config.chunk_n;
+    while ((o->want.wanted >> bit & 1u) == 0) {
+        bit++;
+    }
+    const float *x = source_of(a, o, &n);
+    uint32_t at = (o->want.base + bit) * chunk_n;
+    if (x == NULL || at >= n) {
+        o->want.wanted = 0;
+        return true;
+    }
+    struct uw_part p = {.type = UW_PART_DATA, .round = o->round, .step = o->want.transfer,
+                        .seq = o->want.seq, .offset_n = at, .count_n = min_u32(chunk_n, n - at),
+                        .floats = x + at};
+    if (uw_allreduce_send(a, o->rank, &p) == UW_ERR_AGAIN) {
+        return false;
+    }
+    a->sent_bytes += p.count_n * sizeof(float);
+    o->want.wanted &= o->want.wanted - 1u;
+    o->sent++;
+    return true;
+}
+
+/* Returns when the next chunk is due. */
+uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
+{
+    uint64_t next_us = UINT64_MAX;
+    uint32_t sent = 0;
+    for (uint32_t i = 0; i < a->out_n;) {
+        struct uw_allreduce_out *o = &a->out[i];
+        bool room = true;
+        while (room && o->want.wanted != 0 && due_us(o) <= a->now_us && sent < SEND_MOST) {
+            room = send_chunk(a, o);
+            sent++;
+        }
+        if (o->want.wanted == 0) {
+            drop_out(a, i);
+            continue;
+        }
+        uint64_t again_us = room ? due_us(o) : a->now_us + SEND_RETRY_US;
+        next_us = again_us < next_us ? again_us : next_us;
+        i++;
+    }
+    return next_us;
+}
+
+bool uw_allreduce_settled(const struct uw_allreduce *a)
+{
+    if (a->state == UW_ALLREDUCE_RUNNING) {
+        return false;
+    }
+    for (uint32_t k = 0; a->state == UW_ALLREDUCE_DONE && k < a->steps_n; k++) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+        uint32_t n;
+        if (s.send_n > 0 && !a->got[k] && uw_allreduce_copy(a, a->r.round, k, &n) == NULL &&
+            a->done[s.to] <= a->r.round) {
+            return false;
+        }
+    }
+    /* The next round's copies go where those of the one before this are. */
+    const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
+    for (uint32_t k = 0; k < old->steps_n; k++) {
+        if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s)
+{
+    struct uw_allreduce_kept *kept = &a->kept[a->r.round % 2];
+    kept->message[a->k].n = 0;
+    kept->steps_n = a->k + 1;
+    if (s->send_n > 0 && uw_allreduce_is_small(a, s->send_n) &&
+        s->send_n <= a->store_n - kept->used_n) {
+        kept->message[a->k].at = kept->used_n;
+        kept->message[a->k].n = s->send_n;
+        kept->message[a->k].to = s->to;
+        memcpy(kept->x + kept->used_n, a->r.x + s->send_at, s->send_n * sizeof(float));
+        kept->used_n += s->send_n;
+    }
+}
+
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s)
+{
+    uint32_t chunk_n = a->config.chunk_n;
+    uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
+    chunks = min_u32(chunks, PUSH_CHUNKS);
+    if (s->to != UW_RANK_NONE && chunks > 0) {
+        const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = chunk_n,
+                                     .wanted = UINT64_MAX >> (64u - chunks)};
+        uw_allreduce_add_out(a, s->to, a->r.round, &want);
+    }
+}
+

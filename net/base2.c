@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes are cut into blocks of distinct powers of two, the largest first. Blocks average among
+ * themselves; then each block in turn takes in what stands behind it, which makes its mean that of
+ * all from it on, and averages once more. 2^a r nodes, r odd: groups of r do so, then a hypercube
+ * across the groups. */
+#include "uwasa/allreduce_steps.h"
+
+struct block {
+    uint32_t index;             /* 0: the largest */
+    uint32_t first, nodes;
+    uint32_t rest;              /* nodes of it and all behind it */
+};
+
+static uint32_t log2_of(uint32_t n)
+{
+    uint32_t log = 0;
+    while (n >>= 1) {
+        log++;
+    }
+    return log;
+}
+
+static uint32_t power_below(uint32_t n)
+{
+    return 1u << log2_of(n);
+}
+
+static struct block block_at(uint32_t nodes, uint32_t node)
+{
+    struct block b = {.nodes = power_below(nodes), .rest = nodes};
+    while (node >= b.first + b.nodes) {
+        b.first += b.nodes;
+        b.rest -= b.nodes;
+        b.nodes = power_below(b.rest);
+        b.index++;
+    }
+    return b;
+}
+
+static uint32_t trailing_zeros(uint32_t n)
+{
+    uint32_t zeros = 0;
+    for (; n % 2 == 0; n /= 2) {
+        zeros++;
+    }
+    return zeros;
+}
+
+/* Of an odd number. */
+static uint32_t odd_rounds(uint32_t nodes)
+{
+    return nodes == 1 ? 0 : 2 * log2_of(nodes) + 1;
+}
+
+static const struct uw_base2_pair idle = {.partner = UW_RANK_NONE, .whole = 1};
+
+static struct uw_base2_pair half(uint32_t partner)
+{
+    return (struct uw_base2_pair){partner, 1, 2};
+}
+
+/* A node of a block that runs its hypercube, `round` rounds after its beginning. */
+static struct uw_base2_pair inside(const struct block *b, uint32_t node, uint32_t round)
+{
+    uint32_t sides = log2_of(b->nodes);
+    if (sides == 0) {
+        return idle;
+    }
+    return half(b->first + ((node - b->first) ^ 1u << round % sides));
+}
+
+static struct uw_base2_pair odd_pair(uint32_t nodes, uint32_t node, uint32_t round)
+{
+    struct block b = block_at(nodes, node);
+    uint32_t before = log2_of(power_below(nodes));
+    if (round < before) {
+        return inside(&b, node, round);
+    }
+    uint32_t l = round - before;        /* the block that takes in the others */
+    if (l < b.index) {
+        uint32_t first = 0, rest = nodes;
+        for (uint32_t i = 0; i < l; i++) {
+            first += power_below(rest);
+            rest -= power_below(rest);
+        }
+        uint32_t own = power_below(rest);
+        return (struct uw_base2_pair){node - own, own, rest};
+    }
+    if (l == b.index) {
+        uint32_t behind = b.rest - b.nodes;
+        return node - b.first < behind
+                   ? (struct uw_base2_pair){node + b.nodes, b.nodes, b.rest}
+                   : idle;
+    }
+    uint32_t since = l - b.index - 1;
+    return since < log2_of(b.nodes) ? inside(&b, node, since) : idle;
+}
+
+uint32_t uw_base2_rounds_n(uint32_t nodes)
+{
+    if (nodes < 2) {
+        return 0;
+    }
+    uint32_t zeros = trailing_zeros(nodes);
+    return odd_rounds(nodes >> zeros) + zeros;
+}
+
+struct uw_base2_pair uw_base2_pair(uint32_t nodes, uint32_t node, uint32_t round)
+{
+    if (nodes < 2 || node >= nodes || round >= uw_base2_rounds_n(nodes)) {
+        return idle;
+    }
+    uint32_t size = nodes >> trailing_zeros(nodes), group = node / size, within = node % size;
+    if (round >= odd_rounds(size)) {
+        return half((group ^ 1u << (round - odd_rounds(size))) * size + within);
+    }
+    struct uw_base2_pair p = odd_pair(size, within, round);
+    p.partner = p.partner == UW_RANK_NONE ? p.partner : group * size + p.partner;
+    return p;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/allreduce_cost.h - how long an all-reduce takes, before it is run
+ *
+ * The steps of uwasa/allreduce_steps.h are played through: a rank begins a step when its last one
+ * is done; a message arrives latency + bytes / bandwidth after it was begun, one after the other at
+ * each rank; what is added up takes reduce_s a byte more. On a medium of their own all messages
+ * travel at once, and a rank sends and receives at the same time; a shared medium carries one
+ * message after the other, and every one of them pays access_s.
+ *
+ * Units      seconds, bytes; _n counts floats
+ * Memory     nothing is kept, the caller lends 2 p numbers     Blocking  until computed
+ * Context    any thread
+ * Source     R. Hockney, "The communication challenge for MPP", 1994: latency + bytes / bandwidth
+ */
+#ifndef UWASA_ALLREDUCE_COST_H
+#define UWASA_ALLREDUCE_COST_H
+
+#include "uwasa/allreduce_steps.h"
+
+struct uw_network_cost {
+    double latency_s;           /* of a message: alpha */
+    double byte_s;              /* one byte on the wire: beta */
+    double reduce_s;            /* one byte added up: gamma */
+    bool shared;                /* one medium for all, such as a radio channel */
+    double access_s;            /* shared: to get hold of the medium */
+};
+
+/* Seconds until the last rank is done; 0 for one rank.
+ *   at  [2 * p], written */
+double uw_allreduce_seconds(enum uw_allreduce_kind kind, uint32_t p, uint32_t n,
+                            const struct uw_network_cost *c, double *at);
+
+/* The algorithm with the least seconds, which are written when `seconds` is not NULL. Sweeps are
+ * looked at only where an average that agrees within rounding will do. */
+enum uw_allreduce_kind uw_allreduce_choose(uint32_t p, uint32_t n, bool same_bits,
+                                           const struct uw_network_cost *c, double *at,
+                                           double *seconds);
+
+#endif
