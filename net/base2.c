@@ -79,9 +79,8 @@ static struct uw_base2_pair odd_pair(uint32_t nodes, uint32_t node, uint32_t rou
     }
     uint32_t l = round - before;        /* the block that takes in the others */
     if (l < b.index) {
-        uint32_t first = 0, rest = nodes;
+        uint32_t rest = nodes;
         for (uint32_t i = 0; i < l; i++) {
-            first += power_below(rest);
             rest -= power_below(rest);
         }
         uint32_t own = power_below(rest);
