@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "allreduce.h"
 
+#include "bits.h"
+#include "uwasa/mix.h"
+
 #include <string.h>
 
 #define SMALL_DEFAULT_N 2048u
@@ -9,11 +12,6 @@
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
 #define TRIES_MAX 5u
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32_t store_n,
                      uint32_t steps_max)
@@ -33,7 +31,7 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     *a = (struct uw_allreduce){.config = *config};
     struct uw_allreduce_config *c = &a->config;
     c->scratch_n = c->scratch_n != 0 ? c->scratch_n : c->size_n;
-    c->small_n = min_u32(c->small_n != 0 ? c->small_n : SMALL_DEFAULT_N, c->chunk_n);
+    c->small_n = uw_min_u32(c->small_n != 0 ? c->small_n : SMALL_DEFAULT_N, c->chunk_n);
     a->store_n = STORE_MESSAGES * c->small_n;
     a->steps_max = 2 * c->ranks_max + 2;
     int rc = uw_arena_take(arena, uw_size_mul(c->scratch_n, sizeof(float)), &scratch);
@@ -54,10 +52,16 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
 }
 
 static void tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type, uint32_t round,
-                 uint32_t step, uint32_t about)
+                 uint32_t step)
 {
-    struct uw_part p = {.type = type, .round = round, .step = (uint16_t)step,
-                        .rank = (uint16_t)about, .reply = type == UW_PART_DONE && about != 0};
+    struct uw_part p = {.type = type, .round = round, .step = (uint16_t)step};
+    (void)uw_allreduce_send(a, rank, &p);
+}
+
+/* reply: and what is theirs? */
+static void tell_done(struct uw_allreduce *a, uint32_t rank, uint32_t round, bool reply)
+{
+    struct uw_part p = {.type = UW_PART_DONE, .round = round, .reply = reply};
     (void)uw_allreduce_send(a, rank, &p);
 }
 
@@ -70,18 +74,16 @@ static bool overlap(const struct uw_allreduce_step *s)
 }
 
 /* x = what the step makes of it and what arrived */
-static void apply(const struct uw_allreduce_step *s, const void *floats, uint32_t n, float *x)
+static void apply(const struct uw_allreduce_step *s, const float *floats, uint32_t n, float *x)
 {
-    const uint8_t *from = floats;
-    float own = 1.0f - s->weight;
-    if (s->take == UW_TAKE_COPY) {
-        memcpy(x, floats, n * sizeof(float));
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++, from += sizeof(float)) {
-        float v;
-        memcpy(&v, from, sizeof v);
-        x[i] = s->take == UW_TAKE_ADD ? x[i] + v : own * x[i] + s->weight * v;
+    switch (s->take) {
+    case UW_TAKE_COPY: memcpy(x, floats, n * sizeof(float)); break;
+    case UW_TAKE_MIX: uw_mix_chunk(s->weight, n, floats, x); break;
+    default:
+        for (uint32_t i = 0; i < n; i++) {
+            x[i] += floats[i];
+        }
+        break;
     }
 }
 
@@ -109,7 +111,7 @@ static void finish(struct uw_allreduce *a)
             told = before.recv_n > 0 && before.from == s.from;
         }
         if (!told) {
-            tell(a, s.from, UW_PART_DONE, a->r.round, 0, 0);
+            tell_done(a, s.from, a->r.round, false);
         }
     }
 }
@@ -153,8 +155,6 @@ static void enter(struct uw_allreduce *a)
     a->in_place = !overlap(&a->step) || uw_allreduce_copy(a, a->r.round, a->k, &n) != NULL;
     uw_allreduce_push(a, &a->step);
     a->pull.active = false;
-    a->blamed = UW_RANK_NONE;
-    a->heard_us = a->now_us;
     a->tries = 0;
     a->ask_us = a->now_us + a->patience_us;
     take_early(a);
@@ -220,14 +220,6 @@ void uw_allreduce_stop(struct uw_allreduce *a)
     a->kept[0].steps_n = a->kept[1].steps_n = 0;
 }
 
-uint32_t uw_allreduce_waits_for(const struct uw_allreduce *a)
-{
-    if (a->state != UW_ALLREDUCE_RUNNING || !a->entered) {
-        return UW_RANK_NONE;
-    }
-    return a->received ? a->step.to : a->step.from;
-}
-
 /* What comes in. */
 
 /* expected: chunks that come unasked. */
@@ -246,7 +238,7 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
 {
     const struct uw_allreduce_step *s = &a->step;
     if (a->received) {
-        tell(a, s->from, UW_PART_GOT, a->r.round, a->k, 0);     /* the first one was lost */
+        tell(a, s->from, UW_PART_GOT, a->r.round, a->k);     /* the first one was lost */
         return;
     }
     if (!a->pull.active) {
@@ -260,13 +252,12 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
     } else {
         memcpy(a->scratch + p->offset_n, p->floats, p->count_n * sizeof(float));
     }
-    a->received_bytes += p->count_n * sizeof(float);
     uw_pull_arrived(&a->pull, p->seq, p->offset_n, a->now_us);
     if (uw_pull_complete(&a->pull)) {
         a->received = true;
         a->pull.active = false;
         if (!uw_allreduce_is_small(a, s->recv_n)) {
-            tell(a, s->from, UW_PART_GOT, a->r.round, a->k, 0);
+            tell(a, s->from, UW_PART_GOT, a->r.round, a->k);
         }
     }
 }
@@ -303,7 +294,7 @@ static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_par
     } else if (p->round > a->r.round || (now && p->step > a->k)) {
         store_early(a, from, p);
     } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
-        tell(a, from, UW_PART_GOT, p->round, p->step, 0);   /* the first one was lost */
+        tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
     }
 }
 
@@ -313,8 +304,7 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
                  (p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING &&
                   (p->step > a->k || (p->step == a->k && !a->entered)));
     if (later) {
-        uint32_t on = uw_allreduce_waits_for(a);
-        tell(a, from, UW_PART_WAIT, p->round, p->step, on != UW_RANK_NONE ? on : a->r.rank);
+        tell(a, from, UW_PART_WAIT, p->round, p->step);
         return;
     }
     if (p->want.chunk_n == a->config.chunk_n) {
@@ -325,7 +315,6 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
 static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     if (p->round == a->r.round && p->step == a->k && a->entered && from == a->step.from) {
-        a->blamed = p->rank;
         a->ask_us = a->now_us + PATIENCE_WAITS * a->patience_us;
         if (a->pull.have_chunks == 0) {
             a->pull.active = false;
@@ -340,7 +329,7 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
     }
     if (p->reply && (p->round < a->r.round || a->state == UW_ALLREDUCE_DONE)) {
         uint32_t round = a->state == UW_ALLREDUCE_DONE ? a->r.round : a->r.round - 1;
-        tell(a, from, UW_PART_DONE, round, 0, 0);
+        tell_done(a, from, round, false);
     }
 }
 
@@ -352,9 +341,6 @@ void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_pa
         return;
     }
     a->now_us = now_us;
-    if (from == uw_allreduce_waits_for(a)) {
-        a->heard_us = now_us;
-    }
     switch (p->type) {
     case UW_PART_DATA: take_data(a, from, p); break;
     case UW_PART_WANT: take_want(a, from, p); break;
@@ -387,7 +373,7 @@ static uint64_t ask(struct uw_allreduce *a)
         p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
                                   .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
-        a->ask_us = a->now_us + (a->patience_us << min_u32(a->tries++, TRIES_MAX));
+        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, TRIES_MAX));
     }
     return a->ask_us;
 }
@@ -400,7 +386,7 @@ static uint64_t nudge_for_got(struct uw_allreduce *a)
         const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
                                      .base = last, .wanted = 1};
         uw_allreduce_add_out(a, a->step.to, a->r.round, &want);
-        a->ask_us = a->now_us + (a->patience_us << min_u32(a->tries++, TRIES_MAX));
+        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, TRIES_MAX));
     }
     return a->ask_us;
 }
@@ -415,7 +401,7 @@ static uint64_t nudge_for_done(struct uw_allreduce *a)
         for (uint32_t k = 0; k < a->steps_n; k++) {
             struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
             if (s.send_n > 0 && a->done[s.to] <= a->r.round) {
-                tell(a, s.to, UW_PART_DONE, a->r.round, 0, 1);
+                tell_done(a, s.to, a->r.round, true);
             }
         }
         a->nudge_us = a->now_us + a->patience_us;

@@ -4,12 +4,12 @@
  *
  * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes the first chunks of its
  * message unasked; the receiver asks for the rest, and for what does not come, as a pull does
- * (transfer.h). Who is asked too early answers that it waits, and for whom. So nothing depends on a
+ * (transfer.h). Who is asked too early answers that it waits. So nothing depends on a
  * message that must not be lost, and a link that loses nothing pays nothing for it.
  *
  *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here
- *     WAIT   not there yet: I wait for a rank
+ *     WAIT   not there yet
  *
  * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
  * sent stay as they are until then: a later value of them depends on that very message. Where a
@@ -32,8 +32,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UW_ALLREDUCE_RANKS_MAX 256u
-#define UW_ALLREDUCE_STEPS_MAX (2u * UW_ALLREDUCE_RANKS_MAX)
 #define UW_ALLREDUCE_PUSH_CHUNKS 16u
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
 #define UW_ALLREDUCE_EARLY_MAX 32u  /* messages kept that came before their step */
@@ -47,9 +45,8 @@ struct uw_part {
     uint16_t step;
     uint16_t seq;                   /* data: of the want it answers, 0: unasked */
     uint32_t offset_n, count_n;     /* data: floats of the step's message */
-    const void *floats;             /* [count_n], little-endian, may not be aligned */
+    const float *floats;            /* data: [count_n] */
     struct uw_want want;            /* want; its transfer is the step */
-    uint16_t rank;                  /* wait: for whom the asked one waits itself */
     bool reply;                     /* done: answer with yours */
 };
 
@@ -60,7 +57,7 @@ struct uw_allreduce_config {
     uint32_t scratch_n;             /* largest message of doubling or sweep, 0: size_n */
     uint32_t small_n;               /* messages up to this are copied, at most chunk_n; 0: chunk_n
                                        up to 2048 */
-    uint32_t ranks_max;             /* at most UW_ALLREDUCE_RANKS_MAX */
+    uint32_t ranks_max;             /* 2 or more */
     uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
     uint32_t window_chunks;         /* chunks on their way to this rank at most */
     /* Hand one message to a rank. part->floats is the vector's or a copy's.
@@ -113,8 +110,6 @@ struct uw_allreduce {
     float *scratch;                 /* [scratch_n] */
     uint64_t now_us, ask_us, nudge_us, patience_us;
     uint32_t tries;
-    uint32_t blamed;                /* for whom the missing message's sender waits, as it says */
-    uint64_t heard_us;              /* from whom this rank waits for */
 
     uint8_t *got;                   /* [steps_max] of this round */
     uint32_t *done;                 /* [ranks_max] first round that a rank is not done with */
@@ -126,7 +121,6 @@ struct uw_allreduce {
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
     uint32_t dropped_round, dropped_step;   /* the last that came early and found no room */
-    uint64_t sent_bytes, received_bytes;
 };
 
 /* Take the memory for vectors and ranks of up to that size.
@@ -151,9 +145,6 @@ void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_pa
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
-
-/* The rank whose message is missing; UW_RANK_NONE: nobody's. */
-uint32_t uw_allreduce_waits_for(const struct uw_allreduce *a);
 
 /* Between allreduce.c and allreduce_serve.c. */
 

@@ -3,16 +3,13 @@
  * What a rank hands to others: pushed, asked for, and kept to be asked for again. */
 #include "allreduce.h"
 
+#include "bits.h"
+
 #include <string.h>
 
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
 #define SEND_MOST 64u               /* messages in one run */
 #define SEND_RETRY_US 200u
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The copy of what was sent in a step, or NULL. */
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
@@ -40,10 +37,7 @@ void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
     }
     struct uw_allreduce_out *o = &a->out[a->out_n++];
     *o = (struct uw_allreduce_out){.rank = rank, .round = round, .want = *want,
-                                   .start_us = a->now_us};
-    for (uint64_t v = want->wanted; v != 0; v &= v - 1u) {
-        o->total++;
-    }
+                                   .start_us = a->now_us, .total = uw_bits_in(want->wanted)};
 }
 
 static void drop_out(struct uw_allreduce *a, uint32_t i)
@@ -74,23 +68,19 @@ static const float *source_of(const struct uw_allreduce *a, const struct uw_allr
 /* Send the next chunk of a question. Returns false when the link takes nothing now. */
 static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
 {
-    uint32_t bit = 0, n = 0, chunk_n = a->config.chunk_n;
-    while ((o->want.wanted >> bit & 1u) == 0) {
-        bit++;
-    }
+    uint32_t n = 0, chunk_n = a->config.chunk_n;
     const float *x = source_of(a, o, &n);
-    uint32_t at = (o->want.base + bit) * chunk_n;
+    uint32_t at = (o->want.base + uw_lowest_bit(o->want.wanted)) * chunk_n;
     if (x == NULL || at >= n) {
         o->want.wanted = 0;
         return true;
     }
     struct uw_part p = {.type = UW_PART_DATA, .round = o->round, .step = o->want.transfer,
-                        .seq = o->want.seq, .offset_n = at, .count_n = min_u32(chunk_n, n - at),
+                        .seq = o->want.seq, .offset_n = at, .count_n = uw_min_u32(chunk_n, n - at),
                         .floats = x + at};
     if (uw_allreduce_send(a, o->rank, &p) == UW_ERR_AGAIN) {
         return false;
     }
-    a->sent_bytes += p.count_n * sizeof(float);
     o->want.wanted &= o->want.wanted - 1u;
     o->sent++;
     return true;
@@ -161,7 +151,7 @@ void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s
 {
     uint32_t chunk_n = a->config.chunk_n;
     uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
-    chunks = min_u32(chunks, PUSH_CHUNKS);
+    chunks = uw_min_u32(chunks, PUSH_CHUNKS);
     if (s->to != UW_RANK_NONE && chunks > 0) {
         const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = chunk_n,
                                      .wanted = UINT64_MAX >> (64u - chunks)};

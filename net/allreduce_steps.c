@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/allreduce_steps.h"
 
+#include "base2.h"
+#include "bits.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -8,25 +11,6 @@ static const char *const names[UW_ALLREDUCE_KINDS_N] = {"tree", "doubling", "hal
                                                         "sweep"};
 
 static const struct uw_allreduce_step nothing = {.to = UW_RANK_NONE, .from = UW_RANK_NONE};
-
-/* Steps of 1, 2, 4 .. that reach p. */
-static uint32_t log2_up(uint32_t p)
-{
-    uint32_t log = 0;
-    while (log < 31 && 1u << log < p) {
-        log++;
-    }
-    return log < 31 || p <= 1u << 31 ? log : 32;
-}
-
-static uint32_t log2_down(uint32_t p)
-{
-    uint32_t log = 0;
-    while (p >>= 1) {
-        log++;
-    }
-    return log;
-}
 
 static struct uw_allreduce_step send_all(uint32_t to, uint32_t n)
 {
@@ -41,7 +25,7 @@ static struct uw_allreduce_step take_all(uint32_t from, uint32_t n, enum uw_allr
 /* Up to rank 0: in step k those whose lowest bit is k send. Down again: the way back. */
 static struct uw_allreduce_step tree_step(uint32_t p, uint32_t rank, uint32_t n, uint32_t k)
 {
-    uint32_t levels = log2_up(p);
+    uint32_t levels = uw_log2_up(p);
     bool up = k < levels;
     uint32_t bit = 1u << (up ? k : 2 * levels - 1 - k);
     if (rank % bit != 0) {
@@ -63,7 +47,7 @@ struct fold {
 
 static struct fold fold_of(uint32_t p)
 {
-    uint32_t bits = log2_down(p);
+    uint32_t bits = uw_log2_down(p);
     return (struct fold){p - (1u << bits), 1u << bits, bits};
 }
 
@@ -196,7 +180,7 @@ static struct uw_allreduce_step ring_step(uint32_t p, uint32_t rank, uint32_t n,
 static struct uw_allreduce_step sweep_step(uint32_t p, uint32_t rank, uint32_t n, uint32_t k)
 {
     struct uw_base2_pair pair = uw_base2_pair(p, rank, k);
-    if (pair.partner == UW_RANK_NONE) {
+    if (pair.partner == UW_BASE2_IDLE) {
         return nothing;
     }
     return (struct uw_allreduce_step){.to = pair.partner, .from = pair.partner, .send_n = n,
@@ -227,7 +211,7 @@ uint32_t uw_allreduce_steps_n(enum uw_allreduce_kind kind, uint32_t p)
     }
     struct fold f = fold_of(p);
     switch (kind) {
-    case UW_ALLREDUCE_TREE: return 2 * log2_up(p);
+    case UW_ALLREDUCE_TREE: return 2 * uw_log2_up(p);
     case UW_ALLREDUCE_DOUBLING: return f.bits + (f.extra > 0 ? 2 : 0);
     case UW_ALLREDUCE_HALVING: return 2 * f.bits + (f.extra > 0 ? 3 : 0);
     case UW_ALLREDUCE_RING: return 2 * (p - 1);
@@ -256,7 +240,7 @@ uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t ra
     bool last;
     *at = 0;
     switch (kind) {
-    case UW_ALLREDUCE_TREE: last = rank == 0 && k + 1 == log2_up(p); break;
+    case UW_ALLREDUCE_TREE: last = rank == 0 && k + 1 == uw_log2_up(p); break;
     case UW_ALLREDUCE_DOUBLING:
     case UW_ALLREDUCE_HALVING: last = !sits_out(&f, rank) && k + 1 == folds + f.bits; break;
     case UW_ALLREDUCE_RING: last = k + 2 == p; break;

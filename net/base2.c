@@ -4,7 +4,9 @@
  * themselves; then each block in turn takes in what stands behind it, which makes its mean that of
  * all from it on, and averages once more. 2^a r nodes, r odd: groups of r do so, then a hypercube
  * across the groups. */
-#include "uwasa/allreduce_steps.h"
+#include "base2.h"
+
+#include "bits.h"
 
 struct block {
     uint32_t index;             /* 0: the largest */
@@ -12,18 +14,9 @@ struct block {
     uint32_t rest;              /* nodes of it and all behind it */
 };
 
-static uint32_t log2_of(uint32_t n)
-{
-    uint32_t log = 0;
-    while (n >>= 1) {
-        log++;
-    }
-    return log;
-}
-
 static uint32_t power_below(uint32_t n)
 {
-    return 1u << log2_of(n);
+    return 1u << uw_log2_down(n);
 }
 
 static struct block block_at(uint32_t nodes, uint32_t node)
@@ -50,10 +43,10 @@ static uint32_t trailing_zeros(uint32_t n)
 /* Of an odd number. */
 static uint32_t odd_rounds(uint32_t nodes)
 {
-    return nodes == 1 ? 0 : 2 * log2_of(nodes) + 1;
+    return nodes == 1 ? 0 : 2 * uw_log2_down(nodes) + 1;
 }
 
-static const struct uw_base2_pair idle = {.partner = UW_RANK_NONE, .whole = 1};
+static const struct uw_base2_pair idle = {.partner = UW_BASE2_IDLE, .whole = 1};
 
 static struct uw_base2_pair half(uint32_t partner)
 {
@@ -63,7 +56,7 @@ static struct uw_base2_pair half(uint32_t partner)
 /* A node of a block that runs its hypercube, `round` rounds after its beginning. */
 static struct uw_base2_pair inside(const struct block *b, uint32_t node, uint32_t round)
 {
-    uint32_t sides = log2_of(b->nodes);
+    uint32_t sides = uw_log2_down(b->nodes);
     if (sides == 0) {
         return idle;
     }
@@ -73,7 +66,7 @@ static struct uw_base2_pair inside(const struct block *b, uint32_t node, uint32_
 static struct uw_base2_pair odd_pair(uint32_t nodes, uint32_t node, uint32_t round)
 {
     struct block b = block_at(nodes, node);
-    uint32_t before = log2_of(power_below(nodes));
+    uint32_t before = uw_log2_down(power_below(nodes));
     if (round < before) {
         return inside(&b, node, round);
     }
@@ -93,7 +86,7 @@ static struct uw_base2_pair odd_pair(uint32_t nodes, uint32_t node, uint32_t rou
                    : idle;
     }
     uint32_t since = l - b.index - 1;
-    return since < log2_of(b.nodes) ? inside(&b, node, since) : idle;
+    return since < uw_log2_down(b.nodes) ? inside(&b, node, since) : idle;
 }
 
 uint32_t uw_base2_rounds_n(uint32_t nodes)
@@ -115,6 +108,6 @@ struct uw_base2_pair uw_base2_pair(uint32_t nodes, uint32_t node, uint32_t round
         return half((group ^ 1u << (round - odd_rounds(size))) * size + within);
     }
     struct uw_base2_pair p = odd_pair(size, within, round);
-    p.partner = p.partner == UW_RANK_NONE ? p.partner : group * size + p.partner;
+    p.partner = p.partner == UW_BASE2_IDLE ? p.partner : group * size + p.partner;
     return p;
 }

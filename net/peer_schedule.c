@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/peer_schedule.h"
 
-#include "uwasa/allreduce_steps.h"
+#include "base2.h"
+#include "bits.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -30,16 +31,6 @@ static struct uw_peer_choice random_pick(const struct uw_peer_view *v, struct uw
             return (struct uw_peer_choice){.at = at};
         }
     }
-}
-
-/* Steps of 1, 2, 4 .. that reach n. */
-static uint32_t log2_up(uint32_t n)
-{
-    uint32_t log = 0;
-    while (log < 31 && 1u << log < n) {
-        log++;
-    }
-    return log;
 }
 
 /* The order in which members stand in a turn of some rounds. */
@@ -77,7 +68,7 @@ static struct uw_peer_choice exponential_pick(const struct uw_peer_view *v,
                                                   struct uw_rng *rng)
 {
     (void)rng;
-    struct order o = order_of(v, log2_up(v->n));
+    struct order o = order_of(v, uw_log2_up(v->n));
     return choose_place(v, &o, (place_of(&o, v->self) + (1u << o.round)) % o.n, 0.0f);
 }
 
@@ -85,7 +76,7 @@ static struct uw_peer_choice dissemination_pick(const struct uw_peer_view *v,
                                                     struct uw_rng *rng)
 {
     (void)rng;
-    struct order o = order_of(v, log2_up(v->n));
+    struct order o = order_of(v, uw_log2_up(v->n));
     return choose_place(v, &o, (place_of(&o, v->self) + o.n - (1u << o.round)) % o.n, 0.0f);
 }
 
@@ -93,7 +84,7 @@ static struct uw_peer_choice hypercube_pick(const struct uw_peer_view *v,
                                                 struct uw_rng *rng)
 {
     (void)rng;
-    struct order o = order_of(v, log2_up(v->n));
+    struct order o = order_of(v, uw_log2_up(v->n));
     return choose_place(v, &o, place_of(&o, v->self) ^ 1u << o.round, 0.0f);
 }
 

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer.h"
 
+#include "bits.h"
 #include "transfer_path.h"
 
 #include <string.h>
 
 #define PROBE_SLACK_US 2000u
 #define REORDER_MAX 256u
-
-static uint32_t bits_in(uint64_t v)
-{
-    uint32_t n = 0;
-    for (; v != 0; v &= v - 1u) {
-        n++;
-    }
-    return n;
-}
 
 static bool bit_at(const uint64_t *words, uint32_t i)
 {
@@ -125,11 +117,7 @@ static uint32_t first_missing(const struct uw_pull *p, bool asked)
             break;
         }
     }
-    uint32_t bit = 0;
-    while ((taken >> bit & 1u) != 0) {
-        bit++;
-    }
-    return word_at(p, n) * 64u + bit;
+    return word_at(p, n) * 64u + uw_lowest_bit(~taken);
 }
 
 void uw_pull_stop(struct uw_pull *p)
@@ -186,7 +174,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     if (!log->used || log->seq != seq || bit > 63u || (log->wanted >> bit & 1u) == 0) {
         return;     /* too old to learn from */
     }
-    uint32_t rank = bits_in(log->wanted & (((uint64_t)1 << bit) - 1u));
+    uint32_t rank = uw_bits_in(log->wanted & (((uint64_t)1 << bit) - 1u));
     uint64_t due_us = log->sent_us + (uint64_t)log->spread_us * rank / log->chunks;
     uint32_t place = log->first + rank;
     if ((int32_t)(place + 1u - p->overtaken) > 0) {

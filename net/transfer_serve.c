@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer.h"
 
+#include "bits.h"
+
 #define SPREAD_MAX_US 1000000u      /* whatever a peer asks for */
 #define STALE_US 2000000u           /* after the time a question should have been answered in */
 
@@ -61,10 +63,6 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     if (slot->count == UW_SERVE_WANTS) {
         drop_oldest(slot);
     }
-    uint32_t total = 0;
-    for (uint64_t v = wanted; v != 0; v &= v - 1u) {
-        total++;
-    }
     uint32_t at = (slot->head + slot->count) % UW_SERVE_WANTS;
     slot->queue[at].want = *want;
     slot->queue[at].want.wanted = wanted;
@@ -72,7 +70,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
         slot->queue[at].want.spread_us = SPREAD_MAX_US;
     }
     slot->queue[at].start_us = now_us;
-    slot->queue[at].total = total;
+    slot->queue[at].total = uw_bits_in(wanted);
     slot->queue[at].sent = 0;
     slot->heard_us = now_us;
     slot->count++;
@@ -105,11 +103,7 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
             continue;
         }
         const struct uw_want *want = &slot->queue[slot->head].want;
-        uint32_t bit = 0;
-        while ((want->wanted >> bit & 1u) == 0) {
-            bit++;
-        }
-        uint32_t offset = (want->base + bit) * want->chunk_n;
+        uint32_t offset = (want->base + uw_lowest_bit(want->wanted)) * want->chunk_n;
         uint32_t left = s->size_n - offset;
         *item = (struct uw_serve_item){
             .slot = at,

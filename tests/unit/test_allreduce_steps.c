@@ -4,6 +4,8 @@
  * any is delivered. */
 #include "test_support.h"
 
+#include "base2.h"
+
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/rng.h"
 
@@ -150,14 +152,14 @@ static void test_base2_averages_exactly(void **state)
             for (uint32_t i = 0; i < nodes; i++) {
                 struct uw_base2_pair p = uw_base2_pair(nodes, i, k);
                 double share = (double)p.part / p.whole;
-                if (p.partner != UW_RANK_NONE) {
+                if (p.partner != UW_BASE2_IDLE) {
                     struct uw_base2_pair back = uw_base2_pair(nodes, p.partner, k);
                     assert_int_equal(back.partner, i);
                     assert_true(back.part == p.part && back.whole == p.whole);
                     met++;
                 }
                 for (uint32_t j = 0; j < nodes; j++) {
-                    y[i][j] = p.partner == UW_RANK_NONE
+                    y[i][j] = p.partner == UW_BASE2_IDLE
                                   ? x[i][j]
                                   : (1.0 - share) * x[i][j] + share * x[p.partner][j];
                 }

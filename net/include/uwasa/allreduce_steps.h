@@ -22,9 +22,7 @@
  * Memory     nothing is kept      Blocking  never      Context  any thread
  * Source     R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication
  *            Operations in MPICH", 2005; P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce
- *            algorithms for clusters of workstations", 2009; Y. Takezawa et al., "Beyond
- *            Exponential Graph: Communication-Efficient Topologies for Decentralized Learning via
- *            Finite-time Convergence", 2023
+ *            algorithms for clusters of workstations", 2009
  */
 #ifndef UWASA_ALLREDUCE_STEPS_H
 #define UWASA_ALLREDUCE_STEPS_H
@@ -79,17 +77,5 @@ uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t ra
 
 /* Floats of the largest message that any rank receives. */
 uint32_t uw_allreduce_message_n(enum uw_allreduce_kind kind, uint32_t p, uint32_t n);
-
-/* Base-2 graph: a list of matchings after which everybody has the mean of all n_nodes, for every
- * number of nodes, in at most 2 log2(n_nodes) + 1 rounds. */
-uint32_t uw_base2_rounds_n(uint32_t nodes);
-
-struct uw_base2_pair {
-    uint32_t partner;           /* UW_RANK_NONE: idle in this round */
-    uint32_t part, whole;       /* both take part / whole of the other and keep the rest */
-};
-
-/* The exchange of a node < nodes in a round < rounds_n; idle beyond them. */
-struct uw_base2_pair uw_base2_pair(uint32_t nodes, uint32_t node, uint32_t round);
 
 #endif
