@@ -6,20 +6,7 @@
 # takes for another instruction: not with -fno-if-conversion2. Vector instructions flush subnormal
 # numbers, which the reference keeps: no file gets them that does not ask for them.
 
-set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR cortex-m55)
-set(CMAKE_C_COMPILER arm-none-eabi-gcc)
-set(CMAKE_C_FLAGS_INIT "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard \
--fno-branch-count-reg -fno-if-conversion2 -fno-tree-vectorize -ffunction-sections -fdata-sections")
-set(CMAKE_C_FLAGS_MINSIZEREL_INIT "-Os -DNDEBUG")
-
-# QEMU has this board. Output and exit status come by semihosting.
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-system-arm -M mps3-an547 -nographic -monitor none
-    -serial null -semihosting-config enable=on,target=native -kernel)
-
-# Without a board's start-up code there is nothing to link: probes stop at an archive.
-set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(cpu_flags "-mcpu=cortex-m55 -fno-branch-count-reg -fno-if-conversion2 -fno-tree-vectorize")
+set(machine mps3-an547)
+include(${CMAKE_CURRENT_LIST_DIR}/../cortex_m.cmake)

@@ -14,42 +14,7 @@
 #define VEC_N 4u
 #define STEP_ROWS 4u
 
-typedef float32x4_t vec;
-
-static inline vec vec_all(float f)
-{
-    return vdupq_n_f32(f);
-}
-
-static inline vec vec_load(const float *p)
-{
-    return vldrwq_f32(p);
-}
-
-static inline void vec_store(float *p, vec v)
-{
-    vstrwq_f32(p, v);
-}
-
-static inline vec vec_add(vec a, vec b)
-{
-    return vaddq_f32(a, b);
-}
-
-static inline vec vec_mul(vec a, vec b)
-{
-    return vmulq_f32(a, b);
-}
-
-static inline vec vec_mul_add(vec s, vec a, vec b)
-{
-    return vfmaq_f32(s, a, b);
-}
-
-static inline vec vec_add_scaled(vec s, vec v, float f)
-{
-    return vfmaq_n_f32(s, v, f);
-}
+#include "arm/vector_arm_inline.h"
 
 static inline float vec_sum(vec v)
 {
@@ -164,13 +129,6 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
-static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                      const float *x, float *const *w, float *dx)
-{
-    size_t done = step_registers(rows, n, keep, dy, coef, x, w, dx);
-    step_rest(rows, done, n, keep, dy, coef, x, w, dx);
-}
-
 /* Blocks that leave most of a board's memory to the model: 6 KiB of A and 4 KiB of B. */
 const struct uw_tile uw_tile_helium = {
     .mr = MR, .nr = NR, .mc = 24, .kc = 64, .nc = 16, .matrix_kc = 64, .matrix_nc = 16,
@@ -183,5 +141,5 @@ const struct uw_tile uw_tile_helium = {
     .add_rows = add_rows,
     .planes = &planes,
     .norm = &uw_norm_ops_plain,
-    .step_rows = step_rows,
+    .step_rows = step_rows_plain,
 };

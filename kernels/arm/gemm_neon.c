@@ -14,47 +14,7 @@
 #define STEP_ROWS 4u
 #define EACH_ROWS ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
 
-typedef float32x4_t vec;
-
-static inline vec vec_all(float f)
-{
-    return vdupq_n_f32(f);
-}
-
-static inline vec vec_load(const float *p)
-{
-    return vld1q_f32(p);
-}
-
-static inline void vec_store(float *p, vec v)
-{
-    vst1q_f32(p, v);
-}
-
-static inline vec vec_add(vec a, vec b)
-{
-    return vaddq_f32(a, b);
-}
-
-static inline vec vec_sub(vec a, vec b)
-{
-    return vsubq_f32(a, b);
-}
-
-static inline vec vec_mul(vec a, vec b)
-{
-    return vmulq_f32(a, b);
-}
-
-static inline vec vec_mul_add(vec s, vec a, vec b)
-{
-    return vfmaq_f32(s, a, b);
-}
-
-static inline vec vec_add_scaled(vec s, vec v, float f)
-{
-    return vfmaq_n_f32(s, v, f);
-}
+#include "arm/vector_arm_inline.h"
 
 static inline float vec_sum(vec v)
 {
@@ -174,13 +134,6 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
-static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                      const float *x, float *const *w, float *dx)
-{
-    size_t done = step_registers(rows, n, keep, dy, coef, x, w, dx);
-    step_rest(rows, done, n, keep, dy, coef, x, w, dx);
-}
-
 const struct uw_tile uw_tile_neon = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240, .matrix_kc = 256, .matrix_nc = 240,
     .multiply = multiply,
@@ -192,6 +145,6 @@ const struct uw_tile uw_tile_neon = {
     .add_rows = add_rows,
     .planes = &planes,
     .norm = &uw_norm_ops_plain,
-    .step_rows = step_rows,
+    .step_rows = step_rows_plain,
     .winograd = &winograd,
 };

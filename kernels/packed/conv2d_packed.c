@@ -23,7 +23,7 @@ static bool is_thin(const struct uw_conv2d *c)
 #define PACK_COST 0.25
 #define COPY_COST 0.8
 #define PHASES_MAX 64u
-#define SPARSE_SHARE 0.25
+#define SPARSE_SHARE 0.25           /* of dy, about, where a max pool is behind */
 
 static bool has_taps(const struct uw_phase *p)
 {

@@ -161,12 +161,6 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
-static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
-                      const float *x, float *const *w, float *dx)
-{
-    step_registers(rows, n, keep, dy, coef, x, w, dx);
-}
-
 /* Blocks that leave most of a board's memory to the model: 4 KiB of A and 4 KiB of B. */
 const struct uw_tile uw_tile_fpu = {
     .mr = MR, .nr = NR, .mc = 16, .kc = 64, .nc = 16, .matrix_kc = 64, .matrix_nc = 16,
@@ -179,5 +173,5 @@ const struct uw_tile uw_tile_fpu = {
     .add_rows = add_rows,
     .planes = &planes,
     .norm = &uw_norm_ops_plain,
-    .step_rows = step_rows,
+    .step_rows = step_rows_plain,
 };

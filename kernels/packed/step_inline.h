@@ -87,4 +87,12 @@ static inline void step_rest(uint32_t rows, size_t from, size_t n, float keep, c
     }
 }
 
+/* struct uw_tile's step_rows where what is left of a row needs no masks. */
+static inline void step_rows_plain(uint32_t rows, size_t n, float keep, const float *dy,
+                                   const float *coef, const float *x, float *const *w, float *dx)
+{
+    size_t done = step_registers(rows, n, keep, dy, coef, x, w, dx);
+    step_rest(rows, done, n, keep, dy, coef, x, w, dx);
+}
+
 #endif

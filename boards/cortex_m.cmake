@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the toolchain files of Cortex-M boards share. A file sets CMAKE_SYSTEM_PROCESSOR, `cpu_flags`
+# and `machine`, QEMU's name of the board, and includes this.
+
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_C_FLAGS_INIT "${cpu_flags} -mthumb -mfloat-abi=hard -ffunction-sections -fdata-sections")
+set(CMAKE_C_FLAGS_MINSIZEREL_INIT "-Os -DNDEBUG")
+
+# QEMU has these boards. Output and exit status come by semihosting.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-system-arm -M ${machine} -nographic -monitor none
+    -serial null -semihosting-config enable=on,target=native -kernel)
+
+# Without a board's start-up code there is nothing to link: probes stop at an archive.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
