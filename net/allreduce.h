@@ -4,8 +4,8 @@
  *
  * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes the first chunks of its
  * message unasked; the receiver asks for the rest, and for what does not come, as a pull does
- * (transfer.h). Who is asked too early answers that it waits. So nothing depends on a
- * message that must not be lost, and a link that loses nothing pays nothing for it.
+ * (transfer.h). Who is asked too early answers that it waits. So nothing depends on a message that
+ * must not be lost, and a link that loses nothing pays nothing for it.
  *
  *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here

@@ -3,6 +3,8 @@
 
 #include "uwasa/fmath.h"
 
+#include <stdbool.h>
+
 static uint64_t finalize(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -97,40 +99,34 @@ static uint32_t scramble(uint64_t key, uint32_t round, uint32_t right)
     return (uint32_t)(finalize(key + golden * (round + 1) + right) >> 32);
 }
 
-uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i)
+/* A Feistel network, walked until it falls inside. Backwards it is the same with its halves changed
+ * and its rounds from the last to the first. */
+static uint32_t walk(uint64_t key, uint32_t n, uint32_t i, bool back)
 {
     if (n < 2) {
         return 0;
     }
     uint32_t half_bits = half_bits_of(n), mask = (1u << half_bits) - 1u;
     do {
-        uint32_t left = i >> half_bits;
-        uint32_t right = i & mask;
-        for (uint32_t round = 0; round < FEISTEL_ROUNDS; round++) {
+        uint32_t left = back ? i & mask : i >> half_bits;
+        uint32_t right = back ? i >> half_bits : i & mask;
+        for (uint32_t k = 0; k < FEISTEL_ROUNDS; k++) {
+            uint32_t round = back ? FEISTEL_ROUNDS - 1 - k : k;
             uint32_t next = left ^ (scramble(key, round, right) & mask);
             left = right;
             right = next;
         }
-        i = (left << half_bits) | right;
+        i = back ? (right << half_bits) | left : (left << half_bits) | right;
     } while (i >= n);
     return i;
 }
 
+uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i)
+{
+    return walk(key, n, i, false);
+}
+
 uint32_t uw_rng_permute_back(uint64_t key, uint32_t n, uint32_t i)
 {
-    if (n < 2) {
-        return 0;
-    }
-    uint32_t half_bits = half_bits_of(n), mask = (1u << half_bits) - 1u;
-    do {
-        uint32_t left = i >> half_bits;
-        uint32_t right = i & mask;
-        for (uint32_t round = FEISTEL_ROUNDS; round-- > 0;) {
-            uint32_t before = right ^ (scramble(key, round, left) & mask);
-            right = left;
-            left = before;
-        }
-        i = (left << half_bits) | right;
-    } while (i >= n);
-    return i;
+    return walk(key, n, i, true);
 }

@@ -250,12 +250,12 @@ int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
     if (exact && state->exact == 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "%s: %.120s was trained without it, its bits are not those of every "
-                            "processor; as --weights it starts a run anew", option, file);
+                            "processor; its weights may start a run anew", option, file);
     }
     if (!exact && state->exact != 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,
-                            "%.120s was trained with %s, which would end here: give it again; as "
-                            "--weights the file starts a run anew", file, option);
+                            "%.120s was trained with %s, which would end here: give it again; "
+                            "its weights may start a run anew", file, option);
     }
     if (exact && (state->mode != j->model.config.mode ||
                   state->micro_n != j->model.config.micro_n)) {
