@@ -16,7 +16,7 @@
  *            depend on the number of threads. Tables may differ from ref by rounding only, and
  *            by whether a tap on padding is left out or multiplies a zero: then a NaN or infinite
  *            weight (bw_param: x or dy) may show in more elements; where zeros of dy are left out,
- *            in fewer. A 3 x 3 convolution computed by tiles shows NaN, for infinity too, in the
+ *            in fewer. A 3 x 3 or 5 x 5 convolution by tiles shows NaN, for infinity too, in the
  *            neighbours that share a tile.
  */
 #ifndef UWASA_KERNELS_H
