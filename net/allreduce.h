@@ -43,6 +43,7 @@ struct uw_part {
     enum uw_part_type type;
     uint32_t group, round;
     uint16_t step;
+    uint16_t op;                    /* of several that are under way in a round; the caller's */
     uint16_t seq;                   /* data: of the want it answers, 0: unasked */
     uint32_t offset_n, count_n;     /* data: floats of the step's message */
     const float *floats;            /* data: [count_n] */

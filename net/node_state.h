@@ -11,6 +11,7 @@
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
 
+#include "deadline.h"
 #include "gossip.h"
 #include "membership.h"
 #include "message.h"
@@ -19,7 +20,6 @@
 #include "uwasa/node.h"
 
 #define UW_NODE_QUIETS 16u
-#define UW_NODE_HISTORY 16u
 #define UW_NODE_BUFFER_MAX 16384u       /* largest datagram, whatever the link could carry */
 
 /* The pull of the present round, or of the last one. */
@@ -32,8 +32,7 @@ struct uw_node_pull {
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint64_t bytes;
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
-    uint32_t took_ms[UW_NODE_HISTORY];
-    uint32_t took_n;
+    struct uw_deadline took;        /* pulls */
 };
 
 /* The members of the run by identity, this device too. */
