@@ -11,7 +11,7 @@
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
-#define TRIES_MAX 5u
+#define TRIES_MAX 2u                /* doublings of the patience: chance losses end soon */
 #define HELD_NONE UINT32_MAX
 #define BLOCK_N 64u
 
@@ -235,7 +235,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->k = 0;
     a->held = HELD_NONE;
     a->entered = false;
-    a->patience_us = 4u * round->rtt_us + PATIENCE_MIN_US;
+    a->patience_us = 2u * round->rtt_us + PATIENCE_MIN_US;
     memset(a->got, 0, a->steps_max);
     if (!same) {
         memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
