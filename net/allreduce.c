@@ -155,7 +155,7 @@ static void tidy_early(struct uw_allreduce *a)
     uint32_t n = 0, used_n = 0;
     for (uint32_t i = 0; i < a->early_n; i++) {
         struct uw_allreduce_early e = a->early[i];
-        if (e.round > a->r.round || (e.round == a->r.round && e.step > a->k)) {
+        if (e.round > a->r.round || (e.round == a->r.round && e.step >= a->k)) {
             memmove(a->early_x + used_n, a->early_x + e.at, e.count_n * sizeof(float));
             e.at = used_n;
             used_n += e.count_n;

@@ -8,17 +8,30 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+static uint32_t chunks_of(const struct uw_network_cost *c, uint32_t n)
+{
+    return n == 0 ? 0 : c->chunk_n == 0 ? 1 : (n - 1) / c->chunk_n + 1;
+}
+
+double uw_allreduce_wire_s(const struct uw_network_cost *c, uint32_t n)
+{
+    double each_s = c->access_s + c->head_bytes * c->byte_s;
+    return chunks_of(c, n) * each_s + sizeof(float) * (double)n * c->byte_s;
+}
+
 /* When the message that a rank takes in step s has arrived; at: when ranks began the step. One that
  * comes early waits for those before it. */
 static double arrival(const struct uw_network_cost *c, const struct uw_allreduce_step *s,
                       const double *at, uint32_t rank, double *medium_free)
 {
-    double wire = sizeof(float) * (double)s->recv_n * c->byte_s, begin = at[s->from];
+    double wire = uw_allreduce_wire_s(c, s->recv_n), begin = at[s->from];
     if (!c->shared) {
         return larger(begin + c->latency_s, at[rank]) + wire;
     }
-    *medium_free = larger(*medium_free, begin) + c->access_s + wire;
-    return *medium_free + c->latency_s;
+    double arrived = larger(*medium_free, begin) + wire;
+    double told = chunks_of(c, s->recv_n) > 1 ? c->access_s + c->head_bytes * c->byte_s : 0.0;
+    *medium_free = arrived + told;
+    return arrived + c->latency_s;
 }
 
 /* When a rank is done with step s: its message is out, and what it waits for is in. */
@@ -27,7 +40,7 @@ static double end_of(const struct uw_network_cost *c, const struct uw_allreduce_
 {
     double end = at[rank];
     if (s->send_n > 0 && !c->shared) {
-        end += sizeof(float) * (double)s->send_n * c->byte_s;
+        end += uw_allreduce_wire_s(c, s->send_n);
     }
     if (s->recv_n > 0) {
         double adds = s->take != UW_TAKE_COPY ? sizeof(float) * (double)s->recv_n : 0.0;
