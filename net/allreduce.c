@@ -50,7 +50,7 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     a->got = got;
     a->done = done;
     a->dropped = dropped;
-    if (rc == UW_OK) {
+    if (rc == UW_OK && done != NULL) {
         memset(a->done, 0, c->ranks_max * sizeof *a->done);
         memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
     }

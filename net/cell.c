@@ -173,11 +173,12 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     }
 }
 
-/* The one who decides is lost: the next in order does, this node for one. */
-static void succeed(struct uw_cell *c)
+/* The one who decides is lost: the next in order does, this node for one. Or it has forgotten the
+ * round, as who was away for long may learn: then this node asks around itself. */
+static void succeed(struct uw_cell *c, bool forgotten)
 {
     uint32_t lost = c->decider;
-    uint32_t next = best(c, true, lost);
+    uint32_t next = forgotten ? c->config.self : best(c, true, lost);
     if (next == UW_CELL_NOBODY || next == c->config.self) {
         c->decider = c->config.self;
         uw_cell_tell(c, UW_CELL_NEWS_TAKEN_OVER, lost);
@@ -207,7 +208,7 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
     c->now_us = now_us;
     uw_cell_head_gone(c, id);
     if (in_round(c) && id == c->decider && id != c->config.self) {
-        succeed(c);
+        succeed(c, false);
     }
 }
 
@@ -228,6 +229,16 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     }
 }
 
+void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
+{
+    uint32_t decider = c->decider, group = c->group, round = c->round;
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        uw_cell_decide(c, false, UW_CELL_NOBODY);
+        uw_cell_say(c, decider, group, round);
+    }
+}
+
 static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     uw_cell_head_state(c, from, m);
@@ -237,7 +248,7 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     if (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED) {
         uw_cell_decide(c, m->status == UW_CELL_COMMITTED, m->culprit);
     } else if (m->status == UW_CELL_UNKNOWN && from == c->decider) {
-        succeed(c);     /* it has forgotten: it was started anew */
+        succeed(c, true);
     }
 }
 
@@ -303,7 +314,7 @@ static void run_member(struct uw_cell *c)
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
         uw_cell_decide(c, false, c->decider);
     } else if (c->decider != c->config.self && !uw_cell_reaches(c, c->decider)) {
-        succeed(c);
+        succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
         uw_cell_say(c, c->decider, c->group, c->round);

@@ -62,7 +62,7 @@ struct uw_cell_message {
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
     uint32_t ids_n;
-    uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: those of its last one */
+    uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
 };
 
 /* A node of the cell as this one sees it. */
@@ -179,6 +179,9 @@ void uw_cell_ask(struct uw_cell *c, uint64_t now_us);
 
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
+
+/* The average cannot be taken: it is not finite. */
+void uw_cell_refuse(struct uw_cell *c, uint64_t now_us);
 
 /* A message from a node. */
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
