@@ -11,7 +11,7 @@
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
-#define TRIES_MAX 5u
+#define TRIES_MAX 2u                /* doublings of the patience: chance losses end soon */
 #define HELD_NONE UINT32_MAX
 #define BLOCK_N 64u
 
