@@ -105,10 +105,10 @@ static void scale_owned(struct uw_allreduce *a)
     }
 }
 
-static void finish(struct uw_allreduce *a)
+/* Once nothing is left to be sent that others wait for. */
+static void tell_all_done(struct uw_allreduce *a)
 {
-    a->state = UW_ALLREDUCE_DONE;
-    a->nudge_us = a->now_us + a->patience_us;
+    a->tells = false;
     for (uint32_t k = 0; k < a->steps_n; k++) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
         bool told = s.recv_n == 0;
@@ -203,7 +203,9 @@ static void advance(struct uw_allreduce *a)
 {
     while (a->state == UW_ALLREDUCE_RUNNING) {
         if (a->k == a->steps_n) {
-            finish(a);
+            a->state = UW_ALLREDUCE_DONE;
+            a->tells = true;
+            a->nudge_us = a->now_us + a->patience_us;
             return;
         }
         if (!a->entered) {
@@ -232,7 +234,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
     a->k = 0;
     a->held = HELD_NONE;
-    a->entered = false;
+    a->entered = a->tells = false;
     a->patience_us = 4u * round->rtt_us + PATIENCE_MIN_US;
     memset(a->got, 0, a->steps_max);
     if (!same) {
@@ -470,5 +472,8 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
         next_us = nudge_for_done(a);
     }
     uint64_t out_us = uw_allreduce_send_out(a);
+    if (a->tells && (a->out_n == 0 || a->now_us >= a->nudge_us)) {
+        tell_all_done(a);
+    }
     return out_us < next_us ? out_us : next_us;
 }

@@ -114,6 +114,7 @@ struct uw_allreduce {
     uint32_t steps_n, k;            /* the step at hand */
     struct uw_allreduce_step step;
     bool entered, received;
+    bool tells;                     /* the round is over here; who sent to it is told soon */
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
     float *scratch;                 /* [scratch_n] */

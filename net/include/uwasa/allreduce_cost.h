@@ -7,7 +7,11 @@
  * each rank; what is added up takes reduce_s a byte more. The message of a step may be cut into
  * chunks, each with a head, and every one of them pays access_s. On a medium of their own all
  * messages travel at once, and a rank sends and receives at the same time; a shared medium carries
- * one chunk after the other, and one more message that says that all chunks of a step are there.
+ * one chunk after the other, and what ranks tell each other besides: that all chunks of a step are
+ * there, that all of the round is.
+ *
+ * Who sends before its receiver is there, or has room, is stopped after early_n floats and asked
+ * for the rest. Doubling and sweeps have room again when the last step's partner has everything.
  *
  * Units      seconds, bytes; _n counts floats
  * Memory     nothing is kept, the caller lends 2 p numbers     Blocking  until computed
@@ -27,6 +31,7 @@ struct uw_network_cost {
     double access_s;            /* each message, whatever its size; shared: to get hold of it */
     uint32_t chunk_n;           /* floats of a message at most; 0: a step's is sent in one */
     uint32_t head_bytes;        /* of each message */
+    uint32_t early_n;           /* floats kept of what comes before its step; 0: all of them */
 };
 
 /* Seconds that the medium is busy with a step's message of n floats. */
