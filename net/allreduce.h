@@ -163,6 +163,13 @@ void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_pa
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
 
+/* Floats that are kept of what comes before its step. */
+static inline uint32_t uw_allreduce_early_n(const struct uw_allreduce *a)
+{
+    uint32_t most_n = UW_ALLREDUCE_EARLY_MAX * a->config.chunk_n;
+    return a->store_n < most_n ? a->store_n : most_n;
+}
+
 /* Between allreduce.c and allreduce_serve.c. */
 
 static inline struct uw_allreduce_step uw_allreduce_step_at(const struct uw_allreduce *a,
