@@ -10,7 +10,10 @@
  *
  *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here
- *     WAIT   not there yet; to who pushes, as a reply: stop, I shall ask
+ *     WAIT   not there yet
+ *
+ * Who has no place yet for what is pushed says so (WAIT, as a reply), and when it has (WANT, as a
+ * reply: push all from the first of them on).
  *
  * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
  * sent stay as they are until then: a later value of them depends on that very message. Where a
@@ -51,7 +54,7 @@ struct uw_part {
     uint32_t offset_n, count_n;     /* data: floats of the step's message */
     const float *floats;            /* data: [count_n] */
     struct uw_want want;            /* want; its transfer is the step */
-    bool reply;                     /* done: answer with yours; wait: stop pushing */
+    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on */
 };
 
 enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
@@ -111,6 +114,7 @@ struct uw_allreduce {
     uint32_t steps_n, k;            /* the step at hand */
     struct uw_allreduce_step step;
     bool entered, received;
+    bool tells;                     /* the round is over here; who sent to it is told soon */
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
     float *scratch;                 /* [scratch_n] */
@@ -133,7 +137,7 @@ struct uw_allreduce {
     struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
-    uint32_t dropped_round, dropped_step;   /* the last that came early and found no room */
+    uint32_t *dropped;              /* [steps_max] last round whose step came too early */
 };
 
 /* Take the memory for vectors and ranks of up to that size.
@@ -159,6 +163,13 @@ void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_pa
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
 
+/* Floats that are kept of what comes before its step. */
+static inline uint32_t uw_allreduce_early_n(const struct uw_allreduce *a)
+{
+    uint32_t most_n = UW_ALLREDUCE_EARLY_MAX * a->config.chunk_n;
+    return a->store_n < most_n ? a->store_n : most_n;
+}
+
 /* Between allreduce.c and allreduce_serve.c. */
 
 static inline struct uw_allreduce_step uw_allreduce_step_at(const struct uw_allreduce *a,
@@ -183,8 +194,15 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
 
-/* Send the message of the step at hand unasked, or its first chunks. */
-void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s);
+/* Keep a chunk that came early; without room for it its sender is told to stop. */
+void uw_allreduce_store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
+
+/* Forget what came early and is not early any more. */
+void uw_allreduce_tidy_early(struct uw_allreduce *a);
+
+/* Send the message of step k unasked from a chunk on, or its first chunks. */
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
+                       uint32_t base);
 
 /* A rank has no place yet for what is pushed. */
 void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k);

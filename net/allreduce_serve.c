@@ -253,17 +253,19 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
     }
 }
 
-void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s)
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
+                       uint32_t base)
 {
     uint32_t chunk_n = a->config.chunk_n;
     uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
     bool whole = a->r.floats_per_us > 0.0f;
-    uint32_t first = uw_min_u32(chunks, whole ? 64u : PUSH_CHUNKS), before = a->out_n;
-    if (s->to != UW_RANK_NONE && chunks > 0) {
-        const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = chunk_n,
-                                     .wanted = UINT64_MAX >> (64u - first)};
-        uw_allreduce_add_out(a, s->to, a->r.round, &want);
+    if (s->to == UW_RANK_NONE || base >= chunks) {
+        return;
     }
+    uint32_t first = uw_min_u32(chunks - base, whole ? 64u : PUSH_CHUNKS), before = a->out_n;
+    const struct uw_want want = {.transfer = (uint16_t)k, .chunk_n = chunk_n, .base = base,
+                                 .wanted = UINT64_MAX >> (64u - first)};
+    uw_allreduce_add_out(a, s->to, a->r.round, &want);
     if (whole && a->out_n > before) {
         a->out[before].chunks = chunks;
         a->pace_ns = a->pace_ns > a->now_us * 1000u ? a->pace_ns : a->now_us * 1000u;
