@@ -19,6 +19,17 @@ static void set_bit(uint64_t *words, uint32_t i, bool on)
     words[i / 64u] = on ? words[i / 64u] | bit : words[i / 64u] & ~bit;
 }
 
+/* Has a fragment chunks to send in its step? */
+static void set_sending(struct uw_overlap *o, uint32_t i)
+{
+    const struct uw_fragment *f = &o->fragments[i];
+    bool now = (o->sending[i / 64u] >> (i % 64u) & 1u) != 0;
+    if (now != (f->wanted != 0)) {
+        set_bit(o->sending, i, !now);
+        o->waiting[f->to] += now ? UINT32_MAX : 1u;
+    }
+}
+
 /* The first one from i on; NONE: there is none. */
 static uint32_t next_bit(const struct uw_overlap *o, const uint64_t *words, uint32_t i)
 {
@@ -80,9 +91,11 @@ static void enter(struct uw_overlap *o, uint32_t i)
     f->have = f->out = f->wanted = f->sent = 0;
     f->got = false;
     f->tries = 0;
+    f->to = (uint16_t)s.to;
+    f->from = (uint16_t)s.from;
     f->wanted = (f->ahead & 1u) != 0 ? chunks_of(o, s.send_n) : 0;
     set_bit(o->asking, i, s.recv_n > 0);
-    set_bit(o->sending, i, f->wanted != 0);
+    set_sending(o, i);
     set_due(o, f);
 }
 
@@ -137,7 +150,6 @@ static void advance(struct uw_overlap *o, uint32_t i)
         f->k++;
         f->ahead >>= 1;
         set_bit(o->asking, i, false);
-        set_bit(o->sending, i, false);
         if (f->k < o->steps_n) {
             enter(o, i);
         }
@@ -200,6 +212,7 @@ void uw_overlap_stop(struct uw_overlap *o)
     }
     memset(o->asking, 0, o->words * sizeof *o->asking);
     memset(o->sending, 0, o->words * sizeof *o->sending);
+    memset(o->waiting, 0, o->config.ranks_max * sizeof *o->waiting);
 }
 
 /* What comes in. */
@@ -240,7 +253,7 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
         move(o, f);
     }
     if (f->have == chunks_of(o, s.recv_n)) {
-        answer_got(o, s.from, p);
+        answer_got(o, f->from, p);
     }
 }
 
@@ -249,7 +262,7 @@ static void take_data(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
 {
     uint32_t round = o->buckets[f->bucket].round;
     if (p->round == round && f->running && p->step == f->k) {
-        if (step_at(o, f, f->k).from == from) {
+        if (f->from == from) {
             arrive(o, f, p);
         }
     } else if (p->round < round || (p->round == round && (!f->running || p->step < f->k))) {
@@ -273,7 +286,7 @@ static void take_want(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
         f->ahead |= (uint64_t)1 << j;
     } else {
         f->wanted |= p->want.wanted & chunks_of(o, s.send_n) & ~(o->config.reliable ? f->sent : 0);
-        set_bit(o->sending, (uint32_t)(f - o->fragments), f->wanted != 0);
+        set_sending(o, (uint32_t)(f - o->fragments));
     }
 }
 
@@ -281,10 +294,10 @@ static void take_got(struct uw_overlap *o, uint32_t from, struct uw_fragment *f,
                      const struct uw_part *p)
 {
     if (p->round == o->buckets[f->bucket].round && f->running && p->step == f->k &&
-        step_at(o, f, f->k).to == from) {
+        f->to == from) {
         f->got = true;
         f->wanted = 0;
-        set_bit(o->sending, (uint32_t)(f - o->fragments), false);
+        set_sending(o, (uint32_t)(f - o->fragments));
     }
 }
 
@@ -338,6 +351,9 @@ static void ask(struct uw_overlap *o)
     uint32_t window = o->config.window_chunks;
     for (uint32_t i = next_bit(o, o->asking, 0); i != NONE; i = next_bit(o, o->asking, i + 1)) {
         struct uw_fragment *f = &o->fragments[i];
+        if (o->blocked[f->from] == o->runs) {
+            continue;
+        }
         struct uw_allreduce_step s = step_at(o, f, f->k);
         uint64_t missing = chunks_of(o, s.recv_n) & ~f->have & ~f->out;
         uint32_t room = window == 0 ? 64u : window > o->out_chunks ? window - o->out_chunks : 0;
@@ -347,7 +363,7 @@ static void ask(struct uw_overlap *o)
         if (missing != 0 && room == 0) {
             return;
         }
-        if (missing != 0 && (o->blocked[s.from] == o->runs || !hand_over(o, i, s.from, &p))) {
+        if (missing != 0 && !hand_over(o, i, f->from, &p)) {
             continue;
         }
         f->out |= p.want.wanted;
@@ -357,23 +373,37 @@ static void ask(struct uw_overlap *o)
     }
 }
 
+/* Are there chunks for a rank that may take some? */
+static bool any_open(const struct uw_overlap *o)
+{
+    bool open = false;
+    for (uint32_t rank = 0; rank < o->group.ranks && !open; rank++) {
+        open = o->waiting[rank] > 0 && o->blocked[rank] != o->runs;
+    }
+    return open;
+}
+
 /* Send the next chunk of the first fragment that has one for a rank that takes it. Returns false
  * when there is none. */
 static bool send_next(struct uw_overlap *o)
 {
-    for (uint32_t i = next_bit(o, o->sending, 0); i != NONE; i = next_bit(o, o->sending, i + 1)) {
+    for (uint32_t i = 0; any_open(o); i++) {
+        i = next_bit(o, o->sending, i);
         struct uw_fragment *f = &o->fragments[i];
+        if (o->blocked[f->to] == o->runs) {
+            continue;
+        }
         struct uw_allreduce_step s = step_at(o, f, f->k);
         uint32_t chunk = uw_lowest_bit(f->wanted), at = chunk * o->config.chunk_n;
         struct uw_part p = {.type = UW_PART_DATA, .offset_n = at,
                             .count_n = uw_min_u32(o->config.chunk_n, s.send_n - at),
                             .floats = gradient_of(o, f) + s.send_at + at};
-        if (o->blocked[s.to] == o->runs || !hand_over(o, i, s.to, &p)) {
+        if (!hand_over(o, i, f->to, &p)) {
             continue;
         }
         f->wanted &= f->wanted - 1u;
         f->sent |= (uint64_t)1 << chunk;
-        set_bit(o->sending, i, f->wanted != 0);
+        set_sending(o, i);
         move(o, f);
         advance(o, i);
         return true;
@@ -395,7 +425,7 @@ static void lose_patience(struct uw_overlap *o, uint32_t i)
     if (!o->config.reliable && !f->got && f->wanted == 0 && f->sent != 0) {
         uint32_t last = (s.send_n - 1u) / o->config.chunk_n;    /* it is answered with GOT */
         f->wanted = (uint64_t)1 << last;
-        set_bit(o->sending, i, true);
+        set_sending(o, i);
     }
 }
 

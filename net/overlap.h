@@ -3,9 +3,9 @@
  * overlap.h - averaging a step's gradients while the step goes on, as a state machine on a clock
  *
  * The gradients come in buckets, a layer's each. A bucket is cut into fragments, and every fragment
- * is an all-reduce of its own, by the steps of uwasa/allreduce_steps.h. All fragments of all buckets
- * that are ready are under way at once: ranks may come to them in any order, and none waits for a
- * place that another takes.
+ * is an all-reduce of its own, by the steps of uwasa/allreduce_steps.h. All fragments of all
+ * buckets that are ready are under way at once: ranks may come to them in any order, and none waits
+ * for a place that another takes.
  *
  * What is sent first is decided anew for every message: buckets of up to small_n floats before
  * larger ones, then the lower number before the higher. Buckets are numbered in the order in which
@@ -50,10 +50,11 @@ struct uw_overlap_config {
                                        sent */
     const uint32_t *bucket_n;       /* [buckets_n] floats of each, borrowed until place returns */
     uint32_t buckets_n;
-    uint32_t ranks_max;             /* 2 or more */
+    uint32_t ranks_max;             /* 2 to 65535 */
     uint32_t chunk_n;               /* floats of a data message at most */
-    uint32_t fragment_n;            /* floats of a fragment at most, 0 or more than that: 64 chunks */
-    uint32_t small_n;               /* floats of a bucket that goes before larger ones, 0: chunk_n */
+    uint32_t fragment_n;            /* floats of a fragment at most; 0 or more: 64 chunks */
+    uint32_t small_n;               /* floats of a bucket that goes before larger ones; 0:
+                                       chunk_n */
     uint32_t window_chunks;         /* asked for and not here yet at most, 0: any number */
     bool in_order;                  /* nothing overtakes: the highest bucket first, as they come */
     bool reliable;                  /* the link loses nothing and keeps the order */
@@ -87,6 +88,7 @@ struct uw_fragment {
     uint64_t due_us;                /* when to ask again, or nudge */
     uint32_t at, size_n;            /* within the bucket */
     uint32_t bucket;
+    uint16_t to, from;              /* ranks of step k; UINT16_MAX: none */
     uint16_t k;
     uint8_t tries;
     bool running : 1, moved : 1, got : 1;
@@ -107,6 +109,7 @@ struct uw_overlap {
     struct uw_fragment *fragments;  /* what goes first stands first */
     uint64_t *asking, *sending;     /* [words] fragments with a question to send, with chunks */
     uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
+    uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
     uint32_t fragments_n, words, runs;
     uint32_t steps_n, out_chunks, running_n;
     bool refused;                   /* a rank took nothing more in this run */
@@ -118,7 +121,7 @@ size_t uw_overlap_bytes(const struct uw_overlap_config *config);
 
 /* Cut the buckets into fragments.
  * Returns UW_OK, UW_ERR_UNSUPPORTED (doubling or sweep), UW_ERR_INVALID (no bucket, an empty one,
- * no chunk), UW_ERR_TOOBIG (more fragments than fit) or what uw_arena_take returns. */
+ * no chunk, one rank), UW_ERR_TOOBIG (more fragments than fit) or what uw_arena_take returns. */
 int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
                      const struct uw_overlap_config *config);
 

@@ -22,7 +22,8 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
     if (c->kind == UW_ALLREDUCE_DOUBLING || c->kind == UW_ALLREDUCE_SWEEP) {
         return UW_ERR_UNSUPPORTED;
     }
-    if (c->buckets_n == 0 || c->chunk_n == 0 || c->ranks_max < 2) {
+    if (c->buckets_n == 0 || c->chunk_n == 0 || c->ranks_max < 2 ||
+        c->ranks_max > UINT16_MAX) {
         return UW_ERR_INVALID;
     }
     for (uint32_t i = 0; i < c->buckets_n; i++) {
@@ -38,7 +39,8 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
 static int take_tables(struct uw_overlap *o, struct uw_arena *arena,
                        const struct uw_overlap_config *config)
 {
-    void *buckets = NULL, *fragments = NULL, *asking = NULL, *sending = NULL, *blocked = NULL;
+    void *buckets = NULL, *fragments = NULL, *asking = NULL, *sending = NULL, *blocked = NULL,
+         *waiting = NULL;
     *o = (struct uw_overlap){.config = *config};
     int rc = check(config, &o->fragments_n);
     if (rc < 0) {
@@ -46,17 +48,19 @@ static int take_tables(struct uw_overlap *o, struct uw_arena *arena,
     }
     o->words = o->fragments_n / 64u + 1u;
     size_t words_bytes = o->words * sizeof *o->asking;
+    size_t ranks_bytes = config->ranks_max * sizeof *o->blocked;
     rc = uw_arena_take(arena, uw_size_mul(config->buckets_n, sizeof *o->buckets), &buckets);
     rc = rc < 0 ? rc : uw_arena_take(arena, o->fragments_n * sizeof *o->fragments, &fragments);
     rc = rc < 0 ? rc : uw_arena_take(arena, words_bytes, &asking);
     rc = rc < 0 ? rc : uw_arena_take(arena, words_bytes, &sending);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(config->ranks_max, sizeof *o->blocked),
-                                     &blocked);
+    rc = rc < 0 ? rc : uw_arena_take(arena, ranks_bytes, &blocked);
+    rc = rc < 0 ? rc : uw_arena_take(arena, ranks_bytes, &waiting);
     o->buckets = buckets;
     o->fragments = fragments;
     o->asking = asking;
     o->sending = sending;
     o->blocked = blocked;
+    o->waiting = waiting;
     return rc;
 }
 

@@ -394,7 +394,8 @@ static void test_any_message_is_harmless(void **state)
                 uw_overlap_ready(&to->o, b, to->x[b], i);
             }
             const struct uw_part part = {
-                .type = (enum uw_part_type)uw_rng_below(&r, 7), .group = 1 + uw_rng_below(&r, 50) / 49,
+                .type = (enum uw_part_type)uw_rng_below(&r, 7),
+                .group = 1 + uw_rng_below(&r, 50) / 49,
                 .round = uw_rng_below(&r, 4), .step = (uint16_t)uw_rng_below(&r, 20),
                 .op = (uint16_t)(uw_rng_below(&r, 8) != 0 ? uw_rng_below(&r, 80)
                                                           : uw_rng_below(&r, 65536)),
