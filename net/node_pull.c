@@ -109,11 +109,13 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     bool further = newcomer && list_members(s, true, true) != 0;
+    bool adopt_only = s->gossip.config.adopt_only;
     uint32_t n = further ? 1 : list_members(s, newcomer, false), place = 0;
     float weight = 0.0f;
-    if (n != 0) {
+    if (n != 0 && (further || !adopt_only)) {
         place = pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, &weight);
-    } else if (newcomer && s->config.seeds_n != 0 && uw_membership_alive(&s->membership) == 0 &&
+    } else if (n == 0 && newcomer && s->config.seeds_n != 0 &&
+               uw_membership_alive(&s->membership) == 0 &&
                s->now_us - s->first_us < JOIN_GRACE_US) {
         return false;
     }
