@@ -148,6 +148,7 @@ static void advance(struct uw_overlap *o, uint32_t i)
         }
         scale_owned(o, f);
         f->k++;
+        o->advanced_n++;
         f->ahead >>= 1;
         set_bit(o->asking, i, false);
         if (f->k < o->steps_n) {
@@ -196,6 +197,21 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
         }
         advance(o, i);
     }
+}
+
+uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
+{
+    const struct uw_fragment *last = NULL;
+    for (uint32_t i = 0; i < o->fragments_n && o->running_n > 0; i++) {
+        const struct uw_fragment *f = &o->fragments[i];
+        last = f->running && (last == NULL || f->k < last->k) ? f : last;
+    }
+    *waits_for = UW_RANK_NONE;
+    if (last != NULL) {
+        struct uw_allreduce_step s = step_at(o, last, last->k);
+        *waits_for = last->have != chunks_of(o, s.recv_n) ? s.from : s.to;
+    }
+    return o->advanced_n;
 }
 
 void uw_overlap_stop(struct uw_overlap *o)

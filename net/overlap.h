@@ -111,7 +111,7 @@ struct uw_overlap {
     uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
     uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
     uint32_t fragments_n, words, runs;
-    uint32_t steps_n, out_chunks, running_n;
+    uint32_t steps_n, out_chunks, running_n, advanced_n;
     bool refused;                   /* a rank took nothing more in this run */
     uint64_t now_us, due_us, patience_us;
 };
@@ -138,6 +138,10 @@ static inline enum uw_overlap_state uw_overlap_state(const struct uw_overlap *o,
 {
     return o->buckets[bucket].state;
 }
+
+/* How far it is: a number that grows with every step of a fragment, and the rank that the one
+ * furthest behind waits for, or UW_RANK_NONE. */
+uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for);
 
 /* Give up whatever runs; averaged buckets stay averaged. Until the next group nothing is sent. */
 void uw_overlap_stop(struct uw_overlap *o);
