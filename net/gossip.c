@@ -222,9 +222,8 @@ static void end_round(struct uw_gossip *g)
     if (g->adopting) {
         /* The jump to another's model is no displacement of ours: the velocity starts anew. */
         g->half_adopted = !complete;
-    } else if (c->rule->end != NULL && g->lr_sum > 0.0f && c->snapshot->version != 0) {
-        c->rule->end(&c->constants, c->params->size_n, c->snapshot->data, c->params->x,
-                     c->velocity, g->lr_sum);
+    } else if (g->lr_sum > 0.0f && c->snapshot->version != 0) {
+        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum);
     }
     if (g->mixed_round != 0 && !g->half_adopted) {
         store(&g->rounds, load(&g->rounds) + 1u);

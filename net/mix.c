@@ -4,31 +4,128 @@
 #include <stddef.h>
 #include <string.h>
 
-#define BETA_DEFAULT 0.9f
-#define MU_DEFAULT 0.1f
+/* What was given, or the rule's own. */
+static float or_else(float given, float own)
+{
+    return given != 0.0f ? given : own;
+}
 
 static void qg_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
                    float *m, float lr_sum)
 {
-    float beta = c->beta != 0.0f ? c->beta : BETA_DEFAULT;
-    float share = (c->mu != 0.0f ? c->mu : MU_DEFAULT) / lr_sum;
+    float beta = or_else(c->beta, 0.9f);
+    float share = or_else(c->mu, 0.1f) / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
         m[i] = beta * m[i] + share * (s[i] - x[i]);
     }
 }
 
+static void qg_before(const struct uw_mix_constants *c, uint32_t n, const float *s, float *m,
+                      float lr_sum)
+{
+    float beta = or_else(c->beta, 0.9f);
+    float share = or_else(c->mu, 0.1f) / lr_sum;
+    for (uint32_t i = 0; i < n; i++) {
+        m[i] = beta * m[i] + share * s[i];
+    }
+}
+
+static void qg_after(const struct uw_mix_constants *c, uint32_t n, const float *x, float *m,
+                     float lr_sum)
+{
+    float share = or_else(c->mu, 0.1f) / lr_sum;
+    for (uint32_t i = 0; i < n; i++) {
+        m[i] -= share * x[i];
+    }
+}
+
+static void noloco_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
+                       float *m, float lr_sum)
+{
+    float beta = or_else(c->beta, 0.5f);
+    float mu = or_else(c->mu, 0.7f);
+    (void)lr_sum;
+    for (uint32_t i = 0; i < n; i++) {
+        m[i] = beta * m[i] + mu * (x[i] - s[i]);
+        x[i] = s[i] + m[i];
+    }
+}
+
+static void slowmo_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
+                       float *m, float lr_sum)
+{
+    float beta = or_else(c->beta, 0.5f);
+    float step = or_else(c->mu, 1.0f) * lr_sum;
+    float scale = 1.0f / lr_sum;
+    for (uint32_t i = 0; i < n; i++) {
+        m[i] = beta * m[i] + scale * (s[i] - x[i]);
+        x[i] = s[i] - step * m[i];
+    }
+}
+
+static void diloco_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
+                       float *m, float lr_sum)
+{
+    float beta = or_else(c->beta, 0.9f);
+    float mu = or_else(c->mu, 0.7f);
+    (void)lr_sum;
+    for (uint32_t i = 0; i < n; i++) {
+        float d = s[i] - x[i];
+        m[i] = beta * m[i] + d;
+        x[i] = s[i] - mu * (d + beta * m[i]);
+    }
+}
+
+static void kgt_pair(float weight, uint32_t n, const float *z, float *x, float *m,
+                     const float *x_peer, const float *z_peer)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        m[i] += weight * (z_peer[i] - z[i]);
+    }
+    uw_mix_chunk(weight, n, x_peer, x);
+}
+
 const struct uw_mix_rule uw_mix_none = {.name = "none"};
-const struct uw_mix_rule uw_mix_qg = {.name = "qg", .velocity = true, .end = qg_end};
+const struct uw_mix_rule uw_mix_qg = {.name = "qg",
+                                      .velocity = true,
+                                      .frozen = true,
+                                      .end = qg_end,
+                                      .before = qg_before,
+                                      .after = qg_after};
+const struct uw_mix_rule uw_mix_noloco = {.name = "noloco", .velocity = true, .end = noloco_end};
+const struct uw_mix_rule uw_mix_slowmo = {
+    .name = "slowmo", .over = UW_MIX_OVER_AVERAGES, .velocity = true, .end = slowmo_end};
+const struct uw_mix_rule uw_mix_diloco = {
+    .name = "diloco", .over = UW_MIX_OVER_AVERAGES, .velocity = true, .end = diloco_end};
+const struct uw_mix_rule uw_mix_kgt = {.name = "kgt",
+                                       .over = UW_MIX_OVER_PAIRS,
+                                       .velocity = true,
+                                       .frozen = true,
+                                       .pair = kgt_pair};
 
 const struct uw_mix_rule *uw_mix_find(const char *name)
 {
-    static const struct uw_mix_rule *const rules[] = {&uw_mix_none, &uw_mix_qg};
+    static const struct uw_mix_rule *const rules[] = {&uw_mix_none,   &uw_mix_qg,
+                                                      &uw_mix_noloco, &uw_mix_slowmo,
+                                                      &uw_mix_diloco, &uw_mix_kgt};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (strcmp(rules[i]->name, name) == 0) {
             return rules[i];
         }
     }
     return NULL;
+}
+
+void uw_mix_end(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                const struct uw_params *p, const float *s, float *m, float lr_sum)
+{
+    for (uint32_t i = 0; rule->end != NULL && i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        if (!g->statistic) {
+            uint32_t at = g->offset_n;
+            rule->end(c, g->size_n, s + at, p->x + at, m != NULL ? m + at : NULL, lr_sum);
+        }
+    }
 }
 
 void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x)
@@ -40,5 +137,13 @@ void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x)
     float own = 1.0f - weight;
     for (uint32_t i = 0; i < n; i++) {
         x[i] = own * x[i] + weight * s[i];
+    }
+}
+
+void uw_mix_mean_gradient(uint32_t n, const float *s, const float *x, float lr_sum, float *z)
+{
+    float scale = lr_sum > 0.0f ? 1.0f / lr_sum : 0.0f;
+    for (uint32_t i = 0; i < n; i++) {
+        z[i] = scale * (s[i] - x[i]);
     }
 }

@@ -168,7 +168,7 @@ static int open_net(struct run *r)
         .incarnation = r->incarnation,
         .params = &m->params,
         .snapshot = &m->snapshot,
-        .velocity = rule != NULL && rule->velocity ? m->velocity : NULL,
+        .velocity = m->velocity,
         .newcomer = r->fresh,
         .rule = rule,
         .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
@@ -192,18 +192,18 @@ static int open_net(struct run *r)
 static int prepare(struct run *r, int *status)
 {
     const struct uw_node_options *o = r->o;
-    bool qg = strcmp(o->momentum_rule, "qg") == 0;
-    double momentum = o->momentum >= 0.0 ? o->momentum : qg ? 0.9 : 0.0;
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    double momentum = o->momentum >= 0.0 ? o->momentum : rule->frozen ? 0.9 : 0.0;
     const struct uw_optimizer optimizer = {.momentum = (float)momentum,
                                            .weight_decay = (float)o->weight_decay,
-                                           .frozen = qg};
+                                           .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,
                                          .backend = o->backend,
                                          .exact = o->exact,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
                                                   .optimizer = optimizer,
-                                                  .mixing_velocity = qg,
+                                                  .mixing_velocity = rule->velocity,
                                                   .snapshot = true}};
     uw_lr_parse(o->schedule, &r->schedule);
     r->incarnation = (uint32_t)time(NULL);

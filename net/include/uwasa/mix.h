@@ -1,54 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/mix.h - mixing rules: what a round of gossip does to the parameters
+ * uwasa/mix.h - mixing rules: what a round of averaging does to parameters and velocity
  *
- * A round is: publish a snapshot, train T local steps, meanwhile mix in the chunks of one peer's
- * snapshot as they arrive, end the round. Every rule here is elementwise, so a round needs no
- * second model: chunks are mixed in place, and the end streams once over the vectors.
+ * A round starts with a snapshot s of the parameters x, trains T local steps, mixes x with other
+ * nodes' parameters, and ends. Every rule here is elementwise, so that a round needs no second
+ * model: chunks are mixed in place as they arrive, and the end streams once over the vectors.
  *
- *     x = (1 - w) x + w s_peer                     for every chunk, by all rules
- *     end(rule)                                    once a round, see below
+ *     gossip         x = (1 - w) x + w s_peer for every chunk; then end
+ *     average        before; x becomes the exact mean over the nodes, in place; after. The vector
+ *                    that held s may have been lent to the averaging: rules that have no before
+ *                    and after need s kept elsewhere, one vector more, and end
+ *     pairs          x and z of a partner, both sides or none: pair for every chunk
+ *
+ * What the rules compute, L the round's learning rates summed (lr T when lr is constant):
+ *
+ *     none     nothing
+ *     qg       m = beta m + mu (s - x) / L                               beta 0.9   mu 0.1
+ *     noloco   m = beta m + mu (x - s);  x = s + m                       beta 0.5   mu 0.7
+ *     slowmo   m = beta m + (s - x) / L;  x = s - mu L m                 beta 0.5   mu 1
+ *     diloco   d = s - x;  m = beta m + d;  x = s - mu (d + beta m)      beta 0.9   mu 0.7
+ *     kgt      z = (s - x) / L;  m += w (z_peer - z);  x = (1 - w) x + w x_peer
+ *
+ * qg and kgt also guide the local steps, x -= lr (g + b m) with m frozen and b = beta for qg, 1
+ * for kgt: struct uw_sgd with frozen = true, momentum = b. The sum of kgt's m over all nodes stays
+ * zero, because what a pair's one side adds the other takes away; that is what makes it find the
+ * optimum of all data whatever each node holds, and why a half-done pair does harm.
  *
  * Units      _n counts floats
- * Memory     vectors are the model's
+ * Memory     vectors are the model's; none may overlap another
  * Blocking   until computed      Context  training thread
- * Source     Lin et al., "Quasi-Global Momentum", 2021; its form for T local steps
+ * Source     T. Lin et al., "Quasi-Global Momentum", 2021 (qg), its form for T local steps;
+ *            "NoLoCo", 2025 (noloco), with its two averages, of x - s and of s, added up to the one
+ *            of x; J. Wang et al., "SlowMo", 2020 (slowmo), whose u is T m; A. Douillard et al.,
+ *            "DiLoCo", 2023 (diloco), Nesterov's momentum outside; Y. Liu et al., "Decentralized
+ *            gradient tracking with local steps", 2023 (kgt), whose c is m
  */
 #ifndef UWASA_MIX_H
 #define UWASA_MIX_H
 
+#include "uwasa/params.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
+/* 0: the rule's own, see above. */
 struct uw_mix_constants {
     float weight;       /* w, the peer's share; 0: 0.5 */
-    float beta;         /* how much of the velocity survives a round; 0: 0.9 */
-    float mu;           /* how much of the round's displacement enters it; 0: 0.1 */
+    float beta;         /* how much of the velocity survives a round */
+    float mu;           /* how much of the round's displacement enters it, or is taken over */
+};
+
+/* What a rule may be used with. */
+enum uw_mix_over {
+    UW_MIX_OVER_ANY,                /* gossip and averages */
+    UW_MIX_OVER_AVERAGES,           /* nodes start each round with the same parameters */
+    UW_MIX_OVER_PAIRS
 };
 
 struct uw_mix_rule {
-    const char *name;               /* "none", "qg" */
-    bool velocity;                  /* needs a velocity vector [size_n] */
+    const char *name;               /* "none", "qg", ... */
+    enum uw_mix_over over;
+    bool velocity;                  /* needs a velocity vector [size_n], zero at first */
+    bool frozen;                    /* which the local steps use but do not change */
+
     /* (optional: NULL means the rule has nothing to do) End a round over n elements.
-     *   s       [n] own snapshot at the round's start
+     *   s       [n] own parameters at the round's start
      *   x       [n] parameters now: local steps and mixing are in them; the rule may change them
      *   m       [n] velocity, updated
      *   lr_sum  learning rates of the round's local steps, summed: lr * T; > 0 */
     void (*end)(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x, float *m,
                 float lr_sum);
+
+    /* (optional, both or none: NULL means only end does, if there is one) The same in two parts,
+     * the first without x, the second without s. Between them m is no velocity: when the average
+     * fails, `after` with the x that is there instead. Constants and lr_sum must be the same.
+     * Rounds like s and x, which are larger than what remains of them: see test_mix.c. */
+    void (*before)(const struct uw_mix_constants *c, uint32_t n, const float *s, float *m,
+                   float lr_sum);
+    void (*after)(const struct uw_mix_constants *c, uint32_t n, const float *x, float *m,
+                  float lr_sum);
+
+    /* (optional: NULL means the rule is not for pairs) Mix n elements with a partner that does the
+     * same with ours, the same weight, and will not be cut off from doing so.
+     *   weight          the partner's share
+     *   z, z_peer       [n] own and the partner's mean gradient of the round
+     *   x_peer          [n] the partner's parameters when it computed z_peer */
+    void (*pair)(float weight, uint32_t n, const float *z, float *x, float *m,
+                 const float *x_peer, const float *z_peer);
 };
 
 /* Plain averaging: the end of a round does nothing. */
 extern const struct uw_mix_rule uw_mix_none;
 
-/* Quasi-global momentum, m = beta m + mu (s - x) / lr_sum. The local steps between are
- * x -= lr (g + beta m) with m frozen: struct uw_sgd with frozen = true, momentum = beta. */
+/* Quasi-global momentum. */
 extern const struct uw_mix_rule uw_mix_qg;
+
+/* Outer momentum over gossip. */
+extern const struct uw_mix_rule uw_mix_noloco;
+
+/* Outer momentum over exact averages. */
+extern const struct uw_mix_rule uw_mix_slowmo;
+extern const struct uw_mix_rule uw_mix_diloco;
+
+/* Gradient tracking over committed pairs. */
+extern const struct uw_mix_rule uw_mix_kgt;
 
 /* Rule by name; NULL when there is none. */
 const struct uw_mix_rule *uw_mix_find(const char *name);
 
+/* rule->end, if there is one, over all parameters but running statistics: these stay as they were
+ * mixed, since a variance that momentum carries on might fall below zero.
+ *
+ *   s  [p->size_n] own parameters at the round's start
+ *   m  [p->size_n] velocity, NULL if the rule has none */
+void uw_mix_end(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                const struct uw_params *p, const float *s, float *m, float lr_sum);
+
 /* x = (1 - weight) x + weight s over n elements. weight 1 copies, whatever x holds. */
 void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);
+
+/* z = (s - x) / lr_sum over n elements: the mean gradient, corrections included, that led from s
+ * to x. lr_sum 0, no steps: z = 0. */
+void uw_mix_mean_gradient(uint32_t n, const float *s, const float *x, float lr_sum, float *z);
 
 #endif
