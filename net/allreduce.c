@@ -48,7 +48,7 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     a->early_x = early;
     a->got = got;
     a->done = done;
-    if (rc == UW_OK) {
+    if (rc == UW_OK && a->done != NULL) {     /* not while an arena only measures */
         memset(a->done, 0, c->ranks_max * sizeof *a->done);
     }
     return rc;
