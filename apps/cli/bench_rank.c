@@ -15,8 +15,8 @@
 #define CONNECT_LIMIT_US 20000000u
 #define BARRIER_LIMIT_US 120000000u
 #define UDP_MTU 1400u
-#define SPIN_US 10u                /* before a rank sleeps until something arrives */
-#define YIELD_US 2000u              /* the same where others want the core */
+#define SPIN_MAX_US 50u             /* a rank looks again and again before it sleeps ... */
+#define WORTH_US 100u               /* ... where what it waits for mostly comes that soon */
 #define CALIBRATE_N (256u * 1024u)
 #define CALIBRATE_ROUNDS 20u
 #define ROUNDS_MAX 100000u
@@ -37,6 +37,7 @@ struct rank {
     float *x;
     uint32_t x_n;
     uint64_t idle_us;               /* nothing happened since; 0: it does */
+    uint32_t spin_us;
     bool crowded;                   /* more ranks than cores */
     bool serves;                    /* others may ask for what is lost: also while this one waits */
 };
@@ -133,15 +134,23 @@ static int open_link(struct rank *r, struct uw_loopback_hub *hub)
     return rc < 0 ? fail(r, rc, err.text[0] != '\0' ? err.text : "a link could not be opened") : rc;
 }
 
-/* Sleep, or let others run, until something arrives or next_us. */
+/* What was waited for is here: was it worth looking out for it? */
+static void end_wait(struct rank *r, uint64_t now_us)
+{
+    if (r->idle_us != 0) {
+        bool soon = now_us - r->idle_us < WORTH_US;
+        r->spin_us = soon ? 2u * r->spin_us + 1u : r->spin_us / 2u;
+        r->spin_us = r->spin_us < SPIN_MAX_US ? r->spin_us : SPIN_MAX_US;
+        r->idle_us = 0;
+    }
+}
+
+/* Look again at once, let others run, or sleep until something arrives or next_us. */
 static void rest(struct rank *r, uint64_t now_us, uint64_t next_us)
 {
-    uint64_t spin_us = r->crowded ? YIELD_US : SPIN_US;
     r->idle_us = r->idle_us != 0 ? r->idle_us : now_us;
-    if (r->link->fd < 0 || now_us - r->idle_us < spin_us) {
-        if (r->crowded || r->link->fd < 0) {
-            sched_yield();
-        }
+    if (r->link->fd < 0 || now_us - r->idle_us < r->spin_us) {
+        sched_yield();
         return;
     }
     uint64_t wait_us = next_us - now_us;
@@ -198,19 +207,19 @@ static int one_round(struct rank *r, enum uw_allreduce_kind kind, uint32_t n)
 {
     uint64_t now_us = uw_board_now_us(), limit_us = now_us + ROUND_LIMIT_US;
     int rc = settle(r);
-    r->idle_us = 0;
     rc = rc < 0 ? rc : uw_collective_begin(&r->collective, kind, false, r->x, n, now_us);
     while (rc == UW_OK) {
         uint64_t next_us = uw_collective_step(&r->collective, now_us);
-        if (uw_collective_done(&r->collective)) {
-            return UW_OK;
-        }
         now_us = uw_board_now_us();
-        if (next_us > now_us) {
+        bool done = uw_collective_done(&r->collective);
+        if (done || next_us <= now_us) {
+            end_wait(r, now_us);
+        } else {
             rest(r, now_us, next_us);
             now_us = uw_board_now_us();
-        } else {
-            r->idle_us = 0;
+        }
+        if (done) {
+            return UW_OK;
         }
         if (now_us > limit_us || failed(r) != 0) {
             rc = fail(r, UW_ERR_TIMEOUT, "a round does not end");

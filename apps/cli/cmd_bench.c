@@ -158,7 +158,8 @@ int uw_cmd_bench(int argc, char **argv)
     }
     bool trains = what != NULL && strcmp(what, "train") == 0;
     if (what == NULL || (!trains && strcmp(what, "kernels") != 0)) {
-        return uw_cli_error("bench", UW_EXIT_USAGE, "%s: needs kernels, train or allreduce, what to measure",
+        return uw_cli_error("bench", UW_EXIT_USAGE,
+                            "%s: needs kernels, train or allreduce, what to measure",
                             what != NULL ? what : "WHAT");
     }
     enum use use = use_of(&o, trains);

@@ -18,8 +18,8 @@
  * own clock.
  *
  * Units      bytes unless a name ends in _n (floats) or _us (microseconds, monotonic)
- * Memory     caller supplies uw_collective_bytes(), borrowed as link and stations are; the vector is
- *            borrowed while a round runs and until it is settled
+ * Memory     caller supplies uw_collective_bytes(), borrowed as link and stations are; the vector
+ *            is borrowed until its round is settled
  * Blocking   never          Context  the link's thread
  */
 #ifndef UWASA_COLLECTIVE_H
