@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
 #include "job.h"
+#include "lr.h"
 #include "sim.h"
 
 #include <string.h>
@@ -39,12 +40,14 @@ static const struct uw_opt rows[] = {
         "end with the epoch that reaches it, from 0 to 1"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
+    ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
+        "constant, cosine, linear, as --schedule of uwasa train (constant)"),
     ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
-        "exchanges after the last step (1)"),
+        "pulls after the last step, to agree with the others (4)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
@@ -93,6 +96,11 @@ static int check(struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "--exchange %s: cannot be simulated yet, gossip can", o->exchange);
     }
+    struct uw_schedule lr;
+    if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
+                            o->lr_schedule);
+    }
     return check_rule(o);
 }
 
@@ -100,8 +108,9 @@ int uw_cmd_sim(int argc, char **argv)
 {
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip", .schedule = "random",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
+                               .lr_schedule = "constant",
                                .nodes = 16, .period = 10, .batch = 32, .eval_samples = 1000,
-                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
+                               .consensus_rounds = 4, .mtu = 16384, .threads = 1, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);

@@ -24,6 +24,7 @@
 
 struct uw_sim_options {
     const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
+    const char *lr_schedule;
     uint32_t nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu, threads;
     uint64_t steps, seed, bandwidth;
     double lr, momentum, weight_decay;      /* momentum < 0: not given */

@@ -31,6 +31,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "period", o->period);
     cJSON_AddNumberToObject(ev, "batch", o->batch);
     cJSON_AddNumberToObject(ev, "lr", o->lr);
+    cJSON_AddStringToObject(ev, "lr_schedule", o->lr_schedule);
     cJSON_AddNumberToObject(ev, "steps", (double)r->steps);
     cJSON_AddNumberToObject(ev, "steps_per_epoch", (double)r->per_epoch);
     cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.step_us / 1e6);

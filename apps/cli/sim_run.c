@@ -2,6 +2,7 @@
 #include "sim.h"
 
 #include "job.h"
+#include "lr.h"
 #include "stop.h"
 
 #include "uwasa/board.h"
@@ -24,6 +25,7 @@ struct learner {
     uint64_t updates, step;
     uint64_t agree_until_us;        /* 0: it trains */
     uint32_t agreed;                /* rounds since its last step */
+    float lr;                       /* of its last step */
     double loss;                    /* running mean */
 };
 
@@ -36,6 +38,7 @@ struct run {
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
     struct uw_world world;
+    struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;
     struct uw_sim_report report;
     struct uw_sim_score score;
@@ -204,6 +207,7 @@ static int open_world(struct run *r)
 /* Everything before the first step. *status is the exit status when it fails. */
 static int prepare(struct run *r, int *status)
 {
+    uw_lr_parse(r->o->lr_schedule, &r->schedule);
     int rc = plan(r);
     *status = uw_job_exit(rc);
     if (rc < 0) {
@@ -237,6 +241,9 @@ static int train_one(struct run *r, struct uw_world_node *n)
     }
     m->velocity = n->velocity;
     m->updates = l->updates;
+    const struct uw_schedule_at at = {.step = l->step, .epoch = l->loader.epoch,
+                                      .progress = (double)l->step / (double)r->report.steps};
+    l->lr = m->optimizer.lr = uw_schedule_lr(&r->schedule, r->o->lr, &at);
     int rc = compute(r, l, &loss);
     if (rc < 0) {
         return rc;
@@ -254,7 +261,7 @@ static int after_step(struct run *r, struct uw_world_node *n)
     struct learner *l = &r->learners[n->place];
     bool agreeing = l->agree_until_us != 0;
     const struct uw_node_progress p = {.step = (uint32_t)l->step,
-                                       .lr = agreeing ? 0.0f : (float)r->o->lr,
+                                       .lr = agreeing ? 0.0f : l->lr,
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= r->report.steps;

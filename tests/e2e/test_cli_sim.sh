@@ -34,6 +34,7 @@ done <<END
 --skew dirichlet:0
 --exchange mail
 --schedule nobody
+--lr-schedule falling
 --momentum-rule none --momentum-rule adam
 --momentum-rule kgt
 --momentum-rule slowmo
@@ -79,7 +80,7 @@ cmp -s a b && fail "another seed, the same run"
 for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
     "--schedule matching" "--schedule hypercube --skew dirichlet:0.5" "--schedule base2" \
     "--bandwidth 250000 --latency 0.05 --mtu 256" "--bandwidth 0 --latency 0" \
-    "--consensus-rounds 0" "--nodes 7 --period 3"; do
+    "--consensus-rounds 0 --lr-schedule cosine" "--nodes 7 --period 3"; do
     ./sim --steps 60 $flags --json - >out 2>err || { cat err >&2; fail "$flags"; }
     awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a > 0.5) }' ||
         { cat err >&2; fail "$flags: learned nothing"; }
