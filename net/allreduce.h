@@ -2,20 +2,22 @@
  *
  * allreduce.h - one rank of an all-reduce, as a state machine on a clock that is handed in
  *
- * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes the first chunks of its
- * message unasked; the receiver asks for the rest, and for what does not come, as a pull does
- * (transfer.h). Who is asked too early answers that it waits. So nothing depends on a message that
- * must not be lost, and a link that loses nothing pays nothing for it.
+ * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes its message unasked, at
+ * the rate that the network has been found to carry; while that is not known the first chunks only.
+ * The receiver asks for the rest, and for what does not come, as a pull does (transfer.h). Who is
+ * asked too early answers that it waits. So nothing depends on a message that must not be lost, and
+ * a link that loses nothing pays nothing for it.
  *
  *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here
- *     WAIT   not there yet
+ *     WAIT   not there yet; to who pushes, as a reply: stop, I shall ask
  *
  * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
  * sent stay as they are until then: a later value of them depends on that very message. Where a
- * step sends and receives one window (doubling, sweep) what arrives waits in scratch for the GOT;
- * and a small message is copied when it is sent, so that it waits for nothing, and the next round
- * may begin at once.
+ * step sends and receives one window (doubling, sweep) what arrives is gathered in scratch, then it
+ * changes places with what was sent, which stays there until the GOT. What comes before that, or
+ * before its step, is kept as far as there is room. A small message is copied when it is sent: it
+ * waits for nothing, and the next round may begin at once.
  *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; the vector is the caller's, changed in place
@@ -34,7 +36,8 @@
 
 #define UW_ALLREDUCE_PUSH_CHUNKS 16u
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
-#define UW_ALLREDUCE_EARLY_MAX 32u  /* messages kept that came before their step */
+#define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
+#define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
 
 enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
 
@@ -43,11 +46,12 @@ struct uw_part {
     enum uw_part_type type;
     uint32_t group, round;
     uint16_t step;
+    uint16_t op;                    /* of several that are under way in a round; the caller's */
     uint16_t seq;                   /* data: of the want it answers, 0: unasked */
     uint32_t offset_n, count_n;     /* data: floats of the step's message */
     const float *floats;            /* data: [count_n] */
     struct uw_want want;            /* want; its transfer is the step */
-    bool reply;                     /* done: answer with yours */
+    bool reply;                     /* done: answer with yours; wait: stop pushing */
 };
 
 enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
@@ -73,7 +77,8 @@ struct uw_allreduce_round {
     uint32_t ranks, rank;
     uint32_t size_n;
     float *x;                       /* [size_n] */
-    uint64_t rtt_us;                /* about, between two ranks; 0: not known */
+    uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
+    float floats_per_us;            /* about, that a rank can send; 0: not known */
 };
 
 /* Chunks of a message that are still to be handed over. */
@@ -82,10 +87,11 @@ struct uw_allreduce_out {
     struct uw_want want;
     uint64_t start_us;
     uint32_t total, sent;
+    uint32_t chunks;                /* pushed as a whole: of the message; 0: as asked for */
 };
 
 struct uw_allreduce_early {
-    uint32_t round, from, at, count_n;  /* at: in the store */
+    uint32_t round, from, at, offset_n, count_n;    /* at: in the store */
     uint16_t step;
 };
 
@@ -108,7 +114,9 @@ struct uw_allreduce {
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
     float *scratch;                 /* [scratch_n] */
+    uint32_t held;                  /* the step whose message scratch holds until its GOT */
     uint64_t now_us, ask_us, nudge_us, patience_us;
+    uint64_t pace_ns;               /* when the next chunk may be pushed */
     uint32_t tries;
 
     uint8_t *got;                   /* [steps_max] of this round */
@@ -117,6 +125,11 @@ struct uw_allreduce {
     struct uw_allreduce_kept kept[2];
     struct uw_allreduce_out out[UW_ALLREDUCE_OUT_MAX];
     uint32_t out_n;
+    struct {
+        uint32_t rank;
+        struct uw_part part;
+    } owed[UW_ALLREDUCE_OWED_MAX];
+    uint32_t owed_n;
     struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
@@ -159,7 +172,8 @@ static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t 
     return n <= a->config.small_n;
 }
 
-/* Hand one message to the link. */
+/* Hand one message to the link. One without floats waits when the link has no room now, and is lost
+ * when too many do. */
 int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p);
 
 /* Keep a copy of what the step at hand sends, if it is small and there is room. */
@@ -169,8 +183,11 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
 
-/* Send the first chunks of the step at hand unasked. */
+/* Send the message of the step at hand unasked, or its first chunks. */
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s);
+
+/* A rank has no place yet for what is pushed. */
+void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k);
 
 /* Queue what a rank asks for. */
 void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,

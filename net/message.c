@@ -1,46 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "message.h"
 
-#include "crc.h"
-
 #include <pb_decode.h>
 #include <pb_encode.h>
 
 #include <stdbool.h>
 #include <string.h>
-
-static void put_u16(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)v;
-    p[1] = (uint8_t)(v >> 8);
-}
-
-static void put_u32(uint8_t *p, uint32_t v)
-{
-    put_u16(p, v);
-    put_u16(p + 2, v >> 16);
-}
-
-static uint16_t get_u16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | (uint32_t)p[1] << 8);
-}
-
-static uint32_t get_u32(const uint8_t *p)
-{
-    return get_u16(p) | (uint32_t)get_u16(p + 2) << 16;
-}
-
-static uint32_t checksum(const uint8_t *buf, uint32_t bytes)
-{
-    return uw_crc32c(uw_crc32c(0, buf, 1), buf + UW_WIRE_HEAD_BYTES, bytes - UW_WIRE_HEAD_BYTES);
-}
-
-static void seal(uint8_t *buf, enum uw_wire_type type, uint32_t bytes)
-{
-    buf[0] = (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)type);
-    put_u32(buf + 1, checksum(buf, bytes));
-}
 
 static const pb_msgdesc_t *fields_of(enum uw_wire_type type)
 {
@@ -59,7 +24,10 @@ static const pb_msgdesc_t *fields_of(enum uw_wire_type type)
         return uwasa_StatusRequest_fields;
     case UW_WIRE_STATUS_REPLY:
         return uwasa_StatusReply_fields;
+    case UW_WIRE_CELL:
+        return uwasa_Cell_fields;
     case UW_WIRE_DATA:
+    case UW_WIRE_PART:
     default:
         return NULL;
     }
@@ -81,7 +49,7 @@ int uw_message_encode(const struct uw_message *m, void *buf, uint32_t cap_bytes)
         return UW_ERR_TOOBIG;
     }
     uint32_t bytes = (uint32_t)stream.bytes_written + UW_WIRE_HEAD_BYTES;
-    seal(out, m->type, bytes);
+    uw_wire_seal(out, m->type, bytes);
     return (int)bytes;
 }
 
@@ -93,18 +61,18 @@ int uw_message_encode_data(const struct uw_data *d, const float *floats, void *b
         return UW_ERR_TOOBIG;
     }
     uint8_t *p = buf;
-    put_u32(p + 5, d->run);
-    put_u16(p + 9, d->transfer);
-    put_u16(p + 11, d->seq);
-    put_u32(p + 13, d->version);
-    put_u32(p + 17, d->offset_n);
-    put_u16(p + 21, d->count_n);
+    uw_put_u32(p + 5, d->run);
+    uw_put_u16(p + 9, d->transfer);
+    uw_put_u16(p + 11, d->seq);
+    uw_put_u32(p + 13, d->version);
+    uw_put_u32(p + 17, d->offset_n);
+    uw_put_u16(p + 21, d->count_n);
     for (uint32_t i = 0; i < d->count_n; i++) {
         uint32_t bits;
         memcpy(&bits, &floats[i], sizeof bits);
-        put_u32(p + UW_WIRE_DATA_BYTES + i * 4u, bits);
+        uw_put_u32(p + UW_WIRE_DATA_BYTES + i * 4u, bits);
     }
-    seal(p, UW_WIRE_DATA, bytes);
+    uw_wire_seal(p, UW_WIRE_DATA, bytes);
     return (int)bytes;
 }
 
@@ -113,12 +81,12 @@ static int parse_data(const uint8_t *p, uint32_t bytes, struct uw_data *d)
     if (bytes < UW_WIRE_DATA_BYTES) {
         return UW_ERR_CORRUPT;
     }
-    d->run = get_u32(p + 5);
-    d->transfer = get_u16(p + 9);
-    d->seq = get_u16(p + 11);
-    d->version = get_u32(p + 13);
-    d->offset_n = get_u32(p + 17);
-    d->count_n = get_u16(p + 21);
+    d->run = uw_get_u32(p + 5);
+    d->transfer = uw_get_u16(p + 9);
+    d->seq = uw_get_u16(p + 11);
+    d->version = uw_get_u32(p + 13);
+    d->offset_n = uw_get_u32(p + 17);
+    d->count_n = uw_get_u16(p + 21);
     d->floats = p + UW_WIRE_DATA_BYTES;
     if (d->count_n == 0 || bytes - UW_WIRE_DATA_BYTES != d->count_n * 4u) {
         return UW_ERR_CORRUPT;
@@ -145,7 +113,7 @@ static bool peer_is_sound(const uwasa_Peer *p)
 
 static bool ping_is_sound(const uwasa_Ping *p)
 {
-    bool sound = p->has_self && peer_is_sound(&p->self);
+    bool sound = p->has_self && peer_is_sound(&p->self) && is_plain(p->progress.cell);
     for (pb_size_t i = 0; i < p->peers_count; i++) {
         sound = sound && peer_is_sound(&p->peers[i]);
     }
@@ -156,7 +124,8 @@ static bool reply_is_sound(const uwasa_StatusReply *r)
 {
     bool sound = true;
     for (pb_size_t i = 0; i < r->rows_count; i++) {
-        sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer);
+        sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer) &&
+                is_plain(r->rows[i].progress.cell);
     }
     return sound;
 }
@@ -177,8 +146,11 @@ static bool is_sound(const struct uw_message *m)
         return m->goodbye.has_self && peer_is_sound(&m->goodbye.self);
     case UW_WIRE_STATUS_REPLY:
         return reply_is_sound(&m->status_reply);
+    case UW_WIRE_CELL:
+        return m->cell.act != 0;
     case UW_WIRE_STATUS_REQUEST:
     case UW_WIRE_DATA:
+    case UW_WIRE_PART:
     default:
         return true;
     }
@@ -191,7 +163,7 @@ int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m)
         return UW_ERR_CORRUPT;
     }
     /* The checksum before the type: a damaged type is damage, not a later version. */
-    if (get_u32(p + 1) != checksum(p, buf_bytes)) {
+    if (uw_get_u32(p + 1) != uw_wire_checksum(p, buf_bytes)) {
         return UW_ERR_CORRUPT;
     }
     enum uw_wire_type type = (enum uw_wire_type)(p[0] & 15u);
@@ -219,7 +191,7 @@ int uw_message_floats(const struct uw_data *d, float *out)
 {
     bool finite = true;
     for (uint32_t i = 0; i < d->count_n; i++) {
-        uint32_t bits = get_u32(d->floats + i * 4u);
+        uint32_t bits = uw_get_u32(d->floats + i * 4u);
         finite = finite && (bits & 0x7f800000u) != 0x7f800000u;
         memcpy(&out[i], &bits, sizeof bits);
     }

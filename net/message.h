@@ -2,8 +2,7 @@
  *
  * message.h - every datagram between nodes, encoded and parsed
  *
- *     byte  0      version << 4 | type
- *     bytes 1..4   CRC-32C over byte 0 and everything from byte 5 on
+ *     bytes 0..4   as in wire.h
  *     bytes 5..    control: a message of proto/uwasa.proto
  *                  data:    run u32, transfer u16, seq u16, version u32, offset u32, count u16,
  *                           then count floats
@@ -17,26 +16,13 @@
 #define UW_NET_MESSAGE_H
 
 #include "uwasa.pb.h"
+#include "wire.h"
 
 #include "uwasa/status.h"
 
 #include <stdint.h>
 
-#define UW_WIRE_VERSION 1u
-#define UW_WIRE_HEAD_BYTES 5u
 #define UW_WIRE_DATA_BYTES 23u      /* of a data message before its floats */
-
-enum uw_wire_type {
-    UW_WIRE_HELLO = 1,              /* ping to somebody not known yet */
-    UW_WIRE_PING,
-    UW_WIRE_ACK,
-    UW_WIRE_WANT,
-    UW_WIRE_DATA,
-    UW_WIRE_REFUSE,
-    UW_WIRE_GOODBYE,
-    UW_WIRE_STATUS_REQUEST,
-    UW_WIRE_STATUS_REPLY
-};
 
 /* A chunk: floats offset_n .. offset_n + count_n - 1 of the peer's snapshot. */
 struct uw_data {
@@ -59,6 +45,7 @@ struct uw_message {
         uwasa_Goodbye goodbye;
         uwasa_StatusRequest status_request;
         uwasa_StatusReply status_reply;
+        uwasa_Cell cell;
     };
 };
 

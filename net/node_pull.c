@@ -5,7 +5,6 @@
 
 #define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is further along */
 #define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
-#define HISTORY_ENOUGH 5u
 #define DEADLINE_MIN_US 2000000u
 #define AVOID_CUT_US 2000000u
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
@@ -24,45 +23,10 @@ struct uw_member *uw_node_pull_member(struct uw_node_state *s)
     return m->id == p->member_id ? m : NULL;
 }
 
-static uint32_t median_of(uint32_t *v, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++) {
-        uint32_t x = v[i];
-        uint32_t k = i;
-        for (; k > 0 && v[k - 1u] > x; k--) {
-            v[k] = v[k - 1u];
-        }
-        v[k] = x;
-    }
-    return v[n / 2u];
-}
-
 /* Twice the median of what pulls took, and eight of its median deviations. */
 static uint64_t deadline_us(const struct uw_node_state *s)
 {
-    const struct uw_node_pull *p = &s->pull;
-    uint32_t n = p->took_n < UW_NODE_HISTORY ? p->took_n : UW_NODE_HISTORY;
-    if (n < HISTORY_ENOUGH) {
-        return s->config.pull_us;
-    }
-    uint32_t v[UW_NODE_HISTORY];
-    memcpy(v, p->took_ms, n * sizeof v[0]);
-    uint32_t median = median_of(v, n);
-    for (uint32_t i = 0; i < n; i++) {
-        v[i] = v[i] > median ? v[i] - median : median - v[i];
-    }
-    uint64_t us = (2u * (uint64_t)median + 8u * (uint64_t)median_of(v, n)) * 1000u;
-    us = us > DEADLINE_MIN_US ? us : DEADLINE_MIN_US;
-    return us < s->config.pull_us ? us : s->config.pull_us;
-}
-
-static void remember_duration(struct uw_node_pull *p, uint64_t us)
-{
-    uint64_t ms = us / 1000u + 1u;
-    p->took_ms[p->took_n++ % UW_NODE_HISTORY] = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
-    if (p->took_n == 2u * UW_NODE_HISTORY) {
-        p->took_n = UW_NODE_HISTORY;
-    }
+    return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
 }
 
 static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
@@ -145,11 +109,13 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     bool further = newcomer && list_members(s, true, true) != 0;
+    bool adopt_only = s->gossip.config.adopt_only;
     uint32_t n = further ? 1 : list_members(s, newcomer, false), place = 0;
     float weight = 0.0f;
-    if (n != 0) {
+    if (n != 0 && (further || !adopt_only)) {
         place = pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, &weight);
-    } else if (newcomer && s->config.seeds_n != 0 && uw_membership_alive(&s->membership) == 0 &&
+    } else if (n == 0 && newcomer && s->config.seeds_n != 0 &&
+               uw_membership_alive(&s->membership) == 0 &&
                s->now_us - s->first_us < JOIN_GRACE_US) {
         return false;
     }
@@ -227,7 +193,7 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
 static void complete(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
-    remember_duration(p, s->now_us - p->transfer.started_us);
+    uw_deadline_add(&p->took, s->now_us - p->transfer.started_us);
     s->counters.pulls_done++;
     finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, UW_NODE_PULL_DONE, "");
@@ -305,7 +271,7 @@ static void check_pull(struct uw_node_state *s)
     uint64_t silent_us = s->now_us - t->progress_us;
     if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
-        remember_duration(p, 2u * (s->now_us - t->started_us));
+        uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
         cut(s, "it took far longer than pulls usually do");
     } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
         if (!move_pull(s, "the peer is gone")) {

@@ -4,6 +4,7 @@
  *
  *     node.c         set-up, the step
  *     node_recv.c    what to do with each message
+ *     node_cell.c    exact averages
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -11,15 +12,16 @@
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
 
+#include "deadline.h"
 #include "gossip.h"
 #include "membership.h"
 #include "message.h"
+#include "node_cell.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
 
 #define UW_NODE_QUIETS 16u
-#define UW_NODE_HISTORY 16u
 #define UW_NODE_BUFFER_MAX 16384u       /* largest datagram, whatever the link could carry */
 
 /* The pull of the present round, or of the last one. */
@@ -32,8 +34,7 @@ struct uw_node_pull {
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint64_t bytes;
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
-    uint32_t took_ms[UW_NODE_HISTORY];
-    uint32_t took_n;
+    struct uw_deadline took;        /* pulls */
 };
 
 /* The members of the run by identity, this device too. */
@@ -58,6 +59,7 @@ struct uw_node_state {
     struct uw_gossip gossip;
     struct uw_node_pull pull;
     struct uw_serve serve;
+    struct uw_node_cell cell;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -115,7 +117,29 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
+/* node_cell.c */
+
+/* Take the memory of exact averages. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena);
+
+/* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
+uint64_t uw_node_cell_step(struct uw_node_state *s);
+
+/* The member table has changed. */
+void uw_node_cell_stale(struct uw_node_state *s);
+
+/* A member died, left or was started anew. */
+void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
+
+/* A message about a round; one of its parts, in s->buffer. */
+void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
+void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+
 /* node_event.c */
+
+/* News of a cell. */
+void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
+                       const struct uw_cell_news *news);
 
 /* As struct uw_membership_config.changed; arg is the node's state. */
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,

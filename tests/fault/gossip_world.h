@@ -21,7 +21,7 @@ struct world;
 struct world_node {
     struct world *world;
     uint32_t place;
-    bool up, trains;
+    bool up, trains, averaging;
     bool paused;                        /* as by SIGSTOP */
     uint64_t clock_us;                  /* what its clock is ahead of the world's; wraps */
     uint32_t slowness;                  /* its training steps take so many times as long; 0: 1 */

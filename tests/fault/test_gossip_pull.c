@@ -298,7 +298,7 @@ static void test_quick_pull_whose_server_dies_is_finished_in_time(void **state)
     w->impairment.rate_bits_per_s = 4000000;
     world_start(w);
     world_run(w, 10000000);
-    assert_true(w->nodes[1].node.state->pull.took_n > 5);
+    assert_true(w->nodes[1].node.state->pull.took.took_n > 5);
     world_until(w, b_pulls_from_a, 20000000);
     uint32_t done = w->nodes[1].events[UW_NODE_PULL_DONE];
     assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);

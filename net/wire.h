@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wire.h - little-endian numbers in a buffer, and the head that every message begins with
+ *
+ *     byte  0      version << 4 | type
+ *     bytes 1..4   CRC-32C over byte 0 and everything from byte 5 on
+ */
+#ifndef UW_NET_WIRE_H
+#define UW_NET_WIRE_H
+
+#include "crc.h"
+
+#include <stdint.h>
+
+#define UW_WIRE_VERSION 1u
+#define UW_WIRE_HEAD_BYTES 5u
+
+enum uw_wire_type {
+    UW_WIRE_HELLO = 1,              /* ping to somebody not known yet */
+    UW_WIRE_PING,
+    UW_WIRE_ACK,
+    UW_WIRE_WANT,
+    UW_WIRE_DATA,
+    UW_WIRE_REFUSE,
+    UW_WIRE_GOODBYE,
+    UW_WIRE_STATUS_REQUEST,
+    UW_WIRE_STATUS_REPLY,
+    UW_WIRE_PART,                   /* of an all-reduce, see part.h */
+    UW_WIRE_CELL                    /* agreement on one, see cell.h */
+};
+
+static inline void uw_put_u16(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void uw_put_u32(uint8_t *p, uint32_t v)
+{
+    uw_put_u16(p, v);
+    uw_put_u16(p + 2, v >> 16);
+}
+
+static inline uint16_t uw_get_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | (uint32_t)p[1] << 8);
+}
+
+static inline uint32_t uw_get_u32(const uint8_t *p)
+{
+    return uw_get_u16(p) | (uint32_t)uw_get_u16(p + 2) << 16;
+}
+
+/* The checksum that belongs into a message of that many bytes, UW_WIRE_HEAD_BYTES or more. */
+static inline uint32_t uw_wire_checksum(const uint8_t *buf, uint32_t bytes)
+{
+    return uw_crc32c(uw_crc32c(0, buf, 1), buf + UW_WIRE_HEAD_BYTES, bytes - UW_WIRE_HEAD_BYTES);
+}
+
+/* Write the head in front of what is in the buffer already. */
+static inline void uw_wire_seal(uint8_t *buf, enum uw_wire_type type, uint32_t bytes)
+{
+    buf[0] = (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)type);
+    uw_put_u32(buf + 1, uw_wire_checksum(buf, bytes));
+}
+
+#endif
