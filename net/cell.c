@@ -243,6 +243,22 @@ void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
     }
 }
 
+bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        c->tries = TRIES_MAX;
+        uw_cell_refuse(c, now_us);
+        return true;
+    }
+    if (c->state == UW_CELL_WAITING) {
+        c->state = UW_CELL_IDLE;
+        c->config.give_up(c->config.arg);
+        return true;
+    }
+    return false;
+}
+
 static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     uw_cell_head_state(c, from, m);

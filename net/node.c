@@ -356,6 +356,13 @@ void uw_node_agree(struct uw_node *n)
     }
 }
 
+void uw_node_recall(struct uw_node *n)
+{
+    if (n->state != NULL) {
+        uw_average_recall(&n->state->cell.average);
+    }
+}
+
 void uw_node_leave(struct uw_node *n, uint64_t caller_us)
 {
     struct uw_node_state *s = n->state;

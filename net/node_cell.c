@@ -282,6 +282,9 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
         }
     }
     take_up(s);
+    if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
+        (void)uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
+    }
     uint64_t next_us = UINT64_MAX;
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
         uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);

@@ -95,6 +95,9 @@ struct uw_node_config {
     void *event_arg;
 };
 
+/* Does a rule need config.spare in modes that average? */
+bool uw_node_needs_spare(const struct uw_mix_rule *rule);
+
 struct uw_node_state;               /* private; in the arena */
 
 struct uw_node {
@@ -157,6 +160,10 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
  * nodes that can be reached and have finished too, whatever the mode: UW_NODE_AVERAGING while it
  * lasts, then UW_NODE_ROUND when it is done, or 0 when there was nobody. */
 void uw_node_agree(struct uw_node *n);
+
+/* Context training. Ask for the parameters back while uw_node_after_step says UW_NODE_AVERAGING: it
+ * says so a little longer, at most until the round that is under way is decided. */
+void uw_node_recall(struct uw_node *n);
 
 /* Context network. Say goodbye to every live peer; later steps only answer. */
 void uw_node_leave(struct uw_node *n, uint64_t now_us);
