@@ -201,9 +201,10 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
     if (head != c->head) {
         c->head = head;
         c->repeat_us = c->state == UW_CELL_WAITING ? c->now_us : c->repeat_us;
-        if (members_n > 1 || head != c->config.self) {
-            uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
-        }
+    }
+    if (head != c->told_head && (members_n > 1 || head != c->config.self)) {
+        c->told_head = head;
+        uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
     }
 }
 

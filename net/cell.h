@@ -147,7 +147,7 @@ struct uw_cell {
     const struct uw_cell_member *members;   /* [members_n], by identity, this node too */
     uint32_t members_n;
     uint64_t now_us;
-    uint32_t head;                  /* elected now */
+    uint32_t head, told_head;       /* elected now; as it was told */
 
     enum uw_cell_state state;
     uint64_t since_us, repeat_us;   /* waits or runs since; says so again then */
