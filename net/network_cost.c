@@ -78,7 +78,7 @@ bool uw_network_fit_reports(struct uw_network_fit *f, const struct uw_network_re
     double rtt = (double)quantile(reports, p, 0, 0.75f);
     double small = (double)quantile(reports, p, 1, 0.5f);
     double large = (double)quantile(reports, p, 2, 0.5f);
-    double together = (double)quantile(reports, p, 3, 0.5f);
+    double together = (double)quantile(reports, p, 3, 0.75f);
     double small_bytes = c->head_bytes + 4.0, large_bytes = c->head_bytes + 4.0 * c->chunk_n;
     if (large <= 0.0) {
         return false;
