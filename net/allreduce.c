@@ -32,6 +32,9 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL, *dropped = NULL;
     *a = (struct uw_allreduce){.config = *config};
     struct uw_allreduce_config *c = &a->config;
+    if (c->reliable) {
+        return UW_OK;
+    }
     c->scratch_n = c->scratch_n != 0 ? c->scratch_n : c->size_n;
     c->small_n = uw_min_u32(c->small_n != 0 ? c->small_n : SMALL_DEFAULT_N, c->chunk_n);
     a->store_n = STORE_MESSAGES * c->small_n;
@@ -232,10 +235,14 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->now_us = now_us;
     a->state = UW_ALLREDUCE_RUNNING;
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
+    if (a->config.reliable) {
+        uw_allreduce_stream_begin(a);
+        return;
+    }
     a->k = 0;
     a->held = HELD_NONE;
     a->entered = a->tells = false;
-    a->patience_us = 4u * round->rtt_us + PATIENCE_MIN_US;
+    a->patience_us = 2u * round->rtt_us + PATIENCE_MIN_US;
     memset(a->got, 0, a->steps_max);
     if (!same) {
         memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
@@ -382,14 +389,17 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
     }
 }
 
-void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
-                       uint64_t now_us)
+int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
+                      uint64_t now_us)
 {
     if (a->state == UW_ALLREDUCE_IDLE || p->group != a->r.group || from >= a->r.ranks ||
         from == a->r.rank) {
-        return;
+        return UW_ERR_MISMATCH;
     }
     a->now_us = now_us;
+    if (a->config.reliable) {
+        return uw_allreduce_stream_take(a, from, p);
+    }
     switch (p->type) {
     case UW_PART_DATA: take_data(a, from, p); break;
     case UW_PART_WANT: take_want(a, from, p); break;
@@ -399,6 +409,7 @@ void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_pa
     default: break;
     }
     advance(a);
+    return UW_OK;
 }
 
 /* What is due. */
@@ -463,6 +474,9 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
         return UINT64_MAX;
     }
     a->now_us = now_us;
+    if (a->config.reliable) {
+        return uw_allreduce_stream_run(a);
+    }
     advance(a);
     if (a->state == UW_ALLREDUCE_RUNNING) {
         uint64_t nudge_us = nudge_for_got(a);

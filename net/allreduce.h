@@ -22,6 +22,11 @@
  * before its step, is kept as far as there is room. A small message is copied when it is sent: it
  * waits for nothing, and the next round may begin at once.
  *
+ * Where the links lose nothing and keep the order (reliable), none of this is sent but DATA
+ * (allreduce_stream.c): a rank takes what belongs to its step; the caller leaves in the link what
+ * comes early (uw_link_defer). When a connection breaks in the middle, the round does not end: the
+ * caller's deadline ends it.
+ *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; the vector is the caller's, changed in place
  * Blocking   never      Context  network thread
@@ -67,6 +72,10 @@ struct uw_allreduce_config {
     uint32_t ranks_max;             /* 2 or more */
     uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
     uint32_t window_chunks;         /* chunks on their way to this rank at most */
+    bool reliable;                  /* every link loses nothing, keeps the order, and defers;
+                                       scratch_n, small_n, window_chunks are then idle */
+    uint32_t segment_n;             /* reliable: larger vectors are worked in pieces of this size,
+                                       the same on every rank; 0: as one */
     /* Hand one message to a rank. part->floats is the vector's or a copy's.
      * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
@@ -107,6 +116,15 @@ struct uw_allreduce_kept {
     } *message;                     /* [steps_max] */
 };
 
+/* A round over reliable links; steps are counted through all segments. */
+struct uw_allreduce_stream {
+    uint32_t segment_n, steps_n;
+    uint32_t recv_k, send_k;        /* send_k is recv_k or the next */
+    uint32_t taken_n, sent_n;       /* of these two steps' messages */
+    float share;
+    struct uw_allreduce_step recv, send;
+};
+
 struct uw_allreduce {
     struct uw_allreduce_config config;
     struct uw_allreduce_round r;
@@ -138,6 +156,8 @@ struct uw_allreduce {
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
     uint32_t *dropped;              /* [steps_max] last round whose step came too early */
+
+    struct uw_allreduce_stream stream;
 };
 
 /* Take the memory for vectors and ranks of up to that size.
@@ -156,8 +176,11 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
 /* Give the round up: the vector's content is unspecified. */
 void uw_allreduce_stop(struct uw_allreduce *a);
 
-/* A message from a rank of the group. */
-void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
+/* A message from a rank.
+ * Returns UW_OK, UW_ERR_AGAIN (reliable: it is early; give it again after the next run),
+ * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (reliable: something
+ * is missing before it, the round cannot end). */
+int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
                        uint64_t now_us);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
@@ -182,6 +205,11 @@ static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t 
 {
     return n <= a->config.small_n;
 }
+
+/* Between allreduce.c and allreduce_stream.c: a round over reliable links. */
+void uw_allreduce_stream_begin(struct uw_allreduce *a);
+int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
+uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);
 
 /* Hand one message to the link. One without floats waits when the link has no room now, and is lost
  * when too many do. */
