@@ -103,6 +103,30 @@ static void test_reports_that_are_missing_or_odd_do_no_harm(void **state)
     assert_true(f.cost.access_s >= 0.0 && f.cost.access_s < 1e-12);
 }
 
+static void test_who_sends_slowly_is_known_for_these_ranks(void **state)
+{
+    struct uw_network_report reports[8];
+    float slower[8] = {1, 1, 1, 1, 1, 4, 1, 1};
+    struct uw_network_cost real = wide;
+    struct uw_network_fit f;
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        reports[i] = report_of(&wide, 1.0);
+    }
+    reports[4].together_s *= 4.0f;      /* what comes from rank 5 */
+    uw_network_fit_init(&f, CHUNK_N, HEAD_BYTES, 0);
+    assert_true(uw_network_fit_reports(&f, reports, 8));
+    f.cost.reduce_s = 0.0;
+    real.slower = slower;
+    for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
+        enum uw_allreduce_kind k = (enum uw_allreduce_kind)kind;
+        assert_near(uw_network_predict(&f, k, 8, 1u << 18, at),
+                    uw_allreduce_seconds(k, 8, 1u << 18, &real, at), 1e-3);
+        assert_near(uw_network_predict(&f, k, 7, 1u << 18, at),     /* others: who knows */
+                    uw_allreduce_seconds(k, 7, 1u << 18, &wide, at), 1e-3);
+    }
+}
+
 /* Rounds of a network that is not the one believed in, chosen as they come, 5 % of noise, one in
  * ten a chance many times as slow. */
 static void test_rounds_correct_what_was_measured_wrong(void **state)
@@ -213,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_reports_give_back_the_costs_they_were_made_of),
         cmocka_unit_test(test_a_shared_medium_shows_when_all_send_at_once),
         cmocka_unit_test(test_reports_that_are_missing_or_odd_do_no_harm),
+        cmocka_unit_test(test_who_sends_slowly_is_known_for_these_ranks),
         cmocka_unit_test(test_rounds_correct_what_was_measured_wrong),
         cmocka_unit_test(test_one_odd_round_is_chance_and_three_are_a_change),
         cmocka_unit_test(test_an_algorithm_that_is_slower_than_its_steps_is_left),
