@@ -223,17 +223,20 @@ static void test_auto_knows_who_sends_slowly(void **state)
     assert_good("one link four times as slow", &t);
 }
 
-/* --full [network [first rank count [last [bytes]]]] */
+/* --full [network [first rank count [last [bytes [loss]]]]] */
 static int full(int argc, char **argv)
 {
     uint32_t only = argc > 2 ? (uint32_t)atoi(argv[2]) : NETWORKS_N;
     uint32_t first = argc > 3 ? (uint32_t)atoi(argv[3]) : 2;
     uint32_t last = argc > 4 ? (uint32_t)atoi(argv[4]) : WORLD_RANKS_MAX;
     uint32_t bytes = argc > 5 ? (uint32_t)atoi(argv[5]) : 64u << 20;
+    float loss = argc > 6 ? (float)atof(argv[6]) : 0.0f;
     for (uint32_t i = 0; i < NETWORKS_N; i++) {
         struct tally t = {0};
         for (uint32_t p = first; p <= last && (only == NETWORKS_N || only == i); p++) {
-            try_ranks(&networks[i], p, bytes, true, &t);
+            struct world_network n = networks[i];
+            n.loss = loss;
+            try_ranks(&n, p, bytes, true, &t);
         }
         tell(networks[i].name, &t);
     }
