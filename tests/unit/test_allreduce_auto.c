@@ -223,6 +223,56 @@ static void test_auto_knows_who_sends_slowly(void **state)
     assert_good("one link four times as slow", &t);
 }
 
+/* One round by the choice of the moment, which is learned from. Returns how far off it was. */
+static double live_round(struct allreduce_world *w, struct uw_network_fit *fit, uint32_t n)
+{
+    double at[2 * WORLD_RANKS_MAX], predicted;
+    uint64_t rtt_us;
+    float floats_per_us;
+    enum uw_allreduce_kind kind = uw_network_choose(fit, w->p, n, true, at, &predicted);
+    uw_network_path(fit, w->p, &rtt_us, &floats_per_us);
+    double s = world_round(w, kind, n, rtt_us, floats_per_us);
+    uw_network_learn(fit, kind, w->p, n, s, at);
+    return off(predicted, s);
+}
+
+static void test_auto_follows_a_network_that_changes(void **state)
+{
+    static const uint32_t sizes[] = {16, 4096, 65536};
+    struct allreduce_world w;
+    struct uw_network_fit fit;
+    struct tally t = {0};
+    bool doubtful = false;
+    (void)state;
+    world_open(&w, &networks[1], 8, 65536);
+    (void)probe(&w, &fit);
+    for (uint32_t i = 0; i < 12; i++) {
+        assert_true(live_round(&w, &fit, sizes[i % 3]) < 0.2);
+        assert_false(uw_network_is_doubtful(&fit));
+    }
+    for (uint32_t i = 0; i < w.p; i++) {
+        const struct uw_impairment worse = {.delay_us = 45000, .rate_bits_per_s = 3000000,
+                                            .overhead_bytes = 66, .rate_queue_bytes = 1u << 30};
+        assert_int_equal(uw_link_emulated_impair(&w.ranks[i].link, &worse, NULL), UW_OK);
+    }
+    assert_true(live_round(&w, &fit, sizes[0]) > 0.5);
+    for (uint32_t i = 1; i < 30; i++) {
+        double error = live_round(&w, &fit, sizes[i % 3]);
+        doubtful = doubtful || uw_network_is_doubtful(&fit);
+        assert_true(i < 15 || error < 0.2);
+    }
+    assert_true(doubtful);
+    for (uint32_t i = 0; i < 3; i++) {
+        try_size(&w, &fit, sizes[i], false, &t);
+    }
+    assert_int_equal(t.near_best, 3);
+    (void)probe(&w, &fit);      /* worth while: nothing is left to chance then */
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(live_round(&w, &fit, sizes[i]) < 0.1);
+    }
+    world_close(&w);
+}
+
 /* --full [network [first rank count [last [bytes [loss]]]]] */
 static int full(int argc, char **argv)
 {
@@ -254,6 +304,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_auto_on_a_wide_area),
         cmocka_unit_test(test_auto_on_a_shared_radio),
         cmocka_unit_test(test_auto_knows_who_sends_slowly),
+        cmocka_unit_test(test_auto_follows_a_network_that_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
