@@ -32,7 +32,7 @@
 
 #include "uwasa/link.h"
 
-#define UW_LINK_TCP_MTU_DEFAULT (256u * 1024u)
+#define UW_LINK_TCP_MTU_DEFAULT (256u * 1024u + 64u)    /* 65536 floats and their head */
 #define UW_LINK_TCP_MTU_MAX (64u * 1024u * 1024u)
 
 struct uw_link_tcp_config {
