@@ -11,7 +11,9 @@
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
-#define TRIES_MAX 5u
+#define TRIES_MAX 2u                /* doublings of the patience: chance losses end soon */
+#define HELD_NONE UINT32_MAX
+#define BLOCK_N 64u
 
 static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32_t store_n,
                      uint32_t steps_max)
@@ -27,7 +29,7 @@ static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config)
 {
-    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL;
+    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL, *dropped = NULL;
     *a = (struct uw_allreduce){.config = *config};
     struct uw_allreduce_config *c = &a->config;
     if (c->reliable) {
@@ -41,6 +43,8 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(a->store_n, sizeof(float)), &early);
     rc = rc < 0 ? rc : uw_arena_take(arena, a->steps_max, &got);
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->done), &done);
+    rc = rc < 0 ? rc
+                : uw_arena_take(arena, uw_size_mul(a->steps_max, sizeof *a->dropped), &dropped);
     rc = rc < 0 ? rc : take_kept(&a->kept[0], arena, a->store_n, a->steps_max);
     rc = rc < 0 ? rc : take_kept(&a->kept[1], arena, a->store_n, a->steps_max);
     rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, c->window_chunks);
@@ -48,8 +52,10 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     a->early_x = early;
     a->got = got;
     a->done = done;
-    if (rc == UW_OK && a->done != NULL) {     /* not while an arena only measures */
+    a->dropped = dropped;
+    if (rc == UW_OK && done != NULL) {
         memset(a->done, 0, c->ranks_max * sizeof *a->done);
+        memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
     }
     return rc;
 }
@@ -102,10 +108,10 @@ static void scale_owned(struct uw_allreduce *a)
     }
 }
 
-static void finish(struct uw_allreduce *a)
+/* Once nothing is left to be sent that others wait for. */
+static void tell_all_done(struct uw_allreduce *a)
 {
-    a->state = UW_ALLREDUCE_DONE;
-    a->nudge_us = a->now_us + a->patience_us;
+    a->tells = false;
     for (uint32_t k = 0; k < a->steps_n; k++) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
         bool told = s.recv_n == 0;
@@ -122,30 +128,43 @@ static void finish(struct uw_allreduce *a)
 static void arrive(struct uw_allreduce *a, const struct uw_part *p);
 static void begin_pull(struct uw_allreduce *a, uint32_t expected);
 
-static void take_early(struct uw_allreduce *a)
+/* Is there a place for what arrives in this step? */
+static bool has_place(const struct uw_allreduce *a)
 {
-    for (uint32_t i = 0; i < a->early_n && !a->received; i++) {
-        struct uw_allreduce_early e = a->early[i];
-        if (e.round == a->r.round && e.step == a->k && e.from == a->step.from) {
-            const struct uw_part p = {.type = UW_PART_DATA, .round = e.round, .step = e.step,
-                                      .count_n = e.count_n, .floats = a->early_x + e.at};
-            arrive(a, &p);
-        }
+    return a->in_place || a->held == HELD_NONE;
+}
+
+/* The sender was stopped. */
+static void ask_for_dropped(struct uw_allreduce *a)
+{
+    if (!a->pull.active) {
+        begin_pull(a, a->r.floats_per_us > 0.0f ? PUSH_CHUNKS : 0);
+    }
+    if (a->pull.pushed && a->pull.coming < a->pull.chunks) {
+        struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k,
+                            .reply = true};
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
+                                  .base = a->pull.coming, .wanted = 1};
+        (void)uw_allreduce_send(a, a->step.from, &p);
     }
 }
 
-/* Forget what came early and is not early any more. */
-static void tidy_early(struct uw_allreduce *a)
+/* What came before there was a place for it; ask for what found no room. */
+static void take_early(struct uw_allreduce *a)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < a->early_n; i++) {
-        const struct uw_allreduce_early *e = &a->early[i];
-        if (e->round > a->r.round || (e->round == a->r.round && e->step > a->k)) {
-            a->early[n++] = *e;
+    for (uint32_t i = 0; i < a->early_n && !a->received && has_place(a); i++) {
+        struct uw_allreduce_early e = a->early[i];
+        if (e.round == a->r.round && e.step == a->k && e.from == a->step.from) {
+            const struct uw_part p = {.type = UW_PART_DATA, .round = e.round, .step = e.step,
+                                      .offset_n = e.offset_n, .count_n = e.count_n,
+                                      .floats = a->early_x + e.at};
+            arrive(a, &p);
         }
     }
-    a->early_n = n;
-    a->early_used_n = n == 0 ? 0 : a->early_used_n;
+    if (!a->received && has_place(a) && a->dropped[a->k] == a->r.round) {
+        ask_for_dropped(a);
+        a->dropped[a->k] = 0;
+    }
 }
 
 static void enter(struct uw_allreduce *a)
@@ -156,15 +175,30 @@ static void enter(struct uw_allreduce *a)
     a->received = a->step.recv_n == 0;
     uw_allreduce_keep(a, &a->step);
     a->in_place = !overlap(&a->step) || uw_allreduce_copy(a, a->r.round, a->k, &n) != NULL;
-    uw_allreduce_push(a, &a->step);
+    uw_allreduce_push(a, &a->step, a->k, 0);
     a->pull.active = false;
     a->tries = 0;
     a->ask_us = a->now_us + a->patience_us;
     take_early(a);
-    if (!a->received && !a->pull.active && a->dropped_round == a->r.round &&
-        a->dropped_step == a->k) {
-        begin_pull(a, 0);
+}
+
+/* What was sent and what it becomes with what arrived change places, unless nobody is going to ask
+ * for it any more. */
+static void exchange(struct uw_allreduce *a)
+{
+    float old[BLOCK_N], *x = a->r.x + a->step.recv_at;
+    if (a->got[a->k]) {
+        apply(&a->step, a->scratch, a->step.recv_n, x);
+        return;
     }
+    for (uint32_t i = 0; i < a->step.recv_n; i += BLOCK_N) {
+        uint32_t n = uw_min_u32(BLOCK_N, a->step.recv_n - i);
+        memcpy(old, x + i, n * sizeof(float));
+        apply(&a->step, a->scratch + i, n, x + i);
+        memcpy(a->scratch + i, old, n * sizeof(float));
+    }
+    a->held = a->k;
+    a->nudge_us = a->now_us + a->patience_us;
 }
 
 /* Go on as far as possible. */
@@ -172,22 +206,24 @@ static void advance(struct uw_allreduce *a)
 {
     while (a->state == UW_ALLREDUCE_RUNNING) {
         if (a->k == a->steps_n) {
-            finish(a);
+            a->state = UW_ALLREDUCE_DONE;
+            a->tells = true;
+            a->nudge_us = a->now_us + a->patience_us;
             return;
         }
         if (!a->entered) {
             enter(a);
         }
-        if (!a->received || (!a->in_place && !a->got[a->k])) {
+        if (!a->received) {
             return;
         }
         if (!a->in_place) {
-            apply(&a->step, a->scratch, a->step.recv_n, a->r.x + a->step.recv_at);
+            exchange(a);
         }
         scale_owned(a);
         a->k++;
         a->entered = false;
-        tidy_early(a);
+        uw_allreduce_tidy_early(a);
     }
 }
 
@@ -204,14 +240,15 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
         return;
     }
     a->k = 0;
-    a->entered = false;
-    a->patience_us = 4u * round->rtt_us + PATIENCE_MIN_US;
+    a->held = HELD_NONE;
+    a->entered = a->tells = false;
+    a->patience_us = 2u * round->rtt_us + PATIENCE_MIN_US;
     memset(a->got, 0, a->steps_max);
     if (!same) {
         memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
         a->kept[0].steps_n = a->kept[1].steps_n = 0;
-        a->out_n = a->early_n = a->early_used_n = 0;
-        a->dropped_round = a->dropped_step = 0;
+        a->out_n = a->owed_n = a->early_n = a->early_used_n = 0;
+        memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
     }
     struct uw_allreduce_kept *kept = &a->kept[round->round % 2];
     kept->round = round->round;
@@ -222,7 +259,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
 void uw_allreduce_stop(struct uw_allreduce *a)
 {
     a->state = UW_ALLREDUCE_IDLE;
-    a->out_n = 0;
+    a->out_n = a->owed_n = 0;
     a->pull.active = false;
     a->kept[0].steps_n = a->kept[1].steps_n = 0;
 }
@@ -232,10 +269,13 @@ void uw_allreduce_stop(struct uw_allreduce *a)
 /* expected: chunks that come unasked. */
 static void begin_pull(struct uw_allreduce *a, uint32_t expected)
 {
-    const struct uw_path path = {.rtt_us = (uint32_t)a->r.rtt_us};
+    const struct uw_path path = {.rtt_us = (uint32_t)a->r.rtt_us,
+                                 .floats_per_us = a->r.floats_per_us};
     a->pull.origin_n = 0;
     uw_pull_start(&a->pull, (uint16_t)a->k, a->step.recv_n, a->config.chunk_n, &path, a->now_us);
-    if (expected > 0) {
+    if (expected > 0 && a->r.floats_per_us > 0.0f) {
+        uw_pull_pushed(&a->pull, a->now_us);
+    } else if (expected > 0) {
         uw_pull_expect(&a->pull, expected, a->now_us);
     }
 }
@@ -269,37 +309,17 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
     }
 }
 
-static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
-{
-    bool whole = p->offset_n == 0 && uw_allreduce_is_small(a, p->count_n);
-    for (uint32_t i = 0; i < a->early_n; i++) {
-        if (a->early[i].round == p->round && a->early[i].step == p->step &&
-            a->early[i].from == from) {
-            return;
-        }
-    }
-    if (!whole || a->early_n == UW_ALLREDUCE_EARLY_MAX ||
-        p->count_n > a->store_n - a->early_used_n) {
-        a->dropped_round = p->round;
-        a->dropped_step = p->step;
-        return;
-    }
-    a->early[a->early_n++] = (struct uw_allreduce_early){
-        .round = p->round, .from = from, .at = a->early_used_n, .count_n = p->count_n,
-        .step = p->step};
-    memcpy(a->early_x + a->early_used_n, p->floats, p->count_n * sizeof(float));
-    a->early_used_n += p->count_n;
-}
-
 static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
     if (now && p->step == a->k && a->entered) {
-        if (from == a->step.from) {
+        if (from == a->step.from && (a->received || has_place(a))) {
             arrive(a, p);
+        } else if (from == a->step.from) {
+            uw_allreduce_store_early(a, from, p);
         }
     } else if (p->round > a->r.round || (now && p->step > a->k)) {
-        store_early(a, from, p);
+        uw_allreduce_store_early(a, from, p);
     } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
         tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
     }
@@ -314,17 +334,46 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
         tell(a, from, UW_PART_WAIT, p->round, p->step);
         return;
     }
-    if (p->want.chunk_n == a->config.chunk_n) {
+    if (p->want.chunk_n != a->config.chunk_n) {
+        return;
+    }
+    if (!p->reply) {
         uw_allreduce_add_out(a, from, p->round, &p->want);
+    } else if (p->round == a->r.round && p->step < a->steps_n) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, p->step);
+        if (s.to == from) {
+            uw_allreduce_stop_push(a, from, p->round, p->step);
+            uw_allreduce_push(a, &s, p->step, p->want.base);
+        }
     }
 }
 
 static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
+    if (p->reply) {
+        uw_allreduce_stop_push(a, from, p->round, p->step);
+        return;
+    }
     if (p->round == a->r.round && p->step == a->k && a->entered && from == a->step.from) {
-        a->ask_us = a->now_us + PATIENCE_WAITS * a->patience_us;
+        uint64_t wait_us = PATIENCE_WAITS * a->patience_us;
+        a->ask_us = a->now_us + (wait_us << uw_min_u32(a->tries, TRIES_MAX));
         if (a->pull.have_chunks == 0) {
             a->pull.active = false;
+        }
+    }
+}
+
+static void take_got(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
+{
+    if (p->round != a->r.round || p->step >= a->steps_n ||
+        uw_allreduce_step_at(a, p->step).to != from) {
+        return;
+    }
+    a->got[p->step] = 1;
+    if (p->step == a->held) {
+        a->held = HELD_NONE;
+        if (a->state == UW_ALLREDUCE_RUNNING && a->entered) {
+            take_early(a);
         }
     }
 }
@@ -355,12 +404,7 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
     case UW_PART_DATA: take_data(a, from, p); break;
     case UW_PART_WANT: take_want(a, from, p); break;
     case UW_PART_WAIT: take_wait(a, from, p); break;
-    case UW_PART_GOT:
-        if (p->round == a->r.round && p->step < a->steps_n &&
-            uw_allreduce_step_at(a, p->step).to == from) {
-            a->got[p->step] = 1;
-        }
-        break;
+    case UW_PART_GOT: take_got(a, from, p); break;
     case UW_PART_DONE: take_done(a, from, p); break;
     default: break;
     }
@@ -392,14 +436,17 @@ static uint64_t ask(struct uw_allreduce *a)
 /* The last chunk again: whoever has all of it answers with GOT. */
 static uint64_t nudge_for_got(struct uw_allreduce *a)
 {
-    if (a->now_us >= a->ask_us) {
-        uint32_t last = (a->step.send_n - 1) / a->config.chunk_n;
-        const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
-                                     .base = last, .wanted = 1};
-        uw_allreduce_add_out(a, a->step.to, a->r.round, &want);
-        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, TRIES_MAX));
+    if (a->held == HELD_NONE) {
+        return UINT64_MAX;
     }
-    return a->ask_us;
+    if (a->now_us >= a->nudge_us) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, a->held);
+        const struct uw_want want = {.transfer = (uint16_t)a->held, .chunk_n = a->config.chunk_n,
+                                     .base = (s.send_n - 1) / a->config.chunk_n, .wanted = 1};
+        uw_allreduce_add_out(a, s.to, a->r.round, &want);
+        a->nudge_us = a->now_us + a->patience_us;
+    }
+    return a->nudge_us;
 }
 
 /* Ask those whose DONE is missing for it. */
@@ -413,6 +460,13 @@ static uint64_t nudge_for_done(struct uw_allreduce *a)
             struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
             if (s.send_n > 0 && a->done[s.to] <= a->r.round) {
                 tell_done(a, s.to, a->r.round, true);
+            }
+        }
+        /* In the round before others may have been sent to. */
+        const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
+        for (uint32_t k = 0; k < old->steps_n; k++) {
+            if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
+                tell_done(a, old->message[k].to, a->r.round, true);
             }
         }
         a->nudge_us = a->now_us + a->patience_us;
@@ -432,10 +486,15 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
     }
     advance(a);
     if (a->state == UW_ALLREDUCE_RUNNING) {
-        next_us = a->received ? nudge_for_got(a) : ask(a);
+        uint64_t nudge_us = nudge_for_got(a);
+        next_us = a->received || !has_place(a) ? UINT64_MAX : ask(a);
+        next_us = nudge_us < next_us ? nudge_us : next_us;
     } else {
         next_us = nudge_for_done(a);
     }
     uint64_t out_us = uw_allreduce_send_out(a);
+    if (a->tells && (a->out_n == 0 || a->now_us >= a->nudge_us)) {
+        tell_all_done(a);
+    }
     return out_us < next_us ? out_us : next_us;
 }

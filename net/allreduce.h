@@ -2,20 +2,25 @@
  *
  * allreduce.h - one rank of an all-reduce, as a state machine on a clock that is handed in
  *
- * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes the first chunks of its
- * message unasked; the receiver asks for the rest, and for what does not come, as a pull does
- * (transfer.h). Who is asked too early answers that it waits. So nothing depends on a message that
- * must not be lost, and a link that loses nothing pays nothing for it.
+ * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes its message unasked, at
+ * the rate that the network has been found to carry; while that is not known the first chunks only.
+ * The receiver asks for the rest, and for what does not come, as a pull does (transfer.h). Who is
+ * asked too early answers that it waits. So nothing depends on a message that must not be lost, and
+ * a link that loses nothing pays nothing for it.
  *
  *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here
  *     WAIT   not there yet
  *
+ * Who has no place yet for what is pushed says so (WAIT, as a reply), and when it has (WANT, as a
+ * reply: push all from the first of them on).
+ *
  * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
  * sent stay as they are until then: a later value of them depends on that very message. Where a
- * step sends and receives one window (doubling, sweep) what arrives waits in scratch for the GOT;
- * and a small message is copied when it is sent, so that it waits for nothing, and the next round
- * may begin at once.
+ * step sends and receives one window (doubling, sweep) what arrives is gathered in scratch, then it
+ * changes places with what was sent, which stays there until the GOT. What comes before that, or
+ * before its step, is kept as far as there is room. A small message is copied when it is sent: it
+ * waits for nothing, and the next round may begin at once.
  *
  * Where the links lose nothing and keep the order (reliable), none of this is sent but DATA
  * (allreduce_stream.c): a rank takes what belongs to its step; the caller leaves in the link what
@@ -39,7 +44,8 @@
 
 #define UW_ALLREDUCE_PUSH_CHUNKS 16u
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
-#define UW_ALLREDUCE_EARLY_MAX 32u  /* messages kept that came before their step */
+#define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
+#define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
 
 enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
 
@@ -53,7 +59,7 @@ struct uw_part {
     uint32_t offset_n, count_n;     /* data: floats of the step's message */
     const float *floats;            /* data: [count_n] */
     struct uw_want want;            /* want; its transfer is the step */
-    bool reply;                     /* done: answer with yours */
+    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on */
 };
 
 enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
@@ -83,7 +89,8 @@ struct uw_allreduce_round {
     uint32_t ranks, rank;
     uint32_t size_n;
     float *x;                       /* [size_n] */
-    uint64_t rtt_us;                /* about, between two ranks; 0: not known */
+    uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
+    float floats_per_us;            /* about, that a rank can send; 0: not known */
 };
 
 /* Chunks of a message that are still to be handed over. */
@@ -92,10 +99,11 @@ struct uw_allreduce_out {
     struct uw_want want;
     uint64_t start_us;
     uint32_t total, sent;
+    uint32_t chunks;                /* pushed as a whole: of the message; 0: as asked for */
 };
 
 struct uw_allreduce_early {
-    uint32_t round, from, at, count_n;  /* at: in the store */
+    uint32_t round, from, at, offset_n, count_n;    /* at: in the store */
     uint16_t step;
 };
 
@@ -124,10 +132,13 @@ struct uw_allreduce {
     uint32_t steps_n, k;            /* the step at hand */
     struct uw_allreduce_step step;
     bool entered, received;
+    bool tells;                     /* the round is over here; who sent to it is told soon */
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
     float *scratch;                 /* [scratch_n] */
+    uint32_t held;                  /* the step whose message scratch holds until its GOT */
     uint64_t now_us, ask_us, nudge_us, patience_us;
+    uint64_t pace_ns;               /* when the next chunk may be pushed */
     uint32_t tries;
 
     uint8_t *got;                   /* [steps_max] of this round */
@@ -136,10 +147,15 @@ struct uw_allreduce {
     struct uw_allreduce_kept kept[2];
     struct uw_allreduce_out out[UW_ALLREDUCE_OUT_MAX];
     uint32_t out_n;
+    struct {
+        uint32_t rank;
+        struct uw_part part;
+    } owed[UW_ALLREDUCE_OWED_MAX];
+    uint32_t owed_n;
     struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
-    uint32_t dropped_round, dropped_step;   /* the last that came early and found no room */
+    uint32_t *dropped;              /* [steps_max] last round whose step came too early */
 
     struct uw_allreduce_stream stream;
 };
@@ -170,6 +186,13 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
 
+/* Floats that are kept of what comes before its step. */
+static inline uint32_t uw_allreduce_early_n(const struct uw_allreduce *a)
+{
+    uint32_t most_n = UW_ALLREDUCE_EARLY_MAX * a->config.chunk_n;
+    return a->store_n < most_n ? a->store_n : most_n;
+}
+
 /* Between allreduce.c and allreduce_serve.c. */
 
 static inline struct uw_allreduce_step uw_allreduce_step_at(const struct uw_allreduce *a,
@@ -188,7 +211,8 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a);
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
 uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);
 
-/* Hand one message to the link. */
+/* Hand one message to the link. One without floats waits when the link has no room now, and is lost
+ * when too many do. */
 int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p);
 
 /* Keep a copy of what the step at hand sends, if it is small and there is room. */
@@ -198,8 +222,18 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
 
-/* Send the first chunks of the step at hand unasked. */
-void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s);
+/* Keep a chunk that came early; without room for it its sender is told to stop. */
+void uw_allreduce_store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
+
+/* Forget what came early and is not early any more. */
+void uw_allreduce_tidy_early(struct uw_allreduce *a);
+
+/* Send the message of step k unasked from a chunk on, or its first chunks. */
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
+                       uint32_t base);
+
+/* A rank has no place yet for what is pushed. */
+void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k);
 
 /* Queue what a rank asks for. */
 void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,

@@ -10,6 +10,8 @@
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
 #define SEND_MOST 64u               /* messages in one run */
 #define SEND_RETRY_US 200u
+#define SEND_RETRY_MAX_US 20000u
+#define PUSH_GAIN 1.05f             /* faster than what was measured: else it never grows */
 
 /* The copy of what was sent in a step, or NULL. */
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
@@ -26,18 +28,71 @@ const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uin
 int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
 {
     p->group = a->r.group;
-    return a->config.send(a->config.arg, rank, p);
+    if (p->type == UW_PART_DATA) {
+        return a->config.send(a->config.arg, rank, p);
+    }
+    int rc = a->owed_n == 0 ? a->config.send(a->config.arg, rank, p) : UW_ERR_AGAIN;
+    if (rc == UW_ERR_AGAIN && a->owed_n < UW_ALLREDUCE_OWED_MAX) {
+        a->owed[a->owed_n].rank = rank;
+        a->owed[a->owed_n++].part = *p;
+        return UW_OK;
+    }
+    return rc;
+}
+
+/* Returns whether nothing is owed any more. */
+static bool send_owed(struct uw_allreduce *a)
+{
+    uint32_t sent = 0;
+    while (sent < a->owed_n && a->config.send(a->config.arg, a->owed[sent].rank,
+                                              &a->owed[sent].part) != UW_ERR_AGAIN) {
+        sent++;
+    }
+    a->owed_n -= sent;
+    memmove(&a->owed[0], &a->owed[sent], a->owed_n * sizeof a->owed[0]);
+    return a->owed_n == 0;
+}
+
+/* The push that is under way for a step, or NULL. */
+static struct uw_allreduce_out *push_of(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                                        uint32_t k)
+{
+    for (uint32_t i = 0; i < a->out_n; i++) {
+        struct uw_allreduce_out *o = &a->out[i];
+        if (o->chunks != 0 && o->rank == rank && o->round == round && o->want.transfer == k) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* Those of the chunks that are not going to be pushed anyway. */
+static uint64_t not_coming(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                           const struct uw_want *want)
+{
+    const struct uw_allreduce_out *o = push_of(a, rank, round, want->transfer);
+    if (o == NULL || o->want.wanted == 0) {
+        return want->wanted;
+    }
+    uint32_t next = o->want.base + uw_lowest_bit(o->want.wanted);
+    if (next <= want->base) {
+        return 0;
+    }
+    uint32_t before = next - want->base;
+    return before < 64u ? want->wanted & (((uint64_t)1 << before) - 1u) : want->wanted;
 }
 
 void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
                     const struct uw_want *want)
 {
-    if (a->out_n == UW_ALLREDUCE_OUT_MAX || want->wanted == 0) {
+    uint64_t wanted = not_coming(a, rank, round, want);
+    if (a->out_n == UW_ALLREDUCE_OUT_MAX || wanted == 0) {
         return;     /* it is asked again */
     }
     struct uw_allreduce_out *o = &a->out[a->out_n++];
     *o = (struct uw_allreduce_out){.rank = rank, .round = round, .want = *want,
-                                   .start_us = a->now_us, .total = uw_bits_in(want->wanted)};
+                                   .start_us = a->now_us, .total = uw_bits_in(wanted)};
+    o->want.wanted = wanted;
 }
 
 static void drop_out(struct uw_allreduce *a, uint32_t i)
@@ -46,8 +101,32 @@ static void drop_out(struct uw_allreduce *a, uint32_t i)
     memmove(&a->out[i], &a->out[i + 1], (a->out_n - i) * sizeof a->out[0]);
 }
 
-static uint64_t due_us(const struct uw_allreduce_out *o)
+void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k)
 {
+    struct uw_allreduce_out *o = push_of(a, rank, round, k);
+    if (o != NULL) {
+        drop_out(a, (uint32_t)(o - a->out));
+    }
+}
+
+/* How long a chunk takes at the rate it is pushed with. */
+static uint64_t chunk_ns(const struct uw_allreduce *a)
+{
+    return (uint64_t)(1e3f * (float)a->config.chunk_n / (PUSH_GAIN * a->r.floats_per_us));
+}
+
+static uint64_t retry_us(const struct uw_allreduce *a)
+{
+    uint64_t half_us = a->r.floats_per_us > 0.0f ? chunk_ns(a) / 2000u : 0;
+    half_us = half_us < SEND_RETRY_MAX_US ? half_us : SEND_RETRY_MAX_US;
+    return a->now_us + (half_us > SEND_RETRY_US ? half_us : SEND_RETRY_US);
+}
+
+static uint64_t due_us(const struct uw_allreduce *a, const struct uw_allreduce_out *o)
+{
+    if (o->chunks != 0) {
+        return a->pace_ns / 1000u;
+    }
     return o->start_us + (uint64_t)o->want.spread_us * o->sent / o->total;
 }
 
@@ -62,6 +141,9 @@ static const float *source_of(const struct uw_allreduce *a, const struct uw_allr
     }
     struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
     *n = s.send_n;
+    if (k == a->held) {
+        return s.to == o->rank ? a->scratch : NULL;
+    }
     return s.to == o->rank && !a->got[k] ? a->r.x + s.send_at : NULL;
 }
 
@@ -83,7 +165,24 @@ static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
     }
     o->want.wanted &= o->want.wanted - 1u;
     o->sent++;
+    if (o->chunks != 0) {
+        a->pace_ns += chunk_ns(a);
+        if (o->want.wanted == 0 && o->want.base + 64u < o->chunks) {
+            o->want.base += 64u;
+            o->want.wanted = UINT64_MAX >> (64u - uw_min_u32(64u, o->chunks - o->want.base));
+        }
+    }
     return true;
+}
+
+/* Pushes go one after the other. */
+static bool waits_for_push(const struct uw_allreduce *a, uint32_t i)
+{
+    bool waits = false;
+    for (uint32_t j = 0; j < i && a->out[i].chunks != 0; j++) {
+        waits = waits || a->out[j].chunks != 0;
+    }
+    return waits;
 }
 
 /* Returns when the next chunk is due. */
@@ -91,10 +190,17 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
 {
     uint64_t next_us = UINT64_MAX;
     uint32_t sent = 0;
+    if (!send_owed(a)) {
+        return retry_us(a);
+    }
     for (uint32_t i = 0; i < a->out_n;) {
         struct uw_allreduce_out *o = &a->out[i];
         bool room = true;
-        while (room && o->want.wanted != 0 && due_us(o) <= a->now_us && sent < SEND_MOST) {
+        if (waits_for_push(a, i)) {
+            i++;
+            continue;
+        }
+        while (room && o->want.wanted != 0 && due_us(a, o) <= a->now_us && sent < SEND_MOST) {
             room = send_chunk(a, o);
             sent++;
         }
@@ -102,7 +208,7 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
             drop_out(a, i);
             continue;
         }
-        uint64_t again_us = room ? due_us(o) : a->now_us + SEND_RETRY_US;
+        uint64_t again_us = room ? due_us(a, o) : retry_us(a);
         next_us = again_us < next_us ? again_us : next_us;
         i++;
     }
@@ -147,15 +253,22 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
     }
 }
 
-void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s)
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
+                       uint32_t base)
 {
     uint32_t chunk_n = a->config.chunk_n;
     uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
-    chunks = uw_min_u32(chunks, PUSH_CHUNKS);
-    if (s->to != UW_RANK_NONE && chunks > 0) {
-        const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = chunk_n,
-                                     .wanted = UINT64_MAX >> (64u - chunks)};
-        uw_allreduce_add_out(a, s->to, a->r.round, &want);
+    bool whole = a->r.floats_per_us > 0.0f;
+    if (s->to == UW_RANK_NONE || base >= chunks) {
+        return;
+    }
+    uint32_t first = uw_min_u32(chunks - base, whole ? 64u : PUSH_CHUNKS), before = a->out_n;
+    const struct uw_want want = {.transfer = (uint16_t)k, .chunk_n = chunk_n, .base = base,
+                                 .wanted = UINT64_MAX >> (64u - first)};
+    uw_allreduce_add_out(a, s->to, a->r.round, &want);
+    if (whole && a->out_n > before) {
+        a->out[before].chunks = chunks;
+        a->pace_ns = a->pace_ns > a->now_us * 1000u ? a->pace_ns : a->now_us * 1000u;
     }
 }
 

@@ -126,7 +126,9 @@ void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit)
     /* Whoever has no result cannot take it, whatever the others do. */
     bool mine = commit && (c->state == UW_CELL_HAS_RESULT || c->ranks_n == 1);
     c->state = UW_CELL_IDLE;
-    uw_cell_note(c, c->group, c->round, mine);
+    if (c->ranks_n > 1) {
+        uw_cell_note(c, c->group, c->round, mine);      /* nobody asks about the others */
+    }
     uw_cell_tell(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
                  commit ? c->config.self : culprit);
     if (mine) {
@@ -170,14 +172,17 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->repeat_us = c->now_us + STATE_REPEAT_US;
     if (c->ranks_n > 1) {
         c->config.begin(c->config.arg);
+    } else {
+        c->state = UW_CELL_HAS_RESULT;
     }
 }
 
-/* The one who decides is lost: the next in order does, this node for one. */
-static void succeed(struct uw_cell *c)
+/* The one who decides is lost: the next in order does, this node for one. Or it has forgotten the
+ * round, as who was away for long may learn: then this node asks around itself. */
+static void succeed(struct uw_cell *c, bool forgotten)
 {
     uint32_t lost = c->decider;
-    uint32_t next = best(c, true, lost);
+    uint32_t next = forgotten ? c->config.self : best(c, true, lost);
     if (next == UW_CELL_NOBODY || next == c->config.self) {
         c->decider = c->config.self;
         uw_cell_tell(c, UW_CELL_NEWS_TAKEN_OVER, lost);
@@ -196,9 +201,10 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
     if (head != c->head) {
         c->head = head;
         c->repeat_us = c->state == UW_CELL_WAITING ? c->now_us : c->repeat_us;
-        if (members_n > 1 || head != c->config.self) {
-            uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
-        }
+    }
+    if (head != c->told_head && (members_n > 1 || head != c->config.self)) {
+        c->told_head = head;
+        uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
     }
 }
 
@@ -207,7 +213,7 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
     c->now_us = now_us;
     uw_cell_head_gone(c, id);
     if (in_round(c) && id == c->decider && id != c->config.self) {
-        succeed(c);
+        succeed(c, false);
     }
 }
 
@@ -228,6 +234,32 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     }
 }
 
+void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
+{
+    uint32_t decider = c->decider, group = c->group, round = c->round;
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        uw_cell_decide(c, false, UW_CELL_NOBODY);
+        uw_cell_say(c, decider, group, round);
+    }
+}
+
+bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        c->tries = TRIES_MAX;
+        uw_cell_refuse(c, now_us);
+        return true;
+    }
+    if (c->state == UW_CELL_WAITING) {
+        c->state = UW_CELL_IDLE;
+        c->config.give_up(c->config.arg);
+        return true;
+    }
+    return false;
+}
+
 static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     uw_cell_head_state(c, from, m);
@@ -237,7 +269,7 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     if (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED) {
         uw_cell_decide(c, m->status == UW_CELL_COMMITTED, m->culprit);
     } else if (m->status == UW_CELL_UNKNOWN && from == c->decider) {
-        succeed(c);     /* it has forgotten: it was started anew */
+        succeed(c, true);
     }
 }
 
@@ -270,7 +302,8 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
 
 static void say_ready(struct uw_cell *c)
 {
-    struct uw_cell_message m = {.act = UW_CELL_READY, .ids_n = c->met ? c->ranks_n : 0};
+    struct uw_cell_message m = {.act = UW_CELL_READY, .incarnation = c->config.incarnation,
+                                .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {
         uw_cell_head_ready(c, c->head, &m);
@@ -302,8 +335,11 @@ static void run_member(struct uw_cell *c)
     }
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
         uw_cell_decide(c, false, c->decider);
-    } else if (c->decider != c->config.self && !uw_cell_reaches(c, c->decider)) {
-        succeed(c);
+    } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
+               !uw_cell_reaches(c, c->decider)) {
+        /* Without this node's result nothing can be committed: giving up is safe. Once it has told
+         * that it has one, only the loss of the decider (uw_cell_gone) sets it free. */
+        succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
         uw_cell_say(c, c->decider, c->group, c->round);

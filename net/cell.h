@@ -61,8 +61,9 @@ struct uw_cell_message {
     enum uw_allreduce_kind kind;    /* start */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
+    uint32_t incarnation;           /* ready: the sender's */
     uint32_t ids_n;
-    uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: those of its last one */
+    uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
 };
 
 /* A node of the cell as this one sees it. */
@@ -117,7 +118,7 @@ struct uw_cell_config {
 
 /* What a head knows of a node. */
 struct uw_cell_seat {
-    uint32_t id;
+    uint32_t id, incarnation;
     bool expected, ready;           /* expected: took part before */
     bool ranked, gone;              /* takes part in the round; died or left in it */
     enum uw_cell_status status;
@@ -146,7 +147,7 @@ struct uw_cell {
     const struct uw_cell_member *members;   /* [members_n], by identity, this node too */
     uint32_t members_n;
     uint64_t now_us;
-    uint32_t head;                  /* elected now */
+    uint32_t head, told_head;       /* elected now; as it was told */
 
     enum uw_cell_state state;
     uint64_t since_us, repeat_us;   /* waits or runs since; says so again then */
@@ -179,6 +180,13 @@ void uw_cell_ask(struct uw_cell *c, uint64_t now_us);
 
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
+
+/* The average cannot be taken: it is not finite. */
+void uw_cell_refuse(struct uw_cell *c, uint64_t now_us);
+
+/* This node takes no part any more. While it has a result and has said so it waits for the
+ * decision, until the deadline of a round. Returns whether `give_up` was called. */
+bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 
 /* A message from a node. */
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,

@@ -98,6 +98,14 @@ void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how
     atomic_store_explicit(&g->ended, round, memory_order_release);
 }
 
+double uw_gossip_rms(const struct uw_gossip *g)
+{
+    uint32_t bits = load(&g->shown_rms);
+    float rms;
+    memcpy(&rms, &bits, sizeof rms);
+    return (double)rms;
+}
+
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
 {
     return load(&g->rejected) == round;
@@ -185,6 +193,7 @@ static void measure_rms(struct uw_gossip *g)
         sum += (double)p->x[i] * (double)p->x[i];
     }
     g->rms = p->size_n != 0 ? (double)sqrtf((float)(sum / p->size_n)) : 0.0;
+    store_float(&g->shown_rms, (float)g->rms);
 }
 
 static void ask(struct uw_gossip *g)
@@ -197,7 +206,7 @@ static void ask(struct uw_gossip *g)
     atomic_store_explicit(&g->asked, g->round, memory_order_release);
 }
 
-static int publish(struct uw_gossip *g, uint32_t step)
+int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
 {
     int rc = UW_ERR_AGAIN;
     for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
@@ -208,6 +217,12 @@ static int publish(struct uw_gossip *g, uint32_t step)
         measure_rms(g);
     }
     return rc;
+}
+
+void uw_gossip_mixed_round(struct uw_gossip *g)
+{
+    store(&g->rounds, load(&g->rounds) + 1u);
+    atomic_store_explicit(&g->newcomer, false, memory_order_relaxed);
 }
 
 /* What the rule wants, once a round. s is the snapshot, which only this thread writes. */
@@ -222,12 +237,11 @@ static void end_round(struct uw_gossip *g)
     if (g->adopting) {
         /* The jump to another's model is no displacement of ours: the velocity starts anew. */
         g->half_adopted = !complete;
-    } else if (g->lr_sum > 0.0f && c->snapshot->version != 0) {
+    } else if (!c->adopt_only && g->lr_sum > 0.0f && c->snapshot->version != 0) {
         uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum);
     }
     if (g->mixed_round != 0 && !g->half_adopted) {
-        store(&g->rounds, load(&g->rounds) + 1u);
-        atomic_store_explicit(&g->newcomer, false, memory_order_relaxed);
+        uw_gossip_mixed_round(g);
     }
     g->ending = true;
 }
@@ -238,7 +252,7 @@ static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
                      g->steps >= g->config.period_steps);
 }
 
-static void tell(struct uw_gossip *g, const struct uw_node_progress *p)
+void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
 {
     store(&g->step, p->step);
     store_float(&g->loss, p->loss);
@@ -250,7 +264,7 @@ static void tell(struct uw_gossip *g, const struct uw_node_progress *p)
 static int start(struct uw_gossip *g, uint32_t step)
 {
     if (!g->config.newcomer) {
-        int rc = publish(g, step);
+        int rc = uw_gossip_publish(g, step);
         if (rc < 0) {
             return rc == UW_ERR_AGAIN ? 0 : rc;
         }
@@ -267,7 +281,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     if (g->config.snapshot->data == NULL) {
         return UW_ERR_UNSUPPORTED;
     }
-    tell(g, p);
+    uw_gossip_tell(g, p);
     if (!g->started) {
         return start(g, p->step);
     }
@@ -289,10 +303,15 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         end_round(g);
     }
     /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
-    bool show = !g->half_adopted &&
+    g->resting = g->config.adopt_only && !g->half_adopted;
+    bool show = !g->half_adopted && (!g->resting || g->mixed_round != 0) &&
                 (g->mixed_round != 0 || g->steps != 0 || g->config.snapshot->version == 0);
-    if (!show || publish(g, p->step) == UW_OK) {
-        ask(g);
+    if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
+        if (!g->resting) {
+            ask(g);
+        }
+    } else {
+        g->resting = false;
     }
     return flags | (g->half_adopted ? UW_NODE_ADOPTING : 0);
 }

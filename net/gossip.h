@@ -50,6 +50,8 @@ struct uw_gossip_config {
     uint32_t period_steps;
     uint32_t chunk_n;               /* largest chunk */
     uint32_t slots_n;               /* chunks the ring holds */
+    bool adopt_only;                /* rest after a round in which there was nothing to adopt, or
+                                       all of it is; the exchange of a newcomer that averages */
 };
 
 struct uw_gossip_slot {
@@ -71,7 +73,7 @@ struct uw_gossip {
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t rejected;             /* training: round whose peer sent an outlier */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training tells */
-    atomic_uint_least32_t mixed, outliers;
+    atomic_uint_least32_t mixed, outliers, shown_rms;
     atomic_bool newcomer;                       /* training: still without anybody's model */
 
     /* network thread */
@@ -83,7 +85,7 @@ struct uw_gossip {
     float lr_sum;
     double rms;                     /* of all parameters, when last published */
     uint32_t mixed_round;           /* chunks mixed in this round */
-    bool adopting, half_adopted, started, ending;
+    bool adopting, half_adopted, started, ending, resting;
 };
 
 /* Bytes of one slot of the ring. */
@@ -99,6 +101,16 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
 /* Training. See uw_node_after_step. */
 int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p);
 
+/* Training. What others are told of it. */
+void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p);
+
+/* Training. Publish the parameters as they are.
+ * Returns UW_OK, UW_ERR_AGAIN (a reader is inside) or UW_ERR_UNSUPPORTED. */
+int uw_gossip_publish(struct uw_gossip *g, uint32_t step);
+
+/* Training. A round has mixed in others' parameters: this node is no newcomer any more. */
+void uw_gossip_mixed_round(struct uw_gossip *g);
+
 /* Network. A round that waits for its pull and was not returned before; 0: none. */
 uint32_t uw_gossip_take(struct uw_gossip *g);
 
@@ -111,6 +123,9 @@ void uw_gossip_push(struct uw_gossip *g);
 
 /* Network. The pull of this round is over; everything that was pushed belongs to it. */
 void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how);
+
+/* Network. The rms of all parameters when they were last published. */
+double uw_gossip_rms(const struct uw_gossip *g);
 
 /* Network. The training thread refused a chunk of this round. */
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round);

@@ -9,8 +9,16 @@
 #define RETRY_US 500u           /* the lower link's queue was full */
 #define DISCARDS_MAX 64u        /* unwanted arrivals looked at in one recv */
 
+static bool is_near(const struct uw_link_emulated *e, uint16_t station)
+{
+    return e->far != NULL && !e->far(e->far_arg, station);
+}
+
 static bool is_cut(const struct uw_link_emulated *e, uint16_t station, unsigned direction)
 {
+    if (is_near(e, station)) {
+        return false;
+    }
     if ((e->cut_all & direction) != 0) {
         return true;
     }
@@ -40,6 +48,10 @@ static uint64_t release(struct uw_link_emulated *e)
             return s->due_us;
         }
         int rc = UW_ERR_CLOSED;
+        if (s->lost) {
+            uw_emulated_path_pop(&e->out);      /* counted when it was sent */
+            continue;
+        }
         if (is_cut(e, s->station, UW_EMULATED_OUT)) {
             e->stats.lost_n++;
         } else {
@@ -78,7 +90,7 @@ static int send_impaired(struct uw_link_emulated *e, uint16_t to, const void *bu
 {
     struct uw_emulated_path *p = &e->out;
     char text[UW_LINK_ADDRESS_BYTES];
-    if (p->count == p->cap_n) {
+    if (uw_emulated_path_is_full(p)) {
         return UW_ERR_AGAIN;
     }
     int rc = to != UW_LINK_STATION_BROADCAST ? uw_link_describe(e->lower, to, text) : UW_OK;
@@ -88,8 +100,13 @@ static int send_impaired(struct uw_link_emulated *e, uint16_t to, const void *bu
     if (buf_bytes != 0) {
         memcpy(uw_emulated_path_room(p) + 1, buf, buf_bytes);
     }
-    if (!uw_emulated_path_admit(p, e->now_us, to, buf_bytes, is_cut(e, to, UW_EMULATED_OUT))) {
-        e->link.stats.dropped_n++;
+    bool cut = is_cut(e, to, UW_EMULATED_OUT);
+    bool sent = e->medium != NULL
+                    ? uw_emulated_path_admit_waiting(p, e->now_us, to, buf_bytes, cut)
+                    : uw_emulated_path_admit(p, e->now_us, to, buf_bytes, cut);
+    e->link.stats.dropped_n += sent ? 0 : 1;
+    if (e->medium != NULL) {
+        uw_emulated_medium_run(e->medium, e->now_us);
     }
     (void)release(e);
     return UW_OK;
@@ -98,8 +115,9 @@ static int send_impaired(struct uw_link_emulated *e, uint16_t to, const void *bu
 static int emulated_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t buf_bytes)
 {
     struct uw_link_emulated *e = (struct uw_link_emulated *)link;
-    bool clear = uw_emulated_path_first(&e->out) == NULL && uw_emulated_path_is_clear(&e->out) &&
-                 !is_cut(e, to, UW_EMULATED_OUT);
+    bool clear = is_near(e, to) ||
+                 (uw_emulated_path_first(&e->out) == NULL && uw_emulated_path_is_clear(&e->out) &&
+                  e->medium == NULL && !is_cut(e, to, UW_EMULATED_OUT));
     int rc;
     if (clear) {
         rc = uw_link_send(e->lower, to, buf, buf_bytes);
@@ -181,7 +199,13 @@ static uint64_t emulated_step(struct uw_link *link, uint64_t now_us)
     if (now_us > e->now_us) {
         e->now_us = now_us;
     }
+    if (e->medium != NULL) {
+        uw_emulated_medium_run(e->medium, e->now_us);
+    }
     uint64_t next = release(e);
+    if (e->out.waiting_n != 0 && e->medium->free_at_us < next) {
+        next = e->medium->free_at_us;
+    }
     uint64_t lower = uw_link_step(e->lower, now_us);
     next = lower < next ? lower : next;
     const struct uw_emulated_slot *arriving = uw_emulated_path_first(&e->in);
@@ -194,6 +218,10 @@ static uint64_t emulated_step(struct uw_link *link, uint64_t now_us)
 static void emulated_deinit(struct uw_link *link)
 {
     struct uw_link_emulated *e = (struct uw_link_emulated *)link;
+    if (e->medium != NULL) {
+        uw_emulated_medium_part(e->medium, e);
+    }
+    e->medium = NULL;
     e->lower = NULL;
     link->ops = NULL;
 }
@@ -309,9 +337,17 @@ int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emula
     if (rc < 0) {
         return rc;
     }
+    if (config->far != NULL && !uw_emulated_path_is_clear(&e->in)) {
+        return UW_ERR_INVALID;
+    }
+    e->far = config->far;
+    e->far_arg = config->far_arg;
     e->lower = config->lower;
     e->link.secure = config->lower->secure;
     e->link.fd = config->lower->fd;
     e->link.ops = &emulated_ops;
+    if (config->medium != NULL) {
+        uw_emulated_medium_join(config->medium, e);
+    }
     return UW_OK;
 }

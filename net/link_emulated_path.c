@@ -65,6 +65,11 @@ const struct uw_emulated_slot *uw_emulated_path_first(const struct uw_emulated_p
     return p->count != 0 ? slot_at(p, p->heap[0]) : NULL;
 }
 
+const struct uw_emulated_slot *uw_emulated_path_waiting(const struct uw_emulated_path *p)
+{
+    return p->waiting_n != 0 ? slot_at(p, p->heap[p->cap_n - 1u]) : NULL;
+}
+
 static bool happens(struct uw_emulated_path *p, float probability)
 {
     return probability > 0.0f && uw_rng_uniform(&p->rng) < probability;
@@ -135,19 +140,79 @@ static void damage(struct uw_emulated_path *p, uint8_t *data, uint32_t bytes)
     }
 }
 
-/* Queue the bytes that lie in the next free slot already. */
-static void queue_copy(struct uw_emulated_path *p, uint16_t station, uint32_t bytes,
-                       uint64_t left_us)
+/* Fill the next free slot, where the bytes lie already. */
+static struct uw_emulated_slot *fill(struct uw_emulated_path *p, uint16_t station, uint32_t bytes)
 {
     struct uw_emulated_slot *s = uw_emulated_path_room(p);
     s->station = station;
     s->bytes = bytes;
     s->order = p->order_n++;
-    s->due_us = due_time(p, left_us);
+    s->lost = false;
     if (bytes != 0 && happens(p, p->how.corrupt)) {
         damage(p, (uint8_t *)(s + 1), bytes);
         p->stats->corrupted_n++;
     }
+    return s;
+}
+
+static void queue_copy(struct uw_emulated_path *p, uint16_t station, uint32_t bytes,
+                       uint64_t left_us)
+{
+    struct uw_emulated_slot *s = fill(p, station, bytes);
+    s->due_us = due_time(p, left_us);
+    heap_push(p);
+}
+
+/* Copy the next free slot's bytes into the one after it. */
+static bool copy_if_twice(struct uw_emulated_path *p, uint32_t bytes)
+{
+    if (!happens(p, p->how.duplicate) || p->count + p->waiting_n + 1u >= p->cap_n) {
+        return false;
+    }
+    memcpy(slot_at(p, p->heap[p->count + 1u]) + 1, uw_emulated_path_room(p) + 1, bytes);
+    p->stats->duplicated_n++;
+    return true;
+}
+
+/* Those that wait are the last of the table, the first to go at its end. */
+static void queue_waiting(struct uw_emulated_path *p, uint16_t station, uint32_t bytes,
+                          uint64_t now_us, bool lost)
+{
+    struct uw_emulated_slot *s = fill(p, station, bytes);
+    s->due_us = now_us;
+    s->lost = lost;
+    p->waiting_n++;
+    swap(&p->heap[p->count], &p->heap[p->cap_n - p->waiting_n]);
+}
+
+bool uw_emulated_path_admit_waiting(struct uw_emulated_path *p, uint64_t now_us, uint16_t station,
+                                    uint32_t bytes, bool cut)
+{
+    p->seen_n++;
+    bool lost = is_listed(p) || cut;
+    lost = happens(p, p->how.loss) || lost;
+    p->stats->lost_n += lost ? 1 : 0;
+    if (cut) {
+        return false;
+    }
+    bool twice = !lost && copy_if_twice(p, bytes);
+    queue_waiting(p, station, bytes, now_us, lost);
+    if (twice) {
+        queue_waiting(p, station, bytes, now_us, false);
+    }
+    return !lost;
+}
+
+void uw_emulated_path_leave(struct uw_emulated_path *p, uint64_t left_us)
+{
+    uint32_t number = p->heap[p->cap_n - 1u];
+    uint32_t *last = &p->heap[p->cap_n - p->waiting_n];
+    memmove(last + 1, last, (p->waiting_n - 1u) * sizeof *last);
+    *last = number;
+    p->waiting_n--;
+    swap(last, &p->heap[p->count]);
+    struct uw_emulated_slot *s = slot_at(p, number);
+    s->due_us = due_time(p, left_us);
     heap_push(p);
 }
 
@@ -166,13 +231,7 @@ bool uw_emulated_path_admit(struct uw_emulated_path *p, uint64_t now_us, uint16_
         p->stats->overflow_n++;
         return false;
     }
-    bool twice = happens(p, p->how.duplicate) && p->count + 1u < p->cap_n;
-    if (twice) {
-        struct uw_emulated_slot *one = uw_emulated_path_room(p);
-        struct uw_emulated_slot *two = slot_at(p, p->heap[p->count + 1u]);
-        memcpy(two + 1, one + 1, bytes);
-        p->stats->duplicated_n++;
-    }
+    bool twice = copy_if_twice(p, bytes);
     queue_copy(p, station, bytes, left_us);
     if (twice) {
         /* heap_push moved only entries below count, so the copy is still the next free slot. */

@@ -24,6 +24,8 @@ static const pb_msgdesc_t *fields_of(enum uw_wire_type type)
         return uwasa_StatusRequest_fields;
     case UW_WIRE_STATUS_REPLY:
         return uwasa_StatusReply_fields;
+    case UW_WIRE_CELL:
+        return uwasa_Cell_fields;
     case UW_WIRE_DATA:
     case UW_WIRE_PART:
     default:
@@ -111,7 +113,7 @@ static bool peer_is_sound(const uwasa_Peer *p)
 
 static bool ping_is_sound(const uwasa_Ping *p)
 {
-    bool sound = p->has_self && peer_is_sound(&p->self);
+    bool sound = p->has_self && peer_is_sound(&p->self) && is_plain(p->progress.cell);
     for (pb_size_t i = 0; i < p->peers_count; i++) {
         sound = sound && peer_is_sound(&p->peers[i]);
     }
@@ -122,7 +124,8 @@ static bool reply_is_sound(const uwasa_StatusReply *r)
 {
     bool sound = true;
     for (pb_size_t i = 0; i < r->rows_count; i++) {
-        sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer);
+        sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer) &&
+                is_plain(r->rows[i].progress.cell);
     }
     return sound;
 }
@@ -143,6 +146,8 @@ static bool is_sound(const struct uw_message *m)
         return m->goodbye.has_self && peer_is_sound(&m->goodbye.self);
     case UW_WIRE_STATUS_REPLY:
         return reply_is_sound(&m->status_reply);
+    case UW_WIRE_CELL:
+        return m->cell.act != 0;
     case UW_WIRE_STATUS_REQUEST:
     case UW_WIRE_DATA:
     case UW_WIRE_PART:

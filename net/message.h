@@ -45,6 +45,7 @@ struct uw_message {
         uwasa_Goodbye goodbye;
         uwasa_StatusRequest status_request;
         uwasa_StatusReply status_reply;
+        uwasa_Cell cell;
     };
 };
 

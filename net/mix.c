@@ -128,6 +128,28 @@ void uw_mix_end(const struct uw_mix_rule *rule, const struct uw_mix_constants *c
     }
 }
 
+void uw_mix_before(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                   const struct uw_params *p, const float *s, float *m, float lr_sum)
+{
+    for (uint32_t i = 0; rule->before != NULL && i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        if (!g->statistic) {
+            rule->before(c, g->size_n, s + g->offset_n, m + g->offset_n, lr_sum);
+        }
+    }
+}
+
+void uw_mix_after(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                  const struct uw_params *p, float *m, float lr_sum)
+{
+    for (uint32_t i = 0; rule->after != NULL && i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        if (!g->statistic) {
+            rule->after(c, g->size_n, p->x + g->offset_n, m + g->offset_n, lr_sum);
+        }
+    }
+}
+
 void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x)
 {
     if (weight >= 1.0f) {

@@ -78,6 +78,10 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
 {
     struct uw_node_state *s = arg;
     char seen[UW_LINK_ADDRESS_BYTES];
+    uw_node_cell_stale(s);
+    if (kind == UW_NODE_DEAD || kind == UW_NODE_LEFT || kind == UW_NODE_RESTARTED) {
+        uw_node_cell_gone(s, m->id);
+    }
     const char *address = address_of(s, m, m->station, seen);
     unsigned alive = (unsigned)uw_membership_alive(&s->membership);
     const char *ending = alive == 1u ? "" : "s";
@@ -188,6 +192,92 @@ void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, co
         .station = m != NULL ? m->station : UW_LINK_STATION_NONE, .bytes = p->bytes,
         .duration_us = s->now_us - t->started_us, .chunks_n = t->have_chunks,
         .chunks_total_n = t->chunks};
+    report(s, &e);
+}
+
+static const char *name_of(const struct uw_node_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->membership.members_n; i++) {
+        if (s->membership.members[i].id == id) {
+            return s->membership.members[i].name;
+        }
+    }
+    return "?";
+}
+
+void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
+                       const struct uw_cell_news *news)
+{
+    const char *who = news->id != UW_CELL_NOBODY ? name_of(s, news->id) : "nobody in particular";
+    const char *algorithm = uw_allreduce_name(o->cell.kind);
+    bool self = news->id == s->membership.members[0].id;
+    unsigned others = news->ranks_n > 0 ? (unsigned)news->ranks_n - 1u : 0u;
+    uint64_t us = news->duration_us;
+    char *text = s->text;
+    size_t cap = sizeof s->text;
+    struct uw_node_event e = {.peer = who, .address = "", .station = UW_LINK_STATION_NONE,
+                              .duration_us = us, .chunks_n = news->ranks_n};
+    switch (news->kind) {
+    case UW_CELL_NEWS_COMMITTED:
+        if (others == 0) {
+            return;
+        }
+        e.kind = UW_NODE_AVERAGED;
+        e.bytes = s->config.params->size_n * (uint64_t)sizeof(float);
+        s->counters.averages_done++;
+        snprintf(text, cap, "averaged exactly with %u other%s in %u.%03u s by %s", others,
+                 others == 1u ? "" : "s", seconds(us), (unsigned)(us / 1000u % 1000u), algorithm);
+        break;
+    case UW_CELL_NEWS_ABORTED:
+        e.kind = UW_NODE_AVERAGE_CUT;
+        s->counters.averages_cut++;
+        snprintf(text, cap,
+                 "an average over %u nodes was given up after %u.%u s because of %s: the old "
+                 "parameters stay, the others try again",
+                 others + 1u, seconds(us), tenths(us), self ? "this node" : who);
+        break;
+    case UW_CELL_NEWS_LATE:
+        e.kind = UW_NODE_AVERAGE_LATE;
+        snprintf(text, cap, "%s is late: the average goes on without it",
+                 self ? "this node" : who);
+        break;
+    case UW_CELL_NEWS_TAKEN_OVER:
+        e.kind = UW_NODE_HEAD_LOST;
+        snprintf(text, cap, "%s led the average and is silent: this node decides", who);
+        break;
+    case UW_CELL_NEWS_HEAD:
+    default:
+        if (s->cell.name[0] == '\0' || o->scope != UW_AVERAGE_CELL) {
+            return;
+        }
+        e.kind = UW_NODE_HEAD;
+        snprintf(text, cap, "%s leads the averages%s%s", self ? "this node" : who,
+                 s->cell.name[0] != '*' ? " of cell " : "",
+                 s->cell.name[0] != '*' ? s->cell.name : "");
+        break;
+    }
+    report(s, &e);
+}
+
+void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
+                         uint64_t silent_us)
+{
+    const struct uw_member *m = uw_node_pull_member(s);
+    char seen[UW_LINK_ADDRESS_BYTES];
+    struct uw_node_event e = {.kind = kind, .peer = "", .address = "",
+                              .station = UW_LINK_STATION_NONE, .duration_us = silent_us};
+    if (kind == UW_NODE_CELL_ALONE) {
+        snprintf(s->text, sizeof s->text,
+                 "no other cell can be reached for %u.%u s: cell %s goes on alone",
+                 seconds(silent_us), tenths(silent_us), s->cell.name);
+    } else {
+        e.peer = m != NULL ? m->name : "?";
+        e.address = m != NULL ? address_of(s, m, m->station, seen) : "?";
+        snprintf(s->text, sizeof s->text,
+                 "cell %s mixes with cell %s through %s (%s), after %u.%u s alone", s->cell.name,
+                 m != NULL ? m->progress.cell : "?", e.peer, e.address, seconds(silent_us),
+                 tenths(silent_us));
+    }
     report(s, &e);
 }
 

@@ -33,6 +33,13 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
         }
         return;
     }
+    const struct uw_member *before = uw_membership_at(&s->membership, station);
+    uint32_t weight = before != NULL ? before->progress.head_weight : 0;
+    bool averages = before != NULL && before->progress.averages;
+    char cell[sizeof before->progress.cell] = "";
+    if (before != NULL) {
+        memcpy(cell, before->progress.cell, sizeof cell);
+    }
     int rc = uw_membership_tell(&s->membership, station, ping, s->now_us, &m);
     if (rc == UW_ERR_DENIED) {
         bool own = strcmp(ping->self.name, s->config.name) == 0;
@@ -51,6 +58,10 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
     if (!m->same_model) {
         s->counters.refused_model++;
         uw_node_tell_wrong_model(s, station, m, ping->model);
+    }
+    if (m->progress.head_weight != weight || m->progress.averages != averages ||
+        strcmp(m->progress.cell, cell) != 0) {
+        uw_node_cell_stale(s);
     }
     uint32_t seq = ping->seq;
     if (in->type == UW_WIRE_ACK) {
@@ -149,7 +160,11 @@ static void dispatch(struct uw_node_state *s, uint16_t station)
     case UW_WIRE_STATUS_REQUEST:
         uw_node_send_status(s, station, &in->status_request);
         break;
+    case UW_WIRE_CELL:
+        uw_node_cell_message(s, station, &in->cell);
+        break;
     case UW_WIRE_STATUS_REPLY:
+    case UW_WIRE_PART:
     default:
         s->counters.unknown_messages++;
         break;
@@ -169,6 +184,10 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
             return i;
         }
         s->counters.received_bytes += (uint32_t)bytes;
+        if (bytes > 0 && (s->buffer[0] & 15u) == (uint8_t)UW_WIRE_PART) {
+            uw_node_cell_part(s, station, (uint32_t)bytes);
+            continue;
+        }
         int rc = uw_message_decode(s->buffer, (uint32_t)bytes, &s->in);
         if (rc == UW_OK) {
             dispatch(s, station);

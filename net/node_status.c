@@ -30,7 +30,11 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .samples_per_s = told_float(&g->samples_per_s),
         .pulled_bytes = s->counters.pulled_bytes,
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
+        .head_weight = s->config.head_weight,
+        .averages = s->cell.on,
     };
+    strcpy(p->cell, s->cell.name);
+    p->cell_hops = s->cell.hops;
 }
 
 static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)

@@ -43,7 +43,10 @@ void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
     X(refused_corrupt) \
     X(chunks_again) \
     X(chunks_twice) \
-    X(unknown_messages)
+    X(unknown_messages) \
+    X(averaged_bytes) \
+    X(averages_done) \
+    X(averages_cut)
 
 void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define PROBE_SLACK_US 2000u
+#define PUSH_SLACK_US 2000u
 #define REORDER_MAX 256u
 
 static bool bit_at(const uint64_t *words, uint32_t i)
@@ -92,6 +93,7 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     p->base_word = p->frontier = 0;
     p->origin = p->origin_n < size_n ? p->origin_n / chunk_n : 0;
     p->started_us = now_us;
+    p->pushed = false;
     memset(p->have, 0, words_of(p) * sizeof *p->have);
     if (p->chunks % 64u != 0) {
         p->have[words_of(p) - 1u] = UINT64_MAX << (p->chunks % 64u);    /* there are no such */
@@ -169,6 +171,10 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     }
     p->progress_us = now_us;
     p->backoff = 0;
+    if (p->pushed && seq == 0) {
+        p->coming = chunk < p->coming ? p->coming : chunk + 1u;
+        p->coming_us = now_us;
+    }
     const struct uw_want_log *log = &p->log[seq % UW_PULL_WANTS];
     uint32_t bit = chunk - log->base;
     if (!log->used || log->seq != seq || bit > 63u || (log->wanted >> bit & 1u) == 0) {
@@ -244,6 +250,23 @@ static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
     return n < 64u ? n : 64u;
 }
 
+/* When what comes by itself counts as lost. To ask too early costs little: who still pushes does
+ * not answer. */
+static uint64_t overdue_us(const struct uw_pull *p)
+{
+    uint64_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : uw_path_rto_us(p);
+    return p->coming_us + patience;
+}
+
+/* Chunks before this one may be asked for. */
+static uint32_t askable(const struct uw_pull *p, uint64_t now_us)
+{
+    if (!p->pushed || p->coming == p->chunks || now_us >= overdue_us(p)) {
+        return p->chunks;
+    }
+    return p->coming > UW_PATH_REORDER_MIN ? p->coming - UW_PATH_REORDER_MIN : 0;
+}
+
 /* Small questions are saved up for a moment: one in a quarter of the window is enough. */
 static uint64_t due_us(const struct uw_pull *p, uint32_t n)
 {
@@ -302,6 +325,14 @@ void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us)
     p->log[want.seq % UW_PULL_WANTS].used = false;      /* when it was asked is not known */
 }
 
+void uw_pull_pushed(struct uw_pull *p, uint64_t now_us)
+{
+    p->pushed = true;
+    p->coming = 0;
+    p->coming_us = now_us;
+    p->seq = 1;     /* 0 is nobody's answer */
+}
+
 bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, struct uw_want *want)
 {
     if (!p->active) {
@@ -312,10 +343,13 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
     if (n == 0 || now_us < due_us(p, n)) {
         return false;
     }
-    uint32_t base = first_missing(p, true);
+    uint32_t base = first_missing(p, true), end = askable(p, now_us);
     uint32_t taken = 0;
     uint64_t wanted = 0;
-    for (uint32_t bit = 0; bit < 64u && base + bit < p->chunks && taken < n; bit++) {
+    if (base >= end) {
+        return false;
+    }
+    for (uint32_t bit = 0; bit < 64u && base + bit < end && taken < n; bit++) {
         if (!bit_at(p->have, base + bit) && !bit_at(p->out, base + bit)) {
             wanted |= (uint64_t)1 << bit;
             taken++;
@@ -344,7 +378,8 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     }
     uint32_t n = allowance(p, room_chunks);
     if (n != 0) {
-        uint64_t due = due_us(p, n);
+        bool comes = p->pushed && first_missing(p, true) >= askable(p, now_us);
+        uint64_t due = comes ? overdue_us(p) : due_us(p, n);
         next = due < next ? due : next;
     }
     return next > now_us ? next : now_us;

@@ -82,6 +82,9 @@ struct uw_pull {
     uint32_t frontier;              /* chunks from the origin on that were ever asked for */
     uint32_t reorder;               /* answers that may overtake one before it counts as lost */
     uint64_t started_us, progress_us, want_us, timeout_us;
+    bool pushed;                    /* all come without being asked for, the next one is: */
+    uint32_t coming;
+    uint64_t coming_us;             /* the last one came then */
 
     /* the path */
     float rate;                     /* chunks per microsecond, the best of the last rounds */
@@ -122,6 +125,10 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
 
 /* The first chunks come without being asked for: they are not asked for soon. */
 void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us);
+
+/* All chunks come without being asked for, in order: only those that are overtaken are asked for,
+ * and all that is missing when nothing comes for a timeout. */
+void uw_pull_pushed(struct uw_pull *p, uint64_t now_us);
 
 /* Go on from another peer with what is still missing; what has arrived stays. */
 void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,

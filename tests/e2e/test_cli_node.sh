@@ -26,7 +26,7 @@ check_config "{$head,
 check_config "{$head, \"batch\": \"3\"}" '"batch" needs 1 or more'
 check_config "{$head, \"emulate\": {\"los\": 1}}" 'did you mean "emulate.loss"?'
 check_config "{$head, \"emulate\": {\"loss\": 2}}" '"emulate.loss" needs a number from 0 to 1'
-check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg none'
+check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg'
 check_config "{$head, \"schedule\": \"cosine\"}" 'cosine and linear need "steps", "epochs" or "seconds"'
 check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
 check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'

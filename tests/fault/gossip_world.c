@@ -68,7 +68,8 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
     assert_false(it->up);
     assert_int_equal(uw_link_loopback_init(&it->loopback, &w->hub, (uint16_t)i), UW_OK);
     struct uw_link_emulated_config e = {.lower = &it->loopback.link, .queue_n = WORLD_QUEUE,
-                                        .seed = w->seed * 100u + i, .send = w->impairment};
+                                        .seed = w->seed * 100u + i, .send = w->impairment,
+                                        .far = w->far, .far_arg = it};
     e.memory_bytes = uw_link_emulated_bytes(&e);
     e.memory = it->emulated_memory = malloc(e.memory_bytes);
     assert_int_equal(uw_link_emulated_init(&it->emulated, &e), UW_OK);
@@ -87,6 +88,7 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
     assert_true(arena.used_bytes <= bytes);
     it->up = true;
     it->train_at_us = w->now_us;
+    it->averaging = false;
 }
 
 struct uw_node_config world_config(struct world *w, uint32_t i)
@@ -132,12 +134,19 @@ static void world_train(struct world_node *it)
     struct world *w = it->world;
     while (it->trains && w->now_us >= it->train_at_us) {
         it->train_at_us += w->train_us * (it->slowness != 0 ? it->slowness : 1u);
-        it->progress.step++;
-        if (it->train != NULL) {
-            it->train(it);
+        float lr = it->progress.lr;
+        if (it->averaging) {
+            it->progress.lr = 0.0f;     /* its parameters are the network's now */
+        } else {
+            it->progress.step++;
+            if (it->train != NULL) {
+                it->train(it);
+            }
         }
         int flags = uw_node_after_step(&it->node, &it->progress);
         assert_true(flags >= 0);
+        it->progress.lr = lr;
+        it->averaging = (flags & UW_NODE_AVERAGING) != 0;
         it->rounds += (flags & UW_NODE_ROUND) != 0;
         if (it->after != NULL) {
             it->after(it, flags);

@@ -26,6 +26,7 @@ struct in_flight {
 struct network {
     double loss, twice;
     uint64_t latency_us, jitter_us;
+    float floats_per_us;        /* told to the engine */
     struct in_flight *flight;
     uint32_t flight_n;
     uint64_t now_us, messages_n, bytes;
@@ -136,7 +137,8 @@ static void begin(struct world *w, struct rank *r, enum uw_allreduce_kind kind, 
     }
     const struct uw_allreduce_round round = {
         .group = 5, .round = r->round + 1, .kind = kind, .average = true, .ranks = w->p,
-        .rank = r->rank, .size_n = n, .x = r->x, .rtt_us = 2 * w->net.latency_us};
+        .rank = r->rank, .size_n = n, .x = r->x, .rtt_us = 2 * w->net.latency_us,
+        .floats_per_us = w->net.floats_per_us};
     uw_allreduce_begin(&r->a, &round, w->net.now_us);
     r->round++;
     r->next_us = w->net.now_us;
@@ -213,7 +215,9 @@ static uint64_t run(struct world *w, enum uw_allreduce_kind kind, uint32_t n, ui
 static const uint32_t sizes[] = {1, 7, 299, 301, 5000, 20000};
 #define SIZES_N (sizeof sizes / sizeof sizes[0])
 
-static void run_all(double loss, double twice, uint64_t jitter_us, uint32_t rounds)
+/* Whole messages are pushed where the rate is known, else the first chunks. */
+static void run_all(double loss, double twice, uint64_t jitter_us, float floats_per_us,
+                    uint32_t rounds)
 {
     for (uint32_t p = 1; p <= RANKS_MAX; p += p < 8 ? 1 : 2) {
         for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
@@ -223,6 +227,7 @@ static void run_all(double loss, double twice, uint64_t jitter_us, uint32_t roun
                 w.net.loss = loss;
                 w.net.twice = twice;
                 w.net.jitter_us = jitter_us;
+                w.net.floats_per_us = floats_per_us;
                 run(&w, (enum uw_allreduce_kind)kind, sizes[i], rounds);
                 tear_down(&w);
             }
@@ -233,19 +238,39 @@ static void run_all(double loss, double twice, uint64_t jitter_us, uint32_t roun
 static void test_rounds_follow_each_other(void **state)
 {
     (void)state;
-    run_all(0.0, 0.0, 0, 3);
+    run_all(0.0, 0.0, 0, 0.0f, 3);
+    run_all(0.0, 0.0, 0, 10.0f, 3);
 }
 
 static void test_messages_overtake_and_come_twice(void **state)
 {
     (void)state;
-    run_all(0.0, 0.1, 4000, 3);
+    run_all(0.0, 0.1, 4000, 0.0f, 3);
+    run_all(0.0, 0.1, 4000, 10.0f, 3);
 }
 
 static void test_a_fifth_is_lost(void **state)
 {
     (void)state;
-    run_all(0.2, 0.02, 1500, 2);
+    run_all(0.2, 0.02, 1500, 0.0f, 2);
+    run_all(0.2, 0.02, 1500, 10.0f, 2);
+}
+
+/* Who is asked whether a round is over may have no part in the next one. */
+static void test_the_algorithm_changes_from_round_to_round(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= RANKS_MAX; p++) {
+        struct world w;
+        set_up(&w, p, 77 * p);
+        w.net.loss = 0.2;
+        for (uint32_t i = 0; i < 40; i++) {
+            w.net.floats_per_us = i % 3 == 0 ? 0.0f : 10.0f;
+            run(&w, (enum uw_allreduce_kind)((i * i + i / 5) % UW_ALLREDUCE_KINDS_N),
+                i % 4 == 0 ? 5000 : 16, 1);
+        }
+        tear_down(&w);
+    }
 }
 
 int main(void)
@@ -254,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_rounds_follow_each_other),
         cmocka_unit_test(test_messages_overtake_and_come_twice),
         cmocka_unit_test(test_a_fifth_is_lost),
+        cmocka_unit_test(test_the_algorithm_changes_from_round_to_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

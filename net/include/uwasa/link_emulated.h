@@ -11,6 +11,11 @@
  * Order of effects: cut, drop list, loss, rate (with its queue), delay and jitter, reordering,
  * duplication, corruption.
  *
+ * Links may share a medium, such as a radio channel or a cable with one pair of wires: one message
+ * is on the air at a time, whoever sends it, and stations that have something to send take turns.
+ * A message waits in its link's queue until then; one that is lost takes its time on the air all
+ * the same, one that a cut stops does not.
+ *
  * Units      probabilities 0 .. 1; times in microseconds; sizes in bytes
  * Memory     caller supplies uw_link_emulated_bytes(); the lower link and the memory are borrowed
  * Blocking   never          Context  the lower link's thread
@@ -23,6 +28,21 @@
 
 #define UW_EMULATED_DROPS_MAX 16u
 #define UW_EMULATED_CUTS_MAX 64u
+
+struct uw_link_emulated;
+
+/* A medium that links share: set the first three, the rest to zero, then open the links. It is
+ * borrowed until the last of them is closed; all of them run in one thread, on one clock. */
+struct uw_emulated_medium {
+    uint64_t rate_bits_per_s;   /* 0: unlimited */
+    uint32_t overhead_bytes;    /* headers, preamble, acknowledgement: what each message adds */
+    uint64_t access_us;         /* to get hold of the medium, for each message */
+
+    uint64_t free_at_us, rate_rest;
+    uint64_t busy_us, messages_n;       /* time taken, access included */
+    struct uw_link_emulated *first;     /* a list */
+    struct uw_link_emulated *turn;      /* who sent last */
+};
 
 /* What one direction suffers. */
 struct uw_impairment {
@@ -48,7 +68,12 @@ struct uw_link_emulated_config {
     uint32_t receive_queue_n;   /* the same inwards; 0: 1, enough without delays */
     uint32_t mtu_bytes;         /* 0: the lower link's; larger arrivals are lost */
     uint64_t seed;
+    struct uw_emulated_medium *medium;  /* NULL: one of its own. In place of send's rate */
     struct uw_impairment send, receive;
+    /* (optional: NULL means all) Is the way to this station a bad one? To the others nothing is
+     * impaired nor cut. Only without impairments inwards. */
+    bool (*far)(void *arg, uint16_t station);
+    void *far_arg;
 };
 
 /* Directions for uw_link_emulated_cut. */
@@ -74,6 +99,7 @@ struct uw_emulated_path {
     uint8_t *slots;
     size_t slot_bytes;
     uint32_t count, cap_n;
+    uint32_t waiting_n;         /* the last of the slot numbers, backwards: wait for the medium */
     struct uw_emulated_stats *stats;
 };
 
@@ -83,6 +109,11 @@ struct uw_link_emulated {
     struct uw_emulated_stats stats;
     uint64_t now_us;
     struct uw_emulated_path out, in;
+    struct uw_emulated_medium *medium;
+    struct uw_link_emulated *next;      /* on the medium */
+    /* as in the configuration */
+    bool (*far)(void *arg, uint16_t station);
+    void *far_arg;
     struct { uint16_t station; uint8_t directions; } cuts[UW_EMULATED_CUTS_MAX];
     uint32_t cuts_n;
     uint8_t cut_all;
@@ -94,7 +125,7 @@ size_t uw_link_emulated_bytes(const struct uw_link_emulated_config *config);
 /* Put the emulation in front of config->lower.
  *
  * Returns UW_OK, UW_ERR_INVALID (no lower link, a probability outside 0 .. 1, a malformed drop
- * list), UW_ERR_NOMEM. */
+ * list, far stations and impairments inwards), UW_ERR_NOMEM. */
 int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emulated_config *config);
 
 /* Change what passes from now on; NULL keeps a direction as it is. Messages already on their way

@@ -116,6 +116,12 @@ const struct uw_mix_rule *uw_mix_find(const char *name);
 void uw_mix_end(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
                 const struct uw_params *p, const float *s, float *m, float lr_sum);
 
+/* The same for rule->before and rule->after. */
+void uw_mix_before(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                   const struct uw_params *p, const float *s, float *m, float lr_sum);
+void uw_mix_after(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                  const struct uw_params *p, float *m, float lr_sum);
+
 /* x = (1 - weight) x + weight s over n elements. weight 1 copies, whatever x holds. */
 void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);
 

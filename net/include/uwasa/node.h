@@ -25,9 +25,11 @@
 #ifndef UWASA_NODE_H
 #define UWASA_NODE_H
 
+#include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
+#include "uwasa/node_event.h"
 #include "uwasa/params.h"
 #include "uwasa/peer_schedule.h"
 #include "uwasa/status.h"
@@ -38,49 +40,12 @@
 
 #define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
 #define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
-#define UW_NODE_TEXT_BYTES 256u     /* an event's sentence with its NUL */
 
-/*        kind            name for scripts    what happened */
-#define UW_NODE_EVENT_LIST(X)                                                                    \
-    X(ALIVE, "alive")                       /* a member was heard for the first time */          \
-    X(SUSPECT, "suspect")                   /* silent: no pulls go to it for now */              \
-    X(DEAD, "dead")                         /* silent for long: looked for now and then */       \
-    X(REJOINED, "rejoined")                 /* heard again */                                    \
-    X(RESTARTED, "restarted")               /* came back with a newer incarnation */             \
-    X(LEFT, "left")                         /* said goodbye */                                   \
-    X(PULL_STARTED, "pull_started")                                                              \
-    X(PULL_DONE, "pull_done")               /* every chunk arrived */                            \
-    X(PULL_CUT, "pull_cut")                 /* ended early; what arrived stays mixed */          \
-    X(PULL_REFUSED, "pull_refused")         /* the peer would not serve it */                    \
-    X(PULL_MOVED, "pull_moved")             /* its peer is gone, another gives the rest */       \
-    X(CHUNK_NONFINITE, "chunk_nonfinite")   /* a chunk with NaN or infinity was refused */       \
-    X(CHUNK_OUTLIER, "chunk_outlier")       /* a chunk too far from ours was refused */          \
-    X(ADOPTED, "adopted")                   /* a newcomer took over a peer's model */            \
-    X(WRONG_RUN, "wrong_run")                                                                    \
-    X(WRONG_MODEL, "wrong_model")                                                                \
-    X(NAME_TAKEN, "name_taken")             /* two devices use one name */                       \
-    X(MEMBERS_FULL, "members_full")         /* a new member was not entered */                   \
-    X(SEED_FAILED, "seed_failed")           /* a seed address does not resolve; tried again */
-
-enum uw_node_event_kind {
-#define UW_NODE_EVENT_ENUM(kind, name) UW_NODE_##kind,
-    UW_NODE_EVENT_LIST(UW_NODE_EVENT_ENUM)
-#undef UW_NODE_EVENT_ENUM
-    UW_NODE_EVENTS_N
-};
-
-/* Valid during the callback only. The kinds from WRONG_RUN to MEMBERS_FULL, which a peer can bring
- * about with every message, are reported at most every 10 s for a station. */
-struct uw_node_event {
-    enum uw_node_event_kind kind;
-    const char *peer;               /* its name; "" when it has none yet */
-    const char *address;
-    uint16_t station;               /* of the link; UW_LINK_STATION_NONE when not known */
-    const char *text;               /* a sentence: "peer b (10.0.0.9:4433) silent for 3.2 s: ..." */
-    uint64_t now_us;
-    uint64_t bytes;                 /* of a pull: payload that was new */
-    uint64_t duration_us;           /* of a pull; of a silence */
-    uint32_t chunks_n, chunks_total_n;  /* of a pull */
+enum uw_node_mode {
+    UW_NODE_GOSSIP,                 /* pull a peer's parameters every T steps, wait for nobody */
+    UW_NODE_ALLREDUCE,              /* average exactly over all nodes every T steps */
+    UW_NODE_HIERARCHICAL,           /* exactly over the cell; its head pulls other cells' heads */
+    UW_NODE_AUTO                    /* the same, and without a name the cell is found */
 };
 
 struct uw_node_config {
@@ -97,6 +62,25 @@ struct uw_node_config {
     float *velocity;                /* [params->size_n]; only for rules that need it */
     bool newcomer;                  /* fresh weights: take over the model of the first peer that
                                        is further along, instead of averaging with it */
+
+    enum uw_node_mode mode;
+    const char *cell;               /* its name, at most 31 bytes, for modes that have cells;
+                                       NULL or "": this node alone, or in mode auto the nodes
+                                       that are near */
+    uint32_t head_weight;           /* the highest leads its cell: mains power, a good link. 0: only
+                                       when there is no other, and never towards other cells */
+    uint32_t near_us;               /* a round trip up to which nodes are near; 0: 5 ms */
+    uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
+    const enum uw_allreduce_kind *algorithm;    /* NULL: the fastest for size and ranks */
+    uint64_t gather_us;             /* an average waits for members so long at most; 0: 30 s */
+    uint64_t round_us;              /* and takes so long at most; 0: 60 s */
+    bool agree;                     /* take part in an average over the run at the end, whatever
+                                       the mode */
+    uint64_t agree_us;              /* which waits for others so long at most; 0: 10 s */
+    uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
+                                       that are averaged in few steps; 0: as few as will do */
+    float *spare;                   /* [params->size_n]; rules without before and after in modes
+                                       that average */
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
@@ -116,6 +100,9 @@ struct uw_node_config {
     void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */
     void *event_arg;
 };
+
+/* Does a rule need config.spare in modes that average? */
+bool uw_node_needs_spare(const struct uw_mix_rule *rule);
 
 struct uw_node_state;               /* private; in the arena */
 
@@ -157,6 +144,8 @@ struct uw_node_progress {
 enum uw_node_after {
     UW_NODE_MIXED = 1,              /* chunks were mixed into params->x */
     UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
+    UW_NODE_AVERAGING = 8,          /* the parameters are being averaged and must not be touched:
+                                       call again a little later with lr 0 */
     UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
                                        wasted, call again a little later with lr 0 instead */
 };
@@ -173,6 +162,15 @@ enum uw_node_after {
  * snapshot). */
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
 
+/* Context training. The next calls of uw_node_after_step, with lr 0, average exactly with all other
+ * nodes that can be reached and have finished too, whatever the mode: UW_NODE_AVERAGING while it
+ * lasts, then UW_NODE_ROUND when it is done, or 0 when there was nobody. */
+void uw_node_agree(struct uw_node *n);
+
+/* Context training. Ask for the parameters back while uw_node_after_step says UW_NODE_AVERAGING: it
+ * says so a little longer, at most until the round that is under way is decided. */
+void uw_node_recall(struct uw_node *n);
+
 /* Context network. Say goodbye to every live peer; later steps only answer. */
 void uw_node_leave(struct uw_node *n, uint64_t now_us);
 
@@ -186,9 +184,6 @@ enum uw_member_state {
 
 /* "alive", "suspect", ...; "unknown" for a number that is none. Static storage. */
 const char *uw_member_state_name(enum uw_member_state state);
-
-/* Name of an event kind for scripts; "unknown" for a number that is none. Static storage. */
-const char *uw_node_event_name(enum uw_node_event_kind kind);
 
 /* One row of the live view. Row 0 is the node itself. */
 struct uw_node_member {
@@ -209,6 +204,8 @@ struct uw_node_member {
 struct uw_node_counters {
     uint64_t sent_bytes, received_bytes;    /* all this node handed to and got from the link */
     uint64_t pulled_bytes, served_bytes;    /* chunk payload */
+    uint64_t averaged_bytes;                /* sent for averages, payload */
+    uint32_t averages_done, averages_cut;
     uint32_t pulls_done, pulls_cut, pulls_refused;
     uint32_t chunks_mixed;
     uint32_t refused_nonfinite, refused_outlier, refused_run, refused_model, refused_corrupt;

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "average.h"
+
+#include <string.h>
+
+void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spare)
+{
+    memset(a, 0, sizeof *a);
+    a->gossip = gossip;
+    a->spare = spare;
+}
+
+bool uw_node_needs_spare(const struct uw_mix_rule *rule)
+{
+    return rule->end != NULL && rule->before == NULL;
+}
+
+/* ---- network thread ---- */
+
+uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope)
+{
+    uint32_t asked = (uint32_t)atomic_load_explicit(&a->asked, memory_order_acquire);
+    if (asked == a->taken) {
+        return 0;
+    }
+    a->taken = asked;
+    *scope = (enum uw_average_scope)atomic_load_explicit(&a->scope, memory_order_relaxed);
+    return asked;
+}
+
+bool uw_average_recalled(const struct uw_average *a)
+{
+    return a->taken != 0 &&
+           (uint32_t)atomic_load_explicit(&a->recalled, memory_order_relaxed) == a->taken;
+}
+
+void uw_average_restore(struct uw_average *a)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    memcpy(c->params->x, a->spare != NULL ? a->spare : c->snapshot->data,
+           c->params->size_n * sizeof(float));
+}
+
+void uw_average_ended(struct uw_average *a, enum uw_average_end how)
+{
+    atomic_store_explicit(&a->ended_how, (uint32_t)how, memory_order_relaxed);
+    atomic_store_explicit(&a->ended, a->taken, memory_order_release);
+}
+
+/* ---- training thread ---- */
+
+/* Keep a copy of x and hand it over. Returns false when a reader holds the snapshot: once more. */
+static bool hand_over(struct uw_average *a, uint32_t step)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    if (!a->folded) {
+        a->folded = true;
+        a->ruled = a->lr_sum > 0.0f && c->snapshot->version != 0;
+        if (a->ruled && a->spare == NULL) {
+            uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
+                          a->lr_sum);
+        }
+    }
+    if (a->spare != NULL) {
+        memcpy(a->spare, c->params->x, c->params->size_n * sizeof(float));
+    } else if (uw_gossip_publish(a->gossip, step) < 0) {
+        return false;
+    }
+    a->waiting = true;
+    a->round++;
+    atomic_store_explicit(&a->scope, (uint32_t)(a->last ? UW_AVERAGE_RUN : UW_AVERAGE_CELL),
+                          memory_order_relaxed);
+    atomic_store_explicit(&a->asked, a->round, memory_order_release);
+    return true;
+}
+
+static void begin_round(struct uw_average *a)
+{
+    a->steps = 0;
+    a->lr_sum = 0.0f;
+    a->ruled = a->folded = a->back = a->waiting = a->last = false;
+}
+
+static void end_rule(struct uw_average *a)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    if (a->ruled && a->spare != NULL) {
+        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, a->lr_sum);
+    } else if (a->ruled) {
+        uw_mix_after(c->rule, &c->constants, c->params, c->velocity, a->lr_sum);
+    }
+}
+
+/* The network has handed x back, with the average in it or as it was. */
+static int take_back(struct uw_average *a, uint32_t step)
+{
+    bool done = atomic_load_explicit(&a->ended_how, memory_order_relaxed) == UW_AVERAGE_DONE;
+    if (!a->back) {
+        a->back = true;
+        end_rule(a);
+        if (done) {
+            uw_gossip_mixed_round(a->gossip);
+        }
+    }
+    if ((done || a->spare != NULL) && uw_gossip_publish(a->gossip, step) < 0) {
+        return UW_NODE_AVERAGING;
+    }
+    begin_round(a);
+    return done ? UW_NODE_MIXED | UW_NODE_ROUND : 0;
+}
+
+/* A newcomer looks for a model to take over, in rounds of gossip; true: it has found none, and what
+ * it has trained is to be averaged. */
+static bool look(struct uw_average *a, const struct uw_node_progress *p, int *flags)
+{
+    struct uw_gossip *g = a->gossip;
+    *flags = uw_gossip_after_step(g, p);
+    if (*flags >= 0 && !g->resting && g->steps >= g->config.period_steps) {
+        *flags |= UW_NODE_ADOPTING;     /* T steps and no more: the answer decides */
+    }
+    if (*flags < 0 || !g->resting) {
+        return false;
+    }
+    a->looking = false;
+    begin_round(a);
+    if (atomic_load_explicit(&g->newcomer, memory_order_relaxed)) {
+        a->steps = g->steps;
+        a->lr_sum = g->lr_sum;
+        return true;
+    }
+    return false;
+}
+
+static int start(struct uw_average *a, const struct uw_node_progress *p)
+{
+    struct uw_gossip *g = a->gossip;
+    a->looking = atomic_load_explicit(&g->newcomer, memory_order_relaxed);
+    if (a->looking) {
+        int flags = uw_gossip_after_step(g, p);
+        a->started = flags >= 0;
+        return flags;
+    }
+    int rc = uw_gossip_publish(g, p->step);
+    a->started = rc == UW_OK;
+    return rc == UW_ERR_AGAIN ? 0 : rc;
+}
+
+int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p)
+{
+    struct uw_gossip *g = a->gossip;
+    if (g->config.snapshot->data == NULL) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    uw_gossip_tell(g, p);
+    if (!a->started) {
+        return start(a, p);
+    }
+    if (a->waiting) {
+        bool ended = atomic_load_explicit(&a->ended, memory_order_acquire) == a->round;
+        return ended ? take_back(a, p->step) : UW_NODE_AVERAGING;
+    }
+    int flags = 0;
+    if (a->looking && !a->last) {
+        if (!look(a, p, &flags)) {
+            return flags;
+        }
+    } else if (p->lr > 0.0f) {
+        a->steps++;
+        a->lr_sum += p->lr;
+    }
+    if (a->steps < g->config.period_steps && !a->last) {
+        return 0;
+    }
+    (void)hand_over(a, p->step);
+    return UW_NODE_AVERAGING;
+}
+
+void uw_average_agree(struct uw_average *a)
+{
+    a->last = !a->waiting;
+    a->started = true;
+    a->looking = false;
+}
+
+void uw_average_recall(struct uw_average *a)
+{
+    if (a->waiting) {
+        atomic_store_explicit(&a->recalled, a->round, memory_order_relaxed);
+    }
+}
+
+bool uw_average_agrees(const struct uw_average *a)
+{
+    return a->last;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * average.h - rounds of an exact average, between the training and the network thread
+ *
+ * The training thread trains T steps, then hands the parameters over and waits; the network thread
+ * averages them in place with those of the cell (cell.h, allreduce.h), or puts back what was there,
+ * and hands them back.
+ *
+ *     training:  T steps, keep a copy, ask(r) . . . . . . . . . . end of round, publish, T steps
+ *     network:                          all-reduce in x, ended(r)
+ *
+ * The copy of what is to come back when a round is aborted is the published snapshot; the rule of
+ * mixing is then told in two parts, since the round's start is not there any more. Rules that
+ * cannot be (uwasa/mix.h) keep the snapshot, and the copy goes into a vector of its own.
+ *
+ * A newcomer first looks for a model to take over; gossip.h does that.
+ *
+ * Memory     the model's vectors, borrowed
+ * Blocking   never      Context  each function names its thread
+ */
+#ifndef UW_NET_AVERAGE_H
+#define UW_NET_AVERAGE_H
+
+#include "gossip.h"
+
+enum uw_average_scope {
+    UW_AVERAGE_CELL,                /* this node's cell */
+    UW_AVERAGE_RUN                  /* all nodes of the run, once, at the end */
+};
+
+enum uw_average_end {
+    UW_AVERAGE_NONE,                /* nobody to average with: x is as it was */
+    UW_AVERAGE_DONE
+};
+
+struct uw_average {
+    struct uw_gossip *gossip;       /* its configuration, its snapshot, what it tells */
+    float *spare;                   /* [size_n] for rules without before and after; else NULL */
+
+    /* between the threads */
+    atomic_uint_least32_t asked, scope;         /* training: the round that is handed over */
+    atomic_uint_least32_t recalled;             /* training: the round it wants back soon */
+    atomic_uint_least32_t ended, ended_how;     /* network */
+
+    /* network thread */
+    uint32_t taken;
+
+    /* training thread */
+    uint32_t round, steps;
+    float lr_sum;
+    bool started, looking, waiting, last;
+    bool ruled;                     /* the rule takes part in this round */
+    bool folded, back;              /* its first part is done; x is here again, not yet published */
+};
+
+/* spare: as above; may be NULL */
+void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spare);
+
+/* Training. See uw_node_after_step. */
+int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p);
+
+/* Training. The next call of uw_average_after_step, or of the gossip's, whatever its learning rate,
+ * begins one average over the whole run. */
+void uw_average_agree(struct uw_average *a);
+
+/* Training. Is an average over the whole run under way, or to come? */
+bool uw_average_agrees(const struct uw_average *a);
+
+/* Training. Ask for the parameters back: the round is given up unless it is about to end. */
+void uw_average_recall(struct uw_average *a);
+
+/* Network. Does training want the round back that was taken last? */
+bool uw_average_recalled(const struct uw_average *a);
+
+/* Network. A round that was handed over and was not returned before; 0: none. */
+uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope);
+
+/* Network, between take and ended. Put back what was handed over. */
+void uw_average_restore(struct uw_average *a);
+
+/* Network. Hand the parameters back. */
+void uw_average_ended(struct uw_average *a, enum uw_average_end how);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_state.h"
+
+#include "part.h"
+
+#include "uwasa/allreduce_cost.h"
+
+#include <string.h>
+
+#define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
+#define SMALL_MIN_N 8u
+#define LATENCY_DEFAULT_S 0.5e-3
+#define BYTE_DEFAULT_S 8e-8         /* 100 Mbit/s */
+#define REDUCE_DEFAULT_S 2.5e-10
+
+static struct uw_node_scope *scope_of(void *arg)
+{
+    return arg;
+}
+
+/* ---- who is in the cell ---- */
+
+static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
+                     enum uw_average_scope scope)
+{
+    return m->same_model && m->progress.averages && m->state != UW_MEMBER_DEAD &&
+           m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
+           m->station != UW_LINK_STATION_NONE &&
+           (scope == UW_AVERAGE_RUN ||
+            (s->cell.name[0] != '\0' && strcmp(s->cell.name, m->progress.cell) == 0));
+}
+
+static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (i > 0 && !in_scope(s, m, o->scope)) {
+            continue;
+        }
+        uint32_t k = n++;
+        for (; k > 0 && o->rows[k - 1u].id > m->id; k--) {
+            o->rows[k] = o->rows[k - 1u];
+        }
+        o->rows[k] = (struct uw_cell_member){
+            .id = m->id, .usable = i == 0 || m->state == UW_MEMBER_ALIVE,
+            .weight = i == 0 ? s->config.head_weight : m->progress.head_weight};
+    }
+    uw_cell_members(&o->cell, o->rows, n);
+}
+
+static struct uw_member *member_of(struct uw_node_state *s, uint32_t id)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        if (s->membership.members[i].id == id) {
+            return &s->membership.members[i];
+        }
+    }
+    return NULL;
+}
+
+void uw_node_cell_stale(struct uw_node_state *s)
+{
+    s->cell.stale = true;
+}
+
+void uw_node_cell_gone(struct uw_node_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < UW_NODE_SCOPES && s->cell.on; i++) {
+        uw_cell_gone(&s->cell.scopes[i].cell, id, s->now_us);
+    }
+}
+
+/* ---- what the cell wants ---- */
+
+static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_state *s = o->node;
+    const struct uw_member *member = member_of(s, to);
+    if (member == NULL || member->station == UW_LINK_STATION_NONE) {
+        return;
+    }
+    s->out.type = UW_WIRE_CELL;
+    uwasa_Cell *w = &s->out.cell;
+    *w = (uwasa_Cell){.run = s->run, .model = s->model, .scope = (uint32_t)o->scope,
+                      .act = (uint32_t)m->act, .group = m->group, .round = m->round,
+                      .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
+                      .waits_for = m->waits_for, .culprit = m->culprit,
+                      .incarnation = m->incarnation,
+                      .ids_count = (pb_size_t)m->ids_n};
+    for (uint32_t i = 0; i < m->ids_n; i++) {
+        w->ids[i] = m->ids[i];
+    }
+    (void)uw_node_send(s, member->station);
+}
+
+static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n)
+{
+    const struct uw_node_state *s = scope_of(arg)->node;
+    uint32_t size_n = s->config.params->size_n;
+    double at[2 * UW_CELL_RANKS_MAX];
+    const struct uw_network_cost cost = {.latency_s = LATENCY_DEFAULT_S,
+                                         .byte_s = BYTE_DEFAULT_S,
+                                         .reduce_s = REDUCE_DEFAULT_S};
+    enum uw_allreduce_kind kind =
+        s->cell.algorithm < UW_ALLREDUCE_KINDS_N
+            ? s->cell.algorithm
+            : uw_allreduce_choose(ranks_n, size_n, true, &cost, at, NULL);
+    bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
+    return whole && size_n > s->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING : kind;
+}
+
+static void begin(void *arg)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_state *s = o->node;
+    struct uw_allreduce_round r = {
+        .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
+        .ranks = o->cell.ranks_n, .rank = o->cell.rank, .size_n = s->config.params->size_n,
+        .x = s->config.params->x};
+    for (uint32_t i = 0; i < r.ranks; i++) {
+        const struct uw_member *m = member_of(s, o->cell.ranks[i]);
+        r.rtt_us = m != NULL && m->srtt_us > r.rtt_us ? m->srtt_us : r.rtt_us;
+    }
+    if (o->scope == UW_AVERAGE_CELL) {
+        uw_node_bridge_add(s, r.ranks);
+    }
+    uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
+}
+
+static void decided(void *arg, bool commit)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_state *s = o->node;
+    bool alone = o->cell.ranks_n == 1;
+    if (commit && alone && o->scope == UW_AVERAGE_CELL) {
+        uw_node_bridge_add(s, 1);
+    }
+    bool moved = s->bridge.added;
+    uw_node_bridge_committed(s, commit);
+    if (!commit) {
+        uw_allreduce_stop(&s->cell.allreduce);
+        uw_average_restore(&s->cell.average);
+        return;
+    }
+    s->cell.asked = NULL;
+    uw_average_ended(&s->cell.average, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
+    uw_node_bridge_due(s);
+}
+
+static void give_up(void *arg)
+{
+    struct uw_node_state *s = scope_of(arg)->node;
+    s->cell.asked = NULL;
+    uw_average_ended(&s->cell.average, UW_AVERAGE_NONE);
+    uw_node_bridge_due(s);
+}
+
+static uint32_t progress(void *arg, uint32_t *waits_for)
+{
+    const struct uw_allreduce *a = &scope_of(arg)->node->cell.allreduce;
+    bool runs = a->state == UW_ALLREDUCE_RUNNING && a->entered;
+    *waits_for = runs && !a->received ? a->step.from : runs ? a->step.to : UW_RANK_NONE;
+    return a->k;
+}
+
+static void tell(void *arg, const struct uw_cell_news *news)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    uw_node_tell_cell(o->node, o, news);
+}
+
+static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+{
+    struct uw_node_state *s = arg;
+    const struct uw_node_scope *o = s->cell.asked != NULL ? s->cell.asked : s->cell.scopes;
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        o = s->cell.scopes[i].cell.group == part->group ? &s->cell.scopes[i] : o;
+    }
+    const struct uw_member *m =
+        rank < o->cell.ranks_n ? member_of(s, o->cell.ranks[rank]) : NULL;
+    if (m == NULL || m->station == UW_LINK_STATION_NONE) {
+        return UW_ERR_NOTFOUND;
+    }
+    int bytes = uw_part_encode(part, s->run, !s->config.link->reliable, s->cell.out,
+                               s->buffer_bytes);
+    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, m->station, s->cell.out,
+                                              (uint32_t)bytes);
+    if (rc == UW_OK) {
+        s->counters.sent_bytes += (uint32_t)bytes;
+        s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
+    }
+    return rc;
+}
+
+/* ---- set-up and the step ---- */
+
+int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    uint32_t size_n = c->params->size_n, chunk_n = (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
+    uint32_t ranks = c->members_max < UW_CELL_RANKS_MAX ? c->members_max : UW_CELL_RANKS_MAX;
+    uint32_t small_n = size_n / SMALL_SHARE > SMALL_MIN_N ? size_n / SMALL_SHARE : SMALL_MIN_N;
+    uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
+    if (c->mode == UW_NODE_GOSSIP && !c->agree) {
+        return UW_OK;
+    }
+    s->cell.on = true;
+    s->cell.algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
+    if (c->mode == UW_NODE_ALLREDUCE) {
+        strcpy(s->cell.name, "*");
+    } else if (c->mode != UW_NODE_GOSSIP) {
+        bool named = c->cell != NULL && c->cell[0] != '\0';
+        strcpy(s->cell.name, named ? c->cell : c->name);
+        s->cell.finds = !named && c->mode == UW_NODE_AUTO;
+    }
+    const struct uw_allreduce_config allreduce = {
+        .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
+        .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
+        .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,
+        .send = send_part, .arg = s};
+    int rc = uw_allreduce_place(&s->cell.allreduce, arena, &allreduce);
+    void *out = NULL;
+    rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
+    rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
+    s->cell.out = out;
+    for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
+        struct uw_node_scope *o = &s->cell.scopes[i];
+        const struct uw_cell_config cell = {
+            .self = uw_name_id(c->name), .incarnation = c->incarnation, .ranks_max = ranks,
+            .first_n = i == UW_AVERAGE_CELL ? c->cell_first_n : 0,
+            .gather_us = i == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
+            .round_us = c->round_us, .arg = o, .send = send_message, .choose = choose,
+            .begin = begin, .decided = decided, .give_up = give_up, .progress = progress,
+            .tell = tell};
+        o->node = s;
+        o->scope = (enum uw_average_scope)i;
+        rc = uw_cell_place(&o->cell, arena, &cell);
+        void *rows = NULL;
+        rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->members_max, sizeof *o->rows),
+                                         &rows);
+        o->rows = rows;
+    }
+    uw_average_init(&s->cell.average, &s->gossip, c->spare);
+    s->cell.stale = true;
+    return rc;
+}
+
+static bool all_finite(const float *x, uint32_t n)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bad |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return bad == 0;
+}
+
+/* The training thread has handed its parameters over. */
+static void take_up(struct uw_node_state *s)
+{
+    enum uw_average_scope scope;
+    if (uw_average_take(&s->cell.average, &scope) == 0) {
+        return;
+    }
+    struct uw_node_scope *o = &s->cell.scopes[scope];
+    s->cell.asked = o;
+    if (!all_finite(s->config.params->x, s->config.params->size_n)) {
+        s->counters.refused_nonfinite++;
+        give_up(o);
+        return;
+    }
+    uw_cell_ask(&o->cell, s->now_us);
+}
+
+static void look_at_result(struct uw_node_state *s)
+{
+    struct uw_node_scope *o = s->cell.asked;
+    if (o == NULL || o->cell.state != UW_CELL_IN_ROUND ||
+        s->cell.allreduce.state != UW_ALLREDUCE_DONE) {
+        return;
+    }
+    if (all_finite(s->config.params->x, s->config.params->size_n)) {
+        uw_cell_prepared(&o->cell, s->now_us);
+    } else {
+        s->counters.refused_nonfinite++;
+        uw_cell_refuse(&o->cell, s->now_us);
+    }
+}
+
+uint64_t uw_node_cell_step(struct uw_node_state *s)
+{
+    if (!s->cell.on) {
+        return UINT64_MAX;
+    }
+    if (s->cell.stale) {
+        s->cell.stale = false;
+        for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+            list_rows(s, &s->cell.scopes[i]);
+        }
+    }
+    uint64_t next_us = uw_node_near_step(s);
+    take_up(s);
+    if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
+        (void)uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
+    }
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
+        next_us = at_us < next_us ? at_us : next_us;
+    }
+    uint64_t at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
+    next_us = at_us < next_us ? at_us : next_us;
+    look_at_result(s);
+    return next_us;
+}
+
+/* ---- what comes in ---- */
+
+void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w)
+{
+    struct uw_cell_message m = {
+        .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
+        .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
+        .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
+        .incarnation = w->incarnation,
+        .ids_n = w->ids_count};
+    if (w->run != s->run || w->model != s->model) {
+        return;     /* its pings say what is wrong */
+    }
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
+    if (member == NULL || !s->cell.on || w->scope >= UW_NODE_SCOPES) {
+        return;
+    }
+    for (uint32_t i = 0; i < m.ids_n; i++) {
+        m.ids[i] = w->ids[i];
+    }
+    uw_cell_take(&s->cell.scopes[w->scope].cell, member->id, &m, s->now_us);
+}
+
+void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+{
+    uint32_t run;
+    struct uw_part part;
+    if (uw_part_decode(s->buffer, bytes, !s->config.link->reliable, &run, &part) < 0) {
+        s->counters.refused_corrupt++;
+        return;
+    }
+    if (run != s->run) {
+        s->counters.refused_run++;
+        return;
+    }
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
+    if (member == NULL || !s->cell.on) {
+        return;
+    }
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        const struct uw_cell *c = &s->cell.scopes[i].cell;
+        if (c->group != part.group) {
+            continue;
+        }
+        for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
+            if (c->ranks[rank] == member->id) {
+                uw_allreduce_take(&s->cell.allreduce, rank, &part, s->now_us);
+                look_at_result(s);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A world of nodes that average exactly (gossip_world.h), and what must hold in it whatever the
+ * network does:
+ *
+ *   - parameters that training gets back are an average of what some ranks handed over, the same
+ *     bits at every rank of the round, or exactly what was handed over;
+ *   - nobody waits for ever. */
+#ifndef UWASA_TESTS_AVERAGE_WORLD_H
+#define UWASA_TESTS_AVERAGE_WORLD_H
+
+#include "fault/gossip_world.h"
+
+#define AVERAGE_ROUNDS_MAX 4096u
+
+struct average_round {
+    uint32_t group, round, ranks_n;
+    uint32_t began, committed, aborted;     /* bits of nodes by place */
+    uint32_t ranked;
+    double *sum;                            /* [size_n] of what was handed over */
+    double largest;                         /* of |x| */
+    float *result;                          /* [size_n] of the first who committed */
+};
+
+struct average_node {
+    float *handed;                          /* [size_n] copy of what is being averaged */
+    bool waits;
+    uint64_t since_us;
+    uint32_t given_up;                      /* handed back as it was */
+};
+
+struct average_world {
+    struct world *w;
+    struct average_node nodes[WORLD_MAX];
+    struct average_round rounds[AVERAGE_ROUNDS_MAX];
+    uint32_t rounds_n, committed_n;
+    uint64_t longest_us;                    /* that anybody waited */
+    uint64_t limit_us;                      /* longer than that is a hang */
+    bool same_bits;                         /* the algorithms in use promise them */
+};
+
+/* n nodes whose training adds noise of their own to size_n parameters. */
+struct average_world *average_world_new(uint32_t n, uint32_t size_n, uint32_t mtu_bytes);
+
+void average_world_run(struct average_world *a, uint64_t us);
+
+/* A node is gone or starts anew: what it waits for is not asked about any more. */
+void average_world_forget(struct average_world *a, uint32_t i);
+
+/* Rounds that one rank committed and another aborted. */
+uint32_t average_world_split(const struct average_world *a);
+
+void average_world_free(struct average_world *a);
+
+#endif
