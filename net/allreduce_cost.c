@@ -25,7 +25,7 @@ struct play {
     enum uw_allreduce_kind kind;
     uint32_t p, n;
     const double *at;
-    double medium_free;
+    double medium_free, control_s;  /* told after the messages of the step */
 };
 
 /* The medium is busy so long with what a rank sends. */
@@ -73,7 +73,8 @@ static double arrival(struct play *y, const struct uw_allreduce_step *s, uint32_
     double wire = wire_of(y, s->from, s->recv_n), begin = y->at[s->from];
     if (c->shared) {
         double arrived = larger(y->medium_free, begin) + wire;
-        y->medium_free = arrived + (chunks_of(c, s->recv_n) > 1 ? control_s(c) : 0.0);
+        y->medium_free = arrived;
+        y->control_s += chunks_of(c, s->recv_n) > 1 ? control_s(c) : 0.0;
         return arrived + c->latency_s;
     }
     double place = place_at(y, s, rank, k), first = begin + c->latency_s;
@@ -143,8 +144,10 @@ double uw_allreduce_seconds(enum uw_allreduce_kind kind, uint32_t p, uint32_t n,
         for (uint32_t r = 0; r < p; r++) {
             at[r] = next[r];
             bool acts = c->shared && c->chunk_n != 0 && step_of(&y, r, k).from != UW_RANK_NONE;
-            y.medium_free += acts ? senders_if_last(&y, r, k) * control_s(c) : 0.0;
+            y.control_s += acts ? senders_if_last(&y, r, k) * control_s(c) : 0.0;
         }
+        y.medium_free += y.control_s;
+        y.control_s = 0.0;
     }
     for (uint32_t r = 0; r < p; r++) {
         last = larger(last, at[r]);
