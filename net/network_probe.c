@@ -224,7 +224,12 @@ static uint64_t run_stage(struct uw_network_probe *p)
 
 static void take_ask(struct uw_network_probe *p, uint32_t from, const struct uw_want *want)
 {
-    if (p->answers_n < UW_PROBE_ANSWERS && want->chunk_n <= p->config.chunk_n) {
+    for (uint32_t i = 0; i < p->answers_n; i++) {
+        if (p->answers[i].rank == from && p->answers[i].seq == want->seq) {
+            return;     /* it came twice */
+        }
+    }
+    if (p->answers_n < UW_PROBE_ANSWERS && want->chunk_n - 1u < p->config.chunk_n) {
         p->answers[p->answers_n++] = (struct uw_probe_answer){
             .rank = from, .n = want->chunk_n, .count = uw_min_u32(want->base, TRAIN_MAX),
             .seq = want->seq};
