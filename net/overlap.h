@@ -26,6 +26,10 @@
  * others. What is given up is given up by all ranks, each where it stands: the caller asks which
  * buckets are averaged here, and then averages the parameters once, for others may have others.
  *
+ * Algorithms. Where many fragments are under way their steps' latencies are hidden: a ring does as
+ * well as halving, for any number of ranks, and better on a switch, since no two ranks ever send to
+ * the same one. Halving takes twice as long where the ranks are no power of two.
+ *
  * Links. On a reliable link a message counts as delivered when it is handed over; questions are
  * repeated now and then, for one that came before its receiver began the group. On others what does
  * not come is asked for again, and a message is answered with GOT; there is no congestion control,
