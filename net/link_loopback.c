@@ -265,3 +265,11 @@ int uw_link_loopback_init(struct uw_link_loopback *l, struct uw_loopback_hub *hu
     l->link.ops = &loopback_ops;
     return UW_OK;
 }
+
+bool uw_link_loopback_waiting(const struct uw_link_loopback *l)
+{
+    lock(l->hub);
+    bool waiting = l->hub->endpoints[l->self].count != 0;
+    unlock(l->hub);
+    return waiting;
+}

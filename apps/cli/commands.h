@@ -30,6 +30,9 @@ int uw_cmd_node(int argc, char **argv);
 /* Show a run as one of its nodes sees it. */
 int uw_cmd_status(int argc, char **argv);
 
+/* A run of many nodes on a virtual clock. */
+int uw_cmd_sim(int argc, char **argv);
+
 /* Four devices that learn together, on this machine. */
 int uw_cmd_demo(int argc, char **argv);
 
@@ -38,5 +41,8 @@ int uw_cmd_convert(int argc, char **argv);
 
 /* Measure this machine. */
 int uw_cmd_bench(int argc, char **argv);
+
+/* A part of bench: ranks on this machine that add up a vector. */
+int uw_cmd_bench_allreduce(int argc, char **argv);
 
 #endif

@@ -19,6 +19,7 @@ static const struct {
     {"plan", uw_cmd_plan, "tell the memory of a model, before anything runs"},
     {"node", uw_cmd_node, "join a run: train, and learn from the other nodes"},
     {"status", uw_cmd_status, "show a run as one of its nodes sees it"},
+    {"sim", uw_cmd_sim, "simulate a run: many nodes, a network, a virtual clock"},
     {"keygen", uw_cmd_keygen, "make the key of a run"},
     {"models", uw_cmd_models, "list the built-in models"},
     {"convert", uw_cmd_convert, "read a model from ONNX; write a trained one as ONNX or C"},

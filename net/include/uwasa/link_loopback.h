@@ -62,4 +62,7 @@ int uw_loopback_hub_init(struct uw_loopback_hub *hub, const struct uw_loopback_c
  * Returns UW_OK, UW_ERR_INVALID (no such endpoint, or it is open already). */
 int uw_link_loopback_init(struct uw_link_loopback *l, struct uw_loopback_hub *hub, uint16_t self);
 
+/* Has anything arrived that was not taken yet? What link->fd tells of other links. */
+bool uw_link_loopback_waiting(const struct uw_link_loopback *l);
+
 #endif

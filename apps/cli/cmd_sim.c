@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "commands.h"
+#include "job.h"
+#include "lr.h"
+#include "sim.h"
+
+#include <string.h>
+
+#define ROW(name, kind, member, min, max, values, help) \
+    {name, kind, offsetof(struct uw_sim_options, member), min, max, values, help}
+
+#define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
+#define STEP_SECONDS_MAX 86400
+
+static const struct uw_opt rows[] = {
+    ROW("nodes", UW_OPT_U32, nodes, 2, 1024, "K", "devices (16)"),
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
+        "built-in name (see uwasa models), ONNX file or JSON file"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
+    ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
+        "who holds which samples: even, sorted or dirichlet:A (even)"),
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
+        "how nodes average (gossip)"),
+    ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
+    ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0,
+        "random|matching|exponential|dissemination|hypercube|base2",
+        "whom a node pulls from (random)"),
+    ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|slowmo|diloco|kgt|none",
+        "what a round does beside averaging (qg)"),
+    ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
+        "a second that each node can send; 0: unlimited (1000000000)"),
+    ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
+        "seconds from node to node, one way (0.005)"),
+    ROW("mtu", UW_OPT_U32, mtu, 256, 16384, "BYTES", "largest message (16384)"),
+    ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
+        "virtual time of a local step; 0: as long as here (0)"),
+    ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
+    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
+    ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
+        "end with the epoch that reaches it, from 0 to 1"),
+    ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
+    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
+    ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
+        "constant, cosine, linear, as --schedule of uwasa train (constant)"),
+    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
+    ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
+    ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
+        "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
+    ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
+        "pulls after the last step, to agree with the others (4)"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
+};
+
+static const struct uw_args_spec spec = {
+    .command = "sim",
+    .summary = "simulate a run: many nodes, a network, a virtual clock",
+    .usage = "--model M [--nodes K] [--data D] [flags]",
+    .example = "uwasa sim --model mlp --nodes 16 --skew sorted --period 10 --step-seconds 0.01",
+    .epilogue =
+        "The nodes run the very protocols of uwasa node, without encryption, and train for real;\n"
+        "only time is simulated. test_accuracy is the mean over the nodes, each with its own\n"
+        "model; virtual_seconds begin when all nodes know each other. With --step-seconds the\n"
+        "same flags give the same run, bit for bit, on one machine.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+static int check_rule(const struct uw_sim_options *o)
+{
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    if (rule->over != UW_MIX_OVER_ANY) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for gossip, which "
+                            "takes qg, noloco or none", o->momentum_rule);
+    }
+    if (rule->frozen && o->momentum == 0.0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--momentum: needs more than 0 with --momentum-rule qg");
+    }
+    return -1;
+}
+
+static int check(struct uw_sim_options *o)
+{
+    if (o->model == NULL) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
+    }
+    if (o->steps != 0 && o->epochs != 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--steps and --epochs: give one of them");
+    }
+    if (uw_skew_parse(o->skew, &o->dealt) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--skew %.60s: needs " UW_SKEW_ALLOWED, o->skew);
+    }
+    if (strcmp(o->exchange, "gossip") != 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--exchange %s: cannot be simulated yet, gossip can", o->exchange);
+    }
+    struct uw_schedule lr;
+    if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
+                            o->lr_schedule);
+    }
+    return check_rule(o);
+}
+
+int uw_cmd_sim(int argc, char **argv)
+{
+    struct uw_sim_options o = {.data = "digits", .exchange = "gossip", .schedule = "random",
+                               .momentum_rule = "qg", .skew = "even", .backend = "auto",
+                               .lr_schedule = "constant",
+                               .nodes = 16, .period = 10, .batch = 32, .eval_samples = 1000,
+                               .consensus_rounds = 4, .mtu = 16384, .threads = 1, .seed = 1,
+                               .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
+                               .momentum = -1.0};
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status < 0) {
+        status = check(&o);
+    }
+    return status >= 0 ? status : uw_sim_run(&o);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim_skew.h - who holds which samples: one training set dealt out to the nodes of a run
+ *
+ *     even            every node has samples of every class, as many as the others
+ *     sorted          the set sorted by label, cut into 2 K shards, two random ones a node
+ *     dirichlet:A     of each class the nodes have shares drawn from a Dirichlet distribution with
+ *                     concentration A: a small A gives a class to few nodes, a large one to all
+ *
+ * Every sample is on exactly one node.
+ *
+ *     uw_skew_parse("dirichlet:0.3", &skew);
+ *     uw_deal_open(&deal, data.base, &skew, 16, seed, &err);
+ *     uw_share_init(&share[i], data.base, &deal, i);
+ *     uw_deal_close(&deal);
+ *
+ * Memory     4 bytes a sample from the heap; the data set is borrowed. Of an endless set the
+ *            samples of one epoch are dealt out
+ * Blocking   open reads every label      Context  one thread
+ * Source     sorted: McMahan et al., "Communication-efficient learning", 2017;
+ *            dirichlet: Hsu et al., "Measuring the effects of non-identical data", 2019
+ */
+#ifndef UWASA_CLI_SIM_SKEW_H
+#define UWASA_CLI_SIM_SKEW_H
+
+#include "uwasa/dataset.h"
+#include "uwasa/status.h"
+
+enum uw_skew_kind { UW_SKEW_EVEN, UW_SKEW_SORTED, UW_SKEW_DIRICHLET };
+
+struct uw_skew {
+    enum uw_skew_kind kind;
+    double concentration;       /* of dirichlet */
+};
+
+#define UW_SKEW_ALLOWED "even, sorted or dirichlet:A with A from 0.001 to 1000"
+
+/* Read "even", "sorted" or "dirichlet:A". Returns UW_OK or UW_ERR_INVALID. */
+int uw_skew_parse(const char *text, struct uw_skew *skew);
+
+/* Node i has samples index[start[i]] .. index[start[i + 1] - 1]. */
+struct uw_deal {
+    uint32_t *index;            /* [samples_n] */
+    uint32_t *start;            /* [nodes_n + 1] */
+    uint32_t nodes_n;
+};
+
+/* Deal a set out to nodes_n nodes, each of which gets a sample at least.
+ * Returns UW_OK, UW_ERR_INVALID (too few samples, or a concentration that leaves nodes without
+ * any), UW_ERR_NOMEM, or what reading gives; err says which. */
+int uw_deal_open(struct uw_deal *d, struct uw_dataset *whole, const struct uw_skew *skew,
+                 uint32_t nodes_n, uint64_t seed, struct uw_error *err);
+
+/* Safe on a zeroed struct and twice. */
+void uw_deal_close(struct uw_deal *d);
+
+/* One node's part of a set, itself a set. */
+struct uw_share {
+    struct uw_dataset base;
+    struct uw_dataset *inner;
+    const uint32_t *index;
+};
+
+/* Show node's part. The set and the deal are borrowed. */
+void uw_share_init(struct uw_share *s, struct uw_dataset *whole, const struct uw_deal *deal,
+                   uint32_t node);
+
+#endif

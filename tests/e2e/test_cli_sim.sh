@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The simulator: what it refuses, what it tells, that it repeats itself. test_cli_sim.sh PROGRAM
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+# four classes in the plane, a little noise; the label last
+awk 'BEGIN { srand(1); for (i = 0; i < 1200; i++) { c = i % 4
+    printf "%.4f,%.4f,%d\n", c % 2 * 2 - 1 + rand() - 0.5, int(c / 2) * 2 - 1 + rand() - 0.5, c } }' >four.csv
+cat >plane.json <<END
+{"name": "plane", "input": [2], "layers": [
+    {"name": "fc1", "type": "dense", "out": 16}, {"name": "relu", "type": "relu"},
+    {"name": "fc2", "type": "dense", "out": 4}]}
+END
+cat >sim <<END
+#!/bin/sh
+exec "$uwasa" sim --model plane.json --data csv:four.csv --nodes 4 --batch 10 --lr 0.1 \
+    --step-seconds 0.01 "\$@"
+END
+chmod +x sim
+told() { # everything but what a clock on the wall says
+    sed 's/,"seconds":[^,}]*//' "$1"
+}
+
+# what is refused, each with one line and status 2
+expect 2 "$uwasa" sim
+grep -q -- '--model: is needed' err || fail "a missing model"
+while read -r flags; do
+    expect 2 ./sim $flags
+    grep -q -- "${flags%% *}" err || { cat err >&2; fail "the sentence does not name ${flags%% *}"; }
+done <<END
+--nodes 1
+--nodes 5000
+--skew unsorted
+--skew dirichlet:0
+--exchange mail
+--schedule nobody
+--lr-schedule falling
+--momentum-rule none --momentum-rule adam
+--momentum-rule kgt
+--momentum-rule slowmo
+--until-accuracy 2
+--steps 5 --epochs 5
+--step-seconds -1
+--momentum 0
+--nodes 600
+END
+expect 1 ./sim --data csv:nowhere.csv
+expect 1 "$uwasa" sim --model plane.json --data digits
+grep -q 'model plane takes' err || fail "data that does not fit the model"
+
+# what is told: progress apart from results, start, a test for each epoch but the last, done
+./sim --skew sorted --epochs 4 --json events.jsonl >out 2>err || { cat err >&2; fail "a run"; }
+grep -q '^test accuracy' out && grep -q '^virtual time' out || { cat out >&2; fail "no result"; }
+grep -q 'test accuracy' err || fail "no progress"
+head -n 1 events.jsonl | grep -q '"event":"start","nodes":4,"model":"plane.json","parameters":116' ||
+    fail "the first event is not start"
+[ "$(grep -c '"event":"eval"' events.jsonl)" = 3 ] || fail "not one test for each epoch"
+tail -n 1 events.jsonl | grep -q '"event":"done"' || fail "the last event is not done"
+for key in virtual_seconds test_accuracy epochs bytes_sent worst_accuracy best_accuracy \
+    mean_model_accuracy test_loss steps pulls_done seconds; do
+    [ -n "$(number events.jsonl $key)" ] || fail "done has no $key"
+done
+# 1000 samples of 1200 train; 4 nodes x 10 a step make 25 steps an epoch, 10 ms each
+awk -v e="$(number events.jsonl epochs)" -v s="$(number events.jsonl virtual_seconds)" \
+    -v a="$(number events.jsonl test_accuracy)" -v w="$(number events.jsonl worst_accuracy)" \
+    -v b="$(number events.jsonl best_accuracy)" -v n="$(number events.jsonl bytes_sent)" '
+    BEGIN { exit !(e == 4 && s >= 1 && s < 1.2 && a > 0.8 && w <= a && a <= b && n > 40 * 464) }' ||
+    { tail -n 1 events.jsonl >&2; fail "the figures of done"; }
+
+# the same seed tells the same, byte for byte; another seed does not
+./sim --skew sorted --epochs 4 --json again.jsonl >/dev/null 2>&1 || fail "a run again"
+told events.jsonl >a
+told again.jsonl >b
+cmp -s a b || { diff a b >&2; fail "the same seed, another run"; }
+./sim --skew sorted --epochs 4 --seed 2 --json other.jsonl >/dev/null 2>&1 || fail "another seed"
+told other.jsonl | sed 's/"seed":2/"seed":1/' >b
+cmp -s a b && fail "another seed, the same run"
+
+# all rules, schedules and kinds of skew run, and events may go to standard output
+for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
+    "--schedule matching" "--schedule hypercube --skew dirichlet:0.5" "--schedule base2" \
+    "--bandwidth 250000 --latency 0.05 --mtu 256" "--bandwidth 0 --latency 0" \
+    "--consensus-rounds 0 --lr-schedule cosine" "--nodes 7 --period 3"; do
+    ./sim --steps 60 $flags --json - >out 2>err || { cat err >&2; fail "$flags"; }
+    awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a > 0.5) }' ||
+        { cat err >&2; fail "$flags: learned nothing"; }
+    grep -qv '^{' out && fail "$flags: results among the events"
+done
+
+# it ends with the epoch that is good enough
+./sim --epochs 50 --until-accuracy 0.8 --json - >out 2>err || { cat err >&2; fail "--until-accuracy"; }
+awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it went on after 0.8"
+
+# a step's time is measured when it is not given; training that diverges is a failure with a reason
+"$uwasa" sim --model plane.json --data csv:four.csv --nodes 3 --steps 20 >out 2>err ||
+    { cat err >&2; fail "a measured step"; }
+./sim --lr 1e30 --steps 50 >out 2>err && fail "lr 1e30 looks like success"
+grep -q 'lower --lr' err || { cat err >&2; fail "no reason for divergence"; }
+
+# it can be stopped
+./sim --epochs 100000 >out 2>err &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid && fail "SIGINT looks like success"
+grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
+echo passed
