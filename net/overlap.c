@@ -180,6 +180,10 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
 {
     struct uw_overlap_bucket *b = &o->buckets[bucket];
     o->now_us = now_us;
+    if (!o->active) {
+        b->state = UW_OVERLAP_STOPPED;
+        return;
+    }
     b->x = x;
     b->round++;
     b->done_n = 0;

@@ -134,7 +134,7 @@ void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group
 
 /* The bucket's gradient is there: average it. It is the engine's until the state is another.
  *   x  [bucket_n]
- * The bucket is not running; a group has begun. */
+ * The bucket is not running. Once the group is given up, so is the bucket, at once. */
 void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t now_us);
 
 /* What has become of a bucket. */
@@ -147,7 +147,8 @@ static inline enum uw_overlap_state uw_overlap_state(const struct uw_overlap *o,
  * furthest behind waits for, or UW_RANK_NONE. */
 uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for);
 
-/* Give up whatever runs; averaged buckets stay averaged. Until the next group nothing is sent. */
+/* Give up whatever runs, and what is made ready before the next group begins: what is left of the
+ * step. Averaged buckets stay averaged. */
 void uw_overlap_stop(struct uw_overlap *o);
 
 /* A message from a rank; others than the group's are ignored. */
