@@ -32,8 +32,8 @@
  *
  * Links. On a reliable link a message counts as delivered when it is handed over; questions are
  * repeated now and then, for one that came before its receiver began the group. On others what does
- * not come is asked for again, and a message is answered with GOT; there is no congestion control,
- * window_chunks bounds what is on its way.
+ * not come is asked for again, and a message is answered with GOT, or by a question about a later
+ * step; there is no congestion control, window_chunks bounds what is on its way.
  *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; gradients are the caller's, changed in place
@@ -92,6 +92,8 @@ struct uw_fragment {
     uint64_t due_us;                /* when to ask again, or nudge */
     uint32_t at, size_n;            /* within the bucket */
     uint32_t bucket;
+    uint32_t owed_round;            /* a GOT that is still to be sent */
+    uint16_t owed_step, owed_to;
     uint16_t to, from;              /* ranks of step k; UINT16_MAX: none */
     uint16_t k;
     uint8_t tries;
@@ -111,7 +113,8 @@ struct uw_overlap {
     bool active;
     struct uw_overlap_bucket *buckets;
     struct uw_fragment *fragments;  /* what goes first stands first */
-    uint64_t *asking, *sending;     /* [words] fragments with a question to send, with chunks */
+    uint64_t *asking, *sending, *owing; /* [words] fragments with a question to send, with chunks,
+                                       with a GOT */
     uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
     uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
     uint32_t fragments_n, words, runs;
@@ -158,5 +161,44 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
 /* Send what is due, until the links take nothing more. Returns when it wants to run again if
  * nothing arrives; UINT64_MAX: never. */
 uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us);
+
+/* Between overlap.c and overlap_send.c. */
+
+static inline void uw_overlap_set_bit(uint64_t *words, uint32_t i, bool on)
+{
+    uint64_t bit = (uint64_t)1 << (i % 64u);
+    words[i / 64u] = on ? words[i / 64u] | bit : words[i / 64u] & ~bit;
+}
+
+/* All chunks of a message of n floats. */
+static inline uint64_t uw_overlap_chunks(const struct uw_overlap *o, uint32_t n)
+{
+    uint32_t chunk_n = o->config.chunk_n;
+    uint32_t chunks = n / chunk_n + (n % chunk_n != 0 ? 1 : 0);
+    return chunks != 0 ? UINT64_MAX >> (64u - chunks) : 0;
+}
+
+static inline struct uw_allreduce_step uw_overlap_step_at(const struct uw_overlap *o,
+                                                          const struct uw_fragment *f, uint32_t k)
+{
+    return uw_allreduce_step(o->config.kind, o->group.ranks, o->group.rank, f->size_n, k);
+}
+
+static inline float *uw_overlap_gradient(const struct uw_overlap *o, const struct uw_fragment *f)
+{
+    return o->buckets[f->bucket].x + f->at;
+}
+
+/* f->wanted has changed. */
+void uw_overlap_set_sending(struct uw_overlap *o, uint32_t i);
+
+/* Something is expected: ask again after a while. */
+void uw_overlap_set_due(struct uw_overlap *o, struct uw_fragment *f);
+
+/* One of its messages moves. */
+void uw_overlap_move(const struct uw_overlap *o, struct uw_fragment *f);
+
+/* Go on with a fragment as far as possible. */
+void uw_overlap_advance(struct uw_overlap *o, uint32_t i);
 
 #endif
