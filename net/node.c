@@ -36,7 +36,6 @@ static void set_defaults(struct uw_node_config *c)
     c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
     c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
     c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
-    c->cell = c->mode == UW_NODE_GOSSIP ? NULL : c->mode == UW_NODE_ALLREDUCE ? "*" : c->cell;
 }
 
 static int check_text(const char *what, const char *text, size_t cap, bool may_be_empty,
@@ -64,6 +63,9 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
     if (rc == UW_OK && c->address != NULL) {
         rc = check_text("address", c->address, UW_LINK_ADDRESS_BYTES, true, err);
+    }
+    if (rc == UW_OK && c->cell != NULL) {
+        rc = check_text("cell", c->cell, UW_NODE_NAME_BYTES, true, err);
     }
     if (rc < 0) {
         return rc;
@@ -143,7 +145,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
-        .adopt_only = c->mode == UW_NODE_ALLREDUCE};
+        .adopt_only = c->mode != UW_NODE_GOSSIP};
     void *part[4] = {NULL};
     const size_t bytes[4] = {s->buffer_bytes, s->chunk_n * sizeof(float),
                              c->members_max * sizeof(uint32_t),
@@ -344,7 +346,7 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     if (s == NULL) {
         return UW_ERR_INVALID;
     }
-    bool average = s->config.mode == UW_NODE_ALLREDUCE || uw_average_agrees(&s->cell.average);
+    bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_agrees(&s->cell.average);
     return average ? uw_average_after_step(&s->cell.average, p)
                    : uw_gossip_after_step(&s->gossip, p);
 }
@@ -353,6 +355,13 @@ void uw_node_agree(struct uw_node *n)
 {
     if (n->state != NULL && n->state->cell.on) {
         uw_average_agree(&n->state->cell.average);
+    }
+}
+
+void uw_node_recall(struct uw_node *n)
+{
+    if (n->state != NULL) {
+        uw_average_recall(&n->state->cell.average);
     }
 }
 

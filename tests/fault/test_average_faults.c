@@ -181,7 +181,8 @@ static void scenario(uint64_t seed, struct tally *t)
     bool apart = false;
     for (uint32_t e = 0; e < events; e++) {
         apart = one_event(a, &rng, t) || apart;
-        average_world_run(a, 100000u + uw_rng_below(&rng, chance(&rng, 0.3f) ? 15000000 : 1500000));
+        uint32_t most_us = chance(&rng, 0.3f) ? 15000000 : 1500000;
+        average_world_run(a, 100000u + uw_rng_below(&rng, most_us));
     }
     check_end(a, &rng);
     if (!apart) {
@@ -211,10 +212,12 @@ static void test_averages_survive_random_trouble(void **state)
         setenv("UWASA_TEST_SEED", env, 1);      /* what the world prints */
         scenario(seed, &t);
     }
-    printf("%u scenarios, %u of them with bad links only: %u kills, %u pauses, %u partitions; %u rounds committed, %u given up, "
-           "%u committed by some only; the longest wait was %.1f s\n",
-           (unsigned)t.scenarios, (unsigned)t.whole, (unsigned)t.kills, (unsigned)t.pauses, (unsigned)t.partitions,
-           (unsigned)t.committed, (unsigned)t.cut, (unsigned)t.split, (double)t.longest_us / 1e6);
+    printf("%u scenarios, %u of them with bad links only: %u kills, %u pauses, %u partitions; %u "
+           "rounds committed, %u given up, %u committed by some only; the longest wait was %.1f "
+           "s\n",
+           (unsigned)t.scenarios, (unsigned)t.whole, (unsigned)t.kills, (unsigned)t.pauses,
+           (unsigned)t.partitions, (unsigned)t.committed, (unsigned)t.cut, (unsigned)t.split,
+           (double)t.longest_us / 1e6);
     assert_true(t.committed > t.scenarios);
 }
 

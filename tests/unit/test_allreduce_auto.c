@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The choice of an algorithm from what was measured, against every algorithm's time with the engine
- * and the links that ship, on virtual time: the networks are probed first, nothing is given. Without
+ * and the links that ship, on virtual time: the networks are probed first, nothing given. Without
  * arguments a part of the grid, whose times are asserted; with --full all of it, a line a cell on
  * standard output. */
 #include "test_support.h"
@@ -125,7 +125,8 @@ static void try_ranks(const struct world_network *network, uint32_t p, uint32_t 
     world_open(&w, network, p, bytes / 4u);
     double took = probe(&w, &fit);
     if (print) {
-        printf("%s, %2u ranks: probed in %.3f s: latency %.4g s, a message %.4g s, a byte %.4g s%s\n",
+        printf("%s, %2u ranks: probed in %.3f s: latency %.4g s, a message %.4g s, a byte "
+               "%.4g s%s\n",
                network->name, p, took, fit.cost.latency_s, fit.cost.access_s, fit.cost.byte_s,
                fit.cost.shared ? ", shared" : "");
     }
