@@ -17,6 +17,7 @@
 #define CALLS_MOST 16u
 #define POLL_US 5000u               /* how soon a new round or a freed slot is noticed */
 #define RETRY_US 500u
+#define NEAR_DEFAULT_US 5000u
 #define GATHER_DEFAULT_US 30000000u
 #define ROUND_DEFAULT_US 60000000u
 #define AGREE_DEFAULT_US 10000000u
@@ -33,6 +34,7 @@ static void set_defaults(struct uw_node_config *c)
     c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
     c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
     c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
+    c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
     c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
     c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
     c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;

@@ -211,7 +211,9 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     if (c->mode == UW_NODE_ALLREDUCE) {
         strcpy(s->cell.name, "*");
     } else if (c->mode != UW_NODE_GOSSIP) {
-        strcpy(s->cell.name, c->cell != NULL && c->cell[0] != '\0' ? c->cell : c->name);
+        bool named = c->cell != NULL && c->cell[0] != '\0';
+        strcpy(s->cell.name, named ? c->cell : c->name);
+        s->cell.finds = !named && c->mode == UW_NODE_AUTO;
     }
     const struct uw_allreduce_config allreduce = {
         .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
@@ -299,11 +301,11 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
             list_rows(s, &s->cell.scopes[i]);
         }
     }
+    uint64_t next_us = uw_node_near_step(s);
     take_up(s);
     if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
         (void)uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
     }
-    uint64_t next_us = UINT64_MAX;
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
         uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
         next_us = at_us < next_us ? at_us : next_us;

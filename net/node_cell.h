@@ -35,6 +35,7 @@ struct uw_node_cell {
     uint64_t look_us;               /* when to look for one again */
     enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
     bool on;                        /* it takes part in averages */
+    bool finds;                     /* its cell, by what is near */
     bool stale;                     /* the rows are */
 };
 

@@ -6,6 +6,7 @@
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
+ *     node_near.c    cells that are found
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -120,6 +121,13 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
 
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
+
+/* node_near.c */
+
+/* Find the cell of a node that was not given one: the nodes that are near, and those near to them.
+ * They go by the least identity among them, which each takes over from its neighbours while its
+ * owner is alive. Returns when to look again. */
+uint64_t uw_node_near_step(struct uw_node_state *s);
 
 /* node_cell.c */
 

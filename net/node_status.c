@@ -34,6 +34,7 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .averages = s->cell.on,
     };
     strcpy(p->cell, s->cell.name);
+    p->cell_hops = s->cell.hops;
 }
 
 static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)

@@ -28,16 +28,22 @@ static struct world *cells(uint32_t left_weight)
     return w;
 }
 
+/* What a node shows: its parameters may be in the middle of an average. */
+static const float *shown(const struct world *w, uint32_t i)
+{
+    return w->nodes[i].snapshot.data;
+}
+
 static bool same(const struct world *w, uint32_t i, uint32_t k)
 {
-    return memcmp(w->nodes[i].x, w->nodes[k].x, SIZE_N * sizeof(float)) == 0;
+    return memcmp(shown(w, i), shown(w, k), SIZE_N * sizeof(float)) == 0;
 }
 
 static float distance(const struct world *w)
 {
     float most = 0.0f;
     for (uint32_t k = 0; k < SIZE_N; k++) {
-        float d = fabsf(w->nodes[0].x[k] - w->nodes[N - 1u].x[k]);
+        float d = fabsf(shown(w, 0)[k] - shown(w, N - 1u)[k]);
         most = d > most ? d : most;
     }
     return most;
@@ -72,7 +78,7 @@ static void test_cells_agree_inside_and_come_together(void **state)
     for (uint32_t i = 0; i < N; i++) {
         assert_true(w->nodes[i].rounds > 50);
         for (uint32_t k = 0; k < SIZE_N; k++) {
-            assert_true(w->nodes[i].x[k] > 0.999f && w->nodes[i].x[k] < 3.001f);
+            assert_true(shown(w, i)[k] > 0.999f && shown(w, i)[k] < 3.001f);
         }
     }
     assert_non_null(strstr(w->nodes[1].text[UW_NODE_HEAD], "this node leads"));
@@ -142,9 +148,37 @@ static void test_cell_of_one_takes_part(void **state)
     }
     world_run(w, 40000000);
     for (uint32_t k = 0; k < SIZE_N; k++) {
-        assert_true(fabsf(w->nodes[0].x[k] - w->nodes[2].x[k]) < 1e-2f);
+        assert_true(fabsf(shown(w, 0)[k] - shown(w, 2)[k]) < 1e-2f);
     }
     assert_true(same(w, 0, 1));
+    world_free(w);
+}
+
+static bool at_the_other_site(void *arg, uint16_t place)
+{
+    return left(((const struct world_node *)arg)->place) != left(place);
+}
+
+/* Two sites of three nodes, 40 ms apart; nobody is told who is where. */
+static void test_cells_are_found_by_round_trips(void **state)
+{
+    (void)state;
+    struct world *w = world_new(N, SIZE_N, 300);
+    w->config.mode = UW_NODE_AUTO;
+    w->config.head_weight = 1;
+    w->train_us = 5000;
+    w->impairment.delay_us = 20000;
+    w->far = at_the_other_site;
+    world_start(w);
+    world_run(w, 40000000);
+    for (uint32_t i = 0; i < N; i++) {
+        const char *cell = w->nodes[i].node.state->cell.name;
+        assert_string_equal(cell, w->nodes[left(i) ? 0 : N - 1u].node.state->cell.name);
+        assert_int_equal(w->nodes[i].node.state->cell.scopes[UW_AVERAGE_CELL].cell.ranks_n, 3);
+    }
+    assert_string_not_equal(w->nodes[0].node.state->cell.name,
+                            w->nodes[N - 1u].node.state->cell.name);
+    assert_true(distance(w) < 1e-2f);
     world_free(w);
 }
 
@@ -155,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_cells_parted_go_on_alone_and_meet_again),
         cmocka_unit_test(test_head_that_vanishes_is_replaced_towards_the_other_cell_too),
         cmocka_unit_test(test_cell_of_one_takes_part),
+        cmocka_unit_test(test_cells_are_found_by_round_trips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,7 @@ struct uw_node_config {
                                        that are near */
     uint32_t head_weight;           /* the highest leads its cell: mains power, a good link. 0: only
                                        when there is no other, and never towards other cells */
+    uint32_t near_us;               /* a round trip up to which nodes are near; 0: 5 ms */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
     const enum uw_allreduce_kind *algorithm;    /* NULL: the fastest for size and ranks */
     uint64_t gather_us;             /* an average waits for members so long at most; 0: 30 s */
