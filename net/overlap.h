@@ -23,8 +23,9 @@
  *     uw_overlap_state(&o, bucket)                 is it averaged?
  *
  * Every rank makes every bucket ready equally often; the n-th time of one meets the n-th of the
- * others. What is given up is given up by all ranks, each where it stands: the caller asks which
- * buckets are averaged here, and then averages the parameters once, for others may have others.
+ * others. A rank that cannot, for its step has failed, leaves the group. What is given up is given
+ * up by all ranks, each where it stands: the caller asks which buckets are averaged here, and then
+ * averages the parameters once, for others may have others.
  *
  * Algorithms. Where many fragments are under way their steps' latencies are hidden: a ring does as
  * well as halving, for any number of ranks, and better on a switch, since no two ranks ever send to
@@ -63,7 +64,7 @@ struct uw_overlap_config {
     bool in_order;                  /* nothing overtakes: the highest bucket first, as they come */
     bool reliable;                  /* the link loses nothing and keeps the order */
     bool average;                   /* the sum divided by the ranks */
-    /* Hand one message to a rank; part->floats points into the gradient.
+    /* Hand one message to a rank; part->floats points into the gradient and is not kept.
      * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     /* A fragment's first message moves, or it is averaged. (optional) */

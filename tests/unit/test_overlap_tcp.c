@@ -152,7 +152,7 @@ static void check(uint32_t p, uint32_t step)
     }
 }
 
-/* Then the last rank dies in the middle of a step: the others find out who is missing, and go on. */
+/* Then the last rank dies in the middle of a step: the others see who is missing, and go on. */
 static void test_buckets_are_averaged_over_tcp(void **state)
 {
     (void)state;
