@@ -47,7 +47,7 @@ static const struct uw_opt rows[] = {
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
-        "pulls after the last step, to agree with the others (4)"),
+        "of gossip after the last step, to agree with the others (4)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
@@ -70,9 +70,10 @@ static const struct uw_args_spec spec = {
 static int check_rule(const struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    if (rule->over != UW_MIX_OVER_ANY) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for gossip, which "
-                            "takes qg, noloco or none", o->momentum_rule);
+    bool averages = strcmp(o->exchange, "allreduce") == 0;
+    if (rule->over == UW_MIX_OVER_PAIRS || (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for --exchange %s",
+                            o->momentum_rule, o->exchange);
     }
     if (rule->frozen && o->momentum == 0.0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
@@ -92,9 +93,10 @@ static int check(struct uw_sim_options *o)
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--skew %.60s: needs " UW_SKEW_ALLOWED, o->skew);
     }
-    if (strcmp(o->exchange, "gossip") != 0) {
+    if (strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "allreduce") != 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--exchange %s: cannot be simulated yet, gossip can", o->exchange);
+                            "--exchange %s: cannot be simulated yet, gossip and allreduce can",
+                            o->exchange);
     }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
