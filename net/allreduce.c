@@ -11,7 +11,7 @@
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
-#define TRIES_MAX 5u
+#define TRIES_MAX 2u                /* doublings of the patience: chance losses end soon */
 #define HELD_NONE UINT32_MAX
 #define BLOCK_N 64u
 
@@ -29,9 +29,12 @@ static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config)
 {
-    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL;
+    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL, *dropped = NULL;
     *a = (struct uw_allreduce){.config = *config};
     struct uw_allreduce_config *c = &a->config;
+    if (c->reliable) {
+        return UW_OK;
+    }
     c->scratch_n = c->scratch_n != 0 ? c->scratch_n : c->size_n;
     c->small_n = uw_min_u32(c->small_n != 0 ? c->small_n : SMALL_DEFAULT_N, c->chunk_n);
     a->store_n = STORE_MESSAGES * c->small_n;
@@ -40,6 +43,8 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(a->store_n, sizeof(float)), &early);
     rc = rc < 0 ? rc : uw_arena_take(arena, a->steps_max, &got);
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->done), &done);
+    rc = rc < 0 ? rc
+                : uw_arena_take(arena, uw_size_mul(a->steps_max, sizeof *a->dropped), &dropped);
     rc = rc < 0 ? rc : take_kept(&a->kept[0], arena, a->store_n, a->steps_max);
     rc = rc < 0 ? rc : take_kept(&a->kept[1], arena, a->store_n, a->steps_max);
     rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, c->window_chunks);
@@ -47,8 +52,10 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     a->early_x = early;
     a->got = got;
     a->done = done;
+    a->dropped = dropped;
     if (rc == UW_OK && done != NULL) {
         memset(a->done, 0, c->ranks_max * sizeof *a->done);
+        memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
     }
     return rc;
 }
@@ -101,10 +108,10 @@ static void scale_owned(struct uw_allreduce *a)
     }
 }
 
-static void finish(struct uw_allreduce *a)
+/* Once nothing is left to be sent that others wait for. */
+static void tell_all_done(struct uw_allreduce *a)
 {
-    a->state = UW_ALLREDUCE_DONE;
-    a->nudge_us = a->now_us + a->patience_us;
+    a->tells = false;
     for (uint32_t k = 0; k < a->steps_n; k++) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
         bool told = s.recv_n == 0;
@@ -127,6 +134,21 @@ static bool has_place(const struct uw_allreduce *a)
     return a->in_place || a->held == HELD_NONE;
 }
 
+/* The sender was stopped. */
+static void ask_for_dropped(struct uw_allreduce *a)
+{
+    if (!a->pull.active) {
+        begin_pull(a, a->r.floats_per_us > 0.0f ? PUSH_CHUNKS : 0);
+    }
+    if (a->pull.pushed && a->pull.coming < a->pull.chunks) {
+        struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k,
+                            .reply = true};
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
+                                  .base = a->pull.coming, .wanted = 1};
+        (void)uw_allreduce_send(a, a->step.from, &p);
+    }
+}
+
 /* What came before there was a place for it; ask for what found no room. */
 static void take_early(struct uw_allreduce *a)
 {
@@ -139,31 +161,10 @@ static void take_early(struct uw_allreduce *a)
             arrive(a, &p);
         }
     }
-    if (!a->received && has_place(a) && a->dropped_round == a->r.round &&
-        a->dropped_step == a->k) {
-        if (!a->pull.active) {
-            begin_pull(a, 0);
-        }
-        a->pull.coming_us = 0;
-        a->dropped_round = 0;
+    if (!a->received && has_place(a) && a->dropped[a->k] == a->r.round) {
+        ask_for_dropped(a);
+        a->dropped[a->k] = 0;
     }
-}
-
-/* Forget what came early and is not early any more. */
-static void tidy_early(struct uw_allreduce *a)
-{
-    uint32_t n = 0, used_n = 0;
-    for (uint32_t i = 0; i < a->early_n; i++) {
-        struct uw_allreduce_early e = a->early[i];
-        if (e.round > a->r.round || (e.round == a->r.round && e.step > a->k)) {
-            memmove(a->early_x + used_n, a->early_x + e.at, e.count_n * sizeof(float));
-            e.at = used_n;
-            used_n += e.count_n;
-            a->early[n++] = e;
-        }
-    }
-    a->early_n = n;
-    a->early_used_n = used_n;
 }
 
 static void enter(struct uw_allreduce *a)
@@ -174,7 +175,7 @@ static void enter(struct uw_allreduce *a)
     a->received = a->step.recv_n == 0;
     uw_allreduce_keep(a, &a->step);
     a->in_place = !overlap(&a->step) || uw_allreduce_copy(a, a->r.round, a->k, &n) != NULL;
-    uw_allreduce_push(a, &a->step);
+    uw_allreduce_push(a, &a->step, a->k, 0);
     a->pull.active = false;
     a->tries = 0;
     a->ask_us = a->now_us + a->patience_us;
@@ -205,7 +206,9 @@ static void advance(struct uw_allreduce *a)
 {
     while (a->state == UW_ALLREDUCE_RUNNING) {
         if (a->k == a->steps_n) {
-            finish(a);
+            a->state = UW_ALLREDUCE_DONE;
+            a->tells = true;
+            a->nudge_us = a->now_us + a->patience_us;
             return;
         }
         if (!a->entered) {
@@ -220,7 +223,7 @@ static void advance(struct uw_allreduce *a)
         scale_owned(a);
         a->k++;
         a->entered = false;
-        tidy_early(a);
+        uw_allreduce_tidy_early(a);
     }
 }
 
@@ -232,16 +235,20 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->now_us = now_us;
     a->state = UW_ALLREDUCE_RUNNING;
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
+    if (a->config.reliable) {
+        uw_allreduce_stream_begin(a);
+        return;
+    }
     a->k = 0;
     a->held = HELD_NONE;
-    a->entered = false;
-    a->patience_us = 4u * round->rtt_us + PATIENCE_MIN_US;
+    a->entered = a->tells = false;
+    a->patience_us = 2u * round->rtt_us + PATIENCE_MIN_US;
     memset(a->got, 0, a->steps_max);
     if (!same) {
         memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
         a->kept[0].steps_n = a->kept[1].steps_n = 0;
         a->out_n = a->owed_n = a->early_n = a->early_used_n = 0;
-        a->dropped_round = a->dropped_step = 0;
+        memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
     }
     struct uw_allreduce_kept *kept = &a->kept[round->round % 2];
     kept->round = round->round;
@@ -302,31 +309,6 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
     }
 }
 
-static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
-{
-    for (uint32_t i = 0; i < a->early_n; i++) {
-        if (a->early[i].round == p->round && a->early[i].step == p->step &&
-            a->early[i].from == from && a->early[i].offset_n == p->offset_n) {
-            return;
-        }
-    }
-    if (a->early_n == UW_ALLREDUCE_EARLY_MAX || p->count_n > a->store_n - a->early_used_n) {
-        if (a->dropped_round != p->round || a->dropped_step != p->step) {
-            struct uw_part stop = {.type = UW_PART_WAIT, .round = p->round, .step = p->step,
-                                   .reply = true};
-            (void)uw_allreduce_send(a, from, &stop);
-        }
-        a->dropped_round = p->round;
-        a->dropped_step = p->step;
-        return;
-    }
-    a->early[a->early_n++] = (struct uw_allreduce_early){
-        .round = p->round, .from = from, .at = a->early_used_n, .offset_n = p->offset_n,
-        .count_n = p->count_n, .step = p->step};
-    memcpy(a->early_x + a->early_used_n, p->floats, p->count_n * sizeof(float));
-    a->early_used_n += p->count_n;
-}
-
 static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
@@ -334,10 +316,10 @@ static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_par
         if (from == a->step.from && (a->received || has_place(a))) {
             arrive(a, p);
         } else if (from == a->step.from) {
-            store_early(a, from, p);
+            uw_allreduce_store_early(a, from, p);
         }
     } else if (p->round > a->r.round || (now && p->step > a->k)) {
-        store_early(a, from, p);
+        uw_allreduce_store_early(a, from, p);
     } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
         tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
     }
@@ -352,8 +334,17 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
         tell(a, from, UW_PART_WAIT, p->round, p->step);
         return;
     }
-    if (p->want.chunk_n == a->config.chunk_n) {
+    if (p->want.chunk_n != a->config.chunk_n) {
+        return;
+    }
+    if (!p->reply) {
         uw_allreduce_add_out(a, from, p->round, &p->want);
+    } else if (p->round == a->r.round && p->step < a->steps_n) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, p->step);
+        if (s.to == from) {
+            uw_allreduce_stop_push(a, from, p->round, p->step);
+            uw_allreduce_push(a, &s, p->step, p->want.base);
+        }
     }
 }
 
@@ -398,14 +389,17 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
     }
 }
 
-void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
-                       uint64_t now_us)
+int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
+                      uint64_t now_us)
 {
     if (a->state == UW_ALLREDUCE_IDLE || p->group != a->r.group || from >= a->r.ranks ||
         from == a->r.rank) {
-        return;
+        return UW_ERR_MISMATCH;
     }
     a->now_us = now_us;
+    if (a->config.reliable) {
+        return uw_allreduce_stream_take(a, from, p);
+    }
     switch (p->type) {
     case UW_PART_DATA: take_data(a, from, p); break;
     case UW_PART_WANT: take_want(a, from, p); break;
@@ -415,6 +409,7 @@ void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_pa
     default: break;
     }
     advance(a);
+    return UW_OK;
 }
 
 /* What is due. */
@@ -479,6 +474,9 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
         return UINT64_MAX;
     }
     a->now_us = now_us;
+    if (a->config.reliable) {
+        return uw_allreduce_stream_run(a);
+    }
     advance(a);
     if (a->state == UW_ALLREDUCE_RUNNING) {
         uint64_t nudge_us = nudge_for_got(a);
@@ -488,5 +486,8 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
         next_us = nudge_for_done(a);
     }
     uint64_t out_us = uw_allreduce_send_out(a);
+    if (a->tells && (a->out_n == 0 || a->now_us >= a->nudge_us)) {
+        tell_all_done(a);
+    }
     return out_us < next_us ? out_us : next_us;
 }

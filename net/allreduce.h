@@ -10,7 +10,10 @@
  *
  *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here
- *     WAIT   not there yet; to who pushes, as a reply: stop, I shall ask
+ *     WAIT   not there yet
+ *
+ * Who has no place yet for what is pushed says so (WAIT, as a reply), and when it has (WANT, as a
+ * reply: push all from the first of them on).
  *
  * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
  * sent stay as they are until then: a later value of them depends on that very message. Where a
@@ -18,6 +21,11 @@
  * changes places with what was sent, which stays there until the GOT. What comes before that, or
  * before its step, is kept as far as there is room. A small message is copied when it is sent: it
  * waits for nothing, and the next round may begin at once.
+ *
+ * Where the links lose nothing and keep the order (reliable), none of this is sent but DATA
+ * (allreduce_stream.c): a rank takes what belongs to its step; the caller leaves in the link what
+ * comes early (uw_link_defer). When a connection breaks in the middle, the round does not end: the
+ * caller's deadline ends it.
  *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; the vector is the caller's, changed in place
@@ -51,7 +59,7 @@ struct uw_part {
     uint32_t offset_n, count_n;     /* data: floats of the step's message */
     const float *floats;            /* data: [count_n] */
     struct uw_want want;            /* want; its transfer is the step */
-    bool reply;                     /* done: answer with yours; wait: stop pushing */
+    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on */
 };
 
 enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
@@ -64,6 +72,10 @@ struct uw_allreduce_config {
     uint32_t ranks_max;             /* 2 or more */
     uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
     uint32_t window_chunks;         /* chunks on their way to this rank at most */
+    bool reliable;                  /* every link loses nothing, keeps the order, and defers;
+                                       scratch_n, small_n, window_chunks are then idle */
+    uint32_t segment_n;             /* reliable: larger vectors are worked in pieces of this size,
+                                       the same on every rank; 0: as one */
     /* Hand one message to a rank. part->floats is the vector's or a copy's.
      * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
@@ -104,6 +116,15 @@ struct uw_allreduce_kept {
     } *message;                     /* [steps_max] */
 };
 
+/* A round over reliable links; steps are counted through all segments. */
+struct uw_allreduce_stream {
+    uint32_t segment_n, steps_n;
+    uint32_t recv_k, send_k;        /* send_k is recv_k or the next */
+    uint32_t taken_n, sent_n;       /* of these two steps' messages */
+    float share;
+    struct uw_allreduce_step recv, send;
+};
+
 struct uw_allreduce {
     struct uw_allreduce_config config;
     struct uw_allreduce_round r;
@@ -111,6 +132,7 @@ struct uw_allreduce {
     uint32_t steps_n, k;            /* the step at hand */
     struct uw_allreduce_step step;
     bool entered, received;
+    bool tells;                     /* the round is over here; who sent to it is told soon */
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
     float *scratch;                 /* [scratch_n] */
@@ -133,7 +155,9 @@ struct uw_allreduce {
     struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
-    uint32_t dropped_round, dropped_step;   /* the last that came early and found no room */
+    uint32_t *dropped;              /* [steps_max] last round whose step came too early */
+
+    struct uw_allreduce_stream stream;
 };
 
 /* Take the memory for vectors and ranks of up to that size.
@@ -152,12 +176,22 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
 /* Give the round up: the vector's content is unspecified. */
 void uw_allreduce_stop(struct uw_allreduce *a);
 
-/* A message from a rank of the group. */
-void uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
+/* A message from a rank.
+ * Returns UW_OK, UW_ERR_AGAIN (reliable: it is early; give it again after the next run),
+ * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (reliable: something
+ * is missing before it, the round cannot end). */
+int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
                        uint64_t now_us);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
+
+/* Floats that are kept of what comes before its step. */
+static inline uint32_t uw_allreduce_early_n(const struct uw_allreduce *a)
+{
+    uint32_t most_n = UW_ALLREDUCE_EARLY_MAX * a->config.chunk_n;
+    return a->store_n < most_n ? a->store_n : most_n;
+}
 
 /* Between allreduce.c and allreduce_serve.c. */
 
@@ -172,6 +206,11 @@ static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t 
     return n <= a->config.small_n;
 }
 
+/* Between allreduce.c and allreduce_stream.c: a round over reliable links. */
+void uw_allreduce_stream_begin(struct uw_allreduce *a);
+int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
+uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);
+
 /* Hand one message to the link. One without floats waits when the link has no room now, and is lost
  * when too many do. */
 int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p);
@@ -183,8 +222,15 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
 
-/* Send the message of the step at hand unasked, or its first chunks. */
-void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s);
+/* Keep a chunk that came early; without room for it its sender is told to stop. */
+void uw_allreduce_store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
+
+/* Forget what came early and is not early any more. */
+void uw_allreduce_tidy_early(struct uw_allreduce *a);
+
+/* Send the message of step k unasked from a chunk on, or its first chunks. */
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
+                       uint32_t base);
 
 /* A rank has no place yet for what is pushed. */
 void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k);

@@ -8,48 +8,135 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* When the message that a rank takes in step s has arrived; at: when ranks began the step. One that
- * comes early waits for those before it. */
-static double arrival(const struct uw_network_cost *c, const struct uw_allreduce_step *s,
-                      const double *at, uint32_t rank, double *medium_free)
+static uint32_t chunks_of(const struct uw_network_cost *c, uint32_t n)
 {
-    double wire = sizeof(float) * (double)s->recv_n * c->byte_s, begin = at[s->from];
-    if (!c->shared) {
-        return larger(begin + c->latency_s, at[rank]) + wire;
-    }
-    *medium_free = larger(*medium_free, begin) + c->access_s + wire;
-    return *medium_free + c->latency_s;
+    return n == 0 ? 0 : c->chunk_n == 0 ? 1 : (n - 1) / c->chunk_n + 1;
 }
 
-/* When a rank is done with step s: its message is out, and what it waits for is in. */
-static double end_of(const struct uw_network_cost *c, const struct uw_allreduce_step *s,
-                     const double *at, uint32_t rank, double *medium_free)
+double uw_allreduce_wire_s(const struct uw_network_cost *c, uint32_t n)
 {
-    double end = at[rank];
+    double each_s = c->access_s + c->head_bytes * c->byte_s;
+    return chunks_of(c, n) * each_s + sizeof(float) * (double)n * c->byte_s;
+}
+
+/* One algorithm as it is played; at: when ranks began the step at hand. */
+struct play {
+    const struct uw_network_cost *c;
+    enum uw_allreduce_kind kind;
+    uint32_t p, n;
+    const double *at;
+    double medium_free;
+};
+
+static double control_s(const struct uw_network_cost *c)
+{
+    return c->access_s + c->head_bytes * c->byte_s;
+}
+
+static struct uw_allreduce_step step_of(const struct play *y, uint32_t rank, uint32_t k)
+{
+    return uw_allreduce_step(y->kind, y->p, rank, y->n, k);
+}
+
+/* What arrives is gathered until all of it is here, and what was sent waits for its receiver. */
+static bool is_gathered(const struct play *y, const struct uw_allreduce_step *s)
+{
+    return y->c->chunk_n != 0 && s->send_n > y->c->chunk_n && s->recv_n == s->send_n &&
+           s->recv_at == s->send_at;
+}
+
+/* When a rank has a place for what step k brings. */
+static double place_at(const struct play *y, const struct uw_allreduce_step *s, uint32_t rank,
+                       uint32_t k)
+{
+    double place = y->at[rank];
+    if (k > 0 && is_gathered(y, s)) {
+        const struct uw_allreduce_step last = step_of(y, rank, k - 1);
+        if (is_gathered(y, &last)) {
+            place = larger(place, y->at[last.to] + y->c->latency_s);
+        }
+    }
+    return place;
+}
+
+/* When the message that a rank takes in step k has arrived. */
+static double arrival(struct play *y, const struct uw_allreduce_step *s, uint32_t rank, uint32_t k)
+{
+    const struct uw_network_cost *c = y->c;
+    double wire = uw_allreduce_wire_s(c, s->recv_n), begin = y->at[s->from];
+    if (c->shared) {
+        double arrived = larger(y->medium_free, begin) + wire;
+        y->medium_free = arrived + (chunks_of(c, s->recv_n) > 1 ? control_s(c) : 0.0);
+        return arrived + c->latency_s;
+    }
+    double place = place_at(y, s, rank, k), first = begin + c->latency_s;
+    if (c->early_n != 0 && s->recv_n > c->early_n) {
+        double early = uw_allreduce_wire_s(c, c->early_n);
+        if (first + early < place) {
+            return place + 2.0 * c->latency_s + wire - early;
+        }
+        return larger(first, y->at[rank]) + wire;
+    }
+    return larger(first, place) + wire;
+}
+
+/* When a rank is done with step k: its message is out, and what it waits for is in. */
+static double end_of(struct play *y, const struct uw_allreduce_step *s, uint32_t rank, uint32_t k)
+{
+    const struct uw_network_cost *c = y->c;
+    double end = y->at[rank];
     if (s->send_n > 0 && !c->shared) {
-        end += sizeof(float) * (double)s->send_n * c->byte_s;
+        end += uw_allreduce_wire_s(c, s->send_n);
     }
     if (s->recv_n > 0) {
         double adds = s->take != UW_TAKE_COPY ? sizeof(float) * (double)s->recv_n : 0.0;
-        end = larger(end, arrival(c, s, at, rank, medium_free) + adds * c->reduce_s);
+        end = larger(end, arrival(y, s, rank, k) + adds * c->reduce_s);
     }
     return end;
+}
+
+/* Ranks that this one received from, if step k is the last one in which it does anything. */
+static uint32_t senders_if_last(const struct play *y, uint32_t rank, uint32_t k)
+{
+    uint32_t steps_n = uw_allreduce_steps_n(y->kind, y->p), senders = 0;
+    for (uint32_t i = k + 1; i < steps_n; i++) {
+        struct uw_allreduce_step s = step_of(y, rank, i);
+        if (s.send_n > 0 || s.recv_n > 0) {
+            return 0;
+        }
+    }
+    if (y->kind == UW_ALLREDUCE_RING) {
+        return 1;
+    }
+    for (uint32_t i = 0; i <= k; i++) {
+        struct uw_allreduce_step s = step_of(y, rank, i);
+        bool seen = s.recv_n == 0;
+        for (uint32_t j = 0; j < i && !seen; j++) {
+            struct uw_allreduce_step before = step_of(y, rank, j);
+            seen = before.recv_n > 0 && before.from == s.from;
+        }
+        senders += seen ? 0 : 1;
+    }
+    return senders;
 }
 
 double uw_allreduce_seconds(enum uw_allreduce_kind kind, uint32_t p, uint32_t n,
                             const struct uw_network_cost *c, double *at)
 {
-    double *next = at + p, medium_free = 0.0, last = 0.0;
+    struct play y = {.c = c, .kind = kind, .p = p, .n = n, .at = at};
+    double *next = at + p, last = 0.0;
     for (uint32_t r = 0; r < p; r++) {
         at[r] = 0.0;
     }
     for (uint32_t k = 0; k < uw_allreduce_steps_n(kind, p); k++) {
         for (uint32_t r = 0; r < p; r++) {
-            struct uw_allreduce_step s = uw_allreduce_step(kind, p, r, n, k);
-            next[r] = end_of(c, &s, at, r, &medium_free);
+            struct uw_allreduce_step s = step_of(&y, r, k);
+            next[r] = end_of(&y, &s, r, k);
         }
         for (uint32_t r = 0; r < p; r++) {
             at[r] = next[r];
+            bool acts = c->shared && c->chunk_n != 0 && step_of(&y, r, k).from != UW_RANK_NONE;
+            y.medium_free += acts ? senders_if_last(&y, r, k) * control_s(c) : 0.0;
         }
     }
     for (uint32_t r = 0; r < p; r++) {

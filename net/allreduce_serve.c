@@ -217,8 +217,8 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
 
 bool uw_allreduce_settled(const struct uw_allreduce *a)
 {
-    if (a->state == UW_ALLREDUCE_RUNNING) {
-        return false;
+    if (a->state == UW_ALLREDUCE_RUNNING || a->config.reliable) {
+        return a->state != UW_ALLREDUCE_RUNNING;
     }
     for (uint32_t k = 0; a->state == UW_ALLREDUCE_DONE && k < a->steps_n; k++) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
@@ -253,17 +253,19 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
     }
 }
 
-void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s)
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
+                       uint32_t base)
 {
     uint32_t chunk_n = a->config.chunk_n;
     uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
     bool whole = a->r.floats_per_us > 0.0f;
-    uint32_t first = uw_min_u32(chunks, whole ? 64u : PUSH_CHUNKS), before = a->out_n;
-    if (s->to != UW_RANK_NONE && chunks > 0) {
-        const struct uw_want want = {.transfer = (uint16_t)a->k, .chunk_n = chunk_n,
-                                     .wanted = UINT64_MAX >> (64u - first)};
-        uw_allreduce_add_out(a, s->to, a->r.round, &want);
+    if (s->to == UW_RANK_NONE || base >= chunks) {
+        return;
     }
+    uint32_t first = uw_min_u32(chunks - base, whole ? 64u : PUSH_CHUNKS), before = a->out_n;
+    const struct uw_want want = {.transfer = (uint16_t)k, .chunk_n = chunk_n, .base = base,
+                                 .wanted = UINT64_MAX >> (64u - first)};
+    uw_allreduce_add_out(a, s->to, a->r.round, &want);
     if (whole && a->out_n > before) {
         a->out[before].chunks = chunks;
         a->pace_ns = a->pace_ns > a->now_us * 1000u ? a->pace_ns : a->now_us * 1000u;

@@ -25,8 +25,10 @@ static inline uint32_t uw_bits_in(uint64_t v)
 static inline uint32_t uw_lowest_bit(uint64_t v)
 {
     uint32_t bit = 0;
-    while ((v >> bit & 1u) == 0) {
-        bit++;
+    for (uint32_t half = 32; half > 0; half /= 2) {
+        if ((v >> bit & (((uint64_t)1 << half) - 1u)) == 0) {
+            bit += half;
+        }
     }
     return bit;
 }

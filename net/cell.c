@@ -126,7 +126,9 @@ void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit)
     /* Whoever has no result cannot take it, whatever the others do. */
     bool mine = commit && (c->state == UW_CELL_HAS_RESULT || c->ranks_n == 1);
     c->state = UW_CELL_IDLE;
-    uw_cell_note(c, c->group, c->round, mine);
+    if (c->ranks_n > 1) {
+        uw_cell_note(c, c->group, c->round, mine);      /* nobody asks about the others */
+    }
     uw_cell_tell(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
                  commit ? c->config.self : culprit);
     if (mine) {
@@ -170,6 +172,8 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->repeat_us = c->now_us + STATE_REPEAT_US;
     if (c->ranks_n > 1) {
         c->config.begin(c->config.arg);
+    } else {
+        c->state = UW_CELL_HAS_RESULT;
     }
 }
 
@@ -281,7 +285,8 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
 
 static void say_ready(struct uw_cell *c)
 {
-    struct uw_cell_message m = {.act = UW_CELL_READY, .ids_n = c->met ? c->ranks_n : 0};
+    struct uw_cell_message m = {.act = UW_CELL_READY, .incarnation = c->config.incarnation,
+                                .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {
         uw_cell_head_ready(c, c->head, &m);
@@ -313,7 +318,10 @@ static void run_member(struct uw_cell *c)
     }
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
         uw_cell_decide(c, false, c->decider);
-    } else if (c->decider != c->config.self && !uw_cell_reaches(c, c->decider)) {
+    } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
+               !uw_cell_reaches(c, c->decider)) {
+        /* Without this node's result nothing can be committed: giving up is safe. Once it has told
+         * that it has one, only the loss of the decider (uw_cell_gone) sets it free. */
         succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;

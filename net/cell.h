@@ -61,6 +61,7 @@ struct uw_cell_message {
     enum uw_allreduce_kind kind;    /* start */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
+    uint32_t incarnation;           /* ready: the sender's */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
 };
@@ -117,7 +118,7 @@ struct uw_cell_config {
 
 /* What a head knows of a node. */
 struct uw_cell_seat {
-    uint32_t id;
+    uint32_t id, incarnation;
     bool expected, ready;           /* expected: took part before */
     bool ranked, gone;              /* takes part in the round; died or left in it */
     enum uw_cell_status status;

@@ -57,7 +57,10 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     if (seat == NULL) {
         return;
     }
-    if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
+    if (seat->incarnation != m->incarnation) {
+        seat->gone = seat->ranked;      /* what it took part in is lost with its last life */
+        seat->incarnation = m->incarnation;
+    } else if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
         c->config.send(c->config.arg, from, &h->start);     /* the first one was lost */
         return;
     }
@@ -294,7 +297,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     enum uw_cell_status own = uw_cell_status_of(c, m.group, m.round);
     if (own == UW_CELL_RUNNING || own == UW_CELL_PREPARED) {
         uw_cell_decide(c, commit, culprit);
-    } else {
+    } else if (h->start.ids_n > 1) {
         uw_cell_note(c, m.group, m.round, commit);
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link.h"
 
+#include <string.h>
+
 static int check(const struct uw_link *l)
 {
     if (l == NULL) {
@@ -73,5 +75,71 @@ void uw_link_forget(struct uw_link *l, uint16_t station)
 {
     if (check(l) == UW_OK && l->ops->forget != NULL) {
         l->ops->forget(l, station);
+    }
+}
+
+int uw_link_send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_t head_bytes,
+                       const void *body, uint32_t body_bytes, void *scratch)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    if ((head == NULL && head_bytes != 0) || (body == NULL && body_bytes != 0)) {
+        return UW_ERR_INVALID;
+    }
+    if (head_bytes > l->mtu_bytes || body_bytes > l->mtu_bytes - head_bytes) {
+        return UW_ERR_TOOBIG;
+    }
+    if (l->ops->send_parts != NULL) {
+        return l->ops->send_parts(l, to, head, head_bytes, body, body_bytes);
+    }
+    if (scratch == NULL) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    if (head_bytes != 0) {
+        memcpy(scratch, head, head_bytes);
+    }
+    if (body_bytes != 0) {
+        memcpy((uint8_t *)scratch + head_bytes, body, body_bytes);
+    }
+    return l->ops->send(l, to, scratch, head_bytes + body_bytes);
+}
+
+int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes,
+                      void **view)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    if (view == NULL || from == NULL) {
+        return UW_ERR_INVALID;
+    }
+    if (l->ops->recv_view != NULL) {
+        return l->ops->recv_view(l, from, view);
+    }
+    *view = buf;
+    return uw_link_recv(l, from, buf, cap_bytes);
+}
+
+bool uw_link_defers(const struct uw_link *l)
+{
+    return check(l) == UW_OK && l->ops->defer != NULL;
+}
+
+int uw_link_defer(struct uw_link *l)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    return l->ops->defer != NULL ? l->ops->defer(l) : UW_ERR_UNSUPPORTED;
+}
+
+void uw_link_resume(struct uw_link *l)
+{
+    if (uw_link_defers(l)) {
+        l->ops->resume(l);
     }
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_udp.h"
 
-#include "link_udp_names.h"
+#include "link_ip.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,73 +15,10 @@
 #define RETRIES 16              /* datagrams or pending ICMP errors skipped in one call */
 
 struct uw_link_udp_station {
-    struct uw_udp_address address;
+    struct uw_ip_address address;
     uint64_t used_at;           /* 0: the slot is free */
     bool held;
 };
-
-static socklen_t to_sockaddr(const struct uw_udp_address *a, bool ipv6, struct sockaddr_storage *s)
-{
-    memset(s, 0, sizeof *s);
-    if (ipv6) {
-        struct sockaddr_in6 in = {.sin6_family = AF_INET6, .sin6_port = htons(a->port)};
-        in.sin6_scope_id = a->scope;
-        memcpy(&in.sin6_addr, a->ip, 16);
-        memcpy(s, &in, sizeof in);
-        return sizeof in;
-    }
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(a->port)};
-    memcpy(&in.sin_addr, a->ip + 12, 4);
-    memcpy(s, &in, sizeof in);
-    return sizeof in;
-}
-
-static int print_address(const struct uw_udp_address *a, char text[UW_LINK_ADDRESS_BYTES])
-{
-    char host[40] = "";     /* eight groups; IPv4 inside IPv6 is printed as IPv4 or is shorter */
-    if (uw_udp_address_is_ipv4(a)) {
-        inet_ntop(AF_INET, a->ip + 12, host, sizeof host);
-        snprintf(text, UW_LINK_ADDRESS_BYTES, "%s:%u", host, (unsigned)a->port);
-        return UW_OK;
-    }
-    inet_ntop(AF_INET6, a->ip, host, sizeof host);
-    char scope[12] = "";
-    if (a->scope != 0) {
-        snprintf(scope, sizeof scope, "%%%u", (unsigned)a->scope);
-    }
-    snprintf(text, UW_LINK_ADDRESS_BYTES, "[%s%s]:%u", host, scope, (unsigned)a->port);
-    return UW_OK;
-}
-
-/* Cut "host:port" or "[v6]:port"; the host may be empty. */
-static int split_address(const char *text, char host[UW_UDP_HOST_BYTES], uint16_t *port)
-{
-    const char *end;
-    const char *colon;
-    if (text[0] == '[') {
-        text++;
-        end = strchr(text, ']');
-        colon = end != NULL ? end + 1 : NULL;
-    } else {
-        end = strchr(text, ':');
-        colon = end;
-    }
-    if (end == NULL || *colon != ':' || (size_t)(end - text) >= UW_UDP_HOST_BYTES) {
-        return UW_ERR_INVALID;
-    }
-    memcpy(host, text, (size_t)(end - text));
-    host[end - text] = '\0';
-    uint32_t number = 0;
-    const char *p = colon + 1;
-    for (; *p >= '0' && *p <= '9' && number <= UINT16_MAX; p++) {
-        number = number * 10u + (uint32_t)(*p - '0');
-    }
-    if (p == colon + 1 || *p != '\0' || number > UINT16_MAX) {
-        return UW_ERR_INVALID;
-    }
-    *port = (uint16_t)number;
-    return UW_OK;
-}
 
 static struct uw_link_udp_station *station_at(struct uw_link_udp *l, uint16_t number)
 {
@@ -91,22 +26,17 @@ static struct uw_link_udp_station *station_at(struct uw_link_udp *l, uint16_t nu
                                                                       : NULL;
 }
 
-static bool same(const struct uw_udp_address *a, const struct uw_udp_address *b)
-{
-    return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;
-}
-
 /* The station of an address: known, in a free slot, or in the one recycled. */
-static int enter(struct uw_link_udp *l, const struct uw_udp_address *a, uint16_t *number)
+static int enter(struct uw_link_udp *l, const struct uw_ip_address *a, uint16_t *number)
 {
     const struct uw_link_udp_station *last = station_at(l, l->last);
     uint16_t slot = UW_LINK_STATION_NONE;
-    if (last != NULL && same(&last->address, a)) {
+    if (last != NULL && uw_ip_address_equal(&last->address, a)) {
         slot = l->last;
     } else {
         for (uint16_t i = 0; i < l->stations_n; i++) {
             const struct uw_link_udp_station *s = &l->stations[i];
-            if (s->used_at != 0 && same(&s->address, a)) {
+            if (s->used_at != 0 && uw_ip_address_equal(&s->address, a)) {
                 slot = i;
                 break;
             }
@@ -120,7 +50,7 @@ static int enter(struct uw_link_udp *l, const struct uw_udp_address *a, uint16_t
         return UW_ERR_FULL;
     }
     struct uw_link_udp_station *s = &l->stations[slot];
-    if (s->used_at == 0 || !same(&s->address, a)) {
+    if (s->used_at == 0 || !uw_ip_address_equal(&s->address, a)) {
         *s = (struct uw_link_udp_station){.address = *a};
     }
     s->used_at = ++l->uses_n;
@@ -132,14 +62,14 @@ static int enter(struct uw_link_udp *l, const struct uw_udp_address *a, uint16_t
 static int udp_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
-    char host[UW_UDP_HOST_BYTES];
+    char host[UW_IP_HOST_BYTES];
     uint16_t port;
-    struct uw_udp_address a;
-    int rc = split_address(address, host, &port);
+    struct uw_ip_address a;
+    int rc = uw_ip_address_split(address, host, &port);
     if (rc < 0 || host[0] == '\0' || port == 0) {
         return UW_ERR_INVALID;
     }
-    rc = uw_udp_host_find(host, !l->ipv6 ? UW_UDP_IPV4 : !l->ipv4 ? UW_UDP_IPV6 : UW_UDP_ANY, &a);
+    rc = uw_ip_host_find(host, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
     if (rc < 0) {
         return rc;
     }
@@ -154,7 +84,7 @@ static int udp_resolve(struct uw_link *link, const char *address, uint16_t *stat
 static int udp_describe(struct uw_link *link, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
 {
     const struct uw_link_udp_station *s = station_at((struct uw_link_udp *)link, station);
-    return s != NULL ? print_address(&s->address, text) : UW_ERR_NOTFOUND;
+    return s != NULL ? uw_ip_address_print(&s->address, text) : UW_ERR_NOTFOUND;
 }
 
 static bool udp_hold(struct uw_link *link, uint16_t station, bool hold)
@@ -186,7 +116,7 @@ static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
         return UW_ERR_NOTFOUND;
     }
     struct sockaddr_storage address;
-    socklen_t address_bytes = to_sockaddr(&s->address, l->ipv6, &address);
+    socklen_t address_bytes = uw_ip_address_to(&s->address, l->ipv6, &address);
     s->used_at = ++l->uses_n;
     for (int i = 0; i < RETRIES; i++) {
         ssize_t n = sendto(link->fd, buf, buf_bytes, MSG_NOSIGNAL, (struct sockaddr *)&address,
@@ -230,8 +160,8 @@ static int udp_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t ca
                          errno == ENOMEM;
             return later ? UW_ERR_AGAIN : errno == EBADF ? UW_ERR_CLOSED : UW_ERR_IO;
         }
-        struct uw_udp_address a;
-        if (!uw_udp_address_from(&sender, &a) || enter(l, &a, from) < 0) {
+        struct uw_ip_address a;
+        if (!uw_ip_address_from(&sender, &a) || enter(l, &a, from) < 0) {
             link->stats.dropped_n++;
             continue;
         }
@@ -317,10 +247,10 @@ static int open_socket(int family, bool ipv6_only, int buffer_bytes)
 }
 
 /* Open and bind. any: every address of both families, or of IPv4 where IPv6 is switched off. */
-static int open_bound(struct uw_link_udp *l, struct uw_udp_address *a, bool any, int buffer_bytes)
+static int open_bound(struct uw_link_udp *l, struct uw_ip_address *a, bool any, int buffer_bytes)
 {
     struct sockaddr_storage s;
-    l->ipv6 = any || !uw_udp_address_is_ipv4(a);
+    l->ipv6 = any || !uw_ip_address_is_ipv4(a);
     l->ipv4 = any || !l->ipv6;
     int fd = open_socket(l->ipv6 ? AF_INET6 : AF_INET, !any, buffer_bytes);
     if (fd < 0 && any) {
@@ -330,7 +260,7 @@ static int open_bound(struct uw_link_udp *l, struct uw_udp_address *a, bool any,
     if (fd < 0) {
         return -1;
     }
-    socklen_t bytes = to_sockaddr(a, l->ipv6, &s);
+    socklen_t bytes = uw_ip_address_to(a, l->ipv6, &s);
     if (bind(fd, (struct sockaddr *)&s, bytes) < 0) {
         int error = errno;
         close(fd);
@@ -338,22 +268,6 @@ static int open_bound(struct uw_link_udp *l, struct uw_udp_address *a, bool any,
         return -1;
     }
     return fd;
-}
-
-static const char *remedy(int error)
-{
-    switch (error) {
-    case EADDRINUSE:
-        return "the port is taken by another program; choose another port, or 0 for any";
-    case EADDRNOTAVAIL:
-        return "this machine does not have that address";
-    case EACCES:
-        return "ports below 1024 need more rights";
-    case EAFNOSUPPORT:
-        return "this machine does not speak that IP version";
-    default:
-        return "the system refused the socket";
-    }
 }
 
 int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *config,
@@ -371,16 +285,16 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
                             (unsigned long)need);
     }
     const char *text = config->bind != NULL ? config->bind : ":0";
-    char host[UW_UDP_HOST_BYTES];
+    char host[UW_IP_HOST_BYTES];
     uint16_t port;
-    if (split_address(text, host, &port) < 0) {
+    if (uw_ip_address_split(text, host, &port) < 0) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 "
                             "or :4433",
                             text);
     }
-    struct uw_udp_address a = {.ip = {0}};
-    if (host[0] != '\0' && uw_udp_host_wait(host, UW_UDP_ANY, &a) < 0) {
+    struct uw_ip_address a = {.ip = {0}};
+    if (host[0] != '\0' && uw_ip_host_wait(host, UW_IP_ANY, &a) < 0) {
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no such host", text);
     }
     a.port = port;
@@ -389,7 +303,7 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
                      : SOCKET_BUFFER_DEFAULT;
     l->link.fd = open_bound(l, &a, host[0] == '\0', buffer);
     if (l->link.fd < 0) {
-        return uw_error_set(err, UW_ERR_IO, "cannot bind %s: %s", text, remedy(errno));
+        return uw_error_set(err, UW_ERR_IO, "cannot bind %s: %s", text, uw_ip_remedy(errno));
     }
     l->stations_n = stations_of(config);
     l->stations = config->memory;
@@ -404,11 +318,11 @@ int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYT
 {
     struct sockaddr_storage s;
     socklen_t bytes = sizeof s;
-    struct uw_udp_address a;
+    struct uw_ip_address a;
     memset(&s, 0, sizeof s);
     if (l->link.ops == NULL || getsockname(l->link.fd, (struct sockaddr *)&s, &bytes) < 0 ||
-        !uw_udp_address_from(&s, &a)) {
+        !uw_ip_address_from(&s, &a)) {
         return UW_ERR_CLOSED;
     }
-    return print_address(&a, text);
+    return uw_ip_address_print(&a, text);
 }

@@ -88,6 +88,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .act = (uint32_t)m->act, .group = m->group, .round = m->round,
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
+                      .incarnation = m->incarnation,
                       .ids_count = (pb_size_t)m->ids_n};
     for (uint32_t i = 0; i < m->ids_n; i++) {
         w->ids[i] = m->ids[i];
@@ -300,6 +301,7 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
         .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
         .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
         .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
+        .incarnation = w->incarnation,
         .ids_n = w->ids_count};
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */

@@ -17,7 +17,9 @@ static bool little_endian(void)
 static void turn_floats(const void *from, uint32_t n, void *to)
 {
     if (little_endian()) {
-        memmove(to, from, n * sizeof(float));
+        if (to != from) {
+            memcpy(to, from, n * sizeof(float));
+        }
         return;
     }
     const uint8_t *in = from;

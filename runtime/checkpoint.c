@@ -226,10 +226,22 @@ static const char *why_not(int rc)
                                : uw_status_text(rc);
 }
 
+static int check_pending(const struct uw_model *m, const char *object, struct uw_error *err)
+{
+    return uw_model_updates_pending(m)
+               ? uw_error_set(err, UW_ERR_INVALID, "%s: updates are pending, finish them first",
+                              object)
+               : UW_OK;
+}
+
 int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err)
 {
     struct uw_checkpoint full;
+    int ready = check_pending(m, object, err);
+    if (ready < 0) {
+        return ready;
+    }
     if (state != NULL) {
         full = *state;
         full.updates = m->updates;
@@ -424,7 +436,12 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
     struct uw_safetensors st;
     struct uw_checkpoint loaded = {0};
     float merge = 0.0f;
-    int rc = uw_safetensors_open(&st, storage, object, err);
+    int rc = check_pending(m, object, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_safetensors_open(&st, storage, object, err);
 
     if (rc == UW_OK && state != NULL) {
         rc = load_state(&st, &loaded, err);

@@ -23,12 +23,13 @@ static size_t input_bytes(const struct uw_model_config *config, const struct uw_
                uw_draft_floats(uw_size_mul(g->target_n, samples)));
 }
 
-static size_t graph_bytes(const struct uw_graph *g)
+static size_t graph_bytes(const struct uw_model_config *config, const struct uw_graph *g)
 {
+    uint32_t buckets = uw_update_buckets(config, g->layers, g->layers_n, NULL);
     return uw_arena_padded(g->layers_n * sizeof(struct uw_layer)) +
            uw_arena_padded(g->heads_n * sizeof(struct uw_head)) +
            uw_arena_padded(g->segments_n * sizeof(struct uw_segment)) +
-           uw_arena_padded(g->names_bytes);
+           uw_arena_padded(g->names_bytes) + uw_arena_padded(buckets * sizeof(struct uw_bucket));
 }
 
 uint32_t uw_draft_micro_n(const struct uw_model_config *config)
@@ -124,7 +125,7 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
         .scratch_bytes = kernel_scratch_bytes(config, g),
         .snapshot_bytes = config->snapshot ? parameters : 0,
         .input_bytes = input_bytes(config, g),
-        .graph_bytes = graph_bytes(g),
+        .graph_bytes = graph_bytes(config, g),
     };
     if (training && config->mixing_velocity) {
         d->need.optimizer_bytes = sum(d->need.optimizer_bytes, parameters);
@@ -139,10 +140,13 @@ static int check_config(const struct uw_model_config *config, const struct uw_gr
 {
     const struct uw_optimizer *o = &config->optimizer;
     bool micro = uw_draft_micro_n(config) < config->batch_n;
-    bool accumulates = config->mode == UW_PLAN_FULL ||
+    bool accumulates = config->mode == UW_PLAN_FULL || config->late_updates ||
                        (config->mode == UW_PLAN_IMMEDIATE && uw_update_is_fused(o) &&
                         o->momentum != 0.0f && !o->nesterov && !o->frozen);
 
+    if (config->late_updates && config->mode != UW_PLAN_BUCKETS && config->mode != UW_PLAN_FULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "late updates need plan mode buckets or full");
+    }
     if (config->mode == UW_PLAN_INFERENCE) {
         return UW_OK;
     }
@@ -155,7 +159,8 @@ static int check_config(const struct uw_model_config *config, const struct uw_gr
     }
     if (micro && !accumulates) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "micro-batches need plan mode full, or immediate with plain momentum");
+                            "micro-batches need plan mode full, late updates, or immediate with "
+                            "plain momentum");
     }
     for (uint32_t i = 0; i < g->layers_n && micro; i++) {
         if (g->layers[i].def->kind == UW_LAYER_BATCHNORM && !g->layers[i].def->frozen) {

@@ -76,6 +76,7 @@ struct uw_layer {
     uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
     float lora_scale;
     uint8_t trained;                /* bit t: tensor t is trained */
+    uint16_t bucket;                /* late updates: that its trained tensors are in */
     bool constant;                  /* its tensors are the configuration's constants */
     bool recomputed : 1;            /* see stage */
     bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */

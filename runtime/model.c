@@ -98,8 +98,8 @@ static void place_activations(struct uw_model *m, const struct uw_draft *d, uint
 
 /* All blocks of the model, in one place, so that measure and bind cannot disagree. */
 enum block {
-    LAYERS, HEADS, SEGMENTS, NAMES, PARAMETERS, GRADIENTS, STATE0, STATE1, VELOCITY, SNAPSHOT,
-    ACTIVATIONS, SCRATCH, INPUT, LABEL, TARGET, BLOCKS_N
+    LAYERS, HEADS, SEGMENTS, NAMES, BUCKETS, PARAMETERS, GRADIENTS, STATE0, STATE1, VELOCITY,
+    SNAPSHOT, ACTIVATIONS, SCRATCH, INPUT, LABEL, TARGET, BLOCKS_N
 };
 
 static void size_blocks(const struct uw_model_config *c, const struct uw_draft *d,
@@ -115,6 +115,7 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_draft *
     bytes[HEADS] = g->heads_n * sizeof(struct uw_head);
     bytes[SEGMENTS] = g->segments_n * sizeof(struct uw_segment);
     bytes[NAMES] = g->names_bytes;
+    bytes[BUCKETS] = uw_update_buckets(c, g->layers, g->layers_n, NULL) * sizeof(struct uw_bucket);
     bytes[PARAMETERS] = need->parameters_bytes;
     bytes[GRADIENTS] = need->gradients_bytes;
     bytes[STATE0] = vectors > 0 ? uw_draft_floats(g->trainable_n) : 0;
@@ -130,7 +131,8 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_draft *
 
 static const uint8_t purposes[BLOCKS_N] = {
     [LAYERS] = UW_PURPOSE_GRAPH, [HEADS] = UW_PURPOSE_GRAPH, [SEGMENTS] = UW_PURPOSE_GRAPH,
-    [NAMES] = UW_PURPOSE_GRAPH, [PARAMETERS] = UW_PURPOSE_PARAMETERS,
+    [NAMES] = UW_PURPOSE_GRAPH, [BUCKETS] = UW_PURPOSE_GRAPH,
+    [PARAMETERS] = UW_PURPOSE_PARAMETERS,
     [GRADIENTS] = UW_PURPOSE_GRADIENTS, [STATE0] = UW_PURPOSE_OPTIMIZER,
     [STATE1] = UW_PURPOSE_OPTIMIZER, [VELOCITY] = UW_PURPOSE_OPTIMIZER,
     [SNAPSHOT] = UW_PURPOSE_SNAPSHOT, [ACTIVATIONS] = UW_PURPOSE_ACTIVATIONS,
@@ -184,6 +186,8 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
     m->input = block[INPUT];
     m->label = block[LABEL];
     m->target = block[TARGET];
+    m->buckets = block[BUCKETS];
+    m->buckets_n = uw_update_buckets(&m->config, m->layers, m->layers_n, m->buckets);
     name_segments(m, block[SEGMENTS], block[NAMES]);
     place_activations(m, d, block[ACTIVATIONS]);
     return UW_OK;

@@ -5,29 +5,48 @@
  * weights that bw_input reads. */
 #include "step.h"
 
-#include "uwasa/describe.h"
+uint64_t uw_profile_start(const struct uw_model *m)
+{
+    return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
+}
 
-enum part { FORWARD, BW_INPUT, BW_PARAM };
+static uint64_t *account_of(const struct uw_model *m, uint32_t row, enum uw_profile_part part)
+{
+    struct uw_profile_row *r = &m->profile->rows[row];
+    switch (part) {
+    case UW_PROFILE_FORWARD: return &r->forward_us;
+    case UW_PROFILE_BW_INPUT: return &r->bw_input_us;
+    case UW_PROFILE_WAIT: return &r->wait_us;
+    default: return &r->bw_param_us;
+    }
+}
 
-/* Put the time since *since_us on a row's account; *since_us moves on to now. Nothing without a
- * profile. */
-static void lap(const struct uw_model *m, uint32_t row, enum part part, uint64_t *since_us)
+static void report_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                        uint64_t from_us, uint64_t until_us)
+{
+    if (m->profile->span != NULL) {
+        m->profile->span(m->profile->arg, row, part, from_us, until_us);
+    }
+}
+
+void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                    uint64_t *since_us)
 {
     if (m->profile == NULL) {
         return;
     }
-    struct uw_profile_row *r = &m->profile->rows[row];
     uint64_t now_us = m->profile->now_us(m->profile->arg);
-    uint64_t *account = part == FORWARD    ? &r->forward_us
-                        : part == BW_INPUT ? &r->bw_input_us
-                                           : &r->bw_param_us;
-    *account += now_us - *since_us;
+    *account_of(m, row, part) += now_us - *since_us;
+    report_span(m, row, part, *since_us, now_us);
     *since_us = now_us;
 }
 
-static uint64_t start(const struct uw_model *m)
+void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                     uint64_t since_us)
 {
-    return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
+    if (m->profile != NULL) {
+        report_span(m, row, part, since_us, m->profile->now_us(m->profile->arg));
+    }
 }
 
 const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x)
@@ -53,10 +72,10 @@ static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
         return UW_OK;
     }
     inputs_of(m, l, x, in);
-    uint64_t since_us = p->training ? start(m) : 0;
+    uint64_t since_us = p->training ? uw_profile_start(m) : 0;
     int rc = l->ops->forward(&m->exec, l, p, in, l->y);
     if (p->training) {
-        lap(m, l->index, FORWARD, &since_us);
+        uw_profile_lap(m, l->index, UW_PROFILE_FORWARD, &since_us);
     }
     return rc;
 }
@@ -68,6 +87,12 @@ static int run_forward(struct uw_model *m, const float *x, const struct uw_pass 
         struct uw_layer *l = &m->layers[i];
         l->y = l->y_at[0];
         l->aux = l->aux_at[0];
+        if (m->buckets_n > 0 && l->trained != 0 && (p->training || !l->auxiliary)) {
+            int late = uw_update_late(m, l->bucket, err);
+            if (late < 0) {
+                return late;
+            }
+        }
         int rc = run_layer(m, l, x, p);
         if (rc < 0) {
             bool unwanted = rc == UW_ERR_INVALID && l->ops->wants != NULL;
@@ -243,12 +268,12 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
     int rc = UW_OK;
 
     inputs_of(m, l, x, in);
-    uint64_t since_us = start(m);
+    uint64_t since_us = uw_profile_start(m);
     if (l->trained != 0 && uw_update_in_one_pass(u, l)) {
         bool accumulate = false;
         float *dx = gradient_below(m, l, 0, &accumulate);
         rc = uw_update_with_input(u, l, p, in, dx, accumulate);
-        lap(m, l->index, BW_PARAM, &since_us);
+        uw_profile_lap(m, l->index, UW_PROFILE_BW_PARAM, &since_us);
         return rc;
     }
     if (l->ops->bw_prepare != NULL) {
@@ -261,10 +286,10 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
                           "layer '%s': the gradient of its output or of its input is NaN or "
                           "infinite", l->def->name);
     }
-    lap(m, l->index, BW_INPUT, &since_us);
+    uw_profile_lap(m, l->index, UW_PROFILE_BW_INPUT, &since_us);
     if (rc == UW_OK && l->trained != 0) {
         rc = uw_update_layer(u, l, p, in);
-        lap(m, l->index, BW_PARAM, &since_us);
+        uw_profile_lap(m, l->index, UW_PROFILE_BW_PARAM, &since_us);
     }
     return rc;
 }
@@ -349,9 +374,9 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     if (rc < 0) {
         return rc;
     }
-    uint64_t since_us = start(m);
+    uint64_t since_us = uw_profile_start(m);
     rc = uw_losses_forward(m, s, m->heads_n, &loss, &correct);
-    lap(m, m->layers_n, FORWARD, &since_us);
+    uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
     if (rc < 0) {
         return uw_error_set(u->err, rc, "%s", uw_status_text(rc));
     }
@@ -365,7 +390,7 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
         return UW_OK;
     }
     rc = uw_losses_backward(m, s, s->b->n);
-    lap(m, m->layers_n, BW_INPUT, &since_us);
+    uw_profile_lap(m, m->layers_n, UW_PROFILE_BW_INPUT, &since_us);
     return rc < 0 ? rc : backward(m, s->x, s->pass, u);
 }
 

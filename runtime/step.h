@@ -7,6 +7,8 @@
 
 #include "graph.h"
 
+#include "uwasa/describe.h"
+
 /* Minibatch b, samples pass->first and on. */
 struct uw_labelled {
     const struct uw_minibatch *b;
@@ -41,6 +43,32 @@ struct uw_update {
     struct uw_error *err;
 };
 
+/* Floats that complete a bucket. */
+uint32_t uw_update_bucket_size(const struct uw_model_config *config);
+
+/* Late updates: number the buckets.
+ *   layers   `bucket` is set in those that are trained
+ *   buckets  [the number returned], or NULL: only counted */
+uint32_t uw_update_buckets(const struct uw_model_config *config, struct uw_layer *layers,
+                           uint32_t layers_n, struct uw_bucket *buckets);
+
+/* Late updates: a bucket's gradient is complete. */
+int uw_update_hand_out(struct uw_model *m, uint32_t bucket);
+/* Late updates: before a layer is computed. Waits for its bucket and updates it, if pending. */
+int uw_update_late(struct uw_model *m, uint32_t bucket, struct uw_error *err);
+
+/* Complete gradients of those of segments .. segments_end - 1 that are trained: count floats from g
+ * on, the first one is trained parameter `offset`'s. */
+struct uw_gradients {
+    uint32_t segments, segments_end;
+    uint32_t offset, count;
+    float *g;
+};
+
+/* Clip and update; updates: the steps done before this one. */
+int uw_update_apply(struct uw_model *m, const struct uw_gradients *g, const struct uw_optimizer *o,
+                    uint64_t updates, struct uw_error *err);
+
 /* May the optimizer's update be written as w (or v) += scale * gradient? */
 bool uw_update_is_fused(const struct uw_optimizer *o);
 
@@ -61,5 +89,15 @@ int uw_update_with_input(struct uw_update *u, const struct uw_layer *l, const st
                          const float *const *x, float *dx, bool accumulate);
 /* After the last layer. */
 int uw_update_finish(struct uw_update *u);
+
+/* The time by the profile's clock; 0 without one. */
+uint64_t uw_profile_start(const struct uw_model *m);
+/* Put the time since *since_us on a row's account; *since_us moves on to now. Nothing without a
+ * profile. */
+void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                    uint64_t *since_us);
+/* The same for time that is part of another account. */
+void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                     uint64_t since_us);
 
 #endif

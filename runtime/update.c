@@ -2,7 +2,8 @@
  *
  * A bucket is a run of layers whose gradients stand at the end of the window m->gradients, the
  * topmost layer last. Plan mode full is one bucket for everything; immediate is one bucket a
- * layer, or no bucket at all where the update can be fused into bw_param. */
+ * layer, or no bucket at all where the update can be fused into bw_param. With late updates the
+ * window holds all gradients, see late.c. */
 #include "step.h"
 
 #include "uwasa/fmath.h"
@@ -33,8 +34,7 @@ uint32_t uw_layer_trained_n(const struct uw_layer *l)
     return n;
 }
 
-/* A bucket is complete when it holds that many. */
-static uint32_t bucket_size(const struct uw_model_config *config)
+uint32_t uw_update_bucket_size(const struct uw_model_config *config)
 {
     switch (config->mode) {
     case UW_PLAN_FULL:
@@ -56,7 +56,7 @@ uint32_t uw_update_window(const struct uw_model_config *config, const struct uw_
     for (uint32_t i = layers_n; i-- > 0;) {
         n += uw_layer_trained_n(&layers[i]);
         most = n > most ? n : most;
-        n = n >= bucket_size(config) ? 0 : n;
+        n = !config->late_updates && n >= uw_update_bucket_size(config) ? 0 : n;
     }
     return most;
 }
@@ -68,9 +68,10 @@ static struct uw_sgd sgd_of(const struct uw_optimizer *o)
 }
 
 /* SGD's velocity of a segment; NULL: none. */
-static float *velocity_of(const struct uw_model *m, const struct uw_segment *s)
+static float *velocity_of(const struct uw_model *m, const struct uw_optimizer *o,
+                          const struct uw_segment *s)
 {
-    if (m->optimizer.frozen) {
+    if (o->frozen) {
         return m->velocity != NULL ? m->velocity + s->offset_n : NULL;
     }
     return m->state[0] != NULL ? m->state[0] + s->state_n : NULL;
@@ -124,7 +125,7 @@ static int update_fused(struct uw_update *u, const struct uw_layer *l, const str
     for (uint32_t t = 0; t < l->tensors_n && rc == UW_OK; t++) {
         const struct uw_segment *s = &m->params.segments[l->segment + t];
         if ((l->trained & 1u << t) != 0) {
-            float *v = velocity_of(m, s);
+            float *v = velocity_of(m, &m->optimizer, s);
             target[t] = through_v ? v : l->param[t];
             rc = u->first ? begin_fused(&m->exec, &sgd, s->size_n, l->param[t], v) : UW_OK;
         }
@@ -135,7 +136,8 @@ static int update_fused(struct uw_update *u, const struct uw_layer *l, const str
     for (uint32_t t = 0; t < l->tensors_n && rc == UW_OK && u->last; t++) {
         const struct uw_segment *s = &m->params.segments[l->segment + t];
         if (target[t] != NULL) {
-            rc = finish_fused(&m->exec, &sgd, s->size_n, l->param[t], velocity_of(m, s));
+            rc = finish_fused(&m->exec, &sgd, s->size_n, l->param[t],
+                              velocity_of(m, &m->optimizer, s));
         }
     }
     return rc;
@@ -161,10 +163,10 @@ static float or_default(float value, float otherwise)
     return value != 0.0f ? value : otherwise;
 }
 
-static int update_segment(struct uw_model *m, const struct uw_segment *s, const float *g)
+static int update_segment(struct uw_model *m, const struct uw_segment *s,
+                          const struct uw_optimizer *o, uint64_t updates, const float *g)
 {
     const struct uw_update_kernels *k = m->config.kernels->update;
-    const struct uw_optimizer *o = &m->optimizer;
     float *w = m->params.x + s->offset_n;
     float *first = m->state[0] != NULL ? m->state[0] + s->state_n : NULL;
     float *second = m->state[1] != NULL ? m->state[1] + s->state_n : NULL;
@@ -172,7 +174,8 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s, const 
 
     if (o->kind == UW_OPTIMIZER_SGD) {
         const struct uw_sgd sgd = sgd_of(o);
-        return m->config.kernels->sgd_update(&m->exec, s->size_n, &sgd, g, w, velocity_of(m, s));
+        return m->config.kernels->sgd_update(&m->exec, s->size_n, &sgd, g, w,
+                                             velocity_of(m, o, s));
     }
     if (o->kind == UW_OPTIMIZER_RMSPROP) {
         const struct uw_rmsprop r = {.lr = o->lr, .alpha = or_default(o->alpha, 0.99f),
@@ -184,8 +187,8 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s, const 
                         .beta2 = or_default(o->beta2, 0.999f), .epsilon = epsilon,
                         .weight_decay = o->weight_decay,
                         .decoupled = o->kind == UW_OPTIMIZER_ADAMW};
-    a.correction1 = (float)(1.0 - uw_power((double)a.beta1, m->updates + 1));
-    a.correction2 = (float)(1.0 - uw_power((double)a.beta2, m->updates + 1));
+    a.correction1 = (float)(1.0 - uw_power((double)a.beta1, updates + 1));
+    a.correction2 = (float)(1.0 - uw_power((double)a.beta2, updates + 1));
     return k->adam(&m->exec, s->size_n, &a, g, w, first, second);
 }
 
@@ -203,49 +206,62 @@ static float *gradient_of(const struct uw_update *u, const struct uw_segment *s)
     return m->gradients + (m->gradients_n - (u->top - s->state_n));
 }
 
-static int check_gradients(const struct uw_update *u, uint32_t low_segment, uint32_t high_segment)
+static int check_gradients(const struct uw_model *m, const struct uw_gradients *all,
+                           struct uw_error *err)
 {
-    const struct uw_model *m = u->m;
-    for (uint32_t i = low_segment; i < high_segment; i++) {
+    for (uint32_t i = all->segments; i < all->segments_end; i++) {
         const struct uw_segment *s = &m->params.segments[i];
         if (s->state_n != UINT32_MAX &&
-            !m->config.kernels->all_finite(&m->exec, s->size_n, gradient_of(u, s))) {
-            return uw_error_set(u->err, UW_ERR_NONFINITE,
-                                "the gradient of %s is NaN or infinite", s->name);
+            !m->config.kernels->all_finite(&m->exec, s->size_n,
+                                           all->g + (s->state_n - all->offset))) {
+            return uw_error_set(err, UW_ERR_NONFINITE, "the gradient of %s is NaN or infinite",
+                                s->name);
         }
     }
     return UW_OK;
 }
 
-/* The bucket is complete: clip and update what is in it. */
-static int flush(struct uw_update *u, uint32_t low_segment, uint32_t high_segment)
+int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
+                    const struct uw_optimizer *o, uint64_t updates, struct uw_error *err)
 {
-    struct uw_model *m = u->m;
-    const struct uw_optimizer *o = &m->optimizer;
-    uint32_t count = u->top - u->low;
-    float *all = m->gradients + (m->gradients_n - count);
-    int rc = UW_OK;
-
-    if (m->bucket != NULL) {
-        rc = m->bucket(m->bucket_arg, u->low, count, all);
-    }
-    rc = rc < 0 ? rc : check_gradients(u, low_segment, high_segment);
+    int rc = check_gradients(m, all, err);
     if (rc == UW_OK && o->clip_global != 0.0f) {
-        double norm_sq = m->config.kernels->distance_sq(&m->exec, count, all, NULL);
-        rc = clip(&m->exec, o->clip_global, norm_sq, count, all);
+        double norm_sq = m->config.kernels->distance_sq(&m->exec, all->count, all->g, NULL);
+        rc = clip(&m->exec, o->clip_global, norm_sq, all->count, all->g);
     }
-    for (uint32_t i = low_segment; i < high_segment && rc == UW_OK; i++) {
+    for (uint32_t i = all->segments; i < all->segments_end && rc == UW_OK; i++) {
         const struct uw_segment *s = &m->params.segments[i];
         if (s->state_n == UINT32_MAX) {
             continue;
         }
-        float *g = gradient_of(u, s);
+        float *g = all->g + (s->state_n - all->offset);
         if (o->clip_tensor != 0.0f) {
             double norm_sq = m->config.kernels->distance_sq(&m->exec, s->size_n, g, NULL);
             rc = clip(&m->exec, o->clip_tensor, norm_sq, s->size_n, g);
         }
-        rc = rc < 0 ? rc : update_segment(m, s, g);
+        rc = rc < 0 ? rc : update_segment(m, s, o, updates, g);
     }
+    return rc;
+}
+
+/* The bucket is complete: clip and update what is in it. */
+static int flush(struct uw_update *u, uint32_t row, uint32_t low_segment, uint32_t high_segment)
+{
+    struct uw_model *m = u->m;
+    uint32_t count = u->top - u->low;
+    const struct uw_gradients all = {.segments = low_segment, .segments_end = high_segment,
+                                     .offset = u->low, .count = count,
+                                     .g = m->gradients + (m->gradients_n - count)};
+    uint64_t since_us = uw_profile_start(m);
+    int rc = UW_OK;
+
+    if (m->bucket != NULL) {
+        rc = m->bucket(m->bucket_arg, u->low, count, all.g);
+        uw_profile_span(m, row, UW_PROFILE_WAIT, since_us);
+        since_us = uw_profile_start(m);
+    }
+    rc = rc < 0 ? rc : uw_update_apply(m, &all, &m->optimizer, m->updates, u->err);
+    uw_profile_span(m, row, UW_PROFILE_UPDATE, since_us);
     return rc;
 }
 
@@ -255,6 +271,7 @@ static int update_bucket(struct uw_update *u, const struct uw_layer *l, const st
     struct uw_model *m = u->m;
     float *target[UW_LAYER_TENSORS_MAX] = {NULL};
     uint32_t end = l->segment + l->tensors_n;
+    bool late = m->buckets_n > 0;
 
     if (u->low == u->top) {
         u->high_segment = end;
@@ -268,7 +285,7 @@ static int update_bucket(struct uw_update *u, const struct uw_layer *l, const st
     for (uint32_t t = 0; t < l->tensors_n; t++) {
         const struct uw_segment *s = &m->params.segments[l->segment + t];
         if (s->state_n != UINT32_MAX) {
-            target[t] = gradient_of(u, s);
+            target[t] = late ? m->gradients + s->state_n : gradient_of(u, s);
             if (u->first) {
                 memset(target[t], 0, (size_t)s->size_n * sizeof(float));
             }
@@ -278,9 +295,13 @@ static int update_bucket(struct uw_update *u, const struct uw_layer *l, const st
     if (rc < 0) {
         return rc;
     }
-    bool complete = u->top - u->low >= bucket_size(&m->config);
+    if (late) {
+        bool lowest = m->buckets[l->bucket].layer == l->index;
+        return lowest && u->last ? uw_update_hand_out(m, l->bucket) : UW_OK;
+    }
+    bool complete = u->top - u->low >= uw_update_bucket_size(&m->config);
     if (complete && u->last) {
-        rc = flush(u, l->segment, u->high_segment);
+        rc = flush(u, l->index, l->segment, u->high_segment);
         u->low = u->top;
     }
     return rc;
@@ -294,8 +315,8 @@ int uw_update_layer(struct uw_update *u, const struct uw_layer *l, const struct 
 
 int uw_update_finish(struct uw_update *u)
 {
-    bool complete = u->low != u->top && u->last;
-    int rc = complete ? flush(u, 0, u->high_segment) : UW_OK;
+    bool complete = u->low != u->top && u->last && u->m->buckets_n == 0;
+    int rc = complete ? flush(u, 0, 0, u->high_segment) : UW_OK;
     u->low = u->top; /* the next micro-batch begins at the top again */
     return rc;
 }

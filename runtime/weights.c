@@ -56,6 +56,9 @@ void uw_model_init_weights(struct uw_model *m, uint64_t seed)
 {
     uint32_t tensors = 0;
     m->seed = seed;
+    for (uint32_t i = 0; i < m->buckets_n; i++) {
+        m->buckets[i].pending = false;
+    }
     for (uint32_t i = 0; i < m->layers_n; i++) {
         const struct uw_layer *l = &m->layers[i];
         struct uw_rng rng;

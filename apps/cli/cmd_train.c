@@ -40,6 +40,8 @@ static const struct uw_opt rows[] = {
     ROW("spike", UW_OPT_REAL, spike, 1, 0, "X",
         "skip a step whose loss is above X times the average"),
     ROW("profile", UW_OPT_FLAG, profile, 0, 0, NULL, "tell where the time goes, layer by layer"),
+    ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE",
+        "write what happens when, for chrome://tracing or ui.perfetto.dev"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights and shuffle (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };

@@ -42,4 +42,7 @@ int uw_cmd_convert(int argc, char **argv);
 /* Measure this machine. */
 int uw_cmd_bench(int argc, char **argv);
 
+/* A part of bench: ranks on this machine that add up a vector. */
+int uw_cmd_bench_allreduce(int argc, char **argv);
+
 #endif

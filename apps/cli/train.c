@@ -7,6 +7,7 @@
 #include "profile_view.h"
 #include "progress.h"
 #include "stop.h"
+#include "trace.h"
 
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
@@ -30,6 +31,7 @@ struct train {
     struct uw_events events;
     struct uw_progress progress;
     struct uw_profile profile;
+    struct uw_trace trace;
     struct uw_stop stop;
     uint64_t step, steps;           /* done; to do in all */
     uint64_t first_step;            /* what the resumed file had done */
@@ -181,14 +183,26 @@ static uint64_t profile_now_us(void *arg)
     return uw_board_now_us();
 }
 
+static void trace_layer(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
+                        uint64_t until_us)
+{
+    struct train *t = arg;
+    uw_trace_layer(&t->trace, &t->job.model, row, part, from_us, until_us);
+}
+
 static int start_profile(struct train *t)
 {
     struct uw_model *m = &t->job.model;
     m->guard.factor = (float)t->o->spike;
-    if (!t->o->profile) {
+    if (!t->o->profile && t->o->trace == NULL) {
         return UW_OK;
     }
-    t->profile = (struct uw_profile){.now_us = profile_now_us,
+    int rc = uw_trace_open(&t->trace, t->o->trace, "uwasa train", &t->err);
+    if (rc < 0) {
+        return rc;
+    }
+    uw_trace_thread(&t->trace, UW_TRACE_COMPUTE, "training");
+    t->profile = (struct uw_profile){.now_us = profile_now_us, .arg = t, .span = trace_layer,
                                      .rows = calloc(m->layers_n + 1u, sizeof *t->profile.rows)};
     m->profile = t->profile.rows != NULL ? &t->profile : NULL;
     return m->profile != NULL ? UW_OK : uw_error_set(&t->err, UW_ERR_NOMEM, "out of memory");
@@ -322,6 +336,14 @@ static int evaluate(struct train *t)
     return UW_OK;
 }
 
+/* "step 12" */
+static void trace_part(struct train *t, const char *what, uint64_t from_us, uint64_t until_us)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s %llu", what, (unsigned long long)t->step);
+    uw_trace_span(&t->trace, UW_TRACE_COMPUTE, what, name, from_us, until_us);
+}
+
 static int train_one(struct train *t)
 {
     struct uw_model *m = &t->job.model;
@@ -342,6 +364,7 @@ static int train_one(struct train *t)
     }
     uint64_t now_us = uw_board_now_us();
     t->step++;
+    trace_part(t, "step", before_us, now_us);
     t->samples += (uint64_t)n;
     t->computing_us += now_us - before_us;
     report_step(t, result.loss, m->optimizer.lr, now_us);
@@ -452,9 +475,12 @@ int uw_train_run(const struct uw_train_options *o)
         rc = run_steps(&t);
     }
     if (rc == UW_OK) {
-        uw_profile_report(&t.job.model, t.samples, &t.events);
+        if (o->profile) {
+            uw_profile_report(&t.job.model, t.samples, &t.events);
+        }
         report_done(&t);
         rc = uw_events_close(&t.events, &t.err);
+        rc = rc < 0 ? rc : uw_trace_close(&t.trace, &t.err);
     }
     uw_progress_clear(&t.progress);
     if (rc < 0) {
@@ -464,6 +490,7 @@ int uw_train_run(const struct uw_train_options *o)
         status = t.interrupted ? end_interrupted(&t) : UW_EXIT_DONE;
     }
     uw_events_close(&t.events, NULL);
+    uw_trace_close(&t.trace, NULL);
     uw_data_close(&t.test);
     uw_data_close(&t.data);
     uw_storage_file_deinit(&t.files);

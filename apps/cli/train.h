@@ -18,7 +18,7 @@ struct uw_train_options {
     double lr, spike;                   /* spike 0: no guard */
     struct uw_recipe recipe;
     const char *augment;                /* NULL, or "flip,crop:4" */
-    const char *schedule, *weights, *save, *backend, *json;
+    const char *schedule, *weights, *save, *backend, *json, *trace;
     bool resume, no_shuffle, profile, exact;
 };
 

@@ -8,6 +8,7 @@
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
+#include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
 
@@ -26,6 +27,7 @@ struct pair {
     struct uw_link_loopback loopback[2];
     struct uw_link_emulated emulated[2];
     struct uw_link_udp udp[2];
+    struct uw_link_tcp tcp[2];
     struct uw_secure_dtls dtls[2];
     void *blocks[5];
     size_t blocks_n;
@@ -102,6 +104,36 @@ static inline const char *open_udp_ipv6(struct pair *p)
     return open_udp(p, "[::1]:0");
 }
 
+static inline const char *open_tcp(struct pair *p, const char *address)
+{
+    p->real_time = true;
+    for (size_t i = 0; i < 2; i++) {
+        struct uw_error err;
+        struct uw_link_tcp_config config = {.bind = address, .mtu_bytes = MTU, .stations_n = 4};
+        config.memory_bytes = uw_link_tcp_bytes(&config);
+        config.memory = block(p, config.memory_bytes);
+        if (uw_link_tcp_init(&p->tcp[i], &config, &err) != UW_OK) {
+            assert_true(strchr(address, '[') != NULL); /* only IPv6 may be missing */
+            return "this machine has no ::1";
+        }
+        p->link[i] = &p->tcp[i].link;
+    }
+    char text[UW_LINK_ADDRESS_BYTES];
+    assert_int_equal(uw_link_tcp_local(&p->tcp[1], text), UW_OK);
+    assert_int_equal(uw_link_resolve(p->link[0], text, &p->to[0]), UW_OK);
+    return NULL;
+}
+
+static inline const char *open_tcp_ipv4(struct pair *p)
+{
+    return open_tcp(p, "127.0.0.1:0");
+}
+
+static inline const char *open_tcp_ipv6(struct pair *p)
+{
+    return open_tcp(p, "[::1]:0");
+}
+
 static inline const char *secure(struct pair *p, const char *skip)
 {
     for (size_t i = 0; i < 2 && skip == NULL; i++) {
@@ -131,6 +163,8 @@ static const struct variant variants[] = {
     {"emulated", open_emulated},
     {"udp IPv4", open_udp_ipv4},
     {"udp IPv6", open_udp_ipv6},
+    {"tcp IPv4", open_tcp_ipv4},
+    {"tcp IPv6", open_tcp_ipv6},
     {"dtls over loopback", open_dtls_loopback},
     {"dtls over udp", open_dtls_udp},
 };

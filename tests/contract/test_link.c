@@ -52,6 +52,7 @@ static int setup(void **state)
     uint16_t from;
     assert_non_null(p);
     p->udp[0].link.fd = p->udp[1].link.fd = -1;
+    p->tcp[0].link.fd = p->tcp[1].link.fd = -1;
     *state = p;
     if (variant->open(p) != NULL) {
         return 0;
@@ -82,6 +83,7 @@ static int teardown(void **state)
     for (size_t i = 0; i < 2; i++) {
         uw_link_deinit(p->lower[i]);
         uw_link_deinit(&p->udp[i].link);
+        uw_link_deinit(&p->tcp[i].link);
     }
     while (p->blocks_n != 0) {
         uw_test_release(p->blocks[--p->blocks_n]);
@@ -297,6 +299,85 @@ static void test_link_broadcast_arrives_or_is_unsupported(void **state)
     }
 }
 
+static void test_link_parts_arrive_as_one_message(void **state)
+{
+    struct pair *p = opened(state);
+    uint32_t mtu = p->link[0]->mtu_bytes;
+    uint8_t *out = uw_test_block(mtu), *scratch = uw_test_block(mtu), *in = uw_test_block(mtu);
+    const uint32_t heads[] = {0, 1, 28, 31};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        for (uint32_t body = 0; body <= mtu - heads[i]; body += body < 9 ? 1 : 97) {
+            uint32_t bytes = heads[i] + body;
+            uint16_t from;
+            void *view = NULL;
+            fill(out, bytes, bytes);
+            int rc = UW_ERR_AGAIN;
+            for (int k = 0; k < TRIES && rc == UW_ERR_AGAIN; k++) {
+                rc = uw_link_send_parts(p->link[0], p->to[0], out, heads[i], out + heads[i], body,
+                                        scratch);
+            }
+            assert_int_equal(rc, UW_OK);
+            rc = UW_ERR_AGAIN;
+            for (int k = 0; k < TRIES && rc == UW_ERR_AGAIN; k++) {
+                rc = uw_link_recv_view(p->link[1], &from, in, mtu, &view);
+                if (rc == UW_ERR_AGAIN) {
+                    pass_time(p);
+                }
+            }
+            assert_int_equal(rc, bytes);
+            assert_int_equal(from, p->to[1]);
+            assert_int_equal((uintptr_t)view % 4u, 0);
+            assert_memory_equal(view, out, bytes);
+        }
+    }
+    assert_int_equal(uw_link_send_parts(p->link[0], p->to[0], out, mtu, out, 1, scratch),
+                     UW_ERR_TOOBIG);
+    expect_silence(p, 1);
+    uw_test_release(in);
+    uw_test_release(scratch);
+    uw_test_release(out);
+}
+
+static void test_link_deferred_messages_wait_in_order(void **state)
+{
+    struct pair *p = opened(state);
+    uint8_t out[64], in[64];
+    uint16_t from;
+    void *view;
+    assert_int_not_equal(uw_link_defer(p->link[1]), UW_OK);
+    if (!uw_link_defers(p->link[1])) {
+        assert_int_equal(uw_link_defer(p->link[1]), UW_ERR_UNSUPPORTED);
+        return;
+    }
+    for (uint32_t bytes = 0; bytes < 6; bytes++) {
+        fill(out, bytes, bytes);
+        send_now(p, 0, out, bytes);
+    }
+    for (uint32_t bytes = 0; bytes < 6; bytes++) {
+        for (int again = 0; again < 3; again++) {
+            int rc = UW_ERR_AGAIN;
+            uint64_t received = p->link[1]->stats.received_n;
+            for (int i = 0; i < TRIES && rc == UW_ERR_AGAIN; i++) {
+                rc = uw_link_recv_view(p->link[1], &from, in, sizeof in, &view);
+                if (rc == UW_ERR_AGAIN) {
+                    pass_time(p);
+                }
+            }
+            fill(out, bytes, bytes);
+            assert_int_equal(rc, bytes);
+            assert_memory_equal(view, out, bytes);
+            if (again < 2) {
+                assert_int_equal(uw_link_defer(p->link[1]), UW_OK);
+                assert_int_equal(uw_link_defer(p->link[1]), UW_ERR_INVALID);
+                assert_int_equal(p->link[1]->stats.received_n, received);
+                expect_silence(p, 1);
+                uw_link_resume(p->link[1]);
+            }
+        }
+    }
+    expect_silence(p, 1);
+}
+
 static void test_link_survives_the_other_end_going_away(void **state)
 {
     struct pair *p = opened(state);
@@ -371,6 +452,8 @@ int main(void)
         PROMISE(test_link_hold_returns_what_was_and_resolve_holds),
         PROMISE(test_link_counts_what_it_carries),
         PROMISE(test_link_broadcast_arrives_or_is_unsupported),
+        PROMISE(test_link_parts_arrive_as_one_message),
+        PROMISE(test_link_deferred_messages_wait_in_order),
         PROMISE(test_link_survives_the_other_end_going_away),
         PROMISE(test_link_step_twice_at_one_time_changes_nothing),
         PROMISE(test_link_after_deinit_is_closed_and_checks_arguments),

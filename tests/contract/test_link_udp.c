@@ -4,7 +4,7 @@
  * an operating system that reports trouble. */
 #include "test_support.h"
 
-#include "link_udp_names.h"
+#include "link_ip.h"
 
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
@@ -138,7 +138,7 @@ static struct {
     uint32_t inside, asked;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
 
-static int gated_resolver(const char *host, enum uw_udp_family family, struct uw_udp_address *a)
+static int gated_resolver(const char *host, enum uw_ip_family family, struct uw_ip_address *a)
 {
     pthread_mutex_lock(&gate.lock);
     gate.inside++;
@@ -152,7 +152,7 @@ static int gated_resolver(const char *host, enum uw_udp_family family, struct uw
     if (strchr(host, 'x') != NULL) {
         return UW_ERR_NOTFOUND;
     }
-    return uw_udp_host_wait("127.0.0.1", family, a);
+    return uw_ip_host_wait("127.0.0.1", family, a);
 }
 
 static void shut_gate(void)
@@ -161,7 +161,7 @@ static void shut_gate(void)
     gate.open = false;
     gate.asked = 0;
     pthread_mutex_unlock(&gate.lock);
-    uw_udp_set_resolver(gated_resolver);
+    uw_ip_set_resolver(gated_resolver);
 }
 
 static void open_gate(void)
@@ -178,7 +178,7 @@ static void open_gate(void)
 static int open_gate_teardown(void **state)
 {
     open_gate();
-    uw_udp_set_resolver(NULL);
+    uw_ip_set_resolver(NULL);
     return teardown(state);
 }
 
@@ -236,19 +236,19 @@ static void test_udp_names_above_the_bound_wait_their_turn(void **state)
     char name[32];
     assert_int_equal(open_end(&ends[0], "127.0.0.1:0", 32, 0, NULL), UW_OK);
     shut_gate();
-    for (uint32_t i = 0; i < 2u * UW_UDP_LOOKUPS; i++) {
+    for (uint32_t i = 0; i < 2u * UW_IP_LOOKUPS; i++) {
         snprintf(name, sizeof name, "host%u.test:%u", (unsigned)i, (unsigned)(1000u + i));
         assert_int_equal(uw_link_resolve(&ends[0].udp.link, name, &station), UW_ERR_AGAIN);
     }
     pthread_mutex_lock(&gate.lock);
-    assert_true(gate.asked <= UW_UDP_LOOKUPS);
+    assert_true(gate.asked <= UW_IP_LOOKUPS);
     pthread_mutex_unlock(&gate.lock);
     open_gate();
-    for (uint32_t i = 0; i < 2u * UW_UDP_LOOKUPS; i++) {
+    for (uint32_t i = 0; i < 2u * UW_IP_LOOKUPS; i++) {
         snprintf(name, sizeof name, "host%u.test:%u", (unsigned)i, (unsigned)(1000u + i));
         assert_int_equal(resolve_soon(&ends[0], name, &station), UW_OK);
     }
-    assert_int_equal(gate.asked, 2u * UW_UDP_LOOKUPS);
+    assert_int_equal(gate.asked, 2u * UW_IP_LOOKUPS);
 }
 
 static void test_udp_system_resolver_knows_localhost(void **state)

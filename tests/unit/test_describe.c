@@ -144,12 +144,84 @@ static void test_profile_accounts_for_every_layer_and_pass(void **state)
     close_model(&f);
 }
 
+struct spans {
+    uint64_t now_us, until_us;
+    uint32_t n[UW_PROFILE_WAIT + 1];
+    bool nested;                    /* updates and waits lie within the next span */
+};
+
+static uint64_t tick_spans(void *arg)
+{
+    struct spans *s = arg;
+    return ++s->now_us;
+}
+
+static void count_span(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
+                       uint64_t until_us)
+{
+    struct spans *s = arg;
+    bool inner = part == UW_PROFILE_UPDATE || part == UW_PROFILE_WAIT;
+    assert_true(row <= 3 && from_us < until_us && until_us <= s->now_us);
+    assert_true(from_us >= s->until_us || (s->nested && part == UW_PROFILE_BW_PARAM));
+    s->until_us = inner && s->nested ? s->until_us : until_us;
+    s->n[part]++;
+}
+
+static int nothing_to_wait_for(void *arg, uint32_t bucket)
+{
+    (void)arg;
+    (void)bucket;
+    return UW_OK;
+}
+
+static int nothing_to_average(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient)
+{
+    (void)arg;
+    (void)offset_n;
+    (void)count_n;
+    (void)gradient;
+    return UW_OK;
+}
+
+static void test_profile_tells_updates_and_waits_at_once_and_late(void **state)
+{
+    (void)state;
+    const struct uw_model_def def = {"m", 3, 1, 1, LAYERS(DENSE("a", 4), RELU("r"), DENSE("b", 2)),
+                                     3};
+    const float x[3] = {1, 2, 3};
+    const uint32_t label = 1;
+    const struct uw_minibatch b = {.x = x, .label = &label, .n = 1};
+    for (int late = 0; late < 2; late++) {
+        struct fixture f = {.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 1,
+                                       .mode = UW_PLAN_BUCKETS, .late_updates = late != 0}};
+        struct uw_profile_row rows[4] = {{0}};
+        struct spans spans = {.nested = late == 0};
+        struct uw_profile profile = {.now_us = tick_spans, .arg = &spans, .rows = rows,
+                                     .span = count_span};
+        struct uw_step_result result;
+        assert_int_equal(open_config(&f), UW_OK);
+        f.m.bucket = nothing_to_average;
+        f.m.bucket_wait = nothing_to_wait_for;
+        f.m.profile = &profile;
+        assert_int_equal(uw_model_train_step(&f.m, &b, &result, NULL), UW_OK);
+        assert_int_equal(spans.n[UW_PROFILE_UPDATE], late ? 0 : 2);
+        assert_int_equal(uw_model_train_step(&f.m, &b, &result, NULL), UW_OK);
+        assert_int_equal(spans.n[UW_PROFILE_UPDATE], late ? 2 : 4);
+        assert_int_equal(spans.n[UW_PROFILE_WAIT], late ? 2 : 4);
+        assert_int_equal(spans.n[UW_PROFILE_BW_PARAM], 4);
+        assert_int_equal(spans.n[UW_PROFILE_FORWARD], 8);
+        assert_int_equal(rows[0].wait_us + rows[2].wait_us, late ? 2 : 0);
+        close_model(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_describe_blocks_alive_together_do_not_overlap_and_fill_the_area),
         cmocka_unit_test(test_describe_counts_multiply_adds_of_products),
         cmocka_unit_test(test_profile_accounts_for_every_layer_and_pass),
+        cmocka_unit_test(test_profile_tells_updates_and_waits_at_once_and_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

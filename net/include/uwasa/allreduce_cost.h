@@ -4,9 +4,14 @@
  *
  * The steps of uwasa/allreduce_steps.h are played through: a rank begins a step when its last one
  * is done; a message arrives latency + bytes / bandwidth after it was begun, one after the other at
- * each rank; what is added up takes reduce_s a byte more. On a medium of their own all messages
- * travel at once, and a rank sends and receives at the same time; a shared medium carries one
- * message after the other, and every one of them pays access_s.
+ * each rank; what is added up takes reduce_s a byte more. The message of a step may be cut into
+ * chunks, each with a head, and every one of them pays access_s. On a medium of their own all
+ * messages travel at once, and a rank sends and receives at the same time; a shared medium carries
+ * one chunk after the other, and what ranks tell each other besides: that all chunks of a step are
+ * there, that all of the round is.
+ *
+ * Who sends before its receiver is there, or has room, is stopped after early_n floats and asked
+ * for the rest. Doubling and sweeps have room again when the last step's partner has everything.
  *
  * Units      seconds, bytes; _n counts floats
  * Memory     nothing is kept, the caller lends 2 p numbers     Blocking  until computed
@@ -23,8 +28,14 @@ struct uw_network_cost {
     double byte_s;              /* one byte on the wire: beta */
     double reduce_s;            /* one byte added up: gamma */
     bool shared;                /* one medium for all, such as a radio channel */
-    double access_s;            /* shared: to get hold of the medium */
+    double access_s;            /* each message, whatever its size; shared: to get hold of it */
+    uint32_t chunk_n;           /* floats of a message at most; 0: a step's is sent in one */
+    uint32_t head_bytes;        /* of each message */
+    uint32_t early_n;           /* floats kept of what comes before its step; 0: all of them */
 };
+
+/* Seconds that the medium is busy with a step's message of n floats. */
+double uw_allreduce_wire_s(const struct uw_network_cost *c, uint32_t n);
 
 /* Seconds until the last rank is done; 0 for one rank.
  *   at  [2 * p], written */

@@ -80,6 +80,24 @@ struct uw_link_ops {
      * as a session's keys: it was silent for long and may have lost its half in a restart. The
      * next send agrees anew. */
     void (*forget)(struct uw_link *l, uint16_t station);
+
+    /* (optional: NULL means that the wrapper joins the parts and calls send) Hand over one message
+     * made of two parts, from where they lie. Returns what send returns. */
+    int (*send_parts)(struct uw_link *l, uint16_t to, const void *head, uint32_t head_bytes,
+                      const void *body, uint32_t body_bytes);
+
+    /* (optional: NULL means that the wrapper calls recv) Take the next whole message without
+     * copying it: *view is its first byte, at a multiple of 4, in the link's own memory, the
+     * caller's to read and write until its next call to the link.
+     * Returns the size in bytes (may be 0), UW_ERR_AGAIN, UW_ERR_CLOSED, UW_ERR_IO. */
+    int (*recv_view)(struct uw_link *l, uint16_t *from, void **view);
+
+    /* (optional, both or none) Leave the message that recv_view gave last where it is, and what
+     * follows it from the same station as well: recv gives messages of other stations only, until
+     * resume. What waits is bounded: the sender gets UW_ERR_AGAIN.
+     * Returns UW_OK or UW_ERR_INVALID (nothing was viewed since the last call). */
+    int (*defer)(struct uw_link *l);
+    void (*resume)(struct uw_link *l);
 };
 
 struct uw_link_stats {
@@ -93,7 +111,8 @@ struct uw_link {
     uint32_t mtu_bytes;             /* largest message */
     bool reliable;                  /* neither loses, repeats, reorders nor damages */
     bool secure;                    /* both ends are authenticated, contents are secret */
-    int fd;                         /* becomes readable when recv may succeed; -1: none, poll */
+    int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask
+                                       recv until UW_ERR_AGAIN before waiting for it */
     struct uw_link_stats stats;
 };
 
@@ -109,5 +128,26 @@ int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_byte
 uint64_t uw_link_step(struct uw_link *l, uint64_t now_us);
 void uw_link_deinit(struct uw_link *l);
 void uw_link_forget(struct uw_link *l, uint16_t station);
+
+/* Send one message of two parts, over any link.
+ *   scratch  [head_bytes + body_bytes] for links that cannot gather; NULL: the link can
+ * Returns what send returns, UW_ERR_UNSUPPORTED (the link cannot, and scratch is NULL). */
+int uw_link_send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_t head_bytes,
+                       const void *body, uint32_t body_bytes, void *scratch);
+
+/* Take the next message where it lies, over any link.
+ *   buf   [cap_bytes] for links without views, aligned as the caller needs the message
+ *   view  set to the message: in the link until the next call to it, or buf
+ * Returns what recv returns. */
+int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes,
+                      void **view);
+
+/* Can messages be left in this link for later? */
+bool uw_link_defers(const struct uw_link *l);
+
+/* Leave the message viewed last, and those behind it from its station, until uw_link_resume.
+ * Returns UW_OK, UW_ERR_INVALID (nothing was viewed), UW_ERR_UNSUPPORTED. */
+int uw_link_defer(struct uw_link *l);
+void uw_link_resume(struct uw_link *l);
 
 #endif

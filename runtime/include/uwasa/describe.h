@@ -64,6 +64,15 @@ struct uw_profile_row {
     uint64_t forward_us;            /* recomputation too */
     uint64_t bw_input_us;
     uint64_t bw_param_us;           /* with the update */
+    uint64_t wait_us;               /* late updates: for the layer's bucket */
+};
+
+enum uw_profile_part {
+    UW_PROFILE_FORWARD = 0,
+    UW_PROFILE_BW_INPUT,
+    UW_PROFILE_BW_PARAM,            /* with the update, unless that is late */
+    UW_PROFILE_UPDATE,              /* of a bucket, by the layer that completed or needs it */
+    UW_PROFILE_WAIT                 /* in the functions of uwasa/bucket.h */
 };
 
 struct uw_profile {
@@ -71,6 +80,10 @@ struct uw_profile {
     uint64_t (*now_us)(void *arg);
     void *arg;
     struct uw_profile_row *rows;    /* [layers_n + 1], the last one for the losses */
+    /* A part of a training step is over. Updates and waits at once lie within UW_PROFILE_BW_PARAM.
+     * (optional) */
+    void (*span)(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
+                 uint64_t until_us);
 };
 
 #endif

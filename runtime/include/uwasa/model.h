@@ -20,6 +20,7 @@
 #define UWASA_MODEL_H
 
 #include "uwasa/arena.h"
+#include "uwasa/bucket.h"
 #include "uwasa/kernels.h"
 #include "uwasa/layers.h"
 #include "uwasa/optimizer.h"
@@ -45,7 +46,7 @@ struct uw_model_def {
 enum uw_plan_mode {
     UW_PLAN_IMMEDIATE = 0,          /* the update follows a layer's gradient at once: plain SGD and
                                        momentum need no gradient array, others one layer's */
-    UW_PLAN_BUCKETS,                /* gradients live one bucket at a time, see uw_bucket_fn */
+    UW_PLAN_BUCKETS,                /* gradients live one bucket at a time, see uwasa/bucket.h */
     UW_PLAN_FULL,                   /* all gradients live until the update */
     UW_PLAN_INFERENCE               /* forward only */
 };
@@ -58,11 +59,6 @@ struct uw_adapt {
     uint32_t lora_rank;             /* only low-rank additions to the dense layers; 0: none */
     float lora_alpha;               /* their scale is lora_alpha / lora_rank; 0: lora_rank */
 };
-
-/* Called during backward when gradients offset_n .. offset_n + count_n - 1 of the trained
- * parameters (those not trained are not counted) are complete; may change them, for one by
- * averaging over nodes. The update follows. Returns UW_OK, or an error that stops the step. */
-typedef int (*uw_bucket_fn)(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient);
 
 /* A parameter tensor in constant memory, flash for one. Layers that are not trained, and whose
  * tensors are all among the constants, use them where they are: they take no memory and are no
@@ -84,6 +80,8 @@ struct uw_model_config {
     struct uw_optimizer optimizer;
     struct uw_adapt adapt;
     uint32_t bucket_n;              /* floats a bucket holds at least; 0: one layer's */
+    bool late_updates;              /* plan modes buckets and full: updates come in the next forward
+                                       pass, all gradients live; see uwasa/bucket.h */
     size_t budget_bytes;            /* recompute activations in backward until total_bytes fits;
                                        0: never recompute */
     const struct uw_constant *constants;    /* [constants_n], borrowed; may be NULL */
@@ -143,7 +141,8 @@ struct uw_model {
     uint32_t input_n;               /* floats of one sample */
     uint32_t target_n;              /* floats of one target; 0: labels or the sample are targets */
     uint32_t trainable_n;
-    float *gradients;               /* [gradients_n]: all in plan mode full, else one bucket */
+    float *gradients;               /* [gradients_n]: all in plan mode full and with late updates,
+                                       else one bucket */
     uint32_t gradients_n;           /* 0: updates need no gradient array */
     float *state[UW_OPTIMIZER_VECTORS_MAX];     /* the optimizer's, [trainable_n] each */
     float *velocity;                /* [params.size_n], config.mixing_velocity only */
@@ -156,8 +155,14 @@ struct uw_model {
     struct uw_spike_guard guard;    /* set its factor; a checkpoint keeps the rest */
     uint64_t seed;                  /* of dropout; a checkpoint keeps it */
     struct uw_profile *profile;     /* NULL: steps are not timed */
-    uw_bucket_fn bucket;            /* plan mode buckets; NULL: update only */
-    void *bucket_arg;
+    uw_bucket_fn bucket;            /* plan modes buckets and full; NULL: update only */
+    uw_bucket_ready_fn bucket_ready;    /* late updates, instead of bucket; either may be NULL */
+    uw_bucket_wait_fn bucket_wait;
+    void *bucket_arg;               /* of all three */
+    struct uw_bucket *buckets;      /* [buckets_n], late updates only */
+    uint32_t buckets_n;
+    struct uw_optimizer late_optimizer; /* of the step that pending updates belong to */
+    uint64_t late_step;             /* updates before it */
 };
 
 /* x [n][sample] and what it should become; the unused of label and target may be NULL. */
@@ -236,7 +241,7 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *
  * the layers above have been updated and stay finite.
  *
  * Returns UW_OK, UW_ERR_INVALID (n, label out of range, plan without training),
- * UW_ERR_NONFINITE, or what m->bucket returned. */
+ * UW_ERR_NONFINITE, or what the functions of uwasa/bucket.h returned. */
 int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *b,
                         struct uw_step_result *result, struct uw_error *err);
 

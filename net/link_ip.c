@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "link_udp_names.h"
+#include "link_ip.h"
 
 #include "uwasa/status.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -18,18 +21,18 @@ enum lookup_state { LOOKUP_FREE, LOOKUP_RUNNING, LOOKUP_DONE };
 
 struct lookup {
     enum lookup_state state;
-    enum uw_udp_family family;
+    enum uw_ip_family family;
     int rc;
     time_t done_s;                      /* monotonic, of the answer */
-    char host[UW_UDP_HOST_BYTES];
-    struct uw_udp_address address;
+    char host[UW_IP_HOST_BYTES];
+    struct uw_ip_address address;
 };
 
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* of everything below */
-static struct lookup lookups[UW_UDP_LOOKUPS];
-static uw_udp_resolver_fn injected;
+static struct lookup lookups[UW_IP_LOOKUPS];
+static uw_ip_resolver_fn injected;
 
 static time_t now_s(void)
 {
@@ -38,12 +41,12 @@ static time_t now_s(void)
     return t.tv_sec;
 }
 
-bool uw_udp_address_is_ipv4(const struct uw_udp_address *a)
+bool uw_ip_address_is_ipv4(const struct uw_ip_address *a)
 {
     return memcmp(a->ip, mapped_prefix, sizeof mapped_prefix) == 0;
 }
 
-bool uw_udp_address_from(const struct sockaddr_storage *s, struct uw_udp_address *a)
+bool uw_ip_address_from(const struct sockaddr_storage *s, struct uw_ip_address *a)
 {
     memset(a, 0, sizeof *a);
     if (s->ss_family == AF_INET) {
@@ -65,12 +68,95 @@ bool uw_udp_address_from(const struct sockaddr_storage *s, struct uw_udp_address
     return false;
 }
 
-static int ask_system(const char *host, enum uw_udp_family family, int flags,
-                      struct uw_udp_address *a)
+bool uw_ip_address_equal(const struct uw_ip_address *a, const struct uw_ip_address *b)
 {
-    struct addrinfo hints = {.ai_family = family == UW_UDP_IPV4   ? AF_INET
-                                          : family == UW_UDP_IPV6 ? AF_INET6
-                                                                  : AF_UNSPEC,
+    return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;
+}
+
+uint32_t uw_ip_address_to(const struct uw_ip_address *a, bool ipv6, struct sockaddr_storage *s)
+{
+    memset(s, 0, sizeof *s);
+    if (ipv6) {
+        struct sockaddr_in6 in = {.sin6_family = AF_INET6, .sin6_port = htons(a->port)};
+        in.sin6_scope_id = a->scope;
+        memcpy(&in.sin6_addr, a->ip, 16);
+        memcpy(s, &in, sizeof in);
+        return sizeof in;
+    }
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(a->port)};
+    memcpy(&in.sin_addr, a->ip + 12, 4);
+    memcpy(s, &in, sizeof in);
+    return sizeof in;
+}
+
+int uw_ip_address_print(const struct uw_ip_address *a, char text[UW_LINK_ADDRESS_BYTES])
+{
+    char host[40] = "";     /* eight groups; IPv4 inside IPv6 is printed as IPv4 or is shorter */
+    if (uw_ip_address_is_ipv4(a)) {
+        inet_ntop(AF_INET, a->ip + 12, host, sizeof host);
+        snprintf(text, UW_LINK_ADDRESS_BYTES, "%s:%u", host, (unsigned)a->port);
+        return UW_OK;
+    }
+    inet_ntop(AF_INET6, a->ip, host, sizeof host);
+    char scope[12] = "";
+    if (a->scope != 0) {
+        snprintf(scope, sizeof scope, "%%%u", (unsigned)a->scope);
+    }
+    snprintf(text, UW_LINK_ADDRESS_BYTES, "[%s%s]:%u", host, scope, (unsigned)a->port);
+    return UW_OK;
+}
+
+int uw_ip_address_split(const char *text, char host[UW_IP_HOST_BYTES], uint16_t *port)
+{
+    const char *end;
+    const char *colon;
+    if (text[0] == '[') {
+        text++;
+        end = strchr(text, ']');
+        colon = end != NULL ? end + 1 : NULL;
+    } else {
+        end = strchr(text, ':');
+        colon = end;
+    }
+    if (end == NULL || *colon != ':' || (size_t)(end - text) >= UW_IP_HOST_BYTES) {
+        return UW_ERR_INVALID;
+    }
+    memcpy(host, text, (size_t)(end - text));
+    host[end - text] = '\0';
+    uint32_t number = 0;
+    const char *p = colon + 1;
+    for (; *p >= '0' && *p <= '9' && number <= UINT16_MAX; p++) {
+        number = number * 10u + (uint32_t)(*p - '0');
+    }
+    if (p == colon + 1 || *p != '\0' || number > UINT16_MAX) {
+        return UW_ERR_INVALID;
+    }
+    *port = (uint16_t)number;
+    return UW_OK;
+}
+
+const char *uw_ip_remedy(int error)
+{
+    switch (error) {
+    case EADDRINUSE:
+        return "the port is taken by another program; choose another port, or 0 for any";
+    case EADDRNOTAVAIL:
+        return "this machine does not have that address";
+    case EACCES:
+        return "ports below 1024 need more rights";
+    case EAFNOSUPPORT:
+        return "this machine does not speak that IP version";
+    default:
+        return "the system refused the socket";
+    }
+}
+
+static int ask_system(const char *host, enum uw_ip_family family, int flags,
+                      struct uw_ip_address *a)
+{
+    struct addrinfo hints = {.ai_family = family == UW_IP_V4   ? AF_INET
+                                          : family == UW_IP_V6 ? AF_INET6
+                                                               : AF_UNSPEC,
                              .ai_socktype = SOCK_DGRAM,
                              .ai_flags = flags};
     struct addrinfo *list = NULL;
@@ -82,13 +168,13 @@ static int ask_system(const char *host, enum uw_udp_family family, int flags,
         struct sockaddr_storage s;
         memset(&s, 0, sizeof s);
         memcpy(&s, i->ai_addr, i->ai_addrlen);
-        rc = uw_udp_address_from(&s, a) ? UW_OK : UW_ERR_NOTFOUND;
+        rc = uw_ip_address_from(&s, a) ? UW_OK : UW_ERR_NOTFOUND;
     }
     freeaddrinfo(list);
     return rc;
 }
 
-int uw_udp_host_wait(const char *host, enum uw_udp_family family, struct uw_udp_address *a)
+int uw_ip_host_wait(const char *host, enum uw_ip_family family, struct uw_ip_address *a)
 {
     int rc = ask_system(host, family, AI_NUMERICHOST, a);
     return rc == UW_OK ? rc : ask_system(host, family, 0, a);
@@ -99,7 +185,7 @@ static void *look_up(void *arg)
     struct lookup *l = arg;
     struct lookup mine;
     pthread_mutex_lock(&lock);
-    uw_udp_resolver_fn resolver = injected;
+    uw_ip_resolver_fn resolver = injected;
     mine = *l;
     pthread_mutex_unlock(&lock);
     int rc = resolver != NULL ? resolver(mine.host, mine.family, &mine.address)
@@ -135,11 +221,11 @@ static bool start(struct lookup *l)
 }
 
 /* Under the lock. The question about a host, or a free place for it; NULL: there is none. */
-static struct lookup *place_for(const char *host, enum uw_udp_family family)
+static struct lookup *place_for(const char *host, enum uw_ip_family family)
 {
     struct lookup *place = NULL;
     time_t fresh_s = now_s() - FRESH_S;
-    for (uint32_t i = 0; i < UW_UDP_LOOKUPS; i++) {
+    for (uint32_t i = 0; i < UW_IP_LOOKUPS; i++) {
         struct lookup *l = &lookups[i];
         if (l->state == LOOKUP_DONE && l->done_s < fresh_s) {
             l->state = LOOKUP_FREE;
@@ -153,16 +239,16 @@ static struct lookup *place_for(const char *host, enum uw_udp_family family)
     return place;
 }
 
-int uw_udp_host_find(const char *host, enum uw_udp_family family, struct uw_udp_address *a)
+int uw_ip_host_find(const char *host, enum uw_ip_family family, struct uw_ip_address *a)
 {
-    struct uw_udp_address other;
+    struct uw_ip_address other;
     size_t bytes = strlen(host) + 1u;
     if (ask_system(host, family, AI_NUMERICHOST, a) == UW_OK) {
         return UW_OK;
     }
     /* Numbers of the other IP version are no name. */
-    if (bytes > UW_UDP_HOST_BYTES ||
-        ask_system(host, UW_UDP_ANY, AI_NUMERICHOST, &other) == UW_OK) {
+    if (bytes > UW_IP_HOST_BYTES ||
+        ask_system(host, UW_IP_ANY, AI_NUMERICHOST, &other) == UW_OK) {
         return UW_ERR_NOTFOUND;
     }
     int rc = UW_ERR_AGAIN;
@@ -181,7 +267,7 @@ int uw_udp_host_find(const char *host, enum uw_udp_family family, struct uw_udp_
     return rc;
 }
 
-void uw_udp_set_resolver(uw_udp_resolver_fn resolver)
+void uw_ip_set_resolver(uw_ip_resolver_fn resolver)
 {
     pthread_mutex_lock(&lock);
     injected = resolver;

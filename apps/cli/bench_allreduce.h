@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench_allreduce.h - how long ranks on this machine take to add up a vector
+ *
+ * Ranks are processes over TCP or UDP on the loopback interface, threads over memory; all run the
+ * engine that ships (uwasa/collective.h). A window is a number of rounds, one after the other,
+ * between two barriers; the slowest rank counts. Before and after the windows a round on known
+ * numbers is checked. The time of each algorithm is predicted from two short measurements on the
+ * same links: of one float, and of a large vector.
+ *
+ * Memory     mapped, released before return; ranks that are processes end with it
+ * Blocking   until measured      Context  main thread, no other threads
+ */
+#ifndef UWASA_CLI_BENCH_ALLREDUCE_H
+#define UWASA_CLI_BENCH_ALLREDUCE_H
+
+#include "uwasa/allreduce_cost.h"
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_BENCH_RANKS_MAX 64u
+#define UW_BENCH_ALLREDUCE_WINDOWS_MAX 101u
+
+enum uw_bench_link { UW_BENCH_TCP, UW_BENCH_UDP, UW_BENCH_LOOPBACK };
+
+struct uw_bench_allreduce {
+    enum uw_bench_link link;
+    bool automatic;                 /* choose the algorithm: kind is then set to the choice */
+    enum uw_allreduce_kind kind;
+    uint32_t ranks, n;              /* n floats */
+    uint32_t windows;
+    double seconds;                 /* of a window, about */
+    uint32_t chunk_n, segment_n;    /* 0: as uwasa/collective.h has it */
+    uint32_t mtu_bytes;             /* 0: the link's own */
+};
+
+struct uw_bench_allreduce_result {
+    struct uw_network_cost cost;    /* as measured */
+    double predicted_seconds;
+    uint32_t rounds;                /* in a window */
+    double seconds[UW_BENCH_ALLREDUCE_WINDOWS_MAX];    /* a round of each window */
+};
+
+/* Bytes that each rank has to send at least, 2 (p - 1) / p of the vector, per second: what NVIDIA's
+ * nccl-tests call bus bandwidth. */
+double uw_bench_bus_bytes_per_s(uint32_t ranks, uint32_t n, double seconds);
+
+/* Measure. Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO (a rank ended or a link failed), UW_ERR_TIMEOUT
+ * (a round does not end), UW_ERR_CORRUPT (a wrong sum); err says what. */
+int uw_bench_allreduce(struct uw_bench_allreduce *b, struct uw_bench_allreduce_result *result,
+                       struct uw_error *err);
+
+#endif

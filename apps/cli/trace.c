@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace.h"
+
+#include "open_file.h"
+
+#include "uwasa/board.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEXT_BYTES 65536u
+#define EVENT_BYTES 1024u           /* one event at most: a name may be six times as long quoted */
+#define FLUSH_US 1000000u
+#define TAIL "\n]\n"
+#define TAIL_BYTES 3u
+
+static bool write_at(const struct uw_trace *t, const char *text, size_t bytes)
+{
+    off_t at = t->end;
+    while (bytes > 0) {
+        ssize_t put = pwrite(t->fd, text, bytes, at);
+        if (put < 0 && errno != EINTR) {
+            return false;
+        }
+        put = put > 0 ? put : 0;
+        text += put;
+        at += put;
+        bytes -= (size_t)put;
+    }
+    return true;
+}
+
+/* Replace the array's end by the new events and an end. */
+static void flush(struct uw_trace *t)
+{
+    if (t->used_bytes == 0 || t->failed) {
+        t->used_bytes = 0;
+        return;
+    }
+    memcpy(t->text + t->used_bytes, TAIL, TAIL_BYTES);
+    if (write_at(t, t->text, t->used_bytes + TAIL_BYTES)) {
+        t->end += (off_t)t->used_bytes;
+    } else {
+        t->failed = true;   /* a disk that is full: leave what was whole */
+        if (ftruncate(t->fd, t->end) == 0) {
+            (void)write_at(t, TAIL, TAIL_BYTES);
+        }
+    }
+    t->used_bytes = 0;
+}
+
+static void put(struct uw_trace *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* One event, without the comma in front of it. */
+static void put(struct uw_trace *t, const char *format, ...)
+{
+    char *at = t->text + t->used_bytes;
+    size_t lead = t->events_n > 0 ? 2u : 0;
+    va_list args;
+    memcpy(at, ",\n", lead);
+    va_start(args, format);
+    int n = vsnprintf(at + lead, EVENT_BYTES - lead, format, args);
+    va_end(args);
+    if (n > 0 && (size_t)n < EVENT_BYTES - lead) {
+        t->used_bytes += lead + (size_t)n;
+        t->events_n++;
+    }
+    if (TEXT_BYTES - t->used_bytes < EVENT_BYTES + TAIL_BYTES) {
+        flush(t);
+    }
+}
+
+/* Bytes of the UTF-8 character at s, of at most `most`; 0: it is none. */
+static size_t utf8_bytes(const char *s, size_t most)
+{
+    uint8_t c = (uint8_t)s[0];
+    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0u) == 0xe0 ? 3
+                                                        : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    if (n > most) {
+        return 0;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if (((uint8_t)s[i] & 0xc0u) != 0x80u) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+#define QUOTED_BYTES (UW_TRACE_NAME_BYTES * 6u + 1u)
+
+/* The inside of a JSON string. */
+static const char *quoted(const char *name, char text[QUOTED_BYTES])
+{
+    size_t bytes = strlen(name), used = 0;
+    bytes = bytes < UW_TRACE_NAME_BYTES ? bytes : UW_TRACE_NAME_BYTES;
+    for (size_t i = 0; i < bytes;) {
+        size_t n = utf8_bytes(name + i, bytes - i);
+        uint8_t c = (uint8_t)name[i];
+        if (n == 0) {
+            text[used++] = '?';
+        } else if (c < 0x20 || c == '"' || c == '\\') {
+            used += (size_t)snprintf(text + used, 7, "\\u%04x", c);
+        } else {
+            memcpy(text + used, name + i, n);
+            used += n;
+        }
+        i += n > 0 ? n : 1;
+    }
+    text[used] = '\0';
+    return text;
+}
+
+/* May one more be written? Then the lock is held. */
+static bool begin(struct uw_trace *t)
+{
+    if (t->text == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&t->lock);
+    if (t->events_n < t->events_max) {
+        return true;
+    }
+    t->left_out_n++;
+    pthread_mutex_unlock(&t->lock);
+    return false;
+}
+
+static void end(struct uw_trace *t, uint64_t now_us)
+{
+    if (now_us >= t->flushed_us + FLUSH_US) {
+        t->flushed_us = now_us;
+        flush(t);
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+static uint64_t since_start(const struct uw_trace *t, uint64_t at_us)
+{
+    return at_us > t->start_us ? at_us - t->start_us : 0;
+}
+
+int uw_trace_open(struct uw_trace *t, const char *path, const char *process, struct uw_error *err)
+{
+    char text[QUOTED_BYTES];
+    *t = (struct uw_trace){.path = path, .fd = -1, .events_max = UW_TRACE_EVENTS_MAX};
+    if (path == NULL) {
+        return UW_OK;
+    }
+    FILE *f = uw_open_file(path, true);
+    int fd = f != NULL ? dup(fileno(f)) : -1;
+    int error = errno;
+    bool pipe = fd >= 0 && lseek(fd, 0, SEEK_CUR) < 0;
+    if (f != NULL) {
+        fclose(f);
+    }
+    if (fd < 0 || pipe) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return uw_error_set(err, UW_ERR_IO, "--trace %.160s: %s", path,
+                            pipe ? "needs a file, not a pipe" : strerror(error));
+    }
+    t->fd = fd;
+    t->text = malloc(TEXT_BYTES);
+    if (t->text == NULL) {
+        close(fd);
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    pthread_mutex_init(&t->lock, NULL);
+    t->start_us = t->flushed_us = uw_board_now_us();
+    memcpy(t->text, "[\n", 2);
+    t->used_bytes = 2;
+    put(t, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,"
+        "\"args\":{\"name\":\"%s\"}}", quoted(process, text));
+    flush(t);
+    return UW_OK;
+}
+
+void uw_trace_thread(struct uw_trace *t, enum uw_trace_row row, const char *name)
+{
+    char text[QUOTED_BYTES];
+    if (begin(t)) {
+        put(t, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,"
+            "\"args\":{\"name\":\"%s\"}}", (int)row, quoted(name, text));
+        end(t, 0);
+    }
+}
+
+void uw_trace_span(struct uw_trace *t, enum uw_trace_row row, const char *category,
+                   const char *name, uint64_t from_us, uint64_t until_us)
+{
+    char text[QUOTED_BYTES];
+    if (begin(t)) {
+        put(t, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%" PRIu64 ",\"dur\":%" PRIu64
+            ",\"pid\":1,\"tid\":%d}", quoted(name, text), category, since_start(t, from_us),
+            until_us > from_us ? until_us - from_us : 0, (int)row);
+        end(t, until_us);
+    }
+}
+
+void uw_trace_async(struct uw_trace *t, const char *category, const char *name, uint64_t number,
+                    bool is_end, uint64_t at_us)
+{
+    char text[QUOTED_BYTES];
+    if (begin(t)) {
+        put(t, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"%s\",\"ts\":%" PRIu64
+            ",\"id\":%" PRIu64 ",\"pid\":1,\"tid\":%d}", quoted(name, text), category,
+            is_end ? "e" : "b", since_start(t, at_us), number, UW_TRACE_FRAGMENTS);
+        end(t, at_us);
+    }
+}
+
+void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
+                    enum uw_profile_part part, uint64_t from_us, uint64_t until_us)
+{
+    static const struct {
+        const char *category, *suffix;
+    } parts[] = {
+        [UW_PROFILE_FORWARD] = {"forward", "forward"},
+        [UW_PROFILE_BW_INPUT] = {"backward", "input gradient"},
+        [UW_PROFILE_BW_PARAM] = {"backward", "weight gradient"},
+        [UW_PROFILE_UPDATE] = {"update", "update"},
+        [UW_PROFILE_WAIT] = {"wait", "wait"},
+    };
+    char name[UW_TRACE_NAME_BYTES + 32];
+    if (t->text != NULL) {
+        snprintf(name, sizeof name, "%.64s %s",
+                 row < m->layers_n ? m->config.def->layers[row].name : "loss", parts[part].suffix);
+        uw_trace_span(t, UW_TRACE_COMPUTE, parts[part].category, name, from_us, until_us);
+    }
+}
+
+int uw_trace_close(struct uw_trace *t, struct uw_error *err)
+{
+    if (t->text == NULL) {
+        return UW_OK;
+    }
+    if (t->left_out_n > 0) {
+        put(t, "{\"name\":\"%" PRIu64 " events left out\",\"ph\":\"i\",\"s\":\"g\",\"ts\":%" PRIu64
+            ",\"pid\":1,\"tid\":0}", t->left_out_n, since_start(t, uw_board_now_us()));
+    }
+    flush(t);
+    bool failed = t->failed;
+    failed = close(t->fd) != 0 || failed;
+    pthread_mutex_destroy(&t->lock);
+    free(t->text);
+    t->text = NULL;
+    return failed ? uw_error_set(err, UW_ERR_IO, "--trace %.160s: could not be written whole",
+                                 t->path)
+                  : UW_OK;
+}

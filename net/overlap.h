@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * overlap.h - averaging a step's gradients while the step goes on, as a state machine on a clock
+ *
+ * The gradients come in buckets, a layer's each. A bucket is cut into fragments, and every fragment
+ * is an all-reduce of its own, by the steps of uwasa/allreduce_steps.h. All fragments of all
+ * buckets that are ready are under way at once: ranks may come to them in any order, and none waits
+ * for a place that another takes.
+ *
+ * What is sent first is decided anew for every message: buckets of up to small_n floats before
+ * larger ones, then the lower number before the higher. Buckets are numbered in the order in which
+ * the forward pass needs them, so the layers at the bottom, whose gradients come last, overtake
+ * those above.
+ *
+ * A rank that has come to a step asks for the step's message; it is sent when its sender has come
+ * there too. So nothing travels that cannot be taken, nothing is stored, and a fragment's state is
+ * struct uw_fragment alone. A fragment has at most 64 chunks: a question names them in one word.
+ *
+ *     uw_overlap_place(&o, &arena, &config);       once
+ *     uw_overlap_begin(&o, &group, now_us);        whenever ranks come or go
+ *     uw_overlap_ready(&o, bucket, x, now_us);     a step: every bucket, as its gradient is there
+ *     uw_overlap_take(...), uw_overlap_run(...)    whenever something arrives or is due
+ *     uw_overlap_state(&o, bucket)                 is it averaged?
+ *
+ * Every rank makes every bucket ready equally often; the n-th time of one meets the n-th of the
+ * others. What is given up is given up by all ranks, each where it stands: the caller asks which
+ * buckets are averaged here, and then averages the parameters once, for others may have others.
+ *
+ * Links. On a reliable link a message counts as delivered when it is handed over; questions are
+ * repeated now and then, for one that came before its receiver began the group. On others what does
+ * not come is asked for again, and a message is answered with GOT; there is no congestion control,
+ * window_chunks bounds what is on its way.
+ *
+ * Units      _n floats, _us microseconds
+ * Memory     tables from an arena; gradients are the caller's, changed in place
+ * Blocking   never      Context  network thread
+ * Source     the order of messages: "priority-based" schedules as in A. Jayarajan et al.,
+ *            "Priority-based parameter propagation for distributed DNN training", 2019
+ */
+#ifndef UW_NET_OVERLAP_H
+#define UW_NET_OVERLAP_H
+
+#include "allreduce.h"
+
+#define UW_OVERLAP_CHUNKS_MAX 64u       /* of a fragment */
+#define UW_OVERLAP_FRAGMENTS_MAX 65535u /* operations 1.. of struct uw_part; 0 is no fragment's */
+
+struct uw_overlap_config {
+    enum uw_allreduce_kind kind;    /* tree, halving or ring: what is received is not what is being
+                                       sent */
+    const uint32_t *bucket_n;       /* [buckets_n] floats of each, borrowed until place returns */
+    uint32_t buckets_n;
+    uint32_t ranks_max;             /* 2 to 65535 */
+    uint32_t chunk_n;               /* floats of a data message at most */
+    uint32_t fragment_n;            /* floats of a fragment at most; 0 or more: 64 chunks */
+    uint32_t small_n;               /* floats of a bucket that goes before larger ones; 0:
+                                       chunk_n */
+    uint32_t window_chunks;         /* asked for and not here yet at most, 0: any number */
+    bool in_order;                  /* nothing overtakes: the highest bucket first, as they come */
+    bool reliable;                  /* the link loses nothing and keeps the order */
+    bool average;                   /* the sum divided by the ranks */
+    /* Hand one message to a rank; part->floats points into the gradient.
+     * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
+    int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
+    /* A fragment's first message moves, or it is averaged. (optional) */
+    void (*trace)(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint64_t now_us);
+    void *arg;
+};
+
+struct uw_overlap_group {
+    uint32_t group;                 /* no other set of ranks, before or after, has this number */
+    uint32_t ranks, rank;
+    uint64_t rtt_us;                /* about, between two ranks; 0: not known */
+};
+
+enum uw_overlap_state {
+    UW_OVERLAP_IDLE,                /* not ready yet in this group */
+    UW_OVERLAP_RUNNING,
+    UW_OVERLAP_DONE,
+    UW_OVERLAP_STOPPED              /* given up; the gradient's content is unspecified */
+};
+
+/* Bit i of the words stands for chunk i of the message that is received, or sent, in step k. */
+struct uw_fragment {
+    uint64_t have, out;             /* received: is here; is asked for */
+    uint64_t wanted, sent;          /* sent: is to be sent; has been */
+    uint64_t ahead, next;           /* bit j: step k + j, step j of the next round is asked for */
+    uint64_t due_us;                /* when to ask again, or nudge */
+    uint32_t at, size_n;            /* within the bucket */
+    uint32_t bucket;
+    uint16_t to, from;              /* ranks of step k; UINT16_MAX: none */
+    uint16_t k;
+    uint8_t tries;
+    bool running : 1, moved : 1, got : 1;
+};
+
+struct uw_overlap_bucket {
+    float *x;
+    uint32_t first, fragments_n, done_n;
+    uint32_t round;
+    enum uw_overlap_state state;
+};
+
+struct uw_overlap {
+    struct uw_overlap_config config;
+    struct uw_overlap_group group;
+    bool active;
+    struct uw_overlap_bucket *buckets;
+    struct uw_fragment *fragments;  /* what goes first stands first */
+    uint64_t *asking, *sending;     /* [words] fragments with a question to send, with chunks */
+    uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
+    uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
+    uint32_t fragments_n, words, runs;
+    uint32_t steps_n, out_chunks, running_n, advanced_n;
+    bool refused;                   /* a rank took nothing more in this run */
+    uint64_t now_us, due_us, patience_us;
+};
+
+/* Bytes that place takes from the arena; SIZE_MAX when it would refuse. */
+size_t uw_overlap_bytes(const struct uw_overlap_config *config);
+
+/* Cut the buckets into fragments.
+ * Returns UW_OK, UW_ERR_UNSUPPORTED (doubling or sweep), UW_ERR_INVALID (no bucket, an empty one,
+ * no chunk, one rank), UW_ERR_TOOBIG (more fragments than fit) or what uw_arena_take returns. */
+int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
+                     const struct uw_overlap_config *config);
+
+/* From now on these ranks; what was under way is given up and forgotten. */
+void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group, uint64_t now_us);
+
+/* The bucket's gradient is there: average it. It is the engine's until the state is another.
+ *   x  [bucket_n]
+ * The bucket is not running; a group has begun. */
+void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t now_us);
+
+/* What has become of a bucket. */
+static inline enum uw_overlap_state uw_overlap_state(const struct uw_overlap *o, uint32_t bucket)
+{
+    return o->buckets[bucket].state;
+}
+
+/* How far it is: a number that grows with every step of a fragment, and the rank that the one
+ * furthest behind waits for, or UW_RANK_NONE. */
+uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for);
+
+/* Give up whatever runs; averaged buckets stay averaged. Until the next group nothing is sent. */
+void uw_overlap_stop(struct uw_overlap *o);
+
+/* A message from a rank; others than the group's are ignored. */
+void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *part,
+                     uint64_t now_us);
+
+/* Send what is due, until the links take nothing more. Returns when it wants to run again if
+ * nothing arrives; UINT64_MAX: never. */
+uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us);
+
+#endif

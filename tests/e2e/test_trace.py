@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What uwasa train --trace writes, also when it is stopped. test_trace.py PROGRAM"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+
+
+def train(path, *flags, **how):
+    command = [PROGRAM, "train", "--model", "lenet5", "--data", "digits", "--threads", "1",
+               "--trace", path, *flags]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+
+
+def spans(path):
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)
+    for event in events:
+        assert event["ph"] in "XM", event
+        assert event["ph"] == "M" or (event["ts"] >= 0 and event["dur"] >= 0), event
+    return [event for event in events if event["ph"] == "X"]
+
+
+class Trace(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "trace.json")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def grown(self, process, size):
+        """Wait until the file has so many bytes."""
+        until = time.monotonic() + 60
+        while not os.path.exists(self.path) or os.path.getsize(self.path) < size:
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.02)
+
+    def test_steps_hold_their_layers(self):
+        self.assertEqual(train(self.path, "--steps", "3", "--mode", "buckets").wait(120), 0)
+        found = spans(self.path)
+        names = [span["name"] for span in found]
+        for name in ["conv1 forward", "pool1 input gradient", "fc3 weight gradient", "fc1 update",
+                     "loss forward"]:
+            self.assertEqual(names.count(name), 3, name)
+        self.assertEqual(names.count("conv1 input gradient"), 3)
+        for i in range(1, 4):
+            self.assertEqual(names.count(f"step {i}"), 1)
+        # Of one row, spans lie apart or within one another.
+        ends = []
+        for span in sorted(found, key=lambda s: (s["ts"], -s["dur"], s["name"][:4] != "step")):
+            while ends and ends[-1] <= span["ts"]:
+                ends.pop()
+            self.assertTrue(not ends or span["ts"] + span["dur"] <= ends[-1], span)
+            ends.append(span["ts"] + span["dur"])
+
+    def test_killed_run_leaves_an_array(self):
+        process = train(self.path, "--epochs", "100000")
+        self.grown(process, 300000)
+        process.kill()
+        process.wait()
+        self.assertGreater(len(spans(self.path)), 2000)
+
+    def test_interrupted_run_ends_with_its_last_step(self):
+        process = train(self.path, "--epochs", "100000", "--save",
+                        os.path.join(self.folder.name, "w.safetensors"))
+        self.grown(process, 300000)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0)
+        found = spans(self.path)
+        steps = [span for span in found if span["cat"] == "step"]
+        self.assertEqual(steps[-1]["name"], f"step {len(steps)}")
+        self.assertGreaterEqual(len([s for s in found if s["name"] == "conv1 forward"]),
+                                len(steps))
+
+    def test_trace_that_cannot_be_written_is_a_mistake(self):
+        self.assertEqual(train(os.path.join(self.folder.name, "no", "x")).wait(60), 1)
+        self.assertEqual(train("/dev/full", "--steps", "2").wait(60), 1)
+
+
+unittest.main()

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The choice of an algorithm from what was measured, against every algorithm's time with the engine
+ * and the links that ship, on virtual time: the networks are probed first, nothing given. Without
+ * arguments a part of the grid, whose times are asserted; with --full all of it, a line a cell on
+ * standard output. */
+#include "test_support.h"
+
+#include "allreduce_world.h"
+#include "network_probe.h"
+#include "part.h"
+
+#define NETWORKS_N 3u
+
+/* A station's link carries its sender's rate; frames of the radio are those of 802.15.4, 127 bytes
+ * with 25 of its own and 6 of preamble, and a channel access with its acknowledgement. */
+static const struct world_network networks[NETWORKS_N] = {
+    {.name = "1 Gbit/s, 5 ms", .rate_bits_per_s = 1000000000, .delay_us = 5000,
+     .mtu_bytes = 1400, .overhead_bytes = 66, .queue_n = 1024},
+    {.name = "10 Mbit/s, 20 ms", .rate_bits_per_s = 10000000, .delay_us = 20000,
+     .mtu_bytes = 1400, .overhead_bytes = 66, .queue_n = 64},
+    {.name = "250 kbit/s radio", .rate_bits_per_s = 250000, .delay_us = 500, .mtu_bytes = 102,
+     .overhead_bytes = 31, .queue_n = 4, .shared = true, .access_us = 2000},
+};
+
+static struct uw_network_probe probes[WORLD_RANKS_MAX];
+
+static void take_probe(struct allreduce_world *w, uint32_t rank, uint32_t from,
+                       const struct uw_part *part)
+{
+    uw_network_probe_take(&probes[rank], from, part, w->now_us);
+}
+
+static uint64_t run_probe(struct allreduce_world *w, uint32_t rank)
+{
+    return uw_network_probe_run(&probes[rank], w->now_us);
+}
+
+static bool is_probed(const struct allreduce_world *w)
+{
+    (void)w;
+    return probes[0].done;
+}
+
+/* Returns the seconds it took. */
+static double probe(struct allreduce_world *w, struct uw_network_fit *fit)
+{
+    static uint8_t memory[WORLD_RANKS_MAX][16384];
+    uint64_t from_us = w->now_us;
+    uw_network_fit_init(fit, w->chunk_n, UW_PART_HEAD_BYTES, uw_allreduce_early_n(&w->ranks[0].a));
+    for (uint32_t i = 0; i < w->p; i++) {
+        struct uw_arena arena;
+        const struct uw_network_probe_config c = {.ranks_max = WORLD_RANKS_MAX,
+                                                  .chunk_n = w->chunk_n, .send = world_send,
+                                                  .arg = &w->ranks[i]};
+        uw_arena_init(&arena, memory[i], sizeof memory[i]);
+        assert_int_equal(uw_network_probe_place(&probes[i], &arena, &c), UW_OK);
+        uw_network_probe_begin(&probes[i], 5, w->p, i, w->now_us);
+        w->ranks[i].engine_us = 0;
+    }
+    w->take = take_probe;
+    w->run = run_probe;
+    world_run(w, is_probed);
+    assert_true(uw_network_fit_reports(fit, probes[0].reports, w->p));
+    fit->cost.reduce_s = 0.0;       /* adding takes no virtual time */
+    w->run = NULL;
+    return (double)(w->now_us - from_us) * 1e-6;
+}
+
+/* What came of a part of the grid. */
+struct tally {
+    uint32_t cells, near_best, near_predicted;  /* within 10 %; the chosen one's within 20 % */
+    uint32_t times, near_times;                 /* every algorithm's time within 20 % */
+    double worst_choice, worst_prediction;
+};
+
+static double off(double predicted, double measured)
+{
+    return fabs(predicted / measured - 1.0);
+}
+
+/* One cell: every algorithm whose ranks end with the same bits. */
+static void try_size(struct allreduce_world *w, const struct uw_network_fit *fit, uint32_t n,
+                     bool print, struct tally *t)
+{
+    double at[2 * WORLD_RANKS_MAX], predicted, best = INFINITY, chosen = 0.0;
+    enum uw_allreduce_kind choice = uw_network_choose(fit, w->p, n, true, at, &predicted);
+    uint64_t rtt_us;
+    float floats_per_us;
+    uw_network_path(fit, w->p, &rtt_us, &floats_per_us);
+    if (print) {
+        printf("%s, %2u ranks, %8u bytes: %-8s predicted %.6g:", w->network.name, w->p, 4 * n,
+               uw_allreduce_name(choice), predicted);
+    }
+    for (int i = 0; i < UW_ALLREDUCE_SWEEP; i++) {
+        enum uw_allreduce_kind kind = (enum uw_allreduce_kind)i;
+        double s = world_round(w, kind, n, rtt_us, floats_per_us);
+        double error = off(uw_network_predict(fit, kind, w->p, n, at), s);
+        best = s < best ? s : best;
+        chosen = kind == choice ? s : chosen;
+        t->times++;
+        t->near_times += error <= 0.2 ? 1 : 0;
+        if (print) {
+            printf(" %s %.6g (%.1f %% off)", uw_allreduce_name(kind), s, 100.0 * error);
+        }
+    }
+    double error = off(predicted, chosen), regret = chosen / best - 1.0;
+    t->cells++;
+    t->near_best += regret <= 0.1 ? 1 : 0;
+    t->near_predicted += error <= 0.2 ? 1 : 0;
+    t->worst_choice = regret > t->worst_choice ? regret : t->worst_choice;
+    t->worst_prediction = error > t->worst_prediction ? error : t->worst_prediction;
+    if (print) {
+        printf(" regret %.1f %%\n", 100.0 * regret);
+        fflush(stdout);
+    }
+}
+
+/* Sizes from 64 bytes to `bytes`, each four times the last. */
+static void try_ranks(const struct world_network *network, uint32_t p, uint32_t bytes, bool print,
+                      struct tally *t)
+{
+    struct allreduce_world w;
+    struct uw_network_fit fit;
+    world_open(&w, network, p, bytes / 4u);
+    double took = probe(&w, &fit);
+    if (print) {
+        printf("%s, %2u ranks: probed in %.3f s: latency %.4g s, a message %.4g s, a byte "
+               "%.4g s%s\n",
+               network->name, p, took, fit.cost.latency_s, fit.cost.access_s, fit.cost.byte_s,
+               fit.cost.shared ? ", shared" : "");
+    }
+    for (uint32_t n = 16; n <= bytes / 4u; n *= 4) {
+        try_size(&w, &fit, n, print, t);
+    }
+    world_close(&w);
+}
+
+static void tell(const char *name, const struct tally *t)
+{
+    printf("%s: %u cells, %u within 10 %% of the best (worst %.1f %%), %u predicted within 20 %% "
+           "(worst %.1f %%); %u of %u times of all algorithms within 20 %%\n",
+           name, t->cells, t->near_best, 100.0 * t->worst_choice, t->near_predicted,
+           100.0 * t->worst_prediction, t->near_times, t->times);
+}
+
+static void assert_good(const struct world_network *network, uint32_t large_p, uint32_t large_bytes,
+                        uint32_t bytes)
+{
+    struct tally t = {0};
+    for (uint32_t p = 2; p <= WORLD_RANKS_MAX; p++) {
+        try_ranks(network, p, p <= large_p ? large_bytes : bytes, false, &t);
+    }
+    tell(network->name, &t);
+    assert_true(t.near_best * 100 >= t.cells * 95);
+    assert_true(t.near_predicted * 100 >= t.cells * 95);
+    assert_true(t.near_times * 100 >= t.times * 95);
+}
+
+static void test_auto_on_a_long_fat_network(void **state)
+{
+    (void)state;
+    assert_good(&networks[0], 3, 16u << 20, 1u << 20);
+}
+
+static void test_auto_on_a_wide_area(void **state)
+{
+    (void)state;
+    assert_good(&networks[1], 3, 16u << 20, 1u << 20);
+}
+
+static void test_auto_on_a_shared_radio(void **state)
+{
+    (void)state;
+    assert_good(&networks[2], 5, 256u << 10, 16u << 10);
+}
+
+/* --full [network [first rank count [last [bytes]]]] */
+static int full(int argc, char **argv)
+{
+    uint32_t only = argc > 2 ? (uint32_t)atoi(argv[2]) : NETWORKS_N;
+    uint32_t first = argc > 3 ? (uint32_t)atoi(argv[3]) : 2;
+    uint32_t last = argc > 4 ? (uint32_t)atoi(argv[4]) : WORLD_RANKS_MAX;
+    uint32_t bytes = argc > 5 ? (uint32_t)atoi(argv[5]) : 64u << 20;
+    for (uint32_t i = 0; i < NETWORKS_N; i++) {
+        struct tally t = {0};
+        for (uint32_t p = first; p <= last && (only == NETWORKS_N || only == i); p++) {
+            try_ranks(&networks[i], p, bytes, true, &t);
+        }
+        tell(networks[i].name, &t);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--full") == 0) {
+        return full(argc, argv);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_auto_on_a_long_fat_network),
+        cmocka_unit_test(test_auto_on_a_wide_area),
+        cmocka_unit_test(test_auto_on_a_shared_radio),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
