@@ -462,6 +462,13 @@ static uint64_t nudge_for_done(struct uw_allreduce *a)
                 tell_done(a, s.to, a->r.round, true);
             }
         }
+        /* In the round before others may have been sent to. */
+        const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
+        for (uint32_t k = 0; k < old->steps_n; k++) {
+            if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
+                tell_done(a, old->message[k].to, a->r.round, true);
+            }
+        }
         a->nudge_us = a->now_us + a->patience_us;
     }
     return a->nudge_us;

@@ -28,6 +28,13 @@ struct play {
     double medium_free;
 };
 
+/* The medium is busy so long with what a rank sends. */
+static double wire_of(const struct play *y, uint32_t rank, uint32_t n)
+{
+    double slower = y->c->slower != NULL ? (double)y->c->slower[rank] : 1.0;
+    return slower * uw_allreduce_wire_s(y->c, n);
+}
+
 static double control_s(const struct uw_network_cost *c)
 {
     return c->access_s + c->head_bytes * c->byte_s;
@@ -63,7 +70,7 @@ static double place_at(const struct play *y, const struct uw_allreduce_step *s, 
 static double arrival(struct play *y, const struct uw_allreduce_step *s, uint32_t rank, uint32_t k)
 {
     const struct uw_network_cost *c = y->c;
-    double wire = uw_allreduce_wire_s(c, s->recv_n), begin = y->at[s->from];
+    double wire = wire_of(y, s->from, s->recv_n), begin = y->at[s->from];
     if (c->shared) {
         double arrived = larger(y->medium_free, begin) + wire;
         y->medium_free = arrived + (chunks_of(c, s->recv_n) > 1 ? control_s(c) : 0.0);
@@ -71,7 +78,7 @@ static double arrival(struct play *y, const struct uw_allreduce_step *s, uint32_
     }
     double place = place_at(y, s, rank, k), first = begin + c->latency_s;
     if (c->early_n != 0 && s->recv_n > c->early_n) {
-        double early = uw_allreduce_wire_s(c, c->early_n);
+        double early = wire_of(y, s->from, c->early_n);
         if (first + early < place) {
             return place + 2.0 * c->latency_s + wire - early;
         }
@@ -86,7 +93,7 @@ static double end_of(struct play *y, const struct uw_allreduce_step *s, uint32_t
     const struct uw_network_cost *c = y->c;
     double end = y->at[rank];
     if (s->send_n > 0 && !c->shared) {
-        end += uw_allreduce_wire_s(c, s->send_n);
+        end += wire_of(y, rank, s->send_n);
     }
     if (s->recv_n > 0) {
         double adds = s->take != UW_TAKE_COPY ? sizeof(float) * (double)s->recv_n : 0.0;

@@ -10,7 +10,7 @@ void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spar
     a->spare = spare;
 }
 
-bool uw_average_needs_spare(const struct uw_mix_rule *rule)
+bool uw_node_needs_spare(const struct uw_mix_rule *rule)
 {
     return rule->end != NULL && rule->before == NULL;
 }
@@ -26,6 +26,12 @@ uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope)
     a->taken = asked;
     *scope = (enum uw_average_scope)atomic_load_explicit(&a->scope, memory_order_relaxed);
     return asked;
+}
+
+bool uw_average_recalled(const struct uw_average *a)
+{
+    return a->taken != 0 &&
+           (uint32_t)atomic_load_explicit(&a->recalled, memory_order_relaxed) == a->taken;
 }
 
 void uw_average_restore(struct uw_average *a)
@@ -109,6 +115,9 @@ static bool look(struct uw_average *a, const struct uw_node_progress *p, int *fl
 {
     struct uw_gossip *g = a->gossip;
     *flags = uw_gossip_after_step(g, p);
+    if (*flags >= 0 && !g->resting && g->steps >= g->config.period_steps) {
+        *flags |= UW_NODE_ADOPTING;     /* T steps and no more: the answer decides */
+    }
     if (*flags < 0 || !g->resting) {
         return false;
     }
@@ -171,6 +180,13 @@ void uw_average_agree(struct uw_average *a)
     a->last = !a->waiting;
     a->started = true;
     a->looking = false;
+}
+
+void uw_average_recall(struct uw_average *a)
+{
+    if (a->waiting) {
+        atomic_store_explicit(&a->recalled, a->round, memory_order_relaxed);
+    }
 }
 
 bool uw_average_agrees(const struct uw_average *a)

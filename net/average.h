@@ -39,6 +39,7 @@ struct uw_average {
 
     /* between the threads */
     atomic_uint_least32_t asked, scope;         /* training: the round that is handed over */
+    atomic_uint_least32_t recalled;             /* training: the round it wants back soon */
     atomic_uint_least32_t ended, ended_how;     /* network */
 
     /* network thread */
@@ -55,9 +56,6 @@ struct uw_average {
 /* spare: as above; may be NULL */
 void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spare);
 
-/* Does the rule need the vector of its own? */
-bool uw_average_needs_spare(const struct uw_mix_rule *rule);
-
 /* Training. See uw_node_after_step. */
 int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p);
 
@@ -67,6 +65,12 @@ void uw_average_agree(struct uw_average *a);
 
 /* Training. Is an average over the whole run under way, or to come? */
 bool uw_average_agrees(const struct uw_average *a);
+
+/* Training. Ask for the parameters back: the round is given up unless it is about to end. */
+void uw_average_recall(struct uw_average *a);
+
+/* Network. Does training want the round back that was taken last? */
+bool uw_average_recalled(const struct uw_average *a);
 
 /* Network. A round that was handed over and was not returned before; 0: none. */
 uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope);

@@ -201,9 +201,10 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
     if (head != c->head) {
         c->head = head;
         c->repeat_us = c->state == UW_CELL_WAITING ? c->now_us : c->repeat_us;
-        if (members_n > 1 || head != c->config.self) {
-            uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
-        }
+    }
+    if (head != c->told_head && (members_n > 1 || head != c->config.self)) {
+        c->told_head = head;
+        uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
     }
 }
 
@@ -241,6 +242,22 @@ void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
         uw_cell_decide(c, false, UW_CELL_NOBODY);
         uw_cell_say(c, decider, group, round);
     }
+}
+
+bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        c->tries = TRIES_MAX;
+        uw_cell_refuse(c, now_us);
+        return true;
+    }
+    if (c->state == UW_CELL_WAITING) {
+        c->state = UW_CELL_IDLE;
+        c->config.give_up(c->config.arg);
+        return true;
+    }
+    return false;
 }
 
 static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)

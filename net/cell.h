@@ -147,7 +147,7 @@ struct uw_cell {
     const struct uw_cell_member *members;   /* [members_n], by identity, this node too */
     uint32_t members_n;
     uint64_t now_us;
-    uint32_t head;                  /* elected now */
+    uint32_t head, told_head;       /* elected now; as it was told */
 
     enum uw_cell_state state;
     uint64_t since_us, repeat_us;   /* waits or runs since; says so again then */
@@ -183,6 +183,10 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
 
 /* The average cannot be taken: it is not finite. */
 void uw_cell_refuse(struct uw_cell *c, uint64_t now_us);
+
+/* This node takes no part any more. While it has a result and has said so it waits for the
+ * decision, until the deadline of a round. Returns whether `give_up` was called. */
+bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 
 /* A message from a node. */
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,

@@ -98,6 +98,14 @@ void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how
     atomic_store_explicit(&g->ended, round, memory_order_release);
 }
 
+double uw_gossip_rms(const struct uw_gossip *g)
+{
+    uint32_t bits = load(&g->shown_rms);
+    float rms;
+    memcpy(&rms, &bits, sizeof rms);
+    return (double)rms;
+}
+
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
 {
     return load(&g->rejected) == round;
@@ -185,6 +193,7 @@ static void measure_rms(struct uw_gossip *g)
         sum += (double)p->x[i] * (double)p->x[i];
     }
     g->rms = p->size_n != 0 ? (double)sqrtf((float)(sum / p->size_n)) : 0.0;
+    store_float(&g->shown_rms, (float)g->rms);
 }
 
 static void ask(struct uw_gossip *g)

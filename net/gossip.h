@@ -73,7 +73,7 @@ struct uw_gossip {
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t rejected;             /* training: round whose peer sent an outlier */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training tells */
-    atomic_uint_least32_t mixed, outliers;
+    atomic_uint_least32_t mixed, outliers, shown_rms;
     atomic_bool newcomer;                       /* training: still without anybody's model */
 
     /* network thread */
@@ -123,6 +123,9 @@ void uw_gossip_push(struct uw_gossip *g);
 
 /* Network. The pull of this round is over; everything that was pushed belongs to it. */
 void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how);
+
+/* Network. The rms of all parameters when they were last published. */
+double uw_gossip_rms(const struct uw_gossip *g);
 
 /* Network. The training thread refused a chunk of this round. */
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round);

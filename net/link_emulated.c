@@ -9,8 +9,16 @@
 #define RETRY_US 500u           /* the lower link's queue was full */
 #define DISCARDS_MAX 64u        /* unwanted arrivals looked at in one recv */
 
+static bool is_near(const struct uw_link_emulated *e, uint16_t station)
+{
+    return e->far != NULL && !e->far(e->far_arg, station);
+}
+
 static bool is_cut(const struct uw_link_emulated *e, uint16_t station, unsigned direction)
 {
+    if (is_near(e, station)) {
+        return false;
+    }
     if ((e->cut_all & direction) != 0) {
         return true;
     }
@@ -107,8 +115,9 @@ static int send_impaired(struct uw_link_emulated *e, uint16_t to, const void *bu
 static int emulated_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t buf_bytes)
 {
     struct uw_link_emulated *e = (struct uw_link_emulated *)link;
-    bool clear = uw_emulated_path_first(&e->out) == NULL && uw_emulated_path_is_clear(&e->out) &&
-                 e->medium == NULL && !is_cut(e, to, UW_EMULATED_OUT);
+    bool clear = is_near(e, to) ||
+                 (uw_emulated_path_first(&e->out) == NULL && uw_emulated_path_is_clear(&e->out) &&
+                  e->medium == NULL && !is_cut(e, to, UW_EMULATED_OUT));
     int rc;
     if (clear) {
         rc = uw_link_send(e->lower, to, buf, buf_bytes);
@@ -328,6 +337,11 @@ int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emula
     if (rc < 0) {
         return rc;
     }
+    if (config->far != NULL && !uw_emulated_path_is_clear(&e->in)) {
+        return UW_ERR_INVALID;
+    }
+    e->far = config->far;
+    e->far_arg = config->far_arg;
     e->lower = config->lower;
     e->link.secure = config->lower->secure;
     e->link.fd = config->lower->fd;

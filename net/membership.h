@@ -37,6 +37,7 @@ struct uw_member {
     uint16_t station;
     enum uw_member_state state;
     bool same_model;
+    bool near;                      /* kept by the node: may share its cell */
     uint64_t heard_us, ping_us;     /* last sign of life; last call */
     uint64_t next_us;               /* next call */
     uint64_t changed_us;            /* of state */

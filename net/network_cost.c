@@ -17,6 +17,7 @@
 #define ROUND_NOISE 0.05f
 #define FAR 3.0f                    /* times the standard deviation: chance, or a change */
 #define SHARED (1.0 / 3.0)          /* of the slowing that a medium shared by all would show */
+#define ALIKE 1.25f                 /* ranks that differ by less do not */
 #define REPEATED 3u                 /* surprises in a row are none */
 
 static void set_variance(struct uw_network_fit *f, float deviation)
@@ -71,6 +72,26 @@ static float quantile(const struct uw_network_report *reports, uint32_t p, uint3
     return found;
 }
 
+/* Rank i measures what comes from the next one. */
+static void compare(struct uw_network_fit *f, const struct uw_network_report *reports, uint32_t p,
+                    float usual_s)
+{
+    for (uint32_t i = 0; i < p && p <= UW_FIT_RANKS_MAX; i++) {
+        float times = reports[i].together_s / usual_s;
+        bool differs = times > ALIKE || (times > 0.0f && times < 1.0f / ALIKE);
+        f->slower[(i + 1) % p] = differs ? times : 1.0f;
+        f->slower_p = differs ? p : f->slower_p;
+    }
+}
+
+/* The costs as they are for so many ranks. */
+static struct uw_network_cost cost_of(const struct uw_network_fit *f, uint32_t p)
+{
+    struct uw_network_cost c = f->cost;
+    c.slower = f->slower_p == p ? f->slower : NULL;
+    return c;
+}
+
 bool uw_network_fit_reports(struct uw_network_fit *f, const struct uw_network_report *reports,
                             uint32_t p)
 {
@@ -78,15 +99,18 @@ bool uw_network_fit_reports(struct uw_network_fit *f, const struct uw_network_re
     double rtt = (double)quantile(reports, p, 0, 0.75f);
     double small = (double)quantile(reports, p, 1, 0.5f);
     double large = (double)quantile(reports, p, 2, 0.5f);
-    double together = (double)quantile(reports, p, 3, 0.5f);
+    double together = (double)quantile(reports, p, 3, 0.75f);
     double small_bytes = c->head_bytes + 4.0, large_bytes = c->head_bytes + 4.0 * c->chunk_n;
     if (large <= 0.0) {
         return false;
     }
+    double usual = (double)quantile(reports, p, 3, 0.5f);
+    f->slower_p = 0;
     c->shared = together > (1.0 + SHARED * (p - 1.0)) * large;
-    if (!c->shared && together > large) {
-        small *= together / large;      /* they are slower together, and together they will be */
-        large = together;
+    if (!c->shared && usual > 0.0) {
+        small *= usual / large;     /* as they are together, which they will be */
+        large = usual;
+        compare(f, reports, p, (float)usual);
     }
     bool grows = small > 0.0 && small < large && c->chunk_n > 1;
     c->byte_s = grows ? (large - small) / (large_bytes - small_bytes) : large / large_bytes;
@@ -111,7 +135,8 @@ void uw_network_fit_reduce(struct uw_network_fit *f, double bytes, double second
 double uw_network_predict(const struct uw_network_fit *f, enum uw_allreduce_kind kind, uint32_t p,
                           uint32_t n, double *at)
 {
-    return (double)f->factor[kind] * uw_allreduce_seconds(kind, p, n, &f->cost, at);
+    const struct uw_network_cost c = cost_of(f, p);
+    return (double)f->factor[kind] * uw_allreduce_seconds(kind, p, n, &c, at);
 }
 
 enum uw_allreduce_kind uw_network_choose(const struct uw_network_fit *f, uint32_t p, uint32_t n,
@@ -148,7 +173,7 @@ static void shares(const struct uw_network_fit *f, enum uw_allreduce_kind kind, 
 {
     const double step = 0.01;
     for (uint32_t i = 0; i < UW_FIT_KINDS; i++) {
-        struct uw_network_cost more = f->cost;
+        struct uw_network_cost more = cost_of(f, p);
         *constant(&more, i) *= 1.0 + step;
         w[i] = (float)((uw_allreduce_seconds(kind, p, n, &more, at) - modelled) /
                        (step * modelled));
@@ -222,7 +247,8 @@ void uw_network_learn(struct uw_network_fit *f, enum uw_allreduce_kind kind, uin
                       uint32_t n, double seconds, double *at)
 {
     float w[UW_FIT_DIMS];
-    double modelled = uw_allreduce_seconds(kind, p, n, &f->cost, at);
+    const struct uw_network_cost c = cost_of(f, p);
+    double modelled = uw_allreduce_seconds(kind, p, n, &c, at);
     if (p < 2 || seconds <= 0.0 || modelled <= 0.0) {
         return;
     }
@@ -264,5 +290,6 @@ void uw_network_believe(struct uw_network_fit *f, const struct uw_network_summar
     f->cost.byte_s = (double)s->byte_s;
     f->cost.reduce_s = (double)s->reduce_s;
     f->cost.shared = s->shared;
+    f->slower_p = 0;
     set_variance(f, MEASURED);
 }

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 enum { UW_FIT_LATENCY, UW_FIT_ACCESS, UW_FIT_BYTE, UW_FIT_REDUCE, UW_FIT_KINDS };
+#define UW_FIT_RANKS_MAX 64u        /* above, ranks count as alike */
 #define UW_FIT_DIMS (UW_FIT_KINDS + UW_ALLREDUCE_KINDS_N)
 
 /* What one rank measured; 0: could not be measured. */
@@ -36,7 +37,7 @@ struct uw_network_report {
     float rtt_s;                /* a question and an answer of one float */
     float small_s;              /* from one message of one float to the next, of one sender */
     float large_s;              /* the same for the largest messages */
-    float together_s;           /* the same when all ranks send at once */
+    float together_s;           /* the same when all ranks send at once, rank i to rank i - 1 */
 };
 
 /* What a rank tells another. */
@@ -47,6 +48,8 @@ struct uw_network_summary {
 
 struct uw_network_fit {
     struct uw_network_cost cost;
+    float slower[UW_FIT_RANKS_MAX];             /* what each rank sends, compared with the median */
+    uint32_t slower_p;                          /* ranks that this is known of; 0: all are alike */
     float factor[UW_ALLREDUCE_KINDS_N];         /* measured / modelled */
     float variance[UW_FIT_DIMS][UW_FIT_DIMS];   /* of the logarithms */
     uint32_t rounds_n;          /* learned from */
@@ -61,7 +64,8 @@ void uw_network_fit_init(struct uw_network_fit *f, uint32_t chunk_n, uint32_t he
                          uint32_t early_n);
 
 /* Begin from what ranks measured: medians, or the upper quartile where a step waits for its slowest
- * message. Ranks that could not measure are left out; with none the guess stays.
+ * message, and who sends more slowly than the median. Ranks that could not measure are left out;
+ * with none the guess stays.
  *   reports  [p]  of all ranks that sent at once
  * Returns whether anything was measured. */
 bool uw_network_fit_reports(struct uw_network_fit *f, const struct uw_network_report *reports,

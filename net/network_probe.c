@@ -6,15 +6,19 @@
 #include <string.h>
 
 #define TURNS_MAX 8u                /* ranks that measure alone */
+#define FEW 4u                      /* ranks that send together more than once: */
+#define FEW_TURNS 3u
 #define TRAIN 16u
-#define TRAIN_MAX 64u               /* as many as a question has bits */
-#define TRAIN_ENOUGH_US 5000u       /* a shorter train is measured again, longer */
+#define TRAIN_MAX 1024u
+#define LONGER 4u                   /* times */
+#define TRAIN_ENOUGH_S 5e-3f        /* a train shorter than this, or than the round trip, whose
+                                       jitter it shows, is measured again with a longer one */
 #define ROUND_TRIPS 3u
 #define TRIES_MAX 3u
-#define SILENCE_US 500000u          /* besides four round trips: what has not come is lost */
-#define TELL_US 2000000u
-#define TOLD_MAX 5u
-#define RETRY_US 500u               /* the link was full */
+#define SILENCE_US 300000u          /* besides four round trips: what has not come is lost */
+#define TELL_US 700000u
+#define TOLD_MAX 6u
+#define RETRY_US 200u               /* the link was full */
 
 /* Steps of the messages. */
 enum { STEP_GO = 1, STEP_ASK, STEP_ANSWER, STEP_REPORT };
@@ -84,12 +88,17 @@ static void ask_for(struct uw_network_probe *p, enum uw_probe_stage stage, uint3
     p->asked_us = p->now_us;
 }
 
-/* One small message after another, then trains; a short one again, as long as can be. */
+static bool is_short(const struct uw_network_report *r, float took_s)
+{
+    return took_s < TRAIN_ENOUGH_S || took_s < r->rtt_s;
+}
+
+/* One small message after another, then trains, until they are long enough. */
 static void next_stage(struct uw_network_probe *p)
 {
     uint32_t n = p->stage == UW_PROBE_SMALL ? 1u : p->config.chunk_n;
     bool again = p->count < TRAIN_MAX && p->arrived > 1 &&
-                 p->last_us - p->first_us < TRAIN_ENOUGH_US;
+                 is_short(&p->report, 1e-6f * (float)(p->last_us - p->first_us));
     p->tries = 0;
     switch (p->stage) {
     case UW_PROBE_RTT:
@@ -102,7 +111,7 @@ static void next_stage(struct uw_network_probe *p)
     case UW_PROBE_SMALL:
     case UW_PROBE_LARGE:
         if (again) {
-            ask_for(p, p->stage, TRAIN_MAX, n);
+            ask_for(p, p->stage, p->count * LONGER, n);
         } else if (p->stage == UW_PROBE_SMALL) {
             ask_for(p, UW_PROBE_LARGE, TRAIN, p->config.chunk_n);
         } else {
@@ -201,7 +210,7 @@ static uint64_t run_stage(struct uw_network_probe *p)
     if (p->asks) {
         struct uw_part ask = {.type = UW_PART_WANT, .step = STEP_ASK};
         ask.want = (struct uw_want){.transfer = STEP_ASK, .seq = p->seq, .chunk_n = p->n,
-                                    .wanted = UINT64_MAX >> (64u - p->count)};
+                                    .base = p->count, .wanted = 1};
         if (send(p, to, &ask) == UW_ERR_AGAIN) {
             return p->now_us + RETRY_US;
         }
@@ -217,7 +226,8 @@ static void take_ask(struct uw_network_probe *p, uint32_t from, const struct uw_
 {
     if (p->answers_n < UW_PROBE_ANSWERS && want->chunk_n <= p->config.chunk_n) {
         p->answers[p->answers_n++] = (struct uw_probe_answer){
-            .rank = from, .n = want->chunk_n, .count = uw_bits_in(want->wanted), .seq = want->seq};
+            .rank = from, .n = want->chunk_n, .count = uw_min_u32(want->base, TRAIN_MAX),
+            .seq = want->seq};
     }
 }
 
@@ -243,7 +253,7 @@ static uint64_t run_answers(struct uw_network_probe *p)
 
 static bool is_together(const struct uw_network_probe *p)
 {
-    return p->turn == p->turns;
+    return p->turn >= p->turns;
 }
 
 static void take_report(struct uw_network_probe *p, uint32_t from, uint16_t job,
@@ -254,11 +264,12 @@ static void take_report(struct uw_network_probe *p, uint32_t from, uint16_t job,
     }
     p->waits[from] = false;
     if (is_together(p)) {
-        p->reports[from].together_s = r->together_s;
+        float *together_s = &p->reports[from].together_s;
+        *together_s = r->together_s > *together_s ? r->together_s : *together_s;
     } else {
         p->reports[from] = *r;
-        if (r->large_s * TRAIN * 1e6f < TRAIN_ENOUGH_US) {
-            p->together_n = TRAIN_MAX;
+        while (p->together_n < TRAIN_MAX && is_short(r, r->large_s * (float)p->together_n)) {
+            p->together_n *= LONGER;
         }
     }
 }
@@ -271,11 +282,10 @@ static void next_turn(struct uw_network_probe *p)
             return;
         }
     }
-    if (is_together(p)) {
+    if (++p->turn == p->turns + (p->ranks <= FEW ? FEW_TURNS : 1u)) {
         p->done = true;
         return;
     }
-    p->turn++;
     p->tells = 0;
     p->told_to = p->ranks;
     for (uint32_t i = 0; i < p->ranks; i++) {

@@ -6,7 +6,8 @@
  * train of small ones; for a train of the largest. From the round trip and from the times between
  * arrivals follow latency, the cost of a message and that of a byte. Rank 0 tells a few ranks, one
  * after the other, then all of them at once to ask for a train of large ones: on a medium that all
- * share it takes as many times as long. Ranks send back what they measured (REPORT), and rank 0
+ * share it takes as many times as long. Few ranks are told so several times, since a loss may keep
+ * them from being there at once. Ranks send back what they measured (REPORT), and rank 0
  * makes a struct uw_network_fit of it.
  *
  *     uw_network_probe_place, then for every group: _begin, then _take and _run until rank 0's is
@@ -65,7 +66,7 @@ struct uw_network_probe {
 
     /* rank 0 */
     struct uw_network_report *reports;  /* [ranks_max] */
-    uint32_t turn, turns;           /* ranks that measure alone; turn == turns: all at once */
+    uint32_t turn, turns;           /* ranks that measure alone; from turns on: all at once */
     bool *waits;                    /* [ranks_max] its report is still to come */
     uint32_t together_n;            /* messages of a train for all at once */
     uint32_t tells, told_to;        /* times that those who have not reported were told; so far */

@@ -17,6 +17,7 @@
 #define CALLS_MOST 16u
 #define POLL_US 5000u               /* how soon a new round or a freed slot is noticed */
 #define RETRY_US 500u
+#define NEAR_DEFAULT_US 5000u
 #define GATHER_DEFAULT_US 30000000u
 #define ROUND_DEFAULT_US 60000000u
 #define AGREE_DEFAULT_US 10000000u
@@ -33,10 +34,10 @@ static void set_defaults(struct uw_node_config *c)
     c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
     c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
     c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
+    c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
     c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
     c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
     c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
-    c->cell = c->mode == UW_NODE_GOSSIP ? NULL : c->mode == UW_NODE_ALLREDUCE ? "*" : c->cell;
 }
 
 static int check_text(const char *what, const char *text, size_t cap, bool may_be_empty,
@@ -64,6 +65,9 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
     if (rc == UW_OK && c->address != NULL) {
         rc = check_text("address", c->address, UW_LINK_ADDRESS_BYTES, true, err);
+    }
+    if (rc == UW_OK && c->cell != NULL) {
+        rc = check_text("cell", c->cell, UW_NODE_NAME_BYTES, true, err);
     }
     if (rc < 0) {
         return rc;
@@ -143,7 +147,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
-        .adopt_only = c->mode == UW_NODE_ALLREDUCE};
+        .adopt_only = c->mode != UW_NODE_GOSSIP};
     void *part[4] = {NULL};
     const size_t bytes[4] = {s->buffer_bytes, s->chunk_n * sizeof(float),
                              c->members_max * sizeof(uint32_t),
@@ -344,7 +348,7 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     if (s == NULL) {
         return UW_ERR_INVALID;
     }
-    bool average = s->config.mode == UW_NODE_ALLREDUCE || uw_average_agrees(&s->cell.average);
+    bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_agrees(&s->cell.average);
     return average ? uw_average_after_step(&s->cell.average, p)
                    : uw_gossip_after_step(&s->gossip, p);
 }
@@ -353,6 +357,13 @@ void uw_node_agree(struct uw_node *n)
 {
     if (n->state != NULL && n->state->cell.on) {
         uw_average_agree(&n->state->cell.average);
+    }
+}
+
+void uw_node_recall(struct uw_node *n)
+{
+    if (n->state != NULL) {
+        uw_average_recall(&n->state->cell.average);
     }
 }
 

@@ -23,12 +23,11 @@ static struct uw_node_scope *scope_of(void *arg)
 static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
                      enum uw_average_scope scope)
 {
-    const char *cell = s->config.cell;
     return m->same_model && m->progress.averages && m->state != UW_MEMBER_DEAD &&
            m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
            m->station != UW_LINK_STATION_NONE &&
            (scope == UW_AVERAGE_RUN ||
-            (cell != NULL && cell[0] != '\0' && strcmp(cell, m->progress.cell) == 0));
+            (s->cell.name[0] != '\0' && strcmp(s->cell.name, m->progress.cell) == 0));
 }
 
 static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
@@ -105,8 +104,9 @@ static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n)
                                          .byte_s = BYTE_DEFAULT_S,
                                          .reduce_s = REDUCE_DEFAULT_S};
     enum uw_allreduce_kind kind =
-        s->config.algorithm != NULL ? *s->config.algorithm
-                                    : uw_allreduce_choose(ranks_n, size_n, true, &cost, at, NULL);
+        s->cell.algorithm < UW_ALLREDUCE_KINDS_N
+            ? s->cell.algorithm
+            : uw_allreduce_choose(ranks_n, size_n, true, &cost, at, NULL);
     bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
     return whole && size_n > s->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING : kind;
 }
@@ -123,6 +123,9 @@ static void begin(void *arg)
         const struct uw_member *m = member_of(s, o->cell.ranks[i]);
         r.rtt_us = m != NULL && m->srtt_us > r.rtt_us ? m->srtt_us : r.rtt_us;
     }
+    if (o->scope == UW_AVERAGE_CELL) {
+        uw_node_bridge_add(s, r.ranks);
+    }
     uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
 }
 
@@ -130,13 +133,20 @@ static void decided(void *arg, bool commit)
 {
     struct uw_node_scope *o = scope_of(arg);
     struct uw_node_state *s = o->node;
+    bool alone = o->cell.ranks_n == 1;
+    if (commit && alone && o->scope == UW_AVERAGE_CELL) {
+        uw_node_bridge_add(s, 1);
+    }
+    bool moved = s->bridge.added;
+    uw_node_bridge_committed(s, commit);
     if (!commit) {
         uw_allreduce_stop(&s->cell.allreduce);
         uw_average_restore(&s->cell.average);
         return;
     }
     s->cell.asked = NULL;
-    uw_average_ended(&s->cell.average, o->cell.ranks_n > 1 ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
+    uw_average_ended(&s->cell.average, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
+    uw_node_bridge_due(s);
 }
 
 static void give_up(void *arg)
@@ -144,6 +154,7 @@ static void give_up(void *arg)
     struct uw_node_state *s = scope_of(arg)->node;
     s->cell.asked = NULL;
     uw_average_ended(&s->cell.average, UW_AVERAGE_NONE);
+    uw_node_bridge_due(s);
 }
 
 static uint32_t progress(void *arg, uint32_t *waits_for)
@@ -196,6 +207,14 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
         return UW_OK;
     }
     s->cell.on = true;
+    s->cell.algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
+    if (c->mode == UW_NODE_ALLREDUCE) {
+        strcpy(s->cell.name, "*");
+    } else if (c->mode != UW_NODE_GOSSIP) {
+        bool named = c->cell != NULL && c->cell[0] != '\0';
+        strcpy(s->cell.name, named ? c->cell : c->name);
+        s->cell.finds = !named && c->mode == UW_NODE_AUTO;
+    }
     const struct uw_allreduce_config allreduce = {
         .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
         .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
@@ -204,6 +223,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     int rc = uw_allreduce_place(&s->cell.allreduce, arena, &allreduce);
     void *out = NULL;
     rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
+    rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
     s->cell.out = out;
     for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
         struct uw_node_scope *o = &s->cell.scopes[i];
@@ -281,8 +301,11 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
             list_rows(s, &s->cell.scopes[i]);
         }
     }
+    uint64_t next_us = uw_node_near_step(s);
     take_up(s);
-    uint64_t next_us = UINT64_MAX;
+    if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
+        (void)uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
+    }
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
         uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
         next_us = at_us < next_us ? at_us : next_us;

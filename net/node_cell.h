@@ -30,7 +30,12 @@ struct uw_node_cell {
     struct uw_average average;
     struct uw_allreduce allreduce;
     uint8_t *out;                   /* [buffer_bytes] a part on its way out */
+    char name[UW_NODE_NAME_BYTES];  /* of the cell; "": none */
+    uint32_t hops;                  /* of a cell that was found: to the node that it is named by */
+    uint64_t look_us;               /* when to look for one again */
+    enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
     bool on;                        /* it takes part in averages */
+    bool finds;                     /* its cell, by what is near */
     bool stale;                     /* the rows are */
 };
 

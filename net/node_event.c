@@ -247,14 +247,36 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
         break;
     case UW_CELL_NEWS_HEAD:
     default:
-        if (s->config.cell == NULL || o->scope != UW_AVERAGE_CELL) {
+        if (s->cell.name[0] == '\0' || o->scope != UW_AVERAGE_CELL) {
             return;
         }
         e.kind = UW_NODE_HEAD;
         snprintf(text, cap, "%s leads the averages%s%s", self ? "this node" : who,
-                 s->config.cell[0] != '*' ? " of cell " : "",
-                 s->config.cell[0] != '*' ? s->config.cell : "");
+                 s->cell.name[0] != '*' ? " of cell " : "",
+                 s->cell.name[0] != '*' ? s->cell.name : "");
         break;
+    }
+    report(s, &e);
+}
+
+void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
+                         uint64_t silent_us)
+{
+    const struct uw_member *m = uw_node_pull_member(s);
+    char seen[UW_LINK_ADDRESS_BYTES];
+    struct uw_node_event e = {.kind = kind, .peer = "", .address = "",
+                              .station = UW_LINK_STATION_NONE, .duration_us = silent_us};
+    if (kind == UW_NODE_CELL_ALONE) {
+        snprintf(s->text, sizeof s->text,
+                 "no other cell can be reached for %u.%u s: cell %s goes on alone",
+                 seconds(silent_us), tenths(silent_us), s->cell.name);
+    } else {
+        e.peer = m != NULL ? m->name : "?";
+        e.address = m != NULL ? address_of(s, m, m->station, seen) : "?";
+        snprintf(s->text, sizeof s->text,
+                 "cell %s mixes with cell %s through %s (%s), after %u.%u s alone", s->cell.name,
+                 m != NULL ? m->progress.cell : "?", e.peer, e.address, seconds(silent_us),
+                 tenths(silent_us));
     }
     report(s, &e);
 }

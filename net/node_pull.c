@@ -10,6 +10,7 @@
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
 #define AVOID_MAX_US 600000000u
 #define WANTS_MOST 8u
+#define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define FULL_RETRY_US 2000u
 #define SEND_RETRY_US 500u
 
@@ -81,7 +82,7 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->member = place;
     p->member_id = m->id;
     p->adopt = adopt;
-    p->judged = false;
+    p->judged = p->bridge = false;
     p->bytes = 0;
     const struct uw_path path = path_to(m);
     uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
@@ -156,7 +157,11 @@ static void finish(struct uw_node_state *s, enum uw_gossip_end how)
     s->counters.chunks_again += (uint32_t)p->transfer.again_n;
     s->counters.chunks_twice += (uint32_t)p->transfer.twice_n;
     p->transfer.again_n = p->transfer.twice_n = 0;
-    uw_gossip_ended(&s->gossip, p->round, how);
+    if (p->bridge) {
+        uw_node_bridge_ended(s, how == UW_GOSSIP_COMPLETE);
+    } else {
+        uw_gossip_ended(&s->gossip, p->round, how);
+    }
 }
 
 static void cut(struct uw_node_state *s, const char *why)
@@ -231,7 +236,7 @@ static bool move_pull(struct uw_node_state *s, const char *why)
 {
     struct uw_node_pull *p = &s->pull;
     uint32_t place;
-    if (p->adopt) {
+    if (p->adopt || p->bridge) {
         return false;
     }
     if (uw_gossip_room(&s->gossip) < s->gossip.config.slots_n) {
@@ -310,13 +315,38 @@ void uw_node_pull_step(struct uw_node_state *s)
     }
     if (!p->transfer.active) {
         uint32_t round = p->pending != 0 ? p->pending : uw_gossip_take(&s->gossip);
+        uint32_t head = round == 0 ? uw_node_bridge_take(s) : 0;
+        if (head != 0) {
+            start_pull(s, BRIDGE_ROUND, head, false);
+            p->bridge = true;
+        }
         if (round == 0) {
+            send_wants(s);
             return;
         }
         judge_pull(s, true);
         p->pending = begin_round(s, round) ? 0 : round;
     }
     send_wants(s);
+}
+
+static void refuse_chunk(struct uw_node_state *s, struct uw_member *m,
+                         enum uw_node_event_kind kind)
+{
+    punish(s, m);
+    uw_node_tell_pull(s, kind, "");
+    cut(s, "a chunk was refused");
+}
+
+/* Hand a chunk to the training thread. */
+static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_data *d)
+{
+    slot->round = s->pull.round;
+    slot->offset_n = d->offset_n;
+    slot->count_n = d->count_n;
+    slot->adopt = s->pull.adopt;
+    slot->weight = s->pull.weight;
+    uw_gossip_push(&s->gossip);
 }
 
 void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d)
@@ -334,23 +364,26 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
     if (rc == UW_ERR_CORRUPT) {
         s->counters.refused_corrupt++;
     }
-    struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
-    if (slot == NULL) {
+    struct uw_gossip_slot *slot = rc == UW_OK && !p->bridge ? uw_gossip_slot(&s->gossip) : NULL;
+    if (rc < 0 || (slot == NULL && !p->bridge)) {
         return;
     }
-    if (uw_message_floats(d, slot->x) < 0) {
+    if (uw_message_floats(d, slot != NULL ? slot->x : s->chunk) < 0) {
         s->counters.refused_nonfinite++;
-        punish(s, m);
-        uw_node_tell_pull(s, UW_NODE_CHUNK_NONFINITE, "");
-        cut(s, "a chunk was refused");
+        refuse_chunk(s, m, UW_NODE_CHUNK_NONFINITE);
         return;
     }
-    slot->round = p->round;
-    slot->offset_n = d->offset_n;
-    slot->count_n = d->count_n;
-    slot->adopt = p->adopt;
-    slot->weight = p->weight;
-    uw_gossip_push(&s->gossip);
+    if (slot != NULL) {
+        push(s, slot, d);
+    } else {
+        rc = uw_node_bridge_chunk(s, s->chunk, d->offset_n, d->count_n);
+        if (rc == UW_ERR_DENIED) {
+            refuse_chunk(s, m, UW_NODE_CHUNK_OUTLIER);
+        }
+        if (rc < 0) {
+            return;
+        }
+    }
     uw_pull_arrived(&p->transfer, d->seq, d->offset_n, s->now_us);
     p->bytes += d->count_n * 4u;
     m->from_bytes += d->count_n * 4u;
@@ -367,7 +400,9 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
     if (refuse->reason == uwasa_Reason_CHUNK_TOO_BIG && refuse->chunk_n >= UW_CHUNK_MIN_N &&
         refuse->chunk_n < p->transfer.chunk_n && p->transfer.have_chunks == 0) {
         m->chunk_limit_n = refuse->chunk_n;
+        bool bridge = p->bridge;
         start_pull(s, p->round, p->member, p->adopt);
+        p->bridge = bridge;
         return;
     }
     s->counters.pulls_refused++;

@@ -4,7 +4,9 @@
  *
  *     node.c         set-up, the step
  *     node_recv.c    what to do with each message
+ *     node_bridge.c  between cells
  *     node_cell.c    exact averages
+ *     node_near.c    cells that are found
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -16,6 +18,7 @@
 #include "gossip.h"
 #include "membership.h"
 #include "message.h"
+#include "node_bridge.h"
 #include "node_cell.h"
 #include "transfer.h"
 
@@ -31,6 +34,7 @@ struct uw_node_pull {
     uint32_t member;                /* place in the table */
     uint32_t member_id;             /* guards against the place being reused */
     bool adopt, judged;             /* judged: its outlier has been dealt with */
+    bool bridge;                    /* of another cell's head, for node_bridge.c */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint64_t bytes;
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
@@ -60,6 +64,7 @@ struct uw_node_state {
     struct uw_node_pull pull;
     struct uw_serve serve;
     struct uw_node_cell cell;
+    struct uw_node_bridge bridge;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -117,6 +122,13 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
+/* node_near.c */
+
+/* Find the cell of a node that was not given one: the nodes that are near, and those near to them.
+ * They go by the least identity among them, which each takes over from its neighbours while its
+ * owner is alive. Returns when to look again. */
+uint64_t uw_node_near_step(struct uw_node_state *s);
+
 /* node_cell.c */
 
 /* Take the memory of exact averages. Returns UW_OK or what uw_arena_take returns. */
@@ -135,7 +147,36 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
+/* node_bridge.c */
+
+/* Take the memory of a node that may lead a cell. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena);
+
+bool uw_node_has_bridge(const struct uw_node_state *s);
+
+/* A round of the cell is over: pull from another cell next, if this node leads. */
+void uw_node_bridge_due(struct uw_node_state *s);
+
+/* The member to pull from now, its place in the table; 0: none. */
+uint32_t uw_node_bridge_take(struct uw_node_state *s);
+
+/* A pull is over. */
+void uw_node_bridge_ended(struct uw_node_state *s, bool complete);
+
+/* A chunk of another cell's head.
+ * Returns UW_OK, UW_ERR_AGAIN (not now: let it come again), UW_ERR_DENIED (too far from ours). */
+int uw_node_bridge_chunk(struct uw_node_state *s, const float *peer, uint32_t offset_n,
+                         uint32_t count_n);
+
+/* A round of the cell begins with so many ranks; it is decided. */
+void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);
+void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
+
 /* node_event.c */
+
+/* UW_NODE_CELL_ALONE, UW_NODE_CELLS_MEET. */
+void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
+                         uint64_t silent_us);
 
 /* News of a cell. */
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,

@@ -33,9 +33,8 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .head_weight = s->config.head_weight,
         .averages = s->cell.on,
     };
-    if (s->config.cell != NULL) {
-        memcpy(p->cell, s->config.cell, strlen(s->config.cell) + 1u);
-    }
+    strcpy(p->cell, s->cell.name);
+    p->cell_hops = s->cell.hops;
 }
 
 static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define PROBE_SLACK_US 2000u
+#define PUSH_SLACK_US 2000u
 #define REORDER_MAX 256u
 
 static bool bit_at(const uint64_t *words, uint32_t i)
@@ -249,10 +250,18 @@ static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
     return n < 64u ? n : 64u;
 }
 
+/* When what comes by itself counts as lost. To ask too early costs little: who still pushes does
+ * not answer. */
+static uint64_t overdue_us(const struct uw_pull *p)
+{
+    uint64_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : uw_path_rto_us(p);
+    return p->coming_us + patience;
+}
+
 /* Chunks before this one may be asked for. */
 static uint32_t askable(const struct uw_pull *p, uint64_t now_us)
 {
-    if (!p->pushed || p->coming == p->chunks || now_us >= p->coming_us + uw_path_rto_us(p)) {
+    if (!p->pushed || p->coming == p->chunks || now_us >= overdue_us(p)) {
         return p->chunks;
     }
     return p->coming > UW_PATH_REORDER_MIN ? p->coming - UW_PATH_REORDER_MIN : 0;
@@ -370,7 +379,7 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     uint32_t n = allowance(p, room_chunks);
     if (n != 0) {
         bool comes = p->pushed && first_missing(p, true) >= askable(p, now_us);
-        uint64_t due = comes ? p->coming_us + uw_path_rto_us(p) : due_us(p, n);
+        uint64_t due = comes ? overdue_us(p) : due_us(p, n);
         next = due < next ? due : next;
     }
     return next > now_us ? next : now_us;

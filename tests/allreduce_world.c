@@ -20,7 +20,8 @@ static void open_rank(struct allreduce_world *w, uint32_t rank)
         .medium = n->shared ? &w->medium : NULL,
         .send = {.delay_us = n->delay_us, .jitter_us = n->jitter_us, .loss = n->loss}};
     if (!n->shared) {
-        lc.send.rate_bits_per_s = n->rate_bits_per_s;
+        bool slow = n->slower != 0 && n->slow_rank == rank;
+        lc.send.rate_bits_per_s = n->rate_bits_per_s / (slow ? n->slower : 1u);
         lc.send.overhead_bytes = n->overhead_bytes;
         lc.send.rate_queue_bytes = RATE_QUEUE_BYTES;
     }

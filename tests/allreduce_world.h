@@ -23,6 +23,8 @@ struct world_network {
     uint32_t queue_n;           /* messages that a station may have on their way */
     bool shared;
     uint64_t access_us;         /* shared: before each message */
+    uint32_t slow_rank;         /* not shared: the link of this one is so many times as slow; */
+    uint32_t slower;            /* 0: of none */
 };
 
 struct world_rank {

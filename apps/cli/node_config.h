@@ -18,6 +18,9 @@ struct uw_node_options {
     uint32_t batch, threads, period;
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
     const char *momentum_rule, *peer_schedule, *schedule, *backend;
+    const char *exchange, *algorithm;
+    uint32_t head_weight, cell_first;
+    double gather_seconds, round_seconds;
     uint64_t steps, seed;
     uint32_t epochs;
     double seconds;                     /* 0: no limit */

@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Longest wait: bounds how late the member table and an end are noticed. */
 #define WAIT_US 50000u
 #define COPY_US 200000u
 #define LINGER_US 20000u
+#define AWAIT_NS 2000000
 
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
                      const struct uw_node_config *node, struct uw_error *err)
@@ -23,6 +25,7 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
     n->wake[0] = n->wake[1] = -1;
     n->opened = true;
     pthread_mutex_init(&n->lock, NULL);
+    pthread_cond_init(&n->stepped, NULL);
 
     int rc = uw_stack_open(&n->stack, stack, err);
     if (rc < 0) {
@@ -80,6 +83,12 @@ static void *network_thread(void *arg)
     while (!atomic_load(&n->quit)) {
         uint64_t now_us = uw_board_now_us();
         uint64_t next_us = uw_node_step(&n->node, now_us);
+        if (atomic_load(&n->awaited)) {
+            pthread_mutex_lock(&n->lock);
+            atomic_store(&n->awaited, false);
+            pthread_cond_signal(&n->stepped);
+            pthread_mutex_unlock(&n->lock);
+        }
         if (now_us >= copy_us) {
             copy_members(n, now_us);
             copy_us = now_us + COPY_US;
@@ -113,6 +122,19 @@ void uw_node_net_wake(struct uw_node_net *n)
         ssize_t written = write(n->wake[1], "", 1); /* a full pipe wakes as well */
         (void)written;
     }
+}
+
+void uw_node_net_wait(struct uw_node_net *n)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += AWAIT_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&n->lock);
+    atomic_store(&n->awaited, true);
+    pthread_cond_timedwait(&n->stepped, &n->lock, &until);
+    pthread_mutex_unlock(&n->lock);
 }
 
 uint32_t uw_node_net_members(struct uw_node_net *n, struct uw_node_member *rows, uint32_t cap_n,
@@ -156,4 +178,5 @@ void uw_node_net_close(struct uw_node_net *n)
     uw_board_memory_release(n->block.at, n->block.bytes);
     n->block = (struct uw_stack_block){NULL, 0};
     pthread_mutex_destroy(&n->lock);
+    pthread_cond_destroy(&n->stepped);
 }

@@ -32,6 +32,8 @@ struct uw_node_net {
     bool opened, running;
     pthread_t thread;
     atomic_bool quit;
+    atomic_bool awaited;                /* the training thread waits for a step of the network's */
+    pthread_cond_t stepped;
     pthread_mutex_t lock;               /* of everything below */
     struct uw_node_member rows[UW_NODE_NET_ROWS];
     uint32_t rows_n;
@@ -48,6 +50,9 @@ int uw_node_net_start(struct uw_node_net *n, struct uw_error *err);
 
 /* Let the thread look at once what the training thread has asked for. */
 void uw_node_net_wake(struct uw_node_net *n);
+
+/* Wait until the network has had a look, at most a few milliseconds. */
+void uw_node_net_wait(struct uw_node_net *n);
 
 /* Copy the member table as of a moment ago. rows may be NULL. Returns the rows written. */
 uint32_t uw_node_net_members(struct uw_node_net *n, struct uw_node_member *rows, uint32_t cap_n,

@@ -1,54 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_run.h"
+#include "node_work.h"
 
 #include "events.h"
-#include "job.h"
 #include "keyfile.h"
 #include "lr.h"
-#include "node_net.h"
-#include "node_report.h"
 #include "progress.h"
-#include "stop.h"
 
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
-#include "uwasa/data.h"
 #include "uwasa/hash.h"
-#include "uwasa/storage_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define STEP_EVENT_US 250000u
-#define PAUSE_US 2000
-#define LONELY_US 1000000u
-
-struct run {
-    const struct uw_node_options *o;
-    struct uw_job job;
-    struct uw_data data, test;
-    struct uw_loader loader;
-    struct uw_schedule schedule;
-    struct uw_storage_file files;
-    struct uw_stop stop;
-    struct uw_node_net net;
-    struct uw_node_report report;
-    uint32_t incarnation;
-    bool fresh;                         /* neither checkpoint nor weights were there */
-    uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
-    uint64_t first_step;                /* what a checkpoint had done */
-    uint64_t start_us, computing_us, samples;
-    uint64_t step_event_us, saved_us, scored_us;
-    double loss;                        /* running mean */
-    struct uw_score score;
-    bool scored;
-    struct uw_error err;
-};
+#define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
 
 static bool stop_asked(void *arg)
 {
-    struct run *r = arg;
+    struct uw_node_work *r = arg;
     return uw_stop_asked(&r->stop);
 }
 
@@ -57,7 +28,7 @@ static uint64_t name_hash(const char *name)
     return uw_hash64(UW_HASH64_START, name, strlen(name));
 }
 
-static int open_data(struct run *r)
+static int open_data(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_data_config config = {.seed = o->seed,
@@ -82,7 +53,7 @@ static int open_data(struct run *r)
     return rc;
 }
 
-static int load_checkpoint(struct run *r)
+static int load_checkpoint(struct uw_node_work *r)
 {
     struct uw_checkpoint state;
     uint64_t bytes;
@@ -112,7 +83,7 @@ static int load_checkpoint(struct run *r)
     return UW_OK;
 }
 
-static int save(struct run *r)
+static int save(struct uw_node_work *r)
 {
     r->saved_us = uw_board_now_us();
     if (r->o->checkpoint == NULL) {
@@ -128,7 +99,61 @@ static int save(struct run *r)
     return uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
 }
 
-static int open_net(struct run *r)
+static bool averages(const struct uw_node_work *r)
+{
+    return strcmp(r->o->exchange, "gossip") != 0;
+}
+
+static struct uw_node_config node_config(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    struct uw_model *m = &r->job.model;
+    return (struct uw_node_config){
+        .name = o->name,
+        .run = o->run,
+        .address = o->advertise,
+        .seeds = o->seeds.item,
+        .seeds_n = o->seeds.n,
+        .incarnation = r->incarnation,
+        .params = &m->params,
+        .snapshot = &m->snapshot,
+        .velocity = m->velocity,
+        .newcomer = r->fresh,
+        .mode = averages(r) ? UW_NODE_ALLREDUCE : UW_NODE_GOSSIP,
+        .head_weight = o->head_weight,
+        .cell_first_n = o->cell_first,
+        .algorithm = r->fixed ? &r->algorithm : NULL,
+        .gather_us = (uint64_t)(o->gather_seconds * 1e6),
+        .round_us = (uint64_t)(o->round_seconds * 1e6),
+        .agree = true,
+        .agree_us = (uint64_t)(o->consensus_seconds * 1e6),
+        .scratch_n = SCRATCH_N,
+        .spare = r->spare.at,
+        .rule = uw_mix_find(o->momentum_rule),
+        .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
+        .schedule = uw_peer_schedule_find(o->peer_schedule),
+        .period_steps = o->period,
+        .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
+        .window_bytes = (size_t)o->pull_window,
+        .members_max = o->members,
+        .on_event = uw_node_report_event,
+        .event_arg = &r->report};
+}
+
+static int take_spare(struct uw_node_work *r)
+{
+    const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
+    if (!averages(r) || !uw_node_needs_spare(rule)) {
+        return UW_OK;
+    }
+    r->spare.bytes = r->job.model.params.size_n * sizeof(float);
+    int rc = uw_board_memory_take(r->spare.bytes, &r->spare.at);
+    return rc < 0 ? uw_error_set(&r->err, rc, "momentum rule %s: %zu bytes are not to be had",
+                                 rule->name, r->spare.bytes)
+                  : UW_OK;
+}
+
+static int open_net(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
     uint8_t key[UW_KEY_BYTES];
@@ -157,28 +182,13 @@ static int open_net(struct run *r)
                                                                  name_hash(o->name)),
                                           .event = uw_node_report_secure,
                                           .user = &r->report};
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    struct uw_model *m = &r->job.model;
-    const struct uw_node_config node = {
-        .name = o->name,
-        .run = o->run,
-        .address = o->advertise,
-        .seeds = o->seeds.item,
-        .seeds_n = o->seeds.n,
-        .incarnation = r->incarnation,
-        .params = &m->params,
-        .snapshot = &m->snapshot,
-        .velocity = m->velocity,
-        .newcomer = r->fresh,
-        .rule = rule,
-        .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
-        .schedule = uw_peer_schedule_find(o->peer_schedule),
-        .period_steps = o->period,
-        .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
-        .window_bytes = (size_t)o->pull_window,
-        .members_max = o->members,
-        .on_event = uw_node_report_event,
-        .event_arg = &r->report};
+    r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);
+    rc = take_spare(r);
+    if (rc < 0) {
+        uw_key_wipe(key, sizeof key);
+        return rc;
+    }
+    const struct uw_node_config node = node_config(r);
     rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
     uw_key_wipe(key, sizeof key);
     char address[UW_LINK_ADDRESS_BYTES];
@@ -189,7 +199,7 @@ static int open_net(struct run *r)
 }
 
 /* Everything before the first step. *status is the exit status when it fails. */
-static int prepare(struct run *r, int *status)
+static int prepare(struct uw_node_work *r, int *status)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
@@ -235,18 +245,17 @@ static int prepare(struct run *r, int *status)
     return rc < 0 ? rc : uw_node_net_start(&r->net, &r->err);
 }
 
-static double elapsed_s(const struct run *r)
+static double elapsed_s(const struct uw_node_work *r)
 {
     return (double)(uw_board_now_us() - r->start_us) / 1e6;
 }
 
-static float samples_per_s(const struct run *r)
+static float samples_per_s(const struct uw_node_work *r)
 {
     return r->computing_us > 0 ? (float)((double)r->samples * 1e6 / (double)r->computing_us) : 0;
 }
 
-/* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
-static int exchange(struct run *r, float lr)
+int uw_node_work_exchange(struct uw_node_work *r, float lr)
 {
     const struct uw_node_progress p = {.step = (uint32_t)r->step,
                                        .lr = lr,
@@ -254,9 +263,11 @@ static int exchange(struct run *r, float lr)
                                        .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
                                        .samples_per_s = samples_per_s(r)};
     int rc = uw_node_after_step(&r->net.node, &p);
-    if (rc > 0) {
+    bool averaging = rc > 0 && (rc & UW_NODE_AVERAGING) != 0;
+    if (rc > 0 && !(averaging && r->averaging)) {
         uw_node_net_wake(&r->net);
     }
+    r->averaging = averaging;
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
     }
@@ -264,7 +275,7 @@ static int exchange(struct run *r, float lr)
 }
 
 /* Under a time limit alone the schedule goes by the time. */
-static float learning_rate(const struct run *r)
+static float learning_rate(const struct uw_node_work *r)
 {
     bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
     uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
@@ -274,7 +285,7 @@ static float learning_rate(const struct run *r)
     return uw_schedule_lr(&r->schedule, r->o->lr, &where);
 }
 
-static int train_one(struct run *r)
+static int train_one(struct uw_node_work *r)
 {
     struct uw_model *m = &r->job.model;
     struct uw_step_result result;
@@ -303,7 +314,7 @@ static int train_one(struct run *r)
     return UW_OK;
 }
 
-static int evaluate(struct run *r, uint32_t limit, bool final)
+static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 {
     struct uw_score score;
     int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, &score);
@@ -318,14 +329,7 @@ static int evaluate(struct run *r, uint32_t limit, bool final)
     return UW_OK;
 }
 
-static void pause_a_little(void)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_US * 1000};
-    nanosleep(&pause, NULL);
-}
-
-/* Seconds of training left; below 0: there is no limit, or it cannot be told yet. */
-static double left_s(const struct run *r)
+double uw_node_work_left_s(const struct uw_node_work *r)
 {
     double left = r->o->seconds > 0.0 ? r->o->seconds - elapsed_s(r) : -1.0;
     left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
@@ -340,11 +344,11 @@ static double left_s(const struct run *r)
 }
 
 /* What is due between steps: status event, checkpoint, test. A full disk does not end a node. */
-static int housekeeping(struct run *r)
+static int housekeeping(struct uw_node_work *r)
 {
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
-    uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, left_s(r));
+    uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, uw_node_work_left_s(r));
     if ((double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6 && save(r) < 0) {
         uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
     }
@@ -355,90 +359,49 @@ static int housekeeping(struct run *r)
     return rc;
 }
 
-static bool time_left(const struct run *r)
+static bool time_left(const struct uw_node_work *r)
 {
     return r->o->seconds <= 0.0 || elapsed_s(r) < r->o->seconds;
 }
 
-static int run_steps(struct run *r)
+/* While the network has the parameters, or half of another's model is in them, nothing is done with
+ * them here. */
+static int wait_for_network(struct uw_node_work *r)
 {
-    int rc = exchange(r, 0.0f);
-    while (rc >= 0 && r->step < r->steps && time_left(r) && !uw_stop_asked(&r->stop)) {
-        if ((rc & UW_NODE_ADOPTING) != 0) {
-            pause_a_little();
-            rc = exchange(r, 0.0f);
-        } else {
-            rc = train_one(r);
-            rc = rc < 0 ? rc : exchange(r, r->job.model.optimizer.lr);
+    uw_node_net_wait(&r->net);
+    uw_node_report_status(&r->report, &r->net, uw_board_now_us(), r->step, r->steps,
+                          uw_node_work_left_s(r));
+    if (uw_stop_asked(&r->stop) || !time_left(r)) {
+        uw_node_recall(&r->net.node);
+    }
+    return uw_node_work_exchange(r, 0.0f);
+}
+
+static int run_steps(struct uw_node_work *r)
+{
+    int rc = uw_node_work_exchange(r, 0.0f);
+    while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
+                       (r->step < r->steps && time_left(r) && !uw_stop_asked(&r->stop)))) {
+        if ((rc & (UW_NODE_ADOPTING | UW_NODE_AVERAGING)) != 0) {
+            rc = wait_for_network(r);
+            continue;
         }
-        int kept = rc < 0 ? rc : housekeeping(r);
+        rc = train_one(r);
+        rc = rc < 0 ? rc : uw_node_work_exchange(r, r->job.model.optimizer.lr);
+        int kept = rc < 0 || (rc & UW_NODE_AVERAGING) != 0 ? UW_OK : housekeeping(r);
         rc = kept < 0 ? kept : rc;
     }
     return rc < 0 ? rc : UW_OK;
 }
 
-static uint32_t peers_alive(struct run *r, struct uw_node_counters *counters)
-{
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
-    uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, counters);
-    uint32_t alive = 0;
-    for (uint32_t i = 1; i < n; i++) {
-        alive += rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
-    }
-    return alive;
-}
-
-/* Pull from several peers without training: the models of a run come closer together. */
-static int agree(struct run *r)
-{
-    uint64_t start_us = uw_board_now_us();
-    uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
-    uint32_t rounds = 0;
-    int rc = UW_OK;
-    for (uint64_t now_us = start_us; rc >= 0 && rounds < r->o->consensus_rounds &&
-                                     now_us < end_us && !uw_stop_asked(&r->stop);
-         now_us = uw_board_now_us()) {
-        struct uw_node_counters counters;
-        rc = exchange(r, 0.0f);
-        rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
-        uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, left_s(r));
-        if (now_us - start_us > LONELY_US && peers_alive(r, &counters) == 0) {
-            break;
-        }
-        pause_a_little();
-    }
-    return rc < 0 ? rc : UW_OK;
-}
-
-/* Serve the finished model on while peers pull it, so that those who end a little later can
- * agree as well. */
-static void linger(struct run *r)
-{
-    uint64_t start_us = uw_board_now_us();
-    uint64_t busy_us = start_us;
-    uint64_t served_bytes = 0;
-    for (uint64_t now_us = start_us;
-         (double)(now_us - start_us) < r->o->linger_seconds * 1e6 &&
-         now_us - busy_us < LONELY_US && !uw_stop_asked(&r->stop);
-         now_us = uw_board_now_us()) {
-        struct uw_node_counters counters;
-        if (peers_alive(r, &counters) == 0) {
-            return;
-        }
-        busy_us = counters.served_bytes != served_bytes ? now_us : busy_us;
-        served_bytes = counters.served_bytes;
-        pause_a_little();
-    }
-}
-
-static int work(struct run *r)
+static int work(struct uw_node_work *r)
 {
     int rc = run_steps(r);
-    rc = rc < 0 ? rc : agree(r);
+    rc = rc < 0 ? rc : uw_node_work_agree(r);
     rc = rc < 0 ? rc : save(r);
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
         rc = evaluate(r, r->o->final_eval_samples, true);
-        linger(r);
+        uw_node_work_linger(r);
     }
     uw_node_net_stop(&r->net);
     if (rc == UW_OK) {
@@ -448,7 +411,7 @@ static int work(struct run *r)
                                     .seconds = elapsed_s(r),
                                     .arena_bytes = r->job.arena.used_bytes,
                                     .network_bytes = uw_stack_bytes(&r->net.stack) +
-                                                     r->net.block.bytes,
+                                                     r->net.block.bytes + r->spare.bytes,
                                     .score = r->scored ? &r->score : NULL,
                                     .interrupted = r->stop.asked};
         uw_node_net_members(&r->net, NULL, 0, &s.counters);
@@ -459,7 +422,7 @@ static int work(struct run *r)
 
 int uw_node_run(const struct uw_node_options *o)
 {
-    struct run *r = calloc(1, sizeof *r);
+    struct uw_node_work *r = calloc(1, sizeof *r);
     int status = UW_EXIT_FAILED;
     if (r == NULL) {
         return uw_cli_error("node", status, "out of memory");
@@ -471,6 +434,7 @@ int uw_node_run(const struct uw_node_options *o)
     int rc = prepare(r, &status);
     rc = rc < 0 ? rc : work(r);
     uw_node_net_close(&r->net);
+    uw_board_memory_release(r->spare.at, r->spare.bytes);
     struct uw_error late = {.text = ""};
     int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
     if (rc < 0) {

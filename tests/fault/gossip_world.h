@@ -54,6 +54,8 @@ struct world {
     struct uw_loopback_hub hub;
     void *hub_memory;
     struct uw_impairment impairment;    /* of every node's sending side */
+    /* NULL: towards all others; else towards these. arg is the world_node. */
+    bool (*far)(void *arg, uint16_t place);
     struct uw_node_config config;       /* what all nodes share; name, link, vectors are added */
     uint64_t train_us;                  /* between two local steps */
     const char *seeds[1];

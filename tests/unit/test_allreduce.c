@@ -256,12 +256,30 @@ static void test_a_fifth_is_lost(void **state)
     run_all(0.2, 0.02, 1500, 10.0f, 2);
 }
 
+/* Who is asked whether a round is over may have no part in the next one. */
+static void test_the_algorithm_changes_from_round_to_round(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= RANKS_MAX; p++) {
+        struct world w;
+        set_up(&w, p, 77 * p);
+        w.net.loss = 0.2;
+        for (uint32_t i = 0; i < 40; i++) {
+            w.net.floats_per_us = i % 3 == 0 ? 0.0f : 10.0f;
+            run(&w, (enum uw_allreduce_kind)((i * i + i / 5) % UW_ALLREDUCE_KINDS_N),
+                i % 4 == 0 ? 5000 : 16, 1);
+        }
+        tear_down(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds_follow_each_other),
         cmocka_unit_test(test_messages_overtake_and_come_twice),
         cmocka_unit_test(test_a_fifth_is_lost),
+        cmocka_unit_test(test_the_algorithm_changes_from_round_to_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

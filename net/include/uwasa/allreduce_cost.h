@@ -32,6 +32,8 @@ struct uw_network_cost {
     uint32_t chunk_n;           /* floats of a message at most; 0: a step's is sent in one */
     uint32_t head_bytes;        /* of each message */
     uint32_t early_n;           /* floats kept of what comes before its step; 0: all of them */
+    const float *slower;        /* [p] times as long as that takes what a rank sends; NULL: 1.
+                                   Borrowed */
 };
 
 /* Seconds that the medium is busy with a step's message of n floats. */

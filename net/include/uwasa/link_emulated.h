@@ -70,6 +70,10 @@ struct uw_link_emulated_config {
     uint64_t seed;
     struct uw_emulated_medium *medium;  /* NULL: one of its own. In place of send's rate */
     struct uw_impairment send, receive;
+    /* (optional: NULL means all) Is the way to this station a bad one? To the others nothing is
+     * impaired nor cut. Only without impairments inwards. */
+    bool (*far)(void *arg, uint16_t station);
+    void *far_arg;
 };
 
 /* Directions for uw_link_emulated_cut. */
@@ -107,6 +111,9 @@ struct uw_link_emulated {
     struct uw_emulated_path out, in;
     struct uw_emulated_medium *medium;
     struct uw_link_emulated *next;      /* on the medium */
+    /* as in the configuration */
+    bool (*far)(void *arg, uint16_t station);
+    void *far_arg;
     struct { uint16_t station; uint8_t directions; } cuts[UW_EMULATED_CUTS_MAX];
     uint32_t cuts_n;
     uint8_t cut_all;
@@ -118,7 +125,7 @@ size_t uw_link_emulated_bytes(const struct uw_link_emulated_config *config);
 /* Put the emulation in front of config->lower.
  *
  * Returns UW_OK, UW_ERR_INVALID (no lower link, a probability outside 0 .. 1, a malformed drop
- * list), UW_ERR_NOMEM. */
+ * list, far stations and impairments inwards), UW_ERR_NOMEM. */
 int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emulated_config *config);
 
 /* Change what passes from now on; NULL keeps a direction as it is. Messages already on their way

@@ -43,7 +43,9 @@
 
 enum uw_node_mode {
     UW_NODE_GOSSIP,                 /* pull a peer's parameters every T steps, wait for nobody */
-    UW_NODE_ALLREDUCE               /* average exactly over all nodes every T steps */
+    UW_NODE_ALLREDUCE,              /* average exactly over all nodes every T steps */
+    UW_NODE_HIERARCHICAL,           /* exactly over the cell; its head pulls other cells' heads */
+    UW_NODE_AUTO                    /* the same, and without a name the cell is found */
 };
 
 struct uw_node_config {
@@ -62,8 +64,12 @@ struct uw_node_config {
                                        is further along, instead of averaging with it */
 
     enum uw_node_mode mode;
-    const char *cell;               /* name of the cell, at most 31 bytes; modes that have cells */
-    uint32_t head_weight;           /* the highest leads its cell: mains power, a good link */
+    const char *cell;               /* its name, at most 31 bytes, for modes that have cells;
+                                       NULL or "": this node alone, or in mode auto the nodes
+                                       that are near */
+    uint32_t head_weight;           /* the highest leads its cell: mains power, a good link. 0: only
+                                       when there is no other, and never towards other cells */
+    uint32_t near_us;               /* a round trip up to which nodes are near; 0: 5 ms */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
     const enum uw_allreduce_kind *algorithm;    /* NULL: the fastest for size and ranks */
     uint64_t gather_us;             /* an average waits for members so long at most; 0: 30 s */
@@ -94,6 +100,9 @@ struct uw_node_config {
     void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */
     void *event_arg;
 };
+
+/* Does a rule need config.spare in modes that average? */
+bool uw_node_needs_spare(const struct uw_mix_rule *rule);
 
 struct uw_node_state;               /* private; in the arena */
 
@@ -157,6 +166,10 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
  * nodes that can be reached and have finished too, whatever the mode: UW_NODE_AVERAGING while it
  * lasts, then UW_NODE_ROUND when it is done, or 0 when there was nobody. */
 void uw_node_agree(struct uw_node *n);
+
+/* Context training. Ask for the parameters back while uw_node_after_step says UW_NODE_AVERAGING: it
+ * says so a little longer, at most until the round that is under way is decided. */
+void uw_node_recall(struct uw_node *n);
 
 /* Context network. Say goodbye to every live peer; later steps only answer. */
 void uw_node_leave(struct uw_node *n, uint64_t now_us);

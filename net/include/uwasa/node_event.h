@@ -30,6 +30,8 @@
     X(AVERAGE_CUT, "average_cut")           /* a round was given up; peer: whose fault */        \
     X(AVERAGE_LATE, "average_late")         /* a round begins without a member */                \
     X(HEAD, "head")                         /* who leads the cell's rounds */                    \
+    X(CELL_ALONE, "cell_alone")             /* no other cell can be reached */                   \
+    X(CELLS_MEET, "cells_meet")             /* the cell mixes with another, maybe again */       \
     X(HEAD_LOST, "head_lost")               /* this node decides in its place */                 \
     X(ADOPTED, "adopted")                   /* a newcomer took over a peer's model */            \
     X(WRONG_RUN, "wrong_run")                                                                    \

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_work.h"
+
+#include "uwasa/board.h"
+
+#define LONELY_US 1000000u
+#define AVERAGE_US 60000000u        /* longest average at the end, once it has begun */
+
+static uint32_t peers_alive(struct uw_node_work *r, struct uw_node_counters *counters)
+{
+    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, counters);
+    uint32_t alive = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        alive += rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
+    }
+    return alive;
+}
+
+/* Pull from several peers without training: the models of a run come closer together. */
+static int pull_together(struct uw_node_work *r)
+{
+    uint64_t start_us = uw_board_now_us();
+    uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
+    uint32_t rounds = 0;
+    int rc = UW_OK;
+    for (uint64_t now_us = start_us; rc >= 0 && rounds < r->o->consensus_rounds &&
+                                     now_us < end_us && !uw_stop_asked(&r->stop);
+         now_us = uw_board_now_us()) {
+        struct uw_node_counters counters;
+        rc = uw_node_work_exchange(r, 0.0f);
+        rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
+        uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
+                              uw_node_work_left_s(r));
+        if (now_us - start_us > LONELY_US && peers_alive(r, &counters) == 0) {
+            break;
+        }
+        uw_node_net_wait(&r->net);
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
+/* Returns 1 when it is done, 0 when there was nobody. */
+static int average(struct uw_node_work *r)
+{
+    uint64_t end_us = uw_board_now_us() + (uint64_t)(r->o->consensus_seconds * 1e6) + AVERAGE_US;
+    if (r->o->consensus_seconds <= 0.0) {
+        return 0;
+    }
+    uw_node_agree(&r->net.node);
+    for (;;) {
+        int rc = uw_node_work_exchange(r, 0.0f);
+        if (rc < 0 || (rc & UW_NODE_AVERAGING) == 0) {
+            return rc < 0 ? rc : (rc & UW_NODE_ROUND) != 0;
+        }
+        uint64_t now_us = uw_board_now_us();
+        uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
+                              uw_node_work_left_s(r));
+        if (now_us > end_us || uw_stop_asked(&r->stop)) {
+            uw_node_recall(&r->net.node);
+        }
+        uw_node_net_wait(&r->net);
+    }
+}
+
+int uw_node_work_agree(struct uw_node_work *r)
+{
+    int rc = average(r);
+    return rc != 0 || uw_stop_asked(&r->stop) ? rc : pull_together(r);
+}
+
+void uw_node_work_linger(struct uw_node_work *r)
+{
+    uint64_t start_us = uw_board_now_us();
+    uint64_t busy_us = start_us;
+    uint64_t served_bytes = 0;
+    for (uint64_t now_us = start_us;
+         (double)(now_us - start_us) < r->o->linger_seconds * 1e6 &&
+         now_us - busy_us < LONELY_US && !uw_stop_asked(&r->stop);
+         now_us = uw_board_now_us()) {
+        struct uw_node_counters counters;
+        if (peers_alive(r, &counters) == 0) {
+            return;
+        }
+        busy_us = counters.served_bytes != served_bytes ? now_us : busy_us;
+        served_bytes = counters.served_bytes;
+        uw_node_net_wait(&r->net);
+    }
+}

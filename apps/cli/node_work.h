@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_work.h - a running node: what node_run.c (set-up, training) and node_end.c share */
+#ifndef UWASA_CLI_NODE_WORK_H
+#define UWASA_CLI_NODE_WORK_H
+
+#include "job.h"
+#include "node_net.h"
+#include "node_report.h"
+#include "node_run.h"
+#include "stop.h"
+
+#include "uwasa/data.h"
+#include "uwasa/schedule.h"
+#include "uwasa/storage_file.h"
+
+struct uw_node_work {
+    const struct uw_node_options *o;
+    struct uw_job job;
+    struct uw_data data, test;
+    struct uw_loader loader;
+    struct uw_schedule schedule;
+    struct uw_storage_file files;
+    struct uw_stop stop;
+    struct uw_node_net net;
+    struct uw_node_report report;
+    uint32_t incarnation;
+    bool fresh;                         /* neither checkpoint nor weights were there */
+    uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
+    uint64_t first_step;                /* what a checkpoint had done */
+    uint64_t start_us, computing_us, samples;
+    uint64_t step_event_us, saved_us, scored_us;
+    double loss;                        /* running mean */
+    struct uw_score score;
+    bool scored;
+    bool averaging;                     /* the network has the parameters */
+    struct uw_stack_block spare;        /* for rules that need it */
+    enum uw_allreduce_kind algorithm;   /* of averages, if it is fixed */
+    bool fixed;
+    struct uw_error err;
+};
+
+/* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
+int uw_node_work_exchange(struct uw_node_work *r, float lr);
+
+/* Seconds of training left; below 0: there is no limit, or it cannot be told yet. */
+double uw_node_work_left_s(const struct uw_node_work *r);
+
+/* Bring the models of the run together: one exact average over all that can be reached and are
+ * done as well; when there is nobody to average with, pulls from several peers. */
+int uw_node_work_agree(struct uw_node_work *r);
+
+/* Serve the finished model on while peers pull it, so that those who end a little later can
+ * agree as well. */
+void uw_node_work_linger(struct uw_node_work *r);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WEIGHT_DEFAULT 0.5f
+#define OUTLIER_FLOOR 32.0          /* times the rms of all parameters, as in gossip.c */
+#define ALONE_US 5000000u           /* without news of another cell for so long: alone */
+#define BLOCK_N 64u
+
+bool uw_node_has_bridge(const struct uw_node_state *s)
+{
+    return s->bridge.inbox != NULL;
+}
+
+int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    void *inbox = NULL;
+    if ((c->mode != UW_NODE_HIERARCHICAL && c->mode != UW_NODE_AUTO) || c->head_weight == 0) {
+        return UW_OK;
+    }
+    int rc = uw_arena_take(arena, uw_size_mul(c->params->size_n, sizeof *s->bridge.inbox), &inbox);
+    s->bridge.inbox = inbox;
+    if (inbox != NULL) {
+        memset(inbox, 0, c->params->size_n * sizeof *s->bridge.inbox);
+    }
+    return rc;
+}
+
+/* ---- whom to pull from ---- */
+
+static bool reachable(const struct uw_member *m)
+{
+    return m->state == UW_MEMBER_ALIVE && m->same_model && m->station != UW_LINK_STATION_NONE &&
+           m->progress.averages && m->progress.cell[0] != '\0';
+}
+
+static bool of_another_cell(const struct uw_node_state *s, const struct uw_member *m)
+{
+    return strcmp(m->progress.cell, s->cell.name) != 0;
+}
+
+/* Does it lead its cell, as far as can be seen from here? */
+static bool leads(const struct uw_node_state *s, const struct uw_member *m)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *o = &s->membership.members[i];
+        bool better = o->progress.head_weight > m->progress.head_weight ||
+                      (o->progress.head_weight == m->progress.head_weight && o->id < m->id);
+        if (o != m && reachable(o) && better && strcmp(o->progress.cell, m->progress.cell) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The place of another cell's head to pull from, any of them; 0: there is none now. */
+static uint32_t pick_head(struct uw_node_state *s)
+{
+    uint32_t n = 0, place = 0;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
+            !m->progress.newcomer && s->now_us >= m->avoid_until_us && leads(s, m) &&
+            uw_rng_below(&s->rng, ++n) == 0) {
+            place = i;
+        }
+    }
+    return place;
+}
+
+/* Has this node ever heard of another cell that has not said goodbye? */
+static bool knows_another_cell(const struct uw_node_state *s)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
+            m->progress.cell[0] != '\0' && of_another_cell(s, m)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_head(const struct uw_node_state *s)
+{
+    const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
+    return c->head == c->config.self;
+}
+
+void uw_node_bridge_due(struct uw_node_state *s)
+{
+    s->bridge.due = uw_node_has_bridge(s);
+}
+
+uint32_t uw_node_bridge_take(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = &s->bridge;
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    if (!b->due || newcomer || !is_head(s)) {
+        return 0;
+    }
+    b->heard_us = b->heard_us != 0 ? b->heard_us : s->now_us;
+    uint32_t place = pick_head(s);
+    if (place != 0) {
+        b->due = false;
+    } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
+        b->alone = true;
+        uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
+    }
+    return place;
+}
+
+void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
+{
+    struct uw_node_bridge *b = &s->bridge;
+    uint64_t silent_us = s->now_us - b->heard_us;
+    if (complete) {
+        bool met = b->alone || !b->met;
+        b->alone = false;
+        b->met = true;
+        b->heard_us = s->now_us;
+        if (met) {
+            uw_node_tell_bridge(s, UW_NODE_CELLS_MEET, silent_us);
+        }
+        return;
+    }
+    b->due = true;
+    if (!b->alone && silent_us > ALONE_US) {
+        b->alone = true;
+        uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, silent_us);
+    }
+}
+
+/* ---- what is pulled ---- */
+
+/* The difference to a chunk of another cell, its rms; scaled into the inbox if `keep`. */
+static double difference(struct uw_node_state *s, const float *peer, uint32_t offset_n,
+                         uint32_t count_n, bool keep)
+{
+    const struct uw_mix_constants *c = &s->config.constants;
+    float weight = c->weight != 0.0f ? c->weight : WEIGHT_DEFAULT;
+    float own[BLOCK_N], *inbox = s->bridge.inbox + offset_n;
+    double sum = 0.0;
+    for (uint32_t i = 0; i < count_n; i += BLOCK_N) {
+        struct uw_snapshot_info info;
+        uint32_t n = count_n - i < BLOCK_N ? count_n - i : BLOCK_N;
+        if (uw_snapshot_read(s->config.snapshot, offset_n + i, n, own, &info) < 0) {
+            return -1.0;
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            float d = peer[i + k] - own[k];
+            sum += (double)d * (double)d;
+            inbox[i + k] = keep ? weight * d : inbox[i + k];
+        }
+    }
+    return (double)sqrtf((float)(sum / count_n));
+}
+
+int uw_node_bridge_chunk(struct uw_node_state *s, const float *peer, uint32_t offset_n,
+                         uint32_t count_n)
+{
+    if (s->cell.asked != NULL) {
+        return UW_ERR_AGAIN;        /* what it would be compared with is being averaged */
+    }
+    double rms = difference(s, peer, offset_n, count_n, false);
+    double limit = OUTLIER_FLOOR * uw_gossip_rms(&s->gossip);
+    if (rms < 0.0) {
+        return UW_ERR_AGAIN;
+    }
+    if (isinf(rms) || (limit > 0.0 && rms > limit)) {
+        return UW_ERR_DENIED;
+    }
+    s->bridge.any = true;
+    s->bridge.heard_us = s->now_us;
+    return difference(s, peer, offset_n, count_n, true) < 0.0 ? UW_ERR_AGAIN : UW_OK;
+}
+
+void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
+{
+    float *x = s->config.params->x;
+    if (!uw_node_has_bridge(s) || !s->bridge.any) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->config.params->size_n; i++) {
+        x[i] += (float)ranks_n * s->bridge.inbox[i];
+    }
+    s->bridge.added = true;
+}
+
+void uw_node_bridge_committed(struct uw_node_state *s, bool commit)
+{
+    if (commit && s->bridge.added) {
+        memset(s->bridge.inbox, 0, s->config.params->size_n * sizeof *s->bridge.inbox);
+        s->bridge.any = false;
+    }
+    s->bridge.added = false;
+}

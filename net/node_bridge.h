@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_bridge.h - what passes between cells: the head pulls another cell's head
+ *
+ * What comes in must reach the whole cell, and yet cost it no second average. So the head keeps
+ *
+ *     d = w (s_peer - s)         s: its cell's last average, s_peer: the other's
+ *
+ * aside until the cell averages next, and hands in x + c d, c the number of ranks: the average then
+ * moves by d for everybody. Its own training never sees c d. A round that is aborted leaves d for
+ * the next one. For this a node that may lead keeps one vector more.
+ *
+ * Training waits for none of it: a pull may take as many rounds as the link needs. When no other
+ * cell can be reached the cell goes on alone, says so, and says so again when they meet.
+ */
+#ifndef UW_NET_NODE_BRIDGE_H
+#define UW_NET_NODE_BRIDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct uw_node_bridge {
+    float *inbox;                   /* [size_n] d; NULL: this node never leads a cell */
+    bool due;                       /* the next pull is */
+    bool any, added;                /* d is not all zero; it is in what was handed in */
+    bool alone, met;                /* as it was told */
+    uint64_t heard_us;              /* of another cell; 0: not looked yet */
+};
+
+#endif

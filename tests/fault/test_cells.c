@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cells that average exactly, and heads that pull from each other, on virtual time. */
+#include "fault/average_world.h"
+
+#define N 6u
+#define SIZE_N 500u
+
+static bool left(uint32_t i)
+{
+    return i < N / 2u;
+}
+
+static struct world *cells(uint32_t left_weight)
+{
+    struct world *w = world_new(N, SIZE_N, 300);
+    w->config.mode = UW_NODE_HIERARCHICAL;
+    w->train_us = 5000;
+    for (uint32_t i = 0; i < N; i++) {
+        struct uw_node_config c = world_config(w, i);
+        c.cell = left(i) ? "left" : "right";
+        c.head_weight = i == 1 ? left_weight : 1;
+        for (uint32_t k = 0; k < SIZE_N; k++) {
+            w->nodes[i].x[k] = left(i) ? 1.0f : 3.0f;
+        }
+        world_up_with(w, i, c);
+    }
+    return w;
+}
+
+/* What a node shows: its parameters may be in the middle of an average. */
+static const float *shown(const struct world *w, uint32_t i)
+{
+    return w->nodes[i].snapshot.data;
+}
+
+static bool same(const struct world *w, uint32_t i, uint32_t k)
+{
+    return memcmp(shown(w, i), shown(w, k), SIZE_N * sizeof(float)) == 0;
+}
+
+static float distance(const struct world *w)
+{
+    float most = 0.0f;
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        float d = fabsf(shown(w, 0)[k] - shown(w, N - 1u)[k]);
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+static void cut_cells(struct world *w, uint8_t directions)
+{
+    for (uint32_t i = 0; i < N; i++) {
+        for (uint32_t k = 0; k < N; k++) {
+            if (left(i) != left(k) && w->nodes[i].up) {
+                (void)uw_link_emulated_cut(&w->nodes[i].emulated, (uint16_t)k, directions);
+            }
+        }
+    }
+}
+
+static uint32_t told(const struct world *w, bool of_left, enum uw_node_event_kind kind)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        n += left(i) == of_left ? w->nodes[i].events[kind] : 0;
+    }
+    return n;
+}
+
+static void test_cells_agree_inside_and_come_together(void **state)
+{
+    (void)state;
+    struct world *w = cells(5);
+    world_run(w, 30000000);
+    assert_true(distance(w) < 1e-3f);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_true(w->nodes[i].rounds > 50);
+        for (uint32_t k = 0; k < SIZE_N; k++) {
+            assert_true(shown(w, i)[k] > 0.999f && shown(w, i)[k] < 3.001f);
+        }
+    }
+    assert_non_null(strstr(w->nodes[1].text[UW_NODE_HEAD], "this node leads"));
+    assert_true(world_counters(w, 1).pulled_bytes > 0);
+    for (uint32_t i = 0; i < N / 2u; i++) {         /* only the head uses the thin link */
+        assert_true(i == 1 || world_counters(w, i).pulled_bytes == 0);
+    }
+    assert_true(told(w, true, UW_NODE_CELLS_MEET) > 0 && told(w, false, UW_NODE_CELLS_MEET) > 0);
+    assert_int_equal(told(w, true, UW_NODE_CELL_ALONE), 0);
+    world_free(w);
+}
+
+static bool head_takes_part(struct world *w)
+{
+    return w->nodes[1].rounds > 0 && world_counters(w, 1).pulled_bytes > 0;
+}
+
+static void test_cells_parted_go_on_alone_and_meet_again(void **state)
+{
+    (void)state;
+    struct world *w = cells(5);
+    world_run(w, 10000000);
+    cut_cells(w, UW_EMULATED_BOTH);
+    world_run(w, 15000000);
+    assert_true(told(w, true, UW_NODE_CELL_ALONE) > 0 && told(w, false, UW_NODE_CELL_ALONE) > 0);
+    for (uint32_t i = 0; i < N; i++) {              /* each cell learns something of its own */
+        for (uint32_t k = 0; k < SIZE_N; k++) {
+            w->nodes[i].x[k] += left(i) ? -1.0f : 1.0f;
+        }
+    }
+    uint32_t before = w->nodes[0].rounds;
+    world_run(w, 45000000);
+    assert_true(w->nodes[0].rounds > before + 100u);
+    assert_true(distance(w) > 1.0f);
+    uint32_t meetings = told(w, true, UW_NODE_CELLS_MEET);
+    cut_cells(w, 0);
+    world_run(w, 30000000);
+    assert_true(told(w, true, UW_NODE_CELLS_MEET) > meetings);
+    assert_true(distance(w) < 0.05f);
+    world_free(w);
+}
+
+static void test_head_that_vanishes_is_replaced_towards_the_other_cell_too(void **state)
+{
+    (void)state;
+    struct world *w = cells(5);
+    world_until(w, head_takes_part, 20000000);
+    world_down(w, 1);
+    world_run(w, 40000000);
+    uint64_t bytes = world_counters(w, 0).pulled_bytes + world_counters(w, 2).pulled_bytes;
+    assert_true(bytes > 0);
+    assert_true(distance(w) < 1e-3f);
+    world_free(w);
+}
+
+static void test_cell_of_one_takes_part(void **state)
+{
+    (void)state;
+    struct world *w = world_new(3, SIZE_N, 300);
+    w->config.mode = UW_NODE_HIERARCHICAL;
+    w->train_us = 5000;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct uw_node_config c = world_config(w, i);
+        c.head_weight = 1;
+        c.cell = i < 2 ? "pair" : "";
+        world_up_with(w, i, c);
+    }
+    world_run(w, 40000000);
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        assert_true(fabsf(shown(w, 0)[k] - shown(w, 2)[k]) < 1e-2f);
+    }
+    assert_true(same(w, 0, 1));
+    world_free(w);
+}
+
+static bool at_the_other_site(void *arg, uint16_t place)
+{
+    return left(((const struct world_node *)arg)->place) != left(place);
+}
+
+/* Two sites of three nodes, 40 ms apart; nobody is told who is where. */
+static void test_cells_are_found_by_round_trips(void **state)
+{
+    (void)state;
+    struct world *w = world_new(N, SIZE_N, 300);
+    w->config.mode = UW_NODE_AUTO;
+    w->config.head_weight = 1;
+    w->train_us = 5000;
+    w->impairment.delay_us = 20000;
+    w->far = at_the_other_site;
+    world_start(w);
+    world_run(w, 40000000);
+    for (uint32_t i = 0; i < N; i++) {
+        const char *cell = w->nodes[i].node.state->cell.name;
+        assert_string_equal(cell, w->nodes[left(i) ? 0 : N - 1u].node.state->cell.name);
+        assert_int_equal(w->nodes[i].node.state->cell.scopes[UW_AVERAGE_CELL].cell.ranks_n, 3);
+    }
+    assert_string_not_equal(w->nodes[0].node.state->cell.name,
+                            w->nodes[N - 1u].node.state->cell.name);
+    assert_true(distance(w) < 1e-2f);
+    world_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cells_agree_inside_and_come_together),
+        cmocka_unit_test(test_cells_parted_go_on_alone_and_meet_again),
+        cmocka_unit_test(test_head_that_vanishes_is_replaced_towards_the_other_cell_too),
+        cmocka_unit_test(test_cell_of_one_takes_part),
+        cmocka_unit_test(test_cells_are_found_by_round_trips),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
