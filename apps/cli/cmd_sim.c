@@ -20,7 +20,10 @@ static const struct uw_opt rows[] = {
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
     ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
-        "how nodes average (gossip)"),
+        "pull from peers; average over all, or over cells whose heads pull; find cells"
+        " (gossip)"),
+    ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
+        "nodes of a cell, for --exchange hierarchical (4)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
     ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0,
         "random|matching|exponential|dissemination|hypercube|base2",
@@ -93,11 +96,6 @@ static int check(struct uw_sim_options *o)
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--skew %.60s: needs " UW_SKEW_ALLOWED, o->skew);
     }
-    if (strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "allreduce") != 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--exchange %s: cannot be simulated yet, gossip and allreduce can",
-                            o->exchange);
-    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
@@ -111,7 +109,7 @@ int uw_cmd_sim(int argc, char **argv)
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip", .schedule = "random",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant",
-                               .nodes = 16, .period = 10, .batch = 32, .eval_samples = 1000,
+                               .nodes = 16, .cell_nodes = 4, .period = 10, .batch = 32, .eval_samples = 1000,
                                .consensus_rounds = 4, .mtu = 16384, .threads = 1, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};

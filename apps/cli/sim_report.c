@@ -28,6 +28,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddStringToObject(ev, "exchange", o->exchange);
     cJSON_AddStringToObject(ev, "schedule", o->schedule);
     cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
+    cJSON_AddNumberToObject(ev, "cell_nodes", w->config.cell_n);
     cJSON_AddNumberToObject(ev, "period", o->period);
     cJSON_AddNumberToObject(ev, "batch", o->batch);
     cJSON_AddNumberToObject(ev, "lr", o->lr);

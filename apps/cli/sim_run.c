@@ -16,6 +16,7 @@
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
 #define MEASURED_STEPS 15u
+#define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 
 /* What a node has beside its place in the network. */
 struct learner {
@@ -170,6 +171,14 @@ static int measure_step(struct run *r, uint64_t *step_us)
     return rc;
 }
 
+static enum uw_node_mode mode_of(const char *exchange)
+{
+    return strcmp(exchange, "gossip") == 0         ? UW_NODE_GOSSIP
+           : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
+           : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
+                                                   : UW_NODE_ALLREDUCE;
+}
+
 static int open_world(struct run *r)
 {
     const struct uw_sim_options *o = r->o;
@@ -183,10 +192,14 @@ static int open_world(struct run *r)
     snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
         .nodes_n = o->nodes,
+        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes
+                  : strcmp(o->exchange, "allreduce") == 0  ? o->nodes
+                                                           : 0,
         .params = &m->params,
         .node = {.run = run,
-                 .mode = strcmp(o->exchange, "gossip") == 0 ? UW_NODE_GOSSIP : UW_NODE_ALLREDUCE,
-                 .cell = "all",
+                 .mode = mode_of(o->exchange),
+                 .head_weight = 1,
+                 .scratch_n = SCRATCH_N,
                  .rule = uw_mix_find(o->momentum_rule),
                  .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
                  .schedule = uw_peer_schedule_find(o->schedule),

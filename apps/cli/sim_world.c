@@ -93,10 +93,14 @@ static int open_node(struct uw_world *w, struct uw_world_node *n, struct uw_erro
     c.velocity = n->velocity;
     c.seed = uw_rng_mix(c.seed, n->place);
     c.members_max = w->config.nodes_n;
-    c.cell_first_n = w->config.nodes_n;
-    if (c.rule != NULL && c.rule->end != NULL && c.rule->before == NULL) {
-        c.spare = n->vectors + 3u * (size_t)c.params->size_n;
+    if (w->config.cell_n != 0) {
+        uint32_t cell = n->place / w->config.cell_n;
+        uint32_t left = w->config.nodes_n - cell * w->config.cell_n;
+        snprintf(n->cell, sizeof n->cell, "cell%u", (unsigned)cell);
+        c.cell = n->cell;
+        c.cell_first_n = left < w->config.cell_n ? left : w->config.cell_n;
     }
+    c.spare = n->vectors + 3u * (size_t)c.params->size_n;
     int rc = uw_node_measure(&c, &bytes, err);
     if (rc < 0) {
         return rc;
