@@ -109,7 +109,8 @@ int uw_cmd_sim(int argc, char **argv)
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip", .schedule = "random",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant",
-                               .nodes = 16, .cell_nodes = 4, .period = 10, .batch = 32, .eval_samples = 1000,
+                               .nodes = 16, .cell_nodes = 4, .period = 10, .batch = 32,
+                               .eval_samples = 1000,
                                .consensus_rounds = 4, .mtu = 16384, .threads = 1, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
