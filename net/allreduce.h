@@ -119,7 +119,7 @@ struct uw_allreduce_kept {
 /* A round over reliable links; steps are counted through all segments. */
 struct uw_allreduce_stream {
     uint32_t segment_n, steps_n;
-    uint32_t recv_k, send_k;        /* send_k is recv_k or the next */
+    uint32_t recv_k, send_k;        /* send_k is recv_k or a little ahead */
     uint32_t taken_n, sent_n;       /* of these two steps' messages */
     float share;
     struct uw_allreduce_step recv, send;

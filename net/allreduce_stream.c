@@ -2,11 +2,12 @@
  *
  * A round over links that lose nothing and keep the order: chunks go out as soon as their floats
  * are final, and are taken in as they come; nobody asks and nobody answers. A rank receives step by
- * step, and sends at most one step ahead of that: of the next step what no longer waits for
- * anything to arrive. A chunk that would overwrite what is still to be sent has to wait.
+ * step, and sends a few steps ahead of that: what no longer waits for anything to arrive. A chunk
+ * that would overwrite what is still to be sent has to wait.
  *
  * Large vectors are worked in segments, one round of steps each, so that what is added up is handed
- * on while it is still in a cache; step k of segment s is step s * steps + k of the round. */
+ * on while it is still in a cache. ABREAST of them take turns, step by step: while one waits for
+ * its peer, the other has something to send. */
 #include "allreduce.h"
 
 #include "bits.h"
@@ -14,29 +15,45 @@
 
 #include <string.h>
 
+#define ABREAST 2u
 #define BURST_CHUNKS 2u             /* sent in one run, while something is to be received */
 #define SEND_RETRY_US 100u
 #define STEPS_MAX 65535u            /* what a message can say */
 
-static struct uw_allreduce_step step_at(const struct uw_allreduce *a, uint32_t k)
+/* Where a step of the round belongs. */
+struct place {
+    uint32_t at, n;             /* the segment */
+    uint32_t k;                 /* step of its own */
+    uint32_t abreast;           /* segments worked in turns: its step before this one lies so many
+                                   steps of the round back */
+};
+
+static struct place place_of(const struct uw_allreduce *a, uint32_t k)
 {
     const struct uw_allreduce_stream *t = &a->stream;
-    uint32_t segment = k / a->steps_n, at = segment * t->segment_n;
-    uint32_t n = uw_min_u32(t->segment_n, a->r.size_n - at);
-    struct uw_allreduce_step s = uw_allreduce_step(a->r.kind, a->r.ranks, a->r.rank, n,
-                                                   k % a->steps_n);
-    s.send_at += at;
-    s.recv_at += at;
+    uint32_t row = k / (a->steps_n * ABREAST) * ABREAST, turn = k % (a->steps_n * ABREAST);
+    uint32_t abreast = uw_min_u32(ABREAST, t->steps_n / a->steps_n - row);
+    uint32_t at = (row + turn % abreast) * t->segment_n;
+    return (struct place){.at = at, .n = uw_min_u32(t->segment_n, a->r.size_n - at),
+                          .k = turn / abreast, .abreast = abreast};
+}
+
+static struct uw_allreduce_step step_at(const struct uw_allreduce *a, uint32_t k)
+{
+    struct place p = place_of(a, k);
+    struct uw_allreduce_step s = uw_allreduce_step(a->r.kind, a->r.ranks, a->r.rank, p.n, p.k);
+    s.send_at += p.at;
+    s.recv_at += p.at;
     return s;
 }
 
 /* What the sum that a step completes is multiplied by. */
 static float share_at(const struct uw_allreduce *a, uint32_t k)
 {
-    uint32_t at, n = uw_min_u32(a->stream.segment_n,
-                                a->r.size_n - k / a->steps_n * a->stream.segment_n);
-    bool owned = a->r.average && uw_allreduce_owned(a->r.kind, a->r.ranks, a->r.rank, n,
-                                                    k % a->steps_n, &at) > 0;
+    struct place p = place_of(a, k);
+    uint32_t at;
+    bool owned = a->r.average &&
+                 uw_allreduce_owned(a->r.kind, a->r.ranks, a->r.rank, p.n, p.k, &at) > 0;
     return owned ? 1.0f / (float)a->r.ranks : 1.0f;
 }
 
@@ -65,7 +82,8 @@ static void advance(struct uw_allreduce *a)
     struct uw_allreduce_stream *t = &a->stream;
     for (bool moved = true; moved;) {
         moved = false;
-        if (t->send_k <= t->recv_k && t->send_k < t->steps_n && t->sent_n == t->send.send_n) {
+        if (t->send_k < t->recv_k + ABREAST && t->send_k < t->steps_n &&
+            t->sent_n == t->send.send_n) {
             t->send_k++;
             load_send(a);
             moved = true;
@@ -173,8 +191,13 @@ static uint32_t final_n(const struct uw_allreduce *a)
 {
     const struct uw_allreduce_stream *t = &a->stream;
     uint32_t left = t->send.send_n - t->sent_n, at = t->send.send_at + t->sent_n;
-    if (t->send_k == t->recv_k || t->send_k / a->steps_n != t->recv_k / a->steps_n) {
+    struct place p = place_of(a, t->send_k);
+    uint32_t before = p.k > 0 ? t->send_k - p.abreast : 0;  /* the step that this one builds on */
+    if (p.k == 0 || before < t->recv_k) {
         return left;
+    }
+    if (before > t->recv_k) {
+        return 0;
     }
     uint32_t from = t->recv.recv_at + t->taken_n, to = t->recv.recv_at + t->recv.recv_n;
     if (at >= to || at + left <= from) {

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define GROUP 1u
-#define CHUNK_DEFAULT_N 16384u
-#define SEGMENT_DEFAULT_N (128u * 1024u)
+#define CHUNK_DEFAULT_N 65536u
+#define SEGMENT_DEFAULT_N (64u * 1024u)
 #define WINDOW_CHUNKS 256u
 #define MESSAGES_MAX 16u            /* taken in one step, before sending again */
 

@@ -252,9 +252,9 @@ static const struct uw_link_ops tcp_ops = {
 /* Sizes. */
 
 struct sizes {
-    uint32_t mtu, rx, tx;
+    uint32_t mtu, rx, tx, session;
     uint16_t stations, conns;
-    size_t table, conn_table, ready, buffers, total;
+    size_t table, conn_table, ready, rxs, txs, sessions, total;
 };
 
 static size_t whole_lines(size_t bytes)
@@ -272,14 +272,23 @@ static bool sizes_of(const struct uw_link_tcp_config *c, struct sizes *s)
     }
     s->stations = (uint16_t)stations;
     s->conns = (uint16_t)conns;
-    s->tx = (uint32_t)whole_lines(UW_TCP_PREFIX_BYTES + s->mtu + 3u);
-    s->rx = s->tx + SPARE_BYTES;
+    s->rx = (uint32_t)whole_lines(UW_TCP_PREFIX_BYTES + s->mtu + 3u + SPARE_BYTES);
+    s->tx = s->rx;
+    s->session = 0;
+    if (c->guard != NULL) {
+        const struct uw_stream_guard_ops *g = c->guard->ops;
+        s->tx += (uint32_t)whole_lines(g->handshake_bytes + (s->mtu / g->record_bytes + 2u) *
+                                                                g->overhead_bytes);
+        s->session = (uint32_t)whole_lines(g->session_bytes());
+    }
     s->table = whole_lines(stations * sizeof(struct uw_link_tcp_station));
     s->conn_table = whole_lines(conns * sizeof(struct uw_link_tcp_conn));
     s->ready = whole_lines(conns * sizeof(uint16_t));
-    s->buffers = (size_t)stations * (s->rx + s->tx);
-    s->total = s->table + s->conn_table + s->ready + s->buffers + LINE_BYTES;
-    return s->buffers / (s->rx + s->tx) == stations;
+    s->rxs = (size_t)stations * s->rx;
+    s->txs = (size_t)conns * s->tx;
+    s->sessions = (size_t)conns * s->session;
+    s->total = s->table + s->conn_table + s->ready + s->rxs + s->txs + s->sessions + LINE_BYTES;
+    return s->rxs / s->rx == stations && s->txs / s->tx == conns;
 }
 
 size_t uw_link_tcp_bytes(const struct uw_link_tcp_config *config)
@@ -296,11 +305,14 @@ static void lay_out(struct uw_link_tcp *l, const struct sizes *s, void *memory)
     l->stations = (struct uw_link_tcp_station *)(void *)at;
     l->conns = (struct uw_link_tcp_conn *)(void *)(at + s->table);
     l->ready = (uint16_t *)(void *)(at + s->table + s->conn_table);
-    l->buffers = at + s->table + s->conn_table + s->ready;
+    l->rx = at + s->table + s->conn_table + s->ready;
+    l->tx = l->rx + s->rxs;
+    l->sessions = l->tx + s->txs;
     l->stations_n = s->stations;
     l->conns_n = s->conns;
     l->rx_bytes = s->rx;
     l->tx_bytes = s->tx;
+    l->session_bytes = s->session;
     l->link.mtu_bytes = s->mtu;
     for (uint16_t i = 0; i < l->conns_n; i++) {
         l->conns[i].fd = -1;
@@ -405,7 +417,9 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
     l->viewed = UW_TCP_NONE;
     l->silence_us = config->silence_us != 0 ? config->silence_us : SILENCE_DEFAULT_US;
     l->socket_buffer_bytes = config->socket_buffer_bytes;
+    l->guard = config->guard;
     l->link.reliable = true;
+    l->link.secure = config->guard != NULL;
     l->link.ops = &tcp_ops;
     uw_tcp_set_accepts(l, true);
     return UW_OK;

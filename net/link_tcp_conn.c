@@ -16,6 +16,8 @@
 #define GREETING_US 5000000u
 #define RETRY_US 100000u
 #define RETRY_DOUBLINGS_MAX 5u          /* up to 3.2 s */
+#define TOKEN_US 50000u
+#define TOKENS_MAX 32u
 #define ACCEPT_PAUSE_US 100000u         /* the system has no descriptors left */
 #define EVENTS 32
 #define LISTENER UINT32_MAX
@@ -43,6 +45,9 @@ void uw_tcp_set_accepts(struct uw_link_tcp *l, bool accepts)
 static void release(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (c->guarded) {
+        l->guard->ops->close(l->guard, c->session);
+    }
     if (c->fd >= 0) {
         close(c->fd);
     }
@@ -106,8 +111,10 @@ static uint16_t take_conn(struct uw_link_tcp *l, int fd, enum uw_tcp_state state
     while (l->conns[i].state != UW_TCP_FREE) {
         i++;
     }
-    l->conns[i] = (struct uw_link_tcp_conn){.state = state, .fd = fd, .station = UW_TCP_NONE,
-                                            .since_us = l->now_us, .queued = l->conns[i].queued};
+    l->conns[i] = (struct uw_link_tcp_conn){
+        .state = state, .fd = fd, .station = UW_TCP_NONE, .since_us = l->now_us, .link = l,
+        .queued = l->conns[i].queued, .tx = l->tx + (size_t)i * l->tx_bytes,
+        .session = l->sessions + (size_t)i * l->session_bytes};
     watch(l, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, i);
     return i;
 }
@@ -168,7 +175,8 @@ static void send_greeting(struct uw_link_tcp *l, uint16_t conn)
     uw_put_u32(g + 12, (uint32_t)(l->id >> 32));
     uw_put_u32(g + 16, ++l->greetings_n);
     uw_put_u32(g + 20, l->link.mtu_bytes);
-    if (send(l->conns[conn].fd, g, sizeof g, MSG_NOSIGNAL) != (ssize_t)sizeof g) {
+    struct iovec iov = {g, sizeof g};
+    if (uw_tcp_write(l, conn, &iov, 1, sizeof g) < 0 && l->conns[conn].state != UW_TCP_ENDED) {
         uw_tcp_break_off(l, conn);
     }
 }
@@ -178,8 +186,7 @@ static void come_up(struct uw_link_tcp *l, uint16_t conn)
     struct uw_link_tcp_conn *c = &l->conns[conn];
     struct uw_link_tcp_station *s = &l->stations[c->station];
     c->state = UW_TCP_UP;
-    c->rx = l->buffers + (size_t)c->station * (l->rx_bytes + l->tx_bytes);
-    c->tx = c->rx + l->rx_bytes;
+    c->rx = l->rx + (size_t)c->station * l->rx_bytes;
     s->conn = conn;
     s->fails = 0;
     s->retry_us = 0;
@@ -194,7 +201,7 @@ static bool settle(struct uw_link_tcp *l, const struct uw_link_tcp_conn *c, uint
         return true;
     }
     const struct uw_link_tcp_conn *now = &l->conns[at];
-    bool mine = now->state == UW_TCP_DIALING || now->state == UW_TCP_GREETING;
+    bool mine = now->state != UW_TCP_UP && now->state != UW_TCP_ENDED;
     if (mine && l->id > c->peer_id) {
         return false;
     }
@@ -230,16 +237,27 @@ static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
     send_greeting(l, conn);
 }
 
+void uw_tcp_secured(struct uw_link_tcp *l, uint16_t conn)
+{
+    l->conns[conn].state = UW_TCP_GREETING;
+    if (l->conns[conn].dialed) {
+        send_greeting(l, conn);
+    }
+    uw_tcp_make_ready(l, conn);
+}
+
 void uw_tcp_greet(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
     const uint8_t *g = c->greeting;
-    ssize_t n = recv(c->fd, c->greeting + c->greeting_n, UW_TCP_GREETING_BYTES - c->greeting_n, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    int n = uw_tcp_read(l, conn, c->greeting + c->greeting_n,
+                        UW_TCP_GREETING_BYTES - c->greeting_n);
+    if (n == UW_ERR_AGAIN) {
         return;
     }
     c->greeting_n += n > 0 ? (uint32_t)n : 0;
     if (n > 0 && c->greeting_n < UW_TCP_GREETING_BYTES) {
+        uw_tcp_make_ready(l, conn);
         return;
     }
     c->peer_id = uw_get_u32(g + 8) | (uint64_t)uw_get_u32(g + 12) << 32;
@@ -264,13 +282,52 @@ static void make_room_for_stranger(struct uw_link_tcp *l)
     uint32_t n = 0;
     for (uint16_t i = 0; i < l->conns_n; i++) {
         const struct uw_link_tcp_conn *c = &l->conns[i];
-        if (c->state == UW_TCP_GREETING && !c->dialed) {
+        if (!c->dialed && (c->state == UW_TCP_SECURING || c->state == UW_TCP_GREETING)) {
             n++;
             oldest = oldest == UW_TCP_NONE || c->since_us < l->conns[oldest].since_us ? i : oldest;
         }
     }
     if (n >= (uint32_t)l->conns_n - l->stations_n) {
         release(l, oldest);
+    }
+}
+
+/* Handshakes cost time: strangers may begin so many. */
+static bool may_begin(struct uw_link_tcp *l)
+{
+    uint64_t grown = (l->now_us - l->tokens_us) / TOKEN_US;
+    if (l->guard == NULL) {
+        return true;
+    }
+    l->tokens_us += grown * TOKEN_US;
+    grown += l->tokens_n;
+    l->tokens_n = grown < TOKENS_MAX ? (uint32_t)grown : TOKENS_MAX;
+    if (l->tokens_n == 0) {
+        return false;
+    }
+    l->tokens_n--;
+    return true;
+}
+
+static void begin_accepted(struct uw_link_tcp *l, int fd)
+{
+    char text[UW_LINK_ADDRESS_BYTES] = "";
+    struct sockaddr_storage from;
+    struct uw_ip_address a;
+    socklen_t bytes = sizeof from;
+    memset(&from, 0, sizeof from);
+    if (getpeername(fd, (struct sockaddr *)&from, &bytes) < 0 || !uw_ip_address_from(&from, &a) ||
+        !may_begin(l)) {
+        l->link.stats.dropped_n++;
+        close(fd);
+        return;
+    }
+    (void)uw_ip_address_print(&a, text);
+    make_room_for_stranger(l);
+    set_options(l, fd);
+    uint16_t conn = take_conn(l, fd, UW_TCP_GREETING);
+    if (!uw_tcp_secure(l, conn, text)) {
+        release(l, conn);
     }
 }
 
@@ -281,9 +338,7 @@ static void accept_some(struct uw_link_tcp *l)
         if (fd >= 0) {
             (void)fcntl(fd, F_SETFL, O_NONBLOCK);
             (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-            make_room_for_stranger(l);
-            set_options(l, fd);
-            take_conn(l, fd, UW_TCP_GREETING);
+            begin_accepted(l, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             uw_tcp_set_accepts(l, false);
             l->accept_us = l->now_us + ACCEPT_PAUSE_US;
@@ -294,25 +349,41 @@ static void accept_some(struct uw_link_tcp *l)
     }
 }
 
+/* A dial has come through. */
+static void begin_dialed(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    char text[UW_LINK_ADDRESS_BYTES];
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) < 0 || error != 0) {
+        uw_tcp_break_off(l, conn);
+        return;
+    }
+    (void)uw_ip_address_print(&l->stations[c->station].address, text);
+    c->state = UW_TCP_GREETING;
+    c->since_us = l->now_us;
+    if (!uw_tcp_secure(l, conn, text)) {
+        uw_tcp_break_off(l, conn);
+    } else if (c->state == UW_TCP_SECURING) {
+        uw_tcp_handshake(l, conn);
+    } else {
+        uw_tcp_secured(l, conn);
+    }
+}
+
 static void take_event(struct uw_link_tcp *l, uint16_t conn, uint32_t events)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
-    int error = 0;
-    socklen_t bytes = sizeof error;
     if (c->state == UW_TCP_DIALING && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) {
-        if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) < 0 || error != 0) {
-            uw_tcp_break_off(l, conn);
-            return;
-        }
-        c->state = UW_TCP_GREETING;
-        c->since_us = l->now_us;
-        send_greeting(l, conn);
+        begin_dialed(l, conn);
     }
     if ((events & ~(uint32_t)EPOLLOUT) != 0 && c->fd >= 0) {
         c->readable = true;
+        c->drained = false;
         uw_tcp_make_ready(l, conn);
     }
-    if (c->state == UW_TCP_UP && (events & EPOLLOUT) != 0) {
+    if (c->fd >= 0 && c->state != UW_TCP_DIALING && (events & EPOLLOUT) != 0) {
         (void)uw_tcp_flush(l, conn);
     }
 }
@@ -336,7 +407,8 @@ uint64_t uw_tcp_expire(struct uw_link_tcp *l)
     uint64_t next_us = UINT64_MAX;
     for (uint16_t i = 0; i < l->conns_n; i++) {
         const struct uw_link_tcp_conn *c = &l->conns[i];
-        if (c->state != UW_TCP_DIALING && c->state != UW_TCP_GREETING) {
+        if (c->state != UW_TCP_DIALING && c->state != UW_TCP_SECURING &&
+            c->state != UW_TCP_GREETING) {
             continue;
         }
         uint64_t end_us = c->since_us + (c->state == UW_TCP_DIALING ? CONNECT_US : GREETING_US);

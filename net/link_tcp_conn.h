@@ -15,6 +15,7 @@
 #define UW_NET_LINK_TCP_CONN_H
 
 #include "link_ip.h"
+#include "stream_guard.h"
 #include "uwasa/link_tcp.h"
 
 #include <sys/uio.h>
@@ -26,6 +27,7 @@
 enum uw_tcp_state {
     UW_TCP_FREE,
     UW_TCP_DIALING,                 /* connect is under way */
+    UW_TCP_SECURING,                /* the guard's handshake is under way */
     UW_TCP_GREETING,                /* the peer's greeting is awaited */
     UW_TCP_UP,
     UW_TCP_ENDED                    /* closed; what had arrived is still given out */
@@ -44,10 +46,14 @@ struct uw_link_tcp_conn {
     enum uw_tcp_state state;
     int fd;
     bool dialed, readable, deferred, queued;
+    bool guarded;                   /* the session is open */
+    bool drained;                   /* of the socket: nothing is left in it */
     uint16_t station;
+    struct uw_link_tcp *link;
     uint32_t rx_at, rx_end;         /* what has arrived and was not given out, in rx */
-    uint32_t tx_at, tx_end;         /* the rest of a message that the system did not take */
-    uint8_t *rx, *tx;               /* the station's */
+    uint32_t tx_at, tx_end;         /* what the system did not take yet, in tx */
+    uint8_t *rx, *tx;               /* the station's, its own */
+    void *session;                  /* of the guard */
     uint64_t since_us;
     uint64_t peer_id;
     uint32_t peer_serial, peer_mtu;
@@ -67,6 +73,19 @@ void uw_tcp_close(struct uw_link_tcp *l, uint16_t conn, bool drain);
 
 /* The other end or the path ended a connection: a dial is tried again later. */
 void uw_tcp_break_off(struct uw_link_tcp *l, uint16_t conn);
+
+/* Open the guard's session, if there is a guard. Returns false when that fails. */
+bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address);
+
+/* Read bytes of the peer's, through the guard. Returns how many, UW_ERR_AGAIN, or another code: the
+ * connection has ended. */
+int uw_tcp_read(struct uw_link_tcp *l, uint16_t conn, uint8_t *buf, uint32_t cap_bytes);
+
+/* Go on with a guard's handshake. */
+void uw_tcp_handshake(struct uw_link_tcp *l, uint16_t conn);
+
+/* A handshake is over, or none is needed: who dialed greets. */
+void uw_tcp_secured(struct uw_link_tcp *l, uint16_t conn);
 
 /* Read what there is of a greeting; whole, it makes the connection its station's, or ends it. */
 void uw_tcp_greet(struct uw_link_tcp *l, uint16_t conn);

@@ -12,6 +12,7 @@
 #define POLLS_MAX 64                    /* in one call */
 #define BULK_BYTES 16384u               /* the rest of a message above that is read by itself ... */
 #define NEXT_BYTES 64u                  /* ... and with the head of the next one */
+#define RECORD_JOINED_BYTES 16384u      /* small parts of a message in one record */
 
 static uint32_t padded(uint32_t bytes)
 {
@@ -29,7 +30,7 @@ void uw_tcp_make_ready(struct uw_link_tcp *l, uint16_t conn)
 bool uw_tcp_flush(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
-    while (c->state == UW_TCP_UP && c->tx_at != c->tx_end) {
+    while (c->fd >= 0 && c->tx_at != c->tx_end) {
         ssize_t n = send(c->fd, c->tx + c->tx_at, c->tx_end - c->tx_at, MSG_NOSIGNAL);
         if (n >= 0) {
             c->tx_at += (uint32_t)n;
@@ -39,7 +40,81 @@ bool uw_tcp_flush(struct uw_link_tcp *l, uint16_t conn)
             uw_tcp_break_off(l, conn);
         }
     }
-    return c->state == UW_TCP_UP;
+    return c->fd >= 0;
+}
+
+/* The guard's way to the socket. */
+
+static int raw_read(void *arg, uint8_t *buf, uint32_t cap_bytes)
+{
+    struct uw_link_tcp_conn *c = arg;
+    if (c->drained) {
+        return UW_ERR_AGAIN;
+    }
+    ssize_t n = recv(c->fd, buf, cap_bytes, 0);
+    if (n > 0) {
+        c->drained = (size_t)n < cap_bytes;
+        return (int)n;
+    }
+    bool later = n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM);
+    c->drained = later && errno != EINTR;
+    return later ? UW_ERR_AGAIN : UW_ERR_CLOSED;
+}
+
+static int raw_write(void *arg, const uint8_t *buf, uint32_t bytes)
+{
+    struct uw_link_tcp_conn *c = arg;
+    if (bytes > c->link->tx_bytes - c->tx_end) {
+        return UW_ERR_FULL;
+    }
+    memcpy(c->tx + c->tx_end, buf, bytes);
+    c->tx_end += bytes;
+    return UW_OK;
+}
+
+bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    const struct uw_stream_io io = {.arg = c, .read = raw_read, .write = raw_write};
+    if (l->guard == NULL) {
+        return true;
+    }
+    c->state = UW_TCP_SECURING;
+    c->guarded = l->guard->ops->open(l->guard, c->session, &io, c->dialed, address) == UW_OK;
+    return c->guarded;
+}
+
+void uw_tcp_handshake(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    int rc = l->guard->ops->handshake(l->guard, c->session);
+    (void)uw_tcp_flush(l, conn);    /* the last words may say why it failed */
+    if (c->state != UW_TCP_SECURING) {
+        return;
+    }
+    if (rc == UW_OK) {
+        uw_tcp_secured(l, conn);
+    } else if (rc != UW_ERR_AGAIN) {
+        uw_tcp_break_off(l, conn);
+    }
+}
+
+int uw_tcp_read(struct uw_link_tcp *l, uint16_t conn, uint8_t *buf, uint32_t cap_bytes)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (c->guarded) {
+        int n = l->guard->ops->read(l->guard, c->session, buf, cap_bytes);
+        c->readable = n > 0;
+        return n;
+    }
+    ssize_t n = recv(c->fd, buf, cap_bytes, 0);
+    if (n > 0) {
+        c->readable = (size_t)n == cap_bytes;
+        return (int)n;
+    }
+    c->readable = false;
+    return n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM) ? UW_ERR_AGAIN
+                                                                            : UW_ERR_CLOSED;
 }
 
 /* Keep what the system did not take of a message. */
@@ -56,12 +131,57 @@ static void keep_rest(struct uw_link_tcp_conn *c, const struct iovec *iov, int i
     }
 }
 
+/* Encrypt all of a message into tx, and send what the system takes. What is small travels with what
+ * is in front of it: a prefix alone makes no record. */
+static int write_guarded(struct uw_link_tcp *l, uint16_t conn, const struct iovec *iov, int iov_n)
+{
+    const struct uw_stream_guard_ops *ops = l->guard->ops;
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    uint8_t joined[RECORD_JOINED_BYTES];
+    uint32_t n = 0;
+    int rc = UW_OK;
+    c->tx_at = c->tx_end = 0;
+    for (int i = 0; i < iov_n && rc == UW_OK; i++) {
+        const uint8_t *at = iov[i].iov_base;
+        uint32_t left = (uint32_t)iov[i].iov_len;
+        while (left > 0 && rc == UW_OK) {
+            uint32_t room = (uint32_t)sizeof joined - n, take = left < room ? left : room;
+            bool whole = n == 0 && left >= ops->record_bytes;
+            take = whole ? ops->record_bytes : take;
+            if (whole) {
+                rc = ops->write(l->guard, c->session, at, take);
+            } else {
+                memcpy(joined + n, at, take);
+                n += take;
+            }
+            if (n == sizeof joined) {
+                rc = ops->write(l->guard, c->session, joined, n);
+                n = 0;
+            }
+            at += take;
+            left -= take;
+        }
+    }
+    if (n > 0 && rc == UW_OK) {
+        rc = ops->write(l->guard, c->session, joined, n);
+    }
+    if (rc < 0) {
+        uw_tcp_break_off(l, conn);
+        return UW_ERR_AGAIN;
+    }
+    (void)uw_tcp_flush(l, conn);
+    return UW_OK;
+}
+
 int uw_tcp_write(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int iov_n,
                  uint32_t bytes)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
     if (!uw_tcp_flush(l, conn)) {
         return UW_ERR_AGAIN;
+    }
+    if (c->guarded) {
+        return write_guarded(l, conn, iov, iov_n);
     }
     const struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)iov_n};
     ssize_t n;
@@ -107,20 +227,15 @@ static bool fill(struct uw_link_tcp *l, uint16_t conn)
     if (need - have > BULK_BYTES && want > need - have + NEXT_BYTES) {
         want = need - have + NEXT_BYTES;
     }
-    ssize_t n = recv(c->fd, c->rx + c->rx_end, want, 0);
+    int n = uw_tcp_read(l, conn, c->rx + c->rx_end, want);
     if (n > 0) {
         c->rx_end += (uint32_t)n;
-        c->readable = (uint32_t)n == want;
         return true;
     }
-    if (n < 0 && errno == EINTR) {
-        return true;
-    }
-    c->readable = false;
-    if (n == 0 || (errno != EAGAIN && errno != ENOMEM)) {
+    if (n != UW_ERR_AGAIN) {
         uw_tcp_break_off(l, conn);
     }
-    return n == 0;
+    return n != UW_ERR_AGAIN;
 }
 
 /* Returns the bytes of the message at the front of a connection, or UW_ERR_AGAIN. */
@@ -159,6 +274,9 @@ int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at)
             l->ready_at = (l->ready_at + 1u) % l->conns_n;
             l->ready_n--;
             c->queued = false;
+            if (c->state == UW_TCP_SECURING) {
+                uw_tcp_handshake(l, i);
+            }
             if (c->state == UW_TCP_GREETING) {
                 uw_tcp_greet(l, i);
             }

@@ -261,7 +261,10 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
     }
     s->datagram = at;
     s->plain = at + padded(config->lower->mtu_bytes);
-    int rc = uw_tls_engine_init(s->tls, config);
+    const struct uw_tls_keys keys = {.key = config->key, .identity = config->identity,
+                                     .suites = config->suites, .entropy = config->entropy,
+                                     .user = config->user};
+    int rc = uw_tls_engine_init(s->tls, &keys);
     if (rc < 0) {
         return rc;
     }

@@ -2,15 +2,11 @@
  *
  * The TLS engine over Mbed TLS, 2.28 and 3.x. Differences between the two stand in the first
  * block; below it there is one library. */
-#include "secure_tls.h"
+#include "secure_mbedtls.h"
 
-#include <mbedtls/ctr_drbg.h>
-#include <mbedtls/entropy.h>
 #include <mbedtls/md.h>
 #include <mbedtls/platform_util.h>
-#include <mbedtls/ssl.h>
 #include <mbedtls/ssl_ciphersuites.h>
-#include <mbedtls/version.h>
 
 #include <string.h>
 
@@ -25,7 +21,7 @@ static const uint16_t groups[] = {MBEDTLS_SSL_IANA_TLS_GROUP_X25519,
                                   MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
                                   MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
 
-static void only_dtls_1_2(mbedtls_ssl_config *c)
+static void only_tls_1_2(mbedtls_ssl_config *c)
 {
     mbedtls_ssl_conf_min_tls_version(c, MBEDTLS_SSL_VERSION_TLS1_2);
     mbedtls_ssl_conf_max_tls_version(c, MBEDTLS_SSL_VERSION_TLS1_2);
@@ -41,15 +37,11 @@ static int prepare_library(void)
 #endif
 }
 
-static bool handshake_over(const mbedtls_ssl_context *ssl)
-{
-    return mbedtls_ssl_is_handshake_over((mbedtls_ssl_context *)(uintptr_t)ssl) != 0;
-}
 #else
 static const mbedtls_ecp_group_id groups[] = {MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
                                               MBEDTLS_ECP_DP_NONE};
 
-static void only_dtls_1_2(mbedtls_ssl_config *c)
+static void only_tls_1_2(mbedtls_ssl_config *c)
 {
     mbedtls_ssl_conf_min_version(c, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
     mbedtls_ssl_conf_max_version(c, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
@@ -65,19 +57,11 @@ static int prepare_library(void)
     return UW_OK;
 }
 
-static bool handshake_over(const mbedtls_ssl_context *ssl)
-{
-    return ssl->state == MBEDTLS_SSL_HANDSHAKE_OVER;
-}
 #endif
 
-#define SUITES_MAX 8u
 #define RETRANSMIT_MIN_MS 250u
 #define RETRANSMIT_MAX_MS 4000u
 #define ALERT_FATAL 2
-#define ALERT_BAD_RECORD_MAC 20
-#define ALERT_DECRYPT_ERROR 51
-#define ALERT_UNKNOWN_PSK_IDENTITY 115
 
 /* Forward secrecy first: a stolen device must not open what was recorded before. On x86-64 with
  * Mbed TLS 2.28 it costs 2.3 ms of processor time for both ends of a handshake, against 0.13 ms
@@ -88,17 +72,6 @@ static const uint16_t suites_default[] = {
     MBEDTLS_TLS_PSK_WITH_AES_128_GCM_SHA256,
     MBEDTLS_TLS_PSK_WITH_AES_128_CCM_8,
     0,
-};
-
-struct uw_tls_engine {
-    mbedtls_ssl_config conf[2];     /* server, client */
-    mbedtls_ctr_drbg_context drbg;
-    mbedtls_entropy_context system_entropy;
-    int suites[SUITES_MAX + 1];
-    uint8_t cookie_key[32];
-    int (*entropy)(void *user, uint8_t *out, size_t bytes);
-    void *user;
-    bool ready;
 };
 
 struct uw_tls_session {
@@ -151,16 +124,18 @@ static int cookie_is_never_written(void *context, unsigned char **p, unsigned ch
 }
 
 static int configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int endpoint,
-                     const struct uw_secure_dtls_config *config)
+                     const struct uw_tls_keys *config)
 {
-    if (mbedtls_ssl_config_defaults(conf, endpoint, MBEDTLS_SSL_TRANSPORT_DATAGRAM,
+    if (mbedtls_ssl_config_defaults(conf, endpoint,
+                                    config->stream ? MBEDTLS_SSL_TRANSPORT_STREAM
+                                                   : MBEDTLS_SSL_TRANSPORT_DATAGRAM,
                                     MBEDTLS_SSL_PRESET_DEFAULT) != 0 ||
         mbedtls_ssl_conf_psk(conf, config->key, UW_KEY_BYTES,
                              (const unsigned char *)config->identity,
                              strlen(config->identity)) != 0) {
         return UW_ERR_NOMEM;
     }
-    only_dtls_1_2(conf);
+    only_tls_1_2(conf);
     mbedtls_ssl_conf_rng(conf, mbedtls_ctr_drbg_random, &engine->drbg);
     mbedtls_ssl_conf_ciphersuites(conf, engine->suites);
     mbedtls_ssl_conf_handshake_timeout(conf, RETRANSMIT_MIN_MS, RETRANSMIT_MAX_MS);
@@ -170,18 +145,18 @@ static int configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int
 #if defined(MBEDTLS_SSL_SESSION_TICKETS) && defined(MBEDTLS_SSL_CLI_C)
     mbedtls_ssl_conf_session_tickets(conf, MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
 #endif
-    if (endpoint == MBEDTLS_SSL_IS_SERVER) {
+    if (endpoint == MBEDTLS_SSL_IS_SERVER && !config->stream) {
         mbedtls_ssl_conf_dtls_cookies(conf, cookie_is_never_written, cookie_is_checked, NULL);
     }
     return UW_OK;
 }
 
-int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_secure_dtls_config *config)
+int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *config)
 {
     const uint16_t *suites = config->suites != NULL ? config->suites : suites_default;
     size_t n = 0;
     for (; suites[n] != 0; n++) {
-        if (n == SUITES_MAX) {
+        if (n == UW_TLS_SUITES_MAX) {
             return UW_ERR_INVALID;
         }
         engine->suites[n] = suites[n];
@@ -200,7 +175,7 @@ int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_secure_dtls
     mbedtls_ctr_drbg_init(&engine->drbg);
     mbedtls_entropy_init(&engine->system_entropy);
     engine->ready = true;
-    static const unsigned char purpose[] = "uwasa dtls";
+    static const unsigned char purpose[] = "uwasa tls";
     int seeded = config->entropy != NULL
                      ? mbedtls_ctr_drbg_seed(&engine->drbg, caller_entropy, engine, purpose,
                                              sizeof purpose)
@@ -349,10 +324,11 @@ static enum uw_tls_result explain(const struct uw_tls_session *session, int code
     case MBEDTLS_ERR_SSL_INVALID_MAC:
         return UW_TLS_BAD_KEY;
     case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
-        if (session->alert == ALERT_UNKNOWN_PSK_IDENTITY) {
+        if (session->alert == UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY) {
             return UW_TLS_BAD_IDENTITY;
         }
-        return session->alert == ALERT_BAD_RECORD_MAC || session->alert == ALERT_DECRYPT_ERROR
+        return session->alert == UW_TLS_ALERT_BAD_RECORD_MAC ||
+                       session->alert == UW_TLS_ALERT_DECRYPT_ERROR
                    ? UW_TLS_BAD_KEY
                    : UW_TLS_FAILED;
     default:
@@ -366,7 +342,7 @@ enum uw_tls_result uw_tls_drive(struct uw_tls_session *session)
         return UW_TLS_WAIT;
     }
     int code = mbedtls_ssl_handshake(&session->ssl);
-    if (code == 0 && handshake_over(&session->ssl)) {
+    if (code == 0 && uw_tls_handshake_over(&session->ssl)) {
         session->up = true;
         return UW_TLS_UP;
     }

@@ -38,9 +38,19 @@ struct uw_tls_open {
 size_t uw_tls_engine_bytes(void);
 size_t uw_tls_session_bytes(void);
 
+/* What sessions share; borrowed until init returns. */
+struct uw_tls_keys {
+    bool stream;                    /* sessions over streams, else over datagrams */
+    const uint8_t *key;             /* [UW_KEY_BYTES] */
+    const char *identity;
+    const uint16_t *suites;         /* as in struct uw_secure_dtls_config, as the next two */
+    int (*entropy)(void *user, uint8_t *out, size_t bytes);
+    void *user;
+};
+
 /* Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO (no entropy), UW_ERR_INVALID. The engine is zeroed
  * memory of uw_tls_engine_bytes(). */
-int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_secure_dtls_config *config);
+int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *keys);
 
 /* Frees the library's memory and wipes keys. Safe on zeroed memory and twice. */
 void uw_tls_engine_deinit(struct uw_tls_engine *engine);

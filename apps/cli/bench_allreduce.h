@@ -27,6 +27,7 @@ enum uw_bench_link { UW_BENCH_TCP, UW_BENCH_UDP, UW_BENCH_LOOPBACK };
 
 struct uw_bench_allreduce {
     enum uw_bench_link link;
+    bool tls;                       /* over TCP */
     bool automatic;                 /* choose the algorithm: kind is then set to the choice */
     enum uw_allreduce_kind kind;
     uint32_t ranks, n;              /* n floats */

@@ -5,6 +5,7 @@
 #include "uwasa/collective.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
+#include "uwasa/secure_stream.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -25,6 +26,7 @@ struct rank {
     struct uw_bench_meeting *m;
     uint32_t rank;
     struct uw_link_tcp tcp;
+    struct uw_secure_stream tls;
     struct uw_link_udp udp;
     struct uw_link_loopback loopback;
     struct uw_link *link;
@@ -33,7 +35,7 @@ struct rank {
     struct {
         void *at;
         size_t bytes;
-    } block[3];                     /* link, collective, vector */
+    } block[4];                     /* link, collective, vector, TLS */
     float *x;
     uint32_t x_n;
     uint64_t idle_us;               /* nothing happened since; 0: it does */
@@ -92,12 +94,33 @@ static int take(struct rank *r, uint32_t block, size_t bytes)
     return rc < 0 ? fail(r, rc, "a rank found no memory, or its link no sense in the sizes") : rc;
 }
 
+static int entropy(void *user, uint8_t *out, size_t bytes)
+{
+    (void)user;
+    return uw_board_entropy(out, bytes);
+}
+
+static int open_tls(struct rank *r)
+{
+    struct uw_secure_stream_config c = {.key = {1}, .identity = "bench", .entropy = entropy};
+    c.memory_bytes = uw_secure_stream_bytes(&c);
+    int rc = take(r, 3, c.memory_bytes);
+    c.memory = r->block[3].at;
+    return rc < 0 ? rc : uw_secure_stream_init(&r->tls, &c);
+}
+
 static int open_tcp(struct rank *r, struct uw_error *err)
 {
+    int rc = r->m->b.tls ? open_tls(r) : UW_OK;
     struct uw_link_tcp_config c = {.bind = "127.0.0.1:0", .mtu_bytes = r->m->b.mtu_bytes,
-                                   .stations_n = (uint16_t)(r->m->b.ranks + 2u)};
+                                   .stations_n = (uint16_t)(r->m->b.ranks + 2u),
+                                   .strangers_n = UW_BENCH_RANKS_MAX,
+                                   .guard = r->m->b.tls ? &r->tls.guard : NULL};
+    if (rc < 0) {
+        return rc;
+    }
     c.memory_bytes = uw_link_tcp_bytes(&c);
-    int rc = take(r, 0, c.memory_bytes);
+    rc = take(r, 0, c.memory_bytes);
     c.memory = r->block[0].at;
     rc = rc < 0 ? rc : uw_link_tcp_init(&r->tcp, &c, err);
     r->link = &r->tcp.link;
@@ -373,6 +396,7 @@ void uw_bench_rank(struct uw_bench_meeting *m, uint32_t rank, struct uw_loopback
         (void)measure(&r);
     }
     uw_link_deinit(r.link);
+    uw_secure_stream_deinit(&r.tls);
     for (size_t i = 0; i < sizeof r.block / sizeof r.block[0]; i++) {
         uw_board_memory_release(r.block[i].at, r.block[i].bytes);
     }

@@ -16,6 +16,7 @@ struct options {
     uint32_t nodes, windows;
     uint64_t bytes, chunk, segment;
     double seconds;
+    bool tls;
 };
 
 static const struct uw_opt rows[] = {
@@ -26,14 +27,15 @@ static const struct uw_opt rows[] = {
     {"bytes", UW_OPT_BYTES, offsetof(struct options, bytes), 4, 4294967292.0, "N",
      "of the vector, four a float (1M)"},
     {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, LINKS, "between them (tcp)"},
+    {"tls", UW_OPT_FLAG, offsetof(struct options, tls), 0, 0, NULL, "encrypted, over tcp"},
     {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_ALLREDUCE_WINDOWS_MAX,
      "N", "measured; the median counts (11)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.0001, 60, "S",
      "of a window, about (0.05)"},
     {"chunk", UW_OPT_BYTES, offsetof(struct options, chunk), 32, 1 << 26, "BYTES",
-     "of a message (64K)"},
+     "of a message (256K)"},
     {"segment", UW_OPT_BYTES, offsetof(struct options, segment), 4, 4294967292.0, "BYTES",
-     "worked at a time, over TCP (512K)"},
+     "worked at a time, over TCP (256K)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-", "events as JSON lines"},
 };
 
@@ -53,6 +55,7 @@ static void put_done(struct uw_events *events, const struct options *o,
     cJSON_AddStringToObject(ev, "algorithm", o->algorithm);
     cJSON_AddStringToObject(ev, "chosen", uw_allreduce_name(b->kind));
     cJSON_AddStringToObject(ev, "link", o->link);
+    cJSON_AddBoolToObject(ev, "tls", b->tls);
     cJSON_AddNumberToObject(ev, "nodes", b->ranks);
     cJSON_AddNumberToObject(ev, "bytes", (double)b->n * sizeof(float));
     cJSON_AddNumberToObject(ev, "seconds", s->median);
@@ -79,7 +82,7 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
 {
     struct uw_bench_allreduce_result r;
     struct uw_bench_allreduce b = {
-        .link = link_of(o->link), .automatic = strcmp(o->algorithm, "auto") == 0,
+        .link = link_of(o->link), .tls = o->tls, .automatic = strcmp(o->algorithm, "auto") == 0,
         .ranks = o->nodes, .n = (uint32_t)(o->bytes / sizeof(float)), .windows = o->windows,
         .seconds = o->seconds, .chunk_n = (uint32_t)(o->chunk / sizeof(float)),
         .segment_n = (uint32_t)(o->segment / sizeof(float))};
@@ -91,11 +94,12 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
     struct uw_spread s = uw_spread_of(r.seconds, b.windows);
     put_done(events, o, &b, &r, &s);
     if (!uw_events_take_stdout(events)) {
-        printf("%s of %lu bytes on %u nodes over %s: %.1f us (%.1f to %.1f), %.1f MB/s on the bus, "
-               "predicted %.1f us\n",
+        printf("%s of %lu bytes on %u nodes over %s%s: %.1f us (%.1f to %.1f), %.1f MB/s on the "
+               "bus, predicted %.1f us\n",
                uw_allreduce_name(b.kind), (unsigned long)b.n * 4u, b.ranks, o->link,
-               s.median * 1e6, s.low * 1e6, s.high * 1e6,
-               uw_bench_bus_bytes_per_s(b.ranks, b.n, s.median) * 1e-6, r.predicted_seconds * 1e6);
+               o->tls ? " with tls" : "", s.median * 1e6, s.low * 1e6, s.high * 1e6,
+               uw_bench_bus_bytes_per_s(b.ranks, b.n, s.median) * 1e-6,
+               r.predicted_seconds * 1e6);
     }
     return UW_OK;
 }
@@ -109,6 +113,10 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status >= 0) {
         return status;
+    }
+    if (o.tls && strcmp(o.link, "tcp") != 0) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--tls: means nothing to --link %s",
+                            o.link);
     }
     if (o.bytes % sizeof(float) != 0) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--bytes %lu: needs a multiple of 4",

@@ -11,6 +11,7 @@
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
+#include "uwasa/secure_stream.h"
 
 #include <poll.h>
 #include <time.h>
@@ -29,6 +30,7 @@ struct pair {
     struct uw_link_udp udp[2];
     struct uw_link_tcp tcp[2];
     struct uw_secure_dtls dtls[2];
+    struct uw_secure_stream tls[2];
     void *blocks[5];
     size_t blocks_n;
 };
@@ -104,12 +106,22 @@ static inline const char *open_udp_ipv6(struct pair *p)
     return open_udp(p, "[::1]:0");
 }
 
-static inline const char *open_tcp(struct pair *p, const char *address)
+static inline struct uw_stream_guard *guard(struct pair *p, size_t i)
+{
+    struct uw_secure_stream_config config = {.key = {1, 2, 3}, .identity = "contract"};
+    config.memory_bytes = uw_secure_stream_bytes(&config);
+    config.memory = block(p, config.memory_bytes);
+    assert_int_equal(uw_secure_stream_init(&p->tls[i], &config), UW_OK);
+    return &p->tls[i].guard;
+}
+
+static inline const char *open_tcp(struct pair *p, const char *address, bool guarded)
 {
     p->real_time = true;
     for (size_t i = 0; i < 2; i++) {
         struct uw_error err;
-        struct uw_link_tcp_config config = {.bind = address, .mtu_bytes = MTU, .stations_n = 4};
+        struct uw_link_tcp_config config = {.bind = address, .mtu_bytes = MTU, .stations_n = 4,
+                                            .guard = guarded ? guard(p, i) : NULL};
         config.memory_bytes = uw_link_tcp_bytes(&config);
         config.memory = block(p, config.memory_bytes);
         if (uw_link_tcp_init(&p->tcp[i], &config, &err) != UW_OK) {
@@ -126,12 +138,17 @@ static inline const char *open_tcp(struct pair *p, const char *address)
 
 static inline const char *open_tcp_ipv4(struct pair *p)
 {
-    return open_tcp(p, "127.0.0.1:0");
+    return open_tcp(p, "127.0.0.1:0", false);
+}
+
+static inline const char *open_tls(struct pair *p)
+{
+    return open_tcp(p, "127.0.0.1:0", true);
 }
 
 static inline const char *open_tcp_ipv6(struct pair *p)
 {
-    return open_tcp(p, "[::1]:0");
+    return open_tcp(p, "[::1]:0", false);
 }
 
 static inline const char *secure(struct pair *p, const char *skip)
@@ -165,6 +182,7 @@ static const struct variant variants[] = {
     {"udp IPv6", open_udp_ipv6},
     {"tcp IPv4", open_tcp_ipv4},
     {"tcp IPv6", open_tcp_ipv6},
+    {"tls over tcp", open_tls},
     {"dtls over loopback", open_dtls_loopback},
     {"dtls over udp", open_dtls_udp},
 };

@@ -84,6 +84,7 @@ static int teardown(void **state)
         uw_link_deinit(p->lower[i]);
         uw_link_deinit(&p->udp[i].link);
         uw_link_deinit(&p->tcp[i].link);
+        uw_secure_stream_deinit(&p->tls[i]);
     }
     while (p->blocks_n != 0) {
         uw_test_release(p->blocks[--p->blocks_n]);

@@ -273,6 +273,19 @@ grep -q 'tells 4 classes apart, data csv:five.csv has labels up to 4' err ||
 expect 2 "$uwasa" train --model mlp --augment crop:28
 grep -q 'by 1 to 27 pixels' err || fail "images moved out of sight are not told"
 
+# ranks that add up a vector
+for way in "tcp halving" "tcp auto --tls" "udp tree" "loopback doubling"; do
+    link=${way%% *}
+    expect 0 "$uwasa" bench allreduce --link $link --algorithm ${way#* } --nodes 3 --bytes 20000 \
+        --windows 2 --seconds 0.001 --json -
+    tail -n 1 out | grep -q '"event":"done".*"chosen":".*"seconds":.*"bus_bytes_per_s":.*"predicted_seconds":' ||
+        fail "bench allreduce over $way does not end in done"
+done
+expect 2 "$uwasa" bench allreduce --bytes 6
+expect 2 "$uwasa" bench allreduce --algorithm fastest
+expect 2 "$uwasa" bench allreduce --link udp --tls
+grep -q -e '--tls: means nothing to --link udp$' err || fail "TLS over UDP is not refused"
+
 # how fast it trains, and the table beside PyTorch
 expect 0 "$uwasa" bench train --work mlp:3,lenet5:1 --windows 3 --seconds 0.01 --threads 1 --json
 [ "$(grep -c '"event":"work"' out)" = 2 ] || fail "bench train does not tell of two works"

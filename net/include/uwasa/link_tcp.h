@@ -16,13 +16,13 @@
  * Strangers: a connection that does not greet within five seconds, or claims a message above
  * mtu_bytes, is closed; of those that have not greeted the one that has waited longest makes room.
  * Stations that are not held are recycled as on UDP, and their connection is closed. Nobody is
- * authenticated here.
+ * authenticated, unless a guard is set: then strangers may begin 20 handshakes a second.
  *
  * Wire       greeting: "uwt1", port u16, 0 u16, id u64, serial u32, mtu u32; message: size u32,
  *            bytes, zeros up to a multiple of 4; little-endian
  * Units      bytes unless a name ends in _us
- * Memory     caller supplies uw_link_tcp_bytes(), borrowed until deinit; two messages a station, of
- *            which pages are touched when a connection uses them
+ * Memory     caller supplies uw_link_tcp_bytes(), borrowed until deinit: two messages a station,
+ *            whose pages are touched when a connection uses them
  * Blocking   never, except init while a host's name to bind is looked up; names as in
  *            uwasa/link_udp.h
  * Context    one thread per link
@@ -32,8 +32,14 @@
 
 #include "uwasa/link.h"
 
-#define UW_LINK_TCP_MTU_DEFAULT (256u * 1024u)
+#define UW_LINK_TCP_MTU_DEFAULT (256u * 1024u + 64u)    /* 65536 floats and their head */
 #define UW_LINK_TCP_MTU_MAX (64u * 1024u * 1024u)
+
+/* What encrypts a connection and authenticates its ends, see uwasa/secure_stream.h. */
+struct uw_stream_guard_ops;
+struct uw_stream_guard {
+    const struct uw_stream_guard_ops *ops;
+};
 
 struct uw_link_tcp_config {
     const char *bind;               /* as in struct uw_link_udp_config */
@@ -44,6 +50,7 @@ struct uw_link_tcp_config {
     uint32_t mtu_bytes;             /* 0: UW_LINK_TCP_MTU_DEFAULT; up to UW_LINK_TCP_MTU_MAX */
     uint32_t socket_buffer_bytes;   /* asked of the system, each way; 0: the system sees to it */
     uint32_t silence_us;            /* a peer may leave what was sent unacknowledged; 0: 10 s */
+    struct uw_stream_guard *guard;  /* encrypts all connections, borrowed; NULL: in the clear */
 };
 
 struct uw_link_tcp_station;
@@ -54,9 +61,13 @@ struct uw_link_tcp {
     struct uw_link_tcp_station *stations;
     struct uw_link_tcp_conn *conns;
     uint16_t *ready;                /* ring of connections that may have something to read */
-    uint8_t *buffers;
+    uint8_t *rx, *tx, *sessions;
     uint32_t ready_at, ready_n;
-    uint32_t rx_bytes, tx_bytes;    /* of a station */
+    uint32_t rx_bytes, tx_bytes;    /* of a station, of a connection */
+    uint32_t session_bytes;
+    struct uw_stream_guard *guard;
+    uint32_t tokens_n;              /* guarded: handshakes that strangers may begin */
+    uint64_t tokens_us;
     uint32_t socket_buffer_bytes, silence_us;
     uint16_t stations_n, conns_n, last;
     uint16_t viewed;                /* connection of the message viewed last */
