@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stack.h - the links of a node, one on the other: UDP, a bad network if asked for, DTLS
+ * stack.h - the links of a node: UDP, a bad network if asked for, DTLS, one on the other; and
+ * beside them, if asked for, TCP with TLS for bulk
  *
  * Memory     the board's, taken by open and given back by close
  * Blocking   open, while a host's name to listen on is looked up      Context  one thread
@@ -9,8 +10,10 @@
 #define UWASA_CLI_STACK_H
 
 #include "uwasa/link_emulated.h"
+#include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
+#include "uwasa/secure_stream.h"
 
 struct uw_stack_config {
     const char *listen;                 /* as struct uw_link_udp_config.bind */
@@ -20,6 +23,7 @@ struct uw_stack_config {
     uint16_t peers_n;                   /* sessions at once */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;
+    const char *bulk_listen;            /* as struct uw_link_tcp_config.bind; NULL: no TCP */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
     void *user;
 };
@@ -33,8 +37,11 @@ struct uw_stack {
     struct uw_link_udp udp;
     struct uw_link_emulated emulated;
     struct uw_secure_dtls secure;
+    struct uw_secure_stream tls;
+    struct uw_link_tcp tcp;
     struct uw_link *top;                /* to speak over */
-    struct uw_stack_block blocks[3];
+    struct uw_link *bulk;               /* for large messages among peers of TCP; NULL: none */
+    struct uw_stack_block blocks[5];
 };
 
 /* Is the text written as an address: "10.0.0.9:4433", "gateway:4433", "[fe80::1]:4433"? One to
