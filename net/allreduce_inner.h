@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * allreduce_inner.h - what the parts of the engine call of each other: allreduce.c goes from step
- * to step, _serve.c hands over what is pushed or asked for, _ask.c asks, _early.c keeps what comes too
- * soon; _stream.c is a round over reliable links
+ * to step, _serve.c hands over what is pushed or asked for, _ask.c asks, _early.c keeps what comes
+ * too soon; _stream.c is a round over reliable links
  *
  * Blocking   never      Context  network thread
  */
