@@ -245,8 +245,7 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
         if (!worth_telling(s, e.kind, news->id)) {
             return;
         }
-        snprintf(text, cap,
-                 "%s has parameters far larger than the others': diverged, not averaged with",
+        snprintf(text, cap, "%s has far larger parameters than the others: not averaged with",
                  named);
         break;
     case UW_CELL_NEWS_TAKEN_OVER:
