@@ -25,7 +25,7 @@ struct play {
     enum uw_allreduce_kind kind;
     uint32_t p, n;
     const double *at;
-    double medium_free;
+    double medium_free;             /* of a shared one */
 };
 
 /* The medium is busy so long with what a rank sends. */
@@ -66,17 +66,13 @@ static double place_at(const struct play *y, const struct uw_allreduce_step *s, 
     return place;
 }
 
-/* When the message that a rank takes in step k has arrived. */
-static double arrival(struct play *y, const struct uw_allreduce_step *s, uint32_t rank, uint32_t k)
+/* When the message that a rank takes in step k has arrived; everybody has a medium of its own. */
+static double arrival(const struct play *y, const struct uw_allreduce_step *s, uint32_t rank,
+                      uint32_t k)
 {
     const struct uw_network_cost *c = y->c;
-    double wire = wire_of(y, s->from, s->recv_n), begin = y->at[s->from];
-    if (c->shared) {
-        double arrived = larger(y->medium_free, begin) + wire;
-        y->medium_free = arrived + (chunks_of(c, s->recv_n) > 1 ? control_s(c) : 0.0);
-        return arrived + c->latency_s;
-    }
-    double place = place_at(y, s, rank, k), first = begin + c->latency_s;
+    double wire = wire_of(y, s->from, s->recv_n), first = y->at[s->from] + c->latency_s;
+    double place = place_at(y, s, rank, k);
     if (c->early_n != 0 && s->recv_n > c->early_n) {
         double early = wire_of(y, s->from, c->early_n);
         if (first + early < place) {
@@ -87,19 +83,35 @@ static double arrival(struct play *y, const struct uw_allreduce_step *s, uint32_
     return larger(first, place) + wire;
 }
 
-/* When a rank is done with step k: its message is out, and what it waits for is in. */
-static double end_of(struct play *y, const struct uw_allreduce_step *s, uint32_t rank, uint32_t k)
+static double adding_s(const struct play *y, const struct uw_allreduce_step *s)
 {
-    const struct uw_network_cost *c = y->c;
-    double end = y->at[rank];
-    if (s->send_n > 0 && !c->shared) {
-        end += wire_of(y, rank, s->send_n);
+    return s->take != UW_TAKE_COPY ? sizeof(float) * (double)s->recv_n * y->c->reduce_s : 0.0;
+}
+
+/* When ranks are done with step k: their message is out, and what they wait for is in. */
+static void play_step(const struct play *y, uint32_t k, double *next)
+{
+    for (uint32_t r = 0; r < y->p; r++) {
+        const struct uw_allreduce_step s = step_of(y, r, k);
+        next[r] = y->at[r] + (s.send_n > 0 ? wire_of(y, r, s.send_n) : 0.0);
+        if (s.recv_n > 0) {
+            next[r] = larger(next[r], arrival(y, &s, r, k) + adding_s(y, &s));
+        }
     }
-    if (s->recv_n > 0) {
-        double adds = s->take != UW_TAKE_COPY ? sizeof(float) * (double)s->recv_n : 0.0;
-        end = larger(end, arrival(y, s, rank, k) + adds * c->reduce_s);
+}
+
+/* The rank after `last` in the order of time, the lower one of two. */
+static uint32_t next_in_time(const struct play *y, uint32_t last)
+{
+    uint32_t found = UW_RANK_NONE;
+    for (uint32_t r = 0; r < y->p; r++) {
+        bool after = last == UW_RANK_NONE || y->at[r] > y->at[last] ||
+                     (y->at[r] >= y->at[last] && r > last);
+        if (after && (found == UW_RANK_NONE || y->at[r] < y->at[found])) {
+            found = r;
+        }
     }
-    return end;
+    return found;
 }
 
 /* Ranks that this one received from, if step k is the last one in which it does anything. */
@@ -127,6 +139,31 @@ static uint32_t senders_if_last(const struct play *y, uint32_t rank, uint32_t k)
     return senders;
 }
 
+/* The same where one message is on the medium at a time: who is ready first sends first. */
+static void play_shared_step(struct play *y, uint32_t k, double *next)
+{
+    const struct uw_network_cost *c = y->c;
+    uint32_t told = 0;
+    for (uint32_t r = 0; r < y->p; r++) {
+        next[r] = y->at[r];
+    }
+    for (uint32_t i = 0, r = UW_RANK_NONE; i < y->p; i++) {
+        r = next_in_time(y, r);
+        const struct uw_allreduce_step out = step_of(y, r, k);
+        if (out.send_n > 0) {
+            const struct uw_allreduce_step in = step_of(y, out.to, k);
+            y->medium_free = larger(y->medium_free, y->at[r]) + wire_of(y, r, out.send_n);
+            next[out.to] = larger(next[out.to],
+                                  y->medium_free + c->latency_s + adding_s(y, &in));
+            told += chunks_of(c, out.send_n) > 1 ? 1 : 0;
+        }
+    }
+    for (uint32_t r = 0; r < y->p && c->chunk_n != 0; r++) {
+        told += step_of(y, r, k).from != UW_RANK_NONE ? senders_if_last(y, r, k) : 0;
+    }
+    y->medium_free += told * control_s(c);
+}
+
 double uw_allreduce_seconds(enum uw_allreduce_kind kind, uint32_t p, uint32_t n,
                             const struct uw_network_cost *c, double *at)
 {
@@ -136,14 +173,13 @@ double uw_allreduce_seconds(enum uw_allreduce_kind kind, uint32_t p, uint32_t n,
         at[r] = 0.0;
     }
     for (uint32_t k = 0; k < uw_allreduce_steps_n(kind, p); k++) {
-        for (uint32_t r = 0; r < p; r++) {
-            struct uw_allreduce_step s = step_of(&y, r, k);
-            next[r] = end_of(&y, &s, r, k);
+        if (c->shared) {
+            play_shared_step(&y, k, next);
+        } else {
+            play_step(&y, k, next);
         }
         for (uint32_t r = 0; r < p; r++) {
             at[r] = next[r];
-            bool acts = c->shared && c->chunk_n != 0 && step_of(&y, r, k).from != UW_RANK_NONE;
-            y.medium_free += acts ? senders_if_last(&y, r, k) * control_s(c) : 0.0;
         }
     }
     for (uint32_t r = 0; r < p; r++) {

@@ -11,6 +11,7 @@
 #define SEND_MOST 64u               /* messages in one run */
 #define SEND_RETRY_US 200u
 #define SEND_RETRY_MAX_US 20000u
+#define CHUNK_MAX_NS 1e11f
 #define PUSH_GAIN 1.05f             /* faster than what was measured: else it never grows */
 
 /* The copy of what was sent in a step, or NULL. */
@@ -112,7 +113,8 @@ void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t roun
 /* How long a chunk takes at the rate it is pushed with. */
 static uint64_t chunk_ns(const struct uw_allreduce *a)
 {
-    return (uint64_t)(1e3f * (float)a->config.chunk_n / (PUSH_GAIN * a->r.floats_per_us));
+    float ns = 1e3f * (float)a->config.chunk_n / (PUSH_GAIN * a->r.floats_per_us);
+    return ns < CHUNK_MAX_NS ? (uint64_t)ns : (uint64_t)CHUNK_MAX_NS;
 }
 
 static uint64_t retry_us(const struct uw_allreduce *a)

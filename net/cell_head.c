@@ -64,6 +64,10 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         c->config.send(c->config.arg, from, &h->start);     /* the first one was lost */
         return;
     }
+    if (m->status == UW_CELL_ABORTED) {
+        seat->ready = false;
+        return;
+    }
     seat->since_us = seat->ready ? seat->since_us : c->now_us;
     seat->ready = true;
     seat->ready_us = c->now_us;
@@ -333,14 +337,15 @@ static uint32_t whom_all_wait_for(struct uw_cell *c)
 
 struct tally {
     uint32_t ranks_n, left_n, prepared_n, answered_n, progress;
-    bool committed, aborted, out_of_reach;
-    uint32_t gone, silent;          /* identities, or UW_CELL_NOBODY */
+    bool committed, out_of_reach;
+    uint32_t aborter, gone, silent; /* identities, or UW_CELL_NOBODY */
 };
 
 static struct tally count(const struct uw_cell *c)
 {
     const struct uw_cell_head *h = &c->h;
-    struct tally t = {.gone = UW_CELL_NOBODY, .silent = UW_CELL_NOBODY};
+    struct tally t = {.aborter = UW_CELL_NOBODY, .gone = UW_CELL_NOBODY,
+                      .silent = UW_CELL_NOBODY};
     for (uint32_t i = 0; i < h->seats_n; i++) {
         const struct uw_cell_seat *s = &h->seats[i];
         if (!s->ranked) {
@@ -349,7 +354,7 @@ static struct tally count(const struct uw_cell *c)
         bool reached = uw_cell_reaches(c, s->id);
         t.ranks_n++;
         t.committed = t.committed || s->status == UW_CELL_COMMITTED;
-        t.aborted = t.aborted || s->status == UW_CELL_ABORTED;
+        t.aborter = s->status == UW_CELL_ABORTED ? s->id : t.aborter;
         t.prepared_n += s->status == UW_CELL_PREPARED;
         t.progress += s->step + (s->status == UW_CELL_PREPARED ? 1u : 0u);
         t.gone = s->gone ? s->id : t.gone;
@@ -376,8 +381,8 @@ static uint64_t watch(struct uw_cell *c)
     struct uw_cell_head *h = &c->h;
     uw_cell_say(c, c->config.self, h->start.group, h->start.round);
     struct tally t = count(c);
-    if (t.committed || t.aborted) {
-        decide(c, t.committed, h->taken_over ? h->lost : UW_CELL_NOBODY);
+    if (t.committed || t.aborter != UW_CELL_NOBODY) {
+        decide(c, t.committed, h->taken_over ? h->lost : t.aborter);
         return c->now_us;
     }
     if (t.prepared_n == t.ranks_n) {

@@ -9,7 +9,7 @@ static const uint32_t nibble[16] = {
     0xc38d26c4u, 0xd3d3e1abu, 0xe330a81au, 0xf36e6f75u,
 };
 
-uint32_t uw_crc32c(uint32_t crc, const void *bytes, size_t bytes_n)
+uint32_t uw_crc32c_portable(uint32_t crc, const void *bytes, size_t bytes_n)
 {
     const uint8_t *p = bytes;
     crc = ~crc;

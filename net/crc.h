@@ -13,4 +13,7 @@
 /* Continue a checksum over more bytes; start with crc = 0. */
 uint32_t uw_crc32c(uint32_t crc, const void *bytes, size_t bytes_n);
 
+/* The same without special instructions, for small memories: 64 bytes of table. */
+uint32_t uw_crc32c_portable(uint32_t crc, const void *bytes, size_t bytes_n);
+
 #endif

@@ -82,6 +82,17 @@ void uw_gossip_push(struct uw_gossip *g)
     atomic_store_explicit(&g->tail, place_after(g, load(&g->tail)), memory_order_release);
 }
 
+const struct uw_gossip_slot *uw_gossip_oldest(const struct uw_gossip *g)
+{
+    uint32_t head = load(&g->head);
+    return head != load(&g->tail) ? slot_at(g, head) : NULL;
+}
+
+void uw_gossip_pop(struct uw_gossip *g)
+{
+    store(&g->head, place_after(g, load(&g->head)));
+}
+
 uint32_t uw_gossip_take(struct uw_gossip *g)
 {
     uint32_t asked = (uint32_t)atomic_load_explicit(&g->asked, memory_order_acquire);

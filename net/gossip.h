@@ -121,6 +121,10 @@ uint32_t uw_gossip_room(const struct uw_gossip *g);
 struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g);
 void uw_gossip_push(struct uw_gossip *g);
 
+/* Network, while training mixes nothing: the oldest slot that was pushed, or NULL; and past it. */
+const struct uw_gossip_slot *uw_gossip_oldest(const struct uw_gossip *g);
+void uw_gossip_pop(struct uw_gossip *g);
+
 /* Network. The pull of this round is over; everything that was pushed belongs to it. */
 void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how);
 

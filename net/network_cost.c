@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "network_cost.h"
 
+#include "uwasa/fmath.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +19,7 @@
 #define ROUND_NOISE 0.05f
 #define FAR 3.0f                    /* times the standard deviation: chance, or a change */
 #define SHARED (1.0 / 3.0)          /* of the slowing that a medium shared by all would show */
+#define LONGEST_S 1000.0f
 #define ALIKE 1.25f                 /* ranks that differ by less do not */
 #define REPEATED 3u                 /* surprises in a row are none */
 
@@ -42,11 +45,16 @@ void uw_network_fit_init(struct uw_network_fit *f, uint32_t chunk_n, uint32_t he
     set_variance(f, GUESSED);
 }
 
-/* What a report says of one thing. */
+static bool is_time(float s)
+{
+    return s >= 0.0f && s < LONGEST_S;
+}
+
+/* What a report says of one thing; 0: nothing. It may come from anywhere. */
 static float field_of(const struct uw_network_report *r, uint32_t field)
 {
     const float all[] = {r->rtt_s, r->small_s, r->large_s, r->together_s};
-    return all[field];
+    return is_time(all[field]) ? all[field] : 0.0f;
 }
 
 /* The smallest value that at least share of the values above 0 do not exceed; 0: there are none. */
@@ -77,7 +85,7 @@ static void compare(struct uw_network_fit *f, const struct uw_network_report *re
                     float usual_s)
 {
     for (uint32_t i = 0; i < p && p <= UW_FIT_RANKS_MAX; i++) {
-        float times = reports[i].together_s / usual_s;
+        float times = field_of(&reports[i], 3) / usual_s;
         bool differs = times > ALIKE || (times > 0.0f && times < 1.0f / ALIKE);
         f->slower[(i + 1) % p] = differs ? times : 1.0f;
         f->slower_p = differs ? p : f->slower_p;
@@ -229,7 +237,7 @@ static void correct(struct uw_network_fit *f, const float *w, float error)
         error = pass == 0 ? believed(f, error, sqrtf(total)) : error;
     }
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
-        float by = expf(pw[i] / total * error);
+        float by = uw_expf(pw[i] / total * error);
         if (i < UW_FIT_KINDS) {
             *constant(&f->cost, i) *= (double)by;
         } else {
@@ -254,7 +262,7 @@ void uw_network_learn(struct uw_network_fit *f, enum uw_allreduce_kind kind, uin
     }
     forget(f);
     shares(f, kind, p, n, modelled, at, w);
-    correct(f, w, (float)log(seconds / (modelled * (double)f->factor[kind])));
+    correct(f, w, uw_logf((float)(seconds / (modelled * (double)f->factor[kind]))));
     f->rounds_n++;
 }
 
@@ -283,8 +291,12 @@ struct uw_network_summary uw_network_tell(const struct uw_network_fit *f)
                                        .reduce_s = (float)c->reduce_s, .shared = c->shared};
 }
 
-void uw_network_believe(struct uw_network_fit *f, const struct uw_network_summary *s)
+int uw_network_believe(struct uw_network_fit *f, const struct uw_network_summary *s)
 {
+    if (!is_time(s->latency_s) || !is_time(s->access_s) || !is_time(s->byte_s) ||
+        !is_time(s->reduce_s) || s->byte_s <= 0.0f) {
+        return UW_ERR_INVALID;
+    }
     f->cost.latency_s = (double)s->latency_s;
     f->cost.access_s = (double)s->access_s;
     f->cost.byte_s = (double)s->byte_s;
@@ -292,4 +304,5 @@ void uw_network_believe(struct uw_network_fit *f, const struct uw_network_summar
     f->cost.shared = s->shared;
     f->slower_p = 0;
     set_variance(f, MEASURED);
+    return UW_OK;
 }

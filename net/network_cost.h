@@ -24,6 +24,7 @@
 #define UW_NET_NETWORK_COST_H
 
 #include "uwasa/allreduce_cost.h"
+#include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +33,7 @@ enum { UW_FIT_LATENCY, UW_FIT_ACCESS, UW_FIT_BYTE, UW_FIT_REDUCE, UW_FIT_KINDS }
 #define UW_FIT_RANKS_MAX 64u        /* above, ranks count as alike */
 #define UW_FIT_DIMS (UW_FIT_KINDS + UW_ALLREDUCE_KINDS_N)
 
-/* What one rank measured; 0: could not be measured. */
+/* What one rank measured; 0, or what no network can be: could not be measured. */
 struct uw_network_report {
     float rtt_s;                /* a question and an answer of one float */
     float small_s;              /* from one message of one float to the next, of one sender */
@@ -98,8 +99,11 @@ bool uw_network_is_doubtful(const struct uw_network_fit *f);
 void uw_network_path(const struct uw_network_fit *f, uint32_t p, uint64_t *rtt_us,
                      float *floats_per_us);
 
-/* What to tell the other ranks; believe what another one tells. */
+/* What to tell the other ranks. */
 struct uw_network_summary uw_network_tell(const struct uw_network_fit *f);
-void uw_network_believe(struct uw_network_fit *f, const struct uw_network_summary *s);
+
+/* Believe what another rank tells.
+ * Returns UW_OK or UW_ERR_INVALID (no such network: negative, not finite), nothing changed. */
+int uw_network_believe(struct uw_network_fit *f, const struct uw_network_summary *s);
 
 #endif

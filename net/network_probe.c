@@ -224,7 +224,12 @@ static uint64_t run_stage(struct uw_network_probe *p)
 
 static void take_ask(struct uw_network_probe *p, uint32_t from, const struct uw_want *want)
 {
-    if (p->answers_n < UW_PROBE_ANSWERS && want->chunk_n <= p->config.chunk_n) {
+    for (uint32_t i = 0; i < p->answers_n; i++) {
+        if (p->answers[i].rank == from && p->answers[i].seq == want->seq) {
+            return;     /* it came twice */
+        }
+    }
+    if (p->answers_n < UW_PROBE_ANSWERS && want->chunk_n - 1u < p->config.chunk_n) {
         p->answers[p->answers_n++] = (struct uw_probe_answer){
             .rank = from, .n = want->chunk_n, .count = uw_min_u32(want->base, TRAIN_MAX),
             .seq = want->seq};
@@ -311,10 +316,21 @@ static int tell_one(struct uw_network_probe *p, uint32_t rank)
     return UW_OK;
 }
 
+/* How long to wait for reports. On a shared medium all have to wait for all. */
+static uint64_t patience_us(const struct uw_network_probe *p)
+{
+    float longest_s = 0.0f;
+    for (uint32_t i = 0; i < p->ranks && is_together(p); i++) {
+        longest_s = p->reports[i].large_s > longest_s ? p->reports[i].large_s : longest_s;
+    }
+    float all_s = longest_s * (float)p->together_n * (float)(p->ranks + 1u);
+    return (TELL_US << p->tells) + (uint64_t)(1e6f * all_s);
+}
+
 /* Tell who has not reported, itself last. Returns when to do so again. */
 static uint64_t tell(struct uw_network_probe *p)
 {
-    if (p->told_to == 0 && p->now_us >= p->told_us + (TELL_US << p->tells)) {
+    if (p->told_to == 0 && p->now_us >= p->told_us + patience_us(p)) {
         p->told_to = p->ranks;
         p->tells++;
     }
@@ -324,7 +340,7 @@ static uint64_t tell(struct uw_network_probe *p)
         }
         p->told_us = p->now_us;
     }
-    return p->told_us + (TELL_US << p->tells);
+    return p->told_us + patience_us(p);
 }
 
 /* Returns when to look again. */

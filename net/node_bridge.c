@@ -90,6 +90,14 @@ static bool is_head(const struct uw_node_state *s)
     return c->head == c->config.self;
 }
 
+static void go_alone(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = &s->bridge;
+    b->alone = true;
+    b->alone_us = b->heard_us;
+    uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
+}
+
 void uw_node_bridge_due(struct uw_node_state *s)
 {
     s->bridge.due = uw_node_has_bridge(s);
@@ -104,11 +112,13 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     }
     b->heard_us = b->heard_us != 0 ? b->heard_us : s->now_us;
     uint32_t place = pick_head(s);
+    if (place != 0 && uw_gossip_oldest(&s->gossip) != NULL) {
+        return 0;       /* what the last pull brought comes first */
+    }
     if (place != 0) {
         b->due = false;
     } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
-        b->alone = true;
-        uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
+        go_alone(s);
     }
     return place;
 }
@@ -118,6 +128,7 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
     struct uw_node_bridge *b = &s->bridge;
     uint64_t silent_us = s->now_us - b->heard_us;
     if (complete) {
+        silent_us = b->alone ? s->now_us - b->alone_us : silent_us;
         bool met = b->alone || !b->met;
         b->alone = false;
         b->met = true;
@@ -129,8 +140,7 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
     }
     b->due = true;
     if (!b->alone && silent_us > ALONE_US) {
-        b->alone = true;
-        uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, silent_us);
+        go_alone(s);
     }
 }
 
@@ -159,12 +169,11 @@ static double difference(struct uw_node_state *s, const float *peer, uint32_t of
     return (double)sqrtf((float)(sum / count_n));
 }
 
-int uw_node_bridge_chunk(struct uw_node_state *s, const float *peer, uint32_t offset_n,
-                         uint32_t count_n)
+/* A chunk of another cell's head.
+ * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from ours). */
+static int take_chunk(struct uw_node_state *s, const float *peer, uint32_t offset_n,
+                      uint32_t count_n)
 {
-    if (s->cell.asked != NULL) {
-        return UW_ERR_AGAIN;        /* what it would be compared with is being averaged */
-    }
     double rms = difference(s, peer, offset_n, count_n, false);
     double limit = OUTLIER_FLOOR * uw_gossip_rms(&s->gossip);
     if (rms < 0.0) {
@@ -176,6 +185,27 @@ int uw_node_bridge_chunk(struct uw_node_state *s, const float *peer, uint32_t of
     s->bridge.any = true;
     s->bridge.heard_us = s->now_us;
     return difference(s, peer, offset_n, count_n, true) < 0.0 ? UW_ERR_AGAIN : UW_OK;
+}
+
+/* While the cell averages, its last average, which chunks are compared with, is not there. */
+int uw_node_bridge_step(struct uw_node_state *s)
+{
+    int rc = UW_OK;
+    if (!uw_node_has_bridge(s) ||
+        atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
+        return rc;
+    }
+    while (s->cell.asked == NULL && rc == UW_OK) {
+        const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
+        if (slot == NULL) {
+            return UW_OK;
+        }
+        rc = take_chunk(s, slot->x, slot->offset_n, slot->count_n);
+        if (rc != UW_ERR_AGAIN) {
+            uw_gossip_pop(&s->gossip);
+        }
+    }
+    return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }
 
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)

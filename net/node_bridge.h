@@ -25,6 +25,7 @@ struct uw_node_bridge {
     bool any, added;                /* d is not all zero; it is in what was handed in */
     bool alone, met;                /* as it was told */
     uint64_t heard_us;              /* of another cell; 0: not looked yet */
+    uint64_t alone_us;              /* alone since */
 };
 
 #endif

@@ -171,6 +171,16 @@ static void cut(struct uw_node_state *s, const char *why)
     uw_node_tell_pull(s, UW_NODE_PULL_CUT, why);
 }
 
+static void refuse_chunk(struct uw_node_state *s, struct uw_member *m,
+                         enum uw_node_event_kind kind)
+{
+    punish(s, m);
+    uw_node_tell_pull(s, kind, "");
+    if (s->pull.transfer.active) {
+        cut(s, "a chunk was refused");
+    }
+}
+
 /* The training thread met an outlier, maybe after the last chunk had arrived. Only when it asks for
  * the next round is it known that it met none. */
 static void judge_pull(struct uw_node_state *s, bool mixed)
@@ -310,6 +320,10 @@ void uw_node_pull_step(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
     judge_pull(s, false);
+    if (uw_node_bridge_step(s) == UW_ERR_DENIED && p->bridge) {
+        s->counters.refused_outlier++;
+        refuse_chunk(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
+    }
     if (p->transfer.active) {
         check_pull(s);
     }
@@ -330,15 +344,7 @@ void uw_node_pull_step(struct uw_node_state *s)
     send_wants(s);
 }
 
-static void refuse_chunk(struct uw_node_state *s, struct uw_member *m,
-                         enum uw_node_event_kind kind)
-{
-    punish(s, m);
-    uw_node_tell_pull(s, kind, "");
-    cut(s, "a chunk was refused");
-}
-
-/* Hand a chunk to the training thread. */
+/* Hand a chunk to whoever mixes it. */
 static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_data *d)
 {
     slot->round = s->pull.round;
@@ -364,26 +370,16 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
     if (rc == UW_ERR_CORRUPT) {
         s->counters.refused_corrupt++;
     }
-    struct uw_gossip_slot *slot = rc == UW_OK && !p->bridge ? uw_gossip_slot(&s->gossip) : NULL;
-    if (rc < 0 || (slot == NULL && !p->bridge)) {
+    struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
+    if (slot == NULL) {
         return;
     }
-    if (uw_message_floats(d, slot != NULL ? slot->x : s->chunk) < 0) {
+    if (uw_message_floats(d, slot->x) < 0) {
         s->counters.refused_nonfinite++;
         refuse_chunk(s, m, UW_NODE_CHUNK_NONFINITE);
         return;
     }
-    if (slot != NULL) {
-        push(s, slot, d);
-    } else {
-        rc = uw_node_bridge_chunk(s, s->chunk, d->offset_n, d->count_n);
-        if (rc == UW_ERR_DENIED) {
-            refuse_chunk(s, m, UW_NODE_CHUNK_OUTLIER);
-        }
-        if (rc < 0) {
-            return;
-        }
-    }
+    push(s, slot, d);
     uw_pull_arrived(&p->transfer, d->seq, d->offset_n, s->now_us);
     p->bytes += d->count_n * 4u;
     m->from_bytes += d->count_n * 4u;

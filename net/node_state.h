@@ -163,10 +163,9 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s);
 /* A pull is over. */
 void uw_node_bridge_ended(struct uw_node_state *s, bool complete);
 
-/* A chunk of another cell's head.
- * Returns UW_OK, UW_ERR_AGAIN (not now: let it come again), UW_ERR_DENIED (too far from ours). */
-int uw_node_bridge_chunk(struct uw_node_state *s, const float *peer, uint32_t offset_n,
-                         uint32_t count_n);
+/* Look at the chunks of another cell's head that have come.
+ * Returns UW_OK or UW_ERR_DENIED (one was too far from ours, and is gone). */
+int uw_node_bridge_step(struct uw_node_state *s);
 
 /* A round of the cell begins with so many ranks; it is decided. */
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);

@@ -66,7 +66,7 @@ static void count(const struct uw_node_state *s, struct uw_node_counters *c)
 {
     *c = s->counters;
     c->chunks_mixed = told(&s->gossip.mixed);
-    c->refused_outlier = told(&s->gossip.outliers);
+    c->refused_outlier += told(&s->gossip.outliers);
     c->chunks_again += (uint32_t)s->pull.transfer.again_n;
     c->chunks_twice += (uint32_t)s->pull.transfer.twice_n;
 }

@@ -5,66 +5,23 @@
 
 #include <string.h>
 
-#define SEND_MOST 64u               /* messages in one run */
-#define SEND_RETRY_US 200u
 #define PATIENCE_MIN_US 20000u
-#define TRIES_MAX 5u
-#define NONE UINT32_MAX
 
-/* Sets of fragments. */
+/* Steps of a fragment. */
 
-static void set_bit(uint64_t *words, uint32_t i, bool on)
-{
-    uint64_t bit = (uint64_t)1 << (i % 64u);
-    words[i / 64u] = on ? words[i / 64u] | bit : words[i / 64u] & ~bit;
-}
-
-/* Has a fragment chunks to send in its step? */
-static void set_sending(struct uw_overlap *o, uint32_t i)
+void uw_overlap_set_sending(struct uw_overlap *o, uint32_t i)
 {
     const struct uw_fragment *f = &o->fragments[i];
     bool now = (o->sending[i / 64u] >> (i % 64u) & 1u) != 0;
     if (now != (f->wanted != 0)) {
-        set_bit(o->sending, i, !now);
+        uw_overlap_set_bit(o->sending, i, !now);
         o->waiting[f->to] += now ? UINT32_MAX : 1u;
     }
 }
 
-/* The first one from i on; NONE: there is none. */
-static uint32_t next_bit(const struct uw_overlap *o, const uint64_t *words, uint32_t i)
+void uw_overlap_set_due(struct uw_overlap *o, struct uw_fragment *f)
 {
-    for (uint32_t w = i / 64u; w < o->words; w++) {
-        uint64_t bits = words[w] & (w == i / 64u ? UINT64_MAX << (i % 64u) : UINT64_MAX);
-        if (bits != 0) {
-            return w * 64u + uw_lowest_bit(bits);
-        }
-    }
-    return NONE;
-}
-
-/* Steps of a fragment. */
-
-static uint64_t chunks_of(const struct uw_overlap *o, uint32_t n)
-{
-    uint32_t chunk_n = o->config.chunk_n;
-    uint32_t chunks = n / chunk_n + (n % chunk_n != 0 ? 1 : 0);
-    return chunks != 0 ? UINT64_MAX >> (64u - chunks) : 0;
-}
-
-static struct uw_allreduce_step step_at(const struct uw_overlap *o, const struct uw_fragment *f,
-                                        uint32_t k)
-{
-    return uw_allreduce_step(o->config.kind, o->group.ranks, o->group.rank, f->size_n, k);
-}
-
-static float *gradient_of(const struct uw_overlap *o, const struct uw_fragment *f)
-{
-    return o->buckets[f->bucket].x + f->at;
-}
-
-static void set_due(struct uw_overlap *o, struct uw_fragment *f)
-{
-    f->due_us = o->now_us + (o->patience_us << uw_min_u32(f->tries, TRIES_MAX));
+    f->due_us = o->now_us + (o->patience_us << f->tries);
     o->due_us = f->due_us < o->due_us ? f->due_us : o->due_us;
 }
 
@@ -76,7 +33,7 @@ static void trace(const struct uw_overlap *o, const struct uw_fragment *f, bool 
     }
 }
 
-static void move(const struct uw_overlap *o, struct uw_fragment *f)
+void uw_overlap_move(const struct uw_overlap *o, struct uw_fragment *f)
 {
     if (!f->moved) {
         f->moved = true;
@@ -87,24 +44,24 @@ static void move(const struct uw_overlap *o, struct uw_fragment *f)
 static void enter(struct uw_overlap *o, uint32_t i)
 {
     struct uw_fragment *f = &o->fragments[i];
-    struct uw_allreduce_step s = step_at(o, f, f->k);
+    struct uw_allreduce_step s = uw_overlap_step_at(o, f, f->k);
     f->have = f->out = f->wanted = f->sent = 0;
     f->got = false;
     f->tries = 0;
     f->to = (uint16_t)s.to;
     f->from = (uint16_t)s.from;
-    f->wanted = (f->ahead & 1u) != 0 ? chunks_of(o, s.send_n) : 0;
-    set_bit(o->asking, i, s.recv_n > 0);
-    set_sending(o, i);
-    set_due(o, f);
+    f->wanted = (f->ahead & 1u) != 0 ? uw_overlap_chunks(o, s.send_n) : 0;
+    uw_overlap_set_bit(o->asking, i, s.recv_n > 0);
+    uw_overlap_set_sending(o, i);
+    uw_overlap_set_due(o, f);
 }
 
 static bool is_over(const struct uw_overlap *o, const struct uw_fragment *f,
                     const struct uw_allreduce_step *s)
 {
     bool delivered = s->send_n == 0 ||
-                     (o->config.reliable ? f->sent == chunks_of(o, s->send_n) : f->got);
-    return delivered && f->have == chunks_of(o, s->recv_n);
+                     (o->config.reliable ? f->sent == uw_overlap_chunks(o, s->send_n) : f->got);
+    return delivered && f->have == uw_overlap_chunks(o, s->recv_n);
 }
 
 static void scale_owned(const struct uw_overlap *o, const struct uw_fragment *f)
@@ -114,7 +71,7 @@ static void scale_owned(const struct uw_overlap *o, const struct uw_fragment *f)
     uint32_t n = !o->config.average ? 0
                                     : uw_allreduce_owned(o->config.kind, g->ranks, g->rank,
                                                          f->size_n, f->k, &at);
-    float *x = n > 0 ? gradient_of(o, f) + at : NULL;
+    float *x = n > 0 ? uw_overlap_gradient(o, f) + at : NULL;
     float share = 1.0f / (float)g->ranks;
     for (uint32_t i = 0; i < n; i++) {
         x[i] *= share;
@@ -126,7 +83,7 @@ static void finish(struct uw_overlap *o, struct uw_fragment *f)
     struct uw_overlap_bucket *b = &o->buckets[f->bucket];
     f->running = false;
     o->running_n--;
-    move(o, f);
+    uw_overlap_move(o, f);
     trace(o, f, true);
     if (++b->done_n == b->fragments_n) {
         b->state = UW_OVERLAP_DONE;
@@ -134,7 +91,7 @@ static void finish(struct uw_overlap *o, struct uw_fragment *f)
 }
 
 /* Go on as far as possible. */
-static void advance(struct uw_overlap *o, uint32_t i)
+void uw_overlap_advance(struct uw_overlap *o, uint32_t i)
 {
     struct uw_fragment *f = &o->fragments[i];
     while (f->running) {
@@ -142,7 +99,7 @@ static void advance(struct uw_overlap *o, uint32_t i)
             finish(o, f);
             return;
         }
-        struct uw_allreduce_step s = step_at(o, f, f->k);
+        struct uw_allreduce_step s = uw_overlap_step_at(o, f, f->k);
         if (!is_over(o, f, &s)) {
             return;
         }
@@ -150,7 +107,7 @@ static void advance(struct uw_overlap *o, uint32_t i)
         f->k++;
         o->advanced_n++;
         f->ahead >>= 1;
-        set_bit(o->asking, i, false);
+        uw_overlap_set_bit(o->asking, i, false);
         if (f->k < o->steps_n) {
             enter(o, i);
         }
@@ -180,6 +137,10 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
 {
     struct uw_overlap_bucket *b = &o->buckets[bucket];
     o->now_us = now_us;
+    if (!o->active) {
+        b->state = UW_OVERLAP_STOPPED;
+        return;
+    }
     b->x = x;
     b->round++;
     b->done_n = 0;
@@ -195,7 +156,7 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
         if (o->steps_n > 0) {
             enter(o, i);
         }
-        advance(o, i);
+        uw_overlap_advance(o, i);
     }
 }
 
@@ -208,8 +169,8 @@ uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
     }
     *waits_for = UW_RANK_NONE;
     if (last != NULL) {
-        struct uw_allreduce_step s = step_at(o, last, last->k);
-        *waits_for = last->have != chunks_of(o, s.recv_n) ? s.from : s.to;
+        struct uw_allreduce_step s = uw_overlap_step_at(o, last, last->k);
+        *waits_for = last->have != uw_overlap_chunks(o, s.recv_n) ? s.from : s.to;
     }
     return o->advanced_n;
 }
@@ -228,24 +189,28 @@ void uw_overlap_stop(struct uw_overlap *o)
     }
     memset(o->asking, 0, o->words * sizeof *o->asking);
     memset(o->sending, 0, o->words * sizeof *o->sending);
+    memset(o->owing, 0, o->words * sizeof *o->owing);
     memset(o->waiting, 0, o->config.ranks_max * sizeof *o->waiting);
 }
 
 /* What comes in. */
 
-static void answer_got(struct uw_overlap *o, uint32_t rank, const struct uw_part *data)
+/* All of a message is here. */
+static void answer_got(struct uw_overlap *o, uint32_t rank, uint32_t i, const struct uw_part *data)
 {
-    const struct uw_part p = {.type = UW_PART_GOT, .group = o->group.group, .round = data->round,
-                              .step = data->step, .op = data->op};
+    struct uw_fragment *f = &o->fragments[i];
     if (!o->config.reliable) {
-        (void)o->config.send(o->config.arg, rank, &p);
+        f->owed_round = data->round;
+        f->owed_step = data->step;
+        f->owed_to = (uint16_t)rank;
+        uw_overlap_set_bit(o->owing, i, true);
     }
 }
 
 /* Data of the step at hand. */
 static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_part *p)
 {
-    struct uw_allreduce_step s = step_at(o, f, f->k);
+    struct uw_allreduce_step s = uw_overlap_step_at(o, f, f->k);
     uint32_t chunk_n = o->config.chunk_n;
     if (p->offset_n >= s.recv_n || p->offset_n % chunk_n != 0 ||
         p->count_n != uw_min_u32(chunk_n, s.recv_n - p->offset_n)) {
@@ -253,7 +218,7 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
     }
     uint64_t bit = (uint64_t)1 << (p->offset_n / chunk_n);
     if ((f->have & bit) == 0) {
-        float *x = gradient_of(o, f) + s.recv_at + p->offset_n;
+        float *x = uw_overlap_gradient(o, f) + s.recv_at + p->offset_n;
         if (s.take == UW_TAKE_COPY) {
             memcpy(x, p->floats, p->count_n * sizeof *x);
         } else {
@@ -266,10 +231,10 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
         f->out &= ~bit;
         f->tries = 0;
         f->due_us = o->now_us + o->patience_us;
-        move(o, f);
+        uw_overlap_move(o, f);
     }
-    if (f->have == chunks_of(o, s.recv_n)) {
-        answer_got(o, f->from, p);
+    if (f->have == uw_overlap_chunks(o, s.recv_n)) {
+        answer_got(o, f->from, (uint32_t)(f - o->fragments), p);
     }
 }
 
@@ -282,27 +247,40 @@ static void take_data(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
             arrive(o, f, p);
         }
     } else if (p->round < round || (p->round == round && (!f->running || p->step < f->k))) {
-        answer_got(o, from, p);     /* the first one was lost */
+        answer_got(o, from, (uint32_t)(f - o->fragments), p);   /* the first one was lost */
     }
 }
 
+/* What was sent in the step at hand has arrived. */
+static void deliver(struct uw_overlap *o, struct uw_fragment *f)
+{
+    f->got = true;
+    f->wanted = 0;
+    uw_overlap_set_sending(o, (uint32_t)(f - o->fragments));
+}
+
+/* What is asked for of a later step is remembered by a bit: all of it will be wanted. */
 static void take_want(struct uw_overlap *o, uint32_t from, struct uw_fragment *f,
                       const struct uw_part *p)
 {
     uint32_t round = o->buckets[f->bucket].round;
-    bool now = p->round == round && f->running && p->step >= f->k;
+    bool next = p->round == round + 1u, now = p->round == round && f->running && p->step >= f->k;
     uint32_t j = now ? (uint32_t)p->step - f->k : p->step;
-    struct uw_allreduce_step s = step_at(o, f, p->step);
+    struct uw_allreduce_step s = uw_overlap_step_at(o, f, p->step);
     if (s.to != from || j > 63u || p->want.chunk_n != o->config.chunk_n || p->want.base != 0) {
         return;
     }
-    if (!now) {
-        f->next |= p->round == round + 1u ? (uint64_t)1 << j : 0;
-    } else if (j > 0) {
+    if ((next || (now && j > 0)) && from == f->to && f->running && f->sent != 0) {
+        deliver(o, f);      /* it is further on: it has what was sent in this step */
+    }
+    if (next) {
+        f->next |= (uint64_t)1 << j;
+    } else if (now && j > 0) {
         f->ahead |= (uint64_t)1 << j;
-    } else {
-        f->wanted |= p->want.wanted & chunks_of(o, s.send_n) & ~(o->config.reliable ? f->sent : 0);
-        set_sending(o, (uint32_t)(f - o->fragments));
+    } else if (now && !f->got) {
+        uint64_t left = uw_overlap_chunks(o, s.send_n) & ~(o->config.reliable ? f->sent : 0);
+        f->wanted |= p->want.wanted & left;
+        uw_overlap_set_sending(o, (uint32_t)(f - o->fragments));
     }
 }
 
@@ -311,9 +289,7 @@ static void take_got(struct uw_overlap *o, uint32_t from, struct uw_fragment *f,
 {
     if (p->round == o->buckets[f->bucket].round && f->running && p->step == f->k &&
         f->to == from) {
-        f->got = true;
-        f->wanted = 0;
-        set_sending(o, (uint32_t)(f - o->fragments));
+        deliver(o, f);
     }
 }
 
@@ -332,154 +308,5 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
     case UW_PART_GOT: take_got(o, from, f, p); break;
     default: break;
     }
-    advance(o, i);
-}
-
-/* What is due. */
-
-static bool hand_over(struct uw_overlap *o, uint32_t i, uint32_t rank, struct uw_part *p)
-{
-    p->group = o->group.group;
-    p->round = o->buckets[o->fragments[i].bucket].round;
-    p->step = o->fragments[i].k;
-    p->op = (uint16_t)(i + 1u);
-    if (o->config.send(o->config.arg, rank, p) != UW_ERR_AGAIN) {
-        return true;
-    }
-    o->blocked[rank] = o->runs;
-    o->refused = true;
-    return false;
-}
-
-/* The lowest bits of a set, at most `most`. */
-static uint64_t lowest(uint64_t set, uint32_t most)
-{
-    uint64_t rest = set;
-    for (; rest != 0 && most > 0; most--) {
-        rest &= rest - 1u;
-    }
-    return set & ~rest;
-}
-
-/* Ask for what this rank can take now, as far as the window goes. */
-static void ask(struct uw_overlap *o)
-{
-    uint32_t window = o->config.window_chunks;
-    for (uint32_t i = next_bit(o, o->asking, 0); i != NONE; i = next_bit(o, o->asking, i + 1)) {
-        struct uw_fragment *f = &o->fragments[i];
-        if (o->blocked[f->from] == o->runs) {
-            continue;
-        }
-        struct uw_allreduce_step s = step_at(o, f, f->k);
-        uint64_t missing = chunks_of(o, s.recv_n) & ~f->have & ~f->out;
-        uint32_t room = window == 0 ? 64u : window > o->out_chunks ? window - o->out_chunks : 0;
-        struct uw_part p = {.type = UW_PART_WANT,
-                            .want = {.transfer = f->k, .chunk_n = o->config.chunk_n,
-                                     .wanted = lowest(missing, room)}};
-        if (missing != 0 && room == 0) {
-            return;
-        }
-        if (missing != 0 && !hand_over(o, i, f->from, &p)) {
-            continue;
-        }
-        f->out |= p.want.wanted;
-        o->out_chunks += uw_bits_in(p.want.wanted);
-        set_bit(o->asking, i, missing != p.want.wanted);
-        set_due(o, f);
-    }
-}
-
-/* Are there chunks for a rank that may take some? */
-static bool any_open(const struct uw_overlap *o)
-{
-    bool open = false;
-    for (uint32_t rank = 0; rank < o->group.ranks && !open; rank++) {
-        open = o->waiting[rank] > 0 && o->blocked[rank] != o->runs;
-    }
-    return open;
-}
-
-/* Send the next chunk of the first fragment that has one for a rank that takes it. Returns false
- * when there is none. */
-static bool send_next(struct uw_overlap *o)
-{
-    for (uint32_t i = 0; any_open(o); i++) {
-        i = next_bit(o, o->sending, i);
-        struct uw_fragment *f = &o->fragments[i];
-        if (o->blocked[f->to] == o->runs) {
-            continue;
-        }
-        struct uw_allreduce_step s = step_at(o, f, f->k);
-        uint32_t chunk = uw_lowest_bit(f->wanted), at = chunk * o->config.chunk_n;
-        struct uw_part p = {.type = UW_PART_DATA, .offset_n = at,
-                            .count_n = uw_min_u32(o->config.chunk_n, s.send_n - at),
-                            .floats = gradient_of(o, f) + s.send_at + at};
-        if (!hand_over(o, i, f->to, &p)) {
-            continue;
-        }
-        f->wanted &= f->wanted - 1u;
-        f->sent |= (uint64_t)1 << chunk;
-        set_sending(o, i);
-        move(o, f);
-        advance(o, i);
-        return true;
-    }
-    return false;
-}
-
-/* Nothing has come for long. */
-static void lose_patience(struct uw_overlap *o, uint32_t i)
-{
-    struct uw_fragment *f = &o->fragments[i];
-    struct uw_allreduce_step s = step_at(o, f, f->k);
-    f->tries = (uint8_t)uw_min_u32(f->tries + 1u, TRIES_MAX);
-    if (f->have != chunks_of(o, s.recv_n)) {
-        o->out_chunks -= uw_bits_in(f->out);
-        f->out = 0;
-        set_bit(o->asking, i, true);
-    }
-    if (!o->config.reliable && !f->got && f->wanted == 0 && f->sent != 0) {
-        uint32_t last = (s.send_n - 1u) / o->config.chunk_n;    /* it is answered with GOT */
-        f->wanted = (uint64_t)1 << last;
-        set_sending(o, i);
-    }
-}
-
-static void check_due(struct uw_overlap *o)
-{
-    if (o->now_us < o->due_us) {
-        return;
-    }
-    o->due_us = UINT64_MAX;
-    for (uint32_t i = 0; i < o->fragments_n && o->running_n > 0; i++) {
-        struct uw_fragment *f = &o->fragments[i];
-        if (!f->running) {
-            continue;
-        }
-        if (f->due_us <= o->now_us) {
-            lose_patience(o, i);
-            set_due(o, f);
-        }
-        o->due_us = f->due_us < o->due_us ? f->due_us : o->due_us;
-    }
-}
-
-uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us)
-{
-    if (!o->active) {
-        return UINT64_MAX;
-    }
-    o->now_us = now_us;
-    o->runs++;
-    o->refused = false;
-    check_due(o);
-    ask(o);
-    for (uint32_t sent = 0; send_next(o); sent++) {
-        if (sent == SEND_MOST) {
-            return now_us;
-        }
-        ask(o);
-    }
-    uint64_t again_us = o->refused ? now_us + SEND_RETRY_US : UINT64_MAX;
-    return again_us < o->due_us ? again_us : o->due_us;
+    uw_overlap_advance(o, i);
 }

@@ -23,13 +23,18 @@
  *     uw_overlap_state(&o, bucket)                 is it averaged?
  *
  * Every rank makes every bucket ready equally often; the n-th time of one meets the n-th of the
- * others. What is given up is given up by all ranks, each where it stands: the caller asks which
- * buckets are averaged here, and then averages the parameters once, for others may have others.
+ * others. A rank that cannot, for its step has failed, leaves the group. What is given up is given
+ * up by all ranks, each where it stands: the caller asks which buckets are averaged here, and then
+ * averages the parameters once, for others may have others.
+ *
+ * Algorithms. Where many fragments are under way their steps' latencies are hidden: a ring does as
+ * well as halving, for any number of ranks, and better on a switch, since no two ranks ever send to
+ * the same one. Halving takes twice as long where the ranks are no power of two.
  *
  * Links. On a reliable link a message counts as delivered when it is handed over; questions are
  * repeated now and then, for one that came before its receiver began the group. On others what does
- * not come is asked for again, and a message is answered with GOT; there is no congestion control,
- * window_chunks bounds what is on its way.
+ * not come is asked for again, and a message is answered with GOT, or by a question about a later
+ * step; there is no congestion control, window_chunks bounds what is on its way.
  *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; gradients are the caller's, changed in place
@@ -59,7 +64,7 @@ struct uw_overlap_config {
     bool in_order;                  /* nothing overtakes: the highest bucket first, as they come */
     bool reliable;                  /* the link loses nothing and keeps the order */
     bool average;                   /* the sum divided by the ranks */
-    /* Hand one message to a rank; part->floats points into the gradient.
+    /* Hand one message to a rank; part->floats points into the gradient and is not kept.
      * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     /* A fragment's first message moves, or it is averaged. (optional) */
@@ -88,6 +93,8 @@ struct uw_fragment {
     uint64_t due_us;                /* when to ask again, or nudge */
     uint32_t at, size_n;            /* within the bucket */
     uint32_t bucket;
+    uint32_t owed_round;            /* a GOT that is still to be sent */
+    uint16_t owed_step, owed_to;
     uint16_t to, from;              /* ranks of step k; UINT16_MAX: none */
     uint16_t k;
     uint8_t tries;
@@ -107,7 +114,8 @@ struct uw_overlap {
     bool active;
     struct uw_overlap_bucket *buckets;
     struct uw_fragment *fragments;  /* what goes first stands first */
-    uint64_t *asking, *sending;     /* [words] fragments with a question to send, with chunks */
+    uint64_t *asking, *sending, *owing; /* [words] fragments with a question to send, with chunks,
+                                       with a GOT */
     uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
     uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
     uint32_t fragments_n, words, runs;
@@ -130,7 +138,7 @@ void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group
 
 /* The bucket's gradient is there: average it. It is the engine's until the state is another.
  *   x  [bucket_n]
- * The bucket is not running; a group has begun. */
+ * The bucket is not running. Once the group is given up, so is the bucket, at once. */
 void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t now_us);
 
 /* What has become of a bucket. */
@@ -143,7 +151,8 @@ static inline enum uw_overlap_state uw_overlap_state(const struct uw_overlap *o,
  * furthest behind waits for, or UW_RANK_NONE. */
 uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for);
 
-/* Give up whatever runs; averaged buckets stay averaged. Until the next group nothing is sent. */
+/* Give up whatever runs, and what is made ready before the next group begins: what is left of the
+ * step. Averaged buckets stay averaged. */
 void uw_overlap_stop(struct uw_overlap *o);
 
 /* A message from a rank; others than the group's are ignored. */
@@ -153,5 +162,44 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
 /* Send what is due, until the links take nothing more. Returns when it wants to run again if
  * nothing arrives; UINT64_MAX: never. */
 uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us);
+
+/* Between overlap.c and overlap_send.c. */
+
+static inline void uw_overlap_set_bit(uint64_t *words, uint32_t i, bool on)
+{
+    uint64_t bit = (uint64_t)1 << (i % 64u);
+    words[i / 64u] = on ? words[i / 64u] | bit : words[i / 64u] & ~bit;
+}
+
+/* All chunks of a message of n floats. */
+static inline uint64_t uw_overlap_chunks(const struct uw_overlap *o, uint32_t n)
+{
+    uint32_t chunk_n = o->config.chunk_n;
+    uint32_t chunks = n / chunk_n + (n % chunk_n != 0 ? 1 : 0);
+    return chunks != 0 ? UINT64_MAX >> (64u - chunks) : 0;
+}
+
+static inline struct uw_allreduce_step uw_overlap_step_at(const struct uw_overlap *o,
+                                                          const struct uw_fragment *f, uint32_t k)
+{
+    return uw_allreduce_step(o->config.kind, o->group.ranks, o->group.rank, f->size_n, k);
+}
+
+static inline float *uw_overlap_gradient(const struct uw_overlap *o, const struct uw_fragment *f)
+{
+    return o->buckets[f->bucket].x + f->at;
+}
+
+/* f->wanted has changed. */
+void uw_overlap_set_sending(struct uw_overlap *o, uint32_t i);
+
+/* Something is expected: ask again after a while. */
+void uw_overlap_set_due(struct uw_overlap *o, struct uw_fragment *f);
+
+/* One of its messages moves. */
+void uw_overlap_move(const struct uw_overlap *o, struct uw_fragment *f);
+
+/* Go on with a fragment as far as possible. */
+void uw_overlap_advance(struct uw_overlap *o, uint32_t i);
 
 #endif

@@ -39,8 +39,8 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
 static int take_tables(struct uw_overlap *o, struct uw_arena *arena,
                        const struct uw_overlap_config *config)
 {
-    void *buckets = NULL, *fragments = NULL, *asking = NULL, *sending = NULL, *blocked = NULL,
-         *waiting = NULL;
+    void *buckets = NULL, *fragments = NULL, *asking = NULL, *sending = NULL, *owing = NULL,
+         *blocked = NULL, *waiting = NULL;
     *o = (struct uw_overlap){.config = *config};
     int rc = check(config, &o->fragments_n);
     if (rc < 0) {
@@ -53,12 +53,14 @@ static int take_tables(struct uw_overlap *o, struct uw_arena *arena,
     rc = rc < 0 ? rc : uw_arena_take(arena, o->fragments_n * sizeof *o->fragments, &fragments);
     rc = rc < 0 ? rc : uw_arena_take(arena, words_bytes, &asking);
     rc = rc < 0 ? rc : uw_arena_take(arena, words_bytes, &sending);
+    rc = rc < 0 ? rc : uw_arena_take(arena, words_bytes, &owing);
     rc = rc < 0 ? rc : uw_arena_take(arena, ranks_bytes, &blocked);
     rc = rc < 0 ? rc : uw_arena_take(arena, ranks_bytes, &waiting);
     o->buckets = buckets;
     o->fragments = fragments;
     o->asking = asking;
     o->sending = sending;
+    o->owing = owing;
     o->blocked = blocked;
     o->waiting = waiting;
     return rc;

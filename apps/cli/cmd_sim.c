@@ -20,7 +20,9 @@ static const struct uw_opt rows[] = {
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
     ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
-        "how nodes average (gossip)"),
+        "pull, average over all, or over cells whose heads pull (gossip)"),
+    ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
+        "nodes of a cell, for --exchange hierarchical (4)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
     ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0,
         "random|matching|exponential|dissemination|hypercube|base2",
@@ -47,7 +49,7 @@ static const struct uw_opt rows[] = {
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
-        "pulls after the last step, to agree with the others (4)"),
+        "of gossip after the last step, to agree with the others (4)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
@@ -62,17 +64,23 @@ static const struct uw_args_spec spec = {
     .epilogue =
         "The nodes run the very protocols of uwasa node, without encryption, and train for real;\n"
         "only time is simulated. test_accuracy is the mean over the nodes, each with its own\n"
-        "model; virtual_seconds begin when all nodes know each other. With --step-seconds the\n"
-        "same flags give the same run, bit for bit, on one machine.",
+        "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
+        "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
+        "--step-seconds the same flags give the same run, bit for bit, on one machine.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
 static int check_rule(const struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    if (rule->over != UW_MIX_OVER_ANY) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for gossip, which "
-                            "takes qg, noloco or none", o->momentum_rule);
+    bool averages = strcmp(o->exchange, "allreduce") == 0;
+    if (rule->over == UW_MIX_OVER_PAIRS) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: needs exchanges of pairs, "
+                            "which cannot be simulated yet", o->momentum_rule);
+    }
+    if (rule->over == UW_MIX_OVER_AVERAGES && !averages) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for --exchange %s",
+                            o->momentum_rule, o->exchange);
     }
     if (rule->frozen && o->momentum == 0.0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
@@ -92,10 +100,6 @@ static int check(struct uw_sim_options *o)
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--skew %.60s: needs " UW_SKEW_ALLOWED, o->skew);
     }
-    if (strcmp(o->exchange, "gossip") != 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--exchange %s: cannot be simulated yet, gossip can", o->exchange);
-    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
@@ -109,7 +113,8 @@ int uw_cmd_sim(int argc, char **argv)
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip", .schedule = "random",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant",
-                               .nodes = 16, .period = 10, .batch = 32, .eval_samples = 1000,
+                               .nodes = 16, .cell_nodes = 4, .period = 10, .batch = 32,
+                               .eval_samples = 1000,
                                .consensus_rounds = 4, .mtu = 16384, .threads = 1, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};

@@ -38,8 +38,11 @@ static const struct uw_opt rows[] = {
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
         "constant, step:N:F, or cosine: 0 at the end (constant)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce",
-        "pull from peers and wait for nobody, or average exactly over all (gossip)"),
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
+        "pull from peers and wait for nobody; average exactly over all; exactly inside a cell, "
+        "whose head pulls from others; or the same with cells that are found (gossip)"),
+    ROW("cell", UW_OPT_TEXT, cell, 0, 0, "TEXT",
+        "name of this node's cell (hierarchical: one of its own; auto: the nodes that are near)"),
     ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, "auto|tree|doubling|halving|ring",
         "of exact averages (auto: the fastest)"),
     ROW("head_weight", UW_OPT_U32, head_weight, 0, 0, "N",
@@ -87,6 +90,12 @@ static const struct uw_opt rows[] = {
     ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS",
         "by up to so much more"),
     ROW("emulate.rate", UW_OPT_U64, emulate_rate, 0, 0, "BITS", "bits a second; 0: unlimited"),
+    ROW("emulate.far", UW_OPT_LIST, emulate_far, 0, 0, "ADDRESSES",
+        "all this towards these nodes only, as they listen (all)"),
+    ROW("emulate.cut_after", UW_OPT_REAL, emulate_cut_after, 0, SECONDS_MAX, "S",
+        "cut off from them after that time (0)"),
+    ROW("emulate.cut_seconds", UW_OPT_REAL, emulate_cut_seconds, 0, SECONDS_MAX, "S",
+        "for so long; 0: never (0)"),
     ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
     ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
 };
@@ -140,6 +149,19 @@ static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
 
 #define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
 
+static int check_list(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
+                      struct uw_error *err)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (!uw_stack_address_ok(list->item[i], false)) {
+            char sentence[200];
+            snprintf(sentence, sizeof sentence, "has \"%.60s\", " ADDRESS, list->item[i]);
+            return fail_key(f, key, sentence, err);
+        }
+    }
+    return UW_OK;
+}
+
 static int check_addresses(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
@@ -149,14 +171,8 @@ static int check_addresses(struct uw_node_file *f, struct uw_error *err)
     if (o->advertise != NULL && !uw_stack_address_ok(o->advertise, false)) {
         return fail_key(f, "advertise", ADDRESS, err);
     }
-    for (uint32_t i = 0; i < o->seeds.n; i++) {
-        if (!uw_stack_address_ok(o->seeds.item[i], false)) {
-            char sentence[200];
-            snprintf(sentence, sizeof sentence, "has \"%.60s\", " ADDRESS, o->seeds.item[i]);
-            return fail_key(f, "seeds", sentence, err);
-        }
-    }
-    return UW_OK;
+    int rc = check_list(f, "seeds", &o->seeds, err);
+    return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
 
 static int check(struct uw_node_file *f, struct uw_error *err)
@@ -177,6 +193,13 @@ static int check(struct uw_node_file *f, struct uw_error *err)
         if (*c <= ' ' || *c > '~') {
             return fail_key(f, "name", "needs printable characters without spaces", err);
         }
+    }
+    if (o->cell != NULL && (strlen(o->cell) > 31 || strpbrk(o->cell, " \t~*") != NULL)) {
+        return fail_key(f, "cell", "needs 1 to 31 characters, none of them a space, ~ or *", err);
+    }
+    bool has_cells = strcmp(o->exchange, "hierarchical") == 0 || strcmp(o->exchange, "auto") == 0;
+    if (o->cell != NULL && !has_cells) {
+        return fail_key(f, "cell", "is for \"exchange\" hierarchical or auto", err);
     }
     if (strlen(o->run) > 64) {
         return fail_key(f, "run", "needs 1 to 64 characters", err);

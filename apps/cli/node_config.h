@@ -18,7 +18,7 @@ struct uw_node_options {
     uint32_t batch, threads, period;
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
     const char *momentum_rule, *peer_schedule, *schedule, *backend;
-    const char *exchange, *algorithm;
+    const char *exchange, *cell, *algorithm;
     uint32_t head_weight, cell_first;
     double gather_seconds, round_seconds;
     uint64_t steps, seed;
@@ -35,6 +35,8 @@ struct uw_node_options {
     double emulate_loss, emulate_duplicate, emulate_reorder, emulate_corrupt;
     double emulate_delay_ms, emulate_jitter_ms;
     uint64_t emulate_rate, emulate_seed;
+    struct uw_opt_list emulate_far;
+    double emulate_cut_after, emulate_cut_seconds;
     bool exact;
     const char *events;
     uint32_t classes_mask;              /* 0: all */

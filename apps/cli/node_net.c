@@ -82,6 +82,7 @@ static void *network_thread(void *arg)
     uint64_t copy_us = 0;
     while (!atomic_load(&n->quit)) {
         uint64_t now_us = uw_board_now_us();
+        uw_stack_step(&n->stack, now_us);
         uint64_t next_us = uw_node_step(&n->node, now_us);
         if (atomic_load(&n->awaited)) {
             pthread_mutex_lock(&n->lock);

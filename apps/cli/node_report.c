@@ -119,6 +119,9 @@ static void add_counters(cJSON *ev, const struct uw_node_counters *c)
         {"refused_model", c->refused_model},
         {"refused_corrupt", c->refused_corrupt},
         {"chunks_again", c->chunks_again},
+        {"averages_done", c->averages_done},
+        {"averages_cut", c->averages_cut},
+        {"averaged_bytes", (double)c->averaged_bytes},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cJSON_AddNumberToObject(ev, all[i].name, all[i].value);
@@ -166,6 +169,7 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         char limit[32] = "";
         char accuracy[32] = "";
         char left[32] = "";
+        char averaged[40] = "";
         char eta[UW_TEXT_BYTES];
         for (uint32_t i = 1; i < rows_n; i++) {
             alive += rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
@@ -179,11 +183,15 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         if (left_s >= 0.0) {
             snprintf(left, sizeof left, "  ETA %s", uw_text_time(left_s, eta));
         }
+        if (counters.averages_done != 0) {
+            snprintf(averaged, sizeof averaged, "  averaged %u times",
+                     (unsigned)counters.averages_done);
+        }
         uw_text_bytes((double)counters.pulled_bytes, pulled);
         pthread_mutex_lock(&r->lock);
-        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  pulled %s%s",
+        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  pulled %s%s%s",
                          (unsigned long long)step, limit, r->loss, accuracy, (unsigned)alive,
-                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled, left);
+                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled, averaged, left);
         pthread_mutex_unlock(&r->lock);
     }
 }
@@ -213,10 +221,11 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     if (!quiet) {
         char a[UW_TEXT_BYTES];
         char b[UW_TEXT_BYTES];
-        printf("steps          %llu in %.1f s\npulled         %s in %u pulls\nsent           %s\n",
+        printf("steps          %llu in %.1f s\npulled         %s in %u pulls\n"
+               "averaged       %u times\nsent           %s\n",
                (unsigned long long)s->step, s->seconds,
                uw_text_bytes((double)s->counters.pulled_bytes, a), s->counters.pulls_done,
-               uw_text_bytes((double)s->counters.sent_bytes, b));
+               s->counters.averages_done, uw_text_bytes((double)s->counters.sent_bytes, b));
     }
 }
 
@@ -226,7 +235,9 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
     bool pull = event->kind == UW_NODE_PULL_STARTED || event->kind == UW_NODE_PULL_DONE ||
                 event->kind == UW_NODE_PULL_CUT || event->kind == UW_NODE_PULL_REFUSED ||
                 event->kind == UW_NODE_PULL_MOVED;
-    cJSON *ev = uw_event(pull ? "pull" : "member");
+    bool average = event->kind == UW_NODE_AVERAGED || event->kind == UW_NODE_AVERAGE_CUT ||
+                   event->kind == UW_NODE_AVERAGE_LATE;
+    cJSON *ev = uw_event(pull ? "pull" : average ? "average" : "member");
     cJSON_AddStringToObject(ev, "kind", uw_node_event_name(event->kind));
     cJSON_AddStringToObject(ev, "peer", event->peer);
     cJSON_AddStringToObject(ev, "address", event->address);
@@ -235,7 +246,15 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
         cJSON_AddNumberToObject(ev, "bytes", (double)event->bytes);
         cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
     }
+    if (average) {
+        cJSON_AddNumberToObject(ev, "nodes", event->chunks_n);
+        cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
+    }
     uw_events_put(&r->events, ev);
+    if (event->kind == UW_NODE_AVERAGED && event->chunks_n == r->averaged_n) {
+        return;     /* like the one before: the progress line counts them */
+    }
+    r->averaged_n = event->kind == UW_NODE_AVERAGED ? event->chunks_n : r->averaged_n;
     if (!pull) {
         uw_node_report_say(r, "%s", event->text);
     }

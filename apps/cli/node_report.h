@@ -21,6 +21,7 @@ struct uw_node_report {
     uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
     atomic_bool refused;            /* a peer was refused, and the reason told */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
+    uint32_t averaged_n;            /* nodes of the last average that was told of */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
 };
 

@@ -99,9 +99,12 @@ static int save(struct uw_node_work *r)
     return uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
 }
 
-static bool averages(const struct uw_node_work *r)
+static enum uw_node_mode mode_of(const char *exchange)
 {
-    return strcmp(r->o->exchange, "gossip") != 0;
+    return strcmp(exchange, "allreduce") == 0      ? UW_NODE_ALLREDUCE
+           : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
+           : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
+                                                   : UW_NODE_GOSSIP;
 }
 
 static struct uw_node_config node_config(struct uw_node_work *r)
@@ -119,7 +122,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .snapshot = &m->snapshot,
         .velocity = m->velocity,
         .newcomer = r->fresh,
-        .mode = averages(r) ? UW_NODE_ALLREDUCE : UW_NODE_GOSSIP,
+        .mode = mode_of(o->exchange),
+        .cell = o->cell,
         .head_weight = o->head_weight,
         .cell_first_n = o->cell_first,
         .algorithm = r->fixed ? &r->algorithm : NULL,
@@ -143,7 +147,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
 static int take_spare(struct uw_node_work *r)
 {
     const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
-    if (!averages(r) || !uw_node_needs_spare(rule)) {
+    if (mode_of(r->o->exchange) == UW_NODE_GOSSIP || !uw_node_needs_spare(rule)) {
         return UW_OK;
     }
     r->spare.bytes = r->job.model.params.size_n * sizeof(float);
@@ -180,6 +184,10 @@ static int open_net(struct uw_node_work *r)
                                           .bad = &bad,
                                           .bad_seed = uw_rng_mix(o->emulate_seed,
                                                                  name_hash(o->name)),
+                                          .far = o->emulate_far.item,
+                                          .far_n = o->emulate_far.n,
+                                          .cut_from_us = (uint64_t)(o->emulate_cut_after * 1e6),
+                                          .cut_us = (uint64_t)(o->emulate_cut_seconds * 1e6),
                                           .event = uw_node_report_secure,
                                           .user = &r->report};
     r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);

@@ -25,7 +25,7 @@
 struct uw_sim_options {
     const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
     const char *lr_schedule;
-    uint32_t nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu, threads;
+    uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu, threads;
     uint64_t steps, seed, bandwidth;
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */

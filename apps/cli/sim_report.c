@@ -28,6 +28,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddStringToObject(ev, "exchange", o->exchange);
     cJSON_AddStringToObject(ev, "schedule", o->schedule);
     cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
+    cJSON_AddNumberToObject(ev, "cell_nodes", w->config.cell_n);
     cJSON_AddNumberToObject(ev, "period", o->period);
     cJSON_AddNumberToObject(ev, "batch", o->batch);
     cJSON_AddNumberToObject(ev, "lr", o->lr);
@@ -101,6 +102,8 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     cJSON_AddNumberToObject(ev, "nodes", r->o->nodes);
     cJSON_AddNumberToObject(ev, "pulls_done", c.pulls_done);
     cJSON_AddNumberToObject(ev, "pulls_cut", c.pulls_cut);
+    cJSON_AddNumberToObject(ev, "averages_done", c.averages_done);
+    cJSON_AddNumberToObject(ev, "averages_cut", c.averages_cut);
     cJSON_AddNumberToObject(ev, "seconds", seconds(r));
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);
@@ -114,5 +117,12 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     printf("virtual time   %.3f s, %llu steps each\n", virtual_s(w), (unsigned long long)step);
     printf("sent           %s", uw_text_bytes(sent, text));
     printf(", %s a node\n", uw_text_bytes(sent / (double)r->o->nodes, text));
-    printf("pulls          %u whole, %u cut\n", (unsigned)c.pulls_done, (unsigned)c.pulls_cut);
+    if (c.pulls_done + c.pulls_cut != 0) {
+        printf("pulls          %u whole, %u cut\n", (unsigned)c.pulls_done,
+               (unsigned)c.pulls_cut);
+    }
+    if (c.averages_done + c.averages_cut != 0) {
+        printf("averages       %u taken, %u given up\n", (unsigned)c.averages_done,
+               (unsigned)c.averages_cut);
+    }
 }

@@ -16,6 +16,7 @@
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
 #define MEASURED_STEPS 15u
+#define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 
 /* What a node has beside its place in the network. */
 struct learner {
@@ -170,6 +171,14 @@ static int measure_step(struct run *r, uint64_t *step_us)
     return rc;
 }
 
+static enum uw_node_mode mode_of(const char *exchange)
+{
+    return strcmp(exchange, "gossip") == 0         ? UW_NODE_GOSSIP
+           : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
+           : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
+                                                   : UW_NODE_ALLREDUCE;
+}
+
 static int open_world(struct run *r)
 {
     const struct uw_sim_options *o = r->o;
@@ -183,8 +192,14 @@ static int open_world(struct run *r)
     snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
         .nodes_n = o->nodes,
+        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes
+                  : strcmp(o->exchange, "allreduce") == 0  ? o->nodes
+                                                           : 0,
         .params = &m->params,
         .node = {.run = run,
+                 .mode = mode_of(o->exchange),
+                 .head_weight = 1,
+                 .scratch_n = SCRATCH_N,
                  .rule = uw_mix_find(o->momentum_rule),
                  .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
                  .schedule = uw_peer_schedule_find(o->schedule),
@@ -255,26 +270,35 @@ static int train_one(struct run *r, struct uw_world_node *n)
     return UW_OK;
 }
 
-/* The end of a local step, or, after the last one, another look for others' last models. */
+/* The end of a local step, or of an average; after the last step of gossip another look for others'
+ * last models. */
 static int after_step(struct run *r, struct uw_world_node *n)
 {
     struct learner *l = &r->learners[n->place];
     bool agreeing = l->agree_until_us != 0;
+    bool waited = n->waits;
     const struct uw_node_progress p = {.step = (uint32_t)l->step,
-                                       .lr = agreeing ? 0.0f : l->lr,
+                                       .lr = agreeing || waited ? 0.0f : l->lr,
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= r->report.steps;
+    bool pulls = r->world.config.node.mode == UW_NODE_GOSSIP;
     int flags = uw_world_trained(&r->world, n, &p, last ? PAUSE_US : 0);
     if (flags < 0) {
         return uw_error_set(&r->err, flags, "the exchange with peers: %s", uw_status_text(flags));
     }
-    if (last && !agreeing) {
+    if (n->waits) {
+        return UW_OK;
+    }
+    if (last && !pulls) {
+        n->train_at_us = UINT64_MAX;
+    } else if (last && !agreeing) {
         l->agree_until_us = r->world.now_us + AGREE_US;
     } else if (agreeing && (flags & UW_NODE_ROUND) != 0) {
         l->agreed++;
     }
-    if (last && (l->agreed >= r->o->consensus_rounds || r->world.now_us > l->agree_until_us)) {
+    if (last && pulls &&
+        (l->agreed >= r->o->consensus_rounds || r->world.now_us > l->agree_until_us)) {
         n->train_at_us = UINT64_MAX;
     }
     return UW_OK;
@@ -353,7 +377,7 @@ static int run_steps(struct run *r)
     int rc = UW_OK;
     while (rc == UW_OK && !r->reached && (n = uw_world_next(&r->world)) != NULL) {
         struct learner *l = &r->learners[n->place];
-        bool trains = l->step < r->report.steps;
+        bool trains = l->step < r->report.steps && !n->waits;
         rc = trains ? train_one(r, n) : UW_OK;
         rc = rc < 0 ? rc : after_step(r, n);
         if (rc == UW_OK && trains) {

@@ -42,7 +42,7 @@ static int open_vectors(struct uw_world *w, struct uw_world_node *n)
 {
     const struct uw_params *p = w->config.params;
     const struct uw_mix_rule *rule = w->config.node.rule;
-    n->vectors = calloc(3u, p->size_n * sizeof(float));
+    n->vectors = calloc(4u, p->size_n * sizeof(float));
     if (n->vectors == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -93,6 +93,14 @@ static int open_node(struct uw_world *w, struct uw_world_node *n, struct uw_erro
     c.velocity = n->velocity;
     c.seed = uw_rng_mix(c.seed, n->place);
     c.members_max = w->config.nodes_n;
+    if (w->config.cell_n != 0) {
+        uint32_t cell = n->place / w->config.cell_n;
+        uint32_t left = w->config.nodes_n - cell * w->config.cell_n;
+        snprintf(n->cell, sizeof n->cell, "cell%u", (unsigned)cell);
+        c.cell = n->cell;
+        c.cell_first_n = left < w->config.cell_n ? left : w->config.cell_n;
+    }
+    c.spare = n->vectors + 3u * (size_t)c.params->size_n;
     int rc = uw_node_measure(&c, &bytes, err);
     if (rc < 0) {
         return rc;
@@ -127,27 +135,41 @@ int uw_world_open(struct uw_world *w, const struct uw_world_config *config, stru
     return rc;
 }
 
-/* The node whose network is due first, and when. A message wakes its receiver. */
-static struct uw_world_node *next_network(struct uw_world *w, uint64_t *at_us)
+/* What comes first on the clock. */
+struct next {
+    struct uw_world_node *network, *trains;     /* NULL: nobody's */
+    uint64_t network_us, train_us;
+    bool waits;                                 /* somebody does */
+};
+
+/* A message wakes its receiver. */
+static struct next look_ahead(struct uw_world *w)
 {
-    struct uw_world_node *first = NULL;
-    *at_us = UINT64_MAX;
+    struct next first = {.network_us = UINT64_MAX, .train_us = UINT64_MAX};
     for (uint32_t i = 0; i < w->config.nodes_n; i++) {
         struct uw_world_node *n = &w->nodes[i];
         uint64_t due_us = uw_link_loopback_waiting(&n->loopback) ? w->now_us : n->net_at_us;
-        if (due_us < *at_us) {
-            *at_us = due_us;
-            first = n;
+        if (due_us < first.network_us) {
+            first.network_us = due_us;
+            first.network = n;
         }
+        if (n->train_at_us < first.train_us) {
+            first.train_us = n->train_at_us;
+            first.trains = n;
+        }
+        first.waits = first.waits || n->waits;
     }
     return first;
 }
 
-static void step_network(struct uw_world *w, struct uw_world_node *n, uint64_t at_us)
+/* Who waits for an average looks whether it is there. */
+static void step_network(struct uw_world *w, const struct next *next)
 {
-    w->now_us = at_us > w->now_us ? at_us : w->now_us;
+    struct uw_world_node *n = next->network;
+    w->now_us = next->network_us > w->now_us ? next->network_us : w->now_us;
     uint64_t next_us = uw_node_step(&n->node, w->now_us);
     n->net_at_us = next_us > w->now_us ? next_us : w->now_us + 1u;
+    n->train_at_us = n->waits ? w->now_us : n->train_at_us;
 }
 
 static bool all_met(struct uw_world *w)
@@ -179,9 +201,8 @@ int uw_world_meet(struct uw_world *w, uint64_t limit_us)
     }
     bool met = false;
     while (!met && w->now_us < end_us) {
-        uint64_t at_us;
-        struct uw_world_node *n = next_network(w, &at_us);
-        step_network(w, n, at_us);
+        const struct next next = look_ahead(w);
+        step_network(w, &next);
         if (w->now_us >= look_us) {
             met = all_met(w);
             look_us = w->now_us + 10000u;
@@ -198,35 +219,28 @@ int uw_world_meet(struct uw_world *w, uint64_t limit_us)
 
 struct uw_world_node *uw_world_next(struct uw_world *w)
 {
-    struct uw_world_node *trains = NULL;
-    for (uint32_t i = 0; i < w->config.nodes_n; i++) {
-        struct uw_world_node *n = &w->nodes[i];
-        if (n->train_at_us != UINT64_MAX &&
-            (trains == NULL || n->train_at_us < trains->train_at_us)) {
-            trains = n;
-        }
-    }
+    struct next next = look_ahead(w);
     /* At the same time training comes first: what it publishes is there for whoever asks then. */
-    while (trains != NULL) {
-        uint64_t at_us;
-        struct uw_world_node *n = next_network(w, &at_us);
-        if (at_us >= trains->train_at_us) {
-            w->now_us = trains->train_at_us;
-            break;
-        }
-        step_network(w, n, at_us);
+    while (next.network_us < next.train_us && (next.trains != NULL || next.waits)) {
+        step_network(w, &next);
+        next = look_ahead(w);
     }
-    return trains;
+    if (next.trains != NULL) {
+        w->now_us = next.train_us > w->now_us ? next.train_us : w->now_us;
+    }
+    return next.trains;
 }
 
 int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
                      const struct uw_node_progress *progress, uint64_t pause_us)
 {
     int flags = uw_node_after_step(&n->node, progress);
-    if (flags > 0) {
+    if (flags > 0 && !n->waits) {
         n->net_at_us = w->now_us;
     }
-    n->train_at_us = w->now_us + (pause_us != 0 ? pause_us : w->config.step_us);
+    n->waits = flags > 0 && (flags & UW_NODE_AVERAGING) != 0;
+    n->train_at_us =
+        n->waits ? UINT64_MAX : w->now_us + (pause_us != 0 ? pause_us : w->config.step_us);
     return flags;
 }
 
@@ -248,6 +262,8 @@ struct uw_node_counters uw_world_counters(const struct uw_world *w)
         sum.pulls_done += c.pulls_done;
         sum.pulls_cut += c.pulls_cut;
         sum.pulls_refused += c.pulls_refused;
+        sum.averages_done += c.averages_done;
+        sum.averages_cut += c.averages_cut;
         sum.refused_outlier += c.refused_outlier;
         sum.chunks_again += c.chunks_again;
         sum.pulled_bytes += c.pulled_bytes;

@@ -11,8 +11,8 @@
  *     uw_world_open(&w, &config, &err);
  *     uw_world_meet(&w, limit_us);                     until every node knows all others
  *     while ((n = uw_world_next(&w)) != NULL) {
- *         ... train n->x one step ...
- *         rc = uw_world_trained(&w, n, &progress);     n->train_at_us = UINT64_MAX: no more
+ *         if (!n->waits) { ... train n->x one step ... } else { progress.lr = 0; }
+ *         rc = uw_world_trained(&w, n, &progress, 0);  n->train_at_us = UINT64_MAX: no more
  *     }
  *     uw_world_close(&w);
  *
@@ -34,6 +34,7 @@ struct uw_world_node {
     struct uw_snapshot snapshot;
     float *x, *velocity;            /* [size_n]; velocity NULL when the rule has none */
     uint64_t train_at_us;           /* when its local step is done; UINT64_MAX: it does none */
+    bool waits;                     /* its parameters are being averaged: no step was done */
 
     /* private */
     struct uw_link_loopback loopback;
@@ -41,7 +42,7 @@ struct uw_world_node {
     struct uw_node node;
     float *vectors;                 /* all of them */
     void *link_memory, *node_memory;
-    char name[16], address[16];
+    char name[16], address[16], cell[16];
     uint64_t net_at_us;
     uint64_t sent_before;           /* bytes sent before training */
 };
@@ -50,7 +51,8 @@ struct uw_world_config {
     uint32_t nodes_n;
     const struct uw_params *params; /* layout and first values of every node's parameters */
     struct uw_node_config node;     /* what all nodes share; the world adds name, address, link,
-                                       vectors, seeds, and mixes the seed with the place */
+                                       vectors, seeds, numbers, mixes the seed with the place */
+    uint32_t cell_n;                /* nodes of a cell, neighbours; 0: cells have no names */
     uint64_t bandwidth;             /* bits a second that a node can send; 0: unlimited */
     uint64_t latency_us;
     uint32_t mtu_bytes;
@@ -79,11 +81,12 @@ int uw_world_open(struct uw_world *w, const struct uw_world_config *config, stru
  * limit came first), or what uw_node_after_step returns. */
 int uw_world_meet(struct uw_world *w, uint64_t limit_us);
 
-/* Run the network up to the next end of a local step. Returns its node; NULL: nobody trains. */
+/* Run the network up to the next end of a local step, or to where a node that waits may go on.
+ * Returns the node; NULL: nobody trains. */
 struct uw_world_node *uw_world_next(struct uw_world *w);
 
 /* Tell that the step was done: as uw_node_after_step, whose answer it returns. The next one ends
- * pause_us later (0: step_us). */
+ * pause_us later (0: step_us), or when an average that began with it lets it go on. */
 int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
                      const struct uw_node_progress *progress, uint64_t pause_us);
 

@@ -54,18 +54,52 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
     return rc;
 }
 
+static bool is_far(void *arg, uint16_t station)
+{
+    struct uw_stack *s = arg;
+    char address[UW_LINK_ADDRESS_BYTES];
+    if (uw_link_describe(&s->udp.link, station, address) != UW_OK) {
+        return false;
+    }
+    for (uint32_t i = 0; i < s->far_n; i++) {
+        if (strcmp(s->far[i], address) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void uw_stack_step(struct uw_stack *s, uint64_t now_us)
+{
+    uint64_t at_us = now_us - s->opened_us;
+    bool cut = s->cut_us != 0 && at_us >= s->cut_from_us && at_us < s->cut_from_us + s->cut_us;
+    if (cut != s->cut) {
+        s->cut = cut;
+        (void)uw_link_emulated_cut(&s->emulated, UW_LINK_STATION_BROADCAST,
+                                   cut ? UW_EMULATED_BOTH : 0);
+    }
+}
+
 static int open_emulated(struct uw_stack *s, const struct uw_stack_config *config,
                          struct uw_error *err)
 {
     static const struct uw_impairment fine;
     struct uw_stack_block *b = &s->blocks[1];
-    if (config->bad == NULL || memcmp(config->bad, &fine, sizeof fine) == 0) {
+    bool bad = config->bad != NULL && memcmp(config->bad, &fine, sizeof fine) != 0;
+    if (!bad && config->cut_us == 0) {
         return UW_OK;
     }
+    s->far = config->far;
+    s->far_n = config->far_n;
+    s->opened_us = uw_board_now_us();
+    s->cut_from_us = config->cut_from_us;
+    s->cut_us = config->cut_us;
     struct uw_link_emulated_config emulated = {.lower = s->top,
                                                .queue_n = 1024,
                                                .seed = config->bad_seed,
-                                               .send = *config->bad};
+                                               .send = bad ? *config->bad : fine,
+                                               .far = config->far_n != 0 ? is_far : NULL,
+                                               .far_arg = s};
     int rc = take(b, uw_link_emulated_bytes(&emulated), err);
     if (rc < 0) {
         return rc;

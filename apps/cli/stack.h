@@ -24,6 +24,9 @@ struct uw_stack_config {
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;
     const char *bulk_listen;            /* as struct uw_link_tcp_config.bind; NULL: no TCP */
+    const char *const *far;             /* [far_n] bad towards these addresses only; none: all */
+    uint32_t far_n;
+    uint64_t cut_from_us, cut_us;       /* and cut after so long, for so long; 0: never */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
     void *user;
 };
@@ -42,6 +45,10 @@ struct uw_stack {
     struct uw_link *top;                /* to speak over */
     struct uw_link *bulk;               /* for large messages among peers of TCP; NULL: none */
     struct uw_stack_block blocks[5];
+    const char *const *far;
+    uint32_t far_n;
+    uint64_t opened_us, cut_from_us, cut_us;
+    bool cut;
 };
 
 /* Is the text written as an address: "10.0.0.9:4433", "gateway:4433", "[fe80::1]:4433"? One to
@@ -51,6 +58,9 @@ bool uw_stack_address_ok(const char *text, bool listen);
 /* Open the links. Returns UW_OK or a code of the link that failed, err filled. Close in every
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);
+
+/* Cut or heal what is emulated, as its time has come. */
+void uw_stack_step(struct uw_stack *s, uint64_t now_us);
 
 /* Bytes of memory taken. */
 size_t uw_stack_bytes(const struct uw_stack *s);

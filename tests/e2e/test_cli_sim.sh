@@ -33,11 +33,13 @@ done <<END
 --skew unsorted
 --skew dirichlet:0
 --exchange mail
+--cell-nodes 0
 --schedule nobody
 --lr-schedule falling
 --momentum-rule none --momentum-rule adam
 --momentum-rule kgt
 --momentum-rule slowmo
+--momentum-rule kgt --exchange allreduce
 --until-accuracy 2
 --steps 5 --epochs 5
 --step-seconds -1
@@ -80,12 +82,25 @@ cmp -s a b && fail "another seed, the same run"
 for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
     "--schedule matching" "--schedule hypercube --skew dirichlet:0.5" "--schedule base2" \
     "--bandwidth 250000 --latency 0.05 --mtu 256" "--bandwidth 0 --latency 0" \
+    "--exchange allreduce --nodes 5" "--exchange allreduce --momentum-rule slowmo --lr 0.03" \
+    "--exchange allreduce --momentum-rule diloco --lr 0.03" \
+    "--exchange hierarchical --nodes 7 --cell-nodes 3" "--exchange auto --latency 0.001" \
+    "--exchange allreduce --momentum-rule none --bandwidth 1000000 --latency 0.02" \
     "--consensus-rounds 0 --lr-schedule cosine" "--nodes 7 --period 3"; do
     ./sim --steps 60 $flags --json - >out 2>err || { cat err >&2; fail "$flags"; }
     awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a > 0.5) }' ||
         { cat err >&2; fail "$flags: learned nothing"; }
     grep -qv '^{' out && fail "$flags: results among the events"
 done
+
+# an exact average leaves all nodes with the same model, and takes its time on the network
+./sim --steps 40 --exchange allreduce --bandwidth 100000 --json - >out 2>err ||
+    { cat err >&2; fail "averages"; }
+awk -v w="$(number out worst_accuracy)" -v b="$(number out best_accuracy)" \
+    -v m="$(number out mean_model_accuracy)" -v n="$(number out averages_done)" \
+    -v s="$(number out virtual_seconds)" '
+    BEGIN { exit !(w == b && m == b && n == 16 && s > 0.4 + 4 * 464 * 8 / 100000) }' ||
+    { cat out >&2; fail "the figures of averages"; }
 
 # it ends with the epoch that is good enough
 ./sim --epochs 50 --until-accuracy 0.8 --json - >out 2>err || { cat err >&2; fail "--until-accuracy"; }

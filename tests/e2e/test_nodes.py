@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Whole nodes, as processes on loopback: what happens when one of them is killed, paused, given a
-wrong key, a wrong model or a truncated checkpoint, and whether four that lose every fifth datagram
-learn as much as one that saw all data.
+wrong key, a wrong model or a truncated checkpoint; whether four that lose every fifth datagram
+learn as much as one that saw all data; what becomes of two cells when the link between them is cut.
 
-usage: test_nodes.py PROGRAM [-k CASE]     environment: UWASA_MNIST_DIR, UWASA_PAUSE_SECONDS
+usage: test_nodes.py PROGRAM [-k CASE]     environment: UWASA_MNIST_DIR, UWASA_PAUSE_SECONDS,
+UWASA_CUT_SECONDS
 """
 import json
 import os
@@ -21,6 +22,7 @@ PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "uwasa"
 MNIST = os.environ.get("UWASA_MNIST_DIR", "")
 SANITIZED = os.environ.get("UWASA_SANITIZED", "")
 PAUSE_SECONDS = float(os.environ.get("UWASA_PAUSE_SECONDS", "13"))  # longer than "dead" takes
+CUT_SECONDS = float(os.environ.get("UWASA_CUT_SECONDS", "15" if SANITIZED else "60"))
 DEADLINE_SECONDS = 240                                              # nothing may hang
 
 
@@ -40,7 +42,7 @@ class Fleet(unittest.TestCase):
         self.processes = {}
         self.end = time.monotonic() + DEADLINE_SECONDS
         self.run_program("keygen", "run.key")
-        self.ports = free_ports(4)
+        self.ports = free_ports(8)
 
     def tearDown(self):
         for p in self.processes.values():
@@ -64,7 +66,8 @@ class Fleet(unittest.TestCase):
                    "lr": 0.02, "final_eval_samples": 1000, "emulate.seed": i + 1, **keys}
         command = [PROGRAM, "node", "--json", f"{name}.jsonl"]
         for key, value in options.items():
-            command += ["--set", f"{key}={value}"]
+            for item in value if isinstance(value, list) else [value]:
+                command += ["--set", f"{key}={item}"]
         with open(os.path.join(self.dir, f"{name}.err"), "a", encoding="utf-8") as err:
             self.processes[i] = subprocess.Popen(command, cwd=self.dir, stdout=err, stderr=err)
 
@@ -193,6 +196,68 @@ class Fleet(unittest.TestCase):
                   f"{done['pulls_done']}, cut {done['pulls_cut']}", flush=True)
             self.assertGreater(done["test_accuracy"], alone - 0.015)
             self.assertGreater(done["pulls_done"], 3)
+
+    def test_averaging_nodes_hold_the_same_weights_at_every_average(self):
+        """A quarter of the digits each; at the end all show the same model."""
+        for i in range(4):
+            self.start(i, exchange="allreduce", cell_first=4, shard=f"{i}/4", steps=500,
+                       lr=0.05)
+        results = {(d["test_accuracy"], d["test_loss"])
+                   for d in (self.done(i) for i in range(4))}
+        self.assertEqual(len(results), 1, results)
+        self.assertGreater(results.pop()[0], 0.8)
+        for i in range(4):
+            self.assertGreaterEqual(self.events(i, "done")[-1]["averages_done"], 30)
+
+    def test_averaging_node_killed_is_named_and_the_others_go_on(self):
+        for i in range(3):
+            self.start(i, exchange="allreduce", cell_first=3, seconds=20)
+        self.until("an average of three",
+                   lambda: any(e["nodes"] == 3 for e in self.events(0, "averaged")))
+        self.processes[2].send_signal(signal.SIGKILL)
+        self.wait(2)
+        self.until("an average of two", lambda: all(
+            any(e["nodes"] == 2 for e in self.events(i, "averaged")) for i in (0, 1)))
+        for i in (0, 1):
+            self.done(i)
+        self.assertIn("n2", self.text(0) + self.text(1))
+
+    def test_two_cells_cut_apart_go_on_and_meet_again(self):
+        """Four nodes in each cell, 10 Mbit/s and 20 ms between the cells, each cell with half of
+        the digits to learn from. Cut, each knows its half only; healed, both know all."""
+        before = 20.0                   # seconds until the cut
+        end = before + CUT_SECONDS + 30.0
+        address = [f"127.0.0.1:{p}" for p in self.ports]
+        opened = time.monotonic()
+        for i in range(8):
+            left = i < 4
+            keys = {"exchange": "hierarchical", "cell": "left" if left else "right",
+                    "classes": "0,1,2,3,4" if left else "5,6,7,8,9", "shard": f"{i % 4}/4",
+                    "seconds": end - (time.monotonic() - opened), "eval_seconds": 2,
+                    "eval_samples": 500, "lr": 0.02, "emulate.rate": 10000000,
+                    "emulate.delay_ms": 20, "emulate.cut_seconds": CUT_SECONDS,
+                    "emulate.cut_after": before - (time.monotonic() - opened)}
+            self.start(i, **keys, **{"emulate.far": address[4:] if left else address[:4]})
+        self.end = opened + end + 60.0
+        time.sleep(max(0.0, opened + before + CUT_SECONDS - 1.0 - time.monotonic()))
+        parted = [self.events(i, "eval")[-1]["test_accuracy"] for i in range(8)]
+        steps = [self.events(i, "step")[-1]["step"] for i in range(8)]
+        for cell in (range(4), range(4, 8)):
+            self.assertTrue(any(self.events(i, "cell_alone") for i in cell))
+        met = [len(self.events(i, "cells_meet")) for i in range(8)]
+        done = [self.done(i) for i in range(8)]
+        for cell in (range(4), range(4, 8)):
+            self.assertTrue(any(len(self.events(i, "cells_meet")) > met[i] for i in cell))
+        together = [d["test_accuracy"] for d in done]
+        print("parted:", " ".join(f"{a:.3f}" for a in parted),
+              " together:", " ".join(f"{a:.3f}" for a in together),
+              " steps at the end of the cut:", steps, " at the end:", [d["step"] for d in done],
+              f" {time.monotonic() - opened:.0f} s", flush=True)
+        for i in range(8):
+            self.assertGreater(done[i]["step"], steps[i])
+            self.assertGreater(done[i]["averages_done"], 50)
+            self.assertLess(parted[i], 0.7)
+            self.assertGreater(together[i], 0.8)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,12 @@ static uint64_t run_probe(struct allreduce_world *w, uint32_t rank)
 
 static bool is_probed(const struct allreduce_world *w)
 {
-    (void)w;
-    return probes[0].done;
+    uint32_t on_their_way = 0;
+    for (uint32_t i = 0; i < w->p; i++) {
+        const struct uw_emulated_path *out = &w->ranks[i].link.out;
+        on_their_way += out->count + out->waiting_n;
+    }
+    return probes[0].done && on_their_way == 0;
 }
 
 /* Returns the seconds it took. */
@@ -69,8 +73,9 @@ static double probe(struct allreduce_world *w, struct uw_network_fit *fit)
 /* What came of a part of the grid. */
 struct tally {
     uint32_t cells, near_best, near_predicted;  /* within 10 %; the chosen one's within 20 % */
+    uint32_t any_near_best;                     /* with sweeps, whose ranks end within rounding */
     uint32_t times, near_times;                 /* every algorithm's time within 20 % */
-    double worst_choice, worst_prediction;
+    double worst_choice, worst_any_choice, worst_prediction;
 };
 
 static double off(double predicted, double measured)
@@ -78,39 +83,53 @@ static double off(double predicted, double measured)
     return fabs(predicted / measured - 1.0);
 }
 
-/* One cell: every algorithm whose ranks end with the same bits. */
+/* How much longer the chosen one of the first `kinds` algorithms takes than the best. */
+static double regret_of(const double *seconds, int kinds, enum uw_allreduce_kind choice)
+{
+    double best = INFINITY;
+    for (int i = 0; i < kinds; i++) {
+        best = seconds[i] < best ? seconds[i] : best;
+    }
+    return seconds[choice] / best - 1.0;
+}
+
+/* One cell: every algorithm. */
 static void try_size(struct allreduce_world *w, const struct uw_network_fit *fit, uint32_t n,
                      bool print, struct tally *t)
 {
-    double at[2 * WORLD_RANKS_MAX], predicted, best = INFINITY, chosen = 0.0;
+    double at[2 * WORLD_RANKS_MAX], predicted, seconds[UW_ALLREDUCE_KINDS_N];
     enum uw_allreduce_kind choice = uw_network_choose(fit, w->p, n, true, at, &predicted);
+    enum uw_allreduce_kind any = uw_network_choose(fit, w->p, n, false, at, NULL);
     uint64_t rtt_us;
     float floats_per_us;
     uw_network_path(fit, w->p, &rtt_us, &floats_per_us);
     if (print) {
-        printf("%s, %2u ranks, %8u bytes: %-8s predicted %.6g:", w->network.name, w->p, 4 * n,
+        printf("%s, %2u ranks, %8u bytes: %s predicted %.6g:", w->network.name, w->p, 4 * n,
                uw_allreduce_name(choice), predicted);
     }
-    for (int i = 0; i < UW_ALLREDUCE_SWEEP; i++) {
+    for (int i = 0; i < UW_ALLREDUCE_KINDS_N; i++) {
         enum uw_allreduce_kind kind = (enum uw_allreduce_kind)i;
-        double s = world_round(w, kind, n, rtt_us, floats_per_us);
-        double error = off(uw_network_predict(fit, kind, w->p, n, at), s);
-        best = s < best ? s : best;
-        chosen = kind == choice ? s : chosen;
+        seconds[i] = world_round(w, kind, n, rtt_us, floats_per_us);
+        double error = off(uw_network_predict(fit, kind, w->p, n, at), seconds[i]);
         t->times++;
         t->near_times += error <= 0.2 ? 1 : 0;
         if (print) {
-            printf(" %s %.6g (%.1f %% off)", uw_allreduce_name(kind), s, 100.0 * error);
+            printf(" %s %.6g (%.1f %% off)", uw_allreduce_name(kind), seconds[i], 100.0 * error);
         }
     }
-    double error = off(predicted, chosen), regret = chosen / best - 1.0;
+    double error = off(predicted, seconds[choice]);
+    double regret = regret_of(seconds, UW_ALLREDUCE_SWEEP, choice);
+    double any_regret = regret_of(seconds, UW_ALLREDUCE_KINDS_N, any);
     t->cells++;
     t->near_best += regret <= 0.1 ? 1 : 0;
+    t->any_near_best += any_regret <= 0.1 ? 1 : 0;
     t->near_predicted += error <= 0.2 ? 1 : 0;
-    t->worst_choice = regret > t->worst_choice ? regret : t->worst_choice;
-    t->worst_prediction = error > t->worst_prediction ? error : t->worst_prediction;
+    t->worst_choice = fmax(t->worst_choice, regret);
+    t->worst_any_choice = fmax(t->worst_any_choice, any_regret);
+    t->worst_prediction = fmax(t->worst_prediction, error);
     if (print) {
-        printf(" regret %.1f %%\n", 100.0 * regret);
+        printf(" regret %.1f %%, of any %s %.1f %%\n", 100.0 * regret, uw_allreduce_name(any),
+               100.0 * any_regret);
         fflush(stdout);
     }
 }
@@ -166,16 +185,18 @@ static void test_a_probe_survives_loss_and_jitter(void **state)
 
 static void tell(const char *name, const struct tally *t)
 {
-    printf("%s: %u cells, %u within 10 %% of the best (worst %.1f %%), %u predicted within 20 %% "
-           "(worst %.1f %%); %u of %u times of all algorithms within 20 %%\n",
-           name, t->cells, t->near_best, 100.0 * t->worst_choice, t->near_predicted,
-           100.0 * t->worst_prediction, t->near_times, t->times);
+    printf("%s: of %u cells %u within 10 %% of the best (worst %.1f %%), with sweeps %u (%.1f %%); "
+           "%u predicted within 20 %% (worst %.1f %%), of all algorithms %u of %u\n",
+           name, t->cells, t->near_best, 100.0 * t->worst_choice, t->any_near_best,
+           100.0 * t->worst_any_choice, t->near_predicted, 100.0 * t->worst_prediction,
+           t->near_times, t->times);
 }
 
 static void assert_good(const char *name, const struct tally *t)
 {
     tell(name, t);
     assert_true(t->near_best * 100 >= t->cells * 95);
+    assert_true(t->any_near_best * 100 >= t->cells * 95);
     assert_true(t->near_predicted * 100 >= t->cells * 95);
     assert_true(t->near_times * 100 >= t->times * 95);
 }

@@ -213,6 +213,22 @@ static void test_crc_of_known_strings(void **state)
     assert_int_equal(uw_crc32c(uw_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
 }
 
+/* Whatever the processor has for it. */
+static void test_crc_is_the_portable_one_at_every_size_and_place(void **state)
+{
+    (void)state;
+    uint8_t bytes[300];
+    for (uint32_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(i * 167u + i / 7u);
+    }
+    for (uint32_t at = 0; at < 9u; at++) {
+        for (uint32_t n = 0; n + at <= sizeof bytes; n++) {
+            assert_int_equal(uw_crc32c(n * 77u, bytes + at, n),
+                             uw_crc32c_portable(n * 77u, bytes + at, n));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_message_too_large_for_its_buffer_is_refused),
         cmocka_unit_test(test_floats_that_are_not_finite_are_seen),
         cmocka_unit_test(test_crc_of_known_strings),
+        cmocka_unit_test(test_crc_is_the_portable_one_at_every_size_and_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

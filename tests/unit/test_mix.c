@@ -183,8 +183,9 @@ static void test_running_statistics_stay_as_they_were_mixed(void **state)
                b.s, b.m, 0.1f);
     for (uint32_t i = 0; i < N; i++) {
         bool statistic = i >= 10 && i < 30;
-        assert_float_equal(b.x[i], statistic ? 0.5f : 0.875f, 1e-7);
-        assert_float_equal(b.m[i], statistic ? 0.0f : -0.125f, 1e-7);
+        const float x = statistic ? 0.5f : 0.875f, m = statistic ? 0.0f : -0.125f;
+        assert_float_equal(b.x[i], x, 1e-7);
+        assert_float_equal(b.m[i], m, 1e-7);
     }
     tear_down(&b);
 }

@@ -92,10 +92,14 @@ static void test_reports_that_are_missing_or_odd_do_no_harm(void **state)
     reports[2].large_s *= 30.0f;
     reports[3].together_s = 0.0f;
     reports[4].small_s *= 5.0f;
+    reports[5] = (struct uw_network_report){-1.0f, NAN, INFINITY, INFINITY};
+    reports[6] = (struct uw_network_report){NAN, -INFINITY, 1e30f, NAN};
     assert_true(uw_network_fit_reports(&f, reports, 8));
     assert_near(f.cost.latency_s, wide.latency_s, 1e-4);
     assert_near(f.cost.byte_s, wide.byte_s, 1e-4);
     assert_false(f.cost.shared);
+    assert_near(uw_network_predict(&f, UW_ALLREDUCE_RING, 8, 4096, at),
+                uw_allreduce_seconds(UW_ALLREDUCE_RING, 8, 4096, &f.cost, at), 1e-6);
     /* A rank that saw small messages come slower than large ones: the mean byte, no access. */
     reports[0] = (struct uw_network_report){.rtt_s = 1e-3f, .small_s = 2e-4f, .large_s = 1e-4f};
     assert_true(uw_network_fit_reports(&f, reports, 1));
@@ -217,7 +221,7 @@ static void test_another_rank_goes_on_from_the_summary(void **state)
     start(&f, &wide, 8, 8.0);
     uw_network_fit_init(&g, CHUNK_N, HEAD_BYTES, 0);
     struct uw_network_summary s = uw_network_tell(&f);
-    uw_network_believe(&g, &s);
+    assert_int_equal(uw_network_believe(&g, &s), UW_OK);
     assert_true(g.cost.shared);
     for (uint32_t n = 16; n <= 1u << 20; n *= 4) {
         double a, b;
@@ -226,6 +230,11 @@ static void test_another_rank_goes_on_from_the_summary(void **state)
                          uw_network_choose(&g, 8, n, true, at, &b));
         assert_near(a, b, 1e-4);
     }
+    s.byte_s = NAN;
+    assert_int_equal(uw_network_believe(&g, &s), UW_ERR_INVALID);
+    s.byte_s = 1e-6f;
+    s.latency_s = -1.0f;
+    assert_int_equal(uw_network_believe(&g, &s), UW_ERR_INVALID);
     uw_network_path(&g, 8, &rtt_us, &floats_per_us);
     assert_near((double)floats_per_us, CHUNK_N / (1e6 * uw_allreduce_wire_s(&wide, CHUNK_N)), 1e-3);
     assert_true((double)rtt_us > 2e6 * wide.latency_s);

@@ -345,6 +345,8 @@ static void test_given_up_buckets_are_told_from_averaged_ones(void **state)
                 check_bucket(&w, &w.ranks[i], b);
             }
             w.ranks[i].runs[b] = false;
+            uw_overlap_ready(&w.ranks[i].o, b, w.ranks[i].x[b], w.net.now_ns / 1000u);
+            assert_int_equal(uw_overlap_state(&w.ranks[i].o, b), UW_OVERLAP_STOPPED);
             w.first_round[b] = 2;
         }
     }

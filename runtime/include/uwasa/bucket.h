@@ -14,6 +14,9 @@
  *               averaging has all the time between, and all gradients live. With both functions
  *               NULL, or when nothing is changed meanwhile, the bits are those of updates at once.
  *
+ * A step that fails, or that the spike guard leaves out, hands out only some buckets or none; nodes
+ * that average every step then part, unless their group is given up.
+ *
  * Evaluation waits by itself. Whoever else reads or changes parameters, gradients or the
  * optimizer's vectors calls uw_model_finish_updates first; a checkpoint refuses while updates are
  * pending.
