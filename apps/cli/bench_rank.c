@@ -348,13 +348,10 @@ static struct uw_network_cost fit(struct rank *r, double small, double halving, 
     double ha = share_of(m, UW_ALLREDUCE_HALVING, n, add, c.shared);
     double db = share_of(m, UW_ALLREDUCE_DOUBLING, n, byte, c.shared);
     double da = share_of(m, UW_ALLREDUCE_DOUBLING, n, add, c.shared);
-    double det = hb * da - db * ha;
-    c.byte_s = det > 0.0 ? (h * da - d * ha) / det : 0.0;
+    double det = hb * da - db * ha, least = time_of_adding(r, n);
     c.reduce_s = det > 0.0 ? (d * hb - h * db) / det : 0.0;
-    if (hb > 0.0 && (c.byte_s <= 0.0 || c.reduce_s < 0.0)) {
-        c.reduce_s = time_of_adding(r, n);
-        c.byte_s = h > ha * c.reduce_s ? (h - ha * c.reduce_s) / hb : 0.0;
-    }
+    c.reduce_s = c.reduce_s > least ? c.reduce_s : least;   /* nothing adds in no time */
+    c.byte_s = hb > 0.0 && h > ha * c.reduce_s ? (h - ha * c.reduce_s) / hb : 0.0;
     return c;
 }
 
