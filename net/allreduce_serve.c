@@ -138,7 +138,8 @@ static const float *source_of(const struct uw_allreduce *a, const struct uw_allr
 {
     uint32_t k = o->want.transfer;
     const float *copy = uw_allreduce_copy(a, o->round, k, n);
-    if (copy != NULL || o->round != a->r.round || a->state == UW_ALLREDUCE_IDLE || k > a->k) {
+    if (copy != NULL || o->round != a->r.round || a->state == UW_ALLREDUCE_IDLE || k > a->k ||
+        k >= a->steps_n) {
         return copy;
     }
     struct uw_allreduce_step s = uw_allreduce_step_at(a, k);

@@ -23,10 +23,10 @@ struct uw_stack_config {
     uint16_t peers_n;                   /* sessions at once */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;
-    const char *bulk_listen;            /* as struct uw_link_tcp_config.bind; NULL: no TCP */
     const char *const *far;             /* [far_n] bad towards these addresses only; none: all */
     uint32_t far_n;
     uint64_t cut_from_us, cut_us;       /* and cut after so long, for so long; 0: never */
+    const char *bulk_listen;            /* as struct uw_link_tcp_config.bind; NULL: no TCP */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
     void *user;
 };
