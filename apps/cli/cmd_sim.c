@@ -73,7 +73,7 @@ static const struct uw_args_spec spec = {
 static int check_rule(const struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    bool averages = strcmp(o->exchange, "allreduce") == 0;
+    bool averages = strcmp(o->exchange, "gossip") != 0;
     if (rule->over == UW_MIX_OVER_PAIRS) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: needs exchanges of pairs, "
                             "which cannot be simulated yet", o->momentum_rule);
