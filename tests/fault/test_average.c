@@ -101,6 +101,35 @@ static void test_slow_node_is_left_out_and_takes_part_when_it_is_ready(void **st
     average_world_free(a);
 }
 
+static void diverge(struct world_node *n)
+{
+    for (uint32_t k = 0; k < n->world->size_n; k++) {
+        n->x[k] = n->progress.step > 100 ? 1e6f : n->x[k] + 0.01f;
+    }
+}
+
+static void test_node_that_diverges_spoils_nobody(void **state)
+{
+    (void)state;
+    for (uint32_t bad = 0; bad < 3; bad++) {        /* one of them is the head */
+        struct average_world *a = average_world_new(3, 300, 300);
+        a->w->nodes[bad].train = diverge;
+        world_start(a->w);
+        average_world_run(a, 30000000);
+        uint32_t told = 0;
+        for (uint32_t i = 0; i < 3; i++) {
+            const float *shown = a->w->nodes[i].snapshot.data;
+            told += a->w->nodes[i].events[UW_NODE_AVERAGE_OUTLIER];
+            for (uint32_t k = 0; i != bad && k < a->w->size_n; k++) {
+                assert_true(fabsf(shown[k]) < 1000.0f);
+            }
+            assert_true(i == bad || a->w->nodes[i].rounds > 100);
+        }
+        assert_true(told > 0);
+        average_world_free(a);
+    }
+}
+
 static void test_nodes_agree_at_the_end_of_gossip(void **state)
 {
     (void)state;
@@ -133,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_rank_that_dies_is_named_and_the_others_go_on),
         cmocka_unit_test(test_rank_that_comes_back_takes_part_again),
         cmocka_unit_test(test_slow_node_is_left_out_and_takes_part_when_it_is_ready),
+        cmocka_unit_test(test_node_that_diverges_spoils_nobody),
         cmocka_unit_test(test_nodes_agree_at_the_end_of_gossip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
