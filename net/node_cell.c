@@ -125,7 +125,7 @@ static void decided(void *arg, bool commit)
         uw_node_bridge_add(s, 1);
     }
     bool moved = s->bridge.added;
-    uw_node_bridge_committed(s, commit);
+    uw_node_bridge_committed(s, commit && (!alone || moved));
     if (!commit) {
         uw_allreduce_stop(&s->cell.allreduce);
         uw_average_restore(&s->cell.average);
