@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
+#include "bits.h"
 #include "part.h"
 
 #include <string.h>
@@ -9,8 +10,11 @@ int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce)
 {
     struct uw_node_cost *c = &s->cost;
+    uint32_t chunk_n = uw_min_u32(allreduce->chunk_n, allreduce->size_n);
     const struct uw_network_probe_config probe = {.ranks_max = allreduce->ranks_max,
-                                                  .chunk_n = allreduce->chunk_n,
+                                                  .chunk_n = chunk_n > UW_PROBE_REPORT_N
+                                                                 ? chunk_n
+                                                                 : UW_PROBE_REPORT_N,
                                                   .send = uw_node_cost_send, .arg = s};
     uw_network_fit_init(&c->fit, allreduce->chunk_n, UW_PART_HEAD_BYTES,
                         uw_allreduce_early_n(&s->cell.allreduce));
