@@ -244,6 +244,19 @@ void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
     }
 }
 
+static void say_ready(struct uw_cell *c, enum uw_cell_status status)
+{
+    struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
+                                .incarnation = c->config.incarnation,
+                                .ids_n = c->met ? c->ranks_n : 0};
+    memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
+    if (c->head == c->config.self) {
+        uw_cell_head_ready(c, c->head, &m);
+    } else if (c->head != UW_CELL_NOBODY) {
+        c->config.send(c->config.arg, c->head, &m);
+    }
+}
+
 bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
 {
     c->now_us = now_us;
@@ -254,6 +267,7 @@ bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
     }
     if (c->state == UW_CELL_WAITING) {
         c->state = UW_CELL_IDLE;
+        say_ready(c, UW_CELL_ABORTED);
         c->config.give_up(c->config.arg);
         return true;
     }
@@ -300,18 +314,6 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
     }
 }
 
-static void say_ready(struct uw_cell *c)
-{
-    struct uw_cell_message m = {.act = UW_CELL_READY, .incarnation = c->config.incarnation,
-                                .ids_n = c->met ? c->ranks_n : 0};
-    memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
-    if (c->head == c->config.self) {
-        uw_cell_head_ready(c, c->head, &m);
-    } else if (c->head != UW_CELL_NOBODY) {
-        c->config.send(c->config.arg, c->head, &m);
-    }
-}
-
 /* Longest time to wait for a round: the head may be in one, and gather twice. */
 static uint64_t patience_us(const struct uw_cell *c)
 {
@@ -326,7 +328,7 @@ static void run_member(struct uw_cell *c)
             c->config.give_up(c->config.arg);
         } else if (c->now_us >= c->repeat_us) {
             c->repeat_us = c->now_us + READY_REPEAT_US;
-            say_ready(c);
+            say_ready(c, UW_CELL_UNKNOWN);
         }
         return;
     }

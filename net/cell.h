@@ -57,7 +57,7 @@ enum uw_cell_status {
 struct uw_cell_message {
     enum uw_cell_act act;
     uint32_t group, round;
-    enum uw_cell_status status;     /* state */
+    enum uw_cell_status status;     /* state; ready: UW_CELL_ABORTED takes it back */
     enum uw_allreduce_kind kind;    /* start */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */

@@ -64,6 +64,10 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         c->config.send(c->config.arg, from, &h->start);     /* the first one was lost */
         return;
     }
+    if (m->status == UW_CELL_ABORTED) {
+        seat->ready = false;
+        return;
+    }
     seat->since_us = seat->ready ? seat->since_us : c->now_us;
     seat->ready = true;
     seat->ready_us = c->now_us;

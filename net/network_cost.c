@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "network_cost.h"
 
+#include "uwasa/fmath.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -235,7 +237,7 @@ static void correct(struct uw_network_fit *f, const float *w, float error)
         error = pass == 0 ? believed(f, error, sqrtf(total)) : error;
     }
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
-        float by = expf(pw[i] / total * error);
+        float by = uw_expf(pw[i] / total * error);
         if (i < UW_FIT_KINDS) {
             *constant(&f->cost, i) *= (double)by;
         } else {
@@ -260,7 +262,7 @@ void uw_network_learn(struct uw_network_fit *f, enum uw_allreduce_kind kind, uin
     }
     forget(f);
     shares(f, kind, p, n, modelled, at, w);
-    correct(f, w, (float)log(seconds / (modelled * (double)f->factor[kind])));
+    correct(f, w, uw_logf((float)(seconds / (modelled * (double)f->factor[kind]))));
     f->rounds_n++;
 }
 

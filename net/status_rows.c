@@ -24,6 +24,7 @@ void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
     };
     memcpy(to->name, from->peer.name, sizeof to->name);
     memcpy(to->address, from->peer.address, sizeof to->address);
+    memcpy(to->cell, p->cell, sizeof to->cell);
 }
 
 /* Both structs name their fields alike. */

@@ -20,8 +20,7 @@ static const struct uw_opt rows[] = {
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
     ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
-        "pull from peers; average over all, or over cells whose heads pull; find cells"
-        " (gossip)"),
+        "pull, average over all, or over cells whose heads pull (gossip)"),
     ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
         "nodes of a cell, for --exchange hierarchical (4)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
@@ -65,8 +64,9 @@ static const struct uw_args_spec spec = {
     .epilogue =
         "The nodes run the very protocols of uwasa node, without encryption, and train for real;\n"
         "only time is simulated. test_accuracy is the mean over the nodes, each with its own\n"
-        "model; virtual_seconds begin when all nodes know each other. With --step-seconds the\n"
-        "same flags give the same run, bit for bit, on one machine.",
+        "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
+        "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
+        "--step-seconds the same flags give the same run, bit for bit, on one machine.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -74,7 +74,11 @@ static int check_rule(const struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     bool averages = strcmp(o->exchange, "allreduce") == 0;
-    if (rule->over == UW_MIX_OVER_PAIRS || (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
+    if (rule->over == UW_MIX_OVER_PAIRS) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: needs exchanges of pairs, "
+                            "which cannot be simulated yet", o->momentum_rule);
+    }
+    if (rule->over == UW_MIX_OVER_AVERAGES && !averages) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for --exchange %s",
                             o->momentum_rule, o->exchange);
     }

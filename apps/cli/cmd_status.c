@@ -52,28 +52,32 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
     char b[UW_TEXT_BYTES];
     int name_n = 4;
     int address_n = 9;
+    bool cells = false;
     for (uint32_t i = 0; i < n; i++) {
+        cells = cells || m[i].cell[0] != '\0';
         int length = (int)strlen(m[i].name);
         name_n = length > name_n ? length : name_n;
         length = (int)strlen(m[i].address);
         address_n = length > address_n ? length : address_n;
     }
-    printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s\n", name_n, "node", address_n, "address",
-           "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled");
+    printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s%s\n", name_n, "node", address_n, "address",
+           "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled", cells ? "  cell" : "");
     for (uint32_t i = 0; i < n; i++) {
         char accuracy[16];
         char rtt[16];
         snprintf(accuracy, sizeof accuracy, m[i].accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * (double)m[i].accuracy);
         snprintf(rtt, sizeof rtt, m[i].rtt_us == 0 ? "-" : "%.1f ms", m[i].rtt_us / 1e3);
-        printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s\n", name_n, m[i].name, address_n,
+        printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s%s%s\n", name_n, m[i].name, address_n,
                i == 0 ? "this node" : m[i].address, uw_member_state_name(m[i].state),
                (unsigned)m[i].step, (double)m[i].loss, accuracy, (unsigned)m[i].rounds, rtt,
-               uw_text_bytes((double)m[i].pulled_bytes, a));
+               uw_text_bytes((double)m[i].pulled_bytes, a), cells ? "  " : "",
+               cells ? m[i].cell : "");
     }
-    printf("sent %s, received %s, pulls %u done, %u cut, %u refused\n",
+    printf("sent %s, received %s, pulls %u done, %u cut, %u refused, averages %u done, %u cut\n",
            uw_text_bytes((double)c->sent_bytes, a), uw_text_bytes((double)c->received_bytes, b),
-           (unsigned)c->pulls_done, (unsigned)c->pulls_cut, (unsigned)c->pulls_refused);
+           (unsigned)c->pulls_done, (unsigned)c->pulls_cut, (unsigned)c->pulls_refused,
+           (unsigned)c->averages_done, (unsigned)c->averages_cut);
 }
 
 static void print_json(const struct uw_node_member *m, uint32_t n,
@@ -99,6 +103,7 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
         cJSON_AddNumberToObject(row, "silent_us", (double)m[i].silent_us);
         cJSON_AddNumberToObject(row, "pulled_bytes", (double)m[i].pulled_bytes);
         cJSON_AddNumberToObject(row, "refused", m[i].refused_n);
+        cJSON_AddStringToObject(row, "cell", m[i].cell);
         cJSON_AddItemToArray(members, row);
     }
     cJSON_AddNumberToObject(out, "sent_bytes", (double)c->sent_bytes);
@@ -106,6 +111,8 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
     cJSON_AddNumberToObject(out, "pulls_done", c->pulls_done);
     cJSON_AddNumberToObject(out, "pulls_cut", c->pulls_cut);
     cJSON_AddNumberToObject(out, "pulls_refused", c->pulls_refused);
+    cJSON_AddNumberToObject(out, "averages_done", c->averages_done);
+    cJSON_AddNumberToObject(out, "averages_cut", c->averages_cut);
     char *text = cJSON_PrintUnformatted(out);
     if (text != NULL) {
         puts(text);

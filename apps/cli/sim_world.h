@@ -52,7 +52,7 @@ struct uw_world_config {
     const struct uw_params *params; /* layout and first values of every node's parameters */
     struct uw_node_config node;     /* what all nodes share; the world adds name, address, link,
                                        vectors, seeds, numbers, mixes the seed with the place */
-    uint32_t cell_n;                /* nodes of a cell, which are neighbours; 0: no names */
+    uint32_t cell_n;                /* nodes of a cell, neighbours; 0: cells have no names */
     uint64_t bandwidth;             /* bits a second that a node can send; 0: unlimited */
     uint64_t latency_us;
     uint32_t mtu_bytes;

@@ -62,6 +62,9 @@ static void train(struct world_node *n)
 static void check_average(struct average_world *a, const struct world_node *n)
 {
     const struct uw_cell *c = cell_of(n);
+    if (c->ranks_n == 1) {
+        return;         /* a head alone, which has mixed with another cell */
+    }
     struct average_round *r = round_of(a, c->group, c->round);
     assert_non_null(r);
     assert_int_equal(r->began, r->ranked);      /* nobody commits before all have begun */
@@ -118,8 +121,10 @@ static void watch(struct average_world *a)
         struct average_round *r = round_of(a, c->group, c->round);
         if (in_round(c) && c->ranks_n > 1) {
             r = r != NULL ? r : new_round(a, c);
+            const struct uw_node_bridge *b = &n->node.state->bridge;
             for (uint32_t k = 0; (r->began >> i & 1u) == 0 && k < w->size_n; k++) {
                 double x = (double)a->nodes[i].handed[k];
+                x += b->added ? (double)c->ranks_n * (double)b->inbox[k] : 0.0;
                 r->sum[k] += x;
                 r->largest = fabs(x) > r->largest ? fabs(x) : r->largest;
             }

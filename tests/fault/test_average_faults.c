@@ -4,10 +4,10 @@
  * seed alone: UWASA_TEST_SEED=N UWASA_TEST_COUNT=1 replays the one that failed, and
  * UWASA_TEST_TALK=1 tells what happened in it.
  *
- * A scenario draws the number of nodes, the model's size, the algorithm, the link (loss up to 30 %,
- * duplicates, reordering, damage, delay, rate) and up to six events: kill, return with a newer or
- * with an older incarnation, pause, slow member, partition, one-way cut, heal. At the end all is
- * healed, and everybody must average with everybody again. */
+ * A scenario draws the number of nodes, one cell or two, the size of the model, the algorithm, the
+ * link (loss up to 30 %, duplicates, reordering, damage, delay, rate) and up to six events: kill,
+ * return with a newer or with an older incarnation, pause, slow member, partition, one-way cut,
+ * heal. At the end all is healed, and everybody must average with everybody of its cell again. */
 #include "fault/average_world.h"
 
 #include "uwasa/rng.h"
@@ -65,9 +65,16 @@ static void heal(struct average_world *a)
     }
 }
 
-static void restart(struct average_world *a, uint32_t i, struct uw_rng *rng)
+static struct uw_node_config config_of(struct average_world *a, uint32_t i, uint32_t left)
 {
     struct uw_node_config c = world_config(a->w, i);
+    c.cell = (left >> i & 1u) != 0 ? "left" : "right";
+    return c;
+}
+
+static void restart(struct average_world *a, uint32_t i, struct uw_rng *rng, uint32_t left)
+{
+    struct uw_node_config c = config_of(a, i, left);
     c.newcomer = chance(rng, 0.5f);
     if (chance(rng, 0.2f)) {
         c.incarnation = 1;      /* its clock stood still */
@@ -87,7 +94,8 @@ static void partition(struct world *w, uint32_t side)
 }
 
 /* Returns whether it may part the ranks of a round. */
-static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally *t)
+static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally *t,
+                      uint32_t left)
 {
     struct world *w = a->w;
     uint32_t i = uw_rng_below(rng, w->n), k = uw_rng_below(rng, w->n);
@@ -102,7 +110,7 @@ static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally 
             average_world_forget(a, i);
             t->kills++;
         } else {
-            restart(a, i, rng);
+            restart(a, i, rng, left);
         }
         break;
     case 2:
@@ -127,29 +135,35 @@ static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally 
     return what != 3u && what != 6u;
 }
 
-/* All in one round, committed by all of them. */
-static bool all_met(const struct average_world *a)
+/* All of a cell in one round, committed by all of them. */
+static bool have_met(const struct average_world *a, uint32_t cell)
 {
-    uint32_t all = (1u << a->w->n) - 1u;
-    for (uint32_t i = a->rounds_n; i > 0 && i + 16u > a->rounds_n; i--) {
-        if (a->rounds[i - 1u].committed == all) {
+    bool one = (cell & (cell - 1u)) == 0;
+    for (uint32_t i = a->rounds_n; i > 0 && i + 32u > a->rounds_n && !one; i--) {
+        if (a->rounds[i - 1u].committed == cell) {
             return true;
         }
     }
-    return false;
+    return one;
 }
 
-static void check_end(struct average_world *a, struct uw_rng *rng)
+static bool all_met(const struct average_world *a, uint32_t left)
+{
+    uint32_t all = (1u << a->w->n) - 1u;
+    return have_met(a, all & left) && have_met(a, all & ~left);
+}
+
+static void check_end(struct average_world *a, struct uw_rng *rng, uint32_t left)
 {
     struct world *w = a->w;
     heal(a);
     for (uint32_t i = 0; i < w->n; i++) {
         if (!w->nodes[i].up) {
-            restart(a, i, rng);
+            restart(a, i, rng, left);
         }
     }
     uint64_t until_us = w->now_us + HEAL_LIMIT_US;
-    while (!all_met(a)) {
+    while (!all_met(a, left)) {
         average_world_run(a, 100000);
         if (w->now_us > until_us) {
             fail_msg("after the heal they do not all average within %.0f s",
@@ -175,16 +189,22 @@ static void scenario(uint64_t seed, struct tally *t)
     a->same_bits = w->config.algorithm == NULL || kind != UW_ALLREDUCE_SWEEP;
     a->limit_us = WAIT_LIMIT_US;
     draw_link(&rng, &w->impairment);
-    world_start(w);
+    bool cells = chance(&rng, 0.3f);
+    uint32_t left = cells ? uw_rng_u32(&rng) : UINT32_MAX;
+    w->config.mode = cells ? UW_NODE_HIERARCHICAL : UW_NODE_ALLREDUCE;
+    w->config.head_weight = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        world_up_with(w, i, config_of(a, i, left));
+    }
     average_world_run(a, 2000000);
     uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
     bool apart = false;
     for (uint32_t e = 0; e < events; e++) {
-        apart = one_event(a, &rng, t) || apart;
+        apart = one_event(a, &rng, t, left) || apart;
         uint32_t most_us = chance(&rng, 0.3f) ? 15000000 : 1500000;
         average_world_run(a, 100000u + uw_rng_below(&rng, most_us));
     }
-    check_end(a, &rng);
+    check_end(a, &rng, left);
     if (!apart) {
         assert_int_equal(average_world_split(a), 0);    /* lost messages alone part nobody */
         t->whole++;

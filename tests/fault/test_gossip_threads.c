@@ -24,7 +24,7 @@ struct device {
     void *memory;
     pthread_t network, training;
     atomic_uint rounds;
-    atomic_bool stop;
+    atomic_bool stop, end;          /* of training, of the network */
 };
 
 static uint64_t now_us(void)
@@ -44,7 +44,7 @@ static void *network(void *arg)
 {
     struct device *d = arg;
     struct uw_node_member rows[4];
-    while (!atomic_load(&d->stop)) {
+    while (!atomic_load(&d->end)) {
         uint64_t next = uw_node_step(&d->node, now_us());
         (void)uw_node_status(&d->node, now_us(), rows, 4, NULL);
         if (next > now_us()) {
@@ -59,21 +59,28 @@ static void *training(void *arg)
 {
     struct device *d = arg;
     struct uw_node_progress p = {.lr = 0.1f};
-    while (!atomic_load(&d->stop)) {
-        p.step++;
-        for (uint32_t k = 0; k < SIZE; k++) {
+    bool averaging = false;
+    while (!atomic_load(&d->stop) || averaging) {
+        p.step += !averaging;
+        p.lr = averaging ? 0.0f : 0.1f;
+        for (uint32_t k = 0; k < SIZE && !averaging; k++) {
             d->x[k] += 1e-6f;
+        }
+        if (atomic_load(&d->stop)) {
+            uw_node_recall(&d->node);
         }
         int flags = uw_node_after_step(&d->node, &p);
         if (flags < 0 || (flags & UW_NODE_ROUND) != 0) {
             atomic_fetch_add(&d->rounds, 1u);
         }
+        averaging = flags > 0 && (flags & UW_NODE_AVERAGING) != 0;
         nap(100);
     }
     return NULL;
 }
 
-static void set_up(struct device *d, struct uw_loopback_hub *hub, uint16_t i)
+static void set_up(struct device *d, struct uw_loopback_hub *hub, uint16_t i,
+                   enum uw_node_mode mode)
 {
     static const char *const seeds[] = {"0"};
     static const char *const names[] = {"a", "b"};
@@ -91,7 +98,8 @@ static void set_up(struct device *d, struct uw_loopback_hub *hub, uint16_t i)
     struct uw_node_config c = {
         .name = names[i], .run = "threads", .seeds = seeds, .seeds_n = 1,
         .incarnation = 1, .link = &d->link.link, .params = &d->params,
-        .snapshot = &d->snapshot, .period_steps = 3, .seed = i};
+        .snapshot = &d->snapshot, .period_steps = 3, .seed = i, .mode = mode,
+        .head_weight = 1};
     size_t bytes;
     assert_int_equal(uw_node_measure(&c, &bytes, NULL), UW_OK);
     d->memory = malloc(bytes + uw_arena_slack_bytes());
@@ -100,17 +108,17 @@ static void set_up(struct device *d, struct uw_loopback_hub *hub, uint16_t i)
     assert_int_equal(uw_node_bind(&d->node, &c, &arena, NULL), UW_OK);
 }
 
-static void test_two_threads_a_node_share_what_they_may(void **state)
+static void check_threads(enum uw_node_mode mode)
 {
-    (void)state;
     static struct device device[2];
+    memset(device, 0, sizeof device);
     struct uw_loopback_hub hub;
     struct uw_loopback_config hub_config = {.endpoints_n = 2, .queue_n = 512};
     hub_config.memory_bytes = uw_loopback_hub_bytes(&hub_config);
     hub_config.memory = malloc(hub_config.memory_bytes);
     assert_int_equal(uw_loopback_hub_init(&hub, &hub_config), UW_OK);
     for (uint16_t i = 0; i < 2; i++) {
-        set_up(&device[i], &hub, i);
+        set_up(&device[i], &hub, i, mode);
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&device[i].network, NULL, network, &device[i]), 0);
@@ -125,8 +133,11 @@ static void test_two_threads_a_node_share_what_they_may(void **state)
         atomic_store(&device[i].stop, true);
     }
     for (int i = 0; i < 2; i++) {
-        pthread_join(device[i].network, NULL);
         pthread_join(device[i].training, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&device[i].end, true);
+        pthread_join(device[i].network, NULL);
     }
     for (int i = 0; i < 2; i++) {
         assert_true(atomic_load(&device[i].rounds) >= ROUNDS);
@@ -141,10 +152,24 @@ static void test_two_threads_a_node_share_what_they_may(void **state)
     free(hub_config.memory);
 }
 
+static void test_two_threads_a_node_share_what_they_may(void **state)
+{
+    (void)state;
+    check_threads(UW_NODE_GOSSIP);
+}
+
+static void test_parameters_pass_between_the_threads_of_nodes_that_average(void **state)
+{
+    (void)state;
+    check_threads(UW_NODE_ALLREDUCE);
+    check_threads(UW_NODE_HIERARCHICAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_threads_a_node_share_what_they_may),
+        cmocka_unit_test(test_parameters_pass_between_the_threads_of_nodes_that_average),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

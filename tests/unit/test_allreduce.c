@@ -24,7 +24,7 @@ struct in_flight {
 };
 
 struct network {
-    double loss, twice;
+    double loss, twice, full;   /* full: no room now */
     uint64_t latency_us, jitter_us;
     float floats_per_us;        /* told to the engine */
     struct in_flight *flight;
@@ -67,6 +67,9 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct rank *r = arg;
     struct network *n = r->net;
+    if (n->full > 0.0 && (double)uw_rng_uniform(&n->rng) < n->full) {
+        return UW_ERR_AGAIN;
+    }
     n->messages_n++;
     n->bytes += part->type == UW_PART_DATA ? part->count_n * sizeof(float) : 0;
     if ((double)uw_rng_uniform(&n->rng) >= n->loss) {
@@ -256,6 +259,24 @@ static void test_a_fifth_is_lost(void **state)
     run_all(0.2, 0.02, 1500, 10.0f, 2);
 }
 
+static void test_a_link_is_often_full(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= RANKS_MAX; p++) {
+        for (uint32_t i = 0; i < 4; i++) {
+            struct world w;
+            set_up(&w, p, 9 * p + i);
+            w.net.full = i < 2 ? 0.3 : 0.8;
+            w.net.loss = i % 2 == 0 ? 0.0 : 0.1;
+            for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
+                w.net.floats_per_us = (kind + (int)p) % 2 == 0 ? 0.0f : 10.0f;
+                run(&w, (enum uw_allreduce_kind)kind, sizes[(p + i) % SIZES_N], 2);
+            }
+            tear_down(&w);
+        }
+    }
+}
+
 /* Who is asked whether a round is over may have no part in the next one. */
 static void test_the_algorithm_changes_from_round_to_round(void **state)
 {
@@ -279,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_rounds_follow_each_other),
         cmocka_unit_test(test_messages_overtake_and_come_twice),
         cmocka_unit_test(test_a_fifth_is_lost),
+        cmocka_unit_test(test_a_link_is_often_full),
         cmocka_unit_test(test_the_algorithm_changes_from_round_to_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,6 +199,7 @@ struct uw_node_member {
     uint64_t from_bytes;            /* payload this node pulled from it */
     uint32_t refused_n;             /* its chunks and pulls refused by this node */
     bool same_model;
+    char cell[UW_NODE_NAME_BYTES];  /* that it averages with; "*": all; "": none */
 };
 
 struct uw_node_counters {
