@@ -7,6 +7,8 @@
 
 #define QUEUE_DEFAULT 64u
 #define RETRY_US 500u           /* the lower link's queue was full */
+#define HOLD_US 50000u          /* what it does not take for so long is lost: it may be for one
+                                   who is not there, and what is behind is for others */
 #define DISCARDS_MAX 64u        /* unwanted arrivals looked at in one recv */
 
 static bool is_near(const struct uw_link_emulated *e, uint16_t station)
@@ -57,7 +59,7 @@ static uint64_t release(struct uw_link_emulated *e)
         } else {
             rc = uw_link_send(e->lower, s->station, s + 1, s->bytes);
         }
-        if (rc == UW_ERR_AGAIN) {
+        if (rc == UW_ERR_AGAIN && e->now_us - s->due_us < HOLD_US) {
             return e->now_us + RETRY_US;
         }
         if (rc < 0) {

@@ -319,6 +319,27 @@ static void test_emulated_full_queue_answers_again_until_something_has_left(void
     assert_int_equal(arrivals_n, 5);
 }
 
+static void test_emulated_message_that_is_not_taken_holds_up_others_for_a_while_only(void **state)
+{
+    (void)state;
+    uint8_t byte = 7;
+    uint16_t from;
+    assert_int_equal(open_emulated((struct uw_impairment){.delay_us = 1000}, none, 8, 1), UW_OK);
+    while (uw_link_send(&ends[1].link, 2, &byte, 1) == UW_OK) { /* 2 does not listen */
+    }
+    uw_link_step(&emulated.link, now_us);
+    assert_int_equal(uw_link_send(&emulated.link, 2, &byte, 1), UW_OK);
+    assert_int_equal(uw_link_send(&emulated.link, 1, &byte, 1), UW_OK);
+    bool arrived = false;
+    for (; now_us <= 100000 && !arrived; now_us += 500) {
+        uw_link_step(&emulated.link, now_us);
+        arrived = uw_link_recv(&ends[1].link, &from, &byte, 1) == 1;
+    }
+    assert_true(arrived);
+    assert_true(now_us > 40000);
+    assert_int_equal(emulated.link.stats.dropped_n, 1);
+}
+
 static void test_emulated_smaller_mtu_swallows_larger_arrivals(void **state)
 {
     (void)state;
@@ -374,6 +395,7 @@ int main(void)
         CASE(test_emulated_cuts_are_per_station_and_direction_and_heal),
         CASE(test_emulated_cut_loses_what_is_on_its_way),
         CASE(test_emulated_full_queue_answers_again_until_something_has_left),
+        CASE(test_emulated_message_that_is_not_taken_holds_up_others_for_a_while_only),
         CASE(test_emulated_smaller_mtu_swallows_larger_arrivals),
         CASE(test_emulated_configuration_is_checked),
     };
