@@ -43,7 +43,8 @@
 #define UW_CELL_NOBODY 0u           /* no identity */
 #define UW_CELL_LOG 8u              /* decisions remembered */
 
-enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL };
+/* UW_CELL_BUSY is of pairs alone, see node_pairs.h. */
+enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL, UW_CELL_BUSY };
 
 /* What a node says of a round. */
 enum uw_cell_status {
@@ -100,6 +101,7 @@ struct uw_cell_config {
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
     uint64_t gather_us;             /* longest wait for others to be ready */
     uint64_t round_us;              /* longest round */
+    uint32_t tries_max;             /* aborted rounds after which it goes on without; 0: 5 */
     void *arg;
     /* Hand a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
@@ -170,6 +172,11 @@ int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cel
 
 /* The nodes of the cell from now on. */
 void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n);
+
+/* The same, and all is forgotten that was with others: who took part, who is ready. Not in a round;
+ * who waits, waits anew, for these. */
+void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n,
+                     uint64_t now_us);
 
 /* A node died, left or was started anew: whatever it took part in is lost. */
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);

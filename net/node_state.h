@@ -7,6 +7,7 @@
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
  *     node_near.c    cells that are found
+ *     node_pairs.c   committed pairs
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -20,6 +21,7 @@
 #include "message.h"
 #include "node_bridge.h"
 #include "node_cell.h"
+#include "node_pairs.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
@@ -65,6 +67,7 @@ struct uw_node_state {
     struct uw_serve serve;
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
+    struct uw_node_pairs pairs;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -147,6 +150,38 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
+/* The member with that identity, other than this device; NULL: none. */
+struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
+
+/* node_pairs.c */
+
+/* Take the memory. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena);
+
+/* Training has handed [x | z] over: find the partner and wait for it. */
+void uw_node_pairs_ask(struct uw_node_state *s);
+
+/* Training is over: nobody shall wait for this node. */
+void uw_node_pairs_finish(struct uw_node_state *s);
+
+/* A round with the partner begins; it is decided; [x | z] goes back to training. */
+void uw_node_pairs_began(struct uw_node_state *s);
+void uw_node_pairs_decided(struct uw_node_state *s, bool commit);
+void uw_node_pairs_ended(struct uw_node_state *s);
+
+/* The member table has changed. */
+void uw_node_pairs_rows(struct uw_node_state *s);
+
+/* Complete a message to a member. */
+void uw_node_pairs_fill(struct uw_node_state *s, uint32_t to, uwasa_Cell *w);
+
+/* A message from a member; turn: the round of the schedule that it is in. */
+void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m,
+                           uint32_t turn);
+
+/* Wait no longer than it pays. Returns when it wants to run again. */
+uint64_t uw_node_pairs_step(struct uw_node_state *s);
+
 /* node_bridge.c */
 
 /* Take the memory of a node that may lead a cell. Returns UW_OK or what uw_arena_take returns. */
@@ -176,6 +211,9 @@ void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
 /* UW_NODE_CELL_ALONE, UW_NODE_CELLS_MEET. */
 void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
+
+/* Pairs are given up, because a member has (told_by), or because of too many half-open ones. */
+void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by);
 
 /* News of a cell. */
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,

@@ -4,6 +4,7 @@
 #include "events.h"
 #include "keyfile.h"
 #include "lr.h"
+#include "momentum.h"
 #include "progress.h"
 
 #include "uwasa/board.h"
@@ -110,6 +111,7 @@ static enum uw_node_mode mode_of(const char *exchange)
 static struct uw_node_config node_config(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     struct uw_model *m = &r->job.model;
     return (struct uw_node_config){
         .name = o->name,
@@ -133,8 +135,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .agree_us = (uint64_t)(o->consensus_seconds * 1e6),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
-        .rule = uw_mix_find(o->momentum_rule),
-        .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
+        .rule = rule,
+        .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
         .schedule = uw_peer_schedule_find(o->peer_schedule),
         .period_steps = o->period,
         .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
@@ -147,10 +149,12 @@ static struct uw_node_config node_config(struct uw_node_work *r)
 static int take_spare(struct uw_node_work *r)
 {
     const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
-    if (mode_of(r->o->exchange) == UW_NODE_GOSSIP || !uw_node_needs_spare(rule)) {
+    uint32_t spare_n =
+        uw_node_spare_n(mode_of(r->o->exchange), rule, r->job.model.params.size_n);
+    if (spare_n == 0) {
         return UW_OK;
     }
-    r->spare.bytes = r->job.model.params.size_n * sizeof(float);
+    r->spare.bytes = spare_n * sizeof(float);
     int rc = uw_board_memory_take(r->spare.bytes, &r->spare.at);
     return rc < 0 ? uw_error_set(&r->err, rc, "momentum rule %s: %zu bytes are not to be had",
                                  rule->name, r->spare.bytes)
@@ -211,8 +215,7 @@ static int prepare(struct uw_node_work *r, int *status)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    double momentum = o->momentum >= 0.0 ? o->momentum : rule->frozen ? 0.9 : 0.0;
-    const struct uw_optimizer optimizer = {.momentum = (float)momentum,
+    const struct uw_optimizer optimizer = {.momentum = uw_momentum_steps(rule, o->momentum),
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,
@@ -276,6 +279,9 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
         uw_node_net_wake(&r->net);
     }
     r->averaging = averaging;
+    if (rc > 0 && (rc & UW_NODE_RETREATED) != 0) {
+        r->job.model.optimizer.momentum = uw_momentum_qg(r->o->momentum);
+    }
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
     }
