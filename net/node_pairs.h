@@ -15,8 +15,8 @@
  * Half-open: when the link fails between the decision and its news, one side may have committed
  * what the other gave up. Both keep the end of their last round with each member and tell it the
  * next time they meet: a difference counts on both sides. When more than 1 % of the last 200 rounds
- * were half-open, and 2 at least, the node retreats to quasi-global momentum over gossip, which half
- * a pair does no harm, and so do all who hear of it.
+ * were half-open, and 2 at least, the node retreats to quasi-global momentum over gossip, which
+ * half a pair does no harm, and so do all who hear of it.
  *
  * Units      _us microseconds
  * Memory     an arena      Blocking  never      Context  network thread
