@@ -3,6 +3,8 @@
 
 #include "bits.h"
 
+#include <string.h>
+
 #define READY_REPEAT_US 100000u
 #define WAIT_MIN_US 200000u
 #define HALF_MIN 2u
@@ -236,6 +238,9 @@ static void catch_up(struct uw_node_state *s, uint32_t turn)
 void uw_node_pairs_fill(struct uw_node_state *s, uint32_t to, uwasa_Cell *w)
 {
     w->turn = s->pairs.turn;
+    if (w->act == UW_CELL_START) {
+        memcpy(&w->waits_for, &s->pairs.weight, sizeof w->waits_for);
+    }
     const struct uw_pair_end *e = find_end(s, to);
     if ((w->act == UW_CELL_READY || w->act == UW_CELL_BUSY) && e != NULL) {
         w->group = e->group;
@@ -293,6 +298,16 @@ static void take_busy(struct uw_node_state *s, uint32_t from, const struct uw_ce
     }
 }
 
+/* The head's counts: whoever knows of other members works out another one. */
+static void take_weight(struct uw_node_state *s, uint32_t bits)
+{
+    float weight;
+    memcpy(&weight, &bits, sizeof weight);
+    if (weight >= 0.0f && weight < 1.0f) {
+        s->pairs.weight = weight;
+    }
+}
+
 void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m,
                            uint32_t turn)
 {
@@ -315,6 +330,9 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
                 uw_cell_say(c, from, m->group, m->round);
             }
             return;
+        }
+        if (m->act == UW_CELL_START) {
+            take_weight(s, m->waits_for);
         }
         uw_cell_take(c, from, m, s->now_us);
     }

@@ -12,6 +12,8 @@
  * BUSY with its own. A partner that is not ready in time, is with another, or cannot be reached
  * makes the round an identity: training goes on with what it has.
  *
+ * Where the schedule prescribes the partner's share, that of the head counts, which START carries.
+ *
  * Half-open: when the link fails between the decision and its news, one side may have committed
  * what the other gave up. Both keep the end of their last round with each member and tell it the
  * next time they meet: a difference counts on both sides. When more than 1 % of the last 200 rounds
@@ -46,7 +48,7 @@ struct uw_node_pairs {
     enum uw_pairs_state state;
     uint32_t turn;                  /* round of the schedule, at hand or next */
     uint32_t partner;               /* an identity, UW_CELL_NOBODY: none */
-    float weight;                   /* its share as the schedule says; 0: one half */
+    float weight;                   /* the share of each in the other; 0: one half */
     uint64_t asked_us, since_us;    /* handed over; waits for this partner */
     uint64_t repeat_us;
     struct uw_deadline waited;
