@@ -213,7 +213,7 @@ void uw_node_pairs_ask(struct uw_node_state *s)
     }
     s->pairs.asked_us = s->now_us;
     if (choose(s)) {
-        uw_cell_ask(&scope(s)->cell, s->now_us);
+        uw_cell_ask(&scope(s)->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
     } else {
         scope(s)->cell.config.give_up(scope(s));
     }
