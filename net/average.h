@@ -14,9 +14,9 @@
  * cannot be (uwasa/mix.h) keep the snapshot, and the copy goes into a vector of its own.
  *
  * A pair (node_pairs.h) is such a round between two nodes, over the vector [x | z] in a place of
- * its own: x, the snapshot and the velocity stay as they are until both have the average, and change in
- * the training thread. When pairs turn out not to be whole, the node goes over to gossip under
- * quasi-global momentum, once and for all.
+ * its own: x, the snapshot and the velocity stay as they are until both have the average, and
+ * change in the training thread. When pairs turn out not to be whole, the node goes over to gossip
+ * under quasi-global momentum, once and for all.
  *
  * A newcomer first looks for a model to take over; gossip.h does that.
  *

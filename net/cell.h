@@ -44,7 +44,7 @@
 #define UW_CELL_NOBODY 0u           /* no identity */
 #define UW_CELL_LOG 8u              /* decisions remembered */
 
-/* UW_CELL_BUSY is of pairs alone, see node_pairs.h. */
+/* Busy: of pairs alone, see node_pairs.h. */
 enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL, UW_CELL_BUSY };
 
 /* What a node says of a round. */
@@ -178,8 +178,7 @@ int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cel
 /* The nodes of the cell from now on. */
 void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n);
 
-/* The same, and all is forgotten that was with others: who took part, who is ready. Not in a round;
- * who waits, waits anew, for these. */
+/* The same, outside of a round; who took part or is ready is forgotten; who waits, waits anew. */
 void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n,
                      uint64_t now_us);
 

@@ -198,7 +198,11 @@ static uint32_t progress(void *arg, uint32_t *waits_for)
 static void tell(void *arg, const struct uw_cell_news *news)
 {
     struct uw_node_scope *o = scope_of(arg);
-    uw_node_tell_cell(o->node, o, news);
+    if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
+        uw_node_tell_pair(o->node, news);
+    } else {
+        uw_node_tell_cell(o->node, o, news);
+    }
 }
 
 static int send_part(void *arg, uint32_t rank, const struct uw_part *part)

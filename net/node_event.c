@@ -205,31 +205,31 @@ static const char *name_of(const struct uw_node_state *s, uint32_t id)
     return "?";
 }
 
-/* Of a pair; false: nothing to tell. */
-static bool tell_pair(struct uw_node_state *s, const struct uw_cell_news *news,
-                      struct uw_node_event *e)
+void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news)
 {
     const char *who = name_of(s, s->pairs.partner);
-    e->peer = who;
+    uint64_t us = news->duration_us;
+    struct uw_node_event e = {.peer = who, .address = "", .station = UW_LINK_STATION_NONE,
+                              .duration_us = us, .chunks_n = news->ranks_n};
     if (news->kind == UW_CELL_NEWS_COMMITTED && news->ranks_n > 1u) {
-        e->kind = UW_NODE_AVERAGED;
-        e->bytes = 2u * s->config.params->size_n * (uint64_t)sizeof(float);
+        e.kind = UW_NODE_AVERAGED;
+        e.bytes = 2u * s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
-        snprintf(s->text, sizeof s->text, "paired with %s in %u.%03u s", who,
-                 seconds(news->duration_us), (unsigned)(news->duration_us / 1000u % 1000u));
+        snprintf(s->text, sizeof s->text, "paired with %s in %u.%03u s", who, seconds(us),
+                 (unsigned)(us / 1000u % 1000u));
     } else if (news->kind == UW_CELL_NEWS_ABORTED) {
-        e->kind = UW_NODE_AVERAGE_CUT;
+        e.kind = UW_NODE_AVERAGE_CUT;
         s->counters.averages_cut++;
         snprintf(s->text, sizeof s->text,
-                 "the exchange with %s was given up after %u.%u s: both keep what they have", who,
-                 seconds(news->duration_us), tenths(news->duration_us));
+                 "the exchange with %s was given up after %u.%u s: the old parameters stay", who,
+                 seconds(us), tenths(us));
     } else if (news->kind == UW_CELL_NEWS_LATE) {
-        e->kind = UW_NODE_AVERAGE_LATE;
+        e.kind = UW_NODE_AVERAGE_LATE;
         snprintf(s->text, sizeof s->text, "%s is late: this round goes on without it", who);
     } else {
-        return false;
+        return;
     }
-    return true;
+    report(s, &e);
 }
 
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
@@ -244,12 +244,6 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
     size_t cap = sizeof s->text;
     struct uw_node_event e = {.peer = who, .address = "", .station = UW_LINK_STATION_NONE,
                               .duration_us = us, .chunks_n = news->ranks_n};
-    if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
-        if (tell_pair(s, news, &e)) {
-            report(s, &e);
-        }
-        return;
-    }
     switch (news->kind) {
     case UW_CELL_NEWS_COMMITTED:
         if (others == 0) {

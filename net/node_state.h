@@ -6,8 +6,7 @@
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
- *     node_near.c    cells that are found
- *     node_pairs.c   committed pairs
+ *     node_near.c, node_pairs.c      cells that are found; committed pairs
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -215,9 +214,10 @@ void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
 /* Pairs are given up, because a member has (told_by), or because of too many half-open ones. */
 void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by);
 
-/* News of a cell. */
+/* News of a cell; of a pair, but for an outlier. */
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news);
+void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news);
 
 /* As struct uw_membership_config.changed; arg is the node's state. */
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,

@@ -196,7 +196,7 @@ uint32_t pairs_world_half(const struct pairs_world *a)
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->rounds_n; i++) {
         const struct pairs_round *r = &a->rounds[i];
-        bool open = false;      /* a side still waits for the decision, or for its training thread */
+        bool open = false;      /* a side waits for the decision, or for its training thread */
         for (uint32_t k = 0; k < a->w->n; k++) {
             const struct world_node *it = &a->w->nodes[k];
             const struct uw_cell *c = it->up ? pairs_world_cell(it) : NULL;

@@ -56,7 +56,7 @@ static void test_pairs_reach_the_exact_mean_under_every_mutual_schedule(void **s
             a->w->config.schedule = uw_peer_schedule_find(schedules[s]);
             a->step = rest;
             world_start(a->w);
-            pairs_world_run(a, 20000000);
+            pairs_world_run(a, 8000000);
             for (uint32_t i = 0; i < n; i++) {
                 assert_true(a->w->nodes[i].rounds > 20);
                 for (uint32_t k = 0; k < 301; k++) {
