@@ -3,15 +3,10 @@
 
 #include "part.h"
 
-#include "uwasa/allreduce_cost.h"
-
 #include <string.h>
 
 #define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
 #define SMALL_MIN_N 8u
-#define LATENCY_DEFAULT_S 0.5e-3
-#define BYTE_DEFAULT_S 8e-8         /* 100 Mbit/s */
-#define REDUCE_DEFAULT_S 2.5e-10
 
 static struct uw_node_scope *scope_of(void *arg)
 {
@@ -92,7 +87,9 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
                       .incarnation = m->incarnation, .rms = m->rms,
-                      .ids_count = (pb_size_t)m->ids_n};
+                      .ids_count = (pb_size_t)m->ids_n,
+                      .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
+    memcpy(w->hints, m->hints, sizeof m->hints);
     for (uint32_t i = 0; i < m->ids_n; i++) {
         w->ids[i] = m->ids[i];
     }
@@ -111,21 +108,15 @@ static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
     return pair ? c->spare : c->params->x;
 }
 
-static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n)
+static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])
 {
-    const struct uw_node_state *s = scope_of(arg)->node;
+    const struct uw_node_scope *o = arg;
     uint32_t size_n;
-    (void)vector_of(scope_of(arg), &size_n);
-    double at[2 * UW_CELL_RANKS_MAX];
-    const struct uw_network_cost cost = {.latency_s = LATENCY_DEFAULT_S,
-                                         .byte_s = BYTE_DEFAULT_S,
-                                         .reduce_s = REDUCE_DEFAULT_S};
-    enum uw_allreduce_kind kind =
-        s->cell.algorithm < UW_ALLREDUCE_KINDS_N
-            ? s->cell.algorithm
-            : uw_allreduce_choose(ranks_n, size_n, true, &cost, at, NULL);
+    (void)vector_of(o, &size_n);
+    enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, hints);
     bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
-    return whole && size_n > s->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING : kind;
+    return whole && size_n > o->node->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING
+                                                                      : kind;
 }
 
 static void begin(void *arg)
@@ -145,6 +136,7 @@ static void begin(void *arg)
     } else if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_began(s);
     }
+    uw_node_cost_begin(s, o, &r);
     uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
 }
 
@@ -179,6 +171,7 @@ static void decided(void *arg, bool commit)
         }
         return;
     }
+    uw_node_cost_committed(s, o);
     give_back(o, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
 }
 
@@ -205,9 +198,8 @@ static void tell(void *arg, const struct uw_cell_news *news)
     }
 }
 
-static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
 {
-    struct uw_node_state *s = arg;
     const struct uw_node_scope *o = s->cell.asked != NULL ? s->cell.asked : s->cell.scopes;
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
         o = s->cell.scopes[i].cell.group == part->group ? &s->cell.scopes[i] : o;
@@ -226,6 +218,11 @@ static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
         s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
     }
     return rc;
+}
+
+static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+{
+    return uw_node_send_part(arg, rank, part);
 }
 
 /* ---- set-up and the step ---- */
@@ -291,6 +288,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
     rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
     rc = rc < 0 ? rc : uw_node_pairs_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
     s->cell.out = out;
     for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
         rc = place_scope(s, arena, (enum uw_average_scope)i, ranks);
@@ -339,6 +337,7 @@ static void look_at_result(struct uw_node_state *s)
         s->cell.allreduce.state != UW_ALLREDUCE_DONE) {
         return;
     }
+    uw_node_cost_done(s);
     if (vector_is_finite(o)) {
         uw_cell_prepared(&o->cell, s->now_us);
     } else {
@@ -369,7 +368,9 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
         uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
         next_us = at_us < next_us ? at_us : next_us;
     }
-    uint64_t at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
+    uint64_t at_us = uw_node_cost_run(s);
+    next_us = at_us < next_us ? at_us : next_us;
+    at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
     next_us = at_us < next_us ? at_us : next_us;
     look_at_result(s);
     return next_us;
@@ -394,6 +395,9 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     }
     for (uint32_t i = 0; i < m.ids_n; i++) {
         m.ids[i] = w->ids[i];
+    }
+    for (uint32_t i = 0; i < w->hints_count; i++) {
+        m.hints[i] = w->hints[i];
     }
     if (w->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_message(s, member->id, &m, w->turn);
@@ -425,6 +429,10 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
         }
         for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
             if (c->ranks[rank] == member->id) {
+                if (part.round == 0) {
+                    uw_node_cost_take(s, rank, &part);
+                    return;
+                }
                 uw_allreduce_take(&s->cell.allreduce, rank, &part, s->now_us);
                 look_at_result(s);
                 return;

@@ -28,11 +28,17 @@
 
 #include "cell.h"
 #include "deadline.h"
+#include "message.h"
+
+#include "uwasa/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define UW_PAIRS_WINDOW 200u        /* rounds that are looked at */
+
+struct uw_node_state;
+struct uw_member;
 
 /* What a node tells of its pairs (Progress.pairs). */
 enum uw_pairs_state { UW_PAIRS_NONE, UW_PAIRS_TRACKING, UW_PAIRS_RETREATED };
@@ -57,5 +63,40 @@ struct uw_node_pairs {
     bool half[UW_PAIRS_WINDOW];     /* of the last rounds with a partner */
     uint32_t rounds_n, half_n;      /* all rounds; half-open among the last */
 };
+
+/* Take the memory. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena);
+
+/* Training has handed [x | z] over: find the partner and wait for it. */
+void uw_node_pairs_ask(struct uw_node_state *s);
+
+/* Training is over: nobody shall wait for this node. */
+void uw_node_pairs_finish(struct uw_node_state *s);
+
+/* A round with the partner begins; it is decided; [x | z] goes back to training. */
+void uw_node_pairs_began(struct uw_node_state *s);
+void uw_node_pairs_decided(struct uw_node_state *s, bool commit);
+void uw_node_pairs_ended(struct uw_node_state *s);
+
+/* The member table has changed. */
+void uw_node_pairs_rows(struct uw_node_state *s);
+
+/* Complete a message to a member. */
+void uw_node_pairs_fill(struct uw_node_state *s, uint32_t to, uwasa_Cell *w);
+
+/* A message from a member; turn: the round of the schedule that it is in. */
+void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m,
+                           uint32_t turn);
+
+/* Wait no longer than it pays. Returns when it wants to run again. */
+uint64_t uw_node_pairs_step(struct uw_node_state *s);
+
+/* node_event.c */
+
+/* Pairs are given up, because a member has (told_by), or because of too many half-open ones. */
+void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by);
+
+/* News of a pair, but for an outlier. */
+void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news);
 
 #endif

@@ -6,6 +6,7 @@
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
+ *     node_cost.c    what averages cost
  *     node_near.c, node_pairs.c      cells that are found; committed pairs
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
@@ -20,6 +21,7 @@
 #include "message.h"
 #include "node_bridge.h"
 #include "node_cell.h"
+#include "node_cost.h"
 #include "node_pairs.h"
 #include "transfer.h"
 
@@ -67,6 +69,7 @@ struct uw_node_state {
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
     struct uw_node_pairs pairs;
+    struct uw_node_cost cost;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -152,34 +155,33 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
 /* The member with that identity, other than this device; NULL: none. */
 struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
 
-/* node_pairs.c */
+/* Hand a part to a rank of the group that it names. As struct uw_allreduce_config's send. */
+int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
 
-/* Take the memory. Returns UW_OK or what uw_arena_take returns. */
-int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena);
+/* node_cost.c */
 
-/* Training has handed [x | z] over: find the partner and wait for it. */
-void uw_node_pairs_ask(struct uw_node_state *s);
+/* Take the tables; the all-reduce is placed. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
+                       const struct uw_allreduce_config *allreduce);
 
-/* Training is over: nobody shall wait for this node. */
-void uw_node_pairs_finish(struct uw_node_state *s);
+/* As struct uw_network_probe_config's send; arg is the node's state. */
+int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part);
 
-/* A round with the partner begins; it is decided; [x | z] goes back to training. */
-void uw_node_pairs_began(struct uw_node_state *s);
-void uw_node_pairs_decided(struct uw_node_state *s, bool commit);
-void uw_node_pairs_ended(struct uw_node_state *s);
+/* The algorithm for so many ranks, and what to tell them. */
+enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
+                                           float hints[UW_CELL_HINTS]);
 
-/* The member table has changed. */
-void uw_node_pairs_rows(struct uw_node_state *s);
+/* A round begins: set what the engine asks about the network. Its all-reduce is done; it counts. */
+void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
+                        struct uw_allreduce_round *r);
+void uw_node_cost_done(struct uw_node_state *s);
+void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o);
 
-/* Complete a message to a member. */
-void uw_node_pairs_fill(struct uw_node_state *s, uint32_t to, uwasa_Cell *w);
+/* A part with round 0, of a probe. */
+void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
 
-/* A message from a member; turn: the round of the schedule that it is in. */
-void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m,
-                           uint32_t turn);
-
-/* Wait no longer than it pays. Returns when it wants to run again. */
-uint64_t uw_node_pairs_step(struct uw_node_state *s);
+/* Probe. Returns when it wants to run again. */
+uint64_t uw_node_cost_run(struct uw_node_state *s);
 
 /* node_bridge.c */
 
@@ -211,13 +213,9 @@ void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
 void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
 
-/* Pairs are given up, because a member has (told_by), or because of too many half-open ones. */
-void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by);
-
-/* News of a cell; of a pair, but for an outlier. */
+/* News of a cell. */
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news);
-void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news);
 
 /* As struct uw_membership_config.changed; arg is the node's state. */
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
