@@ -27,7 +27,10 @@
 static void set_defaults(struct uw_node_config *c)
 {
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
-    c->schedule = c->schedule != NULL ? c->schedule : &uw_peer_schedule_random;
+    if (c->schedule == NULL) {
+        c->schedule = c->rule->over == UW_MIX_OVER_PAIRS ? uw_peer_schedule_find("matching")
+                                                         : &uw_peer_schedule_random;
+    }
     c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
     c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
@@ -62,6 +65,25 @@ static int check_text(const char *what, const char *text, size_t cap, bool may_b
     return UW_OK;
 }
 
+static int check_rule(const struct uw_node_config *c, struct uw_error *err)
+{
+    if (c->rule == NULL || c->rule->over != UW_MIX_OVER_PAIRS) {
+        return UW_OK;
+    }
+    if (c->mode != UW_NODE_GOSSIP) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" is for exchange gossip, between pairs of nodes",
+                            c->rule->name);
+    }
+    if (c->schedule != NULL && !c->schedule->mutual) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "schedule \"%s\": mixing rule \"%s\" needs one whose pairs are mutual, "
+                            "matching, hypercube or base2",
+                            c->schedule->name, c->rule->name);
+    }
+    return UW_OK;
+}
+
 static int check(const struct uw_node_config *c, struct uw_error *err)
 {
     int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
@@ -84,7 +106,7 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
     }
-    return UW_OK;
+    return check_rule(c, err);
 }
 
 /* The numbers every ping must be able to carry: this device's own record at its largest. */
@@ -151,7 +173,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
-        .adopt_only = c->mode != UW_NODE_GOSSIP};
+        .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
     void *part[4] = {NULL};
     const size_t bytes[4] = {s->buffer_bytes, s->chunk_n * sizeof(float),
                              c->members_max * sizeof(uint32_t),
@@ -229,6 +251,11 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
     if (config->rule != NULL && config->rule->velocity && config->velocity == NULL) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
+                            config->rule->name);
+    }
+    if (config->rule != NULL && config->rule->over == UW_MIX_OVER_PAIRS && config->spare == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
                             config->rule->name);
     }
     if (arena->base == NULL) {
@@ -352,7 +379,8 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     if (s == NULL) {
         return UW_ERR_INVALID;
     }
-    bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_agrees(&s->cell.average);
+    const struct uw_average *a = &s->cell.average;
+    bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
     return average ? uw_average_after_step(&s->cell.average, p)
                    : uw_gossip_after_step(&s->gossip, p);
 }

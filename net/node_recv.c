@@ -36,6 +36,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
     const struct uw_member *before = uw_membership_at(&s->membership, station);
     uint32_t weight = before != NULL ? before->progress.head_weight : 0;
     bool averages = before != NULL && before->progress.averages;
+    uint32_t pairs = before != NULL ? before->progress.pairs : 0;
     char cell[sizeof before->progress.cell] = "";
     if (before != NULL) {
         memcpy(cell, before->progress.cell, sizeof cell);
@@ -60,6 +61,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
         uw_node_tell_wrong_model(s, station, m, ping->model);
     }
     if (m->progress.head_weight != weight || m->progress.averages != averages ||
+        m->progress.pairs != pairs ||
         strcmp(m->progress.cell, cell) != 0) {
         uw_node_cell_stale(s);
     }

@@ -7,7 +7,7 @@
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
  *     node_cost.c    what averages cost
- *     node_near.c    cells that are found
+ *     node_near.c, node_pairs.c      cells that are found; committed pairs
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -22,6 +22,7 @@
 #include "node_bridge.h"
 #include "node_cell.h"
 #include "node_cost.h"
+#include "node_pairs.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
@@ -69,6 +70,7 @@ struct uw_node_state {
     struct uw_serve serve;
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
+    struct uw_node_pairs pairs;
     struct uw_node_cost cost;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
@@ -151,6 +153,9 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
 /* A message about a round; one of its parts, in s->buffer. */
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+
+/* The member with that identity, other than this device; NULL: none. */
+struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
 
 /* Hand a part to a rank of the group that it names. As struct uw_allreduce_config's send. */
 int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);

@@ -35,6 +35,7 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
     };
     strcpy(p->cell, s->cell.name);
     p->cell_hops = s->cell.hops;
+    p->pairs = (uint32_t)s->pairs.state;
 }
 
 static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)

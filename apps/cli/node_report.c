@@ -121,6 +121,7 @@ static void add_counters(cJSON *ev, const struct uw_node_counters *c)
         {"chunks_again", c->chunks_again},
         {"averages_done", c->averages_done},
         {"averages_cut", c->averages_cut},
+        {"pairs_half", c->pairs_half},
         {"averaged_bytes", (double)c->averaged_bytes},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {

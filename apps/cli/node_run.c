@@ -3,6 +3,7 @@
 
 #include "events.h"
 #include "lr.h"
+#include "momentum.h"
 #include "progress.h"
 
 #include "uwasa/board.h"
@@ -96,8 +97,7 @@ static int prepare(struct uw_node_work *r, int *status)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    double momentum = o->momentum >= 0.0 ? o->momentum : rule->frozen ? 0.9 : 0.0;
-    const struct uw_optimizer optimizer = {.momentum = (float)momentum,
+    const struct uw_optimizer optimizer = {.momentum = uw_momentum_steps(rule, o->momentum),
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,
@@ -161,6 +161,9 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
         uw_node_net_wake(&r->net);
     }
     r->averaging = averaging;
+    if (rc > 0 && (rc & UW_NODE_RETREATED) != 0) {
+        r->job.model.optimizer.momentum = uw_momentum_qg(r->o->momentum);
+    }
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
     }
