@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
-#include "cell_inner.h"
-
 #include "bits.h"
+#include "cell_inner.h"
 
 #include <string.h>
 
