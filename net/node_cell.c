@@ -163,7 +163,7 @@ static void decided(void *arg, bool commit)
         uw_node_bridge_add(s, 1);
     }
     bool moved = s->bridge.added;
-    uw_node_bridge_committed(s, commit);
+    uw_node_bridge_committed(s, commit && (!alone || moved));
     if (!commit) {
         uw_allreduce_stop(&s->cell.allreduce);
         if (!pair) {
@@ -234,8 +234,8 @@ static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_
     struct uw_node_scope *o = &s->cell.scopes[scope];
     bool pair = scope == UW_AVERAGE_PAIR;
     const struct uw_cell_config cell = {
-        .self = uw_name_id(c->name), .incarnation = c->incarnation,
-        .ranks_max = pair ? 2u : ranks,
+        .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
+        .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
         .round_us = c->round_us, .tries_max = pair ? 1u : 0, .arg = o, .send = send_message,
