@@ -22,7 +22,6 @@
  * Who is late is left out, and ready for the next round. Who is new is waited for only after its
  * first round, so that joining holds up nobody. One whose parameters have an rms of more than 32
  * times the median is refused: it has diverged, and would carry all others along.
- *
  * Messages may be lost, repeated and reordered. Whatever asks is repeated until it is answered.
  *
  * Units      _us microseconds
@@ -101,14 +100,11 @@ struct uw_cell_news {
 
 struct uw_cell_config {
     uint32_t self, incarnation;
-    uint32_t series;                /* of this cell among the cells of one node: their groups must
-                                       not be taken for each other */
+    uint32_t series;                /* of this cell among those of one node: groups must differ */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
-    bool patient;                   /* every round waits so long for every node of the cell, slow
-                                       and silent ones too */
-    uint64_t gather_us;             /* longest wait for others to be ready */
-    uint64_t round_us;              /* longest round */
+    bool patient;                   /* rounds wait that long for slow and silent nodes too */
+    uint64_t gather_us, round_us;   /* longest wait for others to be ready; longest round */
     uint32_t tries_max;             /* aborted rounds after which it goes on without; 0: 5 */
     void *arg;
     /* Hand a message to a node; lost when it cannot be sent. */

@@ -235,8 +235,7 @@ static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_
     bool pair = scope == UW_AVERAGE_PAIR;
     const struct uw_cell_config cell = {
         .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
-        .patient = !pair && c->together,
-        .ranks_max = pair ? 2u : ranks,
+        .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
         .round_us = c->round_us, .tries_max = pair ? 1u : 0, .arg = o, .send = send_message,

@@ -43,6 +43,7 @@ static uint64_t agree_us(const struct uw_node_options *o)
 static struct uw_node_config node_config(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     struct uw_model *m = &r->job.model;
     return (struct uw_node_config){
         .name = o->name,
@@ -67,8 +68,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .agree_us = agree_us(o),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
-        .rule = uw_mix_find(o->momentum_rule),
-        .constants = {.beta = uw_momentum_beta(uw_mix_find(o->momentum_rule), o->momentum)},
+        .rule = rule,
+        .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
         .schedule = uw_peer_schedule_find(o->peer_schedule),
         .period_steps = o->period,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),

@@ -274,8 +274,28 @@ static int train_one(struct run *r, struct uw_world_node *n)
     return UW_OK;
 }
 
-/* The end of a local step, or of an average; after the last step of gossip another look for others'
- * last models. */
+/* After the last step: gossip looks for others' last models a few times more, those who were paired
+ * average exactly, as uwasa node does. Returns whether the node is done. */
+static bool agree(struct run *r, struct uw_world_node *n, int flags)
+{
+    const struct uw_node_config *c = &r->world.config.node;
+    struct learner *l = &r->learners[n->place];
+    bool pairs = c->rule->over == UW_MIX_OVER_PAIRS, agreeing = l->agree_until_us != 0;
+    if (c->mode != UW_NODE_GOSSIP || r->o->consensus_rounds == 0) {
+        return true;
+    }
+    if (!agreeing) {
+        l->agree_until_us = r->world.now_us + AGREE_US;
+        if (pairs) {
+            uw_node_agree(&n->node);
+        }
+        return false;
+    }
+    l->agreed += (flags & UW_NODE_ROUND) != 0 ? 1u : 0u;
+    return pairs || l->agreed >= r->o->consensus_rounds || r->world.now_us > l->agree_until_us;
+}
+
+/* The end of a local step, or of an average. */
 static int after_step(struct run *r, struct uw_world_node *n)
 {
     struct learner *l = &r->learners[n->place];
@@ -286,8 +306,6 @@ static int after_step(struct run *r, struct uw_world_node *n)
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= r->report.steps;
-    const struct uw_node_config *c = &r->world.config.node;
-    bool pulls = c->mode == UW_NODE_GOSSIP && c->rule->over != UW_MIX_OVER_PAIRS;
     int flags = uw_world_trained(&r->world, n, &p, last ? PAUSE_US : 0);
     if (flags < 0) {
         return uw_error_set(&r->err, flags, "the exchange with peers: %s", uw_status_text(flags));
@@ -295,18 +313,7 @@ static int after_step(struct run *r, struct uw_world_node *n)
     if ((flags & UW_NODE_RETREATED) != 0) {
         l->momentum = uw_momentum_qg(r->o->momentum);
     }
-    if (n->waits) {
-        return UW_OK;
-    }
-    if (last && !pulls) {
-        n->train_at_us = UINT64_MAX;
-    } else if (last && !agreeing) {
-        l->agree_until_us = r->world.now_us + AGREE_US;
-    } else if (agreeing && (flags & UW_NODE_ROUND) != 0) {
-        l->agreed++;
-    }
-    if (last && pulls &&
-        (l->agreed >= r->o->consensus_rounds || r->world.now_us > l->agree_until_us)) {
+    if (!n->waits && last && agree(r, n, flags)) {
         n->train_at_us = UINT64_MAX;
     }
     return UW_OK;
