@@ -7,6 +7,7 @@
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
  *     node_near.c    cells that are found
+ *     node_shuffle.c samples lent to others
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -20,6 +21,7 @@
 #include "message.h"
 #include "node_bridge.h"
 #include "node_cell.h"
+#include "shuffle.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
@@ -65,6 +67,8 @@ struct uw_node_state {
     struct uw_serve serve;
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
+    struct uw_shuffle shuffle;
+    const struct uw_peer_schedule *samples_schedule;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -170,6 +174,17 @@ int uw_node_bridge_step(struct uw_node_state *s);
 /* A round of the cell begins with so many ranks; it is decided. */
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);
 void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
+
+/* node_shuffle.c */
+
+/* Take the memory of loans. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_shuffle_place(struct uw_node_state *s, struct uw_arena *arena);
+
+/* Lend and borrow. Returns when it wants to run again, if nothing arrives. */
+uint64_t uw_node_shuffle_step(struct uw_node_state *s);
+
+/* A message about a loan, in s->buffer. */
+void uw_node_shuffle_message(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
 /* node_event.c */
 
