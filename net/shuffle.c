@@ -155,11 +155,17 @@ static uint32_t largest_chunk_n(const struct uw_shuffle *s)
     return n < s->config.pool->sample_n ? n : s->config.pool->sample_n;
 }
 
+static uint32_t loan_ms(const struct uw_shuffle *s)
+{
+    return (uint32_t)(s->config.loan_us / 1000u);
+}
+
 static void say_offer(struct uw_shuffle *s, struct uw_loan *l)
 {
     const struct uw_sample_pool *p = s->config.pool;
     struct uw_shuffle_message m = {.act = UW_SHUFFLE_OFFER, .sample_n = p->sample_n,
-                                   .classes = p->base.classes, .chunk_n = largest_chunk_n(s)};
+                                   .classes = p->base.classes, .chunk_n = largest_chunk_n(s),
+                                   .loan_ms = loan_ms(s)};
     uw_loan_send(s, l, &m, NULL);
 }
 
@@ -307,7 +313,7 @@ static void on_offer(struct uw_shuffle *s, uint32_t from, const struct uw_shuffl
     }
     bool fits = s->open && !s->stopped && s->other_n < UW_SHUFFLE_STARTING_MOST &&
                 m->sample_n == p->sample_n && m->classes == p->base.classes &&
-                m->from.nonce != 0;
+                m->loan_ms == loan_ms(s) && m->from.nonce != 0;
     struct uw_loan *l = fits ? new_loan(s, from) : NULL;
     if (l == NULL) {
         deny(s, from, m);

@@ -18,14 +18,16 @@
  *     <------------------------------------- OVER
  *     draws a again
  *
- * Whatever asks is repeated until it is answered. Messages may be lost, repeated and reordered: both
- * loans are named in each by numbers that are never used twice, so that an old one is known as such.
+ * Whatever asks is repeated until it is answered. Messages may be lost, repeated and reordered:
+ * each names both sides' loan by numbers that are never used twice, so that an old one is known as
+ * such. Nodes lend only to those with the same term.
  *
- * A sample never needs a message to come home. A borrower stops at a time of its own clock, `loan_us`
- * after a moment before the owner gave it away; the owner takes it back 5/4 `loan_us` after it did.
- * So a node that dies, is cut off or pauses costs the others nothing but that time. A node that is
- * started draws none of its movable samples for as long, since another may still have them from
- * before. All this holds while clocks run evenly, within a quarter, and go on while a device sleeps.
+ * A sample never needs a message to come home. A borrower stops at a time of its own clock,
+ * `loan_us` after a moment before the owner gave it away; the owner takes it back 5/4 `loan_us`
+ * after it did. So a node that dies, is cut off or pauses costs the others nothing but that time. A
+ * node that is started draws none of its movable samples for as long, since another may still have
+ * them from before; hence a term must not change while a run goes on. All this holds while clocks
+ * run evenly, within a quarter of one another, and go on while a device sleeps.
  *
  * Units      _us microseconds, _n counts samples or floats
  * Memory     a table from an arena; the pool is borrowed
@@ -43,7 +45,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UW_SHUFFLE_STARTING_MOST 4u /* loans that a node starts at once, and as many that others do */
+#define UW_SHUFFLE_STARTING_MOST 4u /* loans starting at once by one's own offers; by others' */
 
 enum uw_loan_state {
     UW_LOAN_FREE,
@@ -75,10 +77,10 @@ struct uw_loan {
 struct uw_shuffle_config {
     struct uw_sample_pool *pool;    /* NULL: off */
     uint32_t run;
-    uint64_t loan_us;
+    uint64_t loan_us;               /* whole milliseconds; nodes with another one lend nothing */
     uint64_t seed;
-    uint8_t *buffer;                /* [buffer_bytes] to encode in; borrowed. Messages that are handed
-                                       in may lie there */
+    uint8_t *buffer;                /* [buffer_bytes] to encode in; borrowed. A message that is
+                                       handed in may lie there */
     uint32_t buffer_bytes;          /* UW_SHUFFLE_LEAST_BYTES or more */
     void *arg;
     /* Whom to offer to, an identity; 0: nobody this time. */

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define WANT_BYTES 48u
+
 static void put_ref(uint8_t *p, const struct uw_loan_ref *r)
 {
     uw_put_u32(p, r->slot);
@@ -25,8 +27,9 @@ static uint32_t fixed_bytes(uint32_t act)
 {
     switch (act) {
     case UW_SHUFFLE_OFFER:
-    case UW_SHUFFLE_WANT:
         return UW_SHUFFLE_LEAST_BYTES;
+    case UW_SHUFFLE_WANT:
+        return WANT_BYTES;
     case UW_SHUFFLE_DATA:
         return UW_SHUFFLE_DATA_BYTES;
     case UW_SHUFFLE_READY:
@@ -59,6 +62,9 @@ int uw_shuffle_encode(const struct uw_shuffle_message *m, uint32_t run, const fl
         uw_put_u32(p + 36, want ? m->base : m->sample_n);
         uw_put_u32(p + 40, want ? m->wanted : m->classes);
         uw_put_u32(p + 44, m->chunk_n);
+        if (!want) {
+            uw_put_u32(p + 48, m->loan_ms);
+        }
     } else if (m->act == UW_SHUFFLE_DATA) {
         uw_put_u32(p + 36, m->offset_n);
         uw_put_u32(p + 40, m->label);
@@ -99,6 +105,7 @@ int uw_shuffle_decode(const void *buf, uint32_t buf_bytes, uint32_t *run,
         m->sample_n = m->base = uw_get_u32(p + 36);
         m->classes = m->wanted = uw_get_u32(p + 40);
         m->chunk_n = uw_get_u32(p + 44);
+        m->loan_ms = m->act == UW_SHUFFLE_OFFER ? uw_get_u32(p + 48) : 0;
         return m->chunk_n != 0 ? UW_OK : UW_ERR_CORRUPT;
     }
     return UW_OK;

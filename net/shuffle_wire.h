@@ -8,7 +8,7 @@
  *     bytes 8..11   run
  *     bytes 12..23  the loan at the receiver: slot u32, nonce u64; 0: not known
  *     bytes 24..35  the loan at the sender
- *     bytes 36..    offer: sample_n u32, classes u32, chunk_n u32
+ *     bytes 36..    offer: sample_n u32, classes u32, chunk_n u32, loan in ms u32
  *                   want:  base u32, wanted u32, chunk_n u32
  *                   data:  offset u32, label u32, then floats
  *
@@ -24,7 +24,7 @@
 
 #define UW_SHUFFLE_HEAD_BYTES 36u
 #define UW_SHUFFLE_DATA_BYTES 44u   /* of a data message before its floats */
-#define UW_SHUFFLE_LEAST_BYTES 48u  /* the largest message without floats */
+#define UW_SHUFFLE_LEAST_BYTES 52u  /* the largest message without floats */
 
 enum uw_shuffle_act {
     UW_SHUFFLE_OFFER = 1,
@@ -46,7 +46,7 @@ struct uw_loan_ref {
 struct uw_shuffle_message {
     enum uw_shuffle_act act;
     struct uw_loan_ref to, from;
-    uint32_t sample_n, classes;     /* offer */
+    uint32_t sample_n, classes, loan_ms;    /* offer */
     uint32_t chunk_n;               /* offer, want: largest chunk, floats */
     uint32_t base, wanted;          /* want: chunk base + i for every set bit i */
     uint32_t offset_n, label;       /* data */

@@ -43,8 +43,13 @@ static int open_data(struct uw_node_work *r)
     if (rc < 0) {
         return rc;
     }
+    struct uw_dataset *dataset;
+    rc = uw_node_work_open_pool(r, &dataset);
+    if (rc < 0) {
+        return rc;
+    }
     rc = uw_loader_init(&r->loader,
-                        &(struct uw_loader_config){.dataset = r->data.base,
+                        &(struct uw_loader_config){.dataset = dataset,
                                                    .batch_n = o->batch,
                                                    .seed = uw_rng_mix(o->seed,
                                                                       name_hash(o->name))});
@@ -133,6 +138,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .agree_us = (uint64_t)(o->consensus_seconds * 1e6),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
+        .samples = r->pool_block.at != NULL ? &r->pool : NULL,
+        .loan_us = (uint64_t)(o->shuffle_seconds * 1e6),
         .rule = uw_mix_find(o->momentum_rule),
         .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
         .schedule = uw_peer_schedule_find(o->peer_schedule),
@@ -419,7 +426,8 @@ static int work(struct uw_node_work *r)
                                     .seconds = elapsed_s(r),
                                     .arena_bytes = r->job.arena.used_bytes,
                                     .network_bytes = uw_stack_bytes(&r->net.stack) +
-                                                     r->net.block.bytes + r->spare.bytes,
+                                                     r->net.block.bytes + r->spare.bytes +
+                                                     r->pool_block.bytes,
                                     .score = r->scored ? &r->score : NULL,
                                     .interrupted = r->stop.asked};
         uw_node_net_members(&r->net, NULL, 0, &s.counters);
@@ -443,6 +451,7 @@ int uw_node_run(const struct uw_node_options *o)
     rc = rc < 0 ? rc : work(r);
     uw_node_net_close(&r->net);
     uw_board_memory_release(r->spare.at, r->spare.bytes);
+    uw_board_memory_release(r->pool_block.at, r->pool_block.bytes);
     struct uw_error late = {.text = ""};
     int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
     if (rc < 0) {

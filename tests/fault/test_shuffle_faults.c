@@ -3,10 +3,10 @@
  * Samples lent in random trouble, a thousand scenarios on virtual time. Each follows from its seed
  * alone: UWASA_TEST_SEED=N UWASA_TEST_COUNT=1 replays the one that failed.
  *
- * A scenario draws nodes, samples, the link (loss up to 30 %, duplicates, reordering, damage, delay,
- * rate), clocks that run up to 10 % fast or slow, and up to eight events: kill, return, pause,
- * partition, one-way cut, heal. No sample may be on two nodes at any moment; at the end all is
- * healed, and every sample must be drawn again by somebody, and loans go on. */
+ * A scenario draws nodes, samples, the link (loss up to 30 %, duplicates, reordering, damage,
+ * delay, rate), clocks that run up to 10 % fast or slow, and up to eight events: kill, return,
+ * pause, partition, one-way cut, heal. No sample may be on two nodes at any moment; at the end all
+ * is healed, and every sample must be drawn again by somebody, and loans go on. */
 #include "fault/shuffle_world.h"
 
 #include "uwasa/rng.h"

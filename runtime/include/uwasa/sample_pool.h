@@ -31,8 +31,8 @@
 struct uw_sample_pool_config {
     struct uw_dataset *source;      /* an endless one counts as the samples of its first epoch */
     uint32_t slots_n;               /* samples borrowed at once at most: 1 .. samples_n / 2 */
-    uint64_t (*now_us)(void);       /* any thread. A borrowed sample is not read after its time, even
-                                       when the lender's thread has not run since; NULL: it may be */
+    uint64_t (*now_us)(void);       /* any thread. With it a borrowed sample is not read after its
+                                       time, even if the lender's thread did not run; may be NULL */
 };
 
 struct uw_pool_slot {
