@@ -20,7 +20,8 @@
  * is committed when all who are left are prepared and are more than half, and aborted otherwise.
  *
  * Who is late is left out, and ready for the next round. Who is new is waited for only after its
- * first round, so that joining holds up nobody.
+ * first round, so that joining holds up nobody. One whose parameters have an rms of more than 32
+ * times the median is refused: it has diverged, and would carry all others along.
  *
  * Messages may be lost, repeated and reordered. Whatever asks is repeated until it is answered.
  *
@@ -62,6 +63,7 @@ struct uw_cell_message {
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
     uint32_t incarnation;           /* ready: the sender's */
+    float rms;                      /* ready: of what it hands in */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
 };
@@ -85,6 +87,7 @@ enum uw_cell_news_kind {
     UW_CELL_NEWS_LATE,              /* id: the round begins without it */
     UW_CELL_NEWS_COMMITTED,         /* ranks_n, duration_us */
     UW_CELL_NEWS_ABORTED,           /* id: whose fault; UW_CELL_NOBODY: not known */
+    UW_CELL_NEWS_OUTLIER,           /* id: what it hands in is far too large, and left out */
     UW_CELL_NEWS_TAKEN_OVER         /* id: the head that vanished; this node decides in its place */
 };
 
@@ -121,6 +124,7 @@ struct uw_cell_seat {
     uint32_t id, incarnation;
     bool expected, ready;           /* expected: took part before */
     bool ranked, gone;              /* takes part in the round; died or left in it */
+    float rms;
     enum uw_cell_status status;
     uint32_t step, waits_for;
     uint64_t since_us, ready_us;    /* ready since; said so last */
@@ -152,6 +156,7 @@ struct uw_cell {
     enum uw_cell_state state;
     uint64_t since_us, repeat_us;   /* waits or runs since; says so again then */
     uint32_t tries;                 /* rounds that were aborted since it is ready */
+    float rms;                      /* of what it hands in */
     uint32_t group, round, decider; /* decider: the group's head, or who took over */
     enum uw_allreduce_kind kind;
     uint32_t ranks_n, rank;
@@ -174,9 +179,9 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
 /* A node died, left or was started anew: whatever it took part in is lost. */
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
 
-/* This node has parameters to average. Ends in `decided` with true, or in `give_up`; `decided` with
- * false before means that it is tried again. */
-void uw_cell_ask(struct uw_cell *c, uint64_t now_us);
+/* This node has parameters to average, with that rms. Ends in `decided` with true, or in `give_up`;
+ * `decided` with false before means that it is tried again. */
+void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us);
 
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
@@ -219,6 +224,9 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 
 /* This node is told to begin; itself may be the one who tells. */
 void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+
+/* This node is refused as an outlier. */
+void uw_cell_refused(struct uw_cell *c);
 
 /* The round at hand is decided. */
 void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit);

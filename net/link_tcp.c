@@ -418,6 +418,7 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
     l->silence_us = config->silence_us != 0 ? config->silence_us : SILENCE_DEFAULT_US;
     l->socket_buffer_bytes = config->socket_buffer_bytes;
     l->guard = config->guard;
+    l->tokens_n = UW_TCP_TOKENS_MAX;
     l->link.reliable = true;
     l->link.secure = config->guard != NULL;
     l->link.ops = &tcp_ops;

@@ -17,7 +17,6 @@
 #define RETRY_US 100000u
 #define RETRY_DOUBLINGS_MAX 5u          /* up to 3.2 s */
 #define TOKEN_US 50000u
-#define TOKENS_MAX 32u
 #define ACCEPT_PAUSE_US 100000u         /* the system has no descriptors left */
 #define EVENTS 32
 #define LISTENER UINT32_MAX
@@ -301,7 +300,7 @@ static bool may_begin(struct uw_link_tcp *l)
     }
     l->tokens_us += grown * TOKEN_US;
     grown += l->tokens_n;
-    l->tokens_n = grown < TOKENS_MAX ? (uint32_t)grown : TOKENS_MAX;
+    l->tokens_n = grown < UW_TCP_TOKENS_MAX ? (uint32_t)grown : UW_TCP_TOKENS_MAX;
     if (l->tokens_n == 0) {
         return false;
     }

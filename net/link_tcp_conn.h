@@ -23,6 +23,7 @@
 #define UW_TCP_NONE UINT16_MAX
 #define UW_TCP_GREETING_BYTES 24u
 #define UW_TCP_PREFIX_BYTES 4u
+#define UW_TCP_TOKENS_MAX 32u       /* handshakes that strangers may begin in one burst */
 
 enum uw_tcp_state {
     UW_TCP_FREE,

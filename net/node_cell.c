@@ -87,7 +87,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .act = (uint32_t)m->act, .group = m->group, .round = m->round,
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
-                      .incarnation = m->incarnation,
+                      .incarnation = m->incarnation, .rms = m->rms,
                       .ids_count = (pb_size_t)m->ids_n};
     for (uint32_t i = 0; i < m->ids_n; i++) {
         w->ids[i] = m->ids[i];
@@ -272,7 +272,7 @@ static void take_up(struct uw_node_state *s)
         give_up(o);
         return;
     }
-    uw_cell_ask(&o->cell, s->now_us);
+    uw_cell_ask(&o->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
 }
 
 static void look_at_result(struct uw_node_state *s)
@@ -324,7 +324,7 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
         .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
         .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
         .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
-        .incarnation = w->incarnation,
+        .incarnation = w->incarnation, .rms = w->rms,
         .ids_n = w->ids_count};
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */

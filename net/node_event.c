@@ -210,7 +210,7 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
 {
     const char *who = news->id != UW_CELL_NOBODY ? name_of(s, news->id) : "nobody in particular";
     const char *algorithm = uw_allreduce_name(o->cell.kind);
-    bool self = news->id == s->membership.members[0].id;
+    const char *named = news->id == s->membership.members[0].id ? "this node" : who;
     unsigned others = news->ranks_n > 0 ? (unsigned)news->ranks_n - 1u : 0u;
     uint64_t us = news->duration_us;
     char *text = s->text;
@@ -234,12 +234,19 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
         snprintf(text, cap,
                  "an average over %u nodes was given up after %u.%u s because of %s: the old "
                  "parameters stay, the others try again",
-                 others + 1u, seconds(us), tenths(us), self ? "this node" : who);
+                 others + 1u, seconds(us), tenths(us), named);
         break;
     case UW_CELL_NEWS_LATE:
         e.kind = UW_NODE_AVERAGE_LATE;
-        snprintf(text, cap, "%s is late: the average goes on without it",
-                 self ? "this node" : who);
+        snprintf(text, cap, "%s is late: the average goes on without it", named);
+        break;
+    case UW_CELL_NEWS_OUTLIER:
+        e.kind = UW_NODE_AVERAGE_OUTLIER;
+        if (!worth_telling(s, e.kind, news->id)) {
+            return;
+        }
+        snprintf(text, cap, "%s has far larger parameters than the others: not averaged with",
+                 named);
         break;
     case UW_CELL_NEWS_TAKEN_OVER:
         e.kind = UW_NODE_HEAD_LOST;
@@ -251,7 +258,7 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
             return;
         }
         e.kind = UW_NODE_HEAD;
-        snprintf(text, cap, "%s leads the averages%s%s", self ? "this node" : who,
+        snprintf(text, cap, "%s leads the averages%s%s", named,
                  s->cell.name[0] != '*' ? " of cell " : "",
                  s->cell.name[0] != '*' ? s->cell.name : "");
         break;

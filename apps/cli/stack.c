@@ -140,17 +140,64 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
     return UW_OK;
 }
 
+static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
+                    struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[3];
+    struct uw_secure_stream_config tls = {.identity = config->run, .entropy = entropy,
+                                          .event = config->event, .user = config->user};
+    int rc = take(b, uw_secure_stream_bytes(&tls), err);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(tls.key, config->key, UW_KEY_BYTES);
+    tls.memory = b->at;
+    tls.memory_bytes = b->bytes;
+    rc = uw_secure_stream_init(&s->tls, &tls);
+    uw_key_wipe(tls.key, sizeof tls.key);
+    return rc < 0 ? uw_error_set(err, rc, "TLS: %s", uw_status_text(rc)) : UW_OK;
+}
+
+static int open_bulk(struct uw_stack *s, const struct uw_stack_config *config,
+                     struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[4];
+    if (config->bulk_listen == NULL) {
+        return UW_OK;
+    }
+    int rc = open_tls(s, config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct uw_link_tcp_config tcp = {.bind = config->bulk_listen, .guard = &s->tls.guard,
+                                     .stations_n = (uint16_t)(config->peers_n + 8u)};
+    rc = take(b, uw_link_tcp_bytes(&tcp), err);
+    if (rc < 0) {
+        return rc;
+    }
+    tcp.memory = b->at;
+    tcp.memory_bytes = b->bytes;
+    rc = uw_link_tcp_init(&s->tcp, &tcp, err);
+    s->bulk = rc == UW_OK ? &s->tcp.link : NULL;
+    return rc;
+}
+
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
 {
     memset(s, 0, sizeof *s);
     int rc = open_udp(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);
-    return rc < 0 ? rc : open_secure(s, config, err);
+    rc = rc < 0 ? rc : open_secure(s, config, err);
+    return rc < 0 ? rc : open_bulk(s, config, err);
 }
 
 size_t uw_stack_bytes(const struct uw_stack *s)
 {
-    return s->blocks[0].bytes + s->blocks[1].bytes + s->blocks[2].bytes;
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof s->blocks / sizeof s->blocks[0]; i++) {
+        bytes += s->blocks[i].bytes;
+    }
+    return bytes;
 }
 
 void uw_stack_close(struct uw_stack *s)
@@ -158,9 +205,11 @@ void uw_stack_close(struct uw_stack *s)
     uw_link_deinit(&s->secure.link);
     uw_link_deinit(&s->emulated.link);
     uw_link_deinit(&s->udp.link);
+    uw_link_deinit(&s->tcp.link);
+    uw_secure_stream_deinit(&s->tls);
     for (size_t i = 0; i < sizeof s->blocks / sizeof s->blocks[0]; i++) {
         uw_board_memory_release(s->blocks[i].at, s->blocks[i].bytes);
     }
     memset(s->blocks, 0, sizeof s->blocks);
-    s->top = NULL;
+    s->top = s->bulk = NULL;
 }

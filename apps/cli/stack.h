@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stack.h - the links of a node, one on the other: UDP, a bad network if asked for, DTLS
+ * stack.h - the links of a node: UDP, a bad network if asked for, DTLS, one on the other; and
+ * beside them, if asked for, TCP with TLS for bulk
  *
  * Memory     the board's, taken by open and given back by close
  * Blocking   open, while a host's name to listen on is looked up      Context  one thread
@@ -9,8 +10,10 @@
 #define UWASA_CLI_STACK_H
 
 #include "uwasa/link_emulated.h"
+#include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
+#include "uwasa/secure_stream.h"
 
 struct uw_stack_config {
     const char *listen;                 /* as struct uw_link_udp_config.bind */
@@ -23,6 +26,7 @@ struct uw_stack_config {
     const char *const *far;             /* [far_n] bad towards these addresses only; none: all */
     uint32_t far_n;
     uint64_t cut_from_us, cut_us;       /* and cut after so long, for so long; 0: never */
+    const char *bulk_listen;            /* as struct uw_link_tcp_config.bind; NULL: no TCP */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
     void *user;
 };
@@ -36,8 +40,11 @@ struct uw_stack {
     struct uw_link_udp udp;
     struct uw_link_emulated emulated;
     struct uw_secure_dtls secure;
+    struct uw_secure_stream tls;
+    struct uw_link_tcp tcp;
     struct uw_link *top;                /* to speak over */
-    struct uw_stack_block blocks[3];
+    struct uw_link *bulk;               /* for large messages among peers of TCP; NULL: none */
+    struct uw_stack_block blocks[5];
     const char *const *far;
     uint32_t far_n;
     uint64_t opened_us, cut_from_us, cut_us;

@@ -50,8 +50,7 @@ static double window(float *x, size_t n, uint32_t rounds)
     return slowest_of(now_s() - from) / rounds;
 }
 
-/* Print {"bytes":..,"seconds":[..],"rounds":..,"wrong":0} at rank 0. Returns 0, or 1 for a wrong
- * sum. */
+/* Print {"bytes":..,"seconds":[..],"rounds":..,"wrong":0} at rank 0. Returns 1 for a wrong sum. */
 static int measure(size_t n, int ranks, int rank, uint32_t windows, double seconds)
 {
     float *x = (float *)aligned_alloc(4096, (n * sizeof(float) + 4095) / 4096 * 4096);

@@ -29,6 +29,7 @@
     X(AVERAGED, "averaged")                 /* the exact average of a cell is in */              \
     X(AVERAGE_CUT, "average_cut")           /* a round was given up; peer: whose fault */        \
     X(AVERAGE_LATE, "average_late")         /* a round begins without a member */                \
+    X(AVERAGE_OUTLIER, "average_outlier")   /* a member has diverged and is left out */          \
     X(HEAD, "head")                         /* who leads the cell's rounds */                    \
     X(CELL_ALONE, "cell_alone")             /* no other cell can be reached */                   \
     X(CELLS_MEET, "cells_meet")             /* the cell mixes with another, maybe again */       \
