@@ -164,6 +164,7 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->round = m->round;
     c->decider = from;
     c->kind = m->kind;
+    memcpy(c->hints, m->hints, sizeof c->hints);
     c->rank = rank;
     c->ranks_n = m->ids_n;
     c->met = true;

@@ -42,6 +42,7 @@
 
 #define UW_CELL_RANKS_MAX 64u
 #define UW_CELL_NOBODY 0u           /* no identity */
+#define UW_CELL_HINTS 6u            /* numbers that a head tells with a round; the owner's */
 #define UW_CELL_LOG 8u              /* decisions remembered */
 
 enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL };
@@ -64,6 +65,7 @@ struct uw_cell_message {
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
     uint32_t incarnation;           /* ready: the sender's */
     float rms;                      /* ready: of what it hands in */
+    float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
 };
@@ -106,8 +108,8 @@ struct uw_cell_config {
     void *arg;
     /* Hand a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
-    /* The algorithm for so many ranks. */
-    enum uw_allreduce_kind (*choose)(void *arg, uint32_t ranks_n);
+    /* The algorithm for so many ranks, and what to tell them. */
+    enum uw_allreduce_kind (*choose)(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS]);
     /* A round begins: the fields group, round, kind, ranks, ranks_n, rank of the cell say which. */
     void (*begin)(void *arg);
     /* The round is over for this node: take the average, or put back what was. */
@@ -159,6 +161,7 @@ struct uw_cell {
     float rms;                      /* of what it hands in */
     uint32_t group, round, decider; /* decider: the group's head, or who took over */
     enum uw_allreduce_kind kind;
+    float hints[UW_CELL_HINTS];
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
     bool met;                       /* ranks are those of a round that was committed */

@@ -279,7 +279,7 @@ static void begin_round(struct uw_cell *c)
                 memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0;
     m.group = same ? h->start.group : next_group(c);
     m.round = same ? h->start.round + 1u : 1u;
-    m.kind = c->config.choose(c->config.arg, m.ids_n);
+    m.kind = c->config.choose(c->config.arg, m.ids_n, m.hints);
     h->start = m;
     for (uint32_t i = 0; i < h->seats_n; i++) {
         h->seats[i].expected = false;

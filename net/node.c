@@ -381,7 +381,7 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     set_clock(s, caller_us);
     s->left = true;
     uw_pull_stop(&s->pull.transfer);
-    uw_shuffle_stop(&s->shuffle);
+    uw_shuffle_stop(&s->samples.loans);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m->state != UW_MEMBER_ALIVE && m->state != UW_MEMBER_SUSPECT) {

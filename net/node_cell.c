@@ -3,15 +3,10 @@
 
 #include "part.h"
 
-#include "uwasa/allreduce_cost.h"
-
 #include <string.h>
 
 #define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
 #define SMALL_MIN_N 8u
-#define LATENCY_DEFAULT_S 0.5e-3
-#define BYTE_DEFAULT_S 8e-8         /* 100 Mbit/s */
-#define REDUCE_DEFAULT_S 2.5e-10
 
 static struct uw_node_scope *scope_of(void *arg)
 {
@@ -88,27 +83,18 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
                       .incarnation = m->incarnation, .rms = m->rms,
-                      .ids_count = (pb_size_t)m->ids_n};
+                      .ids_count = (pb_size_t)m->ids_n,
+                      .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
+    memcpy(w->hints, m->hints, sizeof m->hints);
     for (uint32_t i = 0; i < m->ids_n; i++) {
         w->ids[i] = m->ids[i];
     }
     (void)uw_node_send(s, member->station);
 }
 
-static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n)
+static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])
 {
-    const struct uw_node_state *s = scope_of(arg)->node;
-    uint32_t size_n = s->config.params->size_n;
-    double at[2 * UW_CELL_RANKS_MAX];
-    const struct uw_network_cost cost = {.latency_s = LATENCY_DEFAULT_S,
-                                         .byte_s = BYTE_DEFAULT_S,
-                                         .reduce_s = REDUCE_DEFAULT_S};
-    enum uw_allreduce_kind kind =
-        s->cell.algorithm < UW_ALLREDUCE_KINDS_N
-            ? s->cell.algorithm
-            : uw_allreduce_choose(ranks_n, size_n, true, &cost, at, NULL);
-    bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
-    return whole && size_n > s->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING : kind;
+    return uw_node_cost_choose(scope_of(arg)->node, ranks_n, hints);
 }
 
 static void begin(void *arg)
@@ -126,6 +112,7 @@ static void begin(void *arg)
     if (o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, r.ranks);
     }
+    uw_node_cost_begin(s, o, &r);
     uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
 }
 
@@ -138,13 +125,14 @@ static void decided(void *arg, bool commit)
         uw_node_bridge_add(s, 1);
     }
     bool moved = s->bridge.added;
-    uw_node_bridge_committed(s, commit);
+    uw_node_bridge_committed(s, commit && (!alone || moved));
     if (!commit) {
         uw_allreduce_stop(&s->cell.allreduce);
         uw_average_restore(&s->cell.average);
         return;
     }
     s->cell.asked = NULL;
+    uw_node_cost_committed(s, o);
     uw_average_ended(&s->cell.average, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
     uw_node_bridge_due(s);
 }
@@ -171,9 +159,8 @@ static void tell(void *arg, const struct uw_cell_news *news)
     uw_node_tell_cell(o->node, o, news);
 }
 
-static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
 {
-    struct uw_node_state *s = arg;
     const struct uw_node_scope *o = s->cell.asked != NULL ? s->cell.asked : s->cell.scopes;
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
         o = s->cell.scopes[i].cell.group == part->group ? &s->cell.scopes[i] : o;
@@ -192,6 +179,11 @@ static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
         s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
     }
     return rc;
+}
+
+static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+{
+    return uw_node_send_part(arg, rank, part);
 }
 
 /* ---- set-up and the step ---- */
@@ -224,6 +216,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     void *out = NULL;
     rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
     rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
     s->cell.out = out;
     for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
         struct uw_node_scope *o = &s->cell.scopes[i];
@@ -282,6 +275,7 @@ static void look_at_result(struct uw_node_state *s)
         s->cell.allreduce.state != UW_ALLREDUCE_DONE) {
         return;
     }
+    uw_node_cost_done(s);
     if (all_finite(s->config.params->x, s->config.params->size_n)) {
         uw_cell_prepared(&o->cell, s->now_us);
     } else {
@@ -310,7 +304,9 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
         uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
         next_us = at_us < next_us ? at_us : next_us;
     }
-    uint64_t at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
+    uint64_t at_us = uw_node_cost_run(s);
+    next_us = at_us < next_us ? at_us : next_us;
+    at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
     next_us = at_us < next_us ? at_us : next_us;
     look_at_result(s);
     return next_us;
@@ -335,6 +331,9 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     }
     for (uint32_t i = 0; i < m.ids_n; i++) {
         m.ids[i] = w->ids[i];
+    }
+    for (uint32_t i = 0; i < w->hints_count; i++) {
+        m.hints[i] = w->hints[i];
     }
     uw_cell_take(&s->cell.scopes[w->scope].cell, member->id, &m, s->now_us);
 }
@@ -362,6 +361,10 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
         }
         for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
             if (c->ranks[rank] == member->id) {
+                if (part.round == 0) {
+                    uw_node_cost_take(s, rank, &part);
+                    return;
+                }
                 uw_allreduce_take(&s->cell.allreduce, rank, &part, s->now_us);
                 look_at_result(s);
                 return;

@@ -34,7 +34,7 @@ static uint32_t pick(void *arg, uint32_t round)
     if (c->n < 2u) {
         return 0;
     }
-    struct uw_peer_choice choice = s->samples_schedule->pick(&view, &s->rng);
+    struct uw_peer_choice choice = s->samples.schedule->pick(&view, &s->rng);
     return choice.at < c->n ? s->membership.members[c->place[choice.at]].id : 0;
 }
 
@@ -60,13 +60,13 @@ int uw_node_shuffle_place(struct uw_node_state *s, struct uw_arena *arena)
         .loan_us = c->loan_us != 0 ? c->loan_us : LOAN_DEFAULT_US,
         .seed = uw_rng_mix(c->seed, ~(uint64_t)uw_name_id(c->name)), .buffer = s->buffer,
         .buffer_bytes = s->buffer_bytes, .arg = s, .pick = pick, .send = send};
-    s->samples_schedule = uw_peer_schedule_find("dissemination");
-    return uw_shuffle_place(&s->shuffle, arena, &config);
+    s->samples.schedule = uw_peer_schedule_find("dissemination");
+    return uw_shuffle_place(&s->samples.loans, arena, &config);
 }
 
 uint64_t uw_node_shuffle_step(struct uw_node_state *s)
 {
-    return uw_shuffle_step(&s->shuffle, s->now_us, s->clock_us);
+    return uw_shuffle_step(&s->samples.loans, s->now_us, s->clock_us);
 }
 
 void uw_node_shuffle_message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
@@ -86,5 +86,5 @@ void uw_node_shuffle_message(struct uw_node_state *s, uint16_t station, uint32_t
         s->counters.unknown_messages++;
         return;
     }
-    uw_shuffle_take(&s->shuffle, from->id, &m, s->now_us);
+    uw_shuffle_take(&s->samples.loans, from->id, &m, s->now_us);
 }

@@ -66,9 +66,9 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
 static void count(const struct uw_node_state *s, struct uw_node_counters *c)
 {
     *c = s->counters;
-    c->samples_in = s->shuffle.in_n;
-    c->samples_out = s->shuffle.out_n;
-    c->sample_bytes = s->shuffle.sent_bytes;
+    c->samples_in = s->samples.loans.in_n;
+    c->samples_out = s->samples.loans.out_n;
+    c->sample_bytes = s->samples.loans.sent_bytes;
     c->chunks_mixed = told(&s->gossip.mixed);
     c->refused_outlier += told(&s->gossip.outliers);
     c->chunks_again += (uint32_t)s->pull.transfer.again_n;

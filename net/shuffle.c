@@ -7,7 +7,7 @@
 
 #define REPEAT_FIRST_US 100000u
 #define REPEAT_DOUBLINGS 4u
-#define LINK_RETRY_US 20000u
+#define PACE_US 20000u
 
 uint64_t uw_shuffle_hold_us(uint64_t loan_us)
 {
@@ -28,16 +28,20 @@ static uint64_t until_us(const struct uw_shuffle *s, const struct uw_loan *l)
 int uw_shuffle_place(struct uw_shuffle *s, struct uw_arena *arena,
                      const struct uw_shuffle_config *config)
 {
-    void *loans = NULL;
+    void *loans = NULL, *due = NULL;
     *s = (struct uw_shuffle){.config = *config};
     if (config->pool == NULL) {
         return UW_OK;
     }
     int rc = uw_arena_take(arena, uw_size_mul(config->pool->config.slots_n, sizeof *s->loans),
                            &loans);
+    rc = rc < 0 ? rc
+                : uw_arena_take(arena, uw_size_mul(config->pool->config.slots_n, sizeof *s->due),
+                                &due);
     s->loans = loans;
-    if (loans != NULL) {
-        memset(loans, 0, config->pool->config.slots_n * sizeof *s->loans);
+    s->due = due;
+    if (due != NULL) {
+        memset(due, 0xff, config->pool->config.slots_n * sizeof *s->due);
         for (uint32_t j = 0; j < config->pool->movable_n; j++) {
             uw_sample_pool_rest(config->pool, j);
         }
@@ -57,19 +61,33 @@ static bool is_own(const struct uw_loan *l)
     return l->state != UW_LOAN_RECEIVING;
 }
 
+/* Enter a loan that is starting into the list of them, or take it out. */
+static void list(struct uw_shuffle *s, const struct uw_loan *l, bool enter)
+{
+    uint32_t *n = is_own(l) ? &s->own_n : &s->other_n;
+    uint32_t slot = (uint32_t)(l - s->loans), at = 0;
+    if (!is_starting(l)) {
+        return;
+    }
+    if (enter) {
+        s->starting[s->own_n + s->other_n] = slot;
+        ++*n;
+        return;
+    }
+    --*n;
+    while (s->starting[at] != slot) {
+        at++;
+    }
+    s->starting[at] = s->starting[s->own_n + s->other_n];
+}
+
 static void set_state(struct uw_shuffle *s, struct uw_loan *l, enum uw_loan_state state)
 {
-    if (is_starting(l)) {
-        uint32_t *n = is_own(l) ? &s->own_n : &s->other_n;
-        --*n;
-    }
+    list(s, l, false);
     l->state = state;
     l->tries = 0;
     l->repeat_us = s->now_us + REPEAT_FIRST_US;
-    if (is_starting(l)) {
-        uint32_t *n = is_own(l) ? &s->own_n : &s->other_n;
-        ++*n;
-    }
+    list(s, l, true);
     uw_loan_due(s, l, s->now_us);
 }
 
@@ -80,7 +98,8 @@ static void end_loan(struct uw_shuffle *s, struct uw_loan *l)
         uw_sample_pool_restore(s->config.pool, l->home);
     }
     set_state(s, l, UW_LOAN_FREE);
-    *l = (struct uw_loan){.next_us = UINT64_MAX};
+    *l = (struct uw_loan){.state = UW_LOAN_FREE};
+    s->due[l - s->loans] = UINT64_MAX;
 }
 
 /* Nothing is away yet: to forget it is enough, the other side hears it now or asks. */
@@ -113,10 +132,11 @@ static void borrow(struct uw_shuffle *s, struct uw_loan *l)
     set_state(s, l, UW_LOAN_STANDING);
 }
 
+/* Of the samples at home: is it in a loan that is starting? */
 static bool is_promised(const struct uw_shuffle *s, uint32_t home)
 {
-    for (uint32_t k = 0; k < s->config.pool->config.slots_n; k++) {
-        if (s->loans[k].state != UW_LOAN_FREE && s->loans[k].home == home) {
+    for (uint32_t i = 0; i < s->own_n + s->other_n; i++) {
+        if (s->loans[s->starting[i]].home == home) {
             return true;
         }
     }
@@ -128,7 +148,7 @@ static struct uw_loan *new_loan(struct uw_shuffle *s, uint32_t peer)
 {
     struct uw_sample_pool *p = s->config.pool;
     uint32_t slots_n = p->config.slots_n, k = 0, tries = 0;
-    while (k < slots_n && (s->loans[(s->cursor + k) % slots_n].state != UW_LOAN_FREE ||
+    while (k < slots_n && (s->due[(s->cursor + k) % slots_n] != UINT64_MAX ||
                            uw_sample_pool_room(p, (s->cursor + k) % slots_n) == NULL)) {
         k++;
     }
@@ -223,15 +243,17 @@ static void run_loan(struct uw_shuffle *s, struct uw_loan *l)
     uw_loan_due(s, l, asks && l->repeat_us < end_us ? l->repeat_us : end_us);
 }
 
-/* One more loan, at a pace that fills the slots twice a term: others fill them as well. */
+/* More loans, at a pace that fills the slots twice a term: others fill them as well. */
 static void offer(struct uw_shuffle *s)
 {
     uint64_t pause_us = s->config.loan_us / 2u / s->config.pool->config.slots_n;
-    s->offer_us = s->now_us + (pause_us > LINK_RETRY_US ? pause_us : LINK_RETRY_US);
-    for (uint64_t n = 1u + LINK_RETRY_US / (pause_us + 1u);
+    s->offer_us = s->now_us + (pause_us > PACE_US ? pause_us : PACE_US);
+    if (s->own_n == UW_SHUFFLE_STARTING_MOST) {
+        return;
+    }
+    uint32_t peer = s->config.pick(s->config.arg, s->round++);
+    for (uint64_t n = 1u + PACE_US / (pause_us + 1u);
          n > 0 && s->own_n < UW_SHUFFLE_STARTING_MOST; n--) {
-        uint32_t peer = s->config.pick(s->config.arg, s->round);
-        s->round++;
         struct uw_loan *l = peer != 0 ? new_loan(s, peer) : NULL;
         if (l == NULL) {
             return;
@@ -274,11 +296,10 @@ uint64_t uw_shuffle_step(struct uw_shuffle *s, uint64_t now_us, uint64_t behind_
     if (now_us >= s->due_us) {
         s->due_us = UINT64_MAX;
         for (uint32_t k = 0; k < s->config.pool->config.slots_n; k++) {
-            struct uw_loan *l = &s->loans[k];
-            if (l->state != UW_LOAN_FREE && now_us >= l->next_us) {
-                run_loan(s, l);
-            } else if (l->state != UW_LOAN_FREE) {
-                uw_loan_due(s, l, l->next_us);
+            if (now_us >= s->due[k]) {
+                run_loan(s, &s->loans[k]);
+            } else if (s->due[k] < s->due_us) {
+                s->due_us = s->due[k];
             }
         }
     }
@@ -305,10 +326,10 @@ static void deny(struct uw_shuffle *s, uint32_t to, const struct uw_shuffle_mess
 static void on_offer(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m)
 {
     const struct uw_sample_pool *p = s->config.pool;
-    for (uint32_t k = 0; k < p->config.slots_n; k++) {
-        const struct uw_loan *l = &s->loans[k];
-        if (l->state != UW_LOAN_FREE && l->peer == from && l->theirs.nonce == m->from.nonce) {
-            return;     /* again */
+    for (uint32_t i = 0; i < s->own_n + s->other_n; i++) {
+        const struct uw_loan *l = &s->loans[s->starting[i]];
+        if (l->peer == from && l->theirs.nonce == m->from.nonce) {
+            return;     /* again; a later one is denied by who sent it */
         }
     }
     bool fits = s->open && !s->stopped && s->other_n < UW_SHUFFLE_STARTING_MOST &&
@@ -316,7 +337,8 @@ static void on_offer(struct uw_shuffle *s, uint32_t from, const struct uw_shuffl
                 m->loan_ms == loan_ms(s) && m->from.nonce != 0;
     struct uw_loan *l = fits ? new_loan(s, from) : NULL;
     if (l == NULL) {
-        deny(s, from, m);
+        const struct uw_shuffle_message offer = {.from = m->from};  /* it speaks of no loan here */
+        deny(s, from, &offer);
         return;
     }
     uint32_t chunk_n = largest_chunk_n(s);

@@ -71,7 +71,7 @@ struct uw_loan {
     uint32_t tries;
     uint64_t since_us;              /* the term begins */
     uint64_t back_us;               /* own sample comes back at the latest */
-    uint64_t repeat_us, next_us;
+    uint64_t repeat_us;
 };
 
 struct uw_shuffle_config {
@@ -92,6 +92,7 @@ struct uw_shuffle_config {
 struct uw_shuffle {
     struct uw_shuffle_config config;
     struct uw_loan *loans;          /* [pool->config.slots_n] */
+    uint64_t *due;                  /* [slots_n] when to look at each; UINT64_MAX: it is free */
     struct uw_rng rng;
     bool started, open, stopped;
     uint64_t now_us, behind_us;     /* the pool's clock is now_us - behind_us */
@@ -99,6 +100,7 @@ struct uw_shuffle {
     uint64_t key, nonces;
     uint32_t round, cursor;
     uint32_t own_n, other_n;        /* starting, by who offered */
+    uint32_t starting[2u * UW_SHUFFLE_STARTING_MOST];   /* their slots */
     uint64_t in_n, out_n;           /* samples borrowed and lent so far */
     uint64_t sent_bytes;            /* of samples */
 };

@@ -7,7 +7,7 @@
 
 void uw_loan_due(struct uw_shuffle *s, struct uw_loan *l, uint64_t at_us)
 {
-    l->next_us = at_us;
+    s->due[l - s->loans] = at_us;
     s->due_us = at_us < s->due_us ? at_us : s->due_us;
 }
 

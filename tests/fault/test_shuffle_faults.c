@@ -11,7 +11,7 @@
 
 #include "uwasa/rng.h"
 
-#define COUNT_DEFAULT 50u
+#define COUNT_DEFAULT 10u
 #define EVENTS_MAX 8u
 
 struct tally {

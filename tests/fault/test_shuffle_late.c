@@ -19,7 +19,7 @@
 #define TICK_US 5000u
 #define QUEUE 4096u
 #define BUFFER 60u                  /* four floats a message: two messages a sample */
-#define COUNT_DEFAULT 100u
+#define COUNT_DEFAULT 40u
 
 struct late_message {
     uint64_t at_us;                 /* 0: none */

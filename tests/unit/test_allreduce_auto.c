@@ -214,19 +214,19 @@ static void assert_good_choices(const struct world_network *network, uint32_t la
 static void test_auto_on_a_long_fat_network(void **state)
 {
     (void)state;
-    assert_good_choices(&networks[0], 3, 16u << 20, 1u << 20);
+    assert_good_choices(&networks[0], 3, 4u << 20, 1u << 20);
 }
 
 static void test_auto_on_a_wide_area(void **state)
 {
     (void)state;
-    assert_good_choices(&networks[1], 3, 16u << 20, 1u << 20);
+    assert_good_choices(&networks[1], 3, 4u << 20, 1u << 20);
 }
 
 static void test_auto_on_a_shared_radio(void **state)
 {
     (void)state;
-    assert_good_choices(&networks[2], 5, 256u << 10, 16u << 10);
+    assert_good_choices(&networks[2], 5, 64u << 10, 16u << 10);
 }
 
 static void test_auto_knows_who_sends_slowly(void **state)
