@@ -101,8 +101,12 @@ struct uw_cell_news {
 
 struct uw_cell_config {
     uint32_t self, incarnation;
+    uint32_t series;                /* of this cell among the cells of one node: their groups must
+                                       not be taken for each other */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
+    bool patient;                   /* every round waits so long for every node of the cell, slow
+                                       and silent ones too */
     uint64_t gather_us;             /* longest wait for others to be ready */
     uint64_t round_us;              /* longest round */
     void *arg;

@@ -169,6 +169,17 @@ static bool lacks_anybody(struct uw_cell *c)
     return lacks;
 }
 
+/* Can a node of the cell that is not given up not take part now? */
+static bool lacks_one_of_all(struct uw_cell *c)
+{
+    bool lacks = false;
+    for (uint32_t i = 0; i < c->members_n; i++) {
+        const struct uw_cell_seat *s = find_seat(c, c->members[i].id);
+        lacks = lacks || s == NULL || !can_take_part(c, s);
+    }
+    return lacks;
+}
+
 static void tell_who_is_late(struct uw_cell *c)
 {
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
@@ -221,6 +232,7 @@ static void refuse_outliers(struct uw_cell *c)
 static uint32_t next_group(struct uw_cell *c)
 {
     uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter;
+    x += c->config.series << 28;
     x = (x ^ x >> 16) * 0x85ebca6bu;
     x = (x ^ x >> 13) * 0xc2b2ae35u;
     x ^= x >> 16;
@@ -307,9 +319,12 @@ static uint64_t gather(struct uw_cell *c)
     if (g.since_us == UINT64_MAX) {
         return UINT64_MAX;
     }
-    uint64_t wait_us = uw_deadline_us(&h->spread, 3, 8, GATHER_MIN_US, c->config.gather_us);
+    uint64_t wait_us = c->config.patient ? c->config.gather_us
+                                         : uw_deadline_us(&h->spread, 3, 8, GATHER_MIN_US,
+                                                          c->config.gather_us);
     bool too_few = !c->met && g.ready_n < c->config.first_n;
-    bool lacks = g.late_n != 0 || (g.expected_n == 0 && lacks_anybody(c));
+    bool lacks = c->config.patient ? lacks_one_of_all(c)
+                                   : g.late_n != 0 || (g.expected_n == 0 && lacks_anybody(c));
     if ((too_few || lacks) && c->now_us < g.since_us + wait_us) {
         return g.since_us + wait_us;
     }

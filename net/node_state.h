@@ -29,7 +29,9 @@
 #include "uwasa/node.h"
 
 #define UW_NODE_QUIETS 16u
-#define UW_NODE_BUFFER_MAX 16384u       /* largest datagram, whatever the link could carry */
+#define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
+#define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
+                                                   no datagram could carry */
 
 /* The pull of the present round, or of the last one. */
 struct uw_node_pull {
@@ -57,7 +59,7 @@ struct uw_node_state {
     uint32_t run;
     uint64_t model;
     uint32_t chunk_n;               /* largest chunk this link carries */
-    uint32_t buffer_bytes;
+    uint32_t buffer_bytes;          /* largest message, a part of an average */
     uint64_t now_us, first_us;
     uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
     bool started, left;
