@@ -126,6 +126,19 @@ class Nodes(Fleet):
         for i in range(4):
             self.assertGreaterEqual(self.events(i, "done")[-1]["averages_done"], 30)
 
+    def test_tracking_nodes_are_paired_over_a_link_that_loses_a_tenth(self):
+        """A third of the digits each; one exact average at the end."""
+        for i in range(3):
+            self.start(i, momentum_rule="kgt", shard=f"{i}/3", steps=200, lr=0.05,
+                       consensus_seconds=30, **{"emulate.loss": 0.1})
+        for i in range(3):
+            done = self.done(i)
+            self.assertGreaterEqual(done["averages_done"], 5)
+            self.assertEqual(done["pairs_half"], 0)
+            self.assertEqual(done["pulls_done"], 0)
+            self.assertGreater(done["test_accuracy"], 0.4)
+            self.assertEqual(self.events(i, "retreat"), [])
+
     def test_averaging_node_killed_is_named_and_the_others_go_on(self):
         for i in range(3):
             self.start(i, exchange="allreduce", cell_first=3, seconds=20)
