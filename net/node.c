@@ -153,6 +153,10 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
                             (unsigned)s->buffer_bytes,
                             (unsigned)(UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N));
     }
+    if (s->config.samples != NULL && s->buffer_bytes < UW_SHUFFLE_LEAST_BYTES) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: samples need %u or more",
+                            (unsigned)s->buffer_bytes, (unsigned)UW_SHUFFLE_LEAST_BYTES);
+    }
     uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
     s->chunk_n = (chunk_bytes - UW_WIRE_DATA_BYTES) / 4u;
     return check_mtu(s, err);
@@ -198,7 +202,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     s->chunk = part[1];
     s->candidates.place = part[2];
     s->candidates.usable = part[3];
-    return rc;
+    return rc < 0 ? rc : uw_node_shuffle_place(s, arena);
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
@@ -359,6 +363,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         call_members(s);
         uw_node_pull_step(s);
         next_us = earlier(next_us, uw_node_cell_step(s));
+        next_us = earlier(next_us, uw_node_shuffle_step(s));
         next_us = earlier(next_us, uw_membership_next_us(&s->membership));
         next_us = earlier(next_us, uw_node_pull_next_us(s));
     }
@@ -408,6 +413,7 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     set_clock(s, caller_us);
     s->left = true;
     uw_pull_stop(&s->pull.transfer);
+    uw_shuffle_stop(&s->samples.loans);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m->state != UW_MEMBER_ALIVE && m->state != UW_MEMBER_SUSPECT) {

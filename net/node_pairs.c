@@ -2,6 +2,7 @@
 #include "node_state.h"
 
 #include "bits.h"
+#include "cell_inner.h"
 
 #include <string.h>
 

@@ -167,6 +167,7 @@ static void dispatch(struct uw_node_state *s, uint16_t station)
         break;
     case UW_WIRE_STATUS_REPLY:
     case UW_WIRE_PART:
+    case UW_WIRE_SHUFFLE:
     default:
         s->counters.unknown_messages++;
         break;
@@ -188,6 +189,10 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
         s->counters.received_bytes += (uint32_t)bytes;
         if (bytes > 0 && (s->buffer[0] & 15u) == (uint8_t)UW_WIRE_PART) {
             uw_node_cell_part(s, station, (uint32_t)bytes);
+            continue;
+        }
+        if (bytes > 0 && (s->buffer[0] & 15u) == (uint8_t)UW_WIRE_SHUFFLE) {
+            uw_node_shuffle_message(s, station, (uint32_t)bytes);
             continue;
         }
         int rc = uw_message_decode(s->buffer, (uint32_t)bytes, &s->in);

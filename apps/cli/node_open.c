@@ -68,6 +68,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .agree_us = agree_us(o),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
+        .samples = r->pool_block.at != NULL ? &r->pool : NULL,
+        .loan_us = (uint64_t)(o->shuffle_seconds * 1e6),
         .rule = rule,
         .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
         .schedule = uw_peer_schedule_find(o->peer_schedule),

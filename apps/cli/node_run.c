@@ -36,8 +36,13 @@ static int open_data(struct uw_node_work *r)
     if (rc < 0) {
         return rc;
     }
+    struct uw_dataset *dataset;
+    rc = uw_node_work_open_pool(r, &dataset);
+    if (rc < 0) {
+        return rc;
+    }
     rc = uw_loader_init(&r->loader,
-                        &(struct uw_loader_config){.dataset = r->data.base,
+                        &(struct uw_loader_config){.dataset = dataset,
                                                    .batch_n = o->batch,
                                                    .seed = uw_rng_mix(o->seed,
                                                                       uw_node_work_name(r))});
@@ -307,7 +312,8 @@ static int work(struct uw_node_work *r)
                                     .seconds = elapsed_s(r),
                                     .arena_bytes = r->job.arena.used_bytes,
                                     .network_bytes = uw_stack_bytes(&r->net.stack) +
-                                                     r->net.block.bytes + r->spare.bytes,
+                                                     r->net.block.bytes + r->spare.bytes +
+                                                     r->pool_block.bytes,
                                     .score = r->scored ? &r->score : NULL,
                                     .interrupted = r->stop.asked};
         uw_node_net_members(&r->net, NULL, 0, &s.counters);

@@ -32,6 +32,7 @@
 #include "uwasa/node_event.h"
 #include "uwasa/params.h"
 #include "uwasa/peer_schedule.h"
+#include "uwasa/sample_pool.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
@@ -83,6 +84,10 @@ struct uw_node_config {
     uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
                                        that are averaged in few steps; 0: as few as will do */
     float *spare;                   /* [uw_node_spare_n()]; NULL when that is 0 */
+
+    struct uw_sample_pool *samples; /* bound; lent to nodes that lend as well (net/shuffle.h). NULL:
+                                       no sample of this node leaves it, and none is taken */
+    uint64_t loan_us;               /* a loan's term; 0: 30 s */
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
@@ -214,6 +219,8 @@ struct uw_node_counters {
     uint64_t averaged_bytes;                /* sent for averages, payload */
     uint32_t averages_done, averages_cut;
     uint32_t pairs_half;                    /* that only one of the two sides has committed */
+    uint64_t samples_in, samples_out;       /* borrowed and lent so far */
+    uint64_t sample_bytes;                  /* of samples sent */
     uint32_t pulls_done, pulls_cut, pulls_refused;
     uint32_t chunks_mixed;
     uint32_t refused_nonfinite, refused_outlier, refused_run, refused_model, refused_corrupt;
