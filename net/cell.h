@@ -192,6 +192,12 @@ bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
                   uint64_t now_us);
 
+/* Something has failed because of a node: leave it out of rounds for a while, longer each time. */
+void uw_cell_blame(struct uw_cell *c, uint32_t id, uint64_t now_us);
+
+/* Is a node left out? */
+bool uw_cell_avoids(const struct uw_cell *c, uint32_t id, uint64_t now_us);
+
 /* Do what is due. Returns when it wants to run again, if nothing arrives. */
 uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us);
 

@@ -276,6 +276,30 @@ static uint64_t gather(struct uw_cell *c)
 
 /* ---- watching ---- */
 
+static void strike(const struct uw_cell *c, struct uw_cell_seat *s)
+{
+    s->avoid_until_us =
+        c->now_us + ((uint64_t)AVOID_US << uw_min_u32(s->strikes++, AVOID_STRIKES_MAX));
+}
+
+void uw_cell_blame(struct uw_cell *c, uint32_t id, uint64_t now_us)
+{
+    struct uw_cell_seat *s = id != UW_CELL_NOBODY ? seat_of(c, id) : NULL;
+    c->now_us = now_us;
+    if (s != NULL) {
+        strike(c, s);
+    }
+}
+
+bool uw_cell_avoids(const struct uw_cell *c, uint32_t id, uint64_t now_us)
+{
+    bool avoids = false;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        avoids = avoids || (c->h.seats[i].id == id && now_us < c->h.seats[i].avoid_until_us);
+    }
+    return avoids;
+}
+
 static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
 {
     struct uw_cell_head *h = &c->h;
@@ -284,8 +308,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     for (uint32_t i = 0; i < h->seats_n; i++) {
         struct uw_cell_seat *s = &h->seats[i];
         if (s->id == culprit && culprit != c->config.self) {
-            s->avoid_until_us =
-                c->now_us + ((uint64_t)AVOID_US << uw_min_u32(s->strikes++, AVOID_STRIKES_MAX));
+            strike(c, s);
         } else if (commit && s->ranked) {
             s->strikes = 0;
         }

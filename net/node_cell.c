@@ -69,6 +69,7 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id)
     for (uint32_t i = 0; i < UW_NODE_SCOPES && s->cell.on; i++) {
         uw_cell_gone(&s->cell.scopes[i].cell, id, s->now_us);
     }
+    uw_node_gradients_gone(s, id);
 }
 
 /* ---- what the cell wants ---- */
@@ -108,6 +109,9 @@ static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n)
             ? s->cell.algorithm
             : uw_allreduce_choose(ranks_n, size_n, true, &cost, at, NULL);
     bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
+    if (s->gradients.on && s->cell.algorithm == UW_ALLREDUCE_KINDS_N) {
+        return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
+    }
     return whole && size_n > s->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING : kind;
 }
 
@@ -145,6 +149,7 @@ static void decided(void *arg, bool commit)
         return;
     }
     s->cell.asked = NULL;
+    uw_node_gradients_begin(s, o);
     uw_average_ended(&s->cell.average, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
     uw_node_bridge_due(s);
 }
@@ -244,7 +249,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     }
     uw_average_init(&s->cell.average, &s->gossip, c->spare);
     s->cell.stale = true;
-    return rc;
+    return rc < 0 ? rc : uw_node_gradients_place(s, arena);
 }
 
 static bool all_finite(const float *x, uint32_t n)
@@ -271,6 +276,9 @@ static void take_up(struct uw_node_state *s)
         s->counters.refused_nonfinite++;
         give_up(o);
         return;
+    }
+    if (scope == UW_AVERAGE_RUN) {
+        uw_node_gradients_end(s);
     }
     uw_cell_ask(&o->cell, s->now_us);
 }
@@ -313,7 +321,8 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     uint64_t at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
     next_us = at_us < next_us ? at_us : next_us;
     look_at_result(s);
-    return next_us;
+    at_us = uw_node_gradients_step(s);
+    return at_us < next_us ? at_us : next_us;
 }
 
 /* ---- what comes in ---- */
@@ -336,6 +345,10 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     for (uint32_t i = 0; i < m.ids_n; i++) {
         m.ids[i] = w->ids[i];
     }
+    if ((uint32_t)m.act >= UW_GRADIENTS_BREAK) {
+        uw_node_gradients_message(s, member, &m);
+        return;
+    }
     uw_cell_take(&s->cell.scopes[w->scope].cell, member->id, &m, s->now_us);
 }
 
@@ -353,6 +366,10 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
     }
     const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
     if (member == NULL || !s->cell.on) {
+        return;
+    }
+    if (part.op != 0) {
+        uw_node_gradients_part(s, member, &part);
         return;
     }
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {

@@ -6,6 +6,7 @@
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
+ *     node_gradients.c, node_gradients_watch.c  gradients of every step
  *     node_near.c    cells that are found
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
@@ -20,9 +21,11 @@
 #include "message.h"
 #include "node_bridge.h"
 #include "node_cell.h"
+#include "node_gradients.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
+#include "uwasa/node_gradients.h"
 
 #define UW_NODE_QUIETS 16u
 #define UW_NODE_BUFFER_MAX 16384u       /* largest datagram, whatever the link could carry */
@@ -65,6 +68,7 @@ struct uw_node_state {
     struct uw_serve serve;
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
+    struct uw_node_gradients gradients;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -147,6 +151,47 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
+/* node_gradients.c */
+
+/* Take the memory, if gradients are averaged. Returns UW_OK or what uw_overlap_place returns. */
+int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena);
+
+/* Average, watch. Returns when it wants to run again, if nothing arrives. */
+uint64_t uw_node_gradients_step(struct uw_node_state *s);
+
+/* A member's fragment; a message of enum uw_gradients_act. */
+void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *from,
+                            const struct uw_part *part);
+void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *from,
+                               const struct uw_cell_message *m);
+
+/* Training. As uw_node_after_step; as uw_node_recall. */
+int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_progress *p);
+void uw_node_gradients_recall(struct uw_node_state *s);
+
+/* Send a message to a member. */
+void uw_node_gradients_send(struct uw_node_state *s, uint32_t to,
+                            const struct uw_cell_message *m);
+
+/* Give the group up, and tell its members. */
+void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit);
+
+/* node_gradients_watch.c */
+
+/* Returns when to look again. */
+uint64_t uw_node_gradients_watch(struct uw_node_state *s);
+
+/* Tell a member whom this node waits for; go on with the hunt, for `from` waits for `next`. */
+void uw_node_gradients_answer(struct uw_node_state *s, uint32_t to);
+void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t next);
+
+/* A rank's parameters have this hash after a step of the group. */
+void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
+                               uint32_t hash);
+
+/* A node waits for a round of the cell. */
+void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from);
+
 /* node_bridge.c */
 
 /* Take the memory of a node that may lead a cell. Returns UW_OK or what uw_arena_take returns. */
@@ -180,6 +225,9 @@ void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
 /* News of a cell. */
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news);
+
+/* UW_NODE_GRADIENTS, UW_NODE_GRADIENTS_CUT. */
+void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kind);
 
 /* As struct uw_membership_config.changed; arg is the node's state. */
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_gradients.h - a node's group that averages every step's gradients
+ *
+ *     a round of the cell is committed     its ranks are the group, overlap.h begins
+ *     every step                           buckets pass the gate, fragments are averaged
+ *     a reason to give it up               BREAK to all; whoever asks later is told again
+ *     the training thread sees it          finishes the step, asks for the next round
+ *
+ * Reasons: a member is gone; no fragment moves for longer than the deadline, which follows from how
+ * long recent steps took (deadline.h); the own training has ended; the hashes of the parameters
+ * differ; somebody who waits for a round of the cell knocks, a newcomer for one.
+ *
+ * Who is to blame for a stall is asked along the chain of those who wait: the last one is that
+ * waits for nobody, or does not answer.
+ */
+#ifndef UW_NET_NODE_GRADIENTS_H
+#define UW_NET_NODE_GRADIENTS_H
+
+#include "cell.h"
+#include "deadline.h"
+#include "overlap_gate.h"
+
+#define UW_GRADIENTS_PAST 4u        /* groups given up that are remembered */
+
+struct uw_node_scope;
+struct uw_node_state;
+
+/* Acts of the message Cell beside those of cell.h; `group` is the overlap's. */
+enum uw_gradients_act {
+    UW_GRADIENTS_BREAK = 16,        /* status: enum uw_gradients_why; culprit */
+    UW_GRADIENTS_ASK,               /* whom do you wait for? */
+    UW_GRADIENTS_WAITS,             /* waits_for: an identity, or UW_CELL_NOBODY */
+    UW_GRADIENTS_HASH,              /* step: of the group; culprit: hash of the parameters after */
+    UW_GRADIENTS_KNOCK              /* the sender waits for a round */
+};
+
+enum uw_gradients_why {
+    UW_GRADIENTS_LATE,
+    UW_GRADIENTS_GONE,
+    UW_GRADIENTS_ENDED,
+    UW_GRADIENTS_DIFFERS,
+    UW_GRADIENTS_KNOCKED,
+    UW_GRADIENTS_WHYS_N
+};
+
+struct uw_node_gradients {
+    bool on;
+    struct uw_overlap overlap;
+    struct uw_overlap_gate gate;
+
+    /* between the threads */
+    atomic_uint_least32_t begun, broken;        /* network: groups; the last that was given up */
+    atomic_uint_least32_t recalled;             /* training: the group it wants to be out of */
+    atomic_uint_least32_t hash, hash_step;      /* training; hash is written first */
+
+    /* network thread */
+    bool active;
+    uint32_t group, ranks_n, rank;
+    uint32_t ranks[UW_CELL_RANKS_MAX];          /* identities */
+    uint16_t stations[UW_CELL_RANKS_MAX];
+    uint64_t look_us;                           /* when to look for the stations again */
+    uint32_t past[UW_GRADIENTS_PAST], past_n;
+    enum uw_gradients_why why;                  /* of the last one's end */
+    uint32_t culprit;
+    uint64_t began_us, told_us;
+    uint64_t leave_us;                          /* training has ended: gives up then; 0: no */
+    struct uw_deadline took;                    /* steps */
+    bool in_step;
+    uint64_t step_us, moved_us;                 /* the step began; something moved last */
+    uint32_t moved;                             /* as uw_overlap_progress counts */
+    uint32_t asked, asks_n, hops;               /* whom the hunt for a culprit is at */
+    uint64_t ask_us;
+    uint32_t knocker;
+    uint64_t knocked_us, knock_us;              /* first heard; when to knock next */
+    uint32_t told_step;                         /* hash that was sent last */
+    uint32_t hash_of[UW_CELL_RANKS_MAX], hash_at[UW_CELL_RANKS_MAX];
+
+    /* training thread */
+    uint32_t steps;
+    bool grouped, handed;
+};
+
+/* Network. A round of the cell is committed: its ranks are a group from now on. */
+void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope *o);
+
+/* Network. A member died, left or was started anew. */
+void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id);
+
+/* Network. The own training has ended: stay for those who are a little behind, then give up. */
+void uw_node_gradients_end(struct uw_node_state *s);
+
+#endif
