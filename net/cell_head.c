@@ -178,7 +178,8 @@ static void tell_who_is_late(struct uw_cell *c)
 
 static uint32_t next_group(struct uw_cell *c)
 {
-    uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter;
+    uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter +
+                 (c->config.scope << 31);
     x = (x ^ x >> 16) * 0x85ebca6bu;
     x = (x ^ x >> 13) * 0xc2b2ae35u;
     x ^= x >> 16;

@@ -23,6 +23,8 @@
 
 #define UW_GRADIENTS_PAST 4u        /* groups given up that are remembered */
 
+struct uw_member;
+struct uw_node_progress;
 struct uw_node_scope;
 struct uw_node_state;
 
@@ -89,5 +91,44 @@ void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id);
 
 /* Network. The own training has ended: stay for those who are a little behind, then give up. */
 void uw_node_gradients_end(struct uw_node_state *s);
+
+/* Take the memory, if gradients are averaged. Returns UW_OK or what uw_overlap_place returns. */
+int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena);
+
+/* Average, watch. Returns when it wants to run again, if nothing arrives. */
+uint64_t uw_node_gradients_step(struct uw_node_state *s);
+
+/* A member's fragment; a message of enum uw_gradients_act. */
+void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *from,
+                            const struct uw_part *part);
+void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *from,
+                               const struct uw_cell_message *m);
+
+/* Training. As uw_node_after_step; as uw_node_recall. */
+int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_progress *p);
+void uw_node_gradients_recall(struct uw_node_state *s);
+
+/* Between node_gradients.c and node_gradients_watch.c. */
+
+/* Send a message to a member. */
+void uw_node_gradients_send(struct uw_node_state *s, uint32_t to,
+                            const struct uw_cell_message *m);
+
+/* Give the group up, and tell its members. */
+void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit);
+
+/* Returns when to look again. */
+uint64_t uw_node_gradients_watch(struct uw_node_state *s);
+
+/* Tell a member whom this node waits for; go on with the hunt, for `from` waits for `next`. */
+void uw_node_gradients_answer(struct uw_node_state *s, uint32_t to);
+void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t next);
+
+/* A rank's parameters have this hash after a step of the group. */
+void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
+                               uint32_t hash);
+
+/* A node waits for a round of the cell. */
+void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from);
 
 #endif

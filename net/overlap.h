@@ -133,7 +133,7 @@ size_t uw_overlap_bytes(const struct uw_overlap_config *config);
 int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
                      const struct uw_overlap_config *config);
 
-/* The algorithm of groups that begin later, instead of the configuration's: tree, halving or ring. */
+/* The algorithm of groups that begin later, not the configuration's: tree, halving or ring. */
 static inline void uw_overlap_use(struct uw_overlap *o, enum uw_allreduce_kind kind)
 {
     o->config.kind = kind;

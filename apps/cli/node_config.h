@@ -18,7 +18,7 @@ struct uw_node_options {
     uint32_t batch, threads, period;
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
     const char *momentum_rule, *peer_schedule, *schedule, *backend;
-    const char *exchange, *cell, *algorithm;
+    const char *exchange, *average, *cell, *algorithm;
     uint32_t head_weight, cell_first;
     double gather_seconds, round_seconds;
     uint64_t steps, seed;
@@ -38,7 +38,7 @@ struct uw_node_options {
     struct uw_opt_list emulate_far;
     double emulate_cut_after, emulate_cut_seconds;
     bool exact;
-    const char *events;
+    const char *events, *trace;
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* from shard, once it is checked */
 };

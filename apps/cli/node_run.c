@@ -85,9 +85,13 @@ static int load_checkpoint(struct uw_node_work *r)
 
 static int save(struct uw_node_work *r)
 {
-    r->saved_us = uw_board_now_us();
+    uint64_t before_us = r->saved_us = uw_board_now_us();
     if (r->o->checkpoint == NULL) {
         return UW_OK;
+    }
+    int rc = uw_node_gradients_finish(r);
+    if (rc < 0) {
+        return rc;
     }
     const struct uw_checkpoint state = {.step = r->step,
                                         .epoch = r->loader.epoch,
@@ -96,7 +100,9 @@ static int save(struct uw_node_work *r)
                                         .batch_n = r->o->batch,
                                         .user = {r->incarnation},
                                         .exact = r->o->exact};
-    return uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
+    rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
+    uw_node_trace_part(r, "checkpoint", before_us, uw_board_now_us());
+    return rc;
 }
 
 static enum uw_node_mode mode_of(const char *exchange)
@@ -105,6 +111,13 @@ static enum uw_node_mode mode_of(const char *exchange)
            : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
            : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
                                                    : UW_NODE_GOSSIP;
+}
+
+static void on_event(void *arg, const struct uw_node_event *event)
+{
+    struct uw_node_work *r = arg;
+    uw_node_report_event(&r->report, event);
+    uw_node_trace_event(r, event);
 }
 
 static struct uw_node_config node_config(struct uw_node_work *r)
@@ -127,6 +140,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .head_weight = o->head_weight,
         .cell_first_n = o->cell_first,
         .algorithm = r->fixed ? &r->algorithm : NULL,
+        .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
         .gather_us = (uint64_t)(o->gather_seconds * 1e6),
         .round_us = (uint64_t)(o->round_seconds * 1e6),
         .agree = true,
@@ -140,8 +154,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
         .members_max = o->members,
-        .on_event = uw_node_report_event,
-        .event_arg = &r->report};
+        .on_event = on_event,
+        .event_arg = r};
 }
 
 static int take_spare(struct uw_node_work *r)
@@ -211,6 +225,7 @@ static int prepare(struct uw_node_work *r, int *status)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    bool gradients = strcmp(o->average, "gradients") == 0;
     double momentum = o->momentum >= 0.0 ? o->momentum : rule->frozen ? 0.9 : 0.0;
     const struct uw_optimizer optimizer = {.momentum = (float)momentum,
                                            .weight_decay = (float)o->weight_decay,
@@ -220,6 +235,10 @@ static int prepare(struct uw_node_work *r, int *status)
                                          .exact = o->exact,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
+                                                  .mode = gradients ? UW_PLAN_BUCKETS
+                                                                    : UW_PLAN_IMMEDIATE,
+                                                  .bucket_n = UW_GRADIENTS_BUCKET_N,
+                                                  .late_updates = gradients,
                                                   .optimizer = optimizer,
                                                   .mixing_velocity = rule->velocity,
                                                   .snapshot = true}};
@@ -234,6 +253,8 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = uw_storage_file_init(&r->files, NULL);
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
+    rc = rc < 0 ? rc : uw_node_trace_open(r);
+    rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
     rc = rc < 0 ? rc : open_data(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK) {
@@ -270,7 +291,11 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
                                        .loss = (float)r->loss,
                                        .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
                                        .samples_per_s = samples_per_s(r)};
-    int rc = uw_node_after_step(&r->net.node, &p);
+    int rc = uw_node_gradients_settle(r);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_node_after_step(&r->net.node, &p);
     bool averaging = rc > 0 && (rc & UW_NODE_AVERAGING) != 0;
     if (rc > 0 && !(averaging && r->averaging)) {
         uw_node_net_wake(&r->net);
@@ -279,6 +304,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
     }
+    uw_node_gradients_meet(r);
     return rc;
 }
 
@@ -307,12 +333,13 @@ static int train_one(struct uw_node_work *r)
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "step %llu: %.200s", (unsigned long long)r->step + 1u,
-                            why.text);
+                            why.text[0] != '\0' ? why.text : uw_status_text(rc));
     }
     uint64_t now_us = uw_board_now_us();
     r->step++;
     r->samples += (uint64_t)n;
     r->computing_us += now_us - before_us;
+    uw_node_trace_part(r, NULL, before_us, now_us);
     r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
     if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
         uw_node_report_step(&r->report, r->step, r->loss, (double)r->samples,
@@ -325,8 +352,10 @@ static int train_one(struct uw_node_work *r)
 static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 {
     struct uw_score score;
+    uint64_t before_us = uw_board_now_us();
     int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, &score);
     r->scored_us = uw_board_now_us();
+    uw_node_trace_part(r, "eval", before_us, r->scored_us);
     if (rc == UW_OK) {
         r->score = score;
         r->scored = true;
@@ -405,6 +434,7 @@ static int run_steps(struct uw_node_work *r)
 static int work(struct uw_node_work *r)
 {
     int rc = run_steps(r);
+    rc = rc < 0 ? rc : uw_node_gradients_finish(r);
     rc = rc < 0 ? rc : uw_node_work_agree(r);
     rc = rc < 0 ? rc : save(r);
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
@@ -443,6 +473,9 @@ int uw_node_run(const struct uw_node_options *o)
     rc = rc < 0 ? rc : work(r);
     uw_node_net_close(&r->net);
     uw_board_memory_release(r->spare.at, r->spare.bytes);
+    rc = rc < 0 ? rc : uw_node_trace_close(r);
+    (void)uw_node_trace_close(r);
+    uw_node_gradients_close(r);
     struct uw_error late = {.text = ""};
     int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
     if (rc < 0) {
