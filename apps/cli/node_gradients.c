@@ -11,10 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t lr_bucket(const struct uw_node_work *r)
-{
-    return r->job.model.buckets_n;
-}
+#define LR_BUCKET 0u                /* needed first; then come the model's */
+#define NUMBER(bucket) ((bucket) + 1u)
 
 /* Gives the group up when the program is to end. */
 static enum uw_gradient_state wait_for(struct uw_node_work *r, uint32_t bucket)
@@ -55,9 +53,9 @@ static int bucket_ready(void *arg, uint32_t bucket, uint32_t offset_n, uint32_t 
         r->gradients.lr_out = true;
         r->gradients.lr_back = false;
         r->gradients.lr = r->job.model.late_optimizer.lr;
-        uw_node_gradient_ready(&r->net.node, lr_bucket(r), &r->gradients.lr);
+        uw_node_gradient_ready(&r->net.node, LR_BUCKET, &r->gradients.lr);
     }
-    uw_node_gradient_ready(&r->net.node, bucket, gradient);
+    uw_node_gradient_ready(&r->net.node, NUMBER(bucket), gradient);
     uw_node_trace_ready(r, bucket);
     if (r->gradients.grouped) {
         uw_node_net_wake(&r->net);
@@ -73,11 +71,11 @@ static int bucket_wait(void *arg, uint32_t bucket)
     g->lr_out = false;
     if (!g->lr_back) {
         g->lr_back = true;
-        if (wait_for(r, lr_bucket(r)) == UW_GRADIENT_AVERAGED) {
+        if (wait_for(r, LR_BUCKET) == UW_GRADIENT_AVERAGED) {
             r->job.model.late_optimizer.lr = g->lr;
         }
     }
-    return wait_for(r, bucket) == UW_GRADIENT_DROPPED ? UW_BUCKET_DROPPED : UW_OK;
+    return wait_for(r, NUMBER(bucket)) == UW_GRADIENT_DROPPED ? UW_BUCKET_DROPPED : UW_OK;
 }
 
 /* Of what must be equal beside the model. */
@@ -97,9 +95,9 @@ int uw_node_gradients_open(struct uw_node_work *r)
         return uw_error_set(&r->err, UW_ERR_NOMEM, "out of memory");
     }
     for (uint32_t i = 0; i < m->buckets_n; i++) {
-        g->bucket_n[i] = m->buckets[i].count_n;
+        g->bucket_n[NUMBER(i)] = m->buckets[i].count_n;
     }
-    g->bucket_n[lr_bucket(r)] = 1;
+    g->bucket_n[LR_BUCKET] = 1;
     g->config = (struct uw_node_gradients_config){.bucket_n = g->bucket_n,
                                                   .buckets_n = m->buckets_n + 1u,
                                                   .tag = tag_of(&m->optimizer),
@@ -132,16 +130,16 @@ static void average_vector(struct uw_node_work *r, float *x)
     const struct uw_model *m = &r->job.model;
     float lr = r->gradients.lr;
     for (uint32_t i = 0; i < m->buckets_n; i++) {
-        uw_node_gradient_ready(&r->net.node, i, x + m->buckets[i].offset_n);
+        uw_node_gradient_ready(&r->net.node, NUMBER(i), x + m->buckets[i].offset_n);
     }
-    uw_node_gradient_ready(&r->net.node, lr_bucket(r), &r->gradients.lr);
+    uw_node_gradient_ready(&r->net.node, LR_BUCKET, &r->gradients.lr);
     uw_node_net_wake(&r->net);
     for (uint32_t i = 0; i < m->buckets_n; i++) {
-        if (wait_for(r, i) == UW_GRADIENT_DROPPED) {
+        if (wait_for(r, NUMBER(i)) == UW_GRADIENT_DROPPED) {
             memset(x + m->buckets[i].offset_n, 0, m->buckets[i].count_n * sizeof *x);
         }
     }
-    (void)wait_for(r, lr_bucket(r));
+    (void)wait_for(r, LR_BUCKET);
     r->gradients.lr = lr;
 }
 

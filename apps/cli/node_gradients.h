@@ -32,7 +32,7 @@ struct uw_node_work;
 
 struct uw_gradients {
     struct uw_node_gradients_config config;
-    uint32_t *bucket_n;             /* [config.buckets_n] of the heap, the last one holds lr */
+    uint32_t *bucket_n;             /* [config.buckets_n] of the heap, the first one holds lr */
     float lr;
     bool grouped;                   /* as of the last meeting */
     bool lr_out, lr_back;           /* the step's learning rate is with the network; is here */

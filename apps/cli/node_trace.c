@@ -54,8 +54,7 @@ void uw_node_trace_part(struct uw_node_work *r, const char *what, uint64_t from_
 static const char *bucket_name(const struct uw_node_work *r, uint32_t bucket)
 {
     const struct uw_model *m = &r->job.model;
-    return bucket < m->buckets_n ? m->config.def->layers[m->buckets[bucket].layer].name
-                                 : "learning rate";
+    return m->config.def->layers[m->buckets[bucket].layer].name;
 }
 
 void uw_node_trace_ready(struct uw_node_work *r, uint32_t bucket)
@@ -74,8 +73,8 @@ void uw_node_trace_fragment(void *arg, uint32_t bucket, uint32_t fragment, bool 
     struct uw_node_work *r = arg;
     if (r->trace.text != NULL) {
         char name[UW_TRACE_NAME_BYTES];
-        snprintf(name, sizeof name, "%.64s fragment %u", bucket_name(r, bucket),
-                 (unsigned)fragment);
+        snprintf(name, sizeof name, "%.64s fragment %u",
+                 bucket > 0 ? bucket_name(r, bucket - 1u) : "learning rate", (unsigned)fragment);
         uw_trace_async(&r->trace, "fragment", name, (uint64_t)bucket << 32 | fragment, end,
                        now_us);
     }
