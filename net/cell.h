@@ -96,8 +96,7 @@ struct uw_cell_news {
 
 struct uw_cell_config {
     uint32_t self, incarnation;
-    uint32_t scope;                 /* another one for each cell of a node: groups are numbered by it
-                                       too */
+    uint32_t scope;                 /* another one for each cell of a node: tells groups apart */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
     uint64_t gather_us;             /* longest wait for others to be ready */

@@ -18,6 +18,11 @@ static uint32_t look(const atomic_uint_least32_t *number)
     return (uint32_t)atomic_load_explicit(number, memory_order_acquire);
 }
 
+static uint32_t own_id(const struct uw_node_state *s)
+{
+    return s->membership.members[0].id;
+}
+
 /* ---- set-up ---- */
 
 /* Nodes average their gradients only with those who cut them alike. */
@@ -76,6 +81,7 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
     atomic_init(&g->begun, 0);
     atomic_init(&g->broken, 0);
     atomic_init(&g->recalled, 0);
+    atomic_init(&g->alone, 0);
     atomic_init(&g->hash, 0);
     atomic_init(&g->hash_step, 0);
     g->on = true;
@@ -127,7 +133,8 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
     g->group = group.group;
     g->began_us = g->moved_us = g->step_us = s->now_us;
     g->leave_us = 0;
-    g->asked = g->knocker = UW_CELL_NOBODY;
+    g->asked = UW_CELL_NOBODY;
+    g->knocked_us = 0;
     g->in_step = false;
     g->active = true;
     find_stations(s);
@@ -146,12 +153,12 @@ void uw_node_gradients_send(struct uw_node_state *s, uint32_t to,
     o->cell.config.send(o, to, m);
 }
 
-static void send_break(struct uw_node_state *s, uint32_t to, uint32_t group)
+void uw_node_gradients_tell(struct uw_node_state *s, uint32_t to, uint32_t group,
+                            enum uw_gradients_why why, uint32_t culprit)
 {
-    const struct uw_node_gradients *g = &s->gradients;
     const struct uw_cell_message m = {
-        .act = (enum uw_cell_act)UW_GRADIENTS_BREAK, .group = group, .culprit = g->culprit,
-        .status = (enum uw_cell_status)g->why};
+        .act = (enum uw_cell_act)UW_GRADIENTS_BREAK, .group = group, .culprit = culprit,
+        .status = (enum uw_cell_status)why};
     uw_node_gradients_send(s, to, &m);
 }
 
@@ -173,7 +180,7 @@ void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why,
     }
     for (uint32_t i = 0; i < g->ranks_n; i++) {
         if (i != g->rank) {
-            send_break(s, g->ranks[i], g->group);
+            uw_node_gradients_tell(s, g->ranks[i], g->group, why, culprit);
         }
     }
     uw_node_tell_gradients(s, UW_NODE_GRADIENTS_CUT);
@@ -231,7 +238,7 @@ void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *fro
         }
     } else if (is_past(g, part->group) && s->now_us >= g->told_us) {
         g->told_us = s->now_us + TELL_AGAIN_US;
-        send_break(s, from->id, part->group);
+        uw_node_gradients_tell(s, from->id, part->group, g->why, g->culprit);
     }
 }
 
@@ -245,7 +252,7 @@ void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *
     }
     switch ((enum uw_gradients_act)m->act) {
     case UW_GRADIENTS_BREAK:
-        if (ours && (uint32_t)m->status < UW_GRADIENTS_WHYS_N) {
+        if (m->group == g->group && (uint32_t)m->status < UW_GRADIENTS_WHYS_N) {
             uw_node_gradients_break(s, (enum uw_gradients_why)m->status, m->culprit);
         }
         break;
@@ -253,7 +260,7 @@ void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *
         if (ours) {
             uw_node_gradients_answer(s, from->id);
         } else if (!g->active || m->group != g->group) {
-            send_break(s, from->id, m->group);
+            uw_node_gradients_tell(s, from->id, m->group, UW_GRADIENTS_GONE, own_id(s));
         }
         break;
     case UW_GRADIENTS_WAITS:
@@ -266,7 +273,7 @@ void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *
             uw_node_gradients_compare(s, rank_of(g, from->id), m->step, m->culprit);
         }
         break;
-    case UW_GRADIENTS_KNOCK: uw_node_gradients_knocked(s, from->id); break;
+    case UW_GRADIENTS_KNOCK: uw_node_gradients_knocked(s, from->id, m->group); break;
     default: break;
     }
 }
@@ -282,7 +289,7 @@ uint64_t uw_node_gradients_step(struct uw_node_state *s)
     }
     bool recalled = g->active && look(&g->recalled) == look(&g->begun);
     if (recalled || (g->leave_us != 0 && s->now_us >= g->leave_us)) {
-        uw_node_gradients_break(s, UW_GRADIENTS_ENDED, s->membership.members[0].id);
+        uw_node_gradients_break(s, UW_GRADIENTS_ENDED, own_id(s));
     }
     uint64_t next_us = uw_overlap_gate_run(&g->gate, s->now_us);
     uint64_t watch_us = uw_node_gradients_watch(s);
@@ -359,6 +366,9 @@ int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_p
             atomic_store_explicit(&g->hash, hash_of(s->config.params), memory_order_relaxed);
             atomic_store_explicit(&g->hash_step, g->steps, memory_order_release);
         }
+    }
+    if (!g->grouped && p->lr > 0.0f && !a->looking) {
+        atomic_fetch_add_explicit(&g->alone, 1, memory_order_relaxed);
     }
     bool waited = a->waiting;
     int rc = uw_average_after_step(a, p);

@@ -34,7 +34,8 @@ enum uw_gradients_act {
     UW_GRADIENTS_ASK,               /* whom do you wait for? */
     UW_GRADIENTS_WAITS,             /* waits_for: an identity, or UW_CELL_NOBODY */
     UW_GRADIENTS_HASH,              /* step: of the group; culprit: hash of the parameters after */
-    UW_GRADIENTS_KNOCK              /* the sender waits for a round */
+    UW_GRADIENTS_KNOCK              /* the sender waits for a round; group, if not 0: it is in that
+                                       one, and the head is not */
 };
 
 enum uw_gradients_why {
@@ -54,6 +55,7 @@ struct uw_node_gradients {
     /* between the threads */
     atomic_uint_least32_t begun, broken;        /* network: groups; the last that was given up */
     atomic_uint_least32_t recalled;             /* training: the group it wants to be out of */
+    atomic_uint_least32_t alone;                /* training: steps without a group */
     atomic_uint_least32_t hash, hash_step;      /* training; hash is written first */
 
     /* network thread */
@@ -73,8 +75,8 @@ struct uw_node_gradients {
     uint32_t moved;                             /* as uw_overlap_progress counts */
     uint32_t asked, asks_n, hops;               /* whom the hunt for a culprit is at */
     uint64_t ask_us;
-    uint32_t knocker;
-    uint64_t knocked_us, knock_us;              /* first heard; when to knock next */
+    uint64_t knocked_us, knock_us;              /* first heard, 0: not; when to knock next */
+    uint32_t alone_seen;
     uint32_t told_step;                         /* hash that was sent last */
     uint32_t hash_of[UW_CELL_RANKS_MAX], hash_at[UW_CELL_RANKS_MAX];
 
@@ -128,7 +130,11 @@ void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t nex
 void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
                                uint32_t hash);
 
-/* A node waits for a round of the cell. */
-void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from);
+/* A node waits for a round of the cell, or is in another group. */
+void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t group);
+
+/* Tell a member that a group is given up. */
+void uw_node_gradients_tell(struct uw_node_state *s, uint32_t to, uint32_t group,
+                            enum uw_gradients_why why, uint32_t culprit);
 
 #endif

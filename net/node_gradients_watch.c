@@ -166,7 +166,7 @@ static void tell_hash(struct uw_node_state *s)
 
 /* ---- who would like to be in it ---- */
 
-void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from)
+void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t group)
 {
     struct uw_node_gradients *g = &s->gradients;
     const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
@@ -174,23 +174,31 @@ void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from)
         !uw_cell_reaches(c, from) || uw_cell_avoids(c, from, s->now_us)) {
         return;
     }
-    if (g->knocker != from || s->now_us > g->knocked_us + KNOCK_STALE_US) {
-        g->knocker = from;
+    if (group != 0) {
+        if (group != g->group) {    /* two groups, as after a cut: theirs comes to ours */
+            uw_node_gradients_tell(s, from, group, UW_GRADIENTS_KNOCKED, own_id(s));
+        }
+        return;
+    }
+    if (g->knocked_us == 0 || s->now_us > g->knocked_us + KNOCK_STALE_US) {
         g->knocked_us = s->now_us;
     } else if (s->now_us >= g->knocked_us + KNOCKS_APART_US) {
         uw_node_gradients_break(s, UW_GRADIENTS_KNOCKED, from);
     }
 }
 
-/* This node waits for a round, and others may be busy with their gradients. */
+/* This node waits for a round, and others may be busy with their gradients. As head it waits for
+ * nobody, and trains alone. */
 static uint64_t knock(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = &s->gradients;
     const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
-    if (c->state != UW_CELL_WAITING) {
+    bool alone = c->head == own_id(s) && look(&g->alone) != g->alone_seen;
+    if (c->state != UW_CELL_WAITING && !alone) {
         return UINT64_MAX;
     }
     if (s->now_us >= g->knock_us) {
+        g->alone_seen = look(&g->alone);
         const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_KNOCK};
         g->knock_us = s->now_us + KNOCK_US;
         for (uint32_t i = 0; i < c->members_n; i++) {
@@ -202,6 +210,23 @@ static uint64_t knock(struct uw_node_state *s)
     return g->knock_us;
 }
 
+/* The head may be in a group of its own. */
+static void knock_at_head(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = &s->gradients;
+    uint32_t head = s->cell.scopes[UW_AVERAGE_CELL].cell.head;
+    bool ranked = head == UW_CELL_NOBODY;
+    for (uint32_t i = 0; i < g->ranks_n && !ranked; i++) {
+        ranked = g->ranks[i] == head;
+    }
+    if (!ranked && s->now_us >= g->began_us + SETTLE_US && s->now_us >= g->knock_us) {
+        const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_KNOCK,
+                                          .group = g->group};
+        g->knock_us = s->now_us + KNOCK_US;
+        uw_node_gradients_send(s, head, &m);
+    }
+}
+
 uint64_t uw_node_gradients_watch(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = &s->gradients;
@@ -209,6 +234,7 @@ uint64_t uw_node_gradients_watch(struct uw_node_state *s)
         return knock(s);
     }
     tell_hash(s);
+    knock_at_head(s);
     uint64_t next_us = g->active ? watch_step(s) : s->now_us;
     return g->leave_us != 0 && g->leave_us < next_us ? g->leave_us : next_us;
 }

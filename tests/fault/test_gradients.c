@@ -116,7 +116,6 @@ static void test_rank_that_differs_is_found_and_mended(void **state)
     gradient_world_together(g, 3, 200, LIMIT_US);
     assert_int_equal(g->w->nodes[0].events[UW_NODE_GRADIENTS_CUT], 1);
     assert_non_null(strstr(cut_text(g, 0), "b has other parameters"));
-    assert_memory_equal(g->w->nodes[0].x, g->w->nodes[0].x, sizeof(float));
     g->bits = true;
     expect_equal(g, 3);
     gradient_world_free(g);
@@ -147,6 +146,55 @@ static void test_ranks_end_one_after_another(void **state)
     gradient_world_free(g);
 }
 
+/* All end with the same step, and average over the run. */
+static void test_ranks_that_end_together_average_over_the_run(void **state)
+{
+    (void)state;
+    const enum uw_allreduce_kind ring = UW_ALLREDUCE_RING;
+    struct gradient_world *g = gradient_world_new(3, 300);
+    g->w->config.cell_first_n = 3;
+    g->w->config.algorithm = &ring;
+    for (uint32_t i = 0; i < 3; i++) {
+        g->nodes[i].steps_most = 50;
+    }
+    world_start(g->w);
+    for (uint32_t i = 0; i < 200 && g->w->nodes[2].events[UW_NODE_AVERAGED] < 2; i++) {
+        gradient_world_run(g, 50000);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(g->nodes[i].done && !g->nodes[i].dropped);
+        assert_int_equal(g->w->nodes[i].events[UW_NODE_AVERAGED], 2);
+        assert_memory_equal(g->w->nodes[i].x, g->w->nodes[0].x, GRADIENT_SIZE * sizeof(float));
+    }
+    assert_int_equal(g->w->nodes[0].events[UW_NODE_AVERAGE_CUT], 0);
+    gradient_world_free(g);
+}
+
+/* Cut in two, each half goes on; healed, the half without the head gives its group up. */
+static void test_two_groups_become_one(void **state)
+{
+    (void)state;
+    struct gradient_world *g = gradient_world_new(4, 300);
+    g->w->config.cell_first_n = 4;
+    world_start(g->w);
+    gradient_world_together(g, 4, 20, LIMIT_US);
+    for (int cut = 1; cut >= 0; cut--) {
+        for (uint32_t k = 0; k < 16; k++) {
+            if ((k / 4 < 2) != (k % 4 < 2)) {
+                (void)uw_link_emulated_cut(&g->w->nodes[k / 4].emulated, (uint16_t)(k % 4),
+                                           cut ? UW_EMULATED_BOTH : 0);
+            }
+        }
+        gradient_world_run(g, 20000000);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_true(g->w->nodes[i].node.state->gradients.active);
+            assert_int_equal(g->w->nodes[i].node.state->gradients.ranks_n, cut ? 2 : 4);
+        }
+    }
+    expect_equal(g, 4);
+    gradient_world_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +204,8 @@ int main(void)
         cmocka_unit_test(test_newcomer_knocks_and_gets_in),
         cmocka_unit_test(test_rank_that_differs_is_found_and_mended),
         cmocka_unit_test(test_ranks_end_one_after_another),
+        cmocka_unit_test(test_ranks_that_end_together_average_over_the_run),
+        cmocka_unit_test(test_two_groups_become_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
