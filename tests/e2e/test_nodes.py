@@ -234,20 +234,28 @@ class Fleet(unittest.TestCase):
     def test_gradient_nodes_take_the_same_steps(self):
         """A third of the digits each, and no average at the end: parameters and momentum are equal
         because all steps were."""
-        for i in range(3):
-            self.start(i, **self.GRADIENTS, shard=f"{i}/3", steps=230, consensus_seconds=0,
-                       consensus_rounds=0, checkpoint=f"n{i}.safetensors", trace=f"n{i}.json",
-                       schedule="step:50:0.9")
-        done = [self.done(i) for i in range(3)]
-        for i in range(3):
-            self.assertGreater(done[i]["test_accuracy"], 0.85)
-            self.assertEqual([e["nodes"] for e in self.events(i, "gradients")][:1], [3])
-            self.assertFalse(any("other parameters" in e["text"]
-                                 for e in self.events(i, "gradients_cut")))
-        if all(len(self.events(i, "gradients")) == 1 for i in range(3)):
-            self.assertEqual(self.weights(0), self.weights(1))
-            self.assertEqual(self.weights(0), self.weights(2))
-            self.assertEqual({d["averages_done"] for d in done}, {1})
+        undisturbed = False
+        for attempt in range(3):    # a machine that stands still for seconds parts the group
+            if undisturbed:
+                break
+            for i in range(3):
+                self.start(i, **self.GRADIENTS, shard=f"{i}/3", steps=230, consensus_seconds=0,
+                           consensus_rounds=0, checkpoint=f"n{i}.safetensors",
+                           schedule="step:50:0.9", run=f"attempt{attempt}")
+            done = [self.done(i) for i in range(3)]
+            for i in range(3):
+                self.assertGreater(done[i]["test_accuracy"], 0.85)
+                self.assertEqual(self.events(i, "gradients")[0]["nodes"], 3)
+                self.assertFalse(any("other parameters" in e["text"]
+                                     for e in self.events(i, "gradients_cut")))
+            undisturbed = all(len(self.events(i, "gradients")) == 1 for i in range(3))
+            if not undisturbed:
+                for i in range(3):
+                    os.remove(os.path.join(self.dir, f"n{i}.safetensors"))
+        self.assertTrue(undisturbed)
+        self.assertEqual(self.weights(0), self.weights(1))
+        self.assertEqual(self.weights(0), self.weights(2))
+        self.assertEqual({d["averages_done"] for d in done}, {1})
 
     def test_gradient_node_killed_is_named_and_comes_back(self):
         for i in range(3):
