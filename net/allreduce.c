@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "allreduce.h"
+#include "allreduce_inner.h"
 
 #include "bits.h"
 #include "uwasa/mix.h"
@@ -11,8 +11,6 @@
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
-#define TRIES_MAX 2u                /* doublings of the patience: chance losses end soon */
-#define HELD_NONE UINT32_MAX
 #define BLOCK_N 64u
 
 static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32_t store_n,
@@ -58,20 +56,6 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
         memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
     }
     return rc;
-}
-
-static void tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type, uint32_t round,
-                 uint32_t step)
-{
-    struct uw_part p = {.type = type, .round = round, .step = (uint16_t)step};
-    (void)uw_allreduce_send(a, rank, &p);
-}
-
-/* reply: and what is theirs? */
-static void tell_done(struct uw_allreduce *a, uint32_t rank, uint32_t round, bool reply)
-{
-    struct uw_part p = {.type = UW_PART_DONE, .round = round, .reply = reply};
-    (void)uw_allreduce_send(a, rank, &p);
 }
 
 /* Rounds and steps. */
@@ -120,7 +104,7 @@ static void tell_all_done(struct uw_allreduce *a)
             told = before.recv_n > 0 && before.from == s.from;
         }
         if (!told) {
-            tell_done(a, s.from, a->r.round, false);
+            uw_allreduce_tell_done(a, s.from, a->r.round, false);
         }
     }
 }
@@ -131,7 +115,7 @@ static void begin_pull(struct uw_allreduce *a, uint32_t expected);
 /* Is there a place for what arrives in this step? */
 static bool has_place(const struct uw_allreduce *a)
 {
-    return a->in_place || a->held == HELD_NONE;
+    return a->in_place || a->held == UW_ALLREDUCE_NONE;
 }
 
 /* The sender was stopped. */
@@ -178,6 +162,7 @@ static void enter(struct uw_allreduce *a)
     uw_allreduce_push(a, &a->step, a->k, 0);
     a->pull.active = false;
     a->tries = 0;
+    a->asked_us = 0;
     a->ask_us = a->now_us + a->patience_us;
     take_early(a);
 }
@@ -198,7 +183,8 @@ static void exchange(struct uw_allreduce *a)
         memcpy(a->scratch + i, old, n * sizeof(float));
     }
     a->held = a->k;
-    a->nudge_us = a->now_us + a->patience_us;
+    a->nudges = 0;
+    uw_allreduce_nudge_later(a);
 }
 
 /* Go on as far as possible. */
@@ -208,7 +194,7 @@ static void advance(struct uw_allreduce *a)
         if (a->k == a->steps_n) {
             a->state = UW_ALLREDUCE_DONE;
             a->tells = true;
-            a->nudge_us = a->now_us + a->patience_us;
+            uw_allreduce_nudge_later(a);
             return;
         }
         if (!a->entered) {
@@ -240,9 +226,10 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
         return;
     }
     a->k = 0;
-    a->held = HELD_NONE;
+    a->held = UW_ALLREDUCE_NONE;
     a->entered = a->tells = false;
-    a->patience_us = 2u * round->rtt_us + PATIENCE_MIN_US;
+    uint64_t patience_us = 2u * round->rtt_us + PATIENCE_MIN_US, learned_us = a->patience_us / 2u;
+    a->patience_us = same && learned_us > patience_us ? learned_us : patience_us;
     memset(a->got, 0, a->steps_max);
     if (!same) {
         memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
@@ -285,10 +272,11 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
 {
     const struct uw_allreduce_step *s = &a->step;
     if (a->received) {
-        tell(a, s->from, UW_PART_GOT, a->r.round, a->k);     /* the first one was lost */
+        uw_allreduce_tell(a, s->from, UW_PART_GOT, a->r.round, a->k);  /* the first one was lost */
         return;
     }
     if (!a->pull.active) {
+        uw_allreduce_answered(a);
         begin_pull(a, PUSH_CHUNKS);
     }
     if (uw_pull_check(&a->pull, (uint16_t)a->k, p->offset_n, p->count_n) < 0) {
@@ -304,7 +292,7 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
         a->received = true;
         a->pull.active = false;
         if (!uw_allreduce_is_small(a, s->recv_n)) {
-            tell(a, s->from, UW_PART_GOT, a->r.round, a->k);
+            uw_allreduce_tell(a, s->from, UW_PART_GOT, a->r.round, a->k);
         }
     }
 }
@@ -321,7 +309,7 @@ static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_par
     } else if (p->round > a->r.round || (now && p->step > a->k)) {
         uw_allreduce_store_early(a, from, p);
     } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
-        tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
+        uw_allreduce_tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
     }
 }
 
@@ -331,7 +319,7 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
                  (p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING &&
                   (p->step > a->k || (p->step == a->k && !a->entered)));
     if (later) {
-        tell(a, from, UW_PART_WAIT, p->round, p->step);
+        uw_allreduce_tell(a, from, UW_PART_WAIT, p->round, p->step);
         return;
     }
     if (p->want.chunk_n != a->config.chunk_n) {
@@ -355,8 +343,9 @@ static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_par
         return;
     }
     if (p->round == a->r.round && p->step == a->k && a->entered && from == a->step.from) {
+        uw_allreduce_answered(a);
         uint64_t wait_us = PATIENCE_WAITS * a->patience_us;
-        a->ask_us = a->now_us + (wait_us << uw_min_u32(a->tries, TRIES_MAX));
+        a->ask_us = a->now_us + (wait_us << uw_min_u32(a->tries, UW_ALLREDUCE_TRIES_MAX));
         if (a->pull.have_chunks == 0) {
             a->pull.active = false;
         }
@@ -371,7 +360,7 @@ static void take_got(struct uw_allreduce *a, uint32_t from, const struct uw_part
     }
     a->got[p->step] = 1;
     if (p->step == a->held) {
-        a->held = HELD_NONE;
+        a->held = UW_ALLREDUCE_NONE;
         if (a->state == UW_ALLREDUCE_RUNNING && a->entered) {
             take_early(a);
         }
@@ -385,7 +374,7 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
     }
     if (p->reply && (p->round < a->r.round || a->state == UW_ALLREDUCE_DONE)) {
         uint32_t round = a->state == UW_ALLREDUCE_DONE ? a->r.round : a->r.round - 1;
-        tell_done(a, from, round, false);
+        uw_allreduce_tell_done(a, from, round, false);
     }
 }
 
@@ -414,66 +403,6 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
 
 /* What is due. */
 
-/* Ask for what does not come by itself. Returns when to ask again. */
-static uint64_t ask(struct uw_allreduce *a)
-{
-    struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k};
-    if (a->pull.active) {
-        while (uw_pull_next(&a->pull, a->config.window_chunks, a->now_us, &p.want)) {
-            (void)uw_allreduce_send(a, a->step.from, &p);
-        }
-        return uw_pull_next_us(&a->pull, a->config.window_chunks, a->now_us);
-    }
-    if (a->now_us >= a->ask_us) {
-        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
-                                  .wanted = 1};
-        (void)uw_allreduce_send(a, a->step.from, &p);
-        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, TRIES_MAX));
-    }
-    return a->ask_us;
-}
-
-/* The last chunk again: whoever has all of it answers with GOT. */
-static uint64_t nudge_for_got(struct uw_allreduce *a)
-{
-    if (a->held == HELD_NONE) {
-        return UINT64_MAX;
-    }
-    if (a->now_us >= a->nudge_us) {
-        struct uw_allreduce_step s = uw_allreduce_step_at(a, a->held);
-        const struct uw_want want = {.transfer = (uint16_t)a->held, .chunk_n = a->config.chunk_n,
-                                     .base = (s.send_n - 1) / a->config.chunk_n, .wanted = 1};
-        uw_allreduce_add_out(a, s.to, a->r.round, &want);
-        a->nudge_us = a->now_us + a->patience_us;
-    }
-    return a->nudge_us;
-}
-
-/* Ask those whose DONE is missing for it. */
-static uint64_t nudge_for_done(struct uw_allreduce *a)
-{
-    if (uw_allreduce_settled(a)) {
-        return UINT64_MAX;
-    }
-    if (a->now_us >= a->nudge_us) {
-        for (uint32_t k = 0; k < a->steps_n; k++) {
-            struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
-            if (s.send_n > 0 && a->done[s.to] <= a->r.round) {
-                tell_done(a, s.to, a->r.round, true);
-            }
-        }
-        /* In the round before others may have been sent to. */
-        const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
-        for (uint32_t k = 0; k < old->steps_n; k++) {
-            if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
-                tell_done(a, old->message[k].to, a->r.round, true);
-            }
-        }
-        a->nudge_us = a->now_us + a->patience_us;
-    }
-    return a->nudge_us;
-}
-
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
 {
     uint64_t next_us = UINT64_MAX;
@@ -486,11 +415,11 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
     }
     advance(a);
     if (a->state == UW_ALLREDUCE_RUNNING) {
-        uint64_t nudge_us = nudge_for_got(a);
-        next_us = a->received || !has_place(a) ? UINT64_MAX : ask(a);
+        uint64_t nudge_us = uw_allreduce_nudge_for_got(a);
+        next_us = a->received || !has_place(a) ? UINT64_MAX : uw_allreduce_ask(a);
         next_us = nudge_us < next_us ? nudge_us : next_us;
     } else {
-        next_us = nudge_for_done(a);
+        next_us = uw_allreduce_nudge_for_done(a);
     }
     uint64_t out_us = uw_allreduce_send_out(a);
     if (a->tells && (a->out_n == 0 || a->now_us >= a->nudge_us)) {

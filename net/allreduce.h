@@ -43,6 +43,8 @@
 #include <stdint.h>
 
 #define UW_ALLREDUCE_PUSH_CHUNKS 16u
+#define UW_ALLREDUCE_NONE UINT32_MAX
+#define UW_ALLREDUCE_TRIES_MAX 2u   /* doublings of the patience: chance losses end soon */
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
 #define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
 #define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
@@ -138,8 +140,9 @@ struct uw_allreduce {
     float *scratch;                 /* [scratch_n] */
     uint32_t held;                  /* the step whose message scratch holds until its GOT */
     uint64_t now_us, ask_us, nudge_us, patience_us;
+    uint64_t asked_us;              /* for the first of a step's message; 0: no answer is awaited */
     uint64_t pace_ns;               /* when the next chunk may be pushed */
-    uint32_t tries;
+    uint32_t tries, nudges;
 
     uint8_t *got;                   /* [steps_max] of this round */
     uint32_t *done;                 /* [ranks_max] first round that a rank is not done with */
@@ -152,6 +155,7 @@ struct uw_allreduce {
         struct uw_part part;
     } owed[UW_ALLREDUCE_OWED_MAX];
     uint32_t owed_n;
+    bool data_first;                /* of what waits for room: the other kind was sent last */
     struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
@@ -192,54 +196,5 @@ static inline uint32_t uw_allreduce_early_n(const struct uw_allreduce *a)
     uint32_t most_n = UW_ALLREDUCE_EARLY_MAX * a->config.chunk_n;
     return a->store_n < most_n ? a->store_n : most_n;
 }
-
-/* Between allreduce.c and allreduce_serve.c. */
-
-static inline struct uw_allreduce_step uw_allreduce_step_at(const struct uw_allreduce *a,
-                                                            uint32_t k)
-{
-    return uw_allreduce_step(a->r.kind, a->r.ranks, a->r.rank, a->r.size_n, k);
-}
-
-static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t n)
-{
-    return n <= a->config.small_n;
-}
-
-/* Between allreduce.c and allreduce_stream.c: a round over reliable links. */
-void uw_allreduce_stream_begin(struct uw_allreduce *a);
-int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
-uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);
-
-/* Hand one message to the link. One without floats waits when the link has no room now, and is lost
- * when too many do. */
-int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p);
-
-/* Keep a copy of what the step at hand sends, if it is small and there is room. */
-void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s);
-
-/* The copy of what was sent in a step and its size, or NULL. */
-const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
-                               uint32_t *n);
-
-/* Keep a chunk that came early; without room for it its sender is told to stop. */
-void uw_allreduce_store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
-
-/* Forget what came early and is not early any more. */
-void uw_allreduce_tidy_early(struct uw_allreduce *a);
-
-/* Send the message of step k unasked from a chunk on, or its first chunks. */
-void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
-                       uint32_t base);
-
-/* A rank has no place yet for what is pushed. */
-void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k);
-
-/* Queue what a rank asks for. */
-void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
-                          const struct uw_want *want);
-
-/* Send what is queued and due. Returns when the next chunk is. */
-uint64_t uw_allreduce_send_out(struct uw_allreduce *a);
 
 #endif

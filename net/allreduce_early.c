@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What came before there was a place for it. */
-#include "allreduce.h"
+#include "allreduce_inner.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a rank hands to others: pushed, asked for, and kept to be asked for again. */
-#include "allreduce.h"
+#include "allreduce_inner.h"
 
 #include "bits.h"
 
@@ -33,6 +33,14 @@ int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
         return a->config.send(a->config.arg, rank, p);
     }
     int rc = a->owed_n == 0 ? a->config.send(a->config.arg, rank, p) : UW_ERR_AGAIN;
+    for (uint32_t i = 0; i < a->owed_n; i++) {
+        const struct uw_part *o = &a->owed[i].part;
+        if (a->owed[i].rank == rank && o->type == p->type && o->round == p->round &&
+            o->step == p->step && o->reply == p->reply) {
+            a->owed[i].part = *p;       /* once is enough */
+            return UW_OK;
+        }
+    }
     if (rc == UW_ERR_AGAIN && a->owed_n < UW_ALLREDUCE_OWED_MAX) {
         a->owed[a->owed_n].rank = rank;
         a->owed[a->owed_n++].part = *p;
@@ -41,8 +49,7 @@ int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
     return rc;
 }
 
-/* Returns whether nothing is owed any more. */
-static bool send_owed(struct uw_allreduce *a)
+static void send_owed(struct uw_allreduce *a)
 {
     uint32_t sent = 0;
     while (sent < a->owed_n && a->config.send(a->config.arg, a->owed[sent].rank,
@@ -51,7 +58,7 @@ static bool send_owed(struct uw_allreduce *a)
     }
     a->owed_n -= sent;
     memmove(&a->owed[0], &a->owed[sent], a->owed_n * sizeof a->owed[0]);
-    return a->owed_n == 0;
+    a->data_first = a->data_first || sent > 0;
 }
 
 /* The push that is under way for a step, or NULL. */
@@ -138,7 +145,8 @@ static const float *source_of(const struct uw_allreduce *a, const struct uw_allr
 {
     uint32_t k = o->want.transfer;
     const float *copy = uw_allreduce_copy(a, o->round, k, n);
-    if (copy != NULL || o->round != a->r.round || a->state == UW_ALLREDUCE_IDLE || k > a->k) {
+    if (copy != NULL || o->round != a->r.round || a->state == UW_ALLREDUCE_IDLE || k > a->k ||
+        k >= a->steps_n) {
         return copy;
     }
     struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
@@ -188,13 +196,10 @@ static bool waits_for_push(const struct uw_allreduce *a, uint32_t i)
 }
 
 /* Returns when the next chunk is due. */
-uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
+static uint64_t send_data(struct uw_allreduce *a)
 {
     uint64_t next_us = UINT64_MAX;
     uint32_t sent = 0;
-    if (!send_owed(a)) {
-        return retry_us(a);
-    }
     for (uint32_t i = 0; i < a->out_n;) {
         struct uw_allreduce_out *o = &a->out[i];
         bool room = true;
@@ -204,6 +209,7 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
         }
         while (room && o->want.wanted != 0 && due_us(a, o) <= a->now_us && sent < SEND_MOST) {
             room = send_chunk(a, o);
+            a->data_first = a->data_first && !room;
             sent++;
         }
         if (o->want.wanted == 0) {
@@ -215,6 +221,21 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
         i++;
     }
     return next_us;
+}
+
+/* Where room is scarce, questions and data take turns: neither may starve the other. */
+uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
+{
+    uint64_t next_us = UINT64_MAX;
+    if (!a->data_first) {
+        send_owed(a);
+    }
+    if (a->owed_n == 0 || a->data_first) {
+        next_us = send_data(a);
+    }
+    send_owed(a);
+    uint64_t again_us = a->owed_n > 0 ? retry_us(a) : UINT64_MAX;
+    return again_us < next_us ? again_us : next_us;
 }
 
 bool uw_allreduce_settled(const struct uw_allreduce *a)

@@ -8,7 +8,7 @@
  * Large vectors are worked in segments, one round of steps each, so that what is added up is handed
  * on while it is still in a cache. ABREAST of them take turns, step by step: while one waits for
  * its peer, the other has something to send. */
-#include "allreduce.h"
+#include "allreduce_inner.h"
 
 #include "bits.h"
 #include "uwasa/mix.h"

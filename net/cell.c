@@ -164,6 +164,7 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->round = m->round;
     c->decider = from;
     c->kind = m->kind;
+    memcpy(c->hints, m->hints, sizeof c->hints);
     c->rank = rank;
     c->ranks_n = m->ids_n;
     c->met = true;
@@ -217,8 +218,9 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
     }
 }
 
-void uw_cell_ask(struct uw_cell *c, uint64_t now_us)
+void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us)
 {
+    c->rms = rms;
     c->now_us = now_us;
     c->tries = 0;
     wait_for_start(c);
@@ -247,7 +249,7 @@ void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
 static void say_ready(struct uw_cell *c, enum uw_cell_status status)
 {
     struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
-                                .incarnation = c->config.incarnation,
+                                .incarnation = c->config.incarnation, .rms = c->rms,
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {
@@ -255,6 +257,13 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
     } else if (c->head != UW_CELL_NOBODY) {
         c->config.send(c->config.arg, c->head, &m);
     }
+}
+
+void uw_cell_refused(struct uw_cell *c)
+{
+    c->state = UW_CELL_IDLE;
+    uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, c->config.self);
+    c->config.give_up(c->config.arg);
 }
 
 bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
@@ -276,6 +285,11 @@ bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
 
 static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
+    if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&
+        from == c->head) {
+        uw_cell_refused(c);
+        return;
+    }
     uw_cell_head_state(c, from, m);
     if (!at_hand(c, m->group, m->round) || c->decider == c->config.self) {
         return;

@@ -20,7 +20,8 @@
  * is committed when all who are left are prepared and are more than half, and aborted otherwise.
  *
  * Who is late is left out, and ready for the next round. Who is new is waited for only after its
- * first round, so that joining holds up nobody.
+ * first round, so that joining holds up nobody. One whose parameters have an rms of more than 32
+ * times the median is refused: it has diverged, and would carry all others along.
  *
  * Messages may be lost, repeated and reordered. Whatever asks is repeated until it is answered.
  *
@@ -41,6 +42,7 @@
 
 #define UW_CELL_RANKS_MAX 64u
 #define UW_CELL_NOBODY 0u           /* no identity */
+#define UW_CELL_HINTS 6u            /* numbers that a head tells with a round; the owner's */
 #define UW_CELL_LOG 8u              /* decisions remembered */
 
 enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL };
@@ -62,6 +64,8 @@ struct uw_cell_message {
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
     uint32_t incarnation;           /* ready: the sender's */
+    float rms;                      /* ready: of what it hands in */
+    float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
 };
@@ -85,6 +89,7 @@ enum uw_cell_news_kind {
     UW_CELL_NEWS_LATE,              /* id: the round begins without it */
     UW_CELL_NEWS_COMMITTED,         /* ranks_n, duration_us */
     UW_CELL_NEWS_ABORTED,           /* id: whose fault; UW_CELL_NOBODY: not known */
+    UW_CELL_NEWS_OUTLIER,           /* id: what it hands in is far too large, and left out */
     UW_CELL_NEWS_TAKEN_OVER         /* id: the head that vanished; this node decides in its place */
 };
 
@@ -96,16 +101,15 @@ struct uw_cell_news {
 
 struct uw_cell_config {
     uint32_t self, incarnation;
-    uint32_t scope;                 /* another one for each cell of a node: tells groups apart */
-    uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
+    uint32_t scope, ranks_max;      /* which of the node's cells; 2 .. UW_CELL_RANKS_MAX */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
     uint64_t gather_us;             /* longest wait for others to be ready */
     uint64_t round_us;              /* longest round */
     void *arg;
     /* Hand a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
-    /* The algorithm for so many ranks. */
-    enum uw_allreduce_kind (*choose)(void *arg, uint32_t ranks_n);
+    /* The algorithm for so many ranks, and what to tell them. */
+    enum uw_allreduce_kind (*choose)(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS]);
     /* A round begins: the fields group, round, kind, ranks, ranks_n, rank of the cell say which. */
     void (*begin)(void *arg);
     /* The round is over for this node: take the average, or put back what was. */
@@ -122,6 +126,7 @@ struct uw_cell_seat {
     uint32_t id, incarnation;
     bool expected, ready;           /* expected: took part before */
     bool ranked, gone;              /* takes part in the round; died or left in it */
+    float rms;
     enum uw_cell_status status;
     uint32_t step, waits_for;
     uint64_t since_us, ready_us;    /* ready since; said so last */
@@ -153,8 +158,10 @@ struct uw_cell {
     enum uw_cell_state state;
     uint64_t since_us, repeat_us;   /* waits or runs since; says so again then */
     uint32_t tries;                 /* rounds that were aborted since it is ready */
+    float rms;                      /* of what it hands in */
     uint32_t group, round, decider; /* decider: the group's head, or who took over */
     enum uw_allreduce_kind kind;
+    float hints[UW_CELL_HINTS];
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
     bool met;                       /* ranks are those of a round that was committed */
@@ -175,9 +182,9 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
 /* A node died, left or was started anew: whatever it took part in is lost. */
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
 
-/* This node has parameters to average. Ends in `decided` with true, or in `give_up`; `decided` with
- * false before means that it is tried again. */
-void uw_cell_ask(struct uw_cell *c, uint64_t now_us);
+/* This node has parameters to average, with that rms. Ends in `decided` with true, or in `give_up`;
+ * `decided` with false before means that it is tried again. */
+void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us);
 
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
@@ -195,9 +202,6 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
 
 /* Something has failed because of a node: leave it out of rounds for a while, longer each time. */
 void uw_cell_blame(struct uw_cell *c, uint32_t id, uint64_t now_us);
-
-/* Is a node left out? */
-bool uw_cell_avoids(const struct uw_cell *c, uint32_t id, uint64_t now_us);
 
 /* Do what is due. Returns when it wants to run again, if nothing arrives. */
 uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us);
@@ -226,6 +230,9 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 
 /* This node is told to begin; itself may be the one who tells. */
 void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+
+/* This node is refused as an outlier. */
+void uw_cell_refused(struct uw_cell *c);
 
 /* The round at hand is decided. */
 void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit);

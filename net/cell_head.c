@@ -10,6 +10,7 @@
 #define ROUND_MIN_US 2000000u
 #define POLL_REPEAT_US 200000u
 #define POLLS_MAX 4u                /* unanswered questions that make a culprit */
+#define OUTLIER_MEDIANS 32.0f
 #define AVOID_US 2000000u           /* doubles with each strike */
 #define AVOID_STRIKES_MAX 5u
 
@@ -71,6 +72,7 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     seat->since_us = seat->ready ? seat->since_us : c->now_us;
     seat->ready = true;
     seat->ready_us = c->now_us;
+    seat->rms = m->rms;
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = seat_of(c, m->ids[i]);
         if (other != NULL) {
@@ -176,6 +178,46 @@ static void tell_who_is_late(struct uw_cell *c)
     }
 }
 
+/* The lower median of what all who are ready hand in. */
+static float median_rms(const struct uw_cell *c)
+{
+    float rms[UW_CELL_RANKS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        const struct uw_cell_seat *s = &c->h.seats[i];
+        uint32_t k = n;
+        if (!can_take_part(c, s)) {
+            continue;
+        }
+        for (; k > 0 && rms[k - 1u] > s->rms; k--) {
+            rms[k] = rms[k - 1u];
+        }
+        rms[k] = s->rms;
+        n++;
+    }
+    return n != 0 ? rms[(n - 1u) / 2u] : 0.0f;
+}
+
+static void refuse_outliers(struct uw_cell *c)
+{
+    float limit = OUTLIER_MEDIANS * median_rms(c);
+    for (uint32_t i = 0; i < c->h.seats_n && limit > 0.0f; i++) {
+        struct uw_cell_seat *s = &c->h.seats[i];
+        if (!can_take_part(c, s) || s->rms <= limit) {
+            continue;
+        }
+        const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
+                                          .culprit = s->id};
+        s->ready = false;
+        if (s->id == c->config.self) {
+            uw_cell_refused(c);
+        } else {
+            uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
+            c->config.send(c->config.arg, s->id, &m);
+        }
+    }
+}
+
 static uint32_t next_group(struct uw_cell *c)
 {
     uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter +
@@ -231,11 +273,14 @@ static void begin_round(struct uw_cell *c)
     struct uw_cell_head *h = &c->h;
     struct uw_cell_message m = {.act = UW_CELL_START};
     name_ranks(c, &m);
+    if (m.ids_n == 0) {
+        return;
+    }
     bool same = h->committed && m.ids_n == h->start.ids_n &&
                 memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0;
     m.group = same ? h->start.group : next_group(c);
     m.round = same ? h->start.round + 1u : 1u;
-    m.kind = c->config.choose(c->config.arg, m.ids_n);
+    m.kind = c->config.choose(c->config.arg, m.ids_n, m.hints);
     h->start = m;
     for (uint32_t i = 0; i < h->seats_n; i++) {
         h->seats[i].expected = false;
@@ -270,6 +315,7 @@ static uint64_t gather(struct uw_cell *c)
         return g.since_us + wait_us;
     }
     tell_who_is_late(c);
+    refuse_outliers(c);
     uw_deadline_add(&h->spread, c->now_us - g.since_us);
     begin_round(c);
     return c->now_us;
@@ -290,15 +336,6 @@ void uw_cell_blame(struct uw_cell *c, uint32_t id, uint64_t now_us)
     if (s != NULL) {
         strike(c, s);
     }
-}
-
-bool uw_cell_avoids(const struct uw_cell *c, uint32_t id, uint64_t now_us)
-{
-    bool avoids = false;
-    for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        avoids = avoids || (c->h.seats[i].id == id && now_us < c->h.seats[i].avoid_until_us);
-    }
-    return avoids;
 }
 
 static void decide(struct uw_cell *c, bool commit, uint32_t culprit)

@@ -11,7 +11,7 @@
 
 #define GROUP 1u
 #define CHUNK_DEFAULT_N 65536u
-#define SEGMENT_DEFAULT_N (64u * 1024u)
+#define SEGMENT_DEFAULT_N (32u * 1024u) /* for each rank: parts of it are what is sent */
 #define WINDOW_CHUNKS 256u
 #define MESSAGES_MAX 16u            /* taken in one step, before sending again */
 
@@ -51,6 +51,12 @@ static uint32_t chunk_of(const struct uw_collective_config *config)
     return uw_min_u32(config->chunk_n != 0 ? config->chunk_n : CHUNK_DEFAULT_N, fit);
 }
 
+static uint32_t segment_of(const struct uw_collective_config *config)
+{
+    uint64_t n = (uint64_t)SEGMENT_DEFAULT_N * config->ranks;
+    return config->segment_n != 0 ? config->segment_n : n < UINT32_MAX ? (uint32_t)n : 0;
+}
+
 static int place(struct uw_collective_core *core, struct uw_arena *arena,
                  const struct uw_collective_config *config)
 {
@@ -60,7 +66,7 @@ static int place(struct uw_collective_core *core, struct uw_arena *arena,
     const struct uw_allreduce_config engine = {
         .size_n = config->size_n, .ranks_max = config->ranks, .chunk_n = chunk_of(config),
         .window_chunks = WINDOW_CHUNKS, .reliable = !copies,
-        .segment_n = config->segment_n != 0 ? config->segment_n : SEGMENT_DEFAULT_N,
+        .segment_n = segment_of(config),
         .send = send, .arg = core};
     int rc = copies ? uw_arena_take(arena, mtu, &in) : UW_OK;
     rc = rc < 0 || !copies ? rc : uw_arena_take(arena, mtu, &out);

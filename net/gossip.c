@@ -224,8 +224,8 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
         rc = uw_snapshot_publish(g->config.snapshot, g->config.params->x, step);
     }
     if (rc == UW_OK) {
-        store(&g->version, g->config.snapshot->version);
         measure_rms(g);
+        atomic_store_explicit(&g->version, g->config.snapshot->version, memory_order_release);
     }
     return rc;
 }

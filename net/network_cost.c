@@ -17,15 +17,26 @@
 #define DRIFT 0.01f                 /* from one round to the next */
 #define FACTOR_DRIFT 0.003f
 #define ROUND_NOISE 0.05f
+#define WIDEST 2.0f                 /* nothing is less certain than a guess */
+#define FARTHEST 32.0               /* times what was measured, or a part: rounds lead no farther */
 #define FAR 3.0f                    /* times the standard deviation: chance, or a change */
 #define SHARED (1.0 / 3.0)          /* of the slowing that a medium shared by all would show */
 #define LONGEST_S 1000.0f
 #define ALIKE 1.25f                 /* ranks that differ by less do not */
 #define REPEATED 3u                 /* surprises in a row are none */
 
+static double *constant(struct uw_network_cost *c, uint32_t i)
+{
+    double *all[UW_FIT_KINDS] = {&c->latency_s, &c->access_s, &c->byte_s, &c->reduce_s};
+    return all[i];
+}
+
 static void set_variance(struct uw_network_fit *f, float deviation)
 {
     memset(f->variance, 0, sizeof f->variance);
+    for (uint32_t i = 0; i < UW_FIT_KINDS; i++) {
+        f->measured[i] = *constant(&f->cost, i);
+    }
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
         float d = i < UW_FIT_KINDS ? deviation : FACTOR;
         f->variance[i][i] = d * d;
@@ -169,12 +180,6 @@ enum uw_allreduce_kind uw_network_choose(const struct uw_network_fit *f, uint32_
     return best;
 }
 
-static double *constant(struct uw_network_cost *c, uint32_t i)
-{
-    double *all[UW_FIT_KINDS] = {&c->latency_s, &c->access_s, &c->byte_s, &c->reduce_s};
-    return all[i];
-}
-
 /* w_j = d log T / d log c_j, by a small difference. */
 static void shares(const struct uw_network_fit *f, enum uw_allreduce_kind kind, uint32_t p,
                    uint32_t n, double modelled, double *at, float *w)
@@ -195,7 +200,7 @@ static void forget(struct uw_network_fit *f)
 {
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
         float d = i < UW_FIT_KINDS ? DRIFT : FACTOR_DRIFT;
-        f->variance[i][i] += d * d;
+        f->variance[i][i] += f->variance[i][i] < WIDEST * WIDEST ? d * d : 0.0f;
     }
 }
 
@@ -203,10 +208,20 @@ static void forget(struct uw_network_fit *f)
 static void doubt(struct uw_network_fit *f)
 {
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
+        if (16.0f * f->variance[i][i] > WIDEST * WIDEST) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
         for (uint32_t j = 0; j < UW_FIT_DIMS; j++) {
             f->variance[i][j] *= 16.0f;
         }
     }
+}
+
+static double between(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
 }
 
 /* How far to believe an error: in full, cut when it is far off, in full again when that repeats. */
@@ -239,9 +254,11 @@ static void correct(struct uw_network_fit *f, const float *w, float error)
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
         float by = uw_expf(pw[i] / total * error);
         if (i < UW_FIT_KINDS) {
-            *constant(&f->cost, i) *= (double)by;
+            double *c = constant(&f->cost, i);
+            *c = between(*c * (double)by, f->measured[i] / FARTHEST, f->measured[i] * FARTHEST);
         } else {
-            f->factor[i - UW_FIT_KINDS] *= by;
+            float *factor = &f->factor[i - UW_FIT_KINDS];
+            *factor = (float)between((double)(*factor * by), 1.0 / FARTHEST, FARTHEST);
         }
     }
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {

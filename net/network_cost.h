@@ -49,6 +49,7 @@ struct uw_network_summary {
 
 struct uw_network_fit {
     struct uw_network_cost cost;
+    double measured[UW_FIT_KINDS];              /* of the cost, before rounds corrected it */
     float slower[UW_FIT_RANKS_MAX];             /* what each rank sends, compared with the median */
     uint32_t slower_p;                          /* ranks that this is known of; 0: all are alike */
     float factor[UW_ALLREDUCE_KINDS_N];         /* measured / modelled */

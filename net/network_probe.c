@@ -8,7 +8,8 @@
 #define TURNS_MAX 8u                /* ranks that measure alone */
 #define FEW 4u                      /* ranks that send together more than once: */
 #define FEW_TURNS 3u
-#define TRAIN 16u
+#define TRAIN 8u
+#define TRAIN_TOGETHER 16u          /* they do not begin at the same moment */
 #define TRAIN_MAX 1024u
 #define LONGER 4u                   /* times */
 #define TRAIN_ENOUGH_S 5e-3f        /* a train shorter than this, or than the round trip, whose
@@ -57,7 +58,7 @@ void uw_network_probe_begin(struct uw_network_probe *p, uint32_t group, uint32_t
     p->done = rank != 0 || ranks < 2;
     p->turn = 0;
     p->turns = uw_min_u32(ranks, TURNS_MAX);
-    p->together_n = TRAIN;
+    p->together_n = TRAIN_TOGETHER;
     p->report = (struct uw_network_report){0};
     p->tells = 0;
     p->told_to = ranks;
@@ -186,7 +187,9 @@ static void take_answer(struct uw_network_probe *p, const struct uw_part *part)
 
 static uint64_t silence_us(const struct uw_network_probe *p)
 {
-    return SILENCE_US + (uint64_t)(4e6f * p->report.rtt_s);
+    float between_s = p->stage == UW_PROBE_TOGETHER ? p->report.large_s * (float)(p->ranks + 1u)
+                                                    : p->report.small_s;
+    return SILENCE_US + (uint64_t)(4e6f * (p->report.rtt_s + between_s));
 }
 
 /* Ask, and give up what does not come. Returns when to look again. */

@@ -98,6 +98,11 @@ static void go_alone(struct uw_node_state *s)
     uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
 }
 
+static uint32_t shown(const struct uw_node_state *s)
+{
+    return (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
+}
+
 void uw_node_bridge_due(struct uw_node_state *s)
 {
     s->bridge.due = uw_node_has_bridge(s);
@@ -187,7 +192,8 @@ static int take_chunk(struct uw_node_state *s, const float *peer, uint32_t offse
     return difference(s, peer, offset_n, count_n, true) < 0.0 ? UW_ERR_AGAIN : UW_OK;
 }
 
-/* While the cell averages, its last average, which chunks are compared with, is not there. */
+/* While the cell averages, and until the training thread has published the result, what chunks are
+ * compared with, the last average, is not there. */
 int uw_node_bridge_step(struct uw_node_state *s)
 {
     int rc = UW_OK;
@@ -195,7 +201,8 @@ int uw_node_bridge_step(struct uw_node_state *s)
         atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
         return rc;
     }
-    while (s->cell.asked == NULL && rc == UW_OK) {
+    s->bridge.holds = s->bridge.holds && s->bridge.version == shown(s);
+    while (s->cell.asked == NULL && !s->bridge.holds && rc == UW_OK) {
         const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
         if (slot == NULL) {
             return UW_OK;
@@ -226,5 +233,7 @@ void uw_node_bridge_committed(struct uw_node_state *s, bool commit)
         memset(s->bridge.inbox, 0, s->config.params->size_n * sizeof *s->bridge.inbox);
         s->bridge.any = false;
     }
+    s->bridge.holds = commit;
+    s->bridge.version = shown(s);
     s->bridge.added = false;
 }

@@ -24,6 +24,8 @@ struct uw_node_bridge {
     bool due;                       /* the next pull is */
     bool any, added;                /* d is not all zero; it is in what was handed in */
     bool alone, met;                /* as it was told */
+    bool holds;                     /* the last average is not published yet: chunks wait */
+    uint32_t version;               /* what is published instead */
     uint64_t heard_us;              /* of another cell; 0: not looked yet */
     uint64_t alone_us;              /* alone since */
 };

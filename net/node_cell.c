@@ -3,15 +3,10 @@
 
 #include "part.h"
 
-#include "uwasa/allreduce_cost.h"
-
 #include <string.h>
 
 #define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
 #define SMALL_MIN_N 8u
-#define LATENCY_DEFAULT_S 0.5e-3
-#define BYTE_DEFAULT_S 8e-8         /* 100 Mbit/s */
-#define REDUCE_DEFAULT_S 2.5e-10
 
 static struct uw_node_scope *scope_of(void *arg)
 {
@@ -88,31 +83,23 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .act = (uint32_t)m->act, .group = m->group, .round = m->round,
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
-                      .incarnation = m->incarnation,
-                      .ids_count = (pb_size_t)m->ids_n};
+                      .incarnation = m->incarnation, .rms = m->rms,
+                      .ids_count = (pb_size_t)m->ids_n,
+                      .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
+    memcpy(w->hints, m->hints, sizeof m->hints);
     for (uint32_t i = 0; i < m->ids_n; i++) {
         w->ids[i] = m->ids[i];
     }
     (void)uw_node_send(s, member->station);
 }
 
-static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n)
+static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])
 {
-    const struct uw_node_state *s = scope_of(arg)->node;
-    uint32_t size_n = s->config.params->size_n;
-    double at[2 * UW_CELL_RANKS_MAX];
-    const struct uw_network_cost cost = {.latency_s = LATENCY_DEFAULT_S,
-                                         .byte_s = BYTE_DEFAULT_S,
-                                         .reduce_s = REDUCE_DEFAULT_S};
-    enum uw_allreduce_kind kind =
-        s->cell.algorithm < UW_ALLREDUCE_KINDS_N
-            ? s->cell.algorithm
-            : uw_allreduce_choose(ranks_n, size_n, true, &cost, at, NULL);
-    bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
+    struct uw_node_state *s = scope_of(arg)->node;
     if (s->gradients.on && s->cell.algorithm == UW_ALLREDUCE_KINDS_N) {
         return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
     }
-    return whole && size_n > s->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING : kind;
+    return uw_node_cost_choose(s, ranks_n, hints);
 }
 
 static void begin(void *arg)
@@ -130,6 +117,7 @@ static void begin(void *arg)
     if (o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, r.ranks);
     }
+    uw_node_cost_begin(s, o, &r);
     uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
 }
 
@@ -142,13 +130,14 @@ static void decided(void *arg, bool commit)
         uw_node_bridge_add(s, 1);
     }
     bool moved = s->bridge.added;
-    uw_node_bridge_committed(s, commit);
+    uw_node_bridge_committed(s, commit && (!alone || moved));
     if (!commit) {
         uw_allreduce_stop(&s->cell.allreduce);
         uw_average_restore(&s->cell.average);
         return;
     }
     s->cell.asked = NULL;
+    uw_node_cost_committed(s, o);
     uw_node_gradients_begin(s, o);
     uw_average_ended(&s->cell.average, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
     uw_node_bridge_due(s);
@@ -176,9 +165,8 @@ static void tell(void *arg, const struct uw_cell_news *news)
     uw_node_tell_cell(o->node, o, news);
 }
 
-static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
 {
-    struct uw_node_state *s = arg;
     const struct uw_node_scope *o = s->cell.asked != NULL ? s->cell.asked : s->cell.scopes;
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
         o = s->cell.scopes[i].cell.group == part->group ? &s->cell.scopes[i] : o;
@@ -197,6 +185,11 @@ static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
         s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
     }
     return rc;
+}
+
+static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+{
+    return uw_node_send_part(arg, rank, part);
 }
 
 /* ---- set-up and the step ---- */
@@ -229,6 +222,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     void *out = NULL;
     rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
     rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
     s->cell.out = out;
     for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
         struct uw_node_scope *o = &s->cell.scopes[i];
@@ -281,7 +275,7 @@ static void take_up(struct uw_node_state *s)
     if (scope == UW_AVERAGE_RUN) {
         uw_node_gradients_end(s);
     }
-    uw_cell_ask(&o->cell, s->now_us);
+    uw_cell_ask(&o->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
 }
 
 static void look_at_result(struct uw_node_state *s)
@@ -291,6 +285,7 @@ static void look_at_result(struct uw_node_state *s)
         s->cell.allreduce.state != UW_ALLREDUCE_DONE) {
         return;
     }
+    uw_node_cost_done(s);
     if (all_finite(s->config.params->x, s->config.params->size_n)) {
         uw_cell_prepared(&o->cell, s->now_us);
     } else {
@@ -319,7 +314,9 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
         uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
         next_us = at_us < next_us ? at_us : next_us;
     }
-    uint64_t at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
+    uint64_t at_us = uw_node_cost_run(s);
+    next_us = at_us < next_us ? at_us : next_us;
+    at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
     next_us = at_us < next_us ? at_us : next_us;
     look_at_result(s);
     at_us = uw_node_gradients_step(s);
@@ -334,7 +331,7 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
         .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
         .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
         .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
-        .incarnation = w->incarnation,
+        .incarnation = w->incarnation, .rms = w->rms,
         .ids_n = w->ids_count};
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */
@@ -349,6 +346,9 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     if ((uint32_t)m.act >= UW_GRADIENTS_BREAK) {
         uw_node_gradients_message(s, member, &m);
         return;
+    }
+    for (uint32_t i = 0; i < w->hints_count; i++) {
+        m.hints[i] = w->hints[i];
     }
     uw_cell_take(&s->cell.scopes[w->scope].cell, member->id, &m, s->now_us);
 }
@@ -380,6 +380,10 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
         }
         for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
             if (c->ranks[rank] == member->id) {
+                if (part.round == 0) {
+                    uw_node_cost_take(s, rank, &part);
+                    return;
+                }
                 uw_allreduce_take(&s->cell.allreduce, rank, &part, s->now_us);
                 look_at_result(s);
                 return;

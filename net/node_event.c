@@ -205,41 +205,60 @@ static const char *name_of(const struct uw_node_state *s, uint32_t id)
     return "?";
 }
 
+/* ", predicted 0.031 s", or nothing. */
+static const char *predicted(const struct uw_node_state *s, char text[UW_NODE_NAME_BYTES])
+{
+    uint64_t us = (uint64_t)(s->cost.predicted_s * 1e6f);
+    text[0] = '\0';
+    if (us != 0) {
+        snprintf(text, UW_NODE_NAME_BYTES, ", predicted %u.%03u s", seconds(us),
+                 (unsigned)(us / 1000u % 1000u));
+    }
+    return text;
+}
+
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news)
 {
     const char *who = news->id != UW_CELL_NOBODY ? name_of(s, news->id) : "nobody in particular";
     const char *algorithm = uw_allreduce_name(o->cell.kind);
-    bool self = news->id == s->membership.members[0].id;
+    const char *named = news->id == s->membership.members[0].id ? "this node" : who;
     unsigned others = news->ranks_n > 0 ? (unsigned)news->ranks_n - 1u : 0u;
     uint64_t us = news->duration_us;
+    char expected[UW_NODE_NAME_BYTES];
     char *text = s->text;
     size_t cap = sizeof s->text;
-    struct uw_node_event e = {.peer = who, .address = "", .station = UW_LINK_STATION_NONE,
-                              .duration_us = us, .chunks_n = news->ranks_n};
+    struct uw_node_event e = {.peer = who, .address = "", .duration_us = us,
+                              .station = UW_LINK_STATION_NONE, .chunks_n = news->ranks_n};
+    if (news->kind == UW_CELL_NEWS_COMMITTED && others == 0) {
+        return;
+    }
     switch (news->kind) {
     case UW_CELL_NEWS_COMMITTED:
-        if (others == 0) {
-            return;
-        }
         e.kind = UW_NODE_AVERAGED;
         e.bytes = s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
-        snprintf(text, cap, "averaged exactly with %u other%s in %u.%03u s by %s", others,
-                 others == 1u ? "" : "s", seconds(us), (unsigned)(us / 1000u % 1000u), algorithm);
+        snprintf(text, cap, "averaged exactly with %u other%s in %u.%03u s by %s%s", others,
+                 others == 1u ? "" : "s", seconds(us), (unsigned)(us / 1000u % 1000u), algorithm,
+                 predicted(s, expected));
         break;
     case UW_CELL_NEWS_ABORTED:
         e.kind = UW_NODE_AVERAGE_CUT;
         s->counters.averages_cut++;
-        snprintf(text, cap,
-                 "an average over %u nodes was given up after %u.%u s because of %s: the old "
-                 "parameters stay, the others try again",
-                 others + 1u, seconds(us), tenths(us), self ? "this node" : who);
+        snprintf(text, cap, "an average over %u nodes was given up after %u.%u s because of %s: "
+                            "the old parameters stay, the others try again",
+                 others + 1u, seconds(us), tenths(us), named);
         break;
     case UW_CELL_NEWS_LATE:
         e.kind = UW_NODE_AVERAGE_LATE;
-        snprintf(text, cap, "%s is late: the average goes on without it",
-                 self ? "this node" : who);
+        snprintf(text, cap, "%s is late: the average goes on without it", named);
+        break;
+    case UW_CELL_NEWS_OUTLIER:
+        e.kind = UW_NODE_AVERAGE_OUTLIER;
+        if (!worth_telling(s, e.kind, news->id)) {
+            return;
+        }
+        snprintf(text, cap, "%s has diverged from the others: not averaged with", named);
         break;
     case UW_CELL_NEWS_TAKEN_OVER:
         e.kind = UW_NODE_HEAD_LOST;
@@ -251,7 +270,7 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
             return;
         }
         e.kind = UW_NODE_HEAD;
-        snprintf(text, cap, "%s leads the averages%s%s", self ? "this node" : who,
+        snprintf(text, cap, "%s leads the averages%s%s", named,
                  s->cell.name[0] != '*' ? " of cell " : "",
                  s->cell.name[0] != '*' ? s->cell.name : "");
         break;

@@ -166,12 +166,22 @@ static void tell_hash(struct uw_node_state *s)
 
 /* ---- who would like to be in it ---- */
 
+/* Has something failed because of it lately? */
+static bool is_avoided(const struct uw_cell *c, uint32_t id, uint64_t now_us)
+{
+    bool avoided = false;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        avoided = avoided || (c->h.seats[i].id == id && now_us < c->h.seats[i].avoid_until_us);
+    }
+    return avoided;
+}
+
 void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t group)
 {
     struct uw_node_gradients *g = &s->gradients;
     const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
     if (!g->active || g->leave_us != 0 || s->now_us < g->began_us + SETTLE_US ||
-        !uw_cell_reaches(c, from) || uw_cell_avoids(c, from, s->now_us)) {
+        !uw_cell_reaches(c, from) || is_avoided(c, from, s->now_us)) {
         return;
     }
     if (group != 0) {

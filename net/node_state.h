@@ -7,6 +7,7 @@
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages
  *     node_gradients.c, node_gradients_watch.c  gradients of every step
+ *     node_cost.c    what averages cost
  *     node_near.c    cells that are found
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
@@ -22,6 +23,7 @@
 #include "node_bridge.h"
 #include "node_cell.h"
 #include "node_gradients.h"
+#include "node_cost.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
@@ -69,6 +71,7 @@ struct uw_node_state {
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
     struct uw_node_gradients gradients;
+    struct uw_node_cost cost;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -150,6 +153,34 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
 /* A message about a round; one of its parts, in s->buffer. */
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+
+/* Hand a part to a rank of the group that it names. As struct uw_allreduce_config's send. */
+int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
+
+/* node_cost.c */
+
+/* Take the tables; the all-reduce is placed. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
+                       const struct uw_allreduce_config *allreduce);
+
+/* As struct uw_network_probe_config's send; arg is the node's state. */
+int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part);
+
+/* The algorithm for so many ranks, and what to tell them. */
+enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
+                                           float hints[UW_CELL_HINTS]);
+
+/* A round begins: set what the engine asks about the network. Its all-reduce is done; it counts. */
+void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
+                        struct uw_allreduce_round *r);
+void uw_node_cost_done(struct uw_node_state *s);
+void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o);
+
+/* A part with round 0, of a probe. */
+void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
+
+/* Probe. Returns when it wants to run again. */
+uint64_t uw_node_cost_run(struct uw_node_state *s);
 
 /* node_bridge.c */
 

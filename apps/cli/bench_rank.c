@@ -20,6 +20,7 @@
 #define WORTH_US 100u               /* ... where what it waits for mostly comes that soon */
 #define CALIBRATE_N (256u * 1024u)
 #define CALIBRATE_ROUNDS 20u
+#define CALIBRATE_WINDOWS 4u
 #define ROUNDS_MAX 100000u
 
 struct rank {
@@ -308,33 +309,69 @@ static double time_of_adding(struct rank *r, uint32_t n)
     return (double)(uw_board_now_us() - from_us) * 1e-6 / (2.0 * n);
 }
 
-/* Latency and bandwidth from a round of one float and a round of a large vector: the cost function
- * is linear in both. */
+/* The best of some windows, the first of which warms up. */
+static int best_window(struct rank *r, enum uw_allreduce_kind kind, uint32_t n, uint32_t rounds,
+                       double *best)
+{
+    double seconds;
+    int rc = window(r, kind, n, 1, best);
+    for (uint32_t i = 0; i < CALIBRATE_WINDOWS && rc == UW_OK; i++) {
+        rc = window(r, kind, n, rounds, &seconds);
+        *best = rc == UW_OK && seconds < *best ? seconds : *best;
+    }
+    return rc;
+}
+
+/* What a round would take if one of the costs were 1 and the others nothing. */
+static double share_of(const struct uw_bench_meeting *m, enum uw_allreduce_kind kind, uint32_t n,
+                       struct uw_network_cost unit, bool shared)
+{
+    double at[2 * UW_BENCH_RANKS_MAX];
+    unit.shared = shared;
+    return uw_allreduce_seconds(kind, m->b.ranks, n, &unit, at);
+}
+
+/* Latency from a round of one float; the time of a byte sent and of a byte added from rounds of a
+ * large vector, of which doubling adds more than halving does: costs are linear in the three. */
+static struct uw_network_cost fit(struct rank *r, double small, double halving, double doubling,
+                                  uint32_t n)
+{
+    const struct uw_bench_meeting *m = r->m;
+    const struct uw_network_cost latency = {.latency_s = 1.0}, byte = {.byte_s = 1.0},
+                                 add = {.reduce_s = 1.0};
+    struct uw_network_cost c = {.shared = r->crowded};
+    double steps = share_of(m, UW_ALLREDUCE_DOUBLING, 1, latency, c.shared);
+    c.latency_s = steps > 0.0 ? small / steps : 0.0;
+    double h = halving - c.latency_s * share_of(m, UW_ALLREDUCE_HALVING, n, latency, c.shared);
+    double d = doubling - c.latency_s * share_of(m, UW_ALLREDUCE_DOUBLING, n, latency, c.shared);
+    double hb = share_of(m, UW_ALLREDUCE_HALVING, n, byte, c.shared);
+    double ha = share_of(m, UW_ALLREDUCE_HALVING, n, add, c.shared);
+    double db = share_of(m, UW_ALLREDUCE_DOUBLING, n, byte, c.shared);
+    double da = share_of(m, UW_ALLREDUCE_DOUBLING, n, add, c.shared);
+    double det = hb * da - db * ha, least = time_of_adding(r, n);
+    c.reduce_s = det > 0.0 ? (d * hb - h * db) / det : 0.0;
+    c.reduce_s = c.reduce_s > least ? c.reduce_s : least;   /* nothing adds in no time */
+    c.byte_s = hb > 0.0 && h > ha * c.reduce_s ? (h - ha * c.reduce_s) / hb : 0.0;
+    return c;
+}
+
 static int calibrate(struct rank *r)
 {
     struct uw_bench_meeting *m = r->m;
-    double small, large, at[2 * UW_BENCH_RANKS_MAX];
-    uint32_t p = m->b.ranks, large_n = r->x_n < CALIBRATE_N ? r->x_n : CALIBRATE_N;
-    int rc = window(r, UW_ALLREDUCE_DOUBLING, 1, CALIBRATE_ROUNDS, &small);
-    rc = rc < 0 ? rc : window(r, UW_ALLREDUCE_DOUBLING, 1, CALIBRATE_ROUNDS, &small);
-    rc = rc < 0 ? rc : window(r, UW_ALLREDUCE_HALVING, large_n, 1, &large);
-    rc = rc < 0 ? rc : window(r, UW_ALLREDUCE_HALVING, large_n, CALIBRATE_ROUNDS / 4u, &large);
+    double small = 0.0, halving = 0.0, doubling = 0.0, at[2 * UW_BENCH_RANKS_MAX];
+    uint32_t n = r->x_n < CALIBRATE_N ? r->x_n : CALIBRATE_N;
+    int rc = best_window(r, UW_ALLREDUCE_DOUBLING, 1, CALIBRATE_ROUNDS, &small);
+    rc = rc < 0 ? rc : best_window(r, UW_ALLREDUCE_HALVING, n, CALIBRATE_ROUNDS / 5u, &halving);
+    rc = rc < 0 ? rc : best_window(r, UW_ALLREDUCE_DOUBLING, n, CALIBRATE_ROUNDS / 5u, &doubling);
     if (rc < 0 || r->rank != 0) {
         return rc;
     }
-    struct uw_network_cost unit = {.latency_s = 1.0, .shared = r->crowded};
-    double steps = uw_allreduce_seconds(UW_ALLREDUCE_DOUBLING, p, 1, &unit, at);
-    unit = (struct uw_network_cost){.byte_s = 1.0, .shared = r->crowded};
-    double bytes = uw_allreduce_seconds(UW_ALLREDUCE_HALVING, p, large_n, &unit, at);
-    struct uw_network_cost *c = &m->result.cost;
-    *c = (struct uw_network_cost){.shared = r->crowded, .reduce_s = time_of_adding(r, large_n)};
-    c->latency_s = steps > 0.0 ? small / steps : 0.0;
-    double without = uw_allreduce_seconds(UW_ALLREDUCE_HALVING, p, large_n, c, at);
-    c->byte_s = bytes > 0.0 && large > without ? (large - without) / bytes : 0.0;
+    m->result.cost = fit(r, small, halving, doubling, n);
     if (m->b.automatic) {
-        m->b.kind = uw_allreduce_choose(p, m->b.n, true, c, at, NULL);
+        m->b.kind = uw_allreduce_choose(m->b.ranks, m->b.n, true, &m->result.cost, at, NULL);
     }
-    m->result.predicted_seconds = uw_allreduce_seconds(m->b.kind, p, m->b.n, c, at);
+    m->result.predicted_seconds = uw_allreduce_seconds(m->b.kind, m->b.ranks, m->b.n,
+                                                       &m->result.cost, at);
     return UW_OK;
 }
 

@@ -35,7 +35,7 @@ static const struct uw_opt rows[] = {
     {"chunk", UW_OPT_BYTES, offsetof(struct options, chunk), 32, 1 << 26, "BYTES",
      "of a message (256K)"},
     {"segment", UW_OPT_BYTES, offsetof(struct options, segment), 4, 4294967292.0, "BYTES",
-     "worked at a time, over TCP (256K)"},
+     "worked at a time, over TCP (128K a rank)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-", "events as JSON lines"},
 };
 

@@ -49,7 +49,7 @@ static const struct uw_opt rows[] = {
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
-        "of gossip after the last step, to agree with the others (4)"),
+        "pulls of gossip after the last step (1)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
@@ -73,7 +73,7 @@ static const struct uw_args_spec spec = {
 static int check_rule(const struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    bool averages = strcmp(o->exchange, "allreduce") == 0;
+    bool averages = strcmp(o->exchange, "gossip") != 0;
     if (rule->over == UW_MIX_OVER_PAIRS) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: needs exchanges of pairs, "
                             "which cannot be simulated yet", o->momentum_rule);
@@ -115,7 +115,7 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant",
                                .nodes = 16, .cell_nodes = 4, .period = 10, .batch = 32,
                                .eval_samples = 1000,
-                               .consensus_rounds = 4, .mtu = 16384, .threads = 1, .seed = 1,
+                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);

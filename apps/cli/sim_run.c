@@ -324,14 +324,16 @@ static int evaluate(struct run *r, uint32_t limit)
     for (uint32_t i = 0; rc == UW_OK && i < nodes; i++) {
         load(r, r->world.nodes[i].x);
         rc = test_model(r, limit, &one);
-        s.accuracy += one.accuracy / nodes;
-        s.loss += one.loss / nodes;
+        s.accuracy += one.accuracy;
+        s.loss += one.loss;
         s.worst = one.accuracy < s.worst ? one.accuracy : s.worst;
         s.best = one.accuracy > s.best ? one.accuracy : s.best;
     }
     if (rc < 0) {
         return rc;
     }
+    s.accuracy /= nodes;
+    s.loss /= nodes;
     if (!isfinite(s.loss)) {
         return uw_error_set(&r->err, UW_ERR_NONFINITE,
                             "the test loss is NaN or infinite; a lower --lr may help");

@@ -84,7 +84,8 @@ for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
     "--bandwidth 250000 --latency 0.05 --mtu 256" "--bandwidth 0 --latency 0" \
     "--exchange allreduce --nodes 5" "--exchange allreduce --momentum-rule slowmo --lr 0.03" \
     "--exchange allreduce --momentum-rule diloco --lr 0.03" \
-    "--exchange hierarchical --nodes 7 --cell-nodes 3" "--exchange auto --latency 0.001" \
+    "--exchange hierarchical --nodes 7 --cell-nodes 3" \
+    "--exchange hierarchical --momentum-rule slowmo --lr 0.03" "--exchange auto --latency 0.001" \
     "--exchange allreduce --momentum-rule none --bandwidth 1000000 --latency 0.02" \
     "--consensus-rounds 0 --lr-schedule cosine" "--nodes 7 --period 3"; do
     ./sim --steps 60 $flags --json - >out 2>err || { cat err >&2; fail "$flags"; }

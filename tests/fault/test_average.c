@@ -3,6 +3,10 @@
  * Exact averages among the nodes that ship, on virtual time. */
 #include "fault/average_world.h"
 
+#include "part.h"
+
+#include "uwasa/rng.h"
+
 static bool all_equal(const struct world *w)
 {
     for (uint32_t i = 1; i < w->n; i++) {
@@ -101,6 +105,120 @@ static void test_slow_node_is_left_out_and_takes_part_when_it_is_ready(void **st
     average_world_free(a);
 }
 
+static void diverge(struct world_node *n)
+{
+    for (uint32_t k = 0; k < n->world->size_n; k++) {
+        n->x[k] = n->progress.step > 100 ? 1e6f : n->x[k] + 0.01f;
+    }
+}
+
+static void test_node_that_diverges_spoils_nobody(void **state)
+{
+    (void)state;
+    for (uint32_t bad = 0; bad < 3; bad++) {        /* one of them is the head */
+        struct average_world *a = average_world_new(3, 300, 300);
+        a->w->nodes[bad].train = diverge;
+        world_start(a->w);
+        average_world_run(a, 30000000);
+        uint32_t told = 0;
+        for (uint32_t i = 0; i < 3; i++) {
+            const float *shown = a->w->nodes[i].snapshot.data;
+            told += a->w->nodes[i].events[UW_NODE_AVERAGE_OUTLIER];
+            for (uint32_t k = 0; i != bad && k < a->w->size_n; k++) {
+                assert_true(fabsf(shown[k]) < 1000.0f);
+            }
+            assert_true(i == bad || a->w->nodes[i].rounds > 100);
+        }
+        assert_true(told > 0);
+        average_world_free(a);
+    }
+}
+
+/* A small number often, any now and then. */
+static uint32_t odd(struct uw_rng *rng)
+{
+    return uw_rng_below(rng, 4) != 0 ? uw_rng_below(rng, 9) : uw_rng_u32(rng);
+}
+
+static uint32_t nonsense_part(struct uw_rng *rng, const struct uw_node_state *s, uint8_t *buf,
+                              uint32_t cap)
+{
+    float floats[70];
+    struct uw_part p = {.type = (enum uw_part_type)(1u + uw_rng_below(rng, 5)),
+                        .reply = uw_rng_below(rng, 4) == 0,
+                        .group = s->cell.scopes[0].cell.group,
+                        .round = s->cell.scopes[0].cell.round + uw_rng_below(rng, 3) - 1u,
+                        .step = (uint16_t)odd(rng), .op = (uint16_t)odd(rng),
+                        .seq = (uint16_t)odd(rng), .offset_n = odd(rng) * 60u,
+                        .count_n = 1u + uw_rng_below(rng, 69), .floats = floats};
+    p.want = (struct uw_want){.transfer = p.step, .seq = p.seq, .base = odd(rng),
+                              .chunk_n = uw_rng_below(rng, 2) != 0 ? 1u + odd(rng) : 68u,
+                              .wanted = 1u | (uint64_t)uw_rng_u32(rng) << 20,
+                              .spread_us = odd(rng)};
+    for (uint32_t i = 0; i < 70; i++) {
+        uint32_t bits = uw_rng_u32(rng);
+        memcpy(&floats[i], &bits, sizeof bits);
+    }
+    int bytes = uw_part_encode(&p, s->run, true, buf, cap);
+    return bytes > 0 ? (uint32_t)bytes : 0;
+}
+
+static uint32_t nonsense_cell(struct uw_rng *rng, const struct uw_node_state *s, uint8_t *buf,
+                              uint32_t cap)
+{
+    struct uw_message m = {.type = UW_WIRE_CELL};
+    const struct uw_cell *c = &s->cell.scopes[0].cell;
+    m.cell = (uwasa_Cell){.run = s->run, .model = s->model, .scope = odd(rng) % 3u,
+                          .act = odd(rng) % 6u + 1u,
+                          .group = uw_rng_below(rng, 3) != 0 ? c->group : odd(rng),
+                          .round = c->round + uw_rng_below(rng, 3) - 1u, .status = odd(rng),
+                          .kind = odd(rng), .step = odd(rng), .waits_for = odd(rng),
+                          .culprit = odd(rng), .incarnation = odd(rng),
+                          .rms = (float)odd(rng), .ids_count = (pb_size_t)(odd(rng) % 65u)};
+    for (uint32_t i = 0; i < m.cell.ids_count; i++) {
+        m.cell.ids[i] = uw_rng_below(rng, 2) != 0 ? uw_name_id("a") + odd(rng) % 3u : odd(rng);
+    }
+    int bytes = uw_message_encode(&m, buf, cap);
+    return bytes > 0 ? (uint32_t)bytes : 0;
+}
+
+/* A member with the key that says anything: no crash, nobody hangs, training goes on. What it says
+ * may end rounds, and be averaged in. */
+static void test_member_that_talks_nonsense_hangs_nobody(void **state)
+{
+    (void)state;
+    struct world *w = world_new(4, 300, 300);
+    struct uw_rng rng;
+    uw_rng_seed(&rng, w->seed);
+    w->config.mode = UW_NODE_ALLREDUCE;
+    w->config.gather_us = 2000000;
+    w->config.round_us = 3000000;
+    w->train_us = 5000;
+    world_start(w);
+    world_run(w, 5000000);
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t to = uw_rng_below(&rng, 3);
+        uint8_t buf[300];
+        uint32_t bytes = uw_rng_below(&rng, 2) != 0
+                             ? nonsense_part(&rng, w->nodes[to].node.state, buf, sizeof buf)
+                             : nonsense_cell(&rng, w->nodes[to].node.state, buf, sizeof buf);
+        (void)uw_link_send(&w->nodes[3].emulated.link, (uint16_t)to, buf, bytes);
+        if (i % 4u == 0) {
+            world_tick(w);
+        }
+    }
+    uint32_t steps[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        steps[i] = w->nodes[i].progress.step;
+    }
+    world_down(w, 3);
+    world_run(w, 60000000);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(w->nodes[i].progress.step > steps[i] + 100u);
+    }
+    world_free(w);
+}
+
 static void test_nodes_agree_at_the_end_of_gossip(void **state)
 {
     (void)state;
@@ -133,6 +251,8 @@ int main(void)
         cmocka_unit_test(test_rank_that_dies_is_named_and_the_others_go_on),
         cmocka_unit_test(test_rank_that_comes_back_takes_part_again),
         cmocka_unit_test(test_slow_node_is_left_out_and_takes_part_when_it_is_ready),
+        cmocka_unit_test(test_node_that_diverges_spoils_nobody),
+        cmocka_unit_test(test_member_that_talks_nonsense_hangs_nobody),
         cmocka_unit_test(test_nodes_agree_at_the_end_of_gossip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,10 @@ static void check_threads(enum uw_node_mode mode)
     for (int i = 0; i < 2; i++) {
         assert_true(atomic_load(&device[i].rounds) >= ROUNDS);
         for (uint32_t k = 0; k < SIZE; k++) {
-            assert_true(device[i].x[k] >= 1.0f && device[i].x[k] < 3.0f);
+            if (!(device[i].x[k] >= 1.0f && device[i].x[k] < 3.0f)) {
+                fail_msg("mode %d, node %d, element %u: %g", (int)mode, i, (unsigned)k,
+                         (double)device[i].x[k]);
+            }
         }
         uw_link_deinit(&device[i].link.link);
         uw_test_release(device[i].x);

@@ -349,6 +349,31 @@ static void test_tls_changed_byte_ends_the_connection_and_is_never_delivered(voi
     }
 }
 
+/* Handshakes cost time, so strangers may begin 32 at once and 20 a second; a peer gets its turn. */
+static void test_tls_handshakes_of_strangers_are_limited(void **state)
+{
+    (void)state;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd[60];
+    uint16_t from;
+    open_end(&ends[0], "run", 7, true);
+    open_end(&ends[1], "run", 7, true);
+    to.sin_port = htons(port_of(ends[1].address));
+    for (size_t i = 0; i < 60; i++) {
+        fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fd[i], (struct sockaddr *)&to, sizeof to), 0);
+        assert_int_equal(uw_link_recv(&ends[1].tcp.link, &from, in, sizeof in), UW_ERR_AGAIN);
+    }
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(uw_link_recv(&ends[1].tcp.link, &from, in, sizeof in), UW_ERR_AGAIN);
+    }
+    assert_int_equal(ends[1].tcp.link.stats.dropped_n, 28);
+    assert_int_equal(talk(resolve(ends[1].address), 10, 1, 0, 3000), 1);
+    for (size_t i = 0; i < 60; i++) {
+        close(fd[i]);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -358,6 +383,7 @@ int main(void)
         TEST(test_tls_wrong_key_is_refused_and_told),
         TEST(test_tls_other_run_is_refused_and_told),
         TEST(test_tls_and_plain_ends_never_talk),
+        TEST(test_tls_handshakes_of_strangers_are_limited),
         TEST(test_tls_cut_after_any_byte_delivers_nothing_and_heals),
         TEST(test_tls_changed_byte_ends_the_connection_and_is_never_delivered),
     };

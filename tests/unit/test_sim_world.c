@@ -124,6 +124,50 @@ static void test_a_slow_network_makes_fewer_rounds(void **state)
     uw_test_release(x);
 }
 
+/* A node that waits for an average does no step, goes on as soon as it is there, and all have the
+ * same parameters then. */
+static void test_averages_hold_up_the_steps_and_leave_one_model(void **state)
+{
+    (void)state;
+    float *x = uw_test_floats(SIZE_N);
+    struct uw_world_config c = config_of(x);
+    struct uw_world w;
+    struct uw_error err = {.text = ""};
+    struct uw_world_node *n;
+    uint32_t done[6] = {0}, averages = 0;
+    c.node.mode = UW_NODE_ALLREDUCE;
+    c.node.rule = &uw_mix_slowmo;       /* needs the spare vector */
+    c.cell_n = 6;
+    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    while ((n = uw_world_next(&w)) != NULL) {
+        bool waited = n->waits;
+        struct uw_node_progress p = {.lr = waited ? 0.0f : 0.1f};
+        p.step = done[n->place] += !waited;
+        for (uint32_t k = 0; !waited && k < SIZE_N; k++) {
+            n->x[k] += (float)n->place;
+        }
+        int flags = uw_world_trained(&w, n, &p, 0);
+        assert_true(flags >= 0);
+        averages += (flags & UW_NODE_ROUND) != 0;
+        if (done[n->place] == 12u && !n->waits) {
+            n->train_at_us = UINT64_MAX;
+        }
+    }
+    assert_int_equal(averages, 6u * 3u);
+    assert_int_equal(uw_world_counters(&w).averages_done, 6u * 3u);
+    for (uint32_t i = 0; i < 6u; i++) {
+        assert_int_equal(done[i], 12);
+        assert_memory_equal(w.nodes[i].x, w.nodes[0].x, SIZE_N * sizeof(float));
+    }
+    /* Rounds move the mean by d = 10, 10, 10; with momentum 0.5 by 10, 15, 17.5. */
+    assert_float_equal(w.nodes[0].x[7], 42.5f, 1e-3);
+    uint64_t took_us = w.now_us - w.start_us;
+    assert_true(took_us > 12u * 5000u + 3u * 2000u && took_us < 2u * 12u * 5000u);
+    uw_world_close(&w);
+    uw_test_release(x);
+}
+
 static void test_what_cannot_be_a_world_is_said(void **state)
 {
     (void)state;
@@ -150,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_bits_and_another_seed_other_bits),
         cmocka_unit_test(test_a_round_costs_a_model),
         cmocka_unit_test(test_a_slow_network_makes_fewer_rounds),
+        cmocka_unit_test(test_averages_hold_up_the_steps_and_leave_one_model),
         cmocka_unit_test(test_what_cannot_be_a_world_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

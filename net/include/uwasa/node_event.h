@@ -31,6 +31,7 @@
     X(AVERAGE_LATE, "average_late")         /* a round begins without a member */                \
     X(GRADIENTS, "gradients")               /* a group averages every step's gradients */       \
     X(GRADIENTS_CUT, "gradients_cut")       /* it is given up; peer: because of whom */          \
+    X(AVERAGE_OUTLIER, "average_outlier")   /* a member has diverged and is left out */          \
     X(HEAD, "head")                         /* who leads the cell's rounds */                    \
     X(CELL_ALONE, "cell_alone")             /* no other cell can be reached */                   \
     X(CELLS_MEET, "cells_meet")             /* the cell mixes with another, maybe again */       \
