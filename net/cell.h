@@ -101,8 +101,11 @@ struct uw_cell_news {
 
 struct uw_cell_config {
     uint32_t self, incarnation;
-    uint32_t scope, ranks_max;      /* which of the node's cells; 2 .. UW_CELL_RANKS_MAX */
+    uint32_t series;                /* which of a node's cells: their groups differ by it */
+    uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
+    bool patient;                   /* every round waits so long for every node of the cell, slow
+                                       and silent ones too */
     uint64_t gather_us;             /* longest wait for others to be ready */
     uint64_t round_us;              /* longest round */
     void *arg;
@@ -199,9 +202,6 @@ bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 /* A message from a node. */
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
                   uint64_t now_us);
-
-/* Something has failed because of a node: leave it out of rounds for a while, longer each time. */
-void uw_cell_blame(struct uw_cell *c, uint32_t id, uint64_t now_us);
 
 /* Do what is due. Returns when it wants to run again, if nothing arrives. */
 uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us);

@@ -169,6 +169,17 @@ static bool lacks_anybody(struct uw_cell *c)
     return lacks;
 }
 
+/* Can a node of the cell that is not given up not take part now? */
+static bool lacks_one_of_all(struct uw_cell *c)
+{
+    bool lacks = false;
+    for (uint32_t i = 0; i < c->members_n; i++) {
+        const struct uw_cell_seat *s = find_seat(c, c->members[i].id);
+        lacks = lacks || s == NULL || !can_take_part(c, s);
+    }
+    return lacks;
+}
+
 static void tell_who_is_late(struct uw_cell *c)
 {
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
@@ -220,8 +231,8 @@ static void refuse_outliers(struct uw_cell *c)
 
 static uint32_t next_group(struct uw_cell *c)
 {
-    uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter +
-                 (c->config.scope << 31);
+    uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter;
+    x += c->config.series << 28;
     x = (x ^ x >> 16) * 0x85ebca6bu;
     x = (x ^ x >> 13) * 0xc2b2ae35u;
     x ^= x >> 16;
@@ -308,9 +319,12 @@ static uint64_t gather(struct uw_cell *c)
     if (g.since_us == UINT64_MAX) {
         return UINT64_MAX;
     }
-    uint64_t wait_us = uw_deadline_us(&h->spread, 3, 8, GATHER_MIN_US, c->config.gather_us);
+    uint64_t wait_us = c->config.patient ? c->config.gather_us
+                                         : uw_deadline_us(&h->spread, 3, 8, GATHER_MIN_US,
+                                                          c->config.gather_us);
     bool too_few = !c->met && g.ready_n < c->config.first_n;
-    bool lacks = g.late_n != 0 || (g.expected_n == 0 && lacks_anybody(c));
+    bool lacks = c->config.patient ? lacks_one_of_all(c)
+                                   : g.late_n != 0 || (g.expected_n == 0 && lacks_anybody(c));
     if ((too_few || lacks) && c->now_us < g.since_us + wait_us) {
         return g.since_us + wait_us;
     }
@@ -323,21 +337,6 @@ static uint64_t gather(struct uw_cell *c)
 
 /* ---- watching ---- */
 
-static void strike(const struct uw_cell *c, struct uw_cell_seat *s)
-{
-    s->avoid_until_us =
-        c->now_us + ((uint64_t)AVOID_US << uw_min_u32(s->strikes++, AVOID_STRIKES_MAX));
-}
-
-void uw_cell_blame(struct uw_cell *c, uint32_t id, uint64_t now_us)
-{
-    struct uw_cell_seat *s = id != UW_CELL_NOBODY ? seat_of(c, id) : NULL;
-    c->now_us = now_us;
-    if (s != NULL) {
-        strike(c, s);
-    }
-}
-
 static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
 {
     struct uw_cell_head *h = &c->h;
@@ -346,7 +345,8 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     for (uint32_t i = 0; i < h->seats_n; i++) {
         struct uw_cell_seat *s = &h->seats[i];
         if (s->id == culprit && culprit != c->config.self) {
-            strike(c, s);
+            s->avoid_until_us =
+                c->now_us + ((uint64_t)AVOID_US << uw_min_u32(s->strikes++, AVOID_STRIKES_MAX));
         } else if (commit && s->ranked) {
             s->strikes = 0;
         }

@@ -98,7 +98,8 @@ static bool is_short(const struct uw_network_report *r, float took_s)
 static void next_stage(struct uw_network_probe *p)
 {
     uint32_t n = p->stage == UW_PROBE_SMALL ? 1u : p->config.chunk_n;
-    bool again = p->count < TRAIN_MAX && p->arrived > 1 &&
+    bool may = p->config.train_n == 0 || n <= p->config.train_n / (LONGER * p->count);
+    bool again = p->count < TRAIN_MAX && p->arrived > 1 && may &&
                  is_short(&p->report, 1e-6f * (float)(p->last_us - p->first_us));
     p->tries = 0;
     switch (p->stage) {

@@ -35,6 +35,7 @@ enum uw_probe_stage { UW_PROBE_IDLE, UW_PROBE_RTT, UW_PROBE_SMALL, UW_PROBE_LARG
 struct uw_network_probe_config {
     uint32_t ranks_max;             /* 2 or more */
     uint32_t chunk_n;               /* floats of the largest message, UW_PROBE_REPORT_N or more */
+    uint32_t train_n;               /* floats of a train that is made longer, at most; 0: many */
     /* As struct uw_allreduce_config's. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     void *arg;

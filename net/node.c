@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
+#include "bits.h"
+
 #include <string.h>
 
 #define PERIOD_DEFAULT 10u
@@ -127,13 +129,15 @@ static uint32_t run_tag(const char *run)
 static int set_sizes(struct uw_node_state *s, struct uw_error *err)
 {
     uint32_t mtu = s->config.link->mtu_bytes;
-    s->buffer_bytes = mtu < UW_NODE_BUFFER_MAX ? mtu : UW_NODE_BUFFER_MAX;
+    s->buffer_bytes = mtu < UW_NODE_PARTS_MAX ? uw_min_u32(mtu, UW_NODE_BUFFER_MAX)
+                                              : UW_NODE_PARTS_MAX;
     if (s->buffer_bytes < UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N) {
         return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
                             (unsigned)s->buffer_bytes,
                             (unsigned)(UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N));
     }
-    s->chunk_n = (s->buffer_bytes - UW_WIRE_DATA_BYTES) / 4u;
+    uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
+    s->chunk_n = (chunk_bytes - UW_WIRE_DATA_BYTES) / 4u;
     return check_mtu(s, err);
 }
 

@@ -227,9 +227,10 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
         struct uw_node_scope *o = &s->cell.scopes[i];
         const struct uw_cell_config cell = {
-            .self = uw_name_id(c->name), .incarnation = c->incarnation, .scope = i,
+            .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = i,
             .ranks_max = ranks,
             .first_n = i == UW_AVERAGE_CELL ? c->cell_first_n : 0,
+            .patient = c->together,
             .gather_us = i == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
             .round_us = c->round_us, .arg = o, .send = send_message, .choose = choose,
             .begin = begin, .decided = decided, .give_up = give_up, .progress = progress,

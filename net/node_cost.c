@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
+#include "bits.h"
 #include "part.h"
 
 #include <string.h>
+
+#define PROBE_MESSAGES 112.0
+#define PROBE_MOST_S 1.0
 
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce)
 {
     struct uw_node_cost *c = &s->cost;
+    uint32_t chunk_n = uw_min_u32(allreduce->chunk_n, allreduce->size_n);
     const struct uw_network_probe_config probe = {.ranks_max = allreduce->ranks_max,
-                                                  .chunk_n = allreduce->chunk_n,
+                                                  .chunk_n = chunk_n > UW_PROBE_REPORT_N
+                                                                 ? chunk_n
+                                                                 : UW_PROBE_REPORT_N,
+                                                  .train_n = allreduce->size_n,
                                                   .send = uw_node_cost_send, .arg = s};
     uw_network_fit_init(&c->fit, allreduce->chunk_n, UW_PART_HEAD_BYTES,
                         uw_allreduce_early_n(&s->cell.allreduce));
@@ -81,6 +89,15 @@ void uw_node_cost_done(struct uw_node_state *s)
     s->cost.took_us = s->now_us - s->cost.began_us;
 }
 
+/* A probe moves so many of the largest messages at each rank; it must not keep a thin link busy. */
+static bool may_probe(const struct uw_node_state *s)
+{
+    const struct uw_node_cost *c = &s->cost;
+    double model_s = (double)c->took_us * 1e-6;     /* more than it takes to send the model once */
+    return model_s * PROBE_MESSAGES * c->probe.config.chunk_n <
+           PROBE_MOST_S * s->config.params->size_n;
+}
+
 /* Rounds alike, of which the median counts. */
 static void learn(struct uw_node_state *s, const struct uw_cell *cell, bool head)
 {
@@ -95,7 +112,7 @@ static void learn(struct uw_node_state *s, const struct uw_cell *cell, bool head
         return;
     }
     c->last_n = 0;
-    if (head && c->measured) {
+    if (head) {
         uw_network_learn(&c->fit, cell->kind, cell->ranks_n, s->config.params->size_n,
                          (double)c->last_us[UW_NODE_COST_ROUNDS / 2u] * 1e-6, at);
     }
@@ -119,7 +136,7 @@ void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope 
     }
     learn(s, cell, head);
     bool doubtful = head && c->measured && uw_network_is_doubtful(&c->fit);
-    if (c->group != cell->group || doubtful) {
+    if ((c->group != cell->group || doubtful) && (!head || may_probe(s))) {
         c->group = cell->group;
         c->shift = shift;
         c->probing = head;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define WINDOW_CHUNKS 128u          /* on their way to one rank of a link that loses messages */
+#define FRAGMENT_N 65536u           /* where 64 chunks would be more */
 #define HASH_STEPS 100u             /* between two looks whether all are equal */
 #define TELL_AGAIN_US 20000u
 
@@ -72,6 +73,7 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_overlap_config overlap = {
         .kind = UW_ALLREDUCE_RING, .bucket_n = c->bucket_n, .buckets_n = c->buckets_n,
         .ranks_max = ranks, .chunk_n = s->cell.allreduce.config.chunk_n,
+        .fragment_n = FRAGMENT_N,
         .window_chunks = s->config.link->reliable ? 0 : WINDOW_CHUNKS,
         .reliable = s->config.link->reliable, .average = true, .send = send_part,
         .trace = c->trace != NULL ? trace : NULL, .arg = s};
@@ -176,7 +178,7 @@ void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why,
     uw_overlap_stop(&g->overlap);
     atomic_store_explicit(&g->broken, look(&g->begun), memory_order_release);
     if (why != UW_GRADIENTS_KNOCKED && why != UW_GRADIENTS_DIFFERS) {
-        uw_cell_blame(&s->cell.scopes[UW_AVERAGE_CELL].cell, culprit, s->now_us);
+        uw_node_gradients_blame(s, culprit);
     }
     for (uint32_t i = 0; i < g->ranks_n; i++) {
         if (i != g->rank) {

@@ -22,6 +22,7 @@
 #include "overlap_gate.h"
 
 #define UW_GRADIENTS_PAST 4u        /* groups given up that are remembered */
+#define UW_GRADIENTS_BLAMED 8u      /* nodes left out for a while */
 
 struct uw_member;
 struct uw_node_progress;
@@ -45,6 +46,12 @@ enum uw_gradients_why {
     UW_GRADIENTS_DIFFERS,
     UW_GRADIENTS_KNOCKED,
     UW_GRADIENTS_WHYS_N
+};
+
+/* A node because of which a group was given up. */
+struct uw_gradients_blame {
+    uint32_t id, strikes;
+    uint64_t until_us;              /* no group is given up for its sake before */
 };
 
 struct uw_node_gradients {
@@ -77,6 +84,7 @@ struct uw_node_gradients {
     uint64_t ask_us;
     uint64_t knocked_us, knock_us;              /* first heard, 0: not; when to knock next */
     uint32_t alone_seen;
+    struct uw_gradients_blame blamed[UW_GRADIENTS_BLAMED];
     uint32_t told_step;                         /* hash that was sent last */
     uint32_t hash_of[UW_CELL_RANKS_MAX], hash_at[UW_CELL_RANKS_MAX];
 
@@ -129,6 +137,9 @@ void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t nex
 /* A rank's parameters have this hash after a step of the group. */
 void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
                                uint32_t hash);
+
+/* Leave a node out of groups and rounds for a while, longer each time. */
+void uw_node_gradients_blame(struct uw_node_state *s, uint32_t id);
 
 /* A node waits for a round of the cell, or is in another group. */
 void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t group);

@@ -4,12 +4,17 @@
  * of the parameters, those who knock. */
 #include "node_state.h"
 
+#include "bits.h"
+
 #define STALL_MIN_US 2000000u
 #define ASK_AGAIN_US 200000u
 #define ASKS_MAX 4u
 #define KNOCK_US 300000u            /* between two knocks */
 #define KNOCKS_APART_US 200000u     /* at least: one that came twice does not count */
 #define KNOCK_STALE_US 2000000u
+#define AVOID_US 2000000u           /* doubles with each strike */
+#define STRIKES_MAX 5u
+#define FORGET_US 60000000u         /* a node that gave no reason for so long has no strikes */
 #define SETTLE_US 1000000u          /* a group that has begun hears no knocks for so long */
 
 static uint32_t look(const atomic_uint_least32_t *number)
@@ -166,12 +171,34 @@ static void tell_hash(struct uw_node_state *s)
 
 /* ---- who would like to be in it ---- */
 
-/* Has something failed because of it lately? */
-static bool is_avoided(const struct uw_cell *c, uint32_t id, uint64_t now_us)
+void uw_node_gradients_blame(struct uw_node_state *s, uint32_t id)
+{
+    struct uw_node_gradients *g = &s->gradients;
+    struct uw_cell_head *h = &s->cell.scopes[UW_AVERAGE_CELL].cell.h;
+    struct uw_gradients_blame *b = g->blamed;
+    if (id == UW_CELL_NOBODY) {
+        return;
+    }
+    for (uint32_t i = 0; i < UW_GRADIENTS_BLAMED && b->id != id; i++) {
+        bool better = g->blamed[i].id == id || g->blamed[i].until_us < b->until_us;
+        b = better ? &g->blamed[i] : b;
+    }
+    bool again = b->id == id && s->now_us < b->until_us + FORGET_US;
+    b->strikes = again ? uw_min_u32(b->strikes + 1u, STRIKES_MAX) : 0;
+    b->id = id;
+    b->until_us = s->now_us + ((uint64_t)AVOID_US << b->strikes);
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        if (h->seats[i].id == id) {
+            h->seats[i].avoid_until_us = b->until_us;
+        }
+    }
+}
+
+static bool is_avoided(const struct uw_node_gradients *g, uint32_t id, uint64_t now_us)
 {
     bool avoided = false;
-    for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        avoided = avoided || (c->h.seats[i].id == id && now_us < c->h.seats[i].avoid_until_us);
+    for (uint32_t i = 0; i < UW_GRADIENTS_BLAMED; i++) {
+        avoided = avoided || (g->blamed[i].id == id && now_us < g->blamed[i].until_us);
     }
     return avoided;
 }
@@ -181,7 +208,7 @@ void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t 
     struct uw_node_gradients *g = &s->gradients;
     const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
     if (!g->active || g->leave_us != 0 || s->now_us < g->began_us + SETTLE_US ||
-        !uw_cell_reaches(c, from) || is_avoided(c, from, s->now_us)) {
+        !uw_cell_reaches(c, from) || is_avoided(g, from, s->now_us)) {
         return;
     }
     if (group != 0) {

@@ -5,8 +5,7 @@
  *     node.c         set-up, the step
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
- *     node_cell.c    exact averages
- *     node_gradients.c, node_gradients_watch.c  gradients of every step
+ *     node_cell.c    exact averages; node_gradients*.c of every step's gradients
  *     node_cost.c    what averages cost
  *     node_near.c    cells that are found
  *     node_pull.c    whom to pull from, when to stop, serving others
@@ -27,10 +26,11 @@
 #include "transfer.h"
 
 #include "uwasa/node.h"
-#include "uwasa/node_gradients.h"
 
 #define UW_NODE_QUIETS 16u
-#define UW_NODE_BUFFER_MAX 16384u       /* largest datagram, whatever the link could carry */
+#define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
+#define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
+                                                   no datagram could carry */
 
 /* The pull of the present round, or of the last one. */
 struct uw_node_pull {
@@ -58,7 +58,7 @@ struct uw_node_state {
     uint32_t run;
     uint64_t model;
     uint32_t chunk_n;               /* largest chunk this link carries */
-    uint32_t buffer_bytes;
+    uint32_t buffer_bytes;          /* largest message, a part of an average */
     uint64_t now_us, first_us;
     uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
     bool started, left;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 struct options {
-    const char *config, *json, *trace;
+    const char *config, *json, *link, *trace;
     struct uw_opt_list set;
 };
 
@@ -16,6 +16,8 @@ static const struct uw_opt rows[] = {
      "what the node is told, as JSON; the keys are below"},
     {"set", UW_OPT_LIST, offsetof(struct options, set), 0, 0, "KEY=VALUE",
      "one key, instead of or over the file; may be repeated"},
+    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp|mpi",
+     "the key of that name"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
      "write events as JSON lines"},
     {"trace", UW_OPT_TEXT, offsetof(struct options, trace), 0, 0, "FILE",
@@ -25,7 +27,7 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "node",
     .summary = "join a run: train on this device's data, and learn from the other nodes",
-    .usage = "--config FILE [--set KEY=VALUE ...] [--json FILE|-] [--trace FILE]",
+    .usage = "--config FILE [--set KEY=VALUE ...] [--link L] [--json FILE|-] [--trace FILE]",
     .example = "uwasa node --config node.json --set seeds=10.0.0.9:4433",
     .epilogue = "name, run, key and model are needed, every other key may be left out (its default "
                 "in\nbrackets). The first node needs a port that others know, the others its "
@@ -34,6 +36,10 @@ static const struct uw_args_spec spec = {
                 "\"lenet5\", \"listen\": \":4433\"}\n"
                 "  {\"name\": \"cellar\", \"run\": \"home\", \"key\": \"run.key\", \"model\": "
                 "\"lenet5\", \"seeds\": [\"10.0.0.9:4433\"]}\n"
+                "Over MPI one configuration serves all ranks: {rank} and {size} in texts become "
+                "numbers, and a\nname or a file to write without {rank} gets it:\n"
+                "  mpirun -n 4 uwasa node --link mpi --set name=n --set run=r --set model=lenet5 "
+                "--set exchange=allreduce\n"
                 "An \"emulate.x\" stands for \"emulate\": {\"x\": ...}. Files are looked for from "
                 "the working directory.\nSIGINT and SIGTERM save and end within a second; a "
                 "second one ends at once.",
@@ -56,13 +62,18 @@ int uw_cmd_node(int argc, char **argv)
     if (o.config == NULL && o.set.n == 0) {
         return uw_cli_error("node", UW_EXIT_USAGE, "--config: is needed, see uwasa node --help");
     }
+    char link[16];
+    if (o.link != NULL && o.set.n < UW_OPT_LIST_MAX) {
+        snprintf(link, sizeof link, "link=%s", o.link);
+        o.set.item[o.set.n++] = link;
+    }
     int rc = uw_node_config_load(&file, o.config, &o.set, &err);
     if (rc < 0) {
         status = uw_cli_error("node", uw_job_exit(rc), "%s", err.text);
     } else {
         file.o.events = o.json != NULL ? o.json : file.o.events;
         file.o.trace = o.trace != NULL ? o.trace : file.o.trace;
-        status = uw_node_run(&file.o);
+        status = uw_node_run(&file);
     }
     uw_node_config_deinit(&file);
     return status;

@@ -20,7 +20,7 @@
 #define WAIT_US 50000u
 
 struct options {
-    const char *key, *run;
+    const char *key, *run, *link;
     double timeout;
     bool json, once;
 };
@@ -28,6 +28,8 @@ struct options {
 static const struct uw_opt rows[] = {
     {"key", UW_OPT_TEXT, offsetof(struct options, key), 0, 0, "FILE", "key of the run"},
     {"run", UW_OPT_TEXT, offsetof(struct options, run), 0, 0, "TEXT", "name of the run"},
+    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp",
+     "as the node has it (udp)"},
     {"timeout", UW_OPT_REAL, offsetof(struct options, timeout), 0.1, 3600, "S",
      "give up after that silence (5)"},
     {"once", UW_OPT_FLAG, offsetof(struct options, once), 0, 0, NULL,
@@ -38,7 +40,7 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "status",
     .summary = "show a run as one of its nodes sees it",
-    .usage = "ADDRESS --key FILE --run NAME",
+    .usage = "ADDRESS --key FILE --run NAME [--link L]",
     .example = "uwasa status 10.0.0.9:4433 --key run.key --run home",
     .epilogue = "On a terminal the table is refreshed every second until Ctrl-C.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
@@ -183,7 +185,7 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
 
 int uw_cmd_status(int argc, char **argv)
 {
-    struct options o = {.timeout = 5.0};
+    struct options o = {.timeout = 5.0, .link = "udp"};
     struct uw_error err = {.text = ""};
     struct uw_stack stack = {.top = NULL};
     const char *address = NULL;
@@ -206,7 +208,9 @@ int uw_cmd_status(int argc, char **argv)
     }
     int rc = uw_keyfile_read(o.key, key, &exposed, &err);
     if (rc == UW_OK) {
-        const struct uw_stack_config config = {.run = o.run, .key = key, .peers_n = 2};
+        const struct uw_stack_config config = {
+            .carrier = strcmp(o.link, "tcp") == 0 ? UW_STACK_TCP : UW_STACK_UDP,
+            .run = o.run, .key = key, .peers_n = 2};
         rc = uw_stack_open(&stack, &config, &err);
     }
     uw_key_wipe(key, sizeof key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_config.h"
+#include "node_config_check.h"
 
 #include "job.h"
 #include "lr.h"
@@ -19,8 +19,11 @@ static const struct uw_opt rows[] = {
     ROW("name", UW_OPT_TEXT, name, 0, 0, "TEXT", "of this node, unique in the run"),
     ROW("run", UW_OPT_TEXT, run, 0, 0, "TEXT", "name of the run; other runs are refused"),
     ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run, from uwasa keygen"),
+    ROW("link", UW_OPT_CHOICE, link, 0, 0, "udp|tcp|mpi",
+        "UDP with DTLS; TCP with TLS, for large models on good networks; ranks of mpirun (udp)"),
+    ROW("tls", UW_OPT_FLAG, tls, 0, 0, NULL, "TCP is encrypted, peers are authenticated (true)"),
     ROW("listen", UW_OPT_TEXT, listen, 0, 0, "ADDRESS",
-        "UDP address to bind, \"10.0.0.2:4433\", \"[::]:4433\", port 0: any (:0)"),
+        "address to bind, \"10.0.0.2:4433\", \"[::]:4433\", port 0: any (:0)"),
     ROW("advertise", UW_OPT_TEXT, advertise, 0, 0, "ADDRESS",
         "where others reach this node (what they see)"),
     ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES",
@@ -51,6 +54,9 @@ static const struct uw_opt rows[] = {
         "the highest leads the averages: mains power, a good link (1)"),
     ROW("cell_first", UW_OPT_U32, cell_first, 0, 64, "N",
         "nodes that the first average waits for; 0: those in sight (0)"),
+    ROW("together", UW_OPT_U32, together, 0, 64, "N",
+        "so many nodes start together and stay: averages wait for all of them, nobody takes over "
+        "a model; 0: they come and go (mpi: all ranks, else 0)"),
     ROW("gather_seconds", UW_OPT_REAL, gather_seconds, 0.1, 86400, "S",
         "an average waits so long for members at most (30)"),
     ROW("round_seconds", UW_OPT_REAL, round_seconds, 0.1, 86400, "S",
@@ -80,7 +86,8 @@ static const struct uw_opt rows[] = {
     ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S", "at most (10)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others pull, at most (5)"),
-    ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES", "largest datagram (1232)"),
+    ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES",
+        "largest message (udp: 1232, else 65600)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, PULL_WINDOW_MAX, "BYTES",
         "that may wait for the training thread (512K)"),
@@ -106,13 +113,14 @@ static const struct uw_opt rows[] = {
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 
 static const struct uw_node_options defaults = {
+    .link = "udp", .tls = true, .together = UW_NODE_TOGETHER_UNSAID,
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
     .momentum = -1.0, .seed = 1, .schedule = "constant", .backend = "auto",
     .peer_schedule = "random", .exchange = "gossip",
     .average = "parameters", .algorithm = "auto", .head_weight = 1,
     .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
-    .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1, .mtu = 1232,
+    .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1,
     .members = 32, .pull_window = 512u << 10,
 };
 
@@ -200,24 +208,50 @@ static int check_average(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
-static int check(struct uw_node_file *f, struct uw_error *err)
+static bool is_link(const struct uw_node_options *o, const char *name)
 {
-    struct uw_node_options *o = &f->o;
+    return strcmp(o->link, name) == 0;
+}
+
+static int check_needed(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    bool secret = !is_link(o, "mpi") && (o->tls || !is_link(o, "tcp"));
     const struct {
         const char *key, *value;
-    } needed[] = {{"name", o->name}, {"run", o->run}, {"key", o->key}, {"model", o->model}};
+    } needed[] = {{"name", o->name}, {"run", o->run}, {"key", secret ? o->key : ""},
+                  {"model", o->model}};
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
         if (needed[i].value == NULL) {
             return fail_key(f, needed[i].key, "is missing", err);
         }
     }
-    if (strlen(o->name) > 31) {
+    if (o->name[0] == '\0' || strlen(o->name) > 31) {
         return fail_key(f, "name", "needs 1 to 31 characters", err);
     }
     for (const char *c = o->name; *c != '\0'; c++) {
         if (*c <= ' ' || *c > '~') {
             return fail_key(f, "name", "needs printable characters without spaces", err);
         }
+    }
+    if (!o->tls && !is_link(o, "tcp")) {
+        return fail_key(f, "tls", "false is for \"link\" tcp: udp is always encrypted, mpi never",
+                        err);
+    }
+    if (is_link(o, "mpi") && !f->ranked && (o->seeds.n != 0 || o->advertise != NULL)) {
+        return fail_key(f, o->seeds.n != 0 ? "seeds" : "advertise",
+                        "is not for \"link\" mpi: its ranks know each other", err);
+    }
+    return UW_OK;
+}
+
+int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    bool unranked = is_link(o, "mpi") && !f->ranked;
+    int rc = check_needed(f, err);
+    if (rc < 0) {
+        return rc;
     }
     if (o->cell != NULL && (strlen(o->cell) > 31 || strpbrk(o->cell, " \t~*") != NULL)) {
         return fail_key(f, "cell", "needs 1 to 31 characters, none of them a space, ~ or *", err);
@@ -233,7 +267,12 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     if (strlen(o->run) > 64) {
         return fail_key(f, "run", "needs 1 to 64 characters", err);
     }
-    if (parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
+    if (!unranked) {
+        o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
+        o->cell_first = o->cell_first != 0 ? o->cell_first : o->together;
+    }
+    if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
+        parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
         return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
     }
     struct uw_schedule lr;
@@ -254,7 +293,7 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     if (strcmp(o->momentum_rule, "qg") == 0 && o->momentum == 0.0) {
         return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg", err);
     }
-    return check_addresses(f, err);
+    return is_link(o, "mpi") ? UW_OK : check_addresses(f, err);
 }
 
 /* A list that --set gives replaces the file's; each --set adds to it. */
@@ -288,7 +327,7 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
             return rc;
         }
     }
-    return check(f, err);
+    return uw_node_config_check(f, err);
 }
 
 int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,
@@ -308,4 +347,7 @@ int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *t
 void uw_node_config_deinit(struct uw_node_file *f)
 {
     uw_json_close(&f->json);
+    while (f->texts_n != 0) {
+        free(f->texts[--f->texts_n]);
+    }
 }

@@ -11,8 +11,12 @@
 
 #include "json_read.h"
 
+#define UW_NODE_TOGETHER_UNSAID UINT32_MAX
+#define UW_NODE_RANK_TEXTS 128u     /* that ranks may have of their own */
+
 struct uw_node_options {
-    const char *name, *run, *listen, *advertise, *key;
+    const char *name, *run, *link, *listen, *advertise, *key;
+    bool tls;
     struct uw_opt_list seeds;
     const char *model, *data, *shard;
     uint32_t batch, threads, period;
@@ -20,6 +24,7 @@ struct uw_node_options {
     const char *momentum_rule, *peer_schedule, *schedule, *backend;
     const char *exchange, *average, *cell, *algorithm;
     uint32_t head_weight, cell_first;
+    uint32_t together;                  /* UW_NODE_TOGETHER_UNSAID: not given */
     double gather_seconds, round_seconds;
     uint64_t steps, seed;
     uint32_t epochs;
@@ -46,6 +51,9 @@ struct uw_node_options {
 struct uw_node_file {
     struct uw_node_options o;
     struct uw_json json;
+    bool ranked;                        /* uw_node_config_rank was called */
+    char *texts[UW_NODE_RANK_TEXTS];
+    uint32_t texts_n;
 };
 
 /* The keys, for help and --set. */
@@ -61,6 +69,13 @@ int uw_node_config_load(struct uw_node_file *f, const char *file, const struct u
 /* The same from a text, for tests. */
 int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *text,
                          size_t text_bytes, struct uw_error *err);
+
+/* Over MPI: make the configuration that of one rank. "{rank}" and "{size}" in texts become numbers;
+ * without a {rank} the name gets it at its end, files that are written before their extension. All
+ * ranks are seeds, and together unless that was said.
+ * Returns UW_OK, UW_ERR_INVALID with err filled, UW_ERR_NOMEM. */
+int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
+                        struct uw_error *err);
 
 /* Release the texts; safe after a failed load and twice. */
 void uw_node_config_deinit(struct uw_node_file *f);

@@ -14,6 +14,7 @@
 #define COPY_US 200000u
 #define LINGER_US 20000u
 #define AWAIT_NS 2000000
+#define NAP_MAX_US 2000u
 
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
                      const struct uw_node_config *node, struct uw_error *err)
@@ -68,6 +69,10 @@ static void wait_for_work(struct uw_node_net *n, uint64_t until_us)
     wait_us = wait_us < WAIT_US ? wait_us : WAIT_US;
     struct pollfd fds[2] = {{.fd = n->wake[0], .events = POLLIN},
                             {.fd = n->stack.top->fd, .events = POLLIN}};
+    if (fds[1].fd < 0 && wait_us < NAP_MAX_US) {    /* a link to look at again and again */
+        nanosleep(&(struct timespec){.tv_nsec = (long)wait_us * 1000}, NULL);
+        wait_us = 0;
+    }
     poll(fds, 2, (int)((wait_us + 999u) / 1000u));
     if ((fds[0].revents & POLLIN) != 0) {
         char drain[64];

@@ -2,30 +2,22 @@
 #include "node_work.h"
 
 #include "events.h"
-#include "keyfile.h"
 #include "lr.h"
 #include "progress.h"
 
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
-#include "uwasa/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define STEP_EVENT_US 250000u
-#define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
 
 static bool stop_asked(void *arg)
 {
     struct uw_node_work *r = arg;
     return uw_stop_asked(&r->stop);
-}
-
-static uint64_t name_hash(const char *name)
-{
-    return uw_hash64(UW_HASH64_START, name, strlen(name));
 }
 
 static int open_data(struct uw_node_work *r)
@@ -47,7 +39,7 @@ static int open_data(struct uw_node_work *r)
                         &(struct uw_loader_config){.dataset = r->data.base,
                                                    .batch_n = o->batch,
                                                    .seed = uw_rng_mix(o->seed,
-                                                                      name_hash(o->name))});
+                                                                      uw_node_work_name(r))});
     uint64_t per_epoch = ((uint64_t)r->data.base->samples_n + o->batch - 1u) / o->batch;
     r->steps = o->steps != 0 ? o->steps : o->epochs != 0 ? per_epoch * o->epochs : UINT64_MAX;
     return rc;
@@ -105,121 +97,6 @@ static int save(struct uw_node_work *r)
     return rc;
 }
 
-static enum uw_node_mode mode_of(const char *exchange)
-{
-    return strcmp(exchange, "allreduce") == 0      ? UW_NODE_ALLREDUCE
-           : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
-           : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
-                                                   : UW_NODE_GOSSIP;
-}
-
-static void on_event(void *arg, const struct uw_node_event *event)
-{
-    struct uw_node_work *r = arg;
-    uw_node_report_event(&r->report, event);
-    uw_node_trace_event(r, event);
-}
-
-static struct uw_node_config node_config(struct uw_node_work *r)
-{
-    const struct uw_node_options *o = r->o;
-    struct uw_model *m = &r->job.model;
-    return (struct uw_node_config){
-        .name = o->name,
-        .run = o->run,
-        .address = o->advertise,
-        .seeds = o->seeds.item,
-        .seeds_n = o->seeds.n,
-        .incarnation = r->incarnation,
-        .params = &m->params,
-        .snapshot = &m->snapshot,
-        .velocity = m->velocity,
-        .newcomer = r->fresh,
-        .mode = mode_of(o->exchange),
-        .cell = o->cell,
-        .head_weight = o->head_weight,
-        .cell_first_n = o->cell_first,
-        .algorithm = r->fixed ? &r->algorithm : NULL,
-        .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
-        .gather_us = (uint64_t)(o->gather_seconds * 1e6),
-        .round_us = (uint64_t)(o->round_seconds * 1e6),
-        .agree = true,
-        .agree_us = (uint64_t)(o->consensus_seconds * 1e6),
-        .scratch_n = SCRATCH_N,
-        .spare = r->spare.at,
-        .rule = uw_mix_find(o->momentum_rule),
-        .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
-        .schedule = uw_peer_schedule_find(o->peer_schedule),
-        .period_steps = o->period,
-        .seed = uw_rng_mix(o->seed, name_hash(o->name) + r->incarnation),
-        .window_bytes = (size_t)o->pull_window,
-        .members_max = o->members,
-        .on_event = on_event,
-        .event_arg = r};
-}
-
-static int take_spare(struct uw_node_work *r)
-{
-    const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
-    if (mode_of(r->o->exchange) == UW_NODE_GOSSIP || !uw_node_needs_spare(rule)) {
-        return UW_OK;
-    }
-    r->spare.bytes = r->job.model.params.size_n * sizeof(float);
-    int rc = uw_board_memory_take(r->spare.bytes, &r->spare.at);
-    return rc < 0 ? uw_error_set(&r->err, rc, "momentum rule %s: %zu bytes are not to be had",
-                                 rule->name, r->spare.bytes)
-                  : UW_OK;
-}
-
-static int open_net(struct uw_node_work *r)
-{
-    const struct uw_node_options *o = r->o;
-    uint8_t key[UW_KEY_BYTES];
-    bool exposed;
-    int rc = uw_keyfile_read(o->key, key, &exposed, &r->err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (exposed) {
-        uw_node_report_say(&r->report, "key %s can be read by others: chmod 600 it", o->key);
-    }
-    const struct uw_impairment bad = {.loss = (float)o->emulate_loss,
-                                      .duplicate = (float)o->emulate_duplicate,
-                                      .reorder = (float)o->emulate_reorder,
-                                      .corrupt = (float)o->emulate_corrupt,
-                                      .delay_us = (uint64_t)(o->emulate_delay_ms * 1e3),
-                                      .jitter_us = (uint64_t)(o->emulate_jitter_ms * 1e3),
-                                      .rate_bits_per_s = o->emulate_rate};
-    const struct uw_stack_config stack = {.listen = o->listen,
-                                          .run = o->run,
-                                          .key = key,
-                                          .mtu_bytes = o->mtu,
-                                          .peers_n = (uint16_t)o->members,
-                                          .bad = &bad,
-                                          .bad_seed = uw_rng_mix(o->emulate_seed,
-                                                                 name_hash(o->name)),
-                                          .far = o->emulate_far.item,
-                                          .far_n = o->emulate_far.n,
-                                          .cut_from_us = (uint64_t)(o->emulate_cut_after * 1e6),
-                                          .cut_us = (uint64_t)(o->emulate_cut_seconds * 1e6),
-                                          .event = uw_node_report_secure,
-                                          .user = &r->report};
-    r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);
-    rc = take_spare(r);
-    if (rc < 0) {
-        uw_key_wipe(key, sizeof key);
-        return rc;
-    }
-    const struct uw_node_config node = node_config(r);
-    rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
-    uw_key_wipe(key, sizeof key);
-    char address[UW_LINK_ADDRESS_BYTES];
-    if (rc == UW_OK && uw_link_udp_local(&r->net.stack.udp, address) == UW_OK) {
-        uw_node_report_listening(&r->report, address, &o->seeds);
-    }
-    return rc;
-}
-
 /* Everything before the first step. *status is the exit status when it fails. */
 static int prepare(struct uw_node_work *r, int *status)
 {
@@ -269,7 +146,7 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);
     rc = rc < 0 ? rc : save(r);
-    rc = rc < 0 ? rc : open_net(r);
+    rc = rc < 0 ? rc : uw_node_work_open(r);
     *status = rc < 0 ? *status : UW_EXIT_FAILED;
     return rc < 0 ? rc : uw_node_net_start(&r->net, &r->err);
 }
@@ -458,25 +335,28 @@ static int work(struct uw_node_work *r)
     return rc;
 }
 
-int uw_node_run(const struct uw_node_options *o)
+/* Over MPI, join the other ranks: the configuration becomes this one's. */
+static int join_ranks(struct uw_node_work *r, struct uw_node_file *file, int *status)
 {
-    struct uw_node_work *r = calloc(1, sizeof *r);
-    int status = UW_EXIT_FAILED;
-    if (r == NULL) {
-        return uw_cli_error("node", status, "out of memory");
+    uint16_t rank, ranks_n;
+    if (uw_node_work_carrier(file->o.link) != UW_STACK_MPI) {
+        return UW_OK;
     }
-    r->o = o;
-    r->start_us = r->scored_us = uw_board_now_us();
-    uw_node_report_init(&r->report);
-    uw_stop_init(&r->stop);
-    int rc = prepare(r, &status);
-    rc = rc < 0 ? rc : work(r);
-    uw_node_net_close(&r->net);
-    uw_board_memory_release(r->spare.at, r->spare.bytes);
+    int rc = uw_link_mpi_begin(&rank, &ranks_n, &r->err);
+    *status = rc == UW_ERR_UNSUPPORTED ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    if (rc == UW_OK) {
+        rc = uw_node_config_rank(file, rank, ranks_n, &r->err);
+        *status = uw_job_exit(rc);
+    }
+    return rc;
+}
+
+static int finish(struct uw_node_work *r, int rc, int status)
+{
+    struct uw_error late = {.text = ""};
+    uw_node_net_stop(&r->net);
     rc = rc < 0 ? rc : uw_node_trace_close(r);
     (void)uw_node_trace_close(r);
-    uw_node_gradients_close(r);
-    struct uw_error late = {.text = ""};
     int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
@@ -485,10 +365,35 @@ int uw_node_run(const struct uw_node_options *o)
         status = closed < 0 ? uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
                             : UW_EXIT_DONE;
     }
+    return status;
+}
+
+int uw_node_run(struct uw_node_file *file)
+{
+    struct uw_node_work *r = calloc(1, sizeof *r);
+    int status = UW_EXIT_FAILED;
+    if (r == NULL) {
+        return uw_cli_error("node", status, "out of memory");
+    }
+    r->o = &file->o;
+    r->start_us = r->scored_us = uw_board_now_us();
+    uw_node_report_init(&r->report);
+    uw_stop_init(&r->stop);
+    int rc = join_ranks(r, file, &status);
+    rc = rc < 0 ? rc : prepare(r, &status);
+    rc = rc < 0 ? rc : work(r);
+    status = finish(r, rc, status);
+    if (rc < 0) {
+        uw_link_mpi_end(status);        /* of all ranks; this does not return then */
+    }
+    uw_node_net_close(&r->net);
+    uw_link_mpi_end(0);
+    uw_node_gradients_close(r);
+    uw_board_memory_release(r->spare.at, r->spare.bytes);
     uw_data_close(&r->test);
     uw_data_close(&r->data);
     uw_storage_file_deinit(&r->files);
     uw_job_deinit(&r->job);
     free(r);
-    return (int)status;
+    return status;
 }

@@ -12,7 +12,8 @@
 
 #include "node_config.h"
 
-/* Run a node as configured. Prints progress and mistakes. Returns the exit status. */
-int uw_node_run(const struct uw_node_options *o);
+/* Run a node as configured; over MPI the configuration becomes this rank's. Prints progress and
+ * mistakes. Returns the exit status. */
+int uw_node_run(struct uw_node_file *file);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_work.h - a running node: what node_run.c (set-up, training) and node_end.c share */
+ * node_work.h - a running node: what node_open.c (the network), node_run.c
+ * (set-up, training) and node_end.c share */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -47,6 +48,15 @@ struct uw_node_work {
     uint64_t pulls_traced;
     struct uw_error err;
 };
+
+/* Hash of the node's name, so that nodes draw different numbers from one seed. */
+uint64_t uw_node_work_name(const struct uw_node_work *r);
+
+/* "udp", "tcp", "mpi" */
+enum uw_stack_carrier uw_node_work_carrier(const char *link);
+
+/* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */
+int uw_node_work_open(struct uw_node_work *r);
 
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 bool uw_stack_address_ok(const char *text, bool listen)
 {
@@ -54,11 +55,95 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
     return rc;
 }
 
+/* A message carries as many floats as a node sends at once. */
+#define STREAM_MTU_BYTES (64u * 1024u + 64u)
+#define EMULATED_QUEUE_N 1024u
+#define EMULATED_QUEUE_BYTES (16u << 20)
+#define LEAVE_LOOK_NS 1000000
+
+static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
+                    struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[3];
+    struct uw_secure_stream_config tls = {.identity = config->run, .entropy = entropy,
+                                          .event = config->event, .user = config->user};
+    int rc = take(b, uw_secure_stream_bytes(&tls), err);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(tls.key, config->key, UW_KEY_BYTES);
+    tls.memory = b->at;
+    tls.memory_bytes = b->bytes;
+    rc = uw_secure_stream_init(&s->tls, &tls);
+    uw_key_wipe(tls.key, sizeof tls.key);
+    return rc < 0 ? uw_error_set(err, rc, "TLS: %s", uw_status_text(rc)) : UW_OK;
+}
+
+static int open_tcp(struct uw_stack *s, struct uw_stack_block *b, struct uw_link_tcp_config *tcp,
+                    struct uw_error *err)
+{
+    int rc = take(b, uw_link_tcp_bytes(tcp), err);
+    if (rc < 0) {
+        return rc;
+    }
+    tcp->memory = b->at;
+    tcp->memory_bytes = b->bytes;
+    return uw_link_tcp_init(&s->tcp, tcp, err);
+}
+
+static int open_stream(struct uw_stack *s, const struct uw_stack_config *config,
+                       struct uw_error *err)
+{
+    int rc = config->plain ? UW_OK : open_tls(s, config, err);
+    struct uw_link_tcp_config tcp = {.bind = config->listen,
+                                     .guard = config->plain ? NULL : &s->tls.guard,
+                                     .mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes
+                                                                         : STREAM_MTU_BYTES,
+                                     .stations_n = (uint16_t)(config->peers_n + 8u)};
+    rc = rc < 0 ? rc : open_tcp(s, &s->blocks[0], &tcp, err);
+    s->top = &s->tcp.link;
+    return rc;
+}
+
+static int open_mpi(struct uw_stack *s, const struct uw_stack_config *config,
+                    struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[0];
+    struct uw_link_mpi_config mpi = {.mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes
+                                                                         : STREAM_MTU_BYTES};
+    int rc = take(b, uw_link_mpi_bytes(&mpi), err);
+    if (rc < 0) {
+        return rc;
+    }
+    mpi.memory = b->at;
+    mpi.memory_bytes = b->bytes;
+    rc = uw_link_mpi_init(&s->mpi, &mpi, err);
+    s->top = &s->mpi.link;
+    return rc;
+}
+
+static int open_carrier(struct uw_stack *s, const struct uw_stack_config *config,
+                        struct uw_error *err)
+{
+    int rc = config->carrier == UW_STACK_MPI   ? open_mpi(s, config, err)
+             : config->carrier == UW_STACK_TCP ? open_stream(s, config, err)
+                                               : open_udp(s, config, err);
+    s->base = s->top;
+    return rc;
+}
+
+int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES])
+{
+    return s->base == &s->mpi.link   ? uw_link_describe(s->base, s->mpi.rank, text)
+           : s->base == &s->tcp.link ? uw_link_tcp_local(&s->tcp, text)
+                                     : uw_link_udp_local(&s->udp, text);
+}
+
 static bool is_far(void *arg, uint16_t station)
 {
     struct uw_stack *s = arg;
     char address[UW_LINK_ADDRESS_BYTES];
-    if (uw_link_describe(&s->udp.link, station, address) != UW_OK) {
+    if (uw_link_describe(s->base, station, address) != UW_OK) {
         return false;
     }
     for (uint32_t i = 0; i < s->far_n; i++) {
@@ -89,13 +174,15 @@ static int open_emulated(struct uw_stack *s, const struct uw_stack_config *confi
     if (!bad && config->cut_us == 0) {
         return UW_OK;
     }
+    uint32_t most_n = EMULATED_QUEUE_BYTES / s->top->mtu_bytes;
+    uint32_t queue_n = most_n < EMULATED_QUEUE_N ? most_n : EMULATED_QUEUE_N;
     s->far = config->far;
     s->far_n = config->far_n;
     s->opened_us = uw_board_now_us();
     s->cut_from_us = config->cut_from_us;
     s->cut_us = config->cut_us;
     struct uw_link_emulated_config emulated = {.lower = s->top,
-                                               .queue_n = 1024,
+                                               .queue_n = queue_n,
                                                .seed = config->bad_seed,
                                                .send = bad ? *config->bad : fine,
                                                .far = config->far_n != 0 ? is_far : NULL,
@@ -140,28 +227,9 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
     return UW_OK;
 }
 
-static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
-                    struct uw_error *err)
-{
-    struct uw_stack_block *b = &s->blocks[3];
-    struct uw_secure_stream_config tls = {.identity = config->run, .entropy = entropy,
-                                          .event = config->event, .user = config->user};
-    int rc = take(b, uw_secure_stream_bytes(&tls), err);
-    if (rc < 0) {
-        return rc;
-    }
-    memcpy(tls.key, config->key, UW_KEY_BYTES);
-    tls.memory = b->at;
-    tls.memory_bytes = b->bytes;
-    rc = uw_secure_stream_init(&s->tls, &tls);
-    uw_key_wipe(tls.key, sizeof tls.key);
-    return rc < 0 ? uw_error_set(err, rc, "TLS: %s", uw_status_text(rc)) : UW_OK;
-}
-
 static int open_bulk(struct uw_stack *s, const struct uw_stack_config *config,
                      struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[4];
     if (config->bulk_listen == NULL) {
         return UW_OK;
     }
@@ -171,13 +239,7 @@ static int open_bulk(struct uw_stack *s, const struct uw_stack_config *config,
     }
     struct uw_link_tcp_config tcp = {.bind = config->bulk_listen, .guard = &s->tls.guard,
                                      .stations_n = (uint16_t)(config->peers_n + 8u)};
-    rc = take(b, uw_link_tcp_bytes(&tcp), err);
-    if (rc < 0) {
-        return rc;
-    }
-    tcp.memory = b->at;
-    tcp.memory_bytes = b->bytes;
-    rc = uw_link_tcp_init(&s->tcp, &tcp, err);
+    rc = open_tcp(s, &s->blocks[4], &tcp, err);
     s->bulk = rc == UW_OK ? &s->tcp.link : NULL;
     return rc;
 }
@@ -185,10 +247,13 @@ static int open_bulk(struct uw_stack *s, const struct uw_stack_config *config,
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
 {
     memset(s, 0, sizeof *s);
-    int rc = open_udp(s, config, err);
+    int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);
-    rc = rc < 0 ? rc : open_secure(s, config, err);
-    return rc < 0 ? rc : open_bulk(s, config, err);
+    if (config->carrier == UW_STACK_UDP) {
+        rc = rc < 0 ? rc : open_secure(s, config, err);
+        rc = rc < 0 ? rc : open_bulk(s, config, err);
+    }
+    return rc;
 }
 
 size_t uw_stack_bytes(const struct uw_stack *s)
@@ -202,14 +267,18 @@ size_t uw_stack_bytes(const struct uw_stack *s)
 
 void uw_stack_close(struct uw_stack *s)
 {
+    while (!uw_link_mpi_leave(&s->mpi)) {
+        nanosleep(&(struct timespec){.tv_nsec = LEAVE_LOOK_NS}, NULL);
+    }
     uw_link_deinit(&s->secure.link);
     uw_link_deinit(&s->emulated.link);
     uw_link_deinit(&s->udp.link);
     uw_link_deinit(&s->tcp.link);
+    uw_link_deinit(&s->mpi.link);
     uw_secure_stream_deinit(&s->tls);
     for (size_t i = 0; i < sizeof s->blocks / sizeof s->blocks[0]; i++) {
         uw_board_memory_release(s->blocks[i].at, s->blocks[i].bytes);
     }
     memset(s->blocks, 0, sizeof s->blocks);
-    s->top = s->bulk = NULL;
+    s->base = s->top = s->bulk = NULL;
 }

@@ -1,25 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stack.h - the links of a node: UDP, a bad network if asked for, DTLS, one on the other; and
- * beside them, if asked for, TCP with TLS for bulk
+ * stack.h - the links of a node, one on the other
+ *
+ *     UDP, a bad network if asked for, DTLS; beside them, if asked for, TCP with TLS for bulk
+ *     TCP with TLS or without, a bad network if asked for
+ *     MPI, a bad network if asked for
  *
  * Memory     the board's, taken by open and given back by close
- * Blocking   open, while a host's name to listen on is looked up      Context  one thread
+ * Blocking   open, while a host's name to listen on is looked up; close of MPI, until all ranks
+ *            close      Context  one thread
  */
 #ifndef UWASA_CLI_STACK_H
 #define UWASA_CLI_STACK_H
 
 #include "uwasa/link_emulated.h"
+#include "uwasa/link_mpi.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
 #include "uwasa/secure_stream.h"
 
+enum uw_stack_carrier { UW_STACK_UDP, UW_STACK_TCP, UW_STACK_MPI };
+
 struct uw_stack_config {
-    const char *listen;                 /* as struct uw_link_udp_config.bind */
+    enum uw_stack_carrier carrier;      /* MPI: after uw_link_mpi_begin */
+    bool plain;                         /* TCP without TLS */
+    const char *listen;                 /* as struct uw_link_udp_config.bind; MPI: not looked at */
     const char *run;                    /* identity of the secure channel */
-    const uint8_t *key;                 /* [UW_KEY_BYTES], copied */
-    uint32_t mtu_bytes;                 /* of datagrams; 0: UW_LINK_UDP_MTU_DEFAULT */
+    const uint8_t *key;                 /* [UW_KEY_BYTES], copied; not for MPI nor plain TCP */
+    uint32_t mtu_bytes;                 /* 0: UDP UW_LINK_UDP_MTU_DEFAULT, else what a node uses */
     uint16_t peers_n;                   /* sessions at once */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;
@@ -42,6 +51,8 @@ struct uw_stack {
     struct uw_secure_dtls secure;
     struct uw_secure_stream tls;
     struct uw_link_tcp tcp;
+    struct uw_link_mpi mpi;
+    struct uw_link *base;               /* the carrier's */
     struct uw_link *top;                /* to speak over */
     struct uw_link *bulk;               /* for large messages among peers of TCP; NULL: none */
     struct uw_stack_block blocks[5];
@@ -58,6 +69,10 @@ bool uw_stack_address_ok(const char *text, bool listen);
 /* Open the links. Returns UW_OK or a code of the link that failed, err filled. Close in every
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);
+
+/* The address that others may be told, "127.0.0.1:40001", of MPI the rank.
+ * Returns UW_OK, UW_ERR_CLOSED. */
+int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
 
 /* Cut or heal what is emulated, as its time has come. */
 void uw_stack_step(struct uw_stack *s, uint64_t now_us);

@@ -175,18 +175,6 @@ static inline const char *open_dtls_udp(struct pair *p)
     return secure(p, open_udp_ipv4(p));
 }
 
-static const struct variant variants[] = {
-    {"loopback", open_loopback},
-    {"emulated", open_emulated},
-    {"udp IPv4", open_udp_ipv4},
-    {"udp IPv6", open_udp_ipv6},
-    {"tcp IPv4", open_tcp_ipv4},
-    {"tcp IPv6", open_tcp_ipv6},
-    {"tls over tcp", open_tls},
-    {"dtls over loopback", open_dtls_loopback},
-    {"dtls over udp", open_dtls_udp},
-};
-
 /* Let a little time pass at both ends; never more than 2 ms of real time. */
 static inline void pass_time(struct pair *p)
 {
@@ -203,5 +191,8 @@ static inline void pass_time(struct pair *p)
     uw_link_step(p->link[0], p->now_us);
     uw_link_step(p->link[1], p->now_us);
 }
+
+/* test_link.c: every promise of uwasa/link.h, over each variant. Returns how many failed. */
+int uw_test_link_suite(const struct variant *variants, size_t variants_n);
 
 #endif

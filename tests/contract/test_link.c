@@ -438,7 +438,7 @@ static void test_link_after_deinit_is_closed_and_checks_arguments(void **state)
 
 #define PROMISE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void)
+int uw_test_link_suite(const struct variant *variants, size_t variants_n)
 {
     const struct CMUnitTest tests[] = {
         PROMISE(test_link_every_size_arrives_whole),
@@ -460,7 +460,7 @@ int main(void)
         PROMISE(test_link_after_deinit_is_closed_and_checks_arguments),
     };
     int failed = 0;
-    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+    for (size_t i = 0; i < variants_n; i++) {
         variant = &variants[i];
         failed += cmocka_run_group_tests_name(variant->name, tests, NULL, NULL);
     }

@@ -103,6 +103,23 @@ awk -v w="$(number out worst_accuracy)" -v b="$(number out best_accuracy)" \
     BEGIN { exit !(w == b && m == b && n == 16 && s > 0.4 + 4 * 464 * 8 / 100000) }' ||
     { cat out >&2; fail "the figures of averages"; }
 
+# one partner a step costs a node the same among 4 and among 64: within one per cent
+cat >wide.json <<END
+{"name": "wide", "input": [2], "layers": [
+    {"name": "fc1", "type": "dense", "out": 300}, {"name": "relu", "type": "relu"},
+    {"name": "fc2", "type": "dense", "out": 300}, {"name": "relu2", "type": "relu"},
+    {"name": "fc3", "type": "dense", "out": 4}]}
+END
+for n in 4 64; do
+    "$uwasa" sim --model wide.json --data csv:four.csv --nodes $n --batch 4 --steps 20 --period 1 \
+        --schedule hypercube --step-seconds 0.1 --latency 0.0001 --consensus-rounds 0 --json - \
+        >out 2>err || { cat err >&2; fail "$n nodes"; }
+    echo "$(number out bytes_sent) $n" >>partners
+done
+awk '{ each[NR] = $1 / $2 } END { print "bytes a node:", each[1], each[2]
+    exit !(each[2] / each[1] < 1.01 && each[1] / each[2] < 1.01) }' partners ||
+    fail "one partner a step"
+
 # it ends with the epoch that is good enough
 ./sim --epochs 50 --until-accuracy 0.8 --json - >out 2>err || { cat err >&2; fail "--until-accuracy"; }
 awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it went on after 0.8"

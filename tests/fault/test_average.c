@@ -3,6 +3,7 @@
  * Exact averages among the nodes that ship, on virtual time. */
 #include "fault/average_world.h"
 
+#include "node_state.h"
 #include "part.h"
 
 #include "uwasa/rng.h"
@@ -244,6 +245,63 @@ static void test_nodes_agree_at_the_end_of_gossip(void **state)
     average_world_free(a);
 }
 
+/* Messages of the one must not be taken for those of the other. */
+static void test_rounds_of_the_cell_and_of_the_run_have_groups_of_their_own(void **state)
+{
+    (void)state;
+    struct average_world *a = average_world_new(4, 2000, 300);
+    a->w->config.agree = true;
+    world_start(a->w);
+    average_world_run(a, 5000000);
+    for (uint32_t i = 0; i < 4; i++) {
+        a->w->nodes[i].train = NULL;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        while (a->nodes[i].waits) {
+            average_world_run(a, 1000);
+        }
+        a->w->nodes[i].after = NULL;    /* which looks at the rounds of cells */
+        a->w->nodes[i].progress.lr = 0.0f;
+        uw_node_agree(&a->w->nodes[i].node);
+    }
+    world_run(a->w, 5000000);
+    assert_true(all_equal(a->w));
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct uw_node_scope *scopes = a->w->nodes[i].node.state->cell.scopes;
+        assert_int_not_equal(scopes[UW_AVERAGE_CELL].cell.group, 0);
+        assert_int_not_equal(scopes[UW_AVERAGE_RUN].cell.group, 0);
+        assert_int_not_equal(scopes[UW_AVERAGE_CELL].cell.group, scopes[UW_AVERAGE_RUN].cell.group);
+        assert_int_equal(a->w->nodes[i].events[UW_NODE_AVERAGE_CUT], 0);
+    }
+    average_world_free(a);
+}
+
+static void test_nodes_together_wait_for_the_slow_one_and_not_for_the_dead(void **state)
+{
+    (void)state;
+    struct average_world *a = average_world_new(4, 200, 300);
+    a->w->config.gather_us = 30000000;
+    a->w->config.together = true;
+    a->w->config.cell_first_n = 4;
+    a->w->train_us = 20000;
+    a->w->nodes[3].slowness = 100;      /* ten seconds a round, the others 0.1 */
+    world_start(a->w);
+    average_world_run(a, 120000000);
+    assert_true(a->committed_n > 8);
+    for (uint32_t i = 0; i < a->rounds_n; i++) {
+        assert_int_equal(a->rounds[i].ranks_n, 4);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(a->w->nodes[i].events[UW_NODE_AVERAGE_LATE], 0);
+    }
+    world_down(a->w, 3);
+    average_world_forget(a, 3);
+    uint32_t before = a->committed_n;
+    average_world_run(a, 60000000);
+    assert_true(a->committed_n > before + 50);
+    average_world_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +312,8 @@ int main(void)
         cmocka_unit_test(test_node_that_diverges_spoils_nobody),
         cmocka_unit_test(test_member_that_talks_nonsense_hangs_nobody),
         cmocka_unit_test(test_nodes_agree_at_the_end_of_gossip),
+        cmocka_unit_test(test_rounds_of_the_cell_and_of_the_run_have_groups_of_their_own),
+        cmocka_unit_test(test_nodes_together_wait_for_the_slow_one_and_not_for_the_dead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,10 +309,57 @@ static void test_stack_opens_tcp_beside_udp(void **state)
     }
 }
 
+/* One configuration, as the ranks of an MPI job read it. */
+static void test_config_of_a_rank_has_its_numbers_and_files_of_its_own(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"name\": \"n\", \"run\": \"r\", \"model\": \"mlp\", \"link\": \"mpi\", "
+        "\"shard\": \"{rank}/{size}\", \"checkpoint\": \"a.b/w.safetensors\", "
+        "\"data\": \"{size}{rank}{rank}{x}\", \"events\": \"events\", \"members\": 2}";
+    struct uw_node_file f;
+    struct uw_error err = {.text = ""};
+    assert_int_equal(uw_node_config_parse(&f, "f", json, sizeof json - 1, &err), UW_OK);
+    assert_int_equal(uw_node_config_rank(&f, 12, 70, &err), UW_OK);
+    assert_string_equal(f.o.name, "n12");
+    assert_string_equal(f.o.checkpoint, "a.b/w.12.safetensors");
+    assert_string_equal(f.o.events, "events.12");
+    assert_string_equal(f.o.data, "701212{x}");
+    assert_int_equal(f.o.shard_i, 12);
+    assert_int_equal(f.o.shards_n, 70);
+    assert_int_equal(f.o.seeds.n, UW_OPT_LIST_MAX);
+    assert_string_equal(f.o.seeds.item[63], "63");
+    assert_int_equal(f.o.members, 71);
+    assert_int_equal(f.o.together, 70);
+    assert_int_equal(f.o.cell_first, 70);
+    uw_node_config_deinit(&f);
+    uw_node_config_deinit(&f);
+
+    static const char said[] =
+        "{\"name\": \"{rank}of{size}\", \"run\": \"r\", \"model\": \"mlp\", "
+        "\"link\": \"mpi\", \"together\": 0, \"checkpoint\": \"w\", \"events\": \"-\"}";
+    assert_int_equal(uw_node_config_parse(&f, "f", said, sizeof said - 1, &err), UW_OK);
+    assert_int_equal(uw_node_config_rank(&f, 0, 1, &err), UW_OK);
+    assert_string_equal(f.o.name, "0of1");
+    assert_string_equal(f.o.checkpoint, "w");       /* it is the only one */
+    assert_string_equal(f.o.events, "-");
+    assert_int_equal(f.o.together, 0);
+    uw_node_config_deinit(&f);
+
+    static const char wrong[] =
+        "{\"name\": \"n\", \"run\": \"r\", \"model\": \"mlp\", \"link\": \"mpi\", "
+        "\"shard\": \"{rank}/3\"}";
+    assert_int_equal(uw_node_config_parse(&f, "f", wrong, sizeof wrong - 1, &err), UW_OK);
+    assert_int_equal(uw_node_config_rank(&f, 3, 4, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "shard"));
+    uw_node_config_deinit(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stack_opens_tcp_beside_udp),
+        cmocka_unit_test(test_config_of_a_rank_has_its_numbers_and_files_of_its_own),
         cmocka_unit_test(test_lr_each_schedule_gives_its_rate),
         cmocka_unit_test(test_lr_malformed_schedules_are_refused),
         cmocka_unit_test(test_text_times_and_bytes_read_well),

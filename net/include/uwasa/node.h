@@ -73,6 +73,9 @@ struct uw_node_config {
                                        when there is no other, and never towards other cells */
     uint32_t near_us;               /* a round trip up to which nodes are near; 0: 5 ms */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
+    bool together;                  /* the nodes start together and stay: every average waits for
+                                       all that are not dead, slow and silent ones too, as long
+                                       as gather_us. So the same nodes take part in every run */
     const enum uw_allreduce_kind *algorithm;    /* NULL: the fastest for size and ranks */
     uint64_t gather_us;             /* an average waits for members so long at most; 0: 30 s */
     uint64_t round_us;              /* and takes so long at most; 0: 60 s */

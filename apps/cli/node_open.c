@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the configuration to the network of a node. */
+#include "node_work.h"
+
+#include "keyfile.h"
+
+#include "uwasa/board.h"
+#include "uwasa/hash.h"
+
+#include <string.h>
+
+#define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
+
+uint64_t uw_node_work_name(const struct uw_node_work *r)
+{
+    return uw_hash64(UW_HASH64_START, r->o->name, strlen(r->o->name));
+}
+
+static enum uw_node_mode mode_of(const char *exchange)
+{
+    return strcmp(exchange, "allreduce") == 0      ? UW_NODE_ALLREDUCE
+           : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
+           : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
+                                                   : UW_NODE_GOSSIP;
+}
+
+enum uw_stack_carrier uw_node_work_carrier(const char *link)
+{
+    return strcmp(link, "mpi") == 0 ? UW_STACK_MPI
+           : strcmp(link, "tcp") == 0 ? UW_STACK_TCP
+                                      : UW_STACK_UDP;
+}
+
+/* The last average waits for others as long as any, where all are waited for. */
+static uint64_t agree_us(const struct uw_node_options *o)
+{
+    bool longer = o->together != 0 && o->gather_seconds > o->consensus_seconds;
+    return (uint64_t)((longer ? o->gather_seconds : o->consensus_seconds) * 1e6);
+}
+
+static void on_event(void *arg, const struct uw_node_event *event)
+{
+    struct uw_node_work *r = arg;
+    uw_node_report_event(&r->report, event);
+    uw_node_trace_event(r, event);
+}
+
+static struct uw_node_config node_config(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    struct uw_model *m = &r->job.model;
+    return (struct uw_node_config){
+        .name = o->name,
+        .run = o->run,
+        .address = o->advertise,
+        .seeds = o->seeds.item,
+        .seeds_n = o->seeds.n,
+        .incarnation = r->incarnation,
+        .params = &m->params,
+        .snapshot = &m->snapshot,
+        .velocity = m->velocity,
+        .newcomer = r->fresh && o->together == 0,
+        .mode = mode_of(o->exchange),
+        .cell = o->cell,
+        .head_weight = o->head_weight,
+        .cell_first_n = o->cell_first,
+        .together = o->together != 0,
+        .algorithm = r->fixed ? &r->algorithm : NULL,
+        .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
+        .gather_us = (uint64_t)(o->gather_seconds * 1e6),
+        .round_us = (uint64_t)(o->round_seconds * 1e6),
+        .agree = true,
+        .agree_us = agree_us(o),
+        .scratch_n = SCRATCH_N,
+        .spare = r->spare.at,
+        .rule = uw_mix_find(o->momentum_rule),
+        .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
+        .schedule = uw_peer_schedule_find(o->peer_schedule),
+        .period_steps = o->period,
+        .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
+        .window_bytes = (size_t)o->pull_window,
+        .members_max = o->members,
+        .on_event = on_event,
+        .event_arg = r};
+}
+
+static int take_spare(struct uw_node_work *r)
+{
+    const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
+    if (mode_of(r->o->exchange) == UW_NODE_GOSSIP || !uw_node_needs_spare(rule)) {
+        return UW_OK;
+    }
+    r->spare.bytes = r->job.model.params.size_n * sizeof(float);
+    int rc = uw_board_memory_take(r->spare.bytes, &r->spare.at);
+    return rc < 0 ? uw_error_set(&r->err, rc, "momentum rule %s: %zu bytes are not to be had",
+                                 rule->name, r->spare.bytes)
+                  : UW_OK;
+}
+
+static int read_key(struct uw_node_work *r, enum uw_stack_carrier carrier, uint8_t *key)
+{
+    const struct uw_node_options *o = r->o;
+    bool exposed;
+    if (carrier == UW_STACK_MPI) {
+        return UW_OK;
+    }
+    if (carrier == UW_STACK_TCP && !o->tls) {
+        uw_node_report_say(&r->report, "without TLS others can read, and change, what nodes say");
+        return UW_OK;
+    }
+    int rc = uw_keyfile_read(o->key, key, &exposed, &r->err);
+    if (rc == UW_OK && exposed) {
+        uw_node_report_say(&r->report, "key %s can be read by others: chmod 600 it", o->key);
+    }
+    return rc;
+}
+
+static void tell_address(struct uw_node_work *r)
+{
+    char address[UW_LINK_ADDRESS_BYTES];
+    if (r->net.stack.base == &r->net.stack.mpi.link) {
+        uw_node_report_say(&r->report, "rank %u of %u", (unsigned)r->net.stack.mpi.rank,
+                           (unsigned)r->net.stack.mpi.ranks_n);
+    } else if (uw_stack_local(&r->net.stack, address) == UW_OK) {
+        uw_node_report_listening(&r->report, address, &r->o->seeds);
+    }
+}
+
+int uw_node_work_open(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    uint8_t key[UW_KEY_BYTES] = {0};
+    const enum uw_stack_carrier carrier = uw_node_work_carrier(o->link);
+    int rc = read_key(r, carrier, key);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct uw_impairment bad = {.loss = (float)o->emulate_loss,
+                                      .duplicate = (float)o->emulate_duplicate,
+                                      .reorder = (float)o->emulate_reorder,
+                                      .corrupt = (float)o->emulate_corrupt,
+                                      .delay_us = (uint64_t)(o->emulate_delay_ms * 1e3),
+                                      .jitter_us = (uint64_t)(o->emulate_jitter_ms * 1e3),
+                                      .rate_bits_per_s = o->emulate_rate};
+    const struct uw_stack_config stack = {.carrier = carrier,
+                                          .plain = !o->tls,
+                                          .listen = o->listen,
+                                          .run = o->run,
+                                          .key = key,
+                                          .mtu_bytes = o->mtu,
+                                          .peers_n = (uint16_t)o->members,
+                                          .bad = &bad,
+                                          .bad_seed = uw_rng_mix(o->emulate_seed,
+                                                                 uw_node_work_name(r)),
+                                          .far = o->emulate_far.item,
+                                          .far_n = o->emulate_far.n,
+                                          .cut_from_us = (uint64_t)(o->emulate_cut_after * 1e6),
+                                          .cut_us = (uint64_t)(o->emulate_cut_seconds * 1e6),
+                                          .event = uw_node_report_secure,
+                                          .user = &r->report};
+    r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);
+    rc = take_spare(r);
+    if (rc < 0) {
+        uw_key_wipe(key, sizeof key);
+        return rc;
+    }
+    const struct uw_node_config node = node_config(r);
+    rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
+    uw_key_wipe(key, sizeof key);
+    if (rc == UW_OK) {
+        tell_address(r);
+    }
+    return rc;
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whole nodes as processes on loopback: what the tests of nodes share. A test's first argument is
+the program; UWASA_MNIST_DIR is where real MNIST is, UWASA_SANITIZED what the build is sanitized for."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "uwasa"
+MNIST = os.environ.get("UWASA_MNIST_DIR", "")
+SANITIZED = os.environ.get("UWASA_SANITIZED", "")
+DEADLINE_SECONDS = 240                                              # nothing may hang
+
+
+def free_ports(n):
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(n)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Fleet(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="uwasa-nodes-")
+        self.processes = {}
+        self.end = time.monotonic() + DEADLINE_SECONDS
+        self.run_program("keygen", "run.key")
+        self.ports = free_ports(8)
+
+    def tearDown(self):
+        for p in self.processes.values():
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+        shutil.rmtree(self.dir)
+
+    def run_program(self, *args, status=0):
+        done = subprocess.run([PROGRAM, *args], cwd=self.dir, capture_output=True, text=True,
+                              timeout=DEADLINE_SECONDS, check=False)
+        if status is not None:
+            self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def start(self, i, **keys):
+        """Node number i, on its port, greeting the first node (node 0 greets the second)."""
+        name = f"n{i}"
+        options = {"name": name, "run": "test", "key": "run.key", "model": "mlp", "batch": 16,
+                   "listen": f"127.0.0.1:{self.ports[i]}",
+                   "seeds": f"127.0.0.1:{self.ports[1 if i == 0 else 0]}",
+                   "lr": 0.02, "final_eval_samples": 1000, "emulate.seed": i + 1, **keys}
+        command = [PROGRAM, "node", "--json", f"{name}.jsonl"]
+        for key, value in options.items():
+            for item in value if isinstance(value, list) else [value]:
+                command += ["--set", f"{key}={item}"]
+        with open(os.path.join(self.dir, f"{name}.err"), "a", encoding="utf-8") as err:
+            self.processes[i] = subprocess.Popen(command, cwd=self.dir, stdout=err, stderr=err)
+
+    def wait(self, i):
+        status = self.processes[i].wait(timeout=max(1.0, self.end - time.monotonic()))
+        return status
+
+    def text(self, i):
+        with open(os.path.join(self.dir, f"n{i}.err"), encoding="utf-8") as f:
+            return f.read()
+
+    def events(self, i, kind=None):
+        found = []
+        path = os.path.join(self.dir, f"n{i}.jsonl")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as f:
+                for line in f:
+                    if line.endswith("\n"):
+                        event = json.loads(line)
+                        if kind in (None, event["event"], event.get("kind")):
+                            found.append(event)
+        return found
+
+    def until(self, what, condition):
+        while not condition():
+            self.assertLess(time.monotonic(), self.end, f"never happened: {what}")
+            time.sleep(0.05)
+
+    def until_event(self, i, kind, peer=None):
+        self.until(f"n{i} reports {kind} of {peer}", lambda: any(
+            peer in (None, e.get("peer")) for e in self.events(i, kind)))
+
+    def done(self, i):
+        self.assertEqual(self.wait(i), 0, self.text(i))
+        return self.events(i, "done")[-1]
