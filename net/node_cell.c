@@ -137,7 +137,9 @@ static void decided(void *arg, bool commit)
         return;
     }
     s->cell.asked = NULL;
-    uw_node_cost_committed(s, o);
+    if (!s->gradients.on) {
+        uw_node_cost_committed(s, o);   /* else the link is busy now */
+    }
     uw_node_gradients_begin(s, o);
     uw_average_ended(&s->cell.average, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
     uw_node_bridge_due(s);
