@@ -8,11 +8,21 @@ void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spar
     memset(a, 0, sizeof *a);
     a->gossip = gossip;
     a->spare = spare;
+    a->over_pairs = a->pairs = gossip->config.rule->over == UW_MIX_OVER_PAIRS;
 }
 
-bool uw_node_needs_spare(const struct uw_mix_rule *rule)
+uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n)
 {
-    return rule->end != NULL && rule->before == NULL;
+    if (rule->over == UW_MIX_OVER_PAIRS) {
+        return 2u * size_n;
+    }
+    return mode != UW_NODE_GOSSIP && rule->end != NULL && rule->before == NULL ? size_n : 0;
+}
+
+/* Is the copy of what was handed over in spare, not in the snapshot? */
+static bool copies(const struct uw_average *a)
+{
+    return a->spare != NULL && !a->over_pairs;
 }
 
 /* ---- network thread ---- */
@@ -37,8 +47,13 @@ bool uw_average_recalled(const struct uw_average *a)
 void uw_average_restore(struct uw_average *a)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
-    memcpy(c->params->x, a->spare != NULL ? a->spare : c->snapshot->data,
+    memcpy(c->params->x, copies(a) ? a->spare : c->snapshot->data,
            c->params->size_n * sizeof(float));
+}
+
+void uw_average_retreat(struct uw_average *a)
+{
+    atomic_store_explicit(&a->retreat, true, memory_order_relaxed);
 }
 
 void uw_average_ended(struct uw_average *a, enum uw_average_end how)
@@ -49,29 +64,9 @@ void uw_average_ended(struct uw_average *a, enum uw_average_end how)
 
 /* ---- training thread ---- */
 
-/* Keep a copy of x and hand it over. Returns false when a reader holds the snapshot: once more. */
-static bool hand_over(struct uw_average *a, uint32_t step)
+static bool is_pair(const struct uw_average *a)
 {
-    const struct uw_gossip_config *c = &a->gossip->config;
-    if (!a->folded) {
-        a->folded = true;
-        a->ruled = a->lr_sum > 0.0f && c->snapshot->version != 0;
-        if (a->ruled && a->spare == NULL) {
-            uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
-                          a->lr_sum);
-        }
-    }
-    if (a->spare != NULL) {
-        memcpy(a->spare, c->params->x, c->params->size_n * sizeof(float));
-    } else if (uw_gossip_publish(a->gossip, step) < 0) {
-        return false;
-    }
-    a->waiting = true;
-    a->round++;
-    atomic_store_explicit(&a->scope, (uint32_t)(a->last ? UW_AVERAGE_RUN : UW_AVERAGE_CELL),
-                          memory_order_relaxed);
-    atomic_store_explicit(&a->asked, a->round, memory_order_release);
-    return true;
+    return a->pairs && !a->last;
 }
 
 static void begin_round(struct uw_average *a)
@@ -81,10 +76,62 @@ static void begin_round(struct uw_average *a)
     a->ruled = a->folded = a->back = a->waiting = a->last = false;
 }
 
-static void end_rule(struct uw_average *a)
+static void ask(struct uw_average *a)
+{
+    enum uw_average_scope scope = a->last    ? UW_AVERAGE_RUN
+                                  : a->pairs ? UW_AVERAGE_PAIR
+                                             : UW_AVERAGE_CELL;
+    a->waiting = true;
+    a->round++;
+    atomic_store_explicit(&a->scope, (uint32_t)scope, memory_order_relaxed);
+    atomic_store_explicit(&a->asked, a->round, memory_order_release);
+}
+
+/* Hand [x | z] over. A newcomer that has shown nothing yet has no z: its first round is its own. */
+static int hand_over_pair(struct uw_average *a, uint32_t step)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
-    if (a->ruled && a->spare != NULL) {
+    if (c->snapshot->version == 0) {
+        if (uw_gossip_publish(a->gossip, step) == UW_OK) {
+            begin_round(a);
+        }
+        return 0;
+    }
+    uw_mix_pair_vector(c->params, c->snapshot->data, a->lr_sum, a->spare);
+    ask(a);
+    return UW_NODE_AVERAGING;
+}
+
+/* Keep a copy of x and hand it over. Returns false when a reader holds the snapshot: once more. */
+static bool hand_over(struct uw_average *a, uint32_t step)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    if (!a->folded) {
+        a->folded = true;
+        a->ruled = a->lr_sum > 0.0f && c->snapshot->version != 0;
+        if (a->ruled && !copies(a)) {
+            uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
+                          a->lr_sum);
+        }
+    }
+    if (copies(a)) {
+        memcpy(a->spare, c->params->x, c->params->size_n * sizeof(float));
+    } else if (uw_gossip_publish(a->gossip, step) < 0) {
+        return false;
+    }
+    ask(a);
+    return true;
+}
+
+static void end_rule(struct uw_average *a, bool done)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    if (is_pair(a)) {
+        if (done) {
+            uw_mix_pair(c->rule, a->weight, c->params, c->snapshot->data, a->spare, c->velocity,
+                        a->lr_sum);
+        }
+    } else if (a->ruled && copies(a)) {
         uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, a->lr_sum);
     } else if (a->ruled) {
         uw_mix_after(c->rule, &c->constants, c->params, c->velocity, a->lr_sum);
@@ -97,7 +144,7 @@ static int take_back(struct uw_average *a, uint32_t step)
     bool done = atomic_load_explicit(&a->ended_how, memory_order_relaxed) == UW_AVERAGE_DONE;
     if (!a->back) {
         a->back = true;
-        end_rule(a);
+        end_rule(a, done);
         if (done) {
             uw_gossip_mixed_round(a->gossip);
         }
@@ -107,6 +154,17 @@ static int take_back(struct uw_average *a, uint32_t step)
     }
     begin_round(a);
     return done ? UW_NODE_MIXED | UW_NODE_ROUND : 0;
+}
+
+/* Pairs are not whole here: what was tracked is worth nothing any more. */
+static int retreat(struct uw_average *a)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    memset(c->velocity, 0, c->params->size_n * sizeof(float));
+    uw_gossip_go_on(a->gossip, &uw_mix_qg);
+    a->pairs = false;
+    begin_round(a);
+    return UW_NODE_RETREATED;
 }
 
 /* A newcomer looks for a model to take over, in rounds of gossip; true: it has found none, and what
@@ -160,6 +218,10 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
         return ended ? take_back(a, p->step) : UW_NODE_AVERAGING;
     }
     int flags = 0;
+    if (a->pairs && !a->looking && !a->last &&
+        atomic_load_explicit(&a->retreat, memory_order_relaxed)) {
+        return retreat(a);
+    }
     if (a->looking && !a->last) {
         if (!look(a, p, &flags)) {
             return flags;
@@ -172,6 +234,9 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
                (a->pace == UW_AVERAGE_BY_PERIOD && a->steps >= g->config.period_steps);
     if (!due && !a->last) {
         return 0;
+    }
+    if (is_pair(a)) {
+        return hand_over_pair(a, p->step);
     }
     (void)hand_over(a, p->step);
     return UW_NODE_AVERAGING;
@@ -189,6 +254,11 @@ void uw_average_recall(struct uw_average *a)
     if (a->waiting) {
         atomic_store_explicit(&a->recalled, a->round, memory_order_relaxed);
     }
+}
+
+bool uw_average_pairs(const struct uw_average *a)
+{
+    return a->pairs;
 }
 
 bool uw_average_agrees(const struct uw_average *a)

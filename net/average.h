@@ -13,6 +13,11 @@
  * mixing is then told in two parts, since the round's start is not there any more. Rules that
  * cannot be (uwasa/mix.h) keep the snapshot, and the copy goes into a vector of its own.
  *
+ * A pair (node_pairs.h) is such a round between two nodes, over the vector [x | z] in a place of
+ * its own: x, the snapshot and the velocity stay as they are until both have the average, and
+ * change in the training thread. When pairs turn out not to be whole, the node goes over to gossip
+ * under quasi-global momentum, once and for all.
+ *
  * A newcomer first looks for a model to take over; gossip.h does that.
  *
  * Memory     the model's vectors, borrowed
@@ -25,7 +30,8 @@
 
 enum uw_average_scope {
     UW_AVERAGE_CELL,                /* this node's cell */
-    UW_AVERAGE_RUN                  /* all nodes of the run, once, at the end */
+    UW_AVERAGE_RUN,                 /* all nodes of the run, once, at the end */
+    UW_AVERAGE_PAIR                 /* this node and its partner of the round */
 };
 
 enum uw_average_end {
@@ -38,12 +44,17 @@ enum uw_average_pace { UW_AVERAGE_BY_PERIOD, UW_AVERAGE_HOLD, UW_AVERAGE_NOW };
 
 struct uw_average {
     struct uw_gossip *gossip;       /* its configuration, its snapshot, what it tells */
-    float *spare;                   /* [size_n] for rules without before and after; else NULL */
+    float *spare;                   /* [size_n] for rules without before and after, [2 size_n] for
+                                       rules over pairs; else NULL */
+    bool over_pairs;                /* the rule that it began with is */
 
     /* between the threads */
     atomic_uint_least32_t asked, scope;         /* training: the round that is handed over */
     atomic_uint_least32_t recalled;             /* training: the round it wants back soon */
     atomic_uint_least32_t ended, ended_how;     /* network */
+
+    atomic_bool retreat;                        /* network: no more pairs */
+    float weight;                               /* network, before ended: the partner's share */
 
     /* network thread */
     uint32_t taken;
@@ -52,6 +63,7 @@ struct uw_average {
     uint32_t round, steps;
     enum uw_average_pace pace;
     float lr_sum;
+    bool pairs;                     /* over_pairs, and no retreat yet */
     bool started, looking, waiting, last;
     bool ruled;                     /* the rule takes part in this round */
     bool folded, back;              /* its first part is done; x is here again, not yet published */
@@ -73,6 +85,12 @@ bool uw_average_agrees(const struct uw_average *a);
 /* Training. Ask for the parameters back: the round is given up unless it is about to end. */
 void uw_average_recall(struct uw_average *a);
 
+/* Training. Are rounds pairs, still? */
+bool uw_average_pairs(const struct uw_average *a);
+
+/* Network. Go over to quasi-global momentum; training does so between two rounds. */
+void uw_average_retreat(struct uw_average *a);
+
 /* Network. Does training want the round back that was taken last? */
 bool uw_average_recalled(const struct uw_average *a);
 
@@ -82,7 +100,7 @@ uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope);
 /* Network, between take and ended. Put back what was handed over. */
 void uw_average_restore(struct uw_average *a);
 
-/* Network. Hand the parameters back. */
+/* Network. Hand the parameters back; of a pair the mean is in spare when it is done. */
 void uw_average_ended(struct uw_average *a, enum uw_average_end how);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cell.h"
+#include "cell_inner.h"
 
 #include <string.h>
 
 #define READY_REPEAT_US 100000u
 #define STATE_REPEAT_US 250000u
-#define TRIES_MAX 5u                /* aborted rounds after which a node goes on without */
+#define TRIES_DEFAULT 5u
 
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
     void *seats = NULL;
     *c = (struct uw_cell){.config = *config, .head = UW_CELL_NOBODY};
+    c->config.tries_max = config->tries_max != 0 ? config->tries_max : TRIES_DEFAULT;
     int rc = uw_arena_take(arena, uw_size_mul(config->ranks_max, sizeof *c->h.seats), &seats);
     c->h.seats = seats;
     return rc;
@@ -136,7 +137,7 @@ void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit)
         return;
     }
     c->config.decided(c->config.arg, false);
-    if (++c->tries < TRIES_MAX) {
+    if (++c->tries < c->config.tries_max) {
         wait_for_start(c);
     } else {
         c->config.give_up(c->config.arg);
@@ -209,6 +210,18 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
     }
 }
 
+void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n,
+                     uint64_t now_us)
+{
+    c->now_us = now_us;
+    c->met = c->h.committed = c->h.deciding = false;
+    c->h.seats_n = 0;
+    uw_cell_members(c, members, members_n);
+    if (c->state == UW_CELL_WAITING) {
+        wait_for_start(c);
+    }
+}
+
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
 {
     c->now_us = now_us;
@@ -270,7 +283,7 @@ bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
 {
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
-        c->tries = TRIES_MAX;
+        c->tries = c->config.tries_max;
         uw_cell_refuse(c, now_us);
         return true;
     }
@@ -324,6 +337,7 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
     case UW_CELL_START: uw_cell_start(c, from, m); break;
     case UW_CELL_STATE: take_state(c, from, m); break;
     case UW_CELL_POLL: take_poll(c, from, m); break;
+    case UW_CELL_BUSY:
     default: break;
     }
 }

@@ -22,7 +22,6 @@
  * Who is late is left out, and ready for the next round. Who is new is waited for only after its
  * first round, so that joining holds up nobody. One whose parameters have an rms of more than 32
  * times the median is refused: it has diverged, and would carry all others along.
- *
  * Messages may be lost, repeated and reordered. Whatever asks is repeated until it is answered.
  *
  * Units      _us microseconds
@@ -45,7 +44,7 @@
 #define UW_CELL_HINTS 6u            /* numbers that a head tells with a round; the owner's */
 #define UW_CELL_LOG 8u              /* decisions remembered */
 
-enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL };
+enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL, UW_CELL_BUSY };
 
 /* What a node says of a round. */
 enum uw_cell_status {
@@ -101,13 +100,12 @@ struct uw_cell_news {
 
 struct uw_cell_config {
     uint32_t self, incarnation;
-    uint32_t series;                /* which of a node's cells: their groups differ by it */
+    uint32_t series;                /* of this cell among those of one node: groups must differ */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
-    bool patient;                   /* every round waits so long for every node of the cell, slow
-                                       and silent ones too */
-    uint64_t gather_us;             /* longest wait for others to be ready */
-    uint64_t round_us;              /* longest round */
+    bool patient;                   /* rounds wait that long for slow and silent nodes too */
+    uint64_t gather_us, round_us;   /* longest wait for others to be ready; longest round */
+    uint32_t tries_max;             /* aborted rounds after which it goes on without; 0: 5 */
     void *arg;
     /* Hand a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
@@ -179,8 +177,10 @@ struct uw_cell {
 /* Take the tables. Returns UW_OK or what uw_arena_take returns. */
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config);
 
-/* The nodes of the cell from now on. */
+/* The nodes of the cell from now on. regroup, outside of a round: nothing of others is kept. */
 void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n);
+void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n,
+                     uint64_t now_us);
 
 /* A node died, left or was started anew: whatever it took part in is lost. */
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
@@ -205,46 +205,5 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
 
 /* Do what is due. Returns when it wants to run again, if nothing arrives. */
 uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us);
-
-/* Between cell.c and cell_head.c. */
-
-/* The row of an identity, or NULL. */
-const struct uw_cell_member *uw_cell_find(const struct uw_cell *c, uint32_t id);
-
-/* Is it this node, or one that can be reached? */
-bool uw_cell_reaches(const struct uw_cell *c, uint32_t id);
-
-/* Is it among the ranks? */
-bool uw_cell_ranks(const struct uw_cell *c, uint32_t id);
-
-void uw_cell_tell(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id);
-
-/* What this node knows of a round. */
-enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, uint32_t round);
-
-/* Remember what became of a round, if it is not remembered yet. */
-void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed);
-
-/* Tell a node what this one knows of a round. */
-void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round);
-
-/* This node is told to begin; itself may be the one who tells. */
-void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
-
-/* This node is refused as an outlier. */
-void uw_cell_refused(struct uw_cell *c);
-
-/* The round at hand is decided. */
-void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit);
-
-void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
-void uw_cell_head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
-void uw_cell_head_gone(struct uw_cell *c, uint32_t id);
-
-/* This node decides in the place of one that vanished. */
-void uw_cell_head_take_over(struct uw_cell *c, uint32_t lost);
-
-/* Gather, watch, decide. Returns when it wants to run again. */
-uint64_t uw_cell_head_run(struct uw_cell *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cell.h"
+#include "cell_inner.h"
 
 #include "bits.h"
 

@@ -230,6 +230,13 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
     return rc;
 }
 
+void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule)
+{
+    g->config.rule = rule;
+    g->config.adopt_only = false;
+    g->started = g->resting = g->half_adopted = false;
+}
+
 void uw_gossip_mixed_round(struct uw_gossip *g)
 {
     store(&g->rounds, load(&g->rounds) + 1u);

@@ -108,6 +108,10 @@ void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p);
  * Returns UW_OK, UW_ERR_AGAIN (a reader is inside) or UW_ERR_UNSUPPORTED. */
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step);
 
+/* Training, while the gossip rests or was never asked: rounds of gossip under this rule from now
+ * on. The next uw_gossip_after_step begins the first. */
+void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule);
+
 /* Training. A round has mixed in others' parameters: this node is no newcomer any more. */
 void uw_gossip_mixed_round(struct uw_gossip *g);
 

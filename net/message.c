@@ -28,6 +28,7 @@ static const pb_msgdesc_t *fields_of(enum uw_wire_type type)
         return uwasa_Cell_fields;
     case UW_WIRE_DATA:
     case UW_WIRE_PART:
+    case UW_WIRE_SHUFFLE:
     default:
         return NULL;
     }
@@ -151,6 +152,7 @@ static bool is_sound(const struct uw_message *m)
     case UW_WIRE_STATUS_REQUEST:
     case UW_WIRE_DATA:
     case UW_WIRE_PART:
+    case UW_WIRE_SHUFFLE:
     default:
         return true;
     }

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define BLOCK_N 256u
+
 /* What was given, or the rule's own. */
 static float or_else(float given, float own)
 {
@@ -82,7 +84,13 @@ static void kgt_pair(float weight, uint32_t n, const float *z, float *x, float *
     for (uint32_t i = 0; i < n; i++) {
         m[i] += weight * (z_peer[i] - z[i]);
     }
-    uw_mix_chunk(weight, n, x_peer, x);
+    if (weight <= 1.0f) {
+        uw_mix_chunk(weight, n, x_peer, x);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] += weight * (x_peer[i] - x[i]);
+    }
 }
 
 const struct uw_mix_rule uw_mix_none = {.name = "none"};
@@ -167,5 +175,37 @@ void uw_mix_mean_gradient(uint32_t n, const float *s, const float *x, float lr_s
     float scale = lr_sum > 0.0f ? 1.0f / lr_sum : 0.0f;
     for (uint32_t i = 0; i < n; i++) {
         z[i] = scale * (s[i] - x[i]);
+    }
+}
+
+/* z of elements at..at + n of a segment. */
+static void part_of_z(const struct uw_segment *g, uint32_t at, uint32_t n, const float *s,
+                      const float *x, float lr_sum, float *z)
+{
+    uw_mix_mean_gradient(n, s + at, x + at, g->statistic ? 0.0f : lr_sum, z);
+}
+
+void uw_mix_pair_vector(const struct uw_params *p, const float *s, float lr_sum, float *v)
+{
+    memcpy(v, p->x, p->size_n * sizeof(float));
+    for (uint32_t i = 0; i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        part_of_z(g, g->offset_n, g->size_n, s, p->x, lr_sum, v + p->size_n + g->offset_n);
+    }
+}
+
+void uw_mix_pair(const struct uw_mix_rule *rule, float weight, const struct uw_params *p,
+                 const float *s, const float *v, float *m, float lr_sum)
+{
+    float z[BLOCK_N];
+    float share = weight != 0.0f ? 2.0f * weight : 1.0f;
+    for (uint32_t i = 0; i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        for (uint32_t done_n = 0; done_n < g->size_n; done_n += BLOCK_N) {
+            uint32_t at = g->offset_n + done_n;
+            uint32_t n = g->size_n - done_n < BLOCK_N ? g->size_n - done_n : BLOCK_N;
+            part_of_z(g, at, n, s, p->x, lr_sum, z);
+            rule->pair(share, n, z, p->x + at, m + at, v + at, v + p->size_n + at);
+        }
     }
 }

@@ -27,7 +27,10 @@
 static void set_defaults(struct uw_node_config *c)
 {
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
-    c->schedule = c->schedule != NULL ? c->schedule : &uw_peer_schedule_random;
+    if (c->schedule == NULL) {
+        c->schedule = c->rule->over == UW_MIX_OVER_PAIRS ? uw_peer_schedule_find("matching")
+                                                         : &uw_peer_schedule_random;
+    }
     c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
     c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
@@ -62,6 +65,25 @@ static int check_text(const char *what, const char *text, size_t cap, bool may_b
     return UW_OK;
 }
 
+static int check_rule(const struct uw_node_config *c, struct uw_error *err)
+{
+    if (c->rule == NULL || c->rule->over != UW_MIX_OVER_PAIRS) {
+        return UW_OK;
+    }
+    if (c->mode != UW_NODE_GOSSIP) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" is for exchange gossip, between pairs of nodes",
+                            c->rule->name);
+    }
+    if (c->schedule != NULL && !c->schedule->mutual) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "schedule \"%s\": mixing rule \"%s\" needs one whose pairs are mutual, "
+                            "matching, hypercube or base2",
+                            c->schedule->name, c->rule->name);
+    }
+    return UW_OK;
+}
+
 static int check(const struct uw_node_config *c, struct uw_error *err)
 {
     int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
@@ -89,7 +111,7 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
     }
-    return UW_OK;
+    return check_rule(c, err);
 }
 
 /* The numbers every ping must be able to carry: this device's own record at its largest. */
@@ -136,6 +158,10 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
                             (unsigned)s->buffer_bytes,
                             (unsigned)(UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N));
     }
+    if (s->config.samples != NULL && s->buffer_bytes < UW_SHUFFLE_LEAST_BYTES) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: samples need %u or more",
+                            (unsigned)s->buffer_bytes, (unsigned)UW_SHUFFLE_LEAST_BYTES);
+    }
     uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
     s->chunk_n = (chunk_bytes - UW_WIRE_DATA_BYTES) / 4u;
     return check_mtu(s, err);
@@ -156,7 +182,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
-        .adopt_only = c->mode != UW_NODE_GOSSIP};
+        .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
     void *part[4] = {NULL};
     const size_t bytes[4] = {s->buffer_bytes, s->chunk_n * sizeof(float),
                              c->members_max * sizeof(uint32_t),
@@ -181,7 +207,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     s->chunk = part[1];
     s->candidates.place = part[2];
     s->candidates.usable = part[3];
-    return rc;
+    return rc < 0 ? rc : uw_node_shuffle_place(s, arena);
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
@@ -234,6 +260,11 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
     if (config->rule != NULL && config->rule->velocity && config->velocity == NULL) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
+                            config->rule->name);
+    }
+    if (config->rule != NULL && config->rule->over == UW_MIX_OVER_PAIRS && config->spare == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
                             config->rule->name);
     }
     if (arena->base == NULL) {
@@ -337,6 +368,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         call_members(s);
         uw_node_pull_step(s);
         next_us = earlier(next_us, uw_node_cell_step(s));
+        next_us = earlier(next_us, uw_node_shuffle_step(s));
         next_us = earlier(next_us, uw_membership_next_us(&s->membership));
         next_us = earlier(next_us, uw_node_pull_next_us(s));
     }
@@ -360,7 +392,8 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     if (s->gradients.on) {
         return uw_node_gradients_after_step(s, p);
     }
-    bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_agrees(&s->cell.average);
+    const struct uw_average *a = &s->cell.average;
+    bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
     return average ? uw_average_after_step(&s->cell.average, p)
                    : uw_gossip_after_step(&s->gossip, p);
 }
@@ -389,6 +422,7 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     set_clock(s, caller_us);
     s->left = true;
     uw_pull_stop(&s->pull.transfer);
+    uw_shuffle_stop(&s->samples.loans);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m->state != UW_MEMBER_ALIVE && m->state != UW_MEMBER_SUSPECT) {

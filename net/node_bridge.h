@@ -16,8 +16,12 @@
 #ifndef UW_NET_NODE_BRIDGE_H
 #define UW_NET_NODE_BRIDGE_H
 
+#include "uwasa/arena.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+struct uw_node_state;
 
 struct uw_node_bridge {
     float *inbox;                   /* [size_n] d; NULL: this node never leads a cell */
@@ -29,5 +33,27 @@ struct uw_node_bridge {
     uint64_t heard_us;              /* of another cell; 0: not looked yet */
     uint64_t alone_us;              /* alone since */
 };
+
+/* Take the memory of a node that may lead a cell. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena);
+
+bool uw_node_has_bridge(const struct uw_node_state *s);
+
+/* A round of the cell is over: pull from another cell next, if this node leads. */
+void uw_node_bridge_due(struct uw_node_state *s);
+
+/* The member to pull from now, its place in the table; 0: none. */
+uint32_t uw_node_bridge_take(struct uw_node_state *s);
+
+/* A pull is over. */
+void uw_node_bridge_ended(struct uw_node_state *s, bool complete);
+
+/* Look at the chunks of another cell's head that have come.
+ * Returns UW_OK or UW_ERR_DENIED (one was too far from ours, and is gone). */
+int uw_node_bridge_step(struct uw_node_state *s);
+
+/* A round of the cell begins with so many ranks; it is decided. */
+void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);
+void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
 
 #endif

@@ -28,6 +28,10 @@ static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
 static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
 {
     uint32_t n = 0;
+    if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_rows(s);
+        return;
+    }
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (i > 0 && !in_scope(s, m, o->scope)) {
@@ -44,7 +48,7 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
     uw_cell_members(&o->cell, o->rows, n);
 }
 
-static struct uw_member *member_of(struct uw_node_state *s, uint32_t id)
+struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         if (s->membership.members[i].id == id) {
@@ -73,7 +77,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
 {
     struct uw_node_scope *o = scope_of(arg);
     struct uw_node_state *s = o->node;
-    const struct uw_member *member = member_of(s, to);
+    const struct uw_member *member = uw_node_member(s, to);
     if (member == NULL || member->station == UW_LINK_STATION_NONE) {
         return;
     }
@@ -90,16 +94,33 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
     for (uint32_t i = 0; i < m->ids_n; i++) {
         w->ids[i] = m->ids[i];
     }
+    if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_fill(s, to, w);
+    }
     (void)uw_node_send(s, member->station);
+}
+
+/* What is averaged in a scope. */
+static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
+{
+    const struct uw_node_config *c = &o->node->config;
+    bool pair = o->scope == UW_AVERAGE_PAIR;
+    *size_n = pair ? 2u * c->params->size_n : c->params->size_n;
+    return pair ? c->spare : c->params->x;
 }
 
 static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])
 {
-    struct uw_node_state *s = scope_of(arg)->node;
-    if (s->gradients.on && s->cell.algorithm == UW_ALLREDUCE_KINDS_N) {
+    const struct uw_node_scope *o = arg;
+    uint32_t size_n;
+    if (o->node->gradients.on && o->node->cell.algorithm == UW_ALLREDUCE_KINDS_N) {
         return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
     }
-    return uw_node_cost_choose(s, ranks_n, hints);
+    (void)vector_of(o, &size_n);
+    enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, hints);
+    bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
+    return whole && size_n > o->node->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING
+                                                                      : kind;
 }
 
 static void begin(void *arg)
@@ -108,24 +129,40 @@ static void begin(void *arg)
     struct uw_node_state *s = o->node;
     struct uw_allreduce_round r = {
         .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
-        .ranks = o->cell.ranks_n, .rank = o->cell.rank, .size_n = s->config.params->size_n,
-        .x = s->config.params->x};
+        .ranks = o->cell.ranks_n, .rank = o->cell.rank};
+    r.x = vector_of(o, &r.size_n);
     for (uint32_t i = 0; i < r.ranks; i++) {
-        const struct uw_member *m = member_of(s, o->cell.ranks[i]);
+        const struct uw_member *m = uw_node_member(s, o->cell.ranks[i]);
         r.rtt_us = m != NULL && m->srtt_us > r.rtt_us ? m->srtt_us : r.rtt_us;
     }
     if (o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, r.ranks);
+    } else if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_began(s);
     }
     uw_node_cost_begin(s, o, &r);
     uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
+}
+
+static void give_back(struct uw_node_scope *o, enum uw_average_end how)
+{
+    struct uw_node_state *s = o->node;
+    s->cell.asked = NULL;
+    if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_ended(s);
+    }
+    uw_average_ended(&s->cell.average, how);
+    uw_node_bridge_due(s);
 }
 
 static void decided(void *arg, bool commit)
 {
     struct uw_node_scope *o = scope_of(arg);
     struct uw_node_state *s = o->node;
-    bool alone = o->cell.ranks_n == 1;
+    bool alone = o->cell.ranks_n == 1, pair = o->scope == UW_AVERAGE_PAIR;
+    if (pair) {
+        uw_node_pairs_decided(s, commit);
+    }
     if (commit && alone && o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, 1);
     }
@@ -133,24 +170,21 @@ static void decided(void *arg, bool commit)
     uw_node_bridge_committed(s, commit && (!alone || moved));
     if (!commit) {
         uw_allreduce_stop(&s->cell.allreduce);
-        uw_average_restore(&s->cell.average);
+        if (!pair) {
+            uw_average_restore(&s->cell.average);
+        }
         return;
     }
-    s->cell.asked = NULL;
     if (!s->gradients.on) {
         uw_node_cost_committed(s, o);   /* else the link is busy now */
     }
     uw_node_gradients_begin(s, o);
-    uw_average_ended(&s->cell.average, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
-    uw_node_bridge_due(s);
+    give_back(o, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
 }
 
 static void give_up(void *arg)
 {
-    struct uw_node_state *s = scope_of(arg)->node;
-    s->cell.asked = NULL;
-    uw_average_ended(&s->cell.average, UW_AVERAGE_NONE);
-    uw_node_bridge_due(s);
+    give_back(scope_of(arg), UW_AVERAGE_NONE);
 }
 
 static uint32_t progress(void *arg, uint32_t *waits_for)
@@ -164,7 +198,11 @@ static uint32_t progress(void *arg, uint32_t *waits_for)
 static void tell(void *arg, const struct uw_cell_news *news)
 {
     struct uw_node_scope *o = scope_of(arg);
-    uw_node_tell_cell(o->node, o, news);
+    if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
+        uw_node_tell_pair(o->node, news);
+    } else {
+        uw_node_tell_cell(o->node, o, news);
+    }
 }
 
 int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
@@ -174,7 +212,7 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
         o = s->cell.scopes[i].cell.group == part->group ? &s->cell.scopes[i] : o;
     }
     const struct uw_member *m =
-        rank < o->cell.ranks_n ? member_of(s, o->cell.ranks[rank]) : NULL;
+        rank < o->cell.ranks_n ? uw_node_member(s, o->cell.ranks[rank]) : NULL;
     if (m == NULL || m->station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
@@ -196,18 +234,33 @@ static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
 
 /* ---- set-up and the step ---- */
 
-int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
+static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_average_scope scope,
+                       uint32_t ranks)
 {
     const struct uw_node_config *c = &s->config;
-    uint32_t size_n = c->params->size_n, chunk_n = (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
-    uint32_t ranks = c->members_max < UW_CELL_RANKS_MAX ? c->members_max : UW_CELL_RANKS_MAX;
-    uint32_t small_n = size_n / SMALL_SHARE > SMALL_MIN_N ? size_n / SMALL_SHARE : SMALL_MIN_N;
-    uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
-    if (c->mode == UW_NODE_GOSSIP && !c->agree) {
-        return UW_OK;
-    }
-    s->cell.on = true;
-    s->cell.algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
+    struct uw_node_scope *o = &s->cell.scopes[scope];
+    bool pair = scope == UW_AVERAGE_PAIR;
+    const struct uw_cell_config cell = {
+        .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
+        .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
+        .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
+        .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
+        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .arg = o, .send = send_message,
+        .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
+        .progress = progress, .tell = tell};
+    o->node = s;
+    o->scope = scope;
+    int rc = uw_cell_place(&o->cell, arena, &cell);
+    void *rows = NULL;
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(pair ? 2u : c->members_max,
+                                                        sizeof *o->rows), &rows);
+    o->rows = rows;
+    return rc;
+}
+
+static void set_name(struct uw_node_state *s)
+{
+    const struct uw_node_config *c = &s->config;
     if (c->mode == UW_NODE_ALLREDUCE) {
         strcpy(s->cell.name, "*");
     } else if (c->mode != UW_NODE_GOSSIP) {
@@ -215,6 +268,23 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
         strcpy(s->cell.name, named ? c->cell : c->name);
         s->cell.finds = !named && c->mode == UW_NODE_AUTO;
     }
+}
+
+int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    bool pairs = c->rule->over == UW_MIX_OVER_PAIRS;
+    uint32_t size_n = pairs ? 2u * c->params->size_n : c->params->size_n;
+    uint32_t chunk_n = (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
+    uint32_t ranks = c->members_max < UW_CELL_RANKS_MAX ? c->members_max : UW_CELL_RANKS_MAX;
+    uint32_t small_n = size_n / SMALL_SHARE > SMALL_MIN_N ? size_n / SMALL_SHARE : SMALL_MIN_N;
+    uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
+    if (c->mode == UW_NODE_GOSSIP && !c->agree && !pairs) {
+        return UW_OK;
+    }
+    s->cell.on = true;
+    s->cell.algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
+    set_name(s);
     const struct uw_allreduce_config allreduce = {
         .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
         .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
@@ -224,35 +294,21 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     void *out = NULL;
     rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
     rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_pairs_place(s, arena);
     rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
     s->cell.out = out;
     for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
-        struct uw_node_scope *o = &s->cell.scopes[i];
-        const struct uw_cell_config cell = {
-            .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = i,
-            .ranks_max = ranks,
-            .first_n = i == UW_AVERAGE_CELL ? c->cell_first_n : 0,
-            .patient = c->together,
-            .gather_us = i == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
-            .round_us = c->round_us, .arg = o, .send = send_message, .choose = choose,
-            .begin = begin, .decided = decided, .give_up = give_up, .progress = progress,
-            .tell = tell};
-        o->node = s;
-        o->scope = (enum uw_average_scope)i;
-        rc = uw_cell_place(&o->cell, arena, &cell);
-        void *rows = NULL;
-        rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->members_max, sizeof *o->rows),
-                                         &rows);
-        o->rows = rows;
+        rc = place_scope(s, arena, (enum uw_average_scope)i, ranks);
     }
     uw_average_init(&s->cell.average, &s->gossip, c->spare);
     s->cell.stale = true;
     return rc < 0 ? rc : uw_node_gradients_place(s, arena);
 }
 
-static bool all_finite(const float *x, uint32_t n)
+static bool vector_is_finite(const struct uw_node_scope *o)
 {
-    uint32_t bad = 0;
+    uint32_t n, bad = 0;
+    const float *x = vector_of(o, &n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &x[i], sizeof bits);
@@ -270,15 +326,18 @@ static void take_up(struct uw_node_state *s)
     }
     struct uw_node_scope *o = &s->cell.scopes[scope];
     s->cell.asked = o;
-    if (!all_finite(s->config.params->x, s->config.params->size_n)) {
+    if (!vector_is_finite(o)) {
         s->counters.refused_nonfinite++;
         give_up(o);
-        return;
+    } else if (scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_ask(s);
+    } else {
+        uw_node_pairs_finish(s);
+        uw_cell_ask(&o->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
     }
     if (scope == UW_AVERAGE_RUN) {
         uw_node_gradients_end(s);
     }
-    uw_cell_ask(&o->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
 }
 
 static void look_at_result(struct uw_node_state *s)
@@ -289,7 +348,7 @@ static void look_at_result(struct uw_node_state *s)
         return;
     }
     uw_node_cost_done(s);
-    if (all_finite(s->config.params->x, s->config.params->size_n)) {
+    if (vector_is_finite(o)) {
         uw_cell_prepared(&o->cell, s->now_us);
     } else {
         s->counters.refused_nonfinite++;
@@ -313,6 +372,8 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
         (void)uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
     }
+    uint64_t pairs_us = uw_node_pairs_step(s);
+    next_us = pairs_us < next_us ? pairs_us : next_us;
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
         uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
         next_us = at_us < next_us ? at_us : next_us;
@@ -353,7 +414,11 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     for (uint32_t i = 0; i < w->hints_count; i++) {
         m.hints[i] = w->hints[i];
     }
-    uw_cell_take(&s->cell.scopes[w->scope].cell, member->id, &m, s->now_us);
+    if (w->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_message(s, member->id, &m, w->turn);
+    } else {
+        uw_cell_take(&s->cell.scopes[w->scope].cell, member->id, &m, s->now_us);
+    }
 }
 
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)

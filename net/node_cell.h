@@ -2,9 +2,9 @@
  *
  * node_cell.h - a node's exact averages: its cell, the all-reduce, the vectors
  *
- * There are two scopes, each with a head and rounds of its own: the node's cell, averaged every T
- * steps in modes that have one, and the whole run, averaged once by whoever has finished training.
- * Only one of them has this node's parameters at a time.
+ * There are three scopes, each with a head and rounds of its own: the node's cell, averaged every T
+ * steps in modes that have one; the whole run, averaged once by whoever has finished training; the
+ * pair of a round, for rules over pairs. Only one of them has this node's parameters at a time.
  */
 #ifndef UW_NET_NODE_CELL_H
 #define UW_NET_NODE_CELL_H
@@ -13,7 +13,7 @@
 #include "average.h"
 #include "cell.h"
 
-#define UW_NODE_SCOPES 2u
+#define UW_NODE_SCOPES 3u
 
 struct uw_node_state;
 
@@ -21,7 +21,7 @@ struct uw_node_scope {
     struct uw_node_state *node;
     enum uw_average_scope scope;
     struct uw_cell cell;
-    struct uw_cell_member *rows;    /* [members_max] */
+    struct uw_cell_member *rows;    /* [members_max]; of a pair [2] */
 };
 
 struct uw_node_cell {

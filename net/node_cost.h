@@ -11,8 +11,12 @@
 #ifndef UW_NET_NODE_COST_H
 #define UW_NET_NODE_COST_H
 
+#include "cell.h"
 #include "network_cost.h"
 #include "network_probe.h"
+
+struct uw_node_scope;
+struct uw_node_state;
 
 #define UW_NODE_COST_ROUNDS 5u      /* of which the median is learned from */
 
@@ -27,5 +31,28 @@ struct uw_node_cost {
     enum uw_allreduce_kind kind;    /* theirs */
     float predicted_s;              /* 0: not known */
 };
+
+/* Take the tables; the all-reduce is placed. Returns UW_OK or what uw_arena_take returns. */
+int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
+                       const struct uw_allreduce_config *allreduce);
+
+/* As struct uw_network_probe_config's send; arg is the node's state. */
+int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part);
+
+/* The algorithm for so many ranks, and what to tell them. */
+enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
+                                           float hints[UW_CELL_HINTS]);
+
+/* A round begins: set what the engine asks about the network. Its all-reduce is done; it counts. */
+void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
+                        struct uw_allreduce_round *r);
+void uw_node_cost_done(struct uw_node_state *s);
+void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o);
+
+/* A part with round 0, of a probe. */
+void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
+
+/* Probe. Returns when it wants to run again. */
+uint64_t uw_node_cost_run(struct uw_node_state *s);
 
 #endif

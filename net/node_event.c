@@ -205,6 +205,33 @@ static const char *name_of(const struct uw_node_state *s, uint32_t id)
     return "?";
 }
 
+void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news)
+{
+    const char *who = name_of(s, s->pairs.partner);
+    uint64_t us = news->duration_us;
+    struct uw_node_event e = {.peer = who, .address = "", .station = UW_LINK_STATION_NONE,
+                              .duration_us = us, .chunks_n = news->ranks_n};
+    if (news->kind == UW_CELL_NEWS_COMMITTED && news->ranks_n > 1u) {
+        e.kind = UW_NODE_AVERAGED;
+        e.bytes = 2u * s->config.params->size_n * (uint64_t)sizeof(float);
+        s->counters.averages_done++;
+        snprintf(s->text, sizeof s->text, "paired with %s in %u.%03u s", who, seconds(us),
+                 (unsigned)(us / 1000u % 1000u));
+    } else if (news->kind == UW_CELL_NEWS_ABORTED) {
+        e.kind = UW_NODE_AVERAGE_CUT;
+        s->counters.averages_cut++;
+        snprintf(s->text, sizeof s->text,
+                 "the exchange with %s was given up after %u.%u s: the old parameters stay", who,
+                 seconds(us), tenths(us));
+    } else if (news->kind == UW_CELL_NEWS_LATE) {
+        e.kind = UW_NODE_AVERAGE_LATE;
+        snprintf(s->text, sizeof s->text, "%s is late: this round goes on without it", who);
+    } else {
+        return;
+    }
+    report(s, &e);
+}
+
 /* ", predicted 0.031 s", or nothing. */
 static const char *predicted(const struct uw_node_state *s, char text[UW_NODE_NAME_BYTES])
 {
@@ -305,6 +332,24 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
                  "%s %s: gradients are not averaged with %u other%s any more, the next average of "
                  "the parameters says with whom", e.peer, whys[g->why], others,
                  others == 1u ? "" : "s");
+    }
+    report(s, &e);
+}
+
+void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by)
+{
+    const struct uw_node_pairs *p = &s->pairs;
+    uint32_t n = p->rounds_n < UW_PAIRS_WINDOW ? p->rounds_n : UW_PAIRS_WINDOW;
+    struct uw_node_event e = {.kind = UW_NODE_RETREAT, .peer = told_by != NULL ? told_by->name : "",
+                              .address = "", .station = UW_LINK_STATION_NONE};
+    if (told_by != NULL) {
+        snprintf(s->text, sizeof s->text,
+                 "%s has given up gradient tracking: this node goes on with quasi-global momentum "
+                 "too", told_by->name);
+    } else {
+        snprintf(s->text, sizeof s->text,
+                 "%u of the last %u pairs were half-open: gradient tracking is given up, the run "
+                 "goes on with quasi-global momentum", (unsigned)p->half_n, (unsigned)n);
     }
     report(s, &e);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/node_gradients.h"
 
+#include "cell_inner.h"
 #include "node_state.h"
 #include "part.h"
 

@@ -2,6 +2,7 @@
  *
  * Is the group that averages gradients still one? Deadlines, the hunt for who holds it up, hashes
  * of the parameters, those who knock. */
+#include "cell_inner.h"
 #include "node_state.h"
 
 #include "bits.h"

@@ -36,6 +36,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
     const struct uw_member *before = uw_membership_at(&s->membership, station);
     uint32_t weight = before != NULL ? before->progress.head_weight : 0;
     bool averages = before != NULL && before->progress.averages;
+    uint32_t pairs = before != NULL ? before->progress.pairs : 0;
     char cell[sizeof before->progress.cell] = "";
     if (before != NULL) {
         memcpy(cell, before->progress.cell, sizeof cell);
@@ -60,6 +61,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
         uw_node_tell_wrong_model(s, station, m, ping->model);
     }
     if (m->progress.head_weight != weight || m->progress.averages != averages ||
+        m->progress.pairs != pairs ||
         strcmp(m->progress.cell, cell) != 0) {
         uw_node_cell_stale(s);
     }
@@ -165,6 +167,7 @@ static void dispatch(struct uw_node_state *s, uint16_t station)
         break;
     case UW_WIRE_STATUS_REPLY:
     case UW_WIRE_PART:
+    case UW_WIRE_SHUFFLE:
     default:
         s->counters.unknown_messages++;
         break;
@@ -186,6 +189,10 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
         s->counters.received_bytes += (uint32_t)bytes;
         if (bytes > 0 && (s->buffer[0] & 15u) == (uint8_t)UW_WIRE_PART) {
             uw_node_cell_part(s, station, (uint32_t)bytes);
+            continue;
+        }
+        if (bytes > 0 && (s->buffer[0] & 15u) == (uint8_t)UW_WIRE_SHUFFLE) {
+            uw_node_shuffle_message(s, station, (uint32_t)bytes);
             continue;
         }
         int rc = uw_message_decode(s->buffer, (uint32_t)bytes, &s->in);

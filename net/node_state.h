@@ -7,7 +7,8 @@
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages; node_gradients*.c of every step's gradients
  *     node_cost.c    what averages cost
- *     node_near.c    cells that are found
+ *     node_near.c, node_pairs.c      cells that are found; committed pairs
+ *     node_shuffle.c samples lent to others
  *     node_pull.c    whom to pull from, when to stop, serving others
  *     node_event.c   sentences
  *     node_status.c  the member table, for this program and over the wire
@@ -23,6 +24,8 @@
 #include "node_cell.h"
 #include "node_gradients.h"
 #include "node_cost.h"
+#include "node_pairs.h"
+#include "node_shuffle.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
@@ -71,7 +74,9 @@ struct uw_node_state {
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
     struct uw_node_gradients gradients;
+    struct uw_node_pairs pairs;
     struct uw_node_cost cost;
+    struct uw_node_shuffle samples;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
 
@@ -154,57 +159,11 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
+/* The member with that identity, other than this device; NULL: none. */
+struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
+
 /* Hand a part to a rank of the group that it names. As struct uw_allreduce_config's send. */
 int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
-
-/* node_cost.c */
-
-/* Take the tables; the all-reduce is placed. Returns UW_OK or what uw_arena_take returns. */
-int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
-                       const struct uw_allreduce_config *allreduce);
-
-/* As struct uw_network_probe_config's send; arg is the node's state. */
-int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part);
-
-/* The algorithm for so many ranks, and what to tell them. */
-enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
-                                           float hints[UW_CELL_HINTS]);
-
-/* A round begins: set what the engine asks about the network. Its all-reduce is done; it counts. */
-void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
-                        struct uw_allreduce_round *r);
-void uw_node_cost_done(struct uw_node_state *s);
-void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o);
-
-/* A part with round 0, of a probe. */
-void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
-
-/* Probe. Returns when it wants to run again. */
-uint64_t uw_node_cost_run(struct uw_node_state *s);
-
-/* node_bridge.c */
-
-/* Take the memory of a node that may lead a cell. Returns UW_OK or what uw_arena_take returns. */
-int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena);
-
-bool uw_node_has_bridge(const struct uw_node_state *s);
-
-/* A round of the cell is over: pull from another cell next, if this node leads. */
-void uw_node_bridge_due(struct uw_node_state *s);
-
-/* The member to pull from now, its place in the table; 0: none. */
-uint32_t uw_node_bridge_take(struct uw_node_state *s);
-
-/* A pull is over. */
-void uw_node_bridge_ended(struct uw_node_state *s, bool complete);
-
-/* Look at the chunks of another cell's head that have come.
- * Returns UW_OK or UW_ERR_DENIED (one was too far from ours, and is gone). */
-int uw_node_bridge_step(struct uw_node_state *s);
-
-/* A round of the cell begins with so many ranks; it is decided. */
-void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);
-void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
 
 /* node_event.c */
 

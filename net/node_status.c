@@ -32,9 +32,11 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
         .head_weight = s->config.head_weight,
         .averages = s->cell.on,
+        .shuffles = s->config.samples != NULL && !s->left,
     };
     strcpy(p->cell, s->cell.name);
     p->cell_hops = s->cell.hops;
+    p->pairs = (uint32_t)s->pairs.state;
 }
 
 static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)
@@ -65,6 +67,9 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
 static void count(const struct uw_node_state *s, struct uw_node_counters *c)
 {
     *c = s->counters;
+    c->samples_in = s->samples.loans.in_n;
+    c->samples_out = s->samples.loans.out_n;
+    c->sample_bytes = s->samples.loans.sent_bytes;
     c->chunks_mixed = told(&s->gossip.mixed);
     c->refused_outlier += told(&s->gossip.outliers);
     c->chunks_again += (uint32_t)s->pull.transfer.again_n;

@@ -47,7 +47,11 @@ void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
     X(unknown_messages) \
     X(averaged_bytes) \
     X(averages_done) \
-    X(averages_cut)
+    X(averages_cut) \
+    X(pairs_half) \
+    X(samples_in) \
+    X(samples_out) \
+    X(sample_bytes)
 
 void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to)
 {

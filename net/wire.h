@@ -26,7 +26,8 @@ enum uw_wire_type {
     UW_WIRE_STATUS_REQUEST,
     UW_WIRE_STATUS_REPLY,
     UW_WIRE_PART,                   /* of an all-reduce, see part.h */
-    UW_WIRE_CELL                    /* agreement on one, see cell.h */
+    UW_WIRE_CELL,                   /* agreement on one, see cell.h */
+    UW_WIRE_SHUFFLE                 /* a loan of samples, see shuffle_wire.h */
 };
 
 static inline void uw_put_u16(uint8_t *p, uint32_t v)

@@ -26,7 +26,7 @@ static const struct uw_opt rows[] = {
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
     ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0,
         "random|matching|exponential|dissemination|hypercube|base2",
-        "whom a node pulls from (random)"),
+        "whom a node pulls from, or is paired with (random; matching with kgt)"),
     ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|slowmo|diloco|kgt|none",
         "what a round does beside averaging (qg)"),
     ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
@@ -70,21 +70,25 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
-static int check_rule(const struct uw_sim_options *o)
+static int check_rule(struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     bool averages = strcmp(o->exchange, "gossip") != 0;
-    if (rule->over == UW_MIX_OVER_PAIRS) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: needs exchanges of pairs, "
-                            "which cannot be simulated yet", o->momentum_rule);
-    }
-    if (rule->over == UW_MIX_OVER_AVERAGES && !averages) {
+    bool pairs = rule->over == UW_MIX_OVER_PAIRS;
+    o->schedule = o->schedule != NULL ? o->schedule : pairs ? "matching" : "random";
+    if ((pairs && averages) ||
+        (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for --exchange %s",
                             o->momentum_rule, o->exchange);
     }
+    if (pairs && !uw_peer_schedule_find(o->schedule)->mutual) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--schedule %s: --momentum-rule %s needs matching, hypercube or base2",
+                            o->schedule, o->momentum_rule);
+    }
     if (rule->frozen && o->momentum == 0.0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--momentum: needs more than 0 with --momentum-rule qg");
+                            "--momentum: needs more than 0 with --momentum-rule qg or kgt");
     }
     return -1;
 }
@@ -110,7 +114,7 @@ static int check(struct uw_sim_options *o)
 
 int uw_cmd_sim(int argc, char **argv)
 {
-    struct uw_sim_options o = {.data = "digits", .exchange = "gossip", .schedule = "random",
+    struct uw_sim_options o = {.data = "digits", .exchange = "gossip",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant",
                                .nodes = 16, .cell_nodes = 4, .period = 10, .batch = 32,

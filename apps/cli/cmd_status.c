@@ -80,6 +80,10 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
            uw_text_bytes((double)c->sent_bytes, a), uw_text_bytes((double)c->received_bytes, b),
            (unsigned)c->pulls_done, (unsigned)c->pulls_cut, (unsigned)c->pulls_refused,
            (unsigned)c->averages_done, (unsigned)c->averages_cut);
+    if (c->samples_in + c->samples_out != 0) {
+        printf("samples %llu lent, %llu borrowed\n", (unsigned long long)c->samples_out,
+               (unsigned long long)c->samples_in);
+    }
 }
 
 static void print_json(const struct uw_node_member *m, uint32_t n,
@@ -115,6 +119,8 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
     cJSON_AddNumberToObject(out, "pulls_refused", c->pulls_refused);
     cJSON_AddNumberToObject(out, "averages_done", c->averages_done);
     cJSON_AddNumberToObject(out, "averages_cut", c->averages_cut);
+    cJSON_AddNumberToObject(out, "samples_in", (double)c->samples_in);
+    cJSON_AddNumberToObject(out, "samples_out", (double)c->samples_out);
     char *text = cJSON_PrintUnformatted(out);
     if (text != NULL) {
         puts(text);

@@ -5,6 +5,9 @@
 #include "lr.h"
 #include "stack.h"
 
+#include "uwasa/mix.h"
+#include "uwasa/peer_schedule.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,10 +36,16 @@ static const struct uw_opt rows[] = {
     ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",
         "train on these only, [0, 1, 2] (all)"),
     ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
+    ROW("shuffle", UW_OPT_REAL, shuffle, 0, 0.5, "X",
+        "lend up to so large a share of the samples to nodes that do as well, and train on theirs "
+        "meanwhile; 0: no sample leaves this node (0)"),
+    ROW("shuffle_seconds", UW_OPT_REAL, shuffle_seconds, 0.5, 86400, "S",
+        "for so long each; the same on all nodes, always (30)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
-    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|none",
-        "quasi-global, over whole rounds, or the steps' own only (qg; gradients: none)"),
+    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|kgt|none",
+        "quasi-global, over whole rounds, gradient tracking over pairs, or the steps' own (qg; "
+        "none where gradients are averaged)"),
     ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
@@ -62,7 +71,8 @@ static const struct uw_opt rows[] = {
     ROW("round_seconds", UW_OPT_REAL, round_seconds, 0.1, 86400, "S",
         "and takes so long at most (60)"),
     ROW("peer_schedule", UW_OPT_CHOICE, peer_schedule, 0, 0,
-        "random|matching|exponential|dissemination|hypercube|base2", "whom to pull from (random)"),
+        "random|matching|exponential|dissemination|hypercube|base2", 
+        "whom to pull from, or to be paired with (random; matching with kgt)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
@@ -116,9 +126,8 @@ static const struct uw_node_options defaults = {
     .link = "udp", .tls = true, .together = UW_NODE_TOGETHER_UNSAID,
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
     .momentum = -1.0, .seed = 1, .schedule = "constant", .backend = "auto",
-    .peer_schedule = "random", .exchange = "gossip",
-    .average = "parameters", .algorithm = "auto", .head_weight = 1,
-    .gather_seconds = 30.0, .round_seconds = 60.0,
+    .exchange = "gossip", .average = "parameters", .algorithm = "auto", .head_weight = 1,
+    .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
     .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1,
     .members = 32, .pull_window = 512u << 10,
@@ -208,6 +217,27 @@ static int check_average(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
+static int check_rule(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    bool pairs = rule->over == UW_MIX_OVER_PAIRS;
+    if (o->peer_schedule == NULL) {
+        o->peer_schedule = pairs ? "matching" : "random";
+    }
+    if (pairs && strcmp(o->exchange, "gossip") != 0) {
+        return fail_key(f, "momentum_rule", "kgt is for \"exchange\" gossip", err);
+    }
+    if (pairs && !uw_peer_schedule_find(o->peer_schedule)->mutual) {
+        return fail_key(f, "peer_schedule", "needs matching, hypercube or base2 with momentum_rule "
+                                            "kgt, whose pairs are mutual", err);
+    }
+    if (rule->frozen && o->momentum == 0.0) {
+        return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg or kgt", err);
+    }
+    return UW_OK;
+}
+
 static bool is_link(const struct uw_node_options *o, const char *name)
 {
     return strcmp(o->link, name) == 0;
@@ -290,10 +320,8 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     if (o->exact && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "ref") != 0) {
         return fail_key(f, "backend", "needs auto or ref with \"exact\"", err);
     }
-    if (strcmp(o->momentum_rule, "qg") == 0 && o->momentum == 0.0) {
-        return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg", err);
-    }
-    return is_link(o, "mpi") ? UW_OK : check_addresses(f, err);
+    rc = check_rule(f, err);
+    return rc < 0 || is_link(o, "mpi") ? rc : check_addresses(f, err);
 }
 
 /* A list that --set gives replaces the file's; each --set adds to it. */

@@ -31,6 +31,7 @@ struct uw_node_options {
     double seconds;                     /* 0: no limit */
     const char *weights, *checkpoint;
     double checkpoint_seconds;
+    double shuffle, shuffle_seconds;    /* share of the samples that may be away */
     double eval_seconds;
     uint32_t eval_samples, final_eval_samples;
     uint32_t consensus_rounds;

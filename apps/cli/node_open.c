@@ -4,6 +4,7 @@
 #include "node_work.h"
 
 #include "keyfile.h"
+#include "momentum.h"
 
 #include "uwasa/board.h"
 #include "uwasa/hash.h"
@@ -49,6 +50,7 @@ static void on_event(void *arg, const struct uw_node_event *event)
 static struct uw_node_config node_config(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     struct uw_model *m = &r->job.model;
     return (struct uw_node_config){
         .name = o->name,
@@ -74,8 +76,10 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .agree_us = agree_us(o),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
-        .rule = uw_mix_find(o->momentum_rule),
-        .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
+        .samples = r->pool_block.at != NULL ? &r->pool : NULL,
+        .loan_us = (uint64_t)(o->shuffle_seconds * 1e6),
+        .rule = rule,
+        .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
         .schedule = uw_peer_schedule_find(o->peer_schedule),
         .period_steps = o->period,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
@@ -88,10 +92,12 @@ static struct uw_node_config node_config(struct uw_node_work *r)
 static int take_spare(struct uw_node_work *r)
 {
     const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
-    if (mode_of(r->o->exchange) == UW_NODE_GOSSIP || !uw_node_needs_spare(rule)) {
+    uint32_t spare_n =
+        uw_node_spare_n(mode_of(r->o->exchange), rule, r->job.model.params.size_n);
+    if (spare_n == 0) {
         return UW_OK;
     }
-    r->spare.bytes = r->job.model.params.size_n * sizeof(float);
+    r->spare.bytes = spare_n * sizeof(float);
     int rc = uw_board_memory_take(r->spare.bytes, &r->spare.at);
     return rc < 0 ? uw_error_set(&r->err, rc, "momentum rule %s: %zu bytes are not to be had",
                                  rule->name, r->spare.bytes)

@@ -121,7 +121,11 @@ static void add_counters(cJSON *ev, const struct uw_node_counters *c)
         {"chunks_again", c->chunks_again},
         {"averages_done", c->averages_done},
         {"averages_cut", c->averages_cut},
+        {"pairs_half", c->pairs_half},
         {"averaged_bytes", (double)c->averaged_bytes},
+        {"samples_in", (double)c->samples_in},
+        {"samples_out", (double)c->samples_out},
+        {"sample_bytes", (double)c->sample_bytes},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cJSON_AddNumberToObject(ev, all[i].name, all[i].value);

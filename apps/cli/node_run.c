@@ -3,6 +3,7 @@
 
 #include "events.h"
 #include "lr.h"
+#include "momentum.h"
 #include "progress.h"
 
 #include "uwasa/board.h"
@@ -35,8 +36,13 @@ static int open_data(struct uw_node_work *r)
     if (rc < 0) {
         return rc;
     }
+    struct uw_dataset *dataset;
+    rc = uw_node_work_open_pool(r, &dataset);
+    if (rc < 0) {
+        return rc;
+    }
     rc = uw_loader_init(&r->loader,
-                        &(struct uw_loader_config){.dataset = r->data.base,
+                        &(struct uw_loader_config){.dataset = dataset,
                                                    .batch_n = o->batch,
                                                    .seed = uw_rng_mix(o->seed,
                                                                       uw_node_work_name(r))});
@@ -103,8 +109,7 @@ static int prepare(struct uw_node_work *r, int *status)
     const struct uw_node_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     bool gradients = strcmp(o->average, "gradients") == 0;
-    double momentum = o->momentum >= 0.0 ? o->momentum : rule->frozen ? 0.9 : 0.0;
-    const struct uw_optimizer optimizer = {.momentum = (float)momentum,
+    const struct uw_optimizer optimizer = {.momentum = uw_momentum_steps(rule, o->momentum),
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,
@@ -178,6 +183,9 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
         uw_node_net_wake(&r->net);
     }
     r->averaging = averaging;
+    if (rc > 0 && (rc & UW_NODE_RETREATED) != 0) {
+        r->job.model.optimizer.momentum = uw_momentum_qg(r->o->momentum);
+    }
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
     }
@@ -326,7 +334,8 @@ static int work(struct uw_node_work *r)
                                     .seconds = elapsed_s(r),
                                     .arena_bytes = r->job.arena.used_bytes,
                                     .network_bytes = uw_stack_bytes(&r->net.stack) +
-                                                     r->net.block.bytes + r->spare.bytes,
+                                                     r->net.block.bytes + r->spare.bytes +
+                                                     r->pool_block.bytes,
                                     .score = r->scored ? &r->score : NULL,
                                     .interrupted = r->stop.asked};
         uw_node_net_members(&r->net, NULL, 0, &s.counters);

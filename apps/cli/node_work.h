@@ -16,6 +16,7 @@
 
 #include "uwasa/data.h"
 #include "uwasa/describe.h"
+#include "uwasa/sample_pool.h"
 #include "uwasa/schedule.h"
 #include "uwasa/storage_file.h"
 
@@ -23,6 +24,8 @@ struct uw_node_work {
     const struct uw_node_options *o;
     struct uw_job job;
     struct uw_data data, test;
+    struct uw_sample_pool pool;         /* with "shuffle" only; in pool_block */
+    struct uw_stack_block pool_block;
     struct uw_loader loader;
     struct uw_schedule schedule;
     struct uw_storage_file files;
@@ -71,5 +74,9 @@ int uw_node_work_agree(struct uw_node_work *r);
 /* Serve the finished model on while peers pull it, so that those who end a little later can
  * agree as well. */
 void uw_node_work_linger(struct uw_node_work *r);
+
+/* Put a pool in front of the data when "shuffle" is on. *dataset: set to what to train on.
+ * Returns UW_OK, UW_ERR_INVALID or UW_ERR_NOMEM, r->err filled. */
+int uw_node_work_open_pool(struct uw_node_work *r, struct uw_dataset **dataset);
 
 #endif

@@ -104,6 +104,7 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     cJSON_AddNumberToObject(ev, "pulls_cut", c.pulls_cut);
     cJSON_AddNumberToObject(ev, "averages_done", c.averages_done);
     cJSON_AddNumberToObject(ev, "averages_cut", c.averages_cut);
+    cJSON_AddNumberToObject(ev, "pairs_half", c.pairs_half);
     cJSON_AddNumberToObject(ev, "seconds", seconds(r));
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);

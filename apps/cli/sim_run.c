@@ -3,6 +3,7 @@
 
 #include "job.h"
 #include "lr.h"
+#include "momentum.h"
 #include "stop.h"
 
 #include "uwasa/board.h"
@@ -27,6 +28,7 @@ struct learner {
     uint64_t agree_until_us;        /* 0: it trains */
     uint32_t agreed;                /* rounds since its last step */
     float lr;                       /* of its last step */
+    float momentum;
     double loss;                    /* running mean */
 };
 
@@ -60,14 +62,13 @@ static int plan(struct run *r)
 {
     const struct uw_sim_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    double momentum = o->momentum >= 0.0 ? o->momentum : rule->frozen ? 0.9 : 0.0;
     const struct uw_job_config config = {
         .model = o->model,
         .backend = o->backend,
         .threads = o->threads,
         .plan = {.batch_n = o->batch,
                  .optimizer = {.lr = (float)o->lr,
-                               .momentum = (float)momentum,
+                               .momentum = uw_momentum_steps(rule, o->momentum),
                                .weight_decay = (float)o->weight_decay,
                                .frozen = rule->frozen},
                  .mixing_velocity = rule->velocity}};
@@ -116,6 +117,7 @@ static int open_learners(struct run *r)
         for (uint32_t v = 0; v < r->vectors; v++) {
             l->state[v] = r->states + ((size_t)i * r->vectors + v) * m->trainable_n;
         }
+        l->momentum = m->optimizer.momentum;
         uw_share_init(&l->share, r->data.base, &r->deal, i);
         const struct uw_loader_config loader = {.dataset = &l->share.base, .batch_n = o->batch,
                                                 .seed = uw_rng_mix(o->seed, 2u + i)};
@@ -182,6 +184,7 @@ static enum uw_node_mode mode_of(const char *exchange)
 static int open_world(struct run *r)
 {
     const struct uw_sim_options *o = r->o;
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     struct uw_model *m = &r->job.model;
     uint64_t step_us = (uint64_t)(o->step_seconds * 1e6 + 0.5);
     char run[32];
@@ -200,8 +203,8 @@ static int open_world(struct run *r)
                  .mode = mode_of(o->exchange),
                  .head_weight = 1,
                  .scratch_n = SCRATCH_N,
-                 .rule = uw_mix_find(o->momentum_rule),
-                 .constants = {.beta = m->optimizer.frozen ? m->optimizer.momentum : 0.0f},
+                 .rule = rule,
+                 .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
                  .schedule = uw_peer_schedule_find(o->schedule),
                  .period_steps = o->period,
                  .seed = uw_rng_mix(o->seed, 0)},
@@ -256,6 +259,7 @@ static int train_one(struct run *r, struct uw_world_node *n)
     }
     m->velocity = n->velocity;
     m->updates = l->updates;
+    m->optimizer.momentum = l->momentum;
     const struct uw_schedule_at at = {.step = l->step, .epoch = l->loader.epoch,
                                       .progress = (double)l->step / (double)r->report.steps};
     l->lr = m->optimizer.lr = uw_schedule_lr(&r->schedule, r->o->lr, &at);
@@ -270,8 +274,28 @@ static int train_one(struct run *r, struct uw_world_node *n)
     return UW_OK;
 }
 
-/* The end of a local step, or of an average; after the last step of gossip another look for others'
- * last models. */
+/* After the last step: gossip looks for others' last models a few times more, those who were paired
+ * average exactly, as uwasa node does. Returns whether the node is done. */
+static bool agree(struct run *r, struct uw_world_node *n, int flags)
+{
+    const struct uw_node_config *c = &r->world.config.node;
+    struct learner *l = &r->learners[n->place];
+    bool pairs = c->rule->over == UW_MIX_OVER_PAIRS, agreeing = l->agree_until_us != 0;
+    if (c->mode != UW_NODE_GOSSIP || r->o->consensus_rounds == 0) {
+        return true;
+    }
+    if (!agreeing) {
+        l->agree_until_us = r->world.now_us + AGREE_US;
+        if (pairs) {
+            uw_node_agree(&n->node);
+        }
+        return false;
+    }
+    l->agreed += (flags & UW_NODE_ROUND) != 0 ? 1u : 0u;
+    return pairs || l->agreed >= r->o->consensus_rounds || r->world.now_us > l->agree_until_us;
+}
+
+/* The end of a local step, or of an average. */
 static int after_step(struct run *r, struct uw_world_node *n)
 {
     struct learner *l = &r->learners[n->place];
@@ -282,23 +306,14 @@ static int after_step(struct run *r, struct uw_world_node *n)
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= r->report.steps;
-    bool pulls = r->world.config.node.mode == UW_NODE_GOSSIP;
     int flags = uw_world_trained(&r->world, n, &p, last ? PAUSE_US : 0);
     if (flags < 0) {
         return uw_error_set(&r->err, flags, "the exchange with peers: %s", uw_status_text(flags));
     }
-    if (n->waits) {
-        return UW_OK;
+    if ((flags & UW_NODE_RETREATED) != 0) {
+        l->momentum = uw_momentum_qg(r->o->momentum);
     }
-    if (last && !pulls) {
-        n->train_at_us = UINT64_MAX;
-    } else if (last && !agreeing) {
-        l->agree_until_us = r->world.now_us + AGREE_US;
-    } else if (agreeing && (flags & UW_NODE_ROUND) != 0) {
-        l->agreed++;
-    }
-    if (last && pulls &&
-        (l->agreed >= r->o->consensus_rounds || r->world.now_us > l->agree_until_us)) {
+    if (!n->waits && last && agree(r, n, flags)) {
         n->train_at_us = UINT64_MAX;
     }
     return UW_OK;

@@ -42,7 +42,7 @@ static int open_vectors(struct uw_world *w, struct uw_world_node *n)
 {
     const struct uw_params *p = w->config.params;
     const struct uw_mix_rule *rule = w->config.node.rule;
-    n->vectors = calloc(4u, p->size_n * sizeof(float));
+    n->vectors = calloc(5u, p->size_n * sizeof(float));
     if (n->vectors == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -264,6 +264,7 @@ struct uw_node_counters uw_world_counters(const struct uw_world *w)
         sum.pulls_refused += c.pulls_refused;
         sum.averages_done += c.averages_done;
         sum.averages_cut += c.averages_cut;
+        sum.pairs_half += c.pairs_half;
         sum.refused_outlier += c.refused_outlier;
         sum.chunks_again += c.chunks_again;
         sum.pulled_bytes += c.pulled_bytes;

@@ -27,6 +27,8 @@ check_config "{$head, \"batch\": \"3\"}" '"batch" needs 1 or more'
 check_config "{$head, \"emulate\": {\"los\": 1}}" 'did you mean "emulate.loss"?'
 check_config "{$head, \"emulate\": {\"loss\": 2}}" '"emulate.loss" needs a number from 0 to 1'
 check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg'
+check_config "{$head, \"momentum_rule\": \"kgt\", \"exchange\": \"allreduce\"}" '"momentum_rule" kgt is for'
+check_config "{$head, \"momentum_rule\": \"kgt\", \"peer_schedule\": \"random\"}" 'needs matching'
 check_config "{$head, \"schedule\": \"cosine\"}" 'cosine and linear need "steps", "epochs" or "seconds"'
 check_config "{$head, \"average\": \"gradients\"}" '"average" gradients needs "exchange" allreduce'
 gradients="$head, \"exchange\": \"allreduce\", \"average\": \"gradients\""

@@ -37,9 +37,10 @@ done <<END
 --schedule nobody
 --lr-schedule falling
 --momentum-rule none --momentum-rule adam
---momentum-rule kgt
 --momentum-rule slowmo
 --momentum-rule kgt --exchange allreduce
+--schedule random --momentum-rule kgt
+--momentum 0 --momentum-rule kgt
 --until-accuracy 2
 --steps 5 --epochs 5
 --step-seconds -1

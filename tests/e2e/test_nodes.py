@@ -114,6 +114,30 @@ class Nodes(Fleet):
             self.assertGreater(done["test_accuracy"], alone - 0.015)
             self.assertGreater(done["pulls_done"], 3)
 
+    def learn_apart(self, *shuffle):
+        """Two nodes with five digits each that share no model; their done events."""
+        for i, share in enumerate(shuffle):
+            self.start(i, classes="0,1,2,3,4" if i == 0 else "5,6,7,8,9", shard="0/100",
+                       shuffle=share, shuffle_seconds=2, seconds=12, period=1000000000,
+                       momentum_rule="none", consensus_rounds=0, consensus_seconds=0, lr=0.05)
+        return [self.done(i) for i in range(len(shuffle))]
+
+    def test_samples_that_are_lent_teach_what_a_node_has_no_data_of(self):
+        for done in self.learn_apart(0.5, 0.5):
+            print(f"{done['test_accuracy']:.4f}, samples in {done['samples_in']:.0f}, out "
+                  f"{done['samples_out']:.0f}, {done['sample_bytes']:.0f} bytes", flush=True)
+            self.assertGreater(done["test_accuracy"], 0.6)      # alone: 0.5 at most
+            self.assertGreater(done["samples_in"], 300)
+            self.assertGreaterEqual(done["sample_bytes"], 28 * 28 * 4 * done["samples_in"])
+
+    def test_samples_that_are_not_lent_stay_where_they_are(self):
+        for done in self.learn_apart(0.5, 0):
+            self.assertGreater(done["test_accuracy"], 0.3)
+            self.assertLess(done["test_accuracy"], 0.55)
+            self.assertEqual(done["samples_in"], 0)
+            self.assertEqual(done["samples_out"], 0)
+            self.assertEqual(done["sample_bytes"], 0)
+
     def test_averaging_nodes_hold_the_same_weights_at_every_average(self):
         """A quarter of the digits each; at the end all show the same model."""
         for i in range(4):

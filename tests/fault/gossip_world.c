@@ -100,6 +100,7 @@ struct uw_node_config world_config(struct world *w, uint32_t i)
     c.params = &it->params;
     c.snapshot = &it->snapshot;
     c.velocity = it->velocity;
+    c.spare = it->spare;
     c.seed = w->seed;
     c.on_event = world_on_event;
     c.event_arg = it;

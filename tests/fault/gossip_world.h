@@ -34,6 +34,7 @@ struct world_node {
     struct uw_params params;
     struct uw_snapshot snapshot;
     float *x, *velocity;
+    float *spare;                       /* of the configuration; the test's */
     char name[16], address[16];
     struct uw_node_progress progress;
     uint64_t train_at_us;

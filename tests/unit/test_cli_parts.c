@@ -157,6 +157,7 @@ static void test_node_config_set_overrides_the_file(void **state)
     assert_true(f.o.emulate_delay_ms == 1.5);
     assert_int_equal(f.o.period, 10);
     assert_string_equal(f.o.momentum_rule, "qg");
+    assert_string_equal(f.o.peer_schedule, "random");
     uw_node_config_deinit(&f);
     const struct uw_opt_list wrong = {1, {"name=two words"}};
     assert_int_equal(uw_node_config_load(&f, path, &wrong, &err), UW_ERR_INVALID);

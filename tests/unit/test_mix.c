@@ -294,24 +294,6 @@ static void test_gradient_tracking_finds_the_common_optimum(void **state)
     }
 }
 
-static void test_pair_is_its_equation(void **state)
-{
-    (void)state;
-    float z[3] = {1.0f, -2.0f, 0.5f}, x[3] = {1.0f, 2.0f, 3.0f}, m[3] = {0.0f, 1.0f, -1.0f};
-    const float z_peer[3] = {2.0f, 2.0f, -0.5f}, x_peer[3] = {5.0f, -2.0f, 3.0f};
-    uw_mix_kgt.pair(0.25f, 3, z, x, m, x_peer, z_peer);
-    const float x_want[3] = {2.0f, 1.0f, 3.0f}, m_want[3] = {0.25f, 2.0f, -1.25f};
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_float_equal(x[i], x_want[i], 0.0);
-        assert_float_equal(m[i], m_want[i], 0.0);
-    }
-    uw_mix_mean_gradient(3, x, x_peer, 0.5f, z);
-    assert_float_equal(z[0], -6.0f, 0.0);
-    assert_float_equal(z[1], 6.0f, 0.0);
-    uw_mix_mean_gradient(3, x, x_peer, 0.0f, z);
-    assert_float_equal(z[0], 0.0f, 0.0);
-}
-
 static void test_round_without_peers_or_steps_leaves_the_velocity_alone(void **state)
 {
     (void)state;
@@ -475,7 +457,6 @@ int main(void)
         cmocka_unit_test(test_every_rule_follows_its_equation),
         cmocka_unit_test(test_running_statistics_stay_as_they_were_mixed),
         cmocka_unit_test(test_in_two_parts_a_round_ends_the_same),
-        cmocka_unit_test(test_pair_is_its_equation),
         cmocka_unit_test(test_gradient_tracking_finds_the_common_optimum),
         cmocka_unit_test(test_round_without_peers_or_steps_leaves_the_velocity_alone),
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),

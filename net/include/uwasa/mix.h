@@ -10,7 +10,8 @@
  *     average        before; x becomes the exact mean over the nodes, in place; after. The vector
  *                    that held s may have been lent to the averaging: rules that have no before
  *                    and after need s kept elsewhere, one vector more, and end
- *     pairs          x and z of a partner, both sides or none: pair for every chunk
+ *     pairs          x and z of a partner, both sides or none: pair for every chunk, with the
+ *                    partner's or with the mean of both
  *
  * What the rules compute, L the round's learning rates summed (lr T when lr is constant):
  *
@@ -82,7 +83,8 @@ struct uw_mix_rule {
 
     /* (optional: NULL means the rule is not for pairs) Mix n elements with a partner that does the
      * same with ours, the same weight, and will not be cut off from doing so.
-     *   weight          the partner's share
+     *   weight          the partner's share; with the mean of both sides in place of the partner's
+     *                   x and z, twice that share
      *   z, z_peer       [n] own and the partner's mean gradient of the round
      *   x_peer          [n] the partner's parameters when it computed z_peer */
     void (*pair)(float weight, uint32_t n, const float *z, float *x, float *m,
@@ -121,6 +123,22 @@ void uw_mix_before(const struct uw_mix_rule *rule, const struct uw_mix_constants
                    const struct uw_params *p, const float *s, float *m, float lr_sum);
 void uw_mix_after(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
                   const struct uw_params *p, float *m, float lr_sum);
+
+/* What the two sides of a pair average: the parameters and the round's mean gradient, which is zero
+ * for running statistics.
+ *
+ *   s  [p->size_n]    own parameters at the round's start
+ *   v  [2 p->size_n]  written: x, then z */
+void uw_mix_pair_vector(const struct uw_params *p, const float *s, float lr_sum, float *v);
+
+/* rule->pair over all parameters, from the mean of both sides' vectors; s, p->x and lr_sum are
+ * still those that this side's was made of.
+ *
+ *   weight  the partner's share, the same on both sides; 0: 0.5
+ *   v       [2 p->size_n] the mean
+ *   m       [p->size_n] velocity, updated */
+void uw_mix_pair(const struct uw_mix_rule *rule, float weight, const struct uw_params *p,
+                 const float *s, const float *v, float *m, float lr_sum);
 
 /* x = (1 - weight) x + weight s over n elements. weight 1 copies, whatever x holds. */
 void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);

@@ -32,6 +32,7 @@
 #include "uwasa/node_event.h"
 #include "uwasa/params.h"
 #include "uwasa/peer_schedule.h"
+#include "uwasa/sample_pool.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
@@ -86,8 +87,11 @@ struct uw_node_config {
     uint64_t agree_us;              /* which waits for others so long at most; 0: 10 s */
     uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
                                        that are averaged in few steps; 0: as few as will do */
-    float *spare;                   /* [params->size_n]; rules without before and after in modes
-                                       that average */
+    float *spare;                   /* [uw_node_spare_n()]; NULL when that is 0 */
+
+    struct uw_sample_pool *samples; /* bound; lent to nodes that lend as well (net/shuffle.h). NULL:
+                                       no sample of this node leaves it, and none is taken */
+    uint64_t loan_us;               /* a loan's term; 0: 30 s */
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
@@ -108,8 +112,9 @@ struct uw_node_config {
     void *event_arg;
 };
 
-/* Does a rule need config.spare in modes that average? */
-bool uw_node_needs_spare(const struct uw_mix_rule *rule);
+/* Floats of config.spare: size_n for rules without before and after in modes that average, 2 size_n
+ * for rules over pairs, else 0. */
+uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n);
 
 struct uw_node_state;               /* private; in the arena */
 
@@ -153,6 +158,9 @@ enum uw_node_after {
     UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
     UW_NODE_AVERAGING = 8,          /* the parameters are being averaged and must not be touched:
                                        call again a little later with lr 0 */
+    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg from
+                                       now on, and the velocity its m, zero. The steps' frozen
+                                       momentum is 0.9 from the next step on */
     UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
                                        wasted, call again a little later with lr 0 instead */
 };
@@ -215,6 +223,9 @@ struct uw_node_counters {
     uint64_t pulled_bytes, served_bytes;    /* chunk payload */
     uint64_t averaged_bytes;                /* sent for averages, payload */
     uint32_t averages_done, averages_cut;
+    uint32_t pairs_half;                    /* that only one of the two sides has committed */
+    uint64_t samples_in, samples_out;       /* borrowed and lent so far */
+    uint64_t sample_bytes;                  /* of samples sent */
     uint32_t pulls_done, pulls_cut, pulls_refused;
     uint32_t chunks_mixed;
     uint32_t refused_nonfinite, refused_outlier, refused_run, refused_model, refused_corrupt;

@@ -36,6 +36,7 @@
     X(CELL_ALONE, "cell_alone")             /* no other cell can be reached */                   \
     X(CELLS_MEET, "cells_meet")             /* the cell mixes with another, maybe again */       \
     X(HEAD_LOST, "head_lost")               /* this node decides in its place */                 \
+    X(RETREAT, "retreat")                   /* pairs are given up for quasi-global momentum */   \
     X(ADOPTED, "adopted")                   /* a newcomer took over a peer's model */            \
     X(WRONG_RUN, "wrong_run")                                                                    \
     X(WRONG_MODEL, "wrong_model")                                                                \

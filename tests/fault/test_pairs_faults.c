@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Committed pairs in random trouble, a thousand scenarios on virtual time. Each follows from its
+ * seed alone: UWASA_TEST_SEED=N UWASA_TEST_COUNT=1 replays the one that failed, and
+ * UWASA_TEST_TALK=1 tells what happened in it.
+ *
+ * A scenario draws the number of nodes, the model's size, the schedule, the link (loss up to 30 %,
+ * duplicates, reordering, damage, delay, rate) and up to six events: kill, return, pause, slow
+ * member, partition, one-way cut, heal. At the end all is healed: everybody must be paired again,
+ * with the trackers adding up to zero if no pair was parted, or everybody has retreated. */
+#include "fault/pairs_world.h"
+
+#include "uwasa/rng.h"
+
+#define COUNT_DEFAULT 1000u
+#define EVENTS_MAX 6u
+#define WAIT_LIMIT_US 200000000u
+#define HEAL_LIMIT_US 400000000u
+#define SETTLED_ROUNDS 8u
+
+struct tally {
+    uint32_t scenarios, balanced, committed, half, kills, pauses, partitions, retreats;
+    uint64_t longest_us;
+};
+
+static float between(struct uw_rng *rng, float low, float high)
+{
+    return low + (high - low) * uw_rng_uniform(rng);
+}
+
+static bool chance(struct uw_rng *rng, float p)
+{
+    return uw_rng_uniform(rng) < p;
+}
+
+static void draw_link(struct uw_rng *rng, struct uw_impairment *bad)
+{
+    bad->delay_us = 100u + uw_rng_below(rng, chance(rng, 0.2f) ? 40000u : 2000u);
+    bad->jitter_us = chance(rng, 0.5f) ? uw_rng_below(rng, 3000u) : 0;
+    bad->loss = chance(rng, 0.6f) ? between(rng, 0.0f, 0.3f) : 0.0f;
+    bad->duplicate = chance(rng, 0.3f) ? between(rng, 0.0f, 0.2f) : 0.0f;
+    bad->reorder = chance(rng, 0.3f) ? between(rng, 0.0f, 0.2f) : 0.0f;
+    bad->corrupt = chance(rng, 0.3f) ? between(rng, 0.0f, 0.1f) : 0.0f;
+    bad->rate_bits_per_s = chance(rng, 0.3f) ? 500000u + uw_rng_below(rng, 8000000u) : 0;
+}
+
+static void cut_between(struct world *w, uint32_t i, uint32_t k, uint8_t directions)
+{
+    if (w->nodes[i].up) {
+        (void)uw_link_emulated_cut(&w->nodes[i].emulated, (uint16_t)k, directions);
+    }
+}
+
+static void heal(struct pairs_world *a)
+{
+    struct world *w = a->w;
+    for (uint32_t i = 0; i < w->n; i++) {
+        for (uint32_t k = 0; k < w->n; k++) {
+            if (i != k) {
+                cut_between(w, i, k, 0);
+            }
+        }
+        w->nodes[i].paused = false;
+        w->nodes[i].slowness = 1;
+        a->nodes[i].since_us = w->now_us;
+    }
+}
+
+/* With what it had when it went, as from a checkpoint. */
+static void restart(struct pairs_world *a, uint32_t i)
+{
+    a->nodes[i].retreats = 0;
+    world_up(a->w, i);
+}
+
+static void partition(struct world *w, uint32_t side)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        for (uint32_t k = 0; k < w->n; k++) {
+            if (i != k && ((side >> i ^ side >> k) & 1u) != 0) {
+                cut_between(w, i, k, UW_EMULATED_BOTH);
+            }
+        }
+    }
+}
+
+/* Returns whether it may part the two sides of a pair. */
+static bool one_event(struct pairs_world *a, struct uw_rng *rng, struct tally *t)
+{
+    struct world *w = a->w;
+    uint32_t i = uw_rng_below(rng, w->n), k = uw_rng_below(rng, w->n);
+    struct world_node *n = &w->nodes[i];
+    uint32_t what = uw_rng_below(rng, 7);
+    switch (what) {
+    case 0:
+    case 1:
+        if (n->up) {
+            n->paused = false;
+            world_down(w, i);
+            pairs_world_forget(a, i);
+            t->kills++;
+        } else {
+            restart(a, i);
+        }
+        break;
+    case 2:
+        n->paused = !n->paused;
+        a->nodes[i].since_us = w->now_us;
+        t->pauses++;
+        break;
+    case 3:
+        n->slowness = 1u + uw_rng_below(rng, 100);
+        break;
+    case 4:
+        partition(w, uw_rng_u32(rng));
+        t->partitions++;
+        break;
+    case 5:
+        cut_between(w, i, k, UW_EMULATED_OUT);
+        break;
+    default:
+        heal(a);
+        break;
+    }
+    return what != 3u && what != 6u;
+}
+
+static uint32_t retreated_n(const struct pairs_world *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->w->n; i++) {
+        n += a->nodes[i].retreats;
+    }
+    return n;
+}
+
+/* Each has committed some pairs since, or all have retreated. */
+static bool all_go_on(const struct pairs_world *a, const uint32_t *rounds)
+{
+    bool paired = true;
+    for (uint32_t i = 0; i < a->w->n; i++) {
+        paired = paired && a->w->nodes[i].rounds >= rounds[i] + SETTLED_ROUNDS;
+    }
+    return retreated_n(a) == a->w->n || (retreated_n(a) == 0 && paired);
+}
+
+static void check_end(struct pairs_world *a)
+{
+    struct world *w = a->w;
+    uint32_t rounds[WORLD_MAX];
+    heal(a);
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (!w->nodes[i].up) {
+            restart(a, i);
+        }
+        rounds[i] = w->nodes[i].rounds;
+    }
+    uint64_t until_us = w->now_us + HEAL_LIMIT_US;
+    while (!all_go_on(a, rounds)) {
+        pairs_world_run(a, 100000);
+        if (w->now_us > until_us) {
+            fail_msg("after the heal %u of %u have retreated, and they are not all paired, within "
+                     "%.0f s", (unsigned)retreated_n(a), (unsigned)w->n,
+                     (double)HEAL_LIMIT_US / 1e6);
+        }
+    }
+}
+
+/* Nobody begins anything new; what is under way ends. */
+static void come_to_rest(struct pairs_world *a)
+{
+    for (uint32_t i = 0; i < a->w->n; i++) {
+        a->w->nodes[i].progress.lr = 0.0f;
+    }
+    a->step = NULL;
+    pairs_world_run(a, 40000000);
+}
+
+static void scenario(uint64_t seed, struct tally *t)
+{
+    static const char *const schedules[] = {"matching", "hypercube", "base2"};
+    struct uw_rng rng;
+    uw_rng_seed(&rng, seed);
+    uint32_t n = 2u + uw_rng_below(&rng, 6), size_n = 2u + uw_rng_below(&rng, 300);
+    struct pairs_world *a = pairs_world_new(n, size_n, 300);
+    struct world *w = a->w;
+    w->seed = seed;
+    w->train_us = 5000u + uw_rng_below(&rng, 40000);
+    w->config.gather_us = 5000000;
+    w->config.round_us = 30000000;
+    w->config.schedule = uw_peer_schedule_find(schedules[uw_rng_below(&rng, 3)]);
+    a->limit_us = WAIT_LIMIT_US;
+    draw_link(&rng, &w->impairment);
+    world_start(w);
+    pairs_world_run(a, 2000000);
+    uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
+    bool apart = false;
+    for (uint32_t e = 0; e < events; e++) {
+        apart = one_event(a, &rng, t) || apart;
+        uint32_t most_us = chance(&rng, 0.3f) ? 15000000 : 1500000;
+        pairs_world_run(a, 100000u + uw_rng_below(&rng, most_us));
+    }
+    check_end(a);
+    come_to_rest(a);
+    uint32_t half = pairs_world_half(a);
+    if (!apart) {
+        assert_int_equal(half, 0);              /* lost messages alone part nobody */
+        assert_int_equal(retreated_n(a), 0);
+    }
+    if (half == 0 && retreated_n(a) == 0) {
+        assert_true(pairs_world_imbalance(a) < 1e-3);
+        t->balanced++;
+    }
+    t->scenarios++;
+    t->committed += a->committed_n;
+    t->half += half;
+    t->retreats += retreated_n(a) != 0;
+    t->longest_us = a->longest_us > t->longest_us ? a->longest_us : t->longest_us;
+    pairs_world_free(a);
+}
+
+static void test_pairs_survive_random_trouble(void **state)
+{
+    (void)state;
+    struct tally t = {0};
+    const char *text = getenv("UWASA_TEST_COUNT");
+    uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 0) : COUNT_DEFAULT;
+    uint64_t first = uw_test_seed(1);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        char env[32];
+        snprintf(env, sizeof env, "%llu", (unsigned long long)seed);
+        setenv("UWASA_TEST_SEED", env, 1);      /* what the world prints */
+        scenario(seed, &t);
+    }
+    printf("%u scenarios: %u kills, %u pauses, %u partitions; %u pairs committed, %u half-open, "
+           "%u runs retreated, in %u the trackers add up to zero; the longest wait was %.1f s\n",
+           (unsigned)t.scenarios, (unsigned)t.kills, (unsigned)t.pauses, (unsigned)t.partitions,
+           (unsigned)t.committed, (unsigned)t.half, (unsigned)t.retreats, (unsigned)t.balanced,
+           (double)t.longest_us / 1e6);
+    assert_true(t.committed > 10u * t.scenarios);
+    assert_true(2u * t.balanced > t.scenarios);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs_survive_random_trouble)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
