@@ -230,7 +230,9 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
         a->steps++;
         a->lr_sum += p->lr;
     }
-    if (a->steps < g->config.period_steps && !a->last) {
+    bool due = a->pace == UW_AVERAGE_NOW ||
+               (a->pace == UW_AVERAGE_BY_PERIOD && a->steps >= g->config.period_steps);
+    if (!due && !a->last) {
         return 0;
     }
     if (is_pair(a)) {

@@ -39,6 +39,9 @@ enum uw_average_end {
     UW_AVERAGE_DONE
 };
 
+/* When a round begins: after T steps, not for now, or at once. */
+enum uw_average_pace { UW_AVERAGE_BY_PERIOD, UW_AVERAGE_HOLD, UW_AVERAGE_NOW };
+
 struct uw_average {
     struct uw_gossip *gossip;       /* its configuration, its snapshot, what it tells */
     float *spare;                   /* [size_n] for rules without before and after, [2 size_n] for
@@ -58,6 +61,7 @@ struct uw_average {
 
     /* training thread */
     uint32_t round, steps;
+    enum uw_average_pace pace;
     float lr_sum;
     bool pairs;                     /* over_pairs, and no retreat yet */
     bool started, looking, waiting, last;

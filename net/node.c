@@ -102,6 +102,11 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     if (c->link == NULL || c->params == NULL || c->snapshot == NULL || c->params->size_n == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "node: link, parameters or snapshot missing");
     }
+    bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
+    if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "gradients are averaged in mode allreduce and by rule none only");
+    }
     if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
@@ -384,6 +389,9 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     if (s == NULL) {
         return UW_ERR_INVALID;
     }
+    if (s->gradients.on) {
+        return uw_node_gradients_after_step(s, p);
+    }
     const struct uw_average *a = &s->cell.average;
     bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
     return average ? uw_average_after_step(&s->cell.average, p)
@@ -401,6 +409,7 @@ void uw_node_recall(struct uw_node *n)
 {
     if (n->state != NULL) {
         uw_average_recall(&n->state->cell.average);
+        uw_node_gradients_recall(n->state);
     }
 }
 

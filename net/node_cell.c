@@ -68,6 +68,7 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id)
     for (uint32_t i = 0; i < UW_NODE_SCOPES && s->cell.on; i++) {
         uw_cell_gone(&s->cell.scopes[i].cell, id, s->now_us);
     }
+    uw_node_gradients_gone(s, id);
 }
 
 /* ---- what the cell wants ---- */
@@ -112,6 +113,9 @@ static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW
 {
     const struct uw_node_scope *o = arg;
     uint32_t size_n;
+    if (o->node->gradients.on && o->node->cell.algorithm == UW_ALLREDUCE_KINDS_N) {
+        return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
+    }
     (void)vector_of(o, &size_n);
     enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, hints);
     bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
@@ -171,7 +175,10 @@ static void decided(void *arg, bool commit)
         }
         return;
     }
-    uw_node_cost_committed(s, o);
+    if (!s->gradients.on) {
+        uw_node_cost_committed(s, o);   /* else the link is busy now */
+    }
+    uw_node_gradients_begin(s, o);
     give_back(o, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
 }
 
@@ -295,7 +302,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     }
     uw_average_init(&s->cell.average, &s->gossip, c->spare);
     s->cell.stale = true;
-    return rc;
+    return rc < 0 ? rc : uw_node_gradients_place(s, arena);
 }
 
 static bool vector_is_finite(const struct uw_node_scope *o)
@@ -327,6 +334,9 @@ static void take_up(struct uw_node_state *s)
     } else {
         uw_node_pairs_finish(s);
         uw_cell_ask(&o->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
+    }
+    if (scope == UW_AVERAGE_RUN) {
+        uw_node_gradients_end(s);
     }
 }
 
@@ -373,7 +383,8 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
     next_us = at_us < next_us ? at_us : next_us;
     look_at_result(s);
-    return next_us;
+    at_us = uw_node_gradients_step(s);
+    return at_us < next_us ? at_us : next_us;
 }
 
 /* ---- what comes in ---- */
@@ -395,6 +406,10 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     }
     for (uint32_t i = 0; i < m.ids_n; i++) {
         m.ids[i] = w->ids[i];
+    }
+    if ((uint32_t)m.act >= UW_GRADIENTS_BREAK) {
+        uw_node_gradients_message(s, member, &m);
+        return;
     }
     for (uint32_t i = 0; i < w->hints_count; i++) {
         m.hints[i] = w->hints[i];
@@ -420,6 +435,10 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
     }
     const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
     if (member == NULL || !s->cell.on) {
+        return;
+    }
+    if (part.op != 0) {
+        uw_node_gradients_part(s, member, &part);
         return;
     }
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {

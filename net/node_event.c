@@ -305,6 +305,37 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
     report(s, &e);
 }
 
+void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kind)
+{
+    static const char *const whys[] = {
+        [UW_GRADIENTS_LATE] = "holds up the step",
+        [UW_GRADIENTS_GONE] = "is gone",
+        [UW_GRADIENTS_ENDED] = "has ended its training",
+        [UW_GRADIENTS_DIFFERS] = "has other parameters",
+        [UW_GRADIENTS_KNOCKED] = "would like to take part",
+    };
+    const struct uw_node_gradients *g = &s->gradients;
+    unsigned others = (unsigned)g->ranks_n - 1u;
+    struct uw_node_event e = {.kind = kind, .peer = "", .address = "",
+                              .station = UW_LINK_STATION_NONE, .chunks_n = g->ranks_n,
+                              .duration_us = s->now_us - g->began_us};
+    if (kind == UW_NODE_GRADIENTS) {
+        snprintf(s->text, sizeof s->text,
+                 "gradients are averaged every step with %u other%s by %s", others,
+                 others == 1u ? "" : "s", uw_allreduce_name(g->overlap.config.kind));
+    } else {
+        bool self = g->culprit == s->membership.members[0].id;
+        e.peer = g->culprit == UW_CELL_NOBODY ? "a member"
+                 : self                       ? "this node"
+                                              : name_of(s, g->culprit);
+        snprintf(s->text, sizeof s->text,
+                 "%s %s: gradients are not averaged with %u other%s any more, the next average of "
+                 "the parameters says with whom", e.peer, whys[g->why], others,
+                 others == 1u ? "" : "s");
+    }
+    report(s, &e);
+}
+
 void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by)
 {
     const struct uw_node_pairs *p = &s->pairs;

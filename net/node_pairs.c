@@ -123,6 +123,9 @@ void uw_node_pairs_decided(struct uw_node_state *s, bool commit)
         *e = (struct uw_pair_end){.id = s->pairs.partner, .group = c->group, .round = c->round,
                                   .committed = commit};
         count_round(s);
+        if (commit) {
+            uw_deadline_add(&s->pairs.took, s->now_us - c->since_us);
+        }
     }
     s->cell.average.weight = s->pairs.weight;
 }
@@ -341,9 +344,12 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
 
 /* ---- the step ---- */
 
+/* The partner may be in a round of its own yet. */
 static uint64_t patience_us(const struct uw_node_state *s)
 {
-    return uw_deadline_us(&s->pairs.waited, 3, 8, WAIT_MIN_US, s->config.gather_us);
+    uint64_t most_us = s->config.gather_us;
+    return uw_deadline_us(&s->pairs.waited, 3, 8, WAIT_MIN_US, most_us) +
+           uw_deadline_us(&s->pairs.took, 2, 8, 0, most_us);
 }
 
 void uw_node_pairs_began(struct uw_node_state *s)

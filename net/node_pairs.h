@@ -57,7 +57,7 @@ struct uw_node_pairs {
     float weight;                   /* the share of each in the other; 0: one half */
     uint64_t asked_us, since_us;    /* handed over; waits for this partner */
     uint64_t repeat_us;
-    struct uw_deadline waited;
+    struct uw_deadline waited, took;    /* for the partner; rounds with one */
     struct uw_pair_end *ends;       /* [members_max] */
     uint32_t ends_n;
     bool half[UW_PAIRS_WINDOW];     /* of the last rounds with a partner */

@@ -5,7 +5,7 @@
  *     node.c         set-up, the step
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
- *     node_cell.c    exact averages
+ *     node_cell.c    exact averages; node_gradients*.c of every step's gradients
  *     node_cost.c    what averages cost
  *     node_near.c, node_pairs.c      cells that are found; committed pairs
  *     node_shuffle.c samples lent to others
@@ -22,6 +22,7 @@
 #include "message.h"
 #include "node_bridge.h"
 #include "node_cell.h"
+#include "node_gradients.h"
 #include "node_cost.h"
 #include "node_pairs.h"
 #include "node_shuffle.h"
@@ -72,6 +73,7 @@ struct uw_node_state {
     struct uw_serve serve;
     struct uw_node_cell cell;
     struct uw_node_bridge bridge;
+    struct uw_node_gradients gradients;
     struct uw_node_pairs pairs;
     struct uw_node_cost cost;
     struct uw_node_shuffle samples;
@@ -172,6 +174,9 @@ void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
 /* News of a cell. */
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news);
+
+/* UW_NODE_GRADIENTS, UW_NODE_GRADIENTS_CUT. */
+void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kind);
 
 /* As struct uw_membership_config.changed; arg is the node's state. */
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,

@@ -133,6 +133,12 @@ size_t uw_overlap_bytes(const struct uw_overlap_config *config);
 int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
                      const struct uw_overlap_config *config);
 
+/* The algorithm of groups that begin later, not the configuration's: tree, halving or ring. */
+static inline void uw_overlap_use(struct uw_overlap *o, enum uw_allreduce_kind kind)
+{
+    o->config.kind = kind;
+}
+
 /* From now on these ranks; what was under way is given up and forgotten. */
 void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group, uint64_t now_us);
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 struct options {
-    const char *config, *json, *link;
+    const char *config, *json, *link, *trace;
     struct uw_opt_list set;
 };
 
@@ -20,12 +20,14 @@ static const struct uw_opt rows[] = {
      "the key of that name"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
      "write events as JSON lines"},
+    {"trace", UW_OPT_TEXT, offsetof(struct options, trace), 0, 0, "FILE",
+     "write what happens when, for chrome://tracing and ui.perfetto.dev"},
 };
 
 static const struct uw_args_spec spec = {
     .command = "node",
     .summary = "join a run: train on this device's data, and learn from the other nodes",
-    .usage = "--config FILE [--set KEY=VALUE ...] [--link L] [--json FILE|-]",
+    .usage = "--config FILE [--set KEY=VALUE ...] [--link L] [--json FILE|-] [--trace FILE]",
     .example = "uwasa node --config node.json --set seeds=10.0.0.9:4433",
     .epilogue = "name, run, key and model are needed, every other key may be left out (its default "
                 "in\nbrackets). The first node needs a port that others know, the others its "
@@ -70,6 +72,7 @@ int uw_cmd_node(int argc, char **argv)
         status = uw_cli_error("node", uw_job_exit(rc), "%s", err.text);
     } else {
         file.o.events = o.json != NULL ? o.json : file.o.events;
+        file.o.trace = o.trace != NULL ? o.trace : file.o.trace;
         status = uw_node_run(&file);
     }
     uw_node_config_deinit(&file);

@@ -49,7 +49,7 @@ static const struct uw_opt rows[] = {
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
-        "pulls of gossip after the last step (1)"),
+        "pulls of gossip after the last step; with kgt one average over all (1)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),

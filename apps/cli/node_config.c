@@ -44,7 +44,8 @@ static const struct uw_opt rows[] = {
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|kgt|none",
-        "quasi-global, over whole rounds, gradient tracking over pairs, or the steps' own (qg)"),
+        "quasi-global, over whole rounds, gradient tracking over pairs, or the steps' own (qg; "
+        "none where gradients are averaged)"),
     ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
@@ -52,6 +53,8 @@ static const struct uw_opt rows[] = {
     ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
         "pull from peers and wait for nobody; average exactly over all; exactly inside a cell, "
         "whose head pulls from others; or the same with cells that are found (gossip)"),
+    ROW("average", UW_OPT_CHOICE, average, 0, 0, "parameters|gradients",
+        "what allreduce averages: every period steps, or every step (parameters)"),
     ROW("cell", UW_OPT_TEXT, cell, 0, 0, "TEXT",
         "name of this node's cell (hierarchical: one of its own; auto: the nodes that are near)"),
     ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, "auto|tree|doubling|halving|ring",
@@ -114,6 +117,7 @@ static const struct uw_opt rows[] = {
         "for so long; 0: never (0)"),
     ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
     ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
+    ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE", "what happens when, as --trace"),
 };
 
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
@@ -121,8 +125,8 @@ const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 static const struct uw_node_options defaults = {
     .link = "udp", .tls = true, .together = UW_NODE_TOGETHER_UNSAID,
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
-    .momentum = -1.0, .seed = 1, .momentum_rule = "qg", .schedule = "constant", .backend = "auto",
-    .exchange = "gossip", .algorithm = "auto", .head_weight = 1,
+    .momentum = -1.0, .seed = 1, .schedule = "constant", .backend = "auto",
+    .exchange = "gossip", .average = "parameters", .algorithm = "auto", .head_weight = 1,
     .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
     .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1,
@@ -190,6 +194,27 @@ static int check_addresses(struct uw_node_file *f, struct uw_error *err)
     }
     int rc = check_list(f, "seeds", &o->seeds, err);
     return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
+}
+
+/* Gradients are averaged by allreduce, and the momentum is the steps' own. */
+static int check_average(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    bool gradients = strcmp(o->average, "gradients") == 0;
+    if (o->momentum_rule == NULL) {
+        o->momentum_rule = gradients ? "none" : "qg";
+    }
+    if (gradients && strcmp(o->exchange, "allreduce") != 0) {
+        return fail_key(f, "average", "gradients needs \"exchange\" allreduce", err);
+    }
+    if (gradients && strcmp(o->momentum_rule, "none") != 0) {
+        return fail_key(f, "momentum_rule", "needs none with \"average\" gradients", err);
+    }
+    if (gradients && strcmp(o->algorithm, "doubling") == 0) {
+        return fail_key(f, "algorithm",
+                        "needs auto, tree, halving or ring with \"average\" gradients", err);
+    }
+    return UW_OK;
 }
 
 static int check_rule(struct uw_node_file *f, struct uw_error *err)
@@ -264,6 +289,10 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     bool has_cells = strcmp(o->exchange, "hierarchical") == 0 || strcmp(o->exchange, "auto") == 0;
     if (o->cell != NULL && !has_cells) {
         return fail_key(f, "cell", "is for \"exchange\" hierarchical or auto", err);
+    }
+    int average = check_average(f, err);
+    if (average < 0) {
+        return average;
     }
     if (strlen(o->run) > 64) {
         return fail_key(f, "run", "needs 1 to 64 characters", err);

@@ -22,7 +22,7 @@ struct uw_node_options {
     uint32_t batch, threads, period;
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
     const char *momentum_rule, *peer_schedule, *schedule, *backend;
-    const char *exchange, *cell, *algorithm;
+    const char *exchange, *average, *cell, *algorithm;
     uint32_t head_weight, cell_first;
     uint32_t together;                  /* UW_NODE_TOGETHER_UNSAID: not given */
     double gather_seconds, round_seconds;
@@ -44,7 +44,7 @@ struct uw_node_options {
     struct uw_opt_list emulate_far;
     double emulate_cut_after, emulate_cut_seconds;
     bool exact;
-    const char *events;
+    const char *events, *trace;
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* from shard, once it is checked */
 };

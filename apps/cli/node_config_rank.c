@@ -91,6 +91,9 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
     if (o->events != NULL && !has_rank(o->events) && size > 1 && strcmp(o->events, "-") != 0) {
         o->events = own_file(f, o->events, number_of);
     }
+    if (o->trace != NULL && !has_rank(o->trace) && size > 1) {
+        o->trace = own_file(f, o->trace, number_of);
+    }
     for (uint32_t i = 0; i < uw_node_keys.n; i++) {
         const struct uw_opt *row = &uw_node_keys.row[i];
         const char **text = (void *)((uint8_t *)o + row->offset);

@@ -40,6 +40,13 @@ static uint64_t agree_us(const struct uw_node_options *o)
     return (uint64_t)((longer ? o->gather_seconds : o->consensus_seconds) * 1e6);
 }
 
+static void on_event(void *arg, const struct uw_node_event *event)
+{
+    struct uw_node_work *r = arg;
+    uw_node_report_event(&r->report, event);
+    uw_node_trace_event(r, event);
+}
+
 static struct uw_node_config node_config(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
@@ -62,6 +69,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .cell_first_n = o->cell_first,
         .together = o->together != 0,
         .algorithm = r->fixed ? &r->algorithm : NULL,
+        .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
         .gather_us = (uint64_t)(o->gather_seconds * 1e6),
         .round_us = (uint64_t)(o->round_seconds * 1e6),
         .agree = true,
@@ -77,8 +85,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
         .members_max = o->members,
-        .on_event = uw_node_report_event,
-        .event_arg = &r->report};
+        .on_event = on_event,
+        .event_arg = r};
 }
 
 static int take_spare(struct uw_node_work *r)

@@ -83,9 +83,13 @@ static int load_checkpoint(struct uw_node_work *r)
 
 static int save(struct uw_node_work *r)
 {
-    r->saved_us = uw_board_now_us();
+    uint64_t before_us = r->saved_us = uw_board_now_us();
     if (r->o->checkpoint == NULL) {
         return UW_OK;
+    }
+    int rc = uw_node_gradients_finish(r);
+    if (rc < 0) {
+        return rc;
     }
     const struct uw_checkpoint state = {.step = r->step,
                                         .epoch = r->loader.epoch,
@@ -94,7 +98,9 @@ static int save(struct uw_node_work *r)
                                         .batch_n = r->o->batch,
                                         .user = {r->incarnation},
                                         .exact = r->o->exact};
-    return uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
+    rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
+    uw_node_trace_part(r, "checkpoint", before_us, uw_board_now_us());
+    return rc;
 }
 
 /* Everything before the first step. *status is the exit status when it fails. */
@@ -102,6 +108,7 @@ static int prepare(struct uw_node_work *r, int *status)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    bool gradients = strcmp(o->average, "gradients") == 0;
     const struct uw_optimizer optimizer = {.momentum = uw_momentum_steps(rule, o->momentum),
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
@@ -110,6 +117,10 @@ static int prepare(struct uw_node_work *r, int *status)
                                          .exact = o->exact,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
+                                                  .mode = gradients ? UW_PLAN_BUCKETS
+                                                                    : UW_PLAN_IMMEDIATE,
+                                                  .bucket_n = UW_GRADIENTS_BUCKET_N,
+                                                  .late_updates = gradients,
                                                   .optimizer = optimizer,
                                                   .mixing_velocity = rule->velocity,
                                                   .snapshot = true}};
@@ -124,6 +135,8 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = uw_storage_file_init(&r->files, NULL);
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
+    rc = rc < 0 ? rc : uw_node_trace_open(r);
+    rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
     rc = rc < 0 ? rc : open_data(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK) {
@@ -160,7 +173,11 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
                                        .loss = (float)r->loss,
                                        .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
                                        .samples_per_s = samples_per_s(r)};
-    int rc = uw_node_after_step(&r->net.node, &p);
+    int rc = uw_node_gradients_settle(r);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_node_after_step(&r->net.node, &p);
     bool averaging = rc > 0 && (rc & UW_NODE_AVERAGING) != 0;
     if (rc > 0 && !(averaging && r->averaging)) {
         uw_node_net_wake(&r->net);
@@ -172,6 +189,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
     }
+    uw_node_gradients_meet(r);
     return rc;
 }
 
@@ -200,12 +218,13 @@ static int train_one(struct uw_node_work *r)
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "step %llu: %.200s", (unsigned long long)r->step + 1u,
-                            why.text);
+                            why.text[0] != '\0' ? why.text : uw_status_text(rc));
     }
     uint64_t now_us = uw_board_now_us();
     r->step++;
     r->samples += (uint64_t)n;
     r->computing_us += now_us - before_us;
+    uw_node_trace_part(r, NULL, before_us, now_us);
     r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
     if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
         uw_node_report_step(&r->report, r->step, r->loss, (double)r->samples,
@@ -218,8 +237,10 @@ static int train_one(struct uw_node_work *r)
 static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 {
     struct uw_score score;
+    uint64_t before_us = uw_board_now_us();
     int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, &score);
     r->scored_us = uw_board_now_us();
+    uw_node_trace_part(r, "eval", before_us, r->scored_us);
     if (rc == UW_OK) {
         r->score = score;
         r->scored = true;
@@ -298,6 +319,7 @@ static int run_steps(struct uw_node_work *r)
 static int work(struct uw_node_work *r)
 {
     int rc = run_steps(r);
+    rc = rc < 0 ? rc : uw_node_gradients_finish(r);
     rc = rc < 0 ? rc : uw_node_work_agree(r);
     rc = rc < 0 ? rc : save(r);
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
@@ -342,6 +364,8 @@ static int finish(struct uw_node_work *r, int rc, int status)
 {
     struct uw_error late = {.text = ""};
     uw_node_net_stop(&r->net);
+    rc = rc < 0 ? rc : uw_node_trace_close(r);
+    (void)uw_node_trace_close(r);
     int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
@@ -373,6 +397,7 @@ int uw_node_run(struct uw_node_file *file)
     }
     uw_node_net_close(&r->net);
     uw_link_mpi_end(0);
+    uw_node_gradients_close(r);
     uw_board_memory_release(r->spare.at, r->spare.bytes);
     uw_data_close(&r->test);
     uw_data_close(&r->data);

@@ -6,12 +6,16 @@
 #define UWASA_CLI_NODE_WORK_H
 
 #include "job.h"
+#include "node_gradients.h"
 #include "node_net.h"
 #include "node_report.h"
 #include "node_run.h"
+#include "node_trace.h"
 #include "stop.h"
+#include "trace.h"
 
 #include "uwasa/data.h"
+#include "uwasa/describe.h"
 #include "uwasa/sample_pool.h"
 #include "uwasa/schedule.h"
 #include "uwasa/storage_file.h"
@@ -41,6 +45,10 @@ struct uw_node_work {
     struct uw_stack_block spare;        /* for rules that need it */
     enum uw_allreduce_kind algorithm;   /* of averages, if it is fixed */
     bool fixed;
+    struct uw_gradients gradients;      /* empty: parameters are averaged */
+    struct uw_trace trace;
+    struct uw_profile profile;
+    uint64_t pulls_traced;
     struct uw_error err;
 };
 

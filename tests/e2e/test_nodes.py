@@ -150,6 +150,19 @@ class Nodes(Fleet):
         for i in range(4):
             self.assertGreaterEqual(self.events(i, "done")[-1]["averages_done"], 30)
 
+    def test_tracking_nodes_are_paired_over_a_link_that_loses_a_tenth(self):
+        """A third of the digits each; one exact average at the end."""
+        for i in range(3):
+            self.start(i, momentum_rule="kgt", shard=f"{i}/3", steps=200, lr=0.05,
+                       consensus_seconds=30, **{"emulate.loss": 0.1})
+        for i in range(3):
+            done = self.done(i)
+            self.assertGreaterEqual(done["averages_done"], 5)
+            self.assertEqual(done["pairs_half"], 0)
+            self.assertEqual(done["pulls_done"], 0)
+            self.assertGreater(done["test_accuracy"], 0.4)
+            self.assertEqual(self.events(i, "retreat"), [])
+
     def test_averaging_node_killed_is_named_and_the_others_go_on(self):
         for i in range(3):
             self.start(i, exchange="allreduce", cell_first=3, seconds=20)
@@ -162,6 +175,58 @@ class Nodes(Fleet):
         for i in (0, 1):
             self.done(i)
         self.assertIn("n2", self.text(0) + self.text(1))
+
+    GRADIENTS = {"exchange": "allreduce", "average": "gradients", "cell_first": 3,
+                 "model": "lenet5", "momentum": 0.9}
+
+    def weights(self, i):
+        """What a checkpoint holds, without what it says of the run."""
+        with open(os.path.join(self.dir, f"n{i}.safetensors"), "rb") as f:
+            data = f.read()
+        return data[8 + int.from_bytes(data[:8], "little"):]
+
+    def test_gradient_nodes_take_the_same_steps(self):
+        """A third of the digits each, and no average at the end: parameters and momentum are equal
+        because all steps were."""
+        undisturbed = False
+        for attempt in range(3):    # a machine that stands still for seconds parts the group
+            if undisturbed:
+                break
+            for i in range(3):
+                self.start(i, **self.GRADIENTS, shard=f"{i}/3", steps=230, consensus_seconds=0,
+                           consensus_rounds=0, checkpoint=f"n{i}.safetensors",
+                           schedule="step:50:0.9", run=f"attempt{attempt}")
+            done = [self.done(i) for i in range(3)]
+            for i in range(3):
+                self.assertGreater(done[i]["test_accuracy"], 0.85)
+                self.assertEqual(self.events(i, "gradients")[0]["nodes"], 3)
+                self.assertFalse(any("other parameters" in e["text"]
+                                     for e in self.events(i, "gradients_cut")))
+            undisturbed = all(len(self.events(i, "gradients")) == 1 for i in range(3))
+            if not undisturbed:
+                for i in range(3):
+                    os.remove(os.path.join(self.dir, f"n{i}.safetensors"))
+        self.assertTrue(undisturbed)
+        self.assertEqual(self.weights(0), self.weights(1))
+        self.assertEqual(self.weights(0), self.weights(2))
+        self.assertEqual({d["averages_done"] for d in done}, {1})
+
+    def test_gradient_node_killed_is_named_and_comes_back(self):
+        for i in range(3):
+            self.start(i, **self.GRADIENTS, seconds=40)
+        self.until("a group of three", lambda: all(
+            any(e["nodes"] == 3 for e in self.events(i, "gradients")) for i in range(3)))
+        time.sleep(2)
+        self.processes[2].send_signal(signal.SIGKILL)
+        self.wait(2)
+        self.until("a group of two", lambda: all(
+            any(e["nodes"] == 2 for e in self.events(i, "gradients")) for i in (0, 1)))
+        self.assertTrue(any(e["peer"] == "n2" for e in self.events(0, "gradients_cut")))
+        self.start(2, **self.GRADIENTS, seconds=12)
+        self.until("a group of three again",
+                   lambda: self.events(0, "gradients")[-1]["nodes"] == 3)
+        for i in range(3):
+            self.assertGreater(self.done(i)["test_accuracy"], 0.85)
 
     def test_two_cells_cut_apart_go_on_and_meet_again(self):
         """Four nodes in each cell, 10 Mbit/s and 20 ms between the cells, each cell with half of

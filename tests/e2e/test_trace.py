@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,65 @@ def spans(path):
         assert event["ph"] in "XM", event
         assert event["ph"] == "M" or (event["ts"] >= 0 and event["dur"] >= 0), event
     return [event for event in events if event["ph"] == "X"]
+
+
+class Node(unittest.TestCase):
+    def test_fragments_travel_while_lower_layers_compute(self):
+        """Two nodes on loopback, some steps of a small CNN: the gradient of a layer is under way while
+        the backward pass is at a lower one, and a bucket's update waits for its fragments."""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([PROGRAM, "keygen", "run.key"], cwd=folder, check=True,
+                           stdout=subprocess.DEVNULL, timeout=60)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.bind(("127.0.0.1", 0))
+                address = f"127.0.0.1:{s.getsockname()[1]}"
+            nodes = []
+            for i in range(2):
+                keys = {"name": f"n{i}", "run": "trace", "key": "run.key", "model": "lenet5",
+                        "batch": 128, "steps": 60, "exchange": "allreduce", "cell_first": 2,
+                        "average": "gradients", "final_eval_samples": 100,
+                        **({"listen": address} if i == 0 else {"seeds": address})}
+                command = [PROGRAM, "node", "--trace", f"n{i}.json"]
+                for key, value in keys.items():
+                    command += ["--set", f"{key}={value}"]
+                nodes.append(subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.DEVNULL))
+            try:
+                self.assertEqual([node.wait(200) for node in nodes], [0, 0])
+            finally:
+                for node in nodes:
+                    if node.poll() is None:
+                        node.kill()
+                        node.wait()
+            for i in range(2):
+                self.check(os.path.join(folder, f"n{i}.json"))
+
+    def check(self, path):
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)
+        order = ["conv1", "conv2", "fc1", "fc2", "fc3"]
+        begun, travelled = {}, []
+        for event in events:
+            if event.get("cat") == "fragment":
+                if event["ph"] == "b":
+                    begun[event["id"]] = event["ts"]
+                elif event["id"] in begun:
+                    travelled.append((event["name"].split()[0], begun.pop(event["id"]),
+                                      event["ts"]))
+        found = [e for e in events if e["ph"] == "X"]
+        backward = [(e["name"].split()[0], e["ts"], e["ts"] + e["dur"]) for e in found
+                    if e["cat"] == "backward" and e["name"].split()[0] in order]
+        overlapping = sum(1 for layer, since, until in travelled if layer in order
+                          for lower, begin, end in backward
+                          if order.index(lower) < order.index(layer) and
+                          since < end and begin < until)
+        self.assertGreater(len(travelled), 100)
+        self.assertGreater(overlapping, 0)
+        names = {e["name"] for e in found}
+        for name in ["step 60", "conv1 forward", "conv1 update", "conv1 wait",
+                     "conv2 weight gradient", "averaged over 2 nodes"]:
+            self.assertIn(name, names)
+        self.assertTrue(any(name.endswith("bucket ready") for name in names))
 
 
 class Trace(unittest.TestCase):

@@ -49,6 +49,8 @@ enum uw_node_mode {
     UW_NODE_AUTO                    /* the same, and without a name the cell is found */
 };
 
+struct uw_node_gradients_config;    /* uwasa/node_gradients.h */
+
 struct uw_node_config {
     const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
     const char *run;                /* name of the run; nodes of another run are refused */
@@ -78,6 +80,8 @@ struct uw_node_config {
     const enum uw_allreduce_kind *algorithm;    /* NULL: the fastest for size and ranks */
     uint64_t gather_us;             /* an average waits for members so long at most; 0: 30 s */
     uint64_t round_us;              /* and takes so long at most; 0: 60 s */
+    const struct uw_node_gradients_config *gradients;   /* NULL: parameters are averaged; else the
+                                       gradients of every step, in mode allreduce, by rule none */
     bool agree;                     /* take part in an average over the run at the end, whatever
                                        the mode */
     uint64_t agree_us;              /* which waits for others so long at most; 0: 10 s */
@@ -179,7 +183,8 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
 void uw_node_agree(struct uw_node *n);
 
 /* Context training. Ask for the parameters back while uw_node_after_step says UW_NODE_AVERAGING: it
- * says so a little longer, at most until the round that is under way is decided. */
+ * says so a little longer, at most until the round that is under way is decided. A group that
+ * averages gradients is given up. */
 void uw_node_recall(struct uw_node *n);
 
 /* Context network. Say goodbye to every live peer; later steps only answer. */
