@@ -159,7 +159,7 @@ class Nodes(Fleet):
             done = self.done(i)
             self.assertGreaterEqual(done["averages_done"], 5)
             self.assertEqual(done["pairs_half"], 0)
-            self.assertEqual(done["pulls_done"], 0)
+            self.assertLessEqual(done["pulls_done"], 1)     # of one who came late, to adopt
             self.assertGreater(done["test_accuracy"], 0.4)
             self.assertEqual(self.events(i, "retreat"), [])
 
