@@ -119,6 +119,7 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 static void wait_for_start(struct uw_cell *c)
 {
     c->state = UW_CELL_WAITING;
+    c->asks++;
     c->since_us = c->repeat_us = c->now_us;
 }
 
@@ -263,6 +264,7 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
 {
     struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
                                 .incarnation = c->config.incarnation, .rms = c->rms,
+                                .asks = c->asks,
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {

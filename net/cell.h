@@ -62,7 +62,7 @@ struct uw_cell_message {
     enum uw_allreduce_kind kind;    /* start */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
-    uint32_t incarnation;           /* ready: the sender's */
+    uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is */
     float rms;                      /* ready: of what it hands in */
     float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
@@ -124,7 +124,7 @@ struct uw_cell_config {
 
 /* What a head knows of a node. */
 struct uw_cell_seat {
-    uint32_t id, incarnation;
+    uint32_t id, incarnation, asks;
     bool expected, ready;           /* expected: took part before */
     bool ranked, gone;              /* takes part in the round; died or left in it */
     float rms;
@@ -157,6 +157,7 @@ struct uw_cell {
     uint32_t head, told_head;       /* elected now; as it was told */
 
     enum uw_cell_state state;
+    uint32_t asks;                  /* times that it began to wait */
     uint64_t since_us, repeat_us;   /* waits or runs since; says so again then */
     uint32_t tries;                 /* rounds that were aborted since it is ready */
     float rms;                      /* of what it hands in */

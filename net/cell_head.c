@@ -58,8 +58,9 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     if (seat == NULL) {
         return;
     }
-    if (seat->incarnation != m->incarnation) {
-        seat->gone = seat->ranked;      /* what it took part in is lost with its last life */
+    if (seat->incarnation != m->incarnation || (seat->ranked && seat->asks != m->asks)) {
+        /* It is lost with its last life, or it gave that round up while this node slept. */
+        seat->gone = seat->ranked;
         seat->incarnation = m->incarnation;
     } else if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
         c->config.send(c->config.arg, from, &h->start);     /* the first one was lost */
@@ -73,6 +74,7 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     seat->ready = true;
     seat->ready_us = c->now_us;
     seat->rms = m->rms;
+    seat->asks = m->asks;
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = seat_of(c, m->ids[i]);
         if (other != NULL) {

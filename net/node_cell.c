@@ -87,7 +87,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .act = (uint32_t)m->act, .group = m->group, .round = m->round,
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
-                      .incarnation = m->incarnation, .rms = m->rms,
+                      .incarnation = m->incarnation, .rms = m->rms, .asks = m->asks,
                       .ids_count = (pb_size_t)m->ids_n,
                       .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
     memcpy(w->hints, m->hints, sizeof m->hints);
@@ -270,6 +270,16 @@ static void set_name(struct uw_node_state *s)
     }
 }
 
+/* Floats of a message that is copied. Eighteen of them is the room for what comes early, too: some
+ * whole chunks, or a rank that is a step behind would have to ask for them. */
+static uint32_t early_n(uint32_t size_n, uint32_t chunk_n)
+{
+    uint32_t share_n = size_n / SMALL_SHARE;
+    uint32_t chunks_n = chunk_n < size_n ? chunk_n / 4u : size_n / 4u;
+    uint32_t n = share_n > chunks_n ? share_n : chunks_n;
+    return n > SMALL_MIN_N ? n : SMALL_MIN_N;
+}
+
 int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
@@ -277,7 +287,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     uint32_t size_n = pairs ? 2u * c->params->size_n : c->params->size_n;
     uint32_t chunk_n = (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
     uint32_t ranks = c->members_max < UW_CELL_RANKS_MAX ? c->members_max : UW_CELL_RANKS_MAX;
-    uint32_t small_n = size_n / SMALL_SHARE > SMALL_MIN_N ? size_n / SMALL_SHARE : SMALL_MIN_N;
+    uint32_t small_n = early_n(size_n, chunk_n);
     uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
     if (c->mode == UW_NODE_GOSSIP && !c->agree && !pairs) {
         return UW_OK;
@@ -395,7 +405,7 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
         .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
         .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
         .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
-        .incarnation = w->incarnation, .rms = w->rms,
+        .incarnation = w->incarnation, .rms = w->rms, .asks = w->asks,
         .ids_n = w->ids_count};
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */

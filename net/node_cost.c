@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define PROBE_MESSAGES 112.0
-#define PROBE_MOST_S 1.0
+#define PROBE_MOST_S 0.1
 
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce)
