@@ -281,21 +281,19 @@ void uw_cell_refused(struct uw_cell *c)
     c->config.give_up(c->config.arg);
 }
 
-bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
+void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
 {
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
         c->tries = c->config.tries_max;
         uw_cell_refuse(c, now_us);
-        return true;
+        return;
     }
     if (c->state == UW_CELL_WAITING) {
         c->state = UW_CELL_IDLE;
         say_ready(c, UW_CELL_ABORTED);
         c->config.give_up(c->config.arg);
-        return true;
     }
-    return false;
 }
 
 static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)

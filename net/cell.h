@@ -197,8 +197,8 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
 void uw_cell_refuse(struct uw_cell *c, uint64_t now_us);
 
 /* This node takes no part any more. While it has a result and has said so it waits for the
- * decision, until the deadline of a round. Returns whether `give_up` was called. */
-bool uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
+ * decision, until the deadline of a round. */
+void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 
 /* A message from a node. */
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,

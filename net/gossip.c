@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define OUTLIER_MEDIANS 10.0        /* refused above so many medians of the segment ... */
-#define OUTLIER_FLOOR 32.0          /* ... and so many times the rms of the whole model */
+#define OUTLIER_MEDIANS 10.0        /* refused above so many medians of the segment and the floor */
 #define OUTLIER_ADOPT 1000.0        /* a trained model may be far from fresh weights, not so far */
 #define MEDIAN_STEP 1.1f
 #define WEIGHT_DEFAULT 0.5f
@@ -157,7 +156,7 @@ static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
         median = &g->median[segment_of(g->config.params, s->offset_n)];
     }
     double limit = OUTLIER_MEDIANS * (double)*median;
-    double floor = (s->adopt ? OUTLIER_ADOPT : OUTLIER_FLOOR) * g->rms;
+    double floor = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER_FLOOR) * g->rms;
     limit = limit > floor ? limit : floor;
     /* Fresh weights of all zeros give no limit, but a distance beyond float is nobody's model. */
     if (isinf(distance) || (limit > 0.0 && distance > limit)) {

@@ -34,6 +34,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define UW_GOSSIP_OUTLIER_FLOOR 32.0    /* times the rms of the whole model: not yet an outlier */
+
 enum uw_gossip_end {
     UW_GOSSIP_NONE,                 /* nobody to pull from */
     UW_GOSSIP_CUT,                  /* ended early */

@@ -4,10 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define WEIGHT_DEFAULT 0.5f
-#define OUTLIER_FLOOR 32.0          /* times the rms of all parameters, as in gossip.c */
 #define ALONE_US 5000000u           /* without news of another cell for so long: alone */
-#define BLOCK_N 64u
 
 bool uw_node_has_bridge(const struct uw_node_state *s)
 {
@@ -151,45 +148,32 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
 
 /* ---- what is pulled ---- */
 
-/* The difference to a chunk of another cell, its rms; scaled into the inbox if `keep`. */
-static double difference(struct uw_node_state *s, const float *peer, uint32_t offset_n,
-                         uint32_t count_n, bool keep)
-{
-    const struct uw_mix_constants *c = &s->config.constants;
-    float weight = c->weight != 0.0f ? c->weight : WEIGHT_DEFAULT;
-    float own[BLOCK_N], *inbox = s->bridge.inbox + offset_n;
-    double sum = 0.0;
-    for (uint32_t i = 0; i < count_n; i += BLOCK_N) {
-        struct uw_snapshot_info info;
-        uint32_t n = count_n - i < BLOCK_N ? count_n - i : BLOCK_N;
-        if (uw_snapshot_read(s->config.snapshot, offset_n + i, n, own, &info) < 0) {
-            return -1.0;
-        }
-        for (uint32_t k = 0; k < n; k++) {
-            float d = peer[i + k] - own[k];
-            sum += (double)d * (double)d;
-            inbox[i + k] = keep ? weight * d : inbox[i + k];
-        }
-    }
-    return (double)sqrtf((float)(sum / count_n));
-}
-
 /* A chunk of another cell's head.
  * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from ours). */
-static int take_chunk(struct uw_node_state *s, const float *peer, uint32_t offset_n,
-                      uint32_t count_n)
+static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer)
 {
-    double rms = difference(s, peer, offset_n, count_n, false);
-    double limit = OUTLIER_FLOOR * uw_gossip_rms(&s->gossip);
-    if (rms < 0.0) {
+    float *own = s->chunk, *inbox = s->bridge.inbox + peer->offset_n;
+    const float weight = s->gossip.config.constants.weight;
+    struct uw_snapshot_info info;
+    double sum = 0.0;
+    if (uw_snapshot_read(s->config.snapshot, peer->offset_n, peer->count_n, own, &info) < 0) {
         return UW_ERR_AGAIN;
     }
+    for (uint32_t i = 0; i < peer->count_n; i++) {
+        own[i] = peer->x[i] - own[i];
+        sum += (double)own[i] * (double)own[i];
+    }
+    double rms = (double)sqrtf((float)(sum / peer->count_n));
+    double limit = UW_GOSSIP_OUTLIER_FLOOR * uw_gossip_rms(&s->gossip);
     if (isinf(rms) || (limit > 0.0 && rms > limit)) {
         return UW_ERR_DENIED;
     }
+    for (uint32_t i = 0; i < peer->count_n; i++) {
+        inbox[i] = weight * own[i];
+    }
     s->bridge.any = true;
     s->bridge.heard_us = s->now_us;
-    return difference(s, peer, offset_n, count_n, true) < 0.0 ? UW_ERR_AGAIN : UW_OK;
+    return UW_OK;
 }
 
 /* While the cell averages, and until the training thread has published the result, what chunks are
@@ -207,7 +191,7 @@ int uw_node_bridge_step(struct uw_node_state *s)
         if (slot == NULL) {
             return UW_OK;
         }
-        rc = take_chunk(s, slot->x, slot->offset_n, slot->count_n);
+        rc = take_chunk(s, slot);
         if (rc != UW_ERR_AGAIN) {
             uw_gossip_pop(&s->gossip);
         }

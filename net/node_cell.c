@@ -380,7 +380,7 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     uint64_t next_us = uw_node_near_step(s);
     take_up(s);
     if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
-        (void)uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
+        uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
     }
     uint64_t pairs_us = uw_node_pairs_step(s);
     next_us = pairs_us < next_us ? pairs_us : next_us;

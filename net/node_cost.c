@@ -130,13 +130,15 @@ void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope 
     if (cell->ranks_n < 2 || shift == cell->ranks_n || o->scope != UW_AVERAGE_CELL) {
         return;
     }
-    if (c->group != cell->group || c->kind != cell->kind) {
+    bool begun = c->learned_group != cell->group;
+    if (begun || c->kind != cell->kind) {
         c->last_n = 0;
+        c->learned_group = cell->group;
         c->kind = cell->kind;
     }
     learn(s, cell, head);
     bool doubtful = head && c->measured && uw_network_is_doubtful(&c->fit);
-    if ((c->group != cell->group || doubtful) && (!head || may_probe(s))) {
+    if ((begun || doubtful) && (!head || may_probe(s))) {
         c->group = cell->group;
         c->shift = shift;
         c->probing = head;

@@ -24,6 +24,7 @@ struct uw_node_cost {
     struct uw_network_fit fit;
     struct uw_network_probe probe;
     uint32_t group, shift;          /* that is probed, 0: none yet; rank of its head */
+    uint32_t learned_group;         /* whose rounds are learned from */
     bool measured, probing;         /* this node leads the probe that is under way */
     uint64_t began_us, took_us;     /* the round at hand; its all-reduce */
     uint64_t last_us[UW_NODE_COST_ROUNDS];  /* of rounds alike, going up */

@@ -70,7 +70,7 @@ static void retreat(struct uw_node_state *s, const struct uw_member *told_by)
     uw_node_tell_retreat(s, told_by);
     uw_membership_hurry(&s->membership, s->now_us);
     if (waits(s)) {
-        (void)uw_cell_withdraw(&scope(s)->cell, s->now_us);
+        uw_cell_withdraw(&scope(s)->cell, s->now_us);
     }
 }
 
@@ -233,7 +233,7 @@ static void catch_up(struct uw_node_state *s, uint32_t turn)
     }
     p->turn = turn;
     if (waiting && !choose(s)) {
-        (void)uw_cell_withdraw(&scope(s)->cell, s->now_us);
+        uw_cell_withdraw(&scope(s)->cell, s->now_us);
     }
 }
 
@@ -298,7 +298,7 @@ static void take_busy(struct uw_node_state *s, uint32_t from, const struct uw_ce
     compare(s, from, m->group, m->round, (enum uw_cell_status)m->step);
     catch_up(s, turn);
     if (rest && waits(s)) {
-        (void)uw_cell_withdraw(&scope(s)->cell, s->now_us);
+        uw_cell_withdraw(&scope(s)->cell, s->now_us);
     }
 }
 
@@ -384,13 +384,13 @@ uint64_t uw_node_pairs_step(struct uw_node_state *s)
     uint64_t most_us = p->asked_us + s->config.gather_us;
     until_us = until_us < most_us ? until_us : most_us;
     if (m == NULL || m->state != UW_MEMBER_ALIVE) {
-        (void)uw_cell_withdraw(&scope(s)->cell, s->now_us);
+        uw_cell_withdraw(&scope(s)->cell, s->now_us);
         return s->now_us;
     }
     if (s->now_us >= until_us) {
         uw_deadline_add(&p->waited, 2u * (s->now_us - p->since_us));
         uw_cell_tell(&scope(s)->cell, UW_CELL_NEWS_LATE, p->partner);
-        (void)uw_cell_withdraw(&scope(s)->cell, s->now_us);
+        uw_cell_withdraw(&scope(s)->cell, s->now_us);
         return s->now_us;
     }
     if (scope(s)->cell.head == s->membership.members[0].id && s->now_us >= p->repeat_us) {

@@ -227,33 +227,12 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
     return UW_OK;
 }
 
-static int open_bulk(struct uw_stack *s, const struct uw_stack_config *config,
-                     struct uw_error *err)
-{
-    if (config->bulk_listen == NULL) {
-        return UW_OK;
-    }
-    int rc = open_tls(s, config, err);
-    if (rc < 0) {
-        return rc;
-    }
-    struct uw_link_tcp_config tcp = {.bind = config->bulk_listen, .guard = &s->tls.guard,
-                                     .stations_n = (uint16_t)(config->peers_n + 8u)};
-    rc = open_tcp(s, &s->blocks[4], &tcp, err);
-    s->bulk = rc == UW_OK ? &s->tcp.link : NULL;
-    return rc;
-}
-
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
 {
     memset(s, 0, sizeof *s);
     int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);
-    if (config->carrier == UW_STACK_UDP) {
-        rc = rc < 0 ? rc : open_secure(s, config, err);
-        rc = rc < 0 ? rc : open_bulk(s, config, err);
-    }
-    return rc;
+    return rc < 0 || config->carrier != UW_STACK_UDP ? rc : open_secure(s, config, err);
 }
 
 size_t uw_stack_bytes(const struct uw_stack *s)
@@ -280,5 +259,5 @@ void uw_stack_close(struct uw_stack *s)
         uw_board_memory_release(s->blocks[i].at, s->blocks[i].bytes);
     }
     memset(s->blocks, 0, sizeof s->blocks);
-    s->base = s->top = s->bulk = NULL;
+    s->base = s->top = NULL;
 }

@@ -2,7 +2,7 @@
  *
  * stack.h - the links of a node, one on the other
  *
- *     UDP, a bad network if asked for, DTLS; beside them, if asked for, TCP with TLS for bulk
+ *     UDP, a bad network if asked for, DTLS
  *     TCP with TLS or without, a bad network if asked for
  *     MPI, a bad network if asked for
  *
@@ -35,7 +35,6 @@ struct uw_stack_config {
     const char *const *far;             /* [far_n] bad towards these addresses only; none: all */
     uint32_t far_n;
     uint64_t cut_from_us, cut_us;       /* and cut after so long, for so long; 0: never */
-    const char *bulk_listen;            /* as struct uw_link_tcp_config.bind; NULL: no TCP */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
     void *user;
 };
@@ -54,8 +53,7 @@ struct uw_stack {
     struct uw_link_mpi mpi;
     struct uw_link *base;               /* the carrier's */
     struct uw_link *top;                /* to speak over */
-    struct uw_link *bulk;               /* for large messages among peers of TCP; NULL: none */
-    struct uw_stack_block blocks[5];
+    struct uw_stack_block blocks[4];
     const char *const *far;
     uint32_t far_n;
     uint64_t opened_us, cut_from_us, cut_us;

@@ -283,22 +283,23 @@ static void test_stack_opens_tcp_beside_udp(void **state)
     struct uw_error err;
     memset(out, 0x5a, sizeof out);
     for (size_t i = 0; i < 2; i++) {
-        const struct uw_stack_config c = {.listen = "127.0.0.1:0", .bulk_listen = "127.0.0.1:0",
-                                          .run = "parts", .key = key, .peers_n = 2};
+        const struct uw_stack_config c = {.carrier = UW_STACK_TCP, .listen = "127.0.0.1:0",
+                                          .mtu_bytes = 262144, .run = "parts",
+                                          .key = key, .peers_n = 2};
         assert_int_equal(uw_stack_open(&stacks[i], &c, &err), UW_OK);
-        assert_true(stacks[i].bulk != NULL && stacks[i].bulk->secure);
+        assert_true(stacks[i].top->secure);
         assert_true(uw_stack_bytes(&stacks[i]) > 2 * sizeof out);
     }
     assert_int_equal(uw_link_tcp_local(&stacks[1].tcp, address), UW_OK);
-    assert_int_equal(uw_link_resolve(stacks[0].bulk, address, &to), UW_OK);
+    assert_int_equal(uw_link_resolve(stacks[0].top, address, &to), UW_OK);
     int rc = UW_ERR_AGAIN, got = UW_ERR_AGAIN;
     for (int i = 0; i < 20000 && got == UW_ERR_AGAIN; i++) {
         for (size_t k = 0; k < 2; k++) {
-            (void)uw_link_step(stacks[k].bulk, (uint64_t)i * 200u);
+            (void)uw_link_step(stacks[k].top, (uint64_t)i * 200u);
         }
-        rc = rc == UW_OK ? rc : uw_link_send(stacks[0].bulk, to, out, sizeof out);
-        (void)uw_link_recv(stacks[0].bulk, &from, in, 1);
-        got = uw_link_recv(stacks[1].bulk, &from, in, sizeof in);
+        rc = rc == UW_OK ? rc : uw_link_send(stacks[0].top, to, out, sizeof out);
+        (void)uw_link_recv(stacks[0].top, &from, in, 1);
+        got = uw_link_recv(stacks[1].top, &from, in, sizeof in);
         usleep(100);
     }
     assert_int_equal(got, sizeof out);
@@ -306,7 +307,7 @@ static void test_stack_opens_tcp_beside_udp(void **state)
     for (size_t i = 0; i < 2; i++) {
         uw_stack_close(&stacks[i]);
         uw_stack_close(&stacks[i]);
-        assert_null(stacks[i].bulk);
+        assert_null(stacks[i].top);
     }
 }
 

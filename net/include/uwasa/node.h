@@ -124,7 +124,7 @@ struct uw_node {
 
 /* Bytes uw_node_bind takes from an arena. Of params only size_n and segments_n are read, so this
  * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes about
- * 8 KB of stack.
+ * 24 KB of stack: the node itself, on a 64-bit machine.
  *
  * Returns what uw_node_bind returns, except UW_ERR_NOMEM and UW_ERR_SEALED. */
 int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err);
