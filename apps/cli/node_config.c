@@ -43,9 +43,9 @@ static const struct uw_opt rows[] = {
         "for so long each; the same on all nodes, always (30)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
-    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|kgt|none",
-        "quasi-global, over whole rounds, gradient tracking over pairs, or the steps' own (qg; "
-        "none where gradients are averaged)"),
+    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|slowmo|diloco|kgt|none",
+        "quasi-global, over whole rounds (slowmo, diloco: of averages), gradient tracking over "
+        "pairs, or the steps' own (qg; none where gradients are averaged)"),
     ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
@@ -227,6 +227,10 @@ static int check_rule(struct uw_node_file *f, struct uw_error *err)
     }
     if (pairs && strcmp(o->exchange, "gossip") != 0) {
         return fail_key(f, "momentum_rule", "kgt is for \"exchange\" gossip", err);
+    }
+    if (rule->over == UW_MIX_OVER_AVERAGES && strcmp(o->exchange, "gossip") == 0) {
+        return fail_key(f, "momentum_rule",
+                        "slowmo and diloco need an \"exchange\" that averages exactly", err);
     }
     if (pairs && !uw_peer_schedule_find(o->peer_schedule)->mutual) {
         return fail_key(f, "peer_schedule", "needs matching, hypercube or base2 with momentum_rule "
