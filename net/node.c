@@ -24,6 +24,14 @@
 #define ROUND_DEFAULT_US 60000000u
 #define AGREE_DEFAULT_US 10000000u
 
+enum uw_node_mode uw_node_mode_find(const char *name)
+{
+    return strcmp(name, "allreduce") == 0      ? UW_NODE_ALLREDUCE
+           : strcmp(name, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
+           : strcmp(name, "auto") == 0         ? UW_NODE_AUTO
+                                               : UW_NODE_GOSSIP;
+}
+
 static void set_defaults(struct uw_node_config *c)
 {
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;

@@ -18,14 +18,6 @@ uint64_t uw_node_work_name(const struct uw_node_work *r)
     return uw_hash64(UW_HASH64_START, r->o->name, strlen(r->o->name));
 }
 
-static enum uw_node_mode mode_of(const char *exchange)
-{
-    return strcmp(exchange, "allreduce") == 0      ? UW_NODE_ALLREDUCE
-           : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
-           : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
-                                                   : UW_NODE_GOSSIP;
-}
-
 enum uw_stack_carrier uw_node_work_carrier(const char *link)
 {
     return strcmp(link, "mpi") == 0 ? UW_STACK_MPI
@@ -63,7 +55,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .snapshot = &m->snapshot,
         .velocity = m->velocity,
         .newcomer = r->fresh && o->together == 0,
-        .mode = mode_of(o->exchange),
+        .mode = uw_node_mode_find(o->exchange),
         .cell = o->cell,
         .head_weight = o->head_weight,
         .cell_first_n = o->cell_first,
@@ -93,7 +85,7 @@ static int take_spare(struct uw_node_work *r)
 {
     const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
     uint32_t spare_n =
-        uw_node_spare_n(mode_of(r->o->exchange), rule, r->job.model.params.size_n);
+        uw_node_spare_n(uw_node_mode_find(r->o->exchange), rule, r->job.model.params.size_n);
     if (spare_n == 0) {
         return UW_OK;
     }

@@ -173,14 +173,6 @@ static int measure_step(struct run *r, uint64_t *step_us)
     return rc;
 }
 
-static enum uw_node_mode mode_of(const char *exchange)
-{
-    return strcmp(exchange, "gossip") == 0         ? UW_NODE_GOSSIP
-           : strcmp(exchange, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
-           : strcmp(exchange, "auto") == 0         ? UW_NODE_AUTO
-                                                   : UW_NODE_ALLREDUCE;
-}
-
 static int open_world(struct run *r)
 {
     const struct uw_sim_options *o = r->o;
@@ -200,7 +192,7 @@ static int open_world(struct run *r)
                                                            : 0,
         .params = &m->params,
         .node = {.run = run,
-                 .mode = mode_of(o->exchange),
+                 .mode = uw_node_mode_find(o->exchange),
                  .head_weight = 1,
                  .scratch_n = SCRATCH_N,
                  .rule = rule,

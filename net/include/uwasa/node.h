@@ -51,6 +51,9 @@ enum uw_node_mode {
 
 struct uw_node_gradients_config;    /* uwasa/node_gradients.h */
 
+/* "gossip", "allreduce", "hierarchical", "auto"; any other name is gossip. */
+enum uw_node_mode uw_node_mode_find(const char *name);
+
 struct uw_node_config {
     const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
     const char *run;                /* name of the run; nodes of another run are refused */
