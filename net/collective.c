@@ -10,8 +10,13 @@
 #include <string.h>
 
 #define GROUP 1u
-#define CHUNK_DEFAULT_N 65536u
-#define SEGMENT_DEFAULT_N (32u * 1024u) /* for each rank: parts of it are what is sent */
+
+/* What is sent is a part of a segment or some of them in a row. 62 KiB and a head are a little less
+ * than the 65483 bytes that one packet of a TCP connection holds at most (loopback, segmentation
+ * offload): parts of 64 KiB would each drag a packet of some bytes behind them. */
+#define PART_N (62u * 256u)
+#define PARTS_LEAST 4u
+#define CHUNK_DEFAULT_N (4u * PART_N)
 #define WINDOW_CHUNKS 256u
 #define MESSAGES_MAX 16u            /* taken in one step, before sending again */
 
@@ -53,7 +58,7 @@ static uint32_t chunk_of(const struct uw_collective_config *config)
 
 static uint32_t segment_of(const struct uw_collective_config *config)
 {
-    uint64_t n = (uint64_t)SEGMENT_DEFAULT_N * config->ranks;
+    uint64_t parts = config->ranks > PARTS_LEAST ? config->ranks : PARTS_LEAST, n = PART_N * parts;
     return config->segment_n != 0 ? config->segment_n : n < UINT32_MAX ? (uint32_t)n : 0;
 }
 

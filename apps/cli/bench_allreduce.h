@@ -6,7 +6,8 @@
  * engine that ships (uwasa/collective.h). A window is a number of rounds, one after the other,
  * between two barriers; the slowest rank counts. Before and after the windows a round on known
  * numbers is checked. The time of each algorithm is predicted from two short measurements on the
- * same links: of one float, and of a large vector.
+ * same links: of one float, and of a large vector. Where the algorithm is to be chosen, those whose
+ * predictions come close to the best are tried on the vector itself.
  *
  * Memory     mapped, released before return; ranks that are processes end with it
  * Blocking   until measured      Context  main thread, no other threads

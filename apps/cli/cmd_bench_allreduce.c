@@ -33,9 +33,9 @@ static const struct uw_opt rows[] = {
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.0001, 60, "S",
      "of a window, about (0.05)"},
     {"chunk", UW_OPT_BYTES, offsetof(struct options, chunk), 32, 1 << 26, "BYTES",
-     "of a message (256K)"},
+     "of a message (248K)"},
     {"segment", UW_OPT_BYTES, offsetof(struct options, segment), 4, 4294967292.0, "BYTES",
-     "worked at a time, over TCP (128K a rank)"},
+     "worked at a time, over TCP (62K a rank, 248K at least)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-", "events as JSON lines"},
 };
 

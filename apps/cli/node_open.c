@@ -13,6 +13,12 @@
 
 #define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
 
+/* The largest message over TCP and MPI. Every connection has room for two, so that a small model
+ * has small ones; all nodes of a run have the same model. */
+#define STREAM_MTU_LEAST 8192u
+#define STREAM_MTU_MOST (62u * 1024u + 64u)     /* fits one packet with segmentation offload */
+#define STREAM_MTU_PARTS 16u
+
 uint64_t uw_node_work_name(const struct uw_node_work *r)
 {
     return uw_hash64(UW_HASH64_START, r->o->name, strlen(r->o->name));
@@ -125,6 +131,17 @@ static void tell_address(struct uw_node_work *r)
     }
 }
 
+static uint32_t mtu(const struct uw_node_work *r, enum uw_stack_carrier carrier)
+{
+    if (r->o->mtu != 0 || carrier == UW_STACK_UDP) {
+        return r->o->mtu;
+    }
+    size_t part = r->job.model.params.size_n * sizeof(float) / STREAM_MTU_PARTS;
+    return part < STREAM_MTU_LEAST  ? STREAM_MTU_LEAST
+           : part > STREAM_MTU_MOST ? STREAM_MTU_MOST
+                                    : (uint32_t)part;
+}
+
 int uw_node_work_open(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
@@ -146,7 +163,7 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .listen = o->listen,
                                           .run = o->run,
                                           .key = key,
-                                          .mtu_bytes = o->mtu,
+                                          .mtu_bytes = mtu(r, carrier),
                                           .peers_n = (uint16_t)o->members,
                                           .bad = &bad,
                                           .bad_seed = uw_rng_mix(o->emulate_seed,

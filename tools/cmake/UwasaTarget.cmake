@@ -48,7 +48,8 @@ endfunction()
 
 # uwasa_test(<subject> <label> SOURCES ... [LINKS ...] [ARGS ...] [TIMEOUT seconds])
 # A cmocka program test_<subject>, registered with CTest as <label>/<subject>. A test that links
-# uwasa::net or the board's threads also has the label "net": the thread sanitizer runs those.
+# threads, or a library that starts some, also has the label "threads": the thread sanitizer runs
+# those.
 function(uwasa_test subject label)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINKS;ARGS" ${ARGN})
   set(target test_${subject})
@@ -64,8 +65,8 @@ function(uwasa_test subject label)
     set(arg_TIMEOUT 120)
   endif()
   set(labels ${label})
-  if("${arg_LINKS}" MATCHES "uwasa::(net|board)")
-    list(APPEND labels net)
+  if("${arg_LINKS}" MATCHES "uwasa::(net_posix|board)|Threads::Threads")
+    list(APPEND labels threads)
   endif()
   set_tests_properties(${label}/${subject} PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -34,9 +34,9 @@ struct uw_collective_config {
     uint32_t ranks, rank;
     uint32_t run;                   /* the same for all; messages of others are dropped */
     uint32_t size_n;                /* largest vector */
-    uint32_t chunk_n;               /* floats of a message; 0: 256 KiB, or what fits the link */
+    uint32_t chunk_n;               /* floats of a message; 0: 248 KiB, or what fits the link */
     uint32_t segment_n;             /* over TCP, floats worked at a time, the same for all;
-                                       0: 128 KiB a rank */
+                                       0: 62 KiB a rank, at least 248 KiB */
     uint64_t rtt_us;                /* about; 0: not known */
     void *memory;                   /* aligned as from malloc or an arena */
     size_t memory_bytes;
