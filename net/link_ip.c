@@ -267,6 +267,21 @@ int uw_ip_host_find(const char *host, enum uw_ip_family family, struct uw_ip_add
     return rc;
 }
 
+int uw_ip_resolve(const char *address, enum uw_ip_family family, struct uw_ip_address *a)
+{
+    char host[UW_IP_HOST_BYTES];
+    uint16_t port;
+    int rc = uw_ip_address_split(address, host, &port);
+    if (rc < 0 || host[0] == '\0' || port == 0) {
+        return UW_ERR_INVALID;
+    }
+    rc = uw_ip_host_find(host, family, a);
+    if (rc == UW_OK) {
+        a->port = port;
+    }
+    return rc;
+}
+
 void uw_ip_set_resolver(uw_ip_resolver_fn resolver)
 {
     pthread_mutex_lock(&lock);

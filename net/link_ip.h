@@ -60,6 +60,10 @@ int uw_ip_host_wait(const char *host, enum uw_ip_family family, struct uw_ip_add
  * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_AGAIN (being looked up, or too many others are). */
 int uw_ip_host_find(const char *host, enum uw_ip_family family, struct uw_ip_address *a);
 
+/* "host:port" for a message to go there, looked up by uw_ip_host_find.
+ * Returns what that does, and UW_ERR_INVALID without a host or a port. */
+int uw_ip_resolve(const char *address, enum uw_ip_family family, struct uw_ip_address *a);
+
 /* For tests: what looks names up from now on, from any thread; NULL: the system's resolver. */
 typedef int (*uw_ip_resolver_fn)(const char *host, enum uw_ip_family family,
                                   struct uw_ip_address *a);

@@ -64,19 +64,9 @@ int uw_tcp_enter(struct uw_link_tcp *l, const struct uw_ip_address *a, uint16_t 
 static int tcp_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_tcp *l = (struct uw_link_tcp *)link;
-    char host[UW_IP_HOST_BYTES];
-    uint16_t port;
     struct uw_ip_address a;
-    int rc = uw_ip_address_split(address, host, &port);
-    if (rc < 0 || host[0] == '\0' || port == 0) {
-        return UW_ERR_INVALID;
-    }
-    rc = uw_ip_host_find(host, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
-    if (rc < 0) {
-        return rc;
-    }
-    a.port = port;
-    rc = uw_tcp_enter(l, &a, station);
+    int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
+    rc = rc < 0 ? rc : uw_tcp_enter(l, &a, station);
     if (rc == UW_OK) {
         l->stations[*station].held = true;
     }

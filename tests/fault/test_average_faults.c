@@ -9,59 +9,26 @@
  * return with a newer or with an older incarnation, pause, slow member, partition, one-way cut,
  * heal. At the end all is healed, and everybody must average with everybody of its cell again. */
 #include "fault/average_world.h"
-
-#include "uwasa/rng.h"
+#include "fault/trouble.h"
 
 #define COUNT_DEFAULT 100u
 #define EVENTS_MAX 6u
 #define WAIT_LIMIT_US 400000000u
 #define HEAL_LIMIT_US 400000000u
 
+static const struct trouble_link bad_links = {40000, 3000, {0.6f, 0.3f}, {0.3f, 0.2f}, {0.3f, 0.2f},
+                                              {0.3f, 0.1f}, true};
+
 struct tally {
     uint32_t scenarios, whole, committed, split, cut, kills, pauses, partitions;
     uint64_t longest_us;
 };
 
-static float between(struct uw_rng *rng, float low, float high)
-{
-    return low + (high - low) * uw_rng_uniform(rng);
-}
-
-static bool chance(struct uw_rng *rng, float p)
-{
-    return uw_rng_uniform(rng) < p;
-}
-
-static void draw_link(struct uw_rng *rng, struct uw_impairment *bad)
-{
-    bad->delay_us = 100u + uw_rng_below(rng, chance(rng, 0.2f) ? 40000u : 2000u);
-    bad->jitter_us = chance(rng, 0.5f) ? uw_rng_below(rng, 3000u) : 0;
-    bad->loss = chance(rng, 0.6f) ? between(rng, 0.0f, 0.3f) : 0.0f;
-    bad->duplicate = chance(rng, 0.3f) ? between(rng, 0.0f, 0.2f) : 0.0f;
-    bad->reorder = chance(rng, 0.3f) ? between(rng, 0.0f, 0.2f) : 0.0f;
-    bad->corrupt = chance(rng, 0.3f) ? between(rng, 0.0f, 0.1f) : 0.0f;
-    bad->rate_bits_per_s = chance(rng, 0.3f) ? 500000u + uw_rng_below(rng, 8000000u) : 0;
-}
-
-static void cut_between(struct world *w, uint32_t i, uint32_t k, uint8_t directions)
-{
-    if (w->nodes[i].up) {
-        (void)uw_link_emulated_cut(&w->nodes[i].emulated, (uint16_t)k, directions);
-    }
-}
-
 static void heal(struct average_world *a)
 {
-    struct world *w = a->w;
-    for (uint32_t i = 0; i < w->n; i++) {
-        for (uint32_t k = 0; k < w->n; k++) {
-            if (i != k) {
-                cut_between(w, i, k, 0);
-            }
-        }
-        w->nodes[i].paused = false;
-        w->nodes[i].slowness = 1;
-        a->nodes[i].since_us = w->now_us;
+    trouble_heal(a->w);
+    for (uint32_t i = 0; i < a->w->n; i++) {
+        a->nodes[i].since_us = a->w->now_us;
     }
 }
 
@@ -75,22 +42,11 @@ static struct uw_node_config config_of(struct average_world *a, uint32_t i, uint
 static void restart(struct average_world *a, uint32_t i, struct uw_rng *rng, uint32_t left)
 {
     struct uw_node_config c = config_of(a, i, left);
-    c.newcomer = chance(rng, 0.5f);
-    if (chance(rng, 0.2f)) {
+    c.newcomer = trouble_chance(rng, 0.5f);
+    if (trouble_chance(rng, 0.2f)) {
         c.incarnation = 1;      /* its clock stood still */
     }
     world_up_with(a->w, i, c);
-}
-
-static void partition(struct world *w, uint32_t side)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        for (uint32_t k = 0; k < w->n; k++) {
-            if (i != k && ((side >> i ^ side >> k) & 1u) != 0) {
-                cut_between(w, i, k, UW_EMULATED_BOTH);
-            }
-        }
-    }
 }
 
 /* Returns whether it may part the ranks of a round. */
@@ -122,11 +78,11 @@ static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally 
         n->slowness = 1u + uw_rng_below(rng, 100);
         break;
     case 4:
-        partition(w, uw_rng_u32(rng));
+        trouble_part(w, uw_rng_u32(rng));
         t->partitions++;
         break;
     case 5:
-        cut_between(w, i, k, UW_EMULATED_OUT);
+        trouble_cut(w, i, k, UW_EMULATED_OUT);
         break;
     default:
         heal(a);
@@ -172,8 +128,9 @@ static void check_end(struct average_world *a, struct uw_rng *rng, uint32_t left
     }
 }
 
-static void scenario(uint64_t seed, struct tally *t)
+static void scenario(uint64_t seed, void *arg)
 {
+    struct tally *t = arg;
     struct uw_rng rng;
     uw_rng_seed(&rng, seed);
     uint32_t n = 2u + uw_rng_below(&rng, 6), size_n = 2u + uw_rng_below(&rng, 400);
@@ -182,14 +139,14 @@ static void scenario(uint64_t seed, struct tally *t)
     struct world *w = a->w;
     w->seed = seed;
     w->train_us = 5000u + uw_rng_below(&rng, 40000);
-    w->config.algorithm = chance(&rng, 0.7f) ? &kind : NULL;
+    w->config.algorithm = trouble_chance(&rng, 0.7f) ? &kind : NULL;
     w->config.gather_us = 5000000;
     w->config.round_us = 30000000;
-    w->config.scratch_n = chance(&rng, 0.5f) ? size_n : 0;
+    w->config.scratch_n = trouble_chance(&rng, 0.5f) ? size_n : 0;
     a->same_bits = w->config.algorithm == NULL || kind != UW_ALLREDUCE_SWEEP;
     a->limit_us = WAIT_LIMIT_US;
-    draw_link(&rng, &w->impairment);
-    bool cells = chance(&rng, 0.3f);
+    trouble_draw_link(&rng, &bad_links, &w->impairment);
+    bool cells = trouble_chance(&rng, 0.3f);
     uint32_t left = cells ? uw_rng_u32(&rng) : UINT32_MAX;
     w->config.mode = cells ? UW_NODE_HIERARCHICAL : UW_NODE_ALLREDUCE;
     w->config.head_weight = 1;
@@ -201,7 +158,7 @@ static void scenario(uint64_t seed, struct tally *t)
     bool apart = false;
     for (uint32_t e = 0; e < events; e++) {
         apart = one_event(a, &rng, t, left) || apart;
-        uint32_t most_us = chance(&rng, 0.3f) ? 15000000 : 1500000;
+        uint32_t most_us = trouble_chance(&rng, 0.3f) ? 15000000 : 1500000;
         average_world_run(a, 100000u + uw_rng_below(&rng, most_us));
     }
     check_end(a, &rng, left);
@@ -223,15 +180,7 @@ static void test_averages_survive_random_trouble(void **state)
 {
     (void)state;
     struct tally t = {0};
-    const char *text = getenv("UWASA_TEST_COUNT");
-    uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 0) : COUNT_DEFAULT;
-    uint64_t first = uw_test_seed(1);
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        char env[32];
-        snprintf(env, sizeof env, "%llu", (unsigned long long)seed);
-        setenv("UWASA_TEST_SEED", env, 1);      /* what the world prints */
-        scenario(seed, &t);
-    }
+    trouble_seeds(COUNT_DEFAULT, scenario, &t);
     printf("%u scenarios, %u of them with bad links only: %u kills, %u pauses, %u partitions; %u "
            "rounds committed, %u given up, %u committed by some only; the longest wait was %.1f "
            "s\n",

@@ -9,43 +9,20 @@
  * is averaged is always the mean of what all ranks handed over, and nobody waits for ever. At the
  * end all is healed, and everybody must be in one group again, with the same parameters. */
 #include "fault/gradient_world.h"
-
-#include "uwasa/rng.h"
+#include "fault/trouble.h"
 
 #define COUNT_DEFAULT 40u
 #define EVENTS_MAX 6u
 #define HEAL_LIMIT_US 400000000u
 
-static bool chance(struct uw_rng *rng, float p)
-{
-    return uw_rng_uniform(rng) < p;
-}
-
-static void draw_link(struct uw_rng *rng, struct uw_impairment *bad)
-{
-    bad->delay_us = 100u + uw_rng_below(rng, chance(rng, 0.2f) ? 20000u : 2000u);
-    bad->jitter_us = chance(rng, 0.5f) ? uw_rng_below(rng, 3000u) : 0;
-    bad->loss = chance(rng, 0.5f) ? 0.2f * uw_rng_uniform(rng) : 0.0f;
-    bad->duplicate = chance(rng, 0.3f) ? 0.2f * uw_rng_uniform(rng) : 0.0f;
-    bad->reorder = chance(rng, 0.3f) ? 0.2f * uw_rng_uniform(rng) : 0.0f;
-    bad->corrupt = chance(rng, 0.3f) ? 0.1f * uw_rng_uniform(rng) : 0.0f;
-}
-
-static void cut_between(struct world *w, uint32_t i, uint32_t k, uint8_t directions)
-{
-    if (i != k && w->nodes[i].up) {
-        (void)uw_link_emulated_cut(&w->nodes[i].emulated, (uint16_t)k, directions);
-    }
-}
+static const struct trouble_link bad_links = {20000, 3000, {0.5f, 0.2f}, {0.3f, 0.2f}, {0.3f, 0.2f},
+                                              {0.3f, 0.1f}, false};
 
 static void heal(struct gradient_world *g)
 {
+    trouble_heal(g->w);
     for (uint32_t i = 0; i < g->w->n; i++) {
-        for (uint32_t k = 0; k < g->w->n; k++) {
-            cut_between(g->w, i, k, 0);
-        }
-        g->w->nodes[i].paused = g->nodes[i].stalled = false;
-        g->w->nodes[i].slowness = 1;
+        g->nodes[i].stalled = false;
         g->nodes[i].moved_us = g->w->now_us;
     }
 }
@@ -53,7 +30,7 @@ static void heal(struct gradient_world *g)
 static void restart(struct gradient_world *g, uint32_t i, struct uw_rng *rng)
 {
     struct uw_node_config c = world_config(g->w, i);
-    c.newcomer = chance(rng, 0.5f);
+    c.newcomer = trouble_chance(rng, 0.5f);
     world_up_with(g->w, i, c);
     gradient_world_forget(g, i);
 }
@@ -78,13 +55,7 @@ static void one_event(struct gradient_world *g, struct uw_rng *rng)
         g->nodes[i].stalled = !g->nodes[i].stalled;
         g->nodes[i].moved_us = w->now_us;
         break;
-    case 5:
-        for (uint32_t k = 0; k < w->n * w->n; k++) {
-            if (((side >> k / w->n ^ side >> k % w->n) & 1u) != 0) {
-                cut_between(w, k / w->n, k % w->n, UW_EMULATED_BOTH);
-            }
-        }
-        break;
+    case 5: trouble_part(w, side); break;
     default: heal(g); break;
     }
 }
@@ -103,8 +74,9 @@ struct tally {
     uint64_t longest_us;
 };
 
-static void scenario(uint64_t seed, struct tally *t)
+static void scenario(uint64_t seed, void *arg)
 {
+    struct tally *t = arg;
     struct uw_rng rng;
     uw_rng_seed(&rng, seed);
     uint32_t n = 2u + uw_rng_below(&rng, 4);
@@ -114,13 +86,13 @@ static void scenario(uint64_t seed, struct tally *t)
     w->train_us = 20000u + uw_rng_below(&rng, 40000);
     w->config.gather_us = 5000000;
     w->config.round_us = 30000000;
-    draw_link(&rng, &w->impairment);
+    trouble_draw_link(&rng, &bad_links, &w->impairment);
     world_start(w);
     gradient_world_run(g, 3000000);
     uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
     for (uint32_t e = 0; e < events; e++) {
         one_event(g, &rng);
-        uint32_t most_us = chance(&rng, 0.3f) ? 15000000 : 1500000;
+        uint32_t most_us = trouble_chance(&rng, 0.3f) ? 15000000 : 1500000;
         gradient_world_run(g, 100000u + uw_rng_below(&rng, most_us));
     }
     heal(g);
@@ -142,15 +114,7 @@ static void test_gradients_survive_random_trouble(void **state)
 {
     (void)state;
     struct tally t = {0};
-    const char *text = getenv("UWASA_TEST_COUNT");
-    uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 0) : COUNT_DEFAULT;
-    uint64_t first = uw_test_seed(1);
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        char env[32];
-        snprintf(env, sizeof env, "%llu", (unsigned long long)seed);
-        setenv("UWASA_TEST_SEED", env, 1);      /* what the world prints */
-        scenario(seed, &t);
-    }
+    trouble_seeds(COUNT_DEFAULT, scenario, &t);
     printf("%u scenarios: %u times a node was in a group, %u times it was given up; parameters "
            "were compared %u times; the longest wait was %.1f s\n", (unsigned)t.scenarios,
            (unsigned)t.groups, (unsigned)t.cuts, (unsigned)t.compared,

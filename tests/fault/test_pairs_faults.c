@@ -9,8 +9,7 @@
  * member, partition, one-way cut, heal. At the end all is healed: everybody must be paired again,
  * with the trackers adding up to zero if no pair was parted, or everybody has retreated. */
 #include "fault/pairs_world.h"
-
-#include "uwasa/rng.h"
+#include "fault/trouble.h"
 
 #define COUNT_DEFAULT 1000u
 #define EVENTS_MAX 6u
@@ -18,51 +17,19 @@
 #define HEAL_LIMIT_US 400000000u
 #define SETTLED_ROUNDS 8u
 
+static const struct trouble_link bad_links = {40000, 3000, {0.6f, 0.3f}, {0.3f, 0.2f}, {0.3f, 0.2f},
+                                              {0.3f, 0.1f}, true};
+
 struct tally {
     uint32_t scenarios, balanced, committed, half, kills, pauses, partitions, retreats;
     uint64_t longest_us;
 };
 
-static float between(struct uw_rng *rng, float low, float high)
-{
-    return low + (high - low) * uw_rng_uniform(rng);
-}
-
-static bool chance(struct uw_rng *rng, float p)
-{
-    return uw_rng_uniform(rng) < p;
-}
-
-static void draw_link(struct uw_rng *rng, struct uw_impairment *bad)
-{
-    bad->delay_us = 100u + uw_rng_below(rng, chance(rng, 0.2f) ? 40000u : 2000u);
-    bad->jitter_us = chance(rng, 0.5f) ? uw_rng_below(rng, 3000u) : 0;
-    bad->loss = chance(rng, 0.6f) ? between(rng, 0.0f, 0.3f) : 0.0f;
-    bad->duplicate = chance(rng, 0.3f) ? between(rng, 0.0f, 0.2f) : 0.0f;
-    bad->reorder = chance(rng, 0.3f) ? between(rng, 0.0f, 0.2f) : 0.0f;
-    bad->corrupt = chance(rng, 0.3f) ? between(rng, 0.0f, 0.1f) : 0.0f;
-    bad->rate_bits_per_s = chance(rng, 0.3f) ? 500000u + uw_rng_below(rng, 8000000u) : 0;
-}
-
-static void cut_between(struct world *w, uint32_t i, uint32_t k, uint8_t directions)
-{
-    if (w->nodes[i].up) {
-        (void)uw_link_emulated_cut(&w->nodes[i].emulated, (uint16_t)k, directions);
-    }
-}
-
 static void heal(struct pairs_world *a)
 {
-    struct world *w = a->w;
-    for (uint32_t i = 0; i < w->n; i++) {
-        for (uint32_t k = 0; k < w->n; k++) {
-            if (i != k) {
-                cut_between(w, i, k, 0);
-            }
-        }
-        w->nodes[i].paused = false;
-        w->nodes[i].slowness = 1;
-        a->nodes[i].since_us = w->now_us;
+    trouble_heal(a->w);
+    for (uint32_t i = 0; i < a->w->n; i++) {
+        a->nodes[i].since_us = a->w->now_us;
     }
 }
 
@@ -71,17 +38,6 @@ static void restart(struct pairs_world *a, uint32_t i)
 {
     a->nodes[i].retreats = 0;
     world_up(a->w, i);
-}
-
-static void partition(struct world *w, uint32_t side)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        for (uint32_t k = 0; k < w->n; k++) {
-            if (i != k && ((side >> i ^ side >> k) & 1u) != 0) {
-                cut_between(w, i, k, UW_EMULATED_BOTH);
-            }
-        }
-    }
 }
 
 /* Returns whether it may part the two sides of a pair. */
@@ -112,11 +68,11 @@ static bool one_event(struct pairs_world *a, struct uw_rng *rng, struct tally *t
         n->slowness = 1u + uw_rng_below(rng, 100);
         break;
     case 4:
-        partition(w, uw_rng_u32(rng));
+        trouble_part(w, uw_rng_u32(rng));
         t->partitions++;
         break;
     case 5:
-        cut_between(w, i, k, UW_EMULATED_OUT);
+        trouble_cut(w, i, k, UW_EMULATED_OUT);
         break;
     default:
         heal(a);
@@ -176,8 +132,9 @@ static void come_to_rest(struct pairs_world *a)
     pairs_world_run(a, 40000000);
 }
 
-static void scenario(uint64_t seed, struct tally *t)
+static void scenario(uint64_t seed, void *arg)
 {
+    struct tally *t = arg;
     static const char *const schedules[] = {"matching", "hypercube", "base2"};
     struct uw_rng rng;
     uw_rng_seed(&rng, seed);
@@ -190,14 +147,14 @@ static void scenario(uint64_t seed, struct tally *t)
     w->config.round_us = 30000000;
     w->config.schedule = uw_peer_schedule_find(schedules[uw_rng_below(&rng, 3)]);
     a->limit_us = WAIT_LIMIT_US;
-    draw_link(&rng, &w->impairment);
+    trouble_draw_link(&rng, &bad_links, &w->impairment);
     world_start(w);
     pairs_world_run(a, 2000000);
     uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
     bool apart = false;
     for (uint32_t e = 0; e < events; e++) {
         apart = one_event(a, &rng, t) || apart;
-        uint32_t most_us = chance(&rng, 0.3f) ? 15000000 : 1500000;
+        uint32_t most_us = trouble_chance(&rng, 0.3f) ? 15000000 : 1500000;
         pairs_world_run(a, 100000u + uw_rng_below(&rng, most_us));
     }
     check_end(a);
@@ -223,15 +180,7 @@ static void test_pairs_survive_random_trouble(void **state)
 {
     (void)state;
     struct tally t = {0};
-    const char *text = getenv("UWASA_TEST_COUNT");
-    uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 0) : COUNT_DEFAULT;
-    uint64_t first = uw_test_seed(1);
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        char env[32];
-        snprintf(env, sizeof env, "%llu", (unsigned long long)seed);
-        setenv("UWASA_TEST_SEED", env, 1);      /* what the world prints */
-        scenario(seed, &t);
-    }
+    trouble_seeds(COUNT_DEFAULT, scenario, &t);
     printf("%u scenarios: %u kills, %u pauses, %u partitions; %u pairs committed, %u half-open, "
            "%u runs retreated, in %u the trackers add up to zero; the longest wait was %.1f s\n",
            (unsigned)t.scenarios, (unsigned)t.kills, (unsigned)t.pauses, (unsigned)t.partitions,

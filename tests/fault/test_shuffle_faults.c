@@ -8,60 +8,18 @@
  * pause, partition, one-way cut, heal. No sample may be on two nodes at any moment; at the end all
  * is healed, and every sample must be drawn again by somebody, and loans go on. */
 #include "fault/shuffle_world.h"
-
-#include "uwasa/rng.h"
+#include "fault/trouble.h"
 
 #define COUNT_DEFAULT 10u
 #define EVENTS_MAX 8u
+
+static const struct trouble_link bad_links = {40000, 30000, {0.6f, 0.3f}, {0.5f, 0.3f},
+                                              {0.5f, 0.3f}, {0.3f, 0.1f}, true};
 
 struct tally {
     uint32_t scenarios, kills, pauses, partitions;
     uint64_t loans;
 };
-
-static bool chance(struct uw_rng *rng, float p)
-{
-    return uw_rng_uniform(rng) < p;
-}
-
-static void draw_link(struct uw_rng *rng, struct uw_impairment *bad)
-{
-    bad->delay_us = 100u + uw_rng_below(rng, chance(rng, 0.2f) ? 40000u : 2000u);
-    bad->jitter_us = chance(rng, 0.5f) ? uw_rng_below(rng, 30000u) : 0;
-    bad->loss = chance(rng, 0.6f) ? 0.3f * uw_rng_uniform(rng) : 0.0f;
-    bad->duplicate = chance(rng, 0.5f) ? 0.3f * uw_rng_uniform(rng) : 0.0f;
-    bad->reorder = chance(rng, 0.5f) ? 0.3f * uw_rng_uniform(rng) : 0.0f;
-    bad->corrupt = chance(rng, 0.3f) ? 0.1f * uw_rng_uniform(rng) : 0.0f;
-    bad->rate_bits_per_s = chance(rng, 0.3f) ? 500000u + uw_rng_below(rng, 8000000u) : 0;
-}
-
-static void cut_between(struct world *w, uint32_t i, uint32_t k, uint8_t directions)
-{
-    if (i != k && w->nodes[i].up) {
-        (void)uw_link_emulated_cut(&w->nodes[i].emulated, (uint16_t)k, directions);
-    }
-}
-
-static void heal(struct world *w)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        for (uint32_t k = 0; k < w->n; k++) {
-            cut_between(w, i, k, 0);
-        }
-        w->nodes[i].paused = false;
-    }
-}
-
-static void partition(struct world *w, uint32_t side)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        for (uint32_t k = 0; k < w->n; k++) {
-            if (((side >> i ^ side >> k) & 1u) != 0) {
-                cut_between(w, i, k, UW_EMULATED_BOTH);
-            }
-        }
-    }
-}
 
 static void one_event(struct shuffle_world *a, struct uw_rng *rng, struct tally *t)
 {
@@ -84,14 +42,14 @@ static void one_event(struct shuffle_world *a, struct uw_rng *rng, struct tally 
         t->pauses++;
         break;
     case 3:
-        partition(w, uw_rng_u32(rng));
+        trouble_part(w, uw_rng_u32(rng));
         t->partitions++;
         break;
     case 4:
-        cut_between(w, i, uw_rng_below(rng, w->n), UW_EMULATED_OUT);
+        trouble_cut(w, i, uw_rng_below(rng, w->n), UW_EMULATED_OUT);
         break;
     default:
-        heal(w);
+        trouble_heal(w);
         break;
     }
 }
@@ -109,7 +67,7 @@ static uint64_t loans_of_all(struct shuffle_world *a)
 static void check_end(struct shuffle_world *a)
 {
     struct world *w = a->w;
-    heal(w);
+    trouble_heal(w);
     for (uint32_t i = 0; i < w->n; i++) {
         if (!w->nodes[i].up) {
             shuffle_world_up(a, i, true);
@@ -128,18 +86,19 @@ static void check_end(struct shuffle_world *a)
     assert_true(loans_of_all(a) > before);
 }
 
-static void scenario(uint64_t seed, struct tally *t)
+static void scenario(uint64_t seed, void *arg)
 {
+    struct tally *t = arg;
     struct uw_rng rng;
     uw_rng_seed(&rng, seed);
     uint32_t n = 2u + uw_rng_below(&rng, 4), samples_n = 4u + uw_rng_below(&rng, 12);
-    uint32_t sample_n = 1u + uw_rng_below(&rng, chance(&rng, 0.2f) ? 512u : 60u);
+    uint32_t sample_n = 1u + uw_rng_below(&rng, trouble_chance(&rng, 0.2f) ? 512u : 60u);
     uint32_t slots_n = 1u + uw_rng_below(&rng, samples_n / 2u);
     struct shuffle_world *a =
         shuffle_world_new(n, samples_n, sample_n, slots_n, 200u + uw_rng_below(&rng, 400));
     struct world *w = a->w;
     w->seed = seed;
-    draw_link(&rng, &w->impairment);
+    trouble_draw_link(&rng, &bad_links, &w->impairment);
     for (uint32_t i = 0; i < n; i++) {
         w->nodes[i].clock_us = uw_rng_u32(&rng);
         a->nodes[i].rate = 0.2 * ((double)uw_rng_uniform(&rng) - 0.5);
@@ -149,7 +108,8 @@ static void scenario(uint64_t seed, struct tally *t)
     uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
     for (uint32_t e = 0; e < events; e++) {
         one_event(a, &rng, t);
-        shuffle_world_run(a, 50000u + uw_rng_below(&rng, chance(&rng, 0.3f) ? 7000000 : 1500000));
+        uint32_t most_us = trouble_chance(&rng, 0.3f) ? 7000000 : 1500000;
+        shuffle_world_run(a, 50000u + uw_rng_below(&rng, most_us));
     }
     check_end(a);
     t->scenarios++;
@@ -161,15 +121,7 @@ static void test_a_sample_is_on_one_node_at_most_in_random_trouble(void **state)
 {
     (void)state;
     struct tally t = {0};
-    const char *text = getenv("UWASA_TEST_COUNT");
-    uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 0) : COUNT_DEFAULT;
-    uint64_t first = uw_test_seed(1);
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        char env[32];
-        snprintf(env, sizeof env, "%llu", (unsigned long long)seed);
-        setenv("UWASA_TEST_SEED", env, 1);      /* what the world prints */
-        scenario(seed, &t);
-    }
+    trouble_seeds(COUNT_DEFAULT, scenario, &t);
     printf("%u scenarios: %u kills, %u pauses, %u partitions; %llu samples lent by those who were "
            "there at the end\n",
            (unsigned)t.scenarios, (unsigned)t.kills, (unsigned)t.pauses, (unsigned)t.partitions,
