@@ -243,6 +243,11 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     advance(a);
 }
 
+void uw_allreduce_release(struct uw_allreduce *a)
+{
+    a->r.x = a->state == UW_ALLREDUCE_RUNNING ? a->r.x : NULL;
+}
+
 void uw_allreduce_stop(struct uw_allreduce *a)
 {
     a->state = UW_ALLREDUCE_IDLE;

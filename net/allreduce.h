@@ -177,6 +177,9 @@ bool uw_allreduce_settled(const struct uw_allreduce *a);
 void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round *round,
                         uint64_t now_us);
 
+/* The vector goes back to its owner: of a round that is done, only copies serve others now. */
+void uw_allreduce_release(struct uw_allreduce *a);
+
 /* Give the round up: the vector's content is unspecified. */
 void uw_allreduce_stop(struct uw_allreduce *a);
 

@@ -154,7 +154,7 @@ static const float *source_of(const struct uw_allreduce *a, const struct uw_allr
     if (k == a->held) {
         return s.to == o->rank ? a->scratch : NULL;
     }
-    return s.to == o->rank && !a->got[k] ? a->r.x + s.send_at : NULL;
+    return s.to == o->rank && !a->got[k] && a->r.x != NULL ? a->r.x + s.send_at : NULL;
 }
 
 /* Send the next chunk of a question. Returns false when the link takes nothing now. */

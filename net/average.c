@@ -73,7 +73,9 @@ static void begin_round(struct uw_average *a)
 {
     a->steps = 0;
     a->lr_sum = 0.0f;
-    a->ruled = a->folded = a->back = a->waiting = a->last = false;
+    a->ruled = a->folded = a->back = a->waiting = false;
+    a->last = a->then_last;
+    a->then_last = false;
 }
 
 static void ask(struct uw_average *a)
@@ -141,12 +143,15 @@ static void end_rule(struct uw_average *a, bool done)
 /* The network has handed x back, with the average in it or as it was. */
 static int take_back(struct uw_average *a, uint32_t step)
 {
-    bool done = atomic_load_explicit(&a->ended_how, memory_order_relaxed) == UW_AVERAGE_DONE;
+    uint32_t how = (uint32_t)atomic_load_explicit(&a->ended_how, memory_order_relaxed);
+    bool done = how == UW_AVERAGE_DONE;
     if (!a->back) {
         a->back = true;
         end_rule(a, done);
         if (done) {
             uw_gossip_mixed_round(a->gossip);
+        } else if (how == UW_AVERAGE_ALONE) {
+            uw_gossip_settle(a->gossip);
         }
     }
     if ((done || a->spare != NULL) && uw_gossip_publish(a->gossip, step) < 0) {
@@ -244,7 +249,8 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
 
 void uw_average_agree(struct uw_average *a)
 {
-    a->last = !a->waiting;
+    a->last = a->last || !a->waiting;
+    a->then_last = a->waiting;
     a->started = true;
     a->looking = false;
 }

@@ -36,6 +36,7 @@ enum uw_average_scope {
 
 enum uw_average_end {
     UW_AVERAGE_NONE,                /* nobody to average with: x is as it was */
+    UW_AVERAGE_ALONE,               /* a round of one: x is as it was, but no newcomer's any more */
     UW_AVERAGE_DONE
 };
 
@@ -64,7 +65,7 @@ struct uw_average {
     enum uw_average_pace pace;
     float lr_sum;
     bool pairs;                     /* over_pairs, and no retreat yet */
-    bool started, looking, waiting, last;
+    bool started, looking, waiting, last, then_last;
     bool ruled;                     /* the rule takes part in this round */
     bool folded, back;              /* its first part is done; x is here again, not yet published */
 };

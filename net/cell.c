@@ -232,6 +232,20 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
     }
 }
 
+/* Who was ready says so again before it is believed. */
+void uw_cell_slept(struct uw_cell *c, uint64_t slept_us)
+{
+    struct uw_cell_head *h = &c->h;
+    c->since_us += slept_us;
+    h->started_us += slept_us;
+    h->deadline_us += slept_us;
+    h->poll_us += slept_us;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        h->seats[i].since_us += slept_us;
+        h->seats[i].heard_us += h->seats[i].heard_us != 0 ? slept_us : 0;
+    }
+}
+
 void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us)
 {
     c->rms = rms;
@@ -368,7 +382,8 @@ static void run_member(struct uw_cell *c)
     } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
                !uw_cell_reaches(c, c->decider)) {
         /* Without this node's result nothing can be committed: giving up is safe. Once it has told
-         * that it has one, only the loss of the decider (uw_cell_gone) sets it free. */
+         * that it has one, only the loss of the decider (uw_cell_gone) or the limit above sets it
+         * free. */
         succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;

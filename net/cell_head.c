@@ -276,7 +276,7 @@ static void begin_watch(struct uw_cell *c, bool taken_over)
             s->ready = s->expected = false;
             s->status = UW_CELL_UNKNOWN;
             s->step = 0;
-            s->heard_us = c->now_us;
+            s->heard_us = taken_over ? 0 : c->now_us;  /* only answers count */
         }
     }
 }

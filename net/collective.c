@@ -18,6 +18,7 @@
 #define PARTS_LEAST 4u
 #define CHUNK_DEFAULT_N (4u * PART_N)
 #define WINDOW_CHUNKS 256u
+#define RANKS_MAX 32768u            /* steps are numbered with 16 bits */
 #define MESSAGES_MAX 16u            /* taken in one step, before sending again */
 
 struct uw_collective_core {
@@ -85,7 +86,8 @@ static int place(struct uw_collective_core *core, struct uw_arena *arena,
 static bool allowed(const struct uw_collective_config *c)
 {
     return c != NULL && c->link != NULL && c->link->ops != NULL && c->stations != NULL &&
-           c->ranks >= 1 && c->rank < c->ranks && c->size_n >= 1 &&
+           c->ranks >= 1 && c->ranks <= RANKS_MAX && c->rank < c->ranks && c->size_n >= 1 &&
+           (c->chunk_n == 0 || c->chunk_n >= UW_CHUNK_MIN_N) &&
            c->link->mtu_bytes >= UW_PART_WANT_BYTES + UW_CHUNK_MIN_N * sizeof(float);
 }
 

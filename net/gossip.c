@@ -236,10 +236,15 @@ void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule)
     g->started = g->resting = g->half_adopted = false;
 }
 
+void uw_gossip_settle(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->newcomer, false, memory_order_release);
+}
+
 void uw_gossip_mixed_round(struct uw_gossip *g)
 {
     store(&g->rounds, load(&g->rounds) + 1u);
-    atomic_store_explicit(&g->newcomer, false, memory_order_relaxed);
+    uw_gossip_settle(g);
 }
 
 /* What the rule wants, once a round. s is the snapshot, which only this thread writes. */

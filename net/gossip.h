@@ -114,6 +114,9 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step);
  * on. The next uw_gossip_after_step begins the first. */
 void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule);
 
+/* Training thread. Others may take the model over: it is no newcomer's any more. */
+void uw_gossip_settle(struct uw_gossip *g);
+
 /* Training. A round has mixed in others' parameters: this node is no newcomer any more. */
 void uw_gossip_mixed_round(struct uw_gossip *g);
 

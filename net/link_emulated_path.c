@@ -163,13 +163,13 @@ static void queue_copy(struct uw_emulated_path *p, uint16_t station, uint32_t by
     heap_push(p);
 }
 
-/* Copy the next free slot's bytes into the one after it. */
-static bool copy_if_twice(struct uw_emulated_path *p, uint32_t bytes)
+/* If the message arrives twice, copy the next free slot's bytes to the one that is next then. */
+static bool copy_if_twice(struct uw_emulated_path *p, uint32_t then, uint32_t bytes)
 {
     if (!happens(p, p->how.duplicate) || p->count + p->waiting_n + 1u >= p->cap_n) {
         return false;
     }
-    memcpy(slot_at(p, p->heap[p->count + 1u]) + 1, uw_emulated_path_room(p) + 1, bytes);
+    memcpy(slot_at(p, p->heap[then]) + 1, uw_emulated_path_room(p) + 1, bytes);
     p->stats->duplicated_n++;
     return true;
 }
@@ -195,7 +195,7 @@ bool uw_emulated_path_admit_waiting(struct uw_emulated_path *p, uint64_t now_us,
     if (cut) {
         return false;
     }
-    bool twice = !lost && copy_if_twice(p, bytes);
+    bool twice = !lost && copy_if_twice(p, p->cap_n - p->waiting_n - 1u, bytes);
     queue_waiting(p, station, bytes, now_us, lost);
     if (twice) {
         queue_waiting(p, station, bytes, now_us, false);
@@ -231,7 +231,7 @@ bool uw_emulated_path_admit(struct uw_emulated_path *p, uint64_t now_us, uint16_
         p->stats->overflow_n++;
         return false;
     }
-    bool twice = copy_if_twice(p, bytes);
+    bool twice = copy_if_twice(p, p->count + 1u, bytes);
     queue_copy(p, station, bytes, left_us);
     if (twice) {
         /* heap_push moved only entries below count, so the copy is still the next free slot. */

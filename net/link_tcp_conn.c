@@ -53,6 +53,7 @@ static void release(struct uw_link_tcp *l, uint16_t conn)
     if (c->station != UW_TCP_NONE && l->stations[c->station].conn == conn) {
         l->stations[c->station].conn = UW_TCP_NONE;
     }
+    l->viewed = l->viewed == conn ? UW_TCP_NONE : l->viewed;
     *c = (struct uw_link_tcp_conn){.fd = -1, .station = UW_TCP_NONE, .queued = c->queued};
 }
 
@@ -380,6 +381,7 @@ static void take_event(struct uw_link_tcp *l, uint16_t conn, uint32_t events)
     if ((events & ~(uint32_t)EPOLLOUT) != 0 && c->fd >= 0) {
         c->readable = true;
         c->drained = false;
+        c->ending = c->ending || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
         uw_tcp_make_ready(l, conn);
     }
     if (c->fd >= 0 && c->state != UW_TCP_DIALING && (events & EPOLLOUT) != 0) {

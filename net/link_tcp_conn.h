@@ -48,7 +48,8 @@ struct uw_link_tcp_conn {
     int fd;
     bool dialed, readable, deferred, queued;
     bool guarded;                   /* the session is open */
-    bool drained;                   /* of the socket: nothing is left in it */
+    bool drained;                   /* of the socket: nothing is left in it ... */
+    bool ending;                    /* ... but its end: read on until it comes */
     uint16_t station;
     struct uw_link_tcp *link;
     uint32_t rx_at, rx_end;         /* what has arrived and was not given out, in rx */

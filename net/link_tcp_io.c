@@ -43,6 +43,15 @@ bool uw_tcp_flush(struct uw_link_tcp *l, uint16_t conn)
     return c->fd >= 0;
 }
 
+static ssize_t receive(int fd, uint8_t *buf, uint32_t cap_bytes)
+{
+    ssize_t n;
+    do {
+        n = recv(fd, buf, cap_bytes, 0);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* The guard's way to the socket. */
 
 static int raw_read(void *arg, uint8_t *buf, uint32_t cap_bytes)
@@ -51,13 +60,13 @@ static int raw_read(void *arg, uint8_t *buf, uint32_t cap_bytes)
     if (c->drained) {
         return UW_ERR_AGAIN;
     }
-    ssize_t n = recv(c->fd, buf, cap_bytes, 0);
+    ssize_t n = receive(c->fd, buf, cap_bytes);
     if (n > 0) {
-        c->drained = (size_t)n < cap_bytes;
+        c->drained = (size_t)n < cap_bytes && !c->ending;
         return (int)n;
     }
-    bool later = n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM);
-    c->drained = later && errno != EINTR;
+    bool later = n < 0 && (errno == EAGAIN || errno == ENOMEM);
+    c->drained = later;
     return later ? UW_ERR_AGAIN : UW_ERR_CLOSED;
 }
 
@@ -107,14 +116,13 @@ int uw_tcp_read(struct uw_link_tcp *l, uint16_t conn, uint8_t *buf, uint32_t cap
         c->readable = n > 0;
         return n;
     }
-    ssize_t n = recv(c->fd, buf, cap_bytes, 0);
+    ssize_t n = receive(c->fd, buf, cap_bytes);
     if (n > 0) {
-        c->readable = (size_t)n == cap_bytes;
+        c->readable = (size_t)n == cap_bytes || c->ending;
         return (int)n;
     }
     c->readable = false;
-    return n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM) ? UW_ERR_AGAIN
-                                                                            : UW_ERR_CLOSED;
+    return n < 0 && (errno == EAGAIN || errno == ENOMEM) ? UW_ERR_AGAIN : UW_ERR_CLOSED;
 }
 
 /* Keep what the system did not take of a message. */

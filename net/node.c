@@ -261,6 +261,23 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
     return rc;
 }
 
+static int check_spare(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
+    bool averages = c->rule != NULL && c->rule->over == UW_MIX_OVER_AVERAGES;
+    if ((pairs && c->mode != UW_NODE_GOSSIP) || (averages && c->mode == UW_NODE_GOSSIP)) {
+        return uw_error_set(err, UW_ERR_INVALID, "mixing rule \"%s\" is for %s", c->rule->name,
+                            pairs ? "gossip" : "exact averages");
+    }
+    if (c->rule != NULL && c->spare == NULL &&
+        uw_node_spare_n(c->mode, c->rule, c->params->size_n) != 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
+                            c->rule->name);
+    }
+    return UW_OK;
+}
+
 int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
                  struct uw_error *err)
 {
@@ -270,10 +287,9 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
                             "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
                             config->rule->name);
     }
-    if (config->rule != NULL && config->rule->over == UW_MIX_OVER_PAIRS && config->spare == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
-                            config->rule->name);
+    int rc = check_spare(config, err);
+    if (rc < 0) {
+        return rc;
     }
     if (arena->base == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");
@@ -367,6 +383,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     uint64_t slept_us = uw_membership_wake(&s->membership, now_us);
     if (slept_us != 0) {
         uw_pull_slept(&s->pull.transfer, slept_us);
+        uw_node_cell_slept(s, slept_us);
     }
     if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
         next_us = now_us;

@@ -108,7 +108,7 @@ void uw_node_bridge_due(struct uw_node_state *s)
 uint32_t uw_node_bridge_take(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = &s->bridge;
-    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire);
     if (!b->due || newcomer || !is_head(s)) {
         return 0;
     }
@@ -182,7 +182,7 @@ int uw_node_bridge_step(struct uw_node_state *s)
 {
     int rc = UW_OK;
     if (!uw_node_has_bridge(s) ||
-        atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
+        atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire)) {
         return rc;
     }
     s->bridge.holds = s->bridge.holds && s->bridge.version == shown(s);

@@ -71,6 +71,17 @@ void uw_node_cell_gone(struct uw_node_state *s, uint32_t id)
     uw_node_gradients_gone(s, id);
 }
 
+void uw_node_cell_slept(struct uw_node_state *s, uint64_t slept_us)
+{
+    for (uint32_t i = 0; i < UW_NODE_SCOPES && s->cell.on; i++) {
+        uw_cell_slept(&s->cell.scopes[i].cell, slept_us);
+    }
+    s->pairs.since_us += slept_us;
+    s->pairs.asked_us += slept_us;
+    s->gradients.step_us += slept_us;
+    s->gradients.moved_us += slept_us;
+}
+
 /* ---- what the cell wants ---- */
 
 static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)
@@ -109,18 +120,23 @@ static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
     return pair ? c->spare : c->params->x;
 }
 
+/* Is there room to work on the vector with that algorithm? */
+static bool has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind)
+{
+    uint32_t size_n;
+    (void)vector_of(o, &size_n);
+    return (kind != UW_ALLREDUCE_DOUBLING && kind != UW_ALLREDUCE_SWEEP) ||
+           size_n <= o->node->cell.allreduce.config.scratch_n;
+}
+
 static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])
 {
     const struct uw_node_scope *o = arg;
-    uint32_t size_n;
     if (o->node->gradients.on && o->node->cell.algorithm == UW_ALLREDUCE_KINDS_N) {
         return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
     }
-    (void)vector_of(o, &size_n);
     enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, hints);
-    bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
-    return whole && size_n > o->node->cell.allreduce.config.scratch_n ? UW_ALLREDUCE_HALVING
-                                                                      : kind;
+    return has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
 }
 
 static void begin(void *arg)
@@ -148,6 +164,7 @@ static void give_back(struct uw_node_scope *o, enum uw_average_end how)
 {
     struct uw_node_state *s = o->node;
     s->cell.asked = NULL;
+    uw_allreduce_release(&s->cell.allreduce);
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ended(s);
     }
@@ -179,7 +196,7 @@ static void decided(void *arg, bool commit)
         uw_node_cost_committed(s, o);   /* else the link is busy now */
     }
     uw_node_gradients_begin(s, o);
-    give_back(o, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_NONE);
+    give_back(o, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_ALONE);
 }
 
 static void give_up(void *arg)
@@ -423,6 +440,9 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     }
     for (uint32_t i = 0; i < w->hints_count; i++) {
         m.hints[i] = w->hints[i];
+    }
+    if (m.act == UW_CELL_START && !has_room(&s->cell.scopes[w->scope], m.kind)) {
+        m.ids_n = 0;    /* this node is no rank of such a round */
     }
     if (w->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_message(s, member->id, &m, w->turn);

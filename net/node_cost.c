@@ -20,7 +20,7 @@ int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                                                                  : UW_PROBE_REPORT_N,
                                                   .train_n = allreduce->size_n,
                                                   .send = uw_node_cost_send, .arg = s};
-    uw_network_fit_init(&c->fit, allreduce->chunk_n, UW_PART_HEAD_BYTES,
+    uw_network_fit_init(&c->fit, probe.chunk_n, UW_PART_HEAD_BYTES,
                         uw_allreduce_early_n(&s->cell.allreduce));
     return uw_network_probe_place(&c->probe, arena, &probe);
 }

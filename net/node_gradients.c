@@ -138,6 +138,7 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
     g->leave_us = 0;
     g->asked = UW_CELL_NOBODY;
     g->knocked_us = 0;
+    g->told_step = (uint32_t)atomic_load_explicit(&g->hash_step, memory_order_acquire);
     g->in_step = false;
     g->active = true;
     find_stations(s);

@@ -155,6 +155,9 @@ void uw_node_cell_stale(struct uw_node_state *s);
 /* A member died, left or was started anew. */
 void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
 
+/* This node slept for so long. */
+void uw_node_cell_slept(struct uw_node_state *s, uint64_t slept_us);
+
 /* A message about a round; one of its parts, in s->buffer. */
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
 void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);

@@ -303,7 +303,9 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     }
     if (!unranked) {
         o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
-        o->cell_first = o->cell_first != 0 ? o->cell_first : o->together;
+        if (o->cell_first == 0 && uw_node_mode_find(o->exchange) < UW_NODE_HIERARCHICAL) {
+            o->cell_first = o->together;
+        }
     }
     if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
         parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {

@@ -197,6 +197,9 @@ static void test_medium_copies_go_on_the_air_as_well(void **state)
     run_dry();
     assert_int_equal(arrivals_n, 4);
     assert_int_equal(now_us, 4 * 1500);
+    for (uint32_t i = 0; i < arrivals_n; i++) {
+        assert_int_equal(arrivals[i].number, arrivals[i].to == 1 ? 1 : 2);
+    }
 }
 
 static void test_medium_goes_on_when_a_link_is_closed(void **state)

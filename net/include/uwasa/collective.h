@@ -34,7 +34,8 @@ struct uw_collective_config {
     uint32_t ranks, rank;
     uint32_t run;                   /* the same for all; messages of others are dropped */
     uint32_t size_n;                /* largest vector */
-    uint32_t chunk_n;               /* floats of a message; 0: 248 KiB, or what fits the link */
+    uint32_t chunk_n;               /* floats of a message, 8 or more; 0: 248 KiB, or what fits the
+                                       link */
     uint32_t segment_n;             /* over TCP, floats worked at a time, the same for all;
                                        0: 62 KiB a rank, at least 248 KiB */
     uint64_t rtt_us;                /* about; 0: not known */
@@ -49,8 +50,8 @@ struct uw_collective {
     struct uw_collective_core *core;
 };
 
-/* Bytes of memory for a configuration; SIZE_MAX when it is not allowed (ranks, rank, or a link
- * whose messages are too small). */
+/* Bytes of memory for a configuration; SIZE_MAX when it is not allowed (more than 32768 ranks,
+ * rank, chunk_n, or a link whose messages are too small). */
 size_t uw_collective_bytes(const struct uw_collective_config *config);
 
 /* Set up. Returns UW_OK, UW_ERR_INVALID, UW_ERR_NOMEM. */
