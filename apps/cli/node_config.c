@@ -303,7 +303,8 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     }
     if (!unranked) {
         o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
-        if (o->cell_first == 0 && uw_node_mode_find(o->exchange) < UW_NODE_HIERARCHICAL) {
+        if (o->cell_first == 0 && strcmp(o->exchange, "hierarchical") != 0 &&
+            strcmp(o->exchange, "auto") != 0) {
             o->cell_first = o->together;
         }
     }
