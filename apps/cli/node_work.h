@@ -67,6 +67,9 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr);
 /* Seconds of training left; below 0: there is no limit, or it cannot be told yet. */
 double uw_node_work_left_s(const struct uw_node_work *r);
 
+/* How long the average at the end waits for others: as long as any, where all are waited for. */
+uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
+
 /* Bring the models of the run together: one exact average over all that can be reached and are
  * done as well; when there is nobody to average with, pulls from several peers. */
 int uw_node_work_agree(struct uw_node_work *r);
