@@ -93,6 +93,22 @@ static int check_rule(struct uw_sim_options *o)
     return -1;
 }
 
+/* Exact averages have room for so many. */
+static int check_ranks(const struct uw_sim_options *o)
+{
+    if (strcmp(o->exchange, "allreduce") == 0 && o->nodes > UW_NODE_RANKS_MAX) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--nodes %u: %u at most average exactly, see --exchange hierarchical",
+                            (unsigned)o->nodes, UW_NODE_RANKS_MAX);
+    }
+    if (strcmp(o->exchange, "hierarchical") == 0 && o->nodes > UW_NODE_RANKS_MAX &&
+        o->cell_nodes > UW_NODE_RANKS_MAX) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes %u: %u at most average exactly",
+                            (unsigned)o->cell_nodes, UW_NODE_RANKS_MAX);
+    }
+    return -1;
+}
+
 static int check(struct uw_sim_options *o)
 {
     if (o->model == NULL) {
@@ -109,7 +125,8 @@ static int check(struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
                             o->lr_schedule);
     }
-    return check_rule(o);
+    int status = check_rule(o);
+    return status >= 0 ? status : check_ranks(o);
 }
 
 int uw_cmd_sim(int argc, char **argv)

@@ -310,6 +310,10 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
             o->cell_first = o->together;
         }
     }
+    if (!unranked && (o->together > o->members || o->cell_first > o->members)) {
+        return fail_key(f, o->together > o->members ? "together" : "cell_first",
+                        "needs at most \"members\"", err);
+    }
     if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
         parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
         return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);

@@ -42,6 +42,8 @@ check_config "{$head, \"listen\": \"10.0.0.2\"}" '"listen" needs HOST:PORT'
 check_config "{$head, \"advertise\": \":4433\"}" '"advertise" needs HOST:PORT'
 check_config "{$head, \"seeds\": [\"a:1\",
 \"b\"]}" 'bad.json:1: "seeds" has "b", needs HOST:PORT'
+check_config "{$head, \"together\": 33}" '"together" needs at most "members"'
+check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" needs at most "members"'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0
