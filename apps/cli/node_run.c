@@ -51,6 +51,33 @@ static int open_data(struct uw_node_work *r)
     return rc;
 }
 
+/* A checkpoint holds the rule by which its velocity was made: up to 8 letters as a number. */
+static uint64_t rule_code(const char *name)
+{
+    uint64_t code = 0;
+    for (int i = 0; i < 8 && name[i] != '\0'; i++) {
+        code |= (uint64_t)(unsigned char)name[i] << 8 * i;
+    }
+    return code;
+}
+
+static uint64_t rule_at_work(const struct uw_node_work *r)
+{
+    return rule_code(r->retreated ? uw_mix_qg.name : r->o->momentum_rule);
+}
+
+/* The velocity of one rule means nothing to another. */
+static void check_velocity(struct uw_node_work *r, const char *file, uint64_t code)
+{
+    struct uw_model *m = &r->job.model;
+    if (code == rule_at_work(r) || m->velocity == NULL) {
+        return;
+    }
+    memset(m->velocity, 0, m->params.size_n * sizeof *m->velocity);
+    uw_node_report_say(&r->report, "%s was saved under another momentum_rule than %s: its velocity "
+                                   "begins at zero", file, r->o->momentum_rule);
+}
+
 static int load_checkpoint(struct uw_node_work *r)
 {
     struct uw_checkpoint state;
@@ -78,6 +105,7 @@ static int load_checkpoint(struct uw_node_work *r)
     }
     uw_node_report_say(&r->report, "going on from %s at step %llu", file,
                        (unsigned long long)r->step);
+    check_velocity(r, file, state.user[1]);
     return UW_OK;
 }
 
@@ -96,7 +124,7 @@ static int save(struct uw_node_work *r)
                                         .position = r->loader.position,
                                         .seed = r->o->seed,
                                         .batch_n = r->o->batch,
-                                        .user = {r->incarnation},
+                                        .user = {r->incarnation, rule_at_work(r)},
                                         .exact = r->o->exact};
     rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
     uw_node_trace_part(r, "checkpoint", before_us, uw_board_now_us());
@@ -185,6 +213,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
     r->averaging = averaging;
     if (rc > 0 && (rc & UW_NODE_RETREATED) != 0) {
         r->job.model.optimizer.momentum = uw_momentum_qg(r->o->momentum);
+        r->retreated = true;
     }
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
@@ -293,6 +322,9 @@ static int wait_for_network(struct uw_node_work *r)
     uw_node_net_wait(&r->net);
     uw_node_report_status(&r->report, &r->net, uw_board_now_us(), r->step, r->steps,
                           uw_node_work_left_s(r));
+    if (r->averaging && r->o->cell_first > 1) {
+        uw_node_report_waiting(&r->report, &r->net, uw_board_now_us(), r->o->cell_first);
+    }
     if (uw_stop_asked(&r->stop) || !time_left(r)) {
         uw_node_recall(&r->net.node);
     }

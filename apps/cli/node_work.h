@@ -34,6 +34,7 @@ struct uw_node_work {
     struct uw_node_report report;
     uint32_t incarnation;
     bool fresh;                         /* neither checkpoint nor weights were there */
+    bool retreated;                     /* pairs were given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
     uint64_t first_step;                /* what a checkpoint had done */
     uint64_t start_us, computing_us, samples;

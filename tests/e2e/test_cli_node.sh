@@ -142,4 +142,8 @@ expect 0 "$uwasa" eval --model mlp --weights d.safetensors
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2
 wait $last || fail "a node with a checkpoint"
 grep -q 'going on from d.safetensors' d.err || fail "d did not go on from its checkpoint"
+grep -q 'another momentum_rule' d.err && fail "the velocity of the same rule is not kept"
+start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2 --set momentum_rule=kgt
+wait $last || fail "a node with a checkpoint of another rule"
+grep -q 'another momentum_rule than kgt' d.err || fail "a velocity of another rule is kept in silence"
 echo passed
