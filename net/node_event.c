@@ -363,9 +363,10 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
         e.peer = g->culprit == UW_CELL_NOBODY ? "a member"
                  : self                       ? "this node"
                                               : name_of(s, g->culprit);
+        const char *why = self && g->why == UW_GRADIENTS_GONE ? "stops" : whys[g->why];
         snprintf(s->text, sizeof s->text,
                  "%s %s: gradients are not averaged with %u other%s any more, the next average of "
-                 "the parameters says with whom", e.peer, whys[g->why], others,
+                 "the parameters says with whom", e.peer, why, others,
                  others == 1u ? "" : "s");
     }
     report(s, &e);

@@ -109,15 +109,12 @@ static int load_checkpoint(struct uw_node_work *r)
     return UW_OK;
 }
 
+/* Late updates are finished: uw_node_gradients_finish. */
 static int save(struct uw_node_work *r)
 {
     uint64_t before_us = r->saved_us = uw_board_now_us();
     if (r->o->checkpoint == NULL) {
         return UW_OK;
-    }
-    int rc = uw_node_gradients_finish(r);
-    if (rc < 0) {
-        return rc;
     }
     const struct uw_checkpoint state = {.step = r->step,
                                         .epoch = r->loader.epoch,
@@ -126,7 +123,7 @@ static int save(struct uw_node_work *r)
                                         .batch_n = r->o->batch,
                                         .user = {r->incarnation, rule_at_work(r)},
                                         .exact = r->o->exact};
-    rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
+    int rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
     uw_node_trace_part(r, "checkpoint", before_us, uw_board_now_us());
     return rc;
 }
@@ -189,9 +186,12 @@ static double elapsed_s(const struct uw_node_work *r)
     return (double)(uw_board_now_us() - r->start_us) / 1e6;
 }
 
+/* By the clock of the training: waiting for others counts. */
 static float samples_per_s(const struct uw_node_work *r)
 {
-    return r->computing_us > 0 ? (float)((double)r->samples * 1e6 / (double)r->computing_us) : 0;
+    uint64_t until_us = r->trained_us != 0 ? r->trained_us : uw_board_now_us();
+    bool any = r->train_us != 0 && until_us > r->train_us;
+    return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
 }
 
 int uw_node_work_exchange(struct uw_node_work *r, float lr)
@@ -252,7 +252,6 @@ static int train_one(struct uw_node_work *r)
     uint64_t now_us = uw_board_now_us();
     r->step++;
     r->samples += (uint64_t)n;
-    r->computing_us += now_us - before_us;
     uw_node_trace_part(r, NULL, before_us, now_us);
     r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
     if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
@@ -300,10 +299,14 @@ static int housekeeping(struct uw_node_work *r)
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
     uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, uw_node_work_left_s(r));
-    if ((double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6 && save(r) < 0) {
-        uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
+    if (r->o->checkpoint != NULL &&
+        (double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6) {
+        rc = uw_node_gradients_finish(r);
+        if (rc == UW_OK && save(r) < 0) {
+            uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
+        }
     }
-    if (r->o->eval_seconds > 0.0 &&
+    if (rc == UW_OK && r->o->eval_seconds > 0.0 &&
         (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6) {
         rc = evaluate(r, r->o->eval_samples, false);
     }
@@ -333,6 +336,7 @@ static int wait_for_network(struct uw_node_work *r)
 
 static int run_steps(struct uw_node_work *r)
 {
+    r->train_us = uw_board_now_us();
     int rc = uw_node_work_exchange(r, 0.0f);
     while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
                        (r->step < r->steps && time_left(r) && !uw_stop_asked(&r->stop)))) {
@@ -345,6 +349,7 @@ static int run_steps(struct uw_node_work *r)
         int kept = rc < 0 || (rc & UW_NODE_AVERAGING) != 0 ? UW_OK : housekeeping(r);
         rc = kept < 0 ? kept : rc;
     }
+    r->trained_us = uw_board_now_us();
     return rc < 0 ? rc : UW_OK;
 }
 
@@ -392,13 +397,14 @@ static int join_ranks(struct uw_node_work *r, struct uw_node_file *file, int *st
     return rc;
 }
 
+/* What could not be written at the end makes the exit status, and no rank end others for it. */
 static int finish(struct uw_node_work *r, int rc, int status)
 {
     struct uw_error late = {.text = ""};
     uw_node_net_stop(&r->net);
-    rc = rc < 0 ? rc : uw_node_trace_close(r);
-    (void)uw_node_trace_close(r);
-    int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
+    int closed = uw_node_trace_close(r, &late);
+    int told = uw_node_report_close(&r->report, closed < 0 ? NULL : &late);
+    closed = closed < 0 ? closed : told;
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
                                                                    : uw_status_text(rc));

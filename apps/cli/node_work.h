@@ -37,7 +37,8 @@ struct uw_node_work {
     bool retreated;                     /* pairs were given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
     uint64_t first_step;                /* what a checkpoint had done */
-    uint64_t start_us, computing_us, samples;
+    uint64_t start_us, samples;
+    uint64_t train_us, trained_us;      /* the training's first and last moment; 0: not yet */
     uint64_t step_event_us, saved_us, scored_us;
     double loss;                        /* running mean */
     struct uw_score score;
