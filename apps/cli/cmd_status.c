@@ -22,7 +22,7 @@
 struct options {
     const char *key, *run, *link;
     double timeout;
-    bool json, once;
+    bool json, once, no_tls;
 };
 
 static const struct uw_opt rows[] = {
@@ -30,6 +30,8 @@ static const struct uw_opt rows[] = {
     {"run", UW_OPT_TEXT, offsetof(struct options, run), 0, 0, "TEXT", "name of the run"},
     {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp",
      "as the node has it (udp)"},
+    {"no-tls", UW_OPT_FLAG, offsetof(struct options, no_tls), 0, 0, NULL,
+     "with --link tcp, for a run with \"tls\": false: in the clear, without a key"},
     {"timeout", UW_OPT_REAL, offsetof(struct options, timeout), 0.1, 3600, "S",
      "give up after that silence (5)"},
     {"once", UW_OPT_FLAG, offsetof(struct options, once), 0, 0, NULL,
@@ -40,7 +42,7 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "status",
     .summary = "show a run as one of its nodes sees it",
-    .usage = "ADDRESS --key FILE --run NAME [--link L]",
+    .usage = "ADDRESS --key FILE --run NAME [--link L] [--no-tls]",
     .example = "uwasa status 10.0.0.9:4433 --key run.key --run home",
     .epilogue = "On a terminal the table is refreshed every second until Ctrl-C.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
@@ -182,8 +184,8 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     }
     if (rc == UW_ERR_TIMEOUT) {
         return uw_error_set(err, rc,
-                            "%.100s: no answer for %.1f s: is a node there, with this key, run, "
-                            "--link and tls?", address, o->timeout);
+                            "%.100s: no answer for %.1f s: is a node there, with this key and "
+                            "run, this --link, and TLS or --no-tls as here?", address, o->timeout);
     }
     return uw_error_set(err, rc, "%.100s: %s", address,
                         rc == UW_ERR_NOTFOUND ? "no such host" : uw_status_text(rc));
@@ -195,27 +197,32 @@ int uw_cmd_status(int argc, char **argv)
     struct uw_error err = {.text = ""};
     struct uw_stack stack = {.top = NULL};
     const char *address = NULL;
-    uint8_t key[UW_KEY_BYTES];
+    uint8_t key[UW_KEY_BYTES] = {0};
     bool exposed;
     int status = uw_args_parse(&spec, argc, argv, &o, &address);
     if (status >= 0) {
         return status;
     }
-    if (address == NULL || o.key == NULL || o.run == NULL) {
+    bool tcp = strcmp(o.link, "tcp") == 0, keyless = o.key == NULL && !o.no_tls;
+    if (address == NULL || keyless || o.run == NULL) {
         return uw_cli_error("status", UW_EXIT_USAGE, "%s: is needed, see uwasa status --help",
                             address == NULL ? "ADDRESS"
-                            : o.key == NULL ? "--key"
+                            : keyless       ? "--key"
                                             : "--run");
+    }
+    if (o.no_tls && !tcp) {
+        return uw_cli_error("status", UW_EXIT_USAGE,
+                            "--no-tls: is for --link tcp, udp is always encrypted");
     }
     if (!uw_stack_address_ok(address, false)) {
         return uw_cli_error("status", UW_EXIT_USAGE,
                             "%s: needs HOST:PORT of a node, 10.0.0.9:4433 or [fe80::9]:4433",
                             address);
     }
-    int rc = uw_keyfile_read(o.key, key, &exposed, &err);
+    int rc = o.no_tls ? UW_OK : uw_keyfile_read(o.key, key, &exposed, &err);
     if (rc == UW_OK) {
         const struct uw_stack_config config = {
-            .carrier = strcmp(o.link, "tcp") == 0 ? UW_STACK_TCP : UW_STACK_UDP,
+            .carrier = tcp ? UW_STACK_TCP : UW_STACK_UDP, .plain = o.no_tls,
             .run = o.run, .key = key, .peers_n = 2};
         rc = uw_stack_open(&stack, &config, &err);
     }

@@ -109,6 +109,19 @@ grep -q "^b .*alive" out || { cat out >&2; fail "status does not show b alive"; 
 expect 0 "$uwasa" status $a --key run.key --run r --json
 expect 1 "$uwasa" status $a --key other.key --run r --timeout 1
 expect 2 "$uwasa" status $a --key run.key
+expect 2 "$uwasa" status $a --run r --no-tls
+grep -q 'no-tls: is for --link tcp' err || fail "--no-tls over udp is not explained"
+start t --set link=tcp --set tls=false --set listen=127.0.0.1:0 --set seconds=3
+pid_t=$last
+i=0
+while [ $i -lt 100 ] && ! grep -q '"event":"listening"' t.jsonl 2>/dev/null; do
+    sleep 0.1
+    i=$((i + 1))
+done
+t=$(sed -n 's/.*"event":"listening","address":"\([^"]*\).*/\1/p' t.jsonl)
+expect 0 "$uwasa" status $t --run r --link tcp --no-tls
+grep -q '^t .*this node' out || fail "no status of a run in the clear"
+wait $pid_t || fail "node t"
 "$uwasa" status 127.0.0.1:9 --key run.key --run r --timeout 60 --once >out 2>err &
 pid=$!
 sleep 0.3
