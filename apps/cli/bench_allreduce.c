@@ -43,12 +43,19 @@ static void run_processes(struct uw_bench_meeting *m)
             break;
         }
     }
-    for (uint32_t i = 0; i < n; i++) {
+    while (n > 0) {         /* whichever ends first: the others need not wait for a killed one */
         int status = 0;
-        while (waitpid(pid[i], &status, 0) < 0 && errno == EINTR) {
+        pid_t ended = waitpid(-1, &status, 0);
+        if (ended < 0 && errno != EINTR) {
+            break;
         }
-        if (!WIFEXITED(status)) {
-            uw_bench_fail(m, UW_ERR_IO, "a rank was killed");
+        for (uint32_t i = 0; i < n; i++) {
+            if (pid[i] == ended) {
+                pid[i] = pid[--n];
+                if (!WIFEXITED(status)) {
+                    uw_bench_fail(m, UW_ERR_IO, "a rank was killed");
+                }
+            }
         }
     }
 }
@@ -74,7 +81,7 @@ static void run_threads(struct uw_bench_meeting *m)
     struct uw_loopback_hub hub;
     uint32_t n = 0;
     struct uw_loopback_config c = {.endpoints_n = (uint16_t)m->b.ranks,
-                                   .mtu_bytes = m->b.mtu_bytes != 0 ? m->b.mtu_bytes : HUB_MTU};
+                                   .mtu_bytes = HUB_MTU};
     c.memory_bytes = uw_loopback_hub_bytes(&c);
     if (c.memory_bytes == SIZE_MAX || uw_board_memory_take(c.memory_bytes, &c.memory) < 0 ||
         uw_loopback_hub_init(&hub, &c) < 0) {

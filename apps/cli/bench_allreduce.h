@@ -35,7 +35,6 @@ struct uw_bench_allreduce {
     uint32_t windows;
     double seconds;                 /* of a window, about */
     uint32_t chunk_n, segment_n;    /* 0: as uwasa/collective.h has it */
-    uint32_t mtu_bytes;             /* 0: the link's own */
 };
 
 struct uw_bench_allreduce_result {

@@ -115,7 +115,7 @@ static int open_tls(struct rank *r)
 static int open_tcp(struct rank *r, struct uw_error *err)
 {
     int rc = r->m->b.tls ? open_tls(r) : UW_OK;
-    struct uw_link_tcp_config c = {.bind = "127.0.0.1:0", .mtu_bytes = r->m->b.mtu_bytes,
+    struct uw_link_tcp_config c = {.bind = "127.0.0.1:0",
                                    .stations_n = (uint16_t)(r->m->b.ranks + 2u),
                                    .strangers_n = UW_BENCH_RANKS_MAX,
                                    .guard = r->m->b.tls ? &r->tls.guard : NULL};
@@ -132,8 +132,7 @@ static int open_tcp(struct rank *r, struct uw_error *err)
 
 static int open_udp(struct rank *r, struct uw_error *err)
 {
-    uint32_t mtu = r->m->b.mtu_bytes != 0 ? r->m->b.mtu_bytes : UDP_MTU;
-    struct uw_link_udp_config c = {.bind = "127.0.0.1:0", .mtu_bytes = mtu,
+    struct uw_link_udp_config c = {.bind = "127.0.0.1:0", .mtu_bytes = UDP_MTU,
                                    .stations_n = (uint16_t)(r->m->b.ranks + 2u),
                                    .socket_buffer_bytes = 4u << 20};
     c.memory_bytes = uw_link_udp_bytes(&c);

@@ -32,10 +32,10 @@ static const struct uw_opt rows[] = {
      "N", "measured; the median counts (11)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.0001, 60, "S",
      "of a window, about (0.05)"},
-    {"chunk", UW_OPT_BYTES, offsetof(struct options, chunk), 32, 1 << 26, "BYTES",
-     "of a message (248K)"},
-    {"segment", UW_OPT_BYTES, offsetof(struct options, segment), 4, 4294967292.0, "BYTES",
-     "worked at a time, over TCP (62K a rank, 248K at least)"},
+    {"chunk", UW_OPT_BYTES, offsetof(struct options, chunk), 1024, 1 << 26, "BYTES",
+     "of a message, 1K or more (248K)"},
+    {"segment", UW_OPT_BYTES, offsetof(struct options, segment), 4096, 4294967292.0, "BYTES",
+     "worked at a time, over TCP, 4K or more (62K a rank, 248K at least)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-", "events as JSON lines"},
 };
 
@@ -118,9 +118,15 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--tls: means nothing to --link %s",
                             o.link);
     }
-    if (o.bytes % sizeof(float) != 0) {
-        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--bytes %lu: needs a multiple of 4",
-                            (unsigned long)o.bytes);
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } whole[] = {{"bytes", o.bytes}, {"chunk", o.chunk}, {"segment", o.segment}};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        if (whole[i].bytes % sizeof(float) != 0) {
+            return uw_cli_error(spec.command, UW_EXIT_USAGE, "--%s %lu: needs a multiple of 4",
+                                whole[i].name, (unsigned long)whole[i].bytes);
+        }
     }
     int rc = uw_events_open(&events, o.json, &err);
     rc = rc < 0 ? rc : run(&o, &events, &err);
