@@ -63,7 +63,11 @@ int uw_cmd_node(int argc, char **argv)
         return uw_cli_error("node", UW_EXIT_USAGE, "--config: is needed, see uwasa node --help");
     }
     char link[16];
-    if (o.link != NULL && o.set.n < UW_OPT_LIST_MAX) {
+    if (o.link != NULL && o.set.n == UW_OPT_LIST_MAX) {
+        return uw_cli_error("node", UW_EXIT_USAGE, "--link: is one --set too many, %d are allowed",
+                            UW_OPT_LIST_MAX);
+    }
+    if (o.link != NULL) {
         snprintf(link, sizeof link, "link=%s", o.link);
         o.set.item[o.set.n++] = link;
     }

@@ -71,9 +71,15 @@ static const char *own_name(struct uw_node_file *f, const char *name, const char
     return out;
 }
 
-static bool has_rank(const char *text)
+/* Where there is a text and no {rank} in it, one of the rank's own. False: no memory. */
+static bool give_own(struct uw_node_file *f, const char **text, const char *rank,
+                     const char *(*own)(struct uw_node_file *, const char *, const char *))
 {
-    return strstr(text, "{rank}") != NULL;
+    if (*text != NULL && strstr(*text, "{rank}") == NULL) {
+        *text = own(f, *text, rank);
+        return *text != NULL;
+    }
+    return true;
 }
 
 int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
@@ -89,29 +95,28 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
     if (number_of == NULL || size_of == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
-    if (!has_rank(o->name)) {
-        o->name = own_name(f, o->name, number_of);
+    bool all = give_own(f, &o->name, number_of, own_name) &&
+               (size <= 1 || (give_own(f, &o->checkpoint, number_of, own_file) &&
+                              give_own(f, &o->trace, number_of, own_file)));
+    if (all && size > 1 && o->events != NULL && strcmp(o->events, "-") != 0) {
+        all = give_own(f, &o->events, number_of, own_file);
     }
-    if (o->checkpoint != NULL && !has_rank(o->checkpoint) && size > 1) {
-        o->checkpoint = own_file(f, o->checkpoint, number_of);
-    }
-    if (o->events != NULL && !has_rank(o->events) && size > 1 && strcmp(o->events, "-") != 0) {
-        o->events = own_file(f, o->events, number_of);
-    }
-    if (o->trace != NULL && !has_rank(o->trace) && size > 1) {
-        o->trace = own_file(f, o->trace, number_of);
-    }
-    for (uint32_t i = 0; i < uw_node_keys.n; i++) {
+    for (uint32_t i = 0; all && i < uw_node_keys.n; i++) {
         const struct uw_opt *row = &uw_node_keys.row[i];
         const char **text = (void *)((uint8_t *)o + row->offset);
         if (row->kind == UW_OPT_TEXT && *text != NULL) {
             *text = fill(f, *text, number_of, size_of);
+            all = *text != NULL;
         }
     }
     o->seeds.n = 0;
-    for (uint32_t i = 0; i < size && i < UW_OPT_LIST_MAX; i++) {
-        o->seeds.item[o->seeds.n] = number(f, i);
-        o->seeds.n += o->seeds.item[o->seeds.n] != NULL ? 1u : 0u;
+    for (uint32_t i = 0; all && i < size && i < UW_OPT_LIST_MAX; i++) {
+        o->seeds.item[i] = number(f, i);
+        o->seeds.n = i + 1u;
+        all = o->seeds.item[i] != NULL;
+    }
+    if (!all) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
     o->members = o->members > size + 1u ? o->members : size + 1u;
     o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : size;

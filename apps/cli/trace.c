@@ -76,7 +76,8 @@ static void put(struct uw_trace *t, const char *format, ...)
     }
 }
 
-/* Bytes of the UTF-8 character at s, of at most `most`; 0: it is none. */
+/* Bytes of the UTF-8 character at s, of at most `most`; 0: it is none, like surrogates, what is
+ * longer than it need be and what is above U+10FFFF (RFC 3629, section 4). */
 static size_t utf8_bytes(const char *s, size_t most)
 {
     uint8_t c = (uint8_t)s[0];
@@ -90,7 +91,10 @@ static size_t utf8_bytes(const char *s, size_t most)
             return 0;
         }
     }
-    return n;
+    uint8_t second = n > 1 ? (uint8_t)s[1] : 0;
+    bool bad = (c == 0xe0 && second < 0xa0) || (c == 0xed && second >= 0xa0) ||
+               (c == 0xf0 && second < 0x90) || (c == 0xf4 && second >= 0x90);
+    return bad ? 0 : n;
 }
 
 #define QUOTED_BYTES (UW_TRACE_NAME_BYTES * 6u + 1u)

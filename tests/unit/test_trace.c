@@ -142,6 +142,9 @@ static void test_names_are_quoted(void **state)
         {"\"quoted\\\"\n\t\x01", "\"quoted\\\"\n\t\x01"},
         {"\xc3\xa4 \xe5\x99\x82 \xf0\x9f\x90\x9f", "\xc3\xa4 \xe5\x99\x82 \xf0\x9f\x90\x9f"},
         {"\xff\xc3(\xe5\x99", "?" "?(?" "?"},
+        {"\xed\xa0\x80 \xed\x9f\xbf", "?" "?" "? \xed\x9f\xbf"},    /* a surrogate */
+        {"\xe0\x80\xaf \xf0\x80\x80\x80", "?" "?" "? ?" "?" "?" "?"},  /* overlong */
+        {"\xf4\x90\x80\x80", "?" "?" "?" "?"},                       /* above U+10FFFF */
     };
     struct uw_trace t;
     struct uw_error err;
