@@ -87,6 +87,7 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     const char *address = address_of(s, m, m->station, seen);
     unsigned alive = (unsigned)uw_membership_alive(&s->membership);
     const char *ending = alive == 1u ? "" : "s";
+    bool pulls = s->config.mode != UW_NODE_ALLREDUCE;
     char *text = s->text;
     size_t cap = sizeof s->text;
     switch (kind) {
@@ -95,8 +96,9 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
                  ending);
         break;
     case UW_NODE_SUSPECT:
-        snprintf(text, cap, "peer %s (%s) silent for %u.%u s: suspected, pulls go to %u other%s",
-                 m->name, address, seconds(silent_us), tenths(silent_us), alive, ending);
+        snprintf(text, cap, "peer %s (%s) silent for %u.%u s: suspected, %s%u other%s%s", m->name,
+                 address, seconds(silent_us), tenths(silent_us), pulls ? "pulls go to " : "", alive,
+                 ending, pulls ? "" : " alive");
         break;
     case UW_NODE_DEAD:
         snprintf(text, cap,

@@ -35,6 +35,11 @@ int uw_node_report_open(struct uw_node_report *r, const char *path, const char *
     return rc;
 }
 
+void uw_node_report_rank(struct uw_node_report *r, const char *name)
+{
+    snprintf(r->progress.who, sizeof r->progress.who, "%.31s: ", name);
+}
+
 void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
 {
     char line[512];
@@ -214,8 +219,8 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
             snprintf(left, sizeof left, "  ETA %s", uw_text_time(left_s, eta));
         }
         if (counters.averages_done != 0) {
-            snprintf(averaged, sizeof averaged, "  averaged %u times",
-                     (unsigned)counters.averages_done);
+            snprintf(averaged, sizeof averaged, "  averaged %u time%s",
+                     (unsigned)counters.averages_done, counters.averages_done == 1 ? "" : "s");
         }
         uw_text_bytes((double)counters.pulled_bytes, pulled);
         pthread_mutex_lock(&r->lock);
@@ -223,6 +228,28 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
                          (unsigned long long)step, limit, r->loss, accuracy, (unsigned)alive,
                          rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled, averaged, left);
         pthread_mutex_unlock(&r->lock);
+    }
+}
+
+static void print_done(const struct uw_node_report *r, const struct uw_node_summary *s)
+{
+    const struct uw_node_counters *c = &s->counters;
+    char a[UW_TEXT_BYTES];
+    char b[UW_TEXT_BYTES];
+    if (r->progress.who[0] != '\0') {
+        printf("node           %.*s\n", (int)strcspn(r->progress.who, ":"), r->progress.who);
+    }
+    if (s->score != NULL) {
+        uw_score_print(s->score);
+    }
+    printf("steps          %llu in %.1f s\npulled         %s in %u pull%s\n"
+           "averaged       %u time%s\nsent           %s\n",
+           (unsigned long long)s->step, s->seconds, uw_text_bytes((double)c->pulled_bytes, a),
+           c->pulls_done, c->pulls_done == 1 ? "" : "s", c->averages_done,
+           c->averages_done == 1 ? "" : "s", uw_text_bytes((double)c->sent_bytes, b));
+    if (c->samples_in + c->samples_out != 0) {
+        printf("samples        %llu lent, %llu borrowed\n", (unsigned long long)c->samples_out,
+               (unsigned long long)c->samples_in);
     }
 }
 
@@ -245,17 +272,8 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);
     uw_progress_clear(&r->progress);
-    if (!quiet && s->score != NULL) {
-        uw_score_print(s->score);
-    }
     if (!quiet) {
-        char a[UW_TEXT_BYTES];
-        char b[UW_TEXT_BYTES];
-        printf("steps          %llu in %.1f s\npulled         %s in %u pulls\n"
-               "averaged       %u times\nsent           %s\n",
-               (unsigned long long)s->step, s->seconds,
-               uw_text_bytes((double)s->counters.pulled_bytes, a), s->counters.pulls_done,
-               s->counters.averages_done, uw_text_bytes((double)s->counters.sent_bytes, b));
+        print_done(r, s);
     }
 }
 
@@ -282,6 +300,9 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
         cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
     }
     uw_events_put(&r->events, ev);
+    if (event->kind == UW_NODE_NAME_TAKEN || event->kind == UW_NODE_WRONG_RUN) {
+        atomic_store(&r->refused, true);
+    }
     if (event->kind == UW_NODE_AVERAGED && event->chunks_n == r->averaged_n) {
         return;     /* like the one before: the progress line counts them */
     }

@@ -19,7 +19,7 @@ struct uw_node_report {
     pthread_mutex_t lock;           /* of progress: both threads write sentences */
     uint64_t status_us;             /* last status event */
     uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
-    atomic_bool refused;            /* a peer was refused, and the reason told */
+    atomic_bool refused;            /* of a peer or by one, and the reason told */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     uint64_t waiting_us;            /* the first average waits since; 0: it does not */
     bool waiting_told;
@@ -42,6 +42,9 @@ void uw_node_report_init(struct uw_node_report *r);
 /* Start writing events. Returns UW_OK or UW_ERR_IO, err filled. */
 int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
                         struct uw_error *err);
+
+/* Several write to one pipe: each line begins with the name. */
+void uw_node_report_rank(struct uw_node_report *r, const char *name);
 
 /* The network is up: tell where the node listens, and later on if none of the seeds answers. */
 void uw_node_report_listening(struct uw_node_report *r, const char *address,

@@ -359,6 +359,11 @@ static int work(struct uw_node_work *r)
     rc = rc < 0 ? rc : uw_node_gradients_finish(r);
     rc = rc < 0 ? rc : uw_node_work_agree(r);
     rc = rc < 0 ? rc : save(r);
+    if (rc == UW_OK && uw_stop_asked(&r->stop)) {
+        uw_node_report_say(&r->report, "interrupted at step %llu%s%s", (unsigned long long)r->step,
+                           r->o->checkpoint != NULL ? ", saved in " : ", not saved",
+                           r->o->checkpoint != NULL ? r->o->checkpoint : "");
+    }
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
         rc = evaluate(r, r->o->final_eval_samples, true);
         uw_node_work_linger(r);
@@ -393,6 +398,9 @@ static int join_ranks(struct uw_node_work *r, struct uw_node_file *file, int *st
     if (rc == UW_OK) {
         rc = uw_node_config_rank(file, rank, ranks_n, &r->err);
         *status = uw_job_exit(rc);
+    }
+    if (rc == UW_OK && ranks_n > 1) {
+        uw_node_report_rank(&r->report, file->o.name);
     }
     return rc;
 }

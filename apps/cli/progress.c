@@ -58,18 +58,21 @@ void uw_progress_show(struct uw_progress *p, const char *format, ...)
         p->open = true;
         fflush(stderr);
     } else {
-        fprintf(stderr, "%s\n", line);
+        fprintf(stderr, "%s%s\n", p->who, line);     /* one write: lines stay whole */
     }
 }
 
 void uw_progress_say(struct uw_progress *p, const char *format, ...)
 {
+    char line[512];
     va_list args;
     uw_progress_clear(p);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    if (vsnprintf(line, sizeof line, format, args) < 0) {
+        line[0] = '\0';
+    }
     va_end(args);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s%s\n", p->who, line);
 }
 
 const char *uw_text_time(double seconds, char text[UW_TEXT_BYTES])

@@ -156,6 +156,7 @@ pid=$last
 sleep 1
 kill -TERM $pid
 wait $pid || { cat d.err >&2; fail "SIGTERM is not a failure"; }
+grep -q '^interrupted at step [0-9]*, saved in d.safetensors$' d.err || fail "d does not tell its end"
 expect 0 "$uwasa" eval --model mlp --weights d.safetensors
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2
 wait $last || fail "a node with a checkpoint"
