@@ -262,7 +262,8 @@ void uw_allreduce_stop(struct uw_allreduce *a)
 static void begin_pull(struct uw_allreduce *a, uint32_t expected)
 {
     const struct uw_path path = {.rtt_us = (uint32_t)a->r.rtt_us,
-                                 .floats_per_us = a->r.floats_per_us};
+                                 .floats_per_us = a->r.floats_per_us,
+                                 .lossless = a->config.lossless};
     a->pull.origin_n = 0;
     uw_pull_start(&a->pull, (uint16_t)a->k, a->step.recv_n, a->config.chunk_n, &path, a->now_us);
     if (expected > 0 && a->r.floats_per_us > 0.0f) {
@@ -281,8 +282,10 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
         return;
     }
     if (!a->pull.active) {
+        /* Without loss, what was sent before and is not here was dropped, and will not come. */
+        bool dropped = a->config.lossless && (a->asked_us != 0 || p->offset_n != 0);
         uw_allreduce_answered(a);
-        begin_pull(a, PUSH_CHUNKS);
+        begin_pull(a, dropped && a->r.floats_per_us <= 0.0f ? 0 : PUSH_CHUNKS);
     }
     if (uw_pull_check(&a->pull, (uint16_t)a->k, p->offset_n, p->count_n) < 0) {
         return;

@@ -6,6 +6,7 @@
 #include "bits.h"
 
 #define NUDGES_MAX 4u
+#define LOSSLESS_TRIES_MAX 6u
 
 void uw_allreduce_tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type,
                        uint32_t round, uint32_t step)
@@ -51,7 +52,8 @@ uint64_t uw_allreduce_ask(struct uw_allreduce *a)
                                   .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
         a->asked_us = a->now_us;
-        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, UW_ALLREDUCE_TRIES_MAX));
+        uint32_t most = a->config.lossless ? LOSSLESS_TRIES_MAX : UW_ALLREDUCE_TRIES_MAX;
+        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, most));
     }
     return a->ask_us;
 }

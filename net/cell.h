@@ -103,6 +103,7 @@ struct uw_cell_config {
     uint32_t series;                /* of this cell among those of one node: groups must differ */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
+    bool tells_all;                 /* the node may leave once a round is over */
     bool patient;                   /* rounds wait that long for slow and silent nodes too */
     uint64_t gather_us, round_us;   /* longest wait for others to be ready; longest round */
     uint32_t tries_max;             /* aborted rounds after which it goes on without; 0: 5 */
@@ -132,6 +133,7 @@ struct uw_cell_seat {
     uint32_t step, waits_for;
     uint64_t since_us, ready_us;    /* ready since; said so last */
     uint64_t heard_us;              /* heard of in this round */
+    bool untold;                    /* is not known to have heard how it ended */
     uint64_t avoid_until_us;
     uint32_t strikes;
 };
@@ -145,6 +147,7 @@ struct uw_cell_head {
     uint32_t lost;                  /* taken over from */
     uint32_t counter;               /* of groups */
     uint64_t started_us, deadline_us, poll_us;
+    uint64_t decided_us, told_us;   /* the last round */
     uint32_t polls, progress;
     struct uw_deadline spread, took;    /* between the first and the last who is ready; rounds */
 };
@@ -206,6 +209,10 @@ void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 /* A message from a node. */
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
                   uint64_t now_us);
+
+/* This node has decided a round, and others may not have heard how. Those are told again for some
+ * seconds, if the configuration has `tells_all`; else they ask. */
+bool uw_cell_owes(const struct uw_cell *c);
 
 /* Do what is due. Returns when it wants to run again, if nothing arrives. */
 uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us);

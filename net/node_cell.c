@@ -186,6 +186,7 @@ static void decided(void *arg, bool commit)
     bool moved = s->bridge.added;
     uw_node_bridge_committed(s, commit && (!alone || moved));
     if (!commit) {
+        uw_node_cost_aborted(s);
         uw_allreduce_stop(&s->cell.allreduce);
         if (!pair) {
             uw_average_restore(&s->cell.average);
@@ -233,8 +234,8 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
     if (m == NULL || m->station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
-    int bytes = uw_part_encode(part, s->run, !s->config.link->reliable, s->cell.out,
-                               s->buffer_bytes);
+    /* With a checksum always: what is above one node's link may damage it, and not another's. */
+    int bytes = uw_part_encode(part, s->run, true, s->cell.out, s->buffer_bytes);
     int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, m->station, s->cell.out,
                                               (uint32_t)bytes);
     if (rc == UW_OK) {
@@ -262,7 +263,8 @@ static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_
         .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
-        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .arg = o, .send = send_message,
+        .round_us = c->round_us, .tries_max = pair ? 1u : 0,
+        .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
         .progress = progress, .tell = tell};
     o->node = s;
@@ -315,6 +317,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_allreduce_config allreduce = {
         .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
         .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
+        .lossless = c->link->reliable,
         .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,
         .send = send_part, .arg = s};
     int rc = uw_allreduce_place(&s->cell.allreduce, arena, &allreduce);
@@ -414,6 +417,12 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     return at_us < next_us ? at_us : next_us;
 }
 
+bool uw_node_owes(const struct uw_node *n)
+{
+    const struct uw_node_state *s = n->state;
+    return s != NULL && s->cell.on && uw_cell_owes(&s->cell.scopes[UW_AVERAGE_RUN].cell);
+}
+
 /* ---- what comes in ---- */
 
 void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w)
@@ -455,7 +464,7 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
 {
     uint32_t run;
     struct uw_part part;
-    if (uw_part_decode(s->buffer, bytes, !s->config.link->reliable, &run, &part) < 0) {
+    if (uw_part_decode(s->buffer, bytes, true, &run, &part) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
