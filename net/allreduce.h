@@ -94,6 +94,8 @@ struct uw_allreduce_round {
     float *x;                       /* [size_n] */
     uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
     float floats_per_us;            /* about, that a rank can send; 0: not known */
+    uint32_t chunk_n;               /* the same for all ranks, UW_CHUNK_MIN_N or more; 0: as
+                                       configured, which is the most */
 };
 
 /* Chunks of a message that are still to be handed over. */

@@ -48,7 +48,7 @@ uint64_t uw_allreduce_ask(struct uw_allreduce *a)
         return uw_pull_next_us(&a->pull, a->config.window_chunks, a->now_us);
     }
     if (a->now_us >= a->ask_us) {
-        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n,
                                   .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
         a->asked_us = a->now_us;
@@ -65,8 +65,8 @@ uint64_t uw_allreduce_nudge_for_got(struct uw_allreduce *a)
     }
     if (a->now_us >= a->nudge_us) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, a->held);
-        const struct uw_want want = {.transfer = (uint16_t)a->held, .chunk_n = a->config.chunk_n,
-                                     .base = (s.send_n - 1) / a->config.chunk_n, .wanted = 1};
+        const struct uw_want want = {.transfer = (uint16_t)a->held, .chunk_n = a->r.chunk_n,
+                                     .base = (s.send_n - 1) / a->r.chunk_n, .wanted = 1};
         uw_allreduce_add_out(a, s.to, a->r.round, &want);
         uw_allreduce_nudge_later(a);
     }

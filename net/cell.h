@@ -64,6 +64,7 @@ struct uw_cell_message {
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
     uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is */
     float rms;                      /* ready: of what it hands in */
+    uint32_t chunk_n;               /* ready: config's; start: the least of all ranks' */
     float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
@@ -89,6 +90,7 @@ enum uw_cell_news_kind {
     UW_CELL_NEWS_COMMITTED,         /* ranks_n, duration_us */
     UW_CELL_NEWS_ABORTED,           /* id: whose fault; UW_CELL_NOBODY: not known */
     UW_CELL_NEWS_OUTLIER,           /* id: what it hands in is far too large, and left out */
+    UW_CELL_NEWS_FULL,              /* id: itself; the cell has ranks_max nodes already */
     UW_CELL_NEWS_TAKEN_OVER         /* id: the head that vanished; this node decides in its place */
 };
 
@@ -102,6 +104,7 @@ struct uw_cell_config {
     uint32_t self, incarnation;
     uint32_t series;                /* of this cell among those of one node: groups must differ */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
+    uint32_t chunk_n;               /* floats that fit a message of this node; 0: not told */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
     bool tells_all;                 /* the node may leave once a round is over */
     bool patient;                   /* rounds wait that long for slow and silent nodes too */
@@ -131,6 +134,7 @@ struct uw_cell_seat {
     float rms;
     enum uw_cell_status status;
     uint32_t step, waits_for;
+    uint32_t chunk_n;
     uint64_t since_us, ready_us;    /* ready since; said so last */
     uint64_t heard_us;              /* heard of in this round */
     bool untold;                    /* is not known to have heard how it ended */
@@ -167,6 +171,7 @@ struct uw_cell {
     uint32_t group, round, decider; /* decider: the group's head, or who took over */
     enum uw_allreduce_kind kind;
     float hints[UW_CELL_HINTS];
+    uint32_t chunk_n;
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
     bool met;                       /* it has been in a round */

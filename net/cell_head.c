@@ -50,6 +50,8 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     struct uw_cell_head *h = &c->h;
     struct uw_cell_seat *seat = uw_cell_seat_of(c, from);
     if (seat == NULL) {
+        const struct uw_cell_message full = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED};
+        c->config.send(c->config.arg, from, &full);
         return;
     }
     if (seat->incarnation != m->incarnation || (seat->ranked && seat->asks != m->asks)) {
@@ -69,6 +71,7 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     seat->ready_us = c->now_us;
     seat->rms = m->rms;
     seat->asks = m->asks;
+    seat->chunk_n = m->chunk_n;
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
         if (other != NULL) {
@@ -165,7 +168,9 @@ static bool lacks_anybody(struct uw_cell *c)
     bool lacks = false;
     for (uint32_t i = 0; i < c->members_n; i++) {
         const struct uw_cell_seat *s = find_seat(c, c->members[i].id);
-        lacks = lacks || (uw_cell_reaches(c, c->members[i].id) && (s == NULL || !s->ready));
+        bool is_none = s == NULL && c->h.seats_n == c->config.ranks_max;
+        lacks = lacks || (uw_cell_reaches(c, c->members[i].id) && !is_none &&
+                          (s == NULL || !s->ready));
     }
     return lacks;
 }
@@ -176,7 +181,8 @@ static bool lacks_one_of_all(struct uw_cell *c)
     bool lacks = false;
     for (uint32_t i = 0; i < c->members_n; i++) {
         const struct uw_cell_seat *s = find_seat(c, c->members[i].id);
-        lacks = lacks || s == NULL || !can_take_part(c, s);
+        bool is_none = s == NULL && c->h.seats_n == c->config.ranks_max;
+        lacks = lacks || (!is_none && (s == NULL || !can_take_part(c, s)));
     }
     return lacks;
 }
@@ -248,6 +254,7 @@ static void name_ranks(struct uw_cell *c, struct uw_cell_message *m)
             continue;
         }
         uint32_t k = m->ids_n++;
+        m->chunk_n = k == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
         for (; k > 0 && m->ids[k - 1u] > s->id; k--) {
             m->ids[k] = m->ids[k - 1u];
         }
