@@ -24,6 +24,8 @@
 #define ROUND_DEFAULT_US 60000000u
 #define AGREE_DEFAULT_US 10000000u
 
+_Static_assert(UW_NODE_RANKS_MAX == UW_CELL_RANKS_MAX, "what a caller is told is what there is");
+
 enum uw_node_mode uw_node_mode_find(const char *name)
 {
     return strcmp(name, "allreduce") == 0      ? UW_NODE_ALLREDUCE

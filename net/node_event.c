@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define QUIET_US 10000000u
+#define TIME_BYTES 24u
+#define EXPECTED_BYTES (TIME_BYTES + 16u)
 
 const char *uw_node_event_name(enum uw_node_event_kind kind)
 {
@@ -232,14 +234,25 @@ void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news)
     report(s, &e);
 }
 
+/* "0.031 s"; below 10 ms in "0.42 ms". */
+static void write_time(char *text, size_t cap, uint64_t us)
+{
+    if (us < 10000u) {
+        snprintf(text, cap, "%u.%02u ms", (unsigned)(us / 1000u), (unsigned)(us / 10u % 100u));
+    } else {
+        snprintf(text, cap, "%u.%03u s", seconds(us), (unsigned)(us / 1000u % 1000u));
+    }
+}
+
 /* ", predicted 0.031 s", or nothing. */
-static const char *predicted(const struct uw_node_state *s, char text[UW_NODE_NAME_BYTES])
+static const char *predicted(const struct uw_node_state *s, char text[EXPECTED_BYTES])
 {
     uint64_t us = (uint64_t)(s->cost.predicted_s * 1e6f);
+    char took[TIME_BYTES];
     text[0] = '\0';
     if (us != 0) {
-        snprintf(text, UW_NODE_NAME_BYTES, ", predicted %u.%03u s", seconds(us),
-                 (unsigned)(us / 1000u % 1000u));
+        write_time(took, sizeof took, us);
+        snprintf(text, EXPECTED_BYTES, ", predicted %s", took);
     }
     return text;
 }
@@ -256,15 +269,39 @@ void uw_node_tell_full(struct uw_node_state *s)
     }
 }
 
+/* What a member did to end a round: as far as can be told from here. */
+static const char *why_cut(const struct uw_node_state *s, uint32_t id)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m->id == id && m->state != UW_MEMBER_ALIVE) {
+            return m->state == UW_MEMBER_LEFT ? " has left the run" : " is silent";
+        }
+    }
+    return " is late or has ended its training";
+}
+
+static void write_cut(struct uw_node_state *s, const struct uw_cell_news *news, const char *who)
+{
+    bool nobody = news->id == UW_CELL_NOBODY;
+    char took[TIME_BYTES];
+    write_time(took, sizeof took, news->duration_us);
+    snprintf(s->text, sizeof s->text,
+             "an average over %u nodes was given up after %s%s%s%s: the old parameters stay, %s",
+             (unsigned)news->ranks_n, took, nobody ? "" : ", ", who,
+             nobody ? "" : why_cut(s, news->id),
+             nobody ? "it is tried again" : "the others try again");
+}
+
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news)
 {
-    const char *who = news->id != UW_CELL_NOBODY ? name_of(s, news->id) : "nobody in particular";
+    const char *who = news->id != UW_CELL_NOBODY ? name_of(s, news->id) : "";
     const char *algorithm = uw_allreduce_name(o->cell.kind);
     const char *named = news->id == s->membership.members[0].id ? "this node" : who;
     unsigned others = news->ranks_n > 0 ? (unsigned)news->ranks_n - 1u : 0u;
     uint64_t us = news->duration_us;
-    char expected[UW_NODE_NAME_BYTES];
+    char expected[EXPECTED_BYTES], took[TIME_BYTES];
     char *text = s->text;
     size_t cap = sizeof s->text;
     struct uw_node_event e = {.peer = who, .address = "", .duration_us = us,
@@ -277,16 +314,14 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
         e.kind = UW_NODE_AVERAGED;
         e.bytes = s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
-        snprintf(text, cap, "averaged exactly with %u other%s in %u.%03u s by %s%s", others,
-                 others == 1u ? "" : "s", seconds(us), (unsigned)(us / 1000u % 1000u), algorithm,
-                 predicted(s, expected));
+        write_time(took, sizeof took, us);
+        snprintf(text, cap, "averaged exactly with %u other%s in %s by %s%s", others,
+                 others == 1u ? "" : "s", took, algorithm, predicted(s, expected));
         break;
     case UW_CELL_NEWS_ABORTED:
         e.kind = UW_NODE_AVERAGE_CUT;
         s->counters.averages_cut++;
-        snprintf(text, cap, "an average over %u nodes was given up after %u.%u s because of %s: "
-                            "the old parameters stay, the others try again",
-                 others + 1u, seconds(us), tenths(us), named);
+        write_cut(s, news, named);
         break;
     case UW_CELL_NEWS_LATE:
         e.kind = UW_NODE_AVERAGE_LATE;
@@ -340,9 +375,10 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
         e.peer = g->culprit == UW_CELL_NOBODY ? "a member"
                  : self                       ? "this node"
                                               : name_of(s, g->culprit);
+        const char *why = self && g->why == UW_GRADIENTS_GONE ? "stops" : whys[g->why];
         snprintf(s->text, sizeof s->text,
                  "%s %s: gradients are not averaged with %u other%s any more, the next average of "
-                 "the parameters says with whom", e.peer, whys[g->why], others,
+                 "the parameters says with whom", e.peer, why, others,
                  others == 1u ? "" : "s");
     }
     report(s, &e);

@@ -136,6 +136,9 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
         snprintf(text, text_bytes, "needs %s from %.10g to %.10g", whole, o->min, o->max);
     } else if (o->min == 1.0 && o->kind != UW_OPT_BYTES) {
         snprintf(text, text_bytes, "needs 1 or more");
+    } else if (o->kind == UW_OPT_U32) {
+        snprintf(text, text_bytes, "needs %s from %.10g to %lu", whole, o->min,
+                 (unsigned long)UINT32_MAX);
     } else {
         snprintf(text, text_bytes, "needs %s, %.10g or more", whole, o->min);
     }

@@ -11,6 +11,7 @@
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
 #define STEP_SECONDS_MAX 86400
+#define CELL_NODES 4u
 
 static const struct uw_opt rows[] = {
     ROW("nodes", UW_OPT_U32, nodes, 2, 1024, "K", "devices (16)"),
@@ -93,6 +94,22 @@ static int check_rule(struct uw_sim_options *o)
     return -1;
 }
 
+/* Exact averages have room for so many. */
+static int check_ranks(const struct uw_sim_options *o)
+{
+    if (strcmp(o->exchange, "allreduce") == 0 && o->nodes > UW_NODE_RANKS_MAX) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--nodes %u: %u at most average exactly, see --exchange hierarchical",
+                            (unsigned)o->nodes, UW_NODE_RANKS_MAX);
+    }
+    if (strcmp(o->exchange, "hierarchical") == 0 && o->nodes > UW_NODE_RANKS_MAX &&
+        o->cell_nodes > UW_NODE_RANKS_MAX) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes %u: %u at most average exactly",
+                            (unsigned)o->cell_nodes, UW_NODE_RANKS_MAX);
+    }
+    return -1;
+}
+
 static int check(struct uw_sim_options *o)
 {
     if (o->model == NULL) {
@@ -104,12 +121,22 @@ static int check(struct uw_sim_options *o)
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--skew %.60s: needs " UW_SKEW_ALLOWED, o->skew);
     }
+    if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
+    }
+    o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : CELL_NODES;
+    if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--schedule %s: is not for --exchange allreduce: all average",
+                            o->schedule);
+    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
                             o->lr_schedule);
     }
-    return check_rule(o);
+    int status = check_rule(o);
+    return status >= 0 ? status : check_ranks(o);
 }
 
 int uw_cmd_sim(int argc, char **argv)
@@ -117,7 +144,7 @@ int uw_cmd_sim(int argc, char **argv)
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant",
-                               .nodes = 16, .cell_nodes = 4, .period = 10, .batch = 32,
+                               .nodes = 16, .period = 10, .batch = 32,
                                .eval_samples = 1000,
                                .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,

@@ -182,8 +182,8 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     }
     if (rc == UW_ERR_TIMEOUT) {
         return uw_error_set(err, rc,
-                            "%.100s: no answer for %.1f s: is a node there, with this key and run?",
-                            address, o->timeout);
+                            "%.100s: no answer for %.1f s: is a node there, with this key, run, "
+                            "--link and tls?", address, o->timeout);
     }
     return uw_error_set(err, rc, "%.100s: %s", address,
                         rc == UW_ERR_NOTFOUND ? "no such host" : uw_status_text(rc));

@@ -92,12 +92,14 @@ static const struct uw_opt rows[] = {
     ROW("final_eval_samples", UW_OPT_U32, final_eval_samples, 0, 0, "N",
         "of the test at the end; 0: all (0)"),
     ROW("consensus_rounds", UW_OPT_U32, consensus_rounds, 0, 0, "N",
-        "pulls after the last step, to agree with the others (4)"),
-    ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S", "at most (10)"),
+        "pulls after the last step, where there is no exact average at the end (4)"),
+    ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S",
+        "the exact average at the end waits so long for others, with together as long as "
+        "gather_seconds if that is longer; or the pulls take so long. 0: neither (10)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES",
-        "largest message (udp: 1232, else 65600)"),
+        "largest message (udp: 1232, else a sixteenth of the model, 8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, PULL_WINDOW_MAX, "BYTES",
         "that may wait for the training thread (512K)"),
@@ -143,8 +145,9 @@ static int fail_key(struct uw_node_file *f, const char *key, const char *sentenc
         return uw_error_set(err, UW_ERR_INVALID, "%.160s:%u: \"%s\" %s", f->json.file,
                             (unsigned)uw_json_line(&f->json, m), key, sentence);
     }
-    return uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
-                        f->json.file != NULL ? f->json.file : "--set", key, sentence);
+    return f->json.file != NULL ? uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
+                                               f->json.file, key, sentence)
+                                : uw_error_set(err, UW_ERR_INVALID, "--set %s: %s", key, sentence);
 }
 
 /* "2/4" into shard 2 of 4. */
@@ -222,6 +225,9 @@ static int check_rule(struct uw_node_file *f, struct uw_error *err)
     struct uw_node_options *o = &f->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     bool pairs = rule->over == UW_MIX_OVER_PAIRS;
+    if (o->peer_schedule != NULL && !f->ranked && strcmp(o->exchange, "allreduce") == 0) {
+        return fail_key(f, "peer_schedule", "is not for \"exchange\" allreduce: all average", err);
+    }
     if (o->peer_schedule == NULL) {
         o->peer_schedule = pairs ? "matching" : "random";
     }
@@ -279,6 +285,24 @@ static int check_needed(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
+/* What would do nothing is a mistake. */
+static int check_emulated(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    bool bad = o->emulate_loss > 0.0 || o->emulate_duplicate > 0.0 || o->emulate_reorder > 0.0 ||
+               o->emulate_corrupt > 0.0 || o->emulate_delay_ms > 0.0 ||
+               o->emulate_jitter_ms > 0.0 || o->emulate_rate != 0;
+    if (o->emulate_cut_after > 0.0 && o->emulate_cut_seconds <= 0.0) {
+        return fail_key(f, "emulate.cut_after", "needs \"emulate.cut_seconds\"", err);
+    }
+    if (o->emulate_far.n != 0 && !bad && o->emulate_cut_seconds <= 0.0) {
+        return fail_key(f, "emulate.far", "needs something that is bad towards them: "
+                                          "\"emulate.loss\", \"emulate.cut_seconds\" or another",
+                        err);
+    }
+    return UW_OK;
+}
+
 int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
@@ -308,6 +332,10 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
             o->cell_first = o->together;
         }
     }
+    if (!unranked && (o->together > o->members || o->cell_first > o->members)) {
+        return fail_key(f, o->together > o->members ? "together" : "cell_first",
+                        "needs at most \"members\"", err);
+    }
     if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
         parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
         return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
@@ -328,6 +356,7 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
         return fail_key(f, "backend", "needs auto or ref with \"exact\"", err);
     }
     rc = check_rule(f, err);
+    rc = rc < 0 ? rc : check_emulated(f, err);
     return rc < 0 || is_link(o, "mpi") ? rc : check_addresses(f, err);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_config_check.h"
 
+#include "uwasa/node.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +80,11 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                         struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
+    if (size > UW_NODE_RANKS_MAX && strcmp(o->exchange, "allreduce") == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "\"exchange\" allreduce: %u ranks, and %u at most "
+                            "average exactly; hierarchical has cells", (unsigned)size,
+                            UW_NODE_RANKS_MAX);
+    }
     const char *number_of = number(f, rank), *size_of = number(f, size);
     if (number_of == NULL || size_of == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");

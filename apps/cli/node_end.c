@@ -4,7 +4,7 @@
 #include "uwasa/board.h"
 
 #define LONELY_US 1000000u
-#define AVERAGE_US 60000000u        /* longest average at the end, once it has begun */
+#define SLACK_US 5000000u           /* beyond what an average at the end may take */
 
 static uint32_t peers_alive(struct uw_node_work *r, struct uw_node_counters *counters)
 {
@@ -40,16 +40,35 @@ static int pull_together(struct uw_node_work *r)
     return rc < 0 ? rc : UW_OK;
 }
 
-/* Returns 1 when it is done, 0 when there was nobody. */
+/* An average that was to be is not: said, unless nobody else is there to be averaged with. */
+static void tell_none(struct uw_node_work *r, uint64_t start_us)
+{
+    struct uw_node_counters counters;
+    uint32_t alive = peers_alive(r, &counters);
+    if (!uw_stop_asked(&r->stop) && (alive != 0 || r->o->together > 1)) {
+        uw_node_report_say(&r->report,
+                           "the exact average at the end did not come about in %.1f s: %u other "
+                           "node%s in sight", (double)(uw_board_now_us() - start_us) / 1e6,
+                           (unsigned)alive, alive == 1 ? "" : "s");
+    }
+}
+
+/* Returns 1 when it is done, 0 when there was nobody. It gathers and averages as long as the node
+ * was told it may. */
 static int average(struct uw_node_work *r)
 {
-    uint64_t end_us = uw_board_now_us() + (uint64_t)(r->o->consensus_seconds * 1e6) + AVERAGE_US;
+    uint64_t start_us = uw_board_now_us();
+    uint64_t end_us = start_us + uw_node_work_agree_us(r->o) +
+                      (uint64_t)(r->o->round_seconds * 1e6) + SLACK_US;
     if (r->o->consensus_seconds <= 0.0) {
         return 0;
     }
     uw_node_agree(&r->net.node);
     for (;;) {
         int rc = uw_node_work_exchange(r, 0.0f);
+        if (rc >= 0 && (rc & (UW_NODE_AVERAGING | UW_NODE_ROUND)) == 0) {
+            tell_none(r, start_us);
+        }
         if (rc < 0 || (rc & UW_NODE_AVERAGING) == 0) {
             return rc < 0 ? rc : (rc & UW_NODE_ROUND) != 0;
         }

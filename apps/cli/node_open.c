@@ -31,8 +31,7 @@ enum uw_stack_carrier uw_node_work_carrier(const char *link)
                                       : UW_STACK_UDP;
 }
 
-/* The last average waits for others as long as any, where all are waited for. */
-static uint64_t agree_us(const struct uw_node_options *o)
+uint64_t uw_node_work_agree_us(const struct uw_node_options *o)
 {
     bool longer = o->together != 0 && o->gather_seconds > o->consensus_seconds;
     return (uint64_t)((longer ? o->gather_seconds : o->consensus_seconds) * 1e6);
@@ -71,7 +70,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .gather_us = (uint64_t)(o->gather_seconds * 1e6),
         .round_us = (uint64_t)(o->round_seconds * 1e6),
         .agree = true,
-        .agree_us = agree_us(o),
+        .agree_us = uw_node_work_agree_us(o),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
         .samples = r->pool_block.at != NULL ? &r->pool : NULL,

@@ -5,14 +5,17 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define STATUS_US 1000000u
 #define ALONE_US 5000000u
+#define WAITING_US 1000000u
 
 void uw_node_report_init(struct uw_node_report *r)
 {
     r->events.file = NULL;
-    r->status_us = r->alone_us = 0;
+    r->status_us = r->alone_us = r->waiting_us = 0;
+    r->waiting_told = false;
     r->seeds = NULL;
     atomic_store(&r->refused, false);
     r->accuracy = -1.0;
@@ -64,9 +67,32 @@ static void tell_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_u
         r->alone_us = 0;
     } else if (r->alone_us != 0 && now_us >= r->alone_us) {
         r->alone_us = 0;
-        uw_node_report_say(r, "no answer from %s%s: is a node there, with this key and run? "
-                              "Training goes on alone",
-                           r->seeds->item[0], r->seeds->n > 1 ? " or another seed" : "");
+        uw_node_report_say(r, "no answer from %s%s: is a node there, with this key, run, \"link\" "
+                              "and \"tls\"?%s",
+                           r->seeds->item[0], r->seeds->n > 1 ? " or another seed" : "",
+                           r->waiting_told ? "" : " Training goes on alone");
+    }
+}
+
+void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
+                            uint32_t nodes_n)
+{
+    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    struct uw_node_counters counters;
+    r->waiting_us = r->waiting_us != 0 ? r->waiting_us : now_us;
+    if (r->waiting_told || now_us - r->waiting_us < WAITING_US) {
+        return;
+    }
+    uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters), here = 1;
+    for (uint32_t i = 1; i < rows_n; i++) {
+        bool same = strcmp(rows[i].cell, rows[0].cell) == 0;
+        here += same && rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
+    }
+    r->waiting_told = true;
+    if (here < nodes_n && counters.averages_done == 0) {
+        uw_node_report_say(r, "waiting for %u more node%s: the first average is over %u",
+                           (unsigned)(nodes_n - here), nodes_n - here == 1 ? "" : "s",
+                           (unsigned)nodes_n);
     }
 }
 

@@ -21,6 +21,8 @@ struct uw_node_report {
     uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
     atomic_bool refused;            /* a peer was refused, and the reason told */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
+    uint64_t waiting_us;            /* the first average waits since; 0: it does not */
+    bool waiting_told;
     uint32_t averaged_n;            /* nodes of the last average that was told of */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
 };
@@ -44,6 +46,11 @@ int uw_node_report_open(struct uw_node_report *r, const char *path, const char *
 /* The network is up: tell where the node listens, and later on if none of the seeds answers. */
 void uw_node_report_listening(struct uw_node_report *r, const char *address,
                               const struct uw_opt_list *seeds);
+
+/* The training waits for the network, which may wait for the first average of nodes_n nodes, of
+ * one cell or of the run: tell once, a moment later, how many are not here yet. */
+void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
+                            uint32_t nodes_n);
 
 /* A sentence for people. */
 void uw_node_report_say(struct uw_node_report *r, const char *format, ...)

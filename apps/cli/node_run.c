@@ -51,6 +51,33 @@ static int open_data(struct uw_node_work *r)
     return rc;
 }
 
+/* A checkpoint holds the rule by which its velocity was made: up to 8 letters as a number. */
+static uint64_t rule_code(const char *name)
+{
+    uint64_t code = 0;
+    for (int i = 0; i < 8 && name[i] != '\0'; i++) {
+        code |= (uint64_t)(unsigned char)name[i] << 8 * i;
+    }
+    return code;
+}
+
+static uint64_t rule_at_work(const struct uw_node_work *r)
+{
+    return rule_code(r->retreated ? uw_mix_qg.name : r->o->momentum_rule);
+}
+
+/* The velocity of one rule means nothing to another. */
+static void check_velocity(struct uw_node_work *r, const char *file, uint64_t code)
+{
+    struct uw_model *m = &r->job.model;
+    if (code == rule_at_work(r) || m->velocity == NULL) {
+        return;
+    }
+    memset(m->velocity, 0, m->params.size_n * sizeof *m->velocity);
+    uw_node_report_say(&r->report, "%s was saved under another momentum_rule than %s: its velocity "
+                                   "begins at zero", file, r->o->momentum_rule);
+}
+
 static int load_checkpoint(struct uw_node_work *r)
 {
     struct uw_checkpoint state;
@@ -78,27 +105,25 @@ static int load_checkpoint(struct uw_node_work *r)
     }
     uw_node_report_say(&r->report, "going on from %s at step %llu", file,
                        (unsigned long long)r->step);
+    check_velocity(r, file, state.user[1]);
     return UW_OK;
 }
 
+/* Late updates are finished: uw_node_gradients_finish. */
 static int save(struct uw_node_work *r)
 {
     uint64_t before_us = r->saved_us = uw_board_now_us();
     if (r->o->checkpoint == NULL) {
         return UW_OK;
     }
-    int rc = uw_node_gradients_finish(r);
-    if (rc < 0) {
-        return rc;
-    }
     const struct uw_checkpoint state = {.step = r->step,
                                         .epoch = r->loader.epoch,
                                         .position = r->loader.position,
                                         .seed = r->o->seed,
                                         .batch_n = r->o->batch,
-                                        .user = {r->incarnation},
+                                        .user = {r->incarnation, rule_at_work(r)},
                                         .exact = r->o->exact};
-    rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
+    int rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
     uw_node_trace_part(r, "checkpoint", before_us, uw_board_now_us());
     return rc;
 }
@@ -161,9 +186,12 @@ static double elapsed_s(const struct uw_node_work *r)
     return (double)(uw_board_now_us() - r->start_us) / 1e6;
 }
 
+/* By the clock of the training: waiting for others counts. */
 static float samples_per_s(const struct uw_node_work *r)
 {
-    return r->computing_us > 0 ? (float)((double)r->samples * 1e6 / (double)r->computing_us) : 0;
+    uint64_t until_us = r->trained_us != 0 ? r->trained_us : uw_board_now_us();
+    bool any = r->train_us != 0 && until_us > r->train_us;
+    return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
 }
 
 int uw_node_work_exchange(struct uw_node_work *r, float lr)
@@ -185,6 +213,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
     r->averaging = averaging;
     if (rc > 0 && (rc & UW_NODE_RETREATED) != 0) {
         r->job.model.optimizer.momentum = uw_momentum_qg(r->o->momentum);
+        r->retreated = true;
     }
     if (rc < 0) {
         return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
@@ -223,7 +252,6 @@ static int train_one(struct uw_node_work *r)
     uint64_t now_us = uw_board_now_us();
     r->step++;
     r->samples += (uint64_t)n;
-    r->computing_us += now_us - before_us;
     uw_node_trace_part(r, NULL, before_us, now_us);
     r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
     if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
@@ -271,10 +299,14 @@ static int housekeeping(struct uw_node_work *r)
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
     uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, uw_node_work_left_s(r));
-    if ((double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6 && save(r) < 0) {
-        uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
+    if (r->o->checkpoint != NULL &&
+        (double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6) {
+        rc = uw_node_gradients_finish(r);
+        if (rc == UW_OK && save(r) < 0) {
+            uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
+        }
     }
-    if (r->o->eval_seconds > 0.0 &&
+    if (rc == UW_OK && r->o->eval_seconds > 0.0 &&
         (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6) {
         rc = evaluate(r, r->o->eval_samples, false);
     }
@@ -293,6 +325,9 @@ static int wait_for_network(struct uw_node_work *r)
     uw_node_net_wait(&r->net);
     uw_node_report_status(&r->report, &r->net, uw_board_now_us(), r->step, r->steps,
                           uw_node_work_left_s(r));
+    if (r->averaging && r->o->cell_first > 1) {
+        uw_node_report_waiting(&r->report, &r->net, uw_board_now_us(), r->o->cell_first);
+    }
     if (uw_stop_asked(&r->stop) || !time_left(r)) {
         uw_node_recall(&r->net.node);
     }
@@ -301,6 +336,7 @@ static int wait_for_network(struct uw_node_work *r)
 
 static int run_steps(struct uw_node_work *r)
 {
+    r->train_us = uw_board_now_us();
     int rc = uw_node_work_exchange(r, 0.0f);
     while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
                        (r->step < r->steps && time_left(r) && !uw_stop_asked(&r->stop)))) {
@@ -313,6 +349,7 @@ static int run_steps(struct uw_node_work *r)
         int kept = rc < 0 || (rc & UW_NODE_AVERAGING) != 0 ? UW_OK : housekeeping(r);
         rc = kept < 0 ? kept : rc;
     }
+    r->trained_us = uw_board_now_us();
     return rc < 0 ? rc : UW_OK;
 }
 
@@ -360,13 +397,14 @@ static int join_ranks(struct uw_node_work *r, struct uw_node_file *file, int *st
     return rc;
 }
 
+/* What could not be written at the end makes the exit status, and no rank end others for it. */
 static int finish(struct uw_node_work *r, int rc, int status)
 {
     struct uw_error late = {.text = ""};
     uw_node_net_stop(&r->net);
-    rc = rc < 0 ? rc : uw_node_trace_close(r);
-    (void)uw_node_trace_close(r);
-    int closed = uw_node_report_close(&r->report, rc < 0 ? NULL : &late);
+    int closed = uw_node_trace_close(r, &late);
+    int told = uw_node_report_close(&r->report, closed < 0 ? NULL : &late);
+    closed = closed < 0 ? closed : told;
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
                                                                    : uw_status_text(rc));

@@ -2,8 +2,10 @@
  *
  * node_run.h - a node at work: train, mix in what peers have learned, keep checkpoints, end well
  *
- * Events, beside step, eval and done: "start"; "status", once a second, what the node knows of
- * its peers and has moved; "member" and "pull", as they happen; "refused", a peer without the key.
+ * Events, beside step, eval and done: "start"; "listening", the address; "status", once a second,
+ * what the node knows of its peers and has moved; "member", "pull" and "average", as they happen,
+ * "kind" says what (uwasa/node_event.h); "refused", a peer without the key. samples_per_s is by the
+ * clock of the training: waiting for others counts.
  *
  * Blocking   until the node ends      Context  main thread
  */

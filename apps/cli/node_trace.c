@@ -101,10 +101,10 @@ void uw_node_trace_event(struct uw_node_work *r, const struct uw_node_event *eve
     }
 }
 
-int uw_node_trace_close(struct uw_node_work *r)
+int uw_node_trace_close(struct uw_node_work *r, struct uw_error *err)
 {
     r->job.model.profile = NULL;
     free(r->profile.rows);
     r->profile.rows = NULL;
-    return uw_trace_close(&r->trace, &r->err);
+    return uw_trace_close(&r->trace, err);
 }

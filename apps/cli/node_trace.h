@@ -12,6 +12,7 @@
 #define UWASA_CLI_NODE_TRACE_H
 
 #include "uwasa/node_event.h"
+#include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ void uw_node_trace_fragment(void *arg, uint32_t bucket, uint32_t fragment, bool 
 void uw_node_trace_event(struct uw_node_work *r, const struct uw_node_event *event);
 
 /* Training. Write what is left. Safe when it was never opened, and twice.
- * Returns UW_OK, or UW_ERR_IO, r->err filled. */
-int uw_node_trace_close(struct uw_node_work *r);
+ * Returns UW_OK, or UW_ERR_IO, err filled. */
+int uw_node_trace_close(struct uw_node_work *r, struct uw_error *err);
 
 #endif

@@ -34,9 +34,11 @@ struct uw_node_work {
     struct uw_node_report report;
     uint32_t incarnation;
     bool fresh;                         /* neither checkpoint nor weights were there */
+    bool retreated;                     /* pairs were given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
     uint64_t first_step;                /* what a checkpoint had done */
-    uint64_t start_us, computing_us, samples;
+    uint64_t start_us, samples;
+    uint64_t train_us, trained_us;      /* the training's first and last moment; 0: not yet */
     uint64_t step_event_us, saved_us, scored_us;
     double loss;                        /* running mean */
     struct uw_score score;
@@ -66,6 +68,9 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr);
 
 /* Seconds of training left; below 0: there is no limit, or it cannot be told yet. */
 double uw_node_work_left_s(const struct uw_node_work *r);
+
+/* How long the average at the end waits for others: as long as any, where all are waited for. */
+uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
 
 /* Bring the models of the run together: one exact average over all that can be reached and are
  * done as well; when there is nobody to average with, pulls from several peers. */

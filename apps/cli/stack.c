@@ -55,7 +55,7 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
     return rc;
 }
 
-/* A message carries as many floats as a node sends at once. */
+/* Takes any message that a node sends. */
 #define STREAM_MTU_BYTES (64u * 1024u + 64u)
 #define EMULATED_QUEUE_N 1024u
 #define EMULATED_QUEUE_BYTES (16u << 20)

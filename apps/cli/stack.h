@@ -28,7 +28,7 @@ struct uw_stack_config {
     const char *listen;                 /* as struct uw_link_udp_config.bind; MPI: not looked at */
     const char *run;                    /* identity of the secure channel */
     const uint8_t *key;                 /* [UW_KEY_BYTES], copied; not for MPI nor plain TCP */
-    uint32_t mtu_bytes;                 /* 0: UDP UW_LINK_UDP_MTU_DEFAULT, else what a node uses */
+    uint32_t mtu_bytes;                 /* 0: UDP UW_LINK_UDP_MTU_DEFAULT, else 65600 */
     uint16_t peers_n;                   /* sessions at once */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;

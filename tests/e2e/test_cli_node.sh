@@ -42,6 +42,13 @@ check_config "{$head, \"listen\": \"10.0.0.2\"}" '"listen" needs HOST:PORT'
 check_config "{$head, \"advertise\": \":4433\"}" '"advertise" needs HOST:PORT'
 check_config "{$head, \"seeds\": [\"a:1\",
 \"b\"]}" 'bad.json:1: "seeds" has "b", needs HOST:PORT'
+check_config "{$head, \"emulate\": {\"cut_after\": 1}}" '"emulate.cut_after" needs "emulate.cut_seconds"'
+check_config "{$head, \"emulate\": {\"far\": [\"a:1\"]}}" '"emulate.far" needs something'
+check_config "{$head, \"exchange\": \"allreduce\", \"peer_schedule\": \"random\"}" \
+    '"peer_schedule" is not for "exchange" allreduce'
+check_config "{$head, \"head_weight\": 1e10}" 'needs a whole number from 0 to 4294967295'
+check_config "{$head, \"together\": 33}" '"together" needs at most "members"'
+check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" needs at most "members"'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0
@@ -140,4 +147,8 @@ expect 0 "$uwasa" eval --model mlp --weights d.safetensors
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2
 wait $last || fail "a node with a checkpoint"
 grep -q 'going on from d.safetensors' d.err || fail "d did not go on from its checkpoint"
+grep -q 'another momentum_rule' d.err && fail "the velocity of the same rule is not kept"
+start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2 --set momentum_rule=kgt
+wait $last || fail "a node with a checkpoint of another rule"
+grep -q 'another momentum_rule than kgt' d.err || fail "a velocity of another rule is kept in silence"
 echo passed

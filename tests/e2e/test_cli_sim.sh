@@ -46,6 +46,10 @@ done <<END
 --step-seconds -1
 --momentum 0
 --nodes 600
+--nodes 65 --exchange allreduce
+--cell-nodes 4 --exchange gossip
+--schedule matching --exchange allreduce
+--cell-nodes 65 --nodes 70 --exchange hierarchical
 END
 expect 1 ./sim --data csv:nowhere.csv
 expect 1 "$uwasa" sim --model plane.json --data digits

@@ -355,6 +355,17 @@ static void test_config_of_a_rank_has_its_numbers_and_files_of_its_own(void **st
     assert_int_equal(uw_node_config_rank(&f, 3, 4, &err), UW_ERR_INVALID);
     assert_non_null(strstr(err.text, "shard"));
     uw_node_config_deinit(&f);
+
+    static const char many[] =
+        "{\"name\": \"n\", \"run\": \"r\", \"model\": \"mlp\", \"link\": \"mpi\", "
+        "\"exchange\": \"allreduce\"}";
+    assert_int_equal(uw_node_config_parse(&f, "f", many, sizeof many - 1, &err), UW_OK);
+    assert_int_equal(uw_node_config_rank(&f, 63, 64, &err), UW_OK);
+    uw_node_config_deinit(&f);
+    assert_int_equal(uw_node_config_parse(&f, "f", many, sizeof many - 1, &err), UW_OK);
+    assert_int_equal(uw_node_config_rank(&f, 63, 65, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "65 ranks, and 64 at most"));
+    uw_node_config_deinit(&f);
 }
 
 int main(void)
