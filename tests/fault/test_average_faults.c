@@ -91,7 +91,7 @@ static bool one_event(struct average_world *a, struct uw_rng *rng, struct tally 
     return what != 3u && what != 6u;
 }
 
-/* All of a cell in one round, committed by all of them; one that began as number `first` or later. */
+/* All of a cell in one round, committed by all of them: in one of those from number `first` on. */
 static bool have_met(const struct average_world *a, uint32_t cell, uint32_t first)
 {
     bool met = (cell & (cell - 1u)) == 0;
