@@ -93,6 +93,11 @@ class Fleet(unittest.TestCase):
         self.until(f"n{i} reports {kind} of {peer}", lambda: any(
             peer in (None, e.get("peer")) for e in self.events(i, kind)))
 
+    def refuses_a_key(self, *nodes):
+        """Has one of them told of a peer with another key?"""
+        return any("does not hold this run's key" in e["text"]
+                   for i in nodes for e in self.events(i, "refused"))
+
     def done(self, i):
         self.assertEqual(self.wait(i), 0, self.text(i))
         return self.events(i, "done")[-1]

@@ -165,8 +165,7 @@ class Links(Fleet):
         self.run_program("keygen", "other.key")
         self.start(0, link="tcp", seconds=8)
         self.start(1, link="tcp", seconds=8, key="other.key")
-        self.until("a sentence on the wrong key",
-                   lambda: "key" in self.text(0) or "key" in self.text(1))
+        self.until("a sentence on the wrong key", lambda: self.refuses_a_key(0, 1))
         for i in range(2):
             self.assertEqual(self.done(i)["pulls_done"], 0)
 

@@ -73,8 +73,7 @@ class Nodes(Fleet):
         self.start(0, seconds=8)
         self.start(1, seconds=8)
         self.start(2, seconds=6, key="other.key")
-        self.until("a sentence on the wrong key",
-                   lambda: "key" in self.text(0) or "key" in self.text(2))
+        self.until("a sentence on the wrong key", lambda: self.refuses_a_key(0, 2))
         for i in range(3):
             self.done(i)
         self.assertEqual(self.events(2, "done")[-1]["pulled_bytes"], 0)

@@ -315,8 +315,8 @@ static void check_room(const struct world *w)
     }
 }
 
-/* The head has room for recursive doubling and wants it; of the others one has, or none. Who has not
- * says so and goes on without; the others average. */
+/* The head has room for recursive doubling and wants it; of the others one has, or none. Who has
+ * none says so and goes on without; the others average. */
 static void test_ranks_without_room_for_the_algorithm_are_left_out(void **state)
 {
     (void)state;
