@@ -66,8 +66,7 @@ struct uw_node_config {
     const struct uw_params *params; /* x is mixed in place by uw_node_after_step */
     struct uw_snapshot *snapshot;   /* published by uw_node_after_step, served to peers */
     float *velocity;                /* [params->size_n]; only for rules that need it */
-    bool newcomer;                  /* fresh weights: take over the model of the first peer that
-                                       is further along, instead of averaging with it */
+    bool newcomer;                  /* take over the model of the first peer that is further on */
 
     enum uw_node_mode mode;
     const char *cell;               /* its name, at most 31 bytes; NULL or "": this node alone, or
