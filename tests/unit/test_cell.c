@@ -416,6 +416,41 @@ static void test_head_that_slept_blames_nobody(void **state)
     }
 }
 
+/* The end of the last round, after which nodes leave: the head stays until all know of it, but waits
+ * for nobody for ever. */
+static void test_head_knows_who_has_not_heard_the_end(void **state)
+{
+    (void)state;
+    static struct bus b;
+    set_up(&b, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        b.stations[i].cell.config.tells_all = true;
+    }
+    struct uw_cell *head = &b.stations[2].cell;
+    assert_false(uw_cell_owes(head));
+    ask_all(&b);
+    while (b.stations[2].commits == 0) {
+        tick(&b);
+    }
+    b.letters_n = 0;                /* nobody hears it the first time */
+    while (uw_cell_owes(head)) {
+        tick(&b);
+    }
+    assert_int_equal(b.rounds_n, 1);
+    assert_int_equal(b.rounds[0].committed, 7);
+    assert_true(b.now_us < 2 * SECOND);
+
+    ask_all(&b);
+    while (b.stations[2].commits == 1) {
+        tick(&b);
+    }
+    b.stations[0].asleep = true;
+    run(&b, 2 * SECOND);
+    assert_true(uw_cell_owes(head));
+    run(&b, 2 * SECOND);
+    assert_false(uw_cell_owes(head));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_head_that_vanishes_at_any_moment_parts_nobody),
         cmocka_unit_test(test_start_of_a_round_that_cannot_be_is_answered_with_aborted),
         cmocka_unit_test(test_head_that_slept_blames_nobody),
+        cmocka_unit_test(test_head_knows_who_has_not_heard_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
