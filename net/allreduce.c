@@ -127,7 +127,7 @@ static void ask_for_dropped(struct uw_allreduce *a)
     if (a->pull.pushed && a->pull.coming < a->pull.chunks) {
         struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k,
                             .reply = true};
-        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n,
                                   .base = a->pull.coming, .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
     }
@@ -218,6 +218,8 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
 {
     bool same = a->r.group == round->group;
     a->r = *round;
+    a->r.chunk_n = round->chunk_n != 0 ? uw_min_u32(round->chunk_n, a->config.chunk_n)
+                                       : a->config.chunk_n;
     a->now_us = now_us;
     a->state = UW_ALLREDUCE_RUNNING;
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
@@ -262,9 +264,10 @@ void uw_allreduce_stop(struct uw_allreduce *a)
 static void begin_pull(struct uw_allreduce *a, uint32_t expected)
 {
     const struct uw_path path = {.rtt_us = (uint32_t)a->r.rtt_us,
-                                 .floats_per_us = a->r.floats_per_us};
+                                 .floats_per_us = a->r.floats_per_us,
+                                 .lossless = a->config.lossless};
     a->pull.origin_n = 0;
-    uw_pull_start(&a->pull, (uint16_t)a->k, a->step.recv_n, a->config.chunk_n, &path, a->now_us);
+    uw_pull_start(&a->pull, (uint16_t)a->k, a->step.recv_n, a->r.chunk_n, &path, a->now_us);
     if (expected > 0 && a->r.floats_per_us > 0.0f) {
         uw_pull_pushed(&a->pull, a->now_us);
     } else if (expected > 0) {
@@ -281,8 +284,10 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
         return;
     }
     if (!a->pull.active) {
+        /* Without loss, what was sent before and is not here was dropped, and will not come. */
+        bool dropped = a->config.lossless && (a->asked_us != 0 || p->offset_n != 0);
         uw_allreduce_answered(a);
-        begin_pull(a, PUSH_CHUNKS);
+        begin_pull(a, dropped && a->r.floats_per_us <= 0.0f ? 0 : PUSH_CHUNKS);
     }
     if (uw_pull_check(&a->pull, (uint16_t)a->k, p->offset_n, p->count_n) < 0) {
         return;
@@ -327,7 +332,7 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
         uw_allreduce_tell(a, from, UW_PART_WAIT, p->round, p->step);
         return;
     }
-    if (p->want.chunk_n != a->config.chunk_n) {
+    if (p->want.chunk_n != a->r.chunk_n) {
         return;
     }
     if (!p->reply) {

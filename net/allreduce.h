@@ -74,6 +74,7 @@ struct uw_allreduce_config {
     uint32_t ranks_max;             /* 2 or more */
     uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
     uint32_t window_chunks;         /* chunks on their way to this rank at most */
+    bool lossless;                  /* links lose nothing; only a rank without a place drops it */
     bool reliable;                  /* every link loses nothing, keeps the order, and defers;
                                        scratch_n, small_n, window_chunks are then idle */
     uint32_t segment_n;             /* reliable: larger vectors are worked in pieces of this size,
@@ -93,6 +94,8 @@ struct uw_allreduce_round {
     float *x;                       /* [size_n] */
     uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
     float floats_per_us;            /* about, that a rank can send; 0: not known */
+    uint32_t chunk_n;               /* the same for all ranks, UW_CHUNK_MIN_N or more; 0: as
+                                       configured, which is the most */
 };
 
 /* Chunks of a message that are still to be handed over. */

@@ -6,6 +6,7 @@
 #include "bits.h"
 
 #define NUDGES_MAX 4u
+#define LOSSLESS_TRIES_MAX 6u
 
 void uw_allreduce_tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type,
                        uint32_t round, uint32_t step)
@@ -47,11 +48,12 @@ uint64_t uw_allreduce_ask(struct uw_allreduce *a)
         return uw_pull_next_us(&a->pull, a->config.window_chunks, a->now_us);
     }
     if (a->now_us >= a->ask_us) {
-        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->config.chunk_n,
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n,
                                   .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
         a->asked_us = a->now_us;
-        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, UW_ALLREDUCE_TRIES_MAX));
+        uint32_t most = a->config.lossless ? LOSSLESS_TRIES_MAX : UW_ALLREDUCE_TRIES_MAX;
+        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, most));
     }
     return a->ask_us;
 }
@@ -63,8 +65,8 @@ uint64_t uw_allreduce_nudge_for_got(struct uw_allreduce *a)
     }
     if (a->now_us >= a->nudge_us) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, a->held);
-        const struct uw_want want = {.transfer = (uint16_t)a->held, .chunk_n = a->config.chunk_n,
-                                     .base = (s.send_n - 1) / a->config.chunk_n, .wanted = 1};
+        const struct uw_want want = {.transfer = (uint16_t)a->held, .chunk_n = a->r.chunk_n,
+                                     .base = (s.send_n - 1) / a->r.chunk_n, .wanted = 1};
         uw_allreduce_add_out(a, s.to, a->r.round, &want);
         uw_allreduce_nudge_later(a);
     }

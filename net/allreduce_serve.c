@@ -120,7 +120,7 @@ void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t roun
 /* How long a chunk takes at the rate it is pushed with. */
 static uint64_t chunk_ns(const struct uw_allreduce *a)
 {
-    float ns = 1e3f * (float)a->config.chunk_n / (PUSH_GAIN * a->r.floats_per_us);
+    float ns = 1e3f * (float)a->r.chunk_n / (PUSH_GAIN * a->r.floats_per_us);
     return ns < CHUNK_MAX_NS ? (uint64_t)ns : (uint64_t)CHUNK_MAX_NS;
 }
 
@@ -160,7 +160,7 @@ static const float *source_of(const struct uw_allreduce *a, const struct uw_allr
 /* Send the next chunk of a question. Returns false when the link takes nothing now. */
 static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
 {
-    uint32_t n = 0, chunk_n = a->config.chunk_n;
+    uint32_t n = 0, chunk_n = a->r.chunk_n;
     const float *x = source_of(a, o, &n);
     uint32_t at = (o->want.base + uw_lowest_bit(o->want.wanted)) * chunk_n;
     if (x == NULL || at >= n) {
@@ -279,7 +279,7 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
                        uint32_t base)
 {
-    uint32_t chunk_n = a->config.chunk_n;
+    uint32_t chunk_n = a->r.chunk_n;
     uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
     bool whole = a->r.floats_per_us > 0.0f;
     if (s->to == UW_RANK_NONE || base >= chunks) {

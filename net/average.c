@@ -110,7 +110,7 @@ static bool hand_over(struct uw_average *a, uint32_t step)
     const struct uw_gossip_config *c = &a->gossip->config;
     if (!a->folded) {
         a->folded = true;
-        a->ruled = a->lr_sum > 0.0f && c->snapshot->version != 0;
+        a->ruled = !a->last && a->lr_sum > 0.0f && c->snapshot->version != 0;
         if (a->ruled && !copies(a)) {
             uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
                           a->lr_sum);

@@ -167,6 +167,7 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->decider = from;
     c->kind = m->kind;
     memcpy(c->hints, m->hints, sizeof c->hints);
+    c->chunk_n = m->chunk_n;
     c->rank = rank;
     c->ranks_n = m->ids_n;
     c->met = true;
@@ -278,7 +279,7 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
 {
     struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
                                 .incarnation = c->config.incarnation, .rms = c->rms,
-                                .asks = c->asks,
+                                .asks = c->asks, .chunk_n = c->config.chunk_n,
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {
@@ -288,11 +289,16 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
     }
 }
 
-void uw_cell_refused(struct uw_cell *c)
+static void refused(struct uw_cell *c, enum uw_cell_news_kind why)
 {
     c->state = UW_CELL_IDLE;
-    uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, c->config.self);
+    uw_cell_tell(c, why, c->config.self);
     c->config.give_up(c->config.arg);
+}
+
+void uw_cell_refused(struct uw_cell *c)
+{
+    refused(c, UW_CELL_NEWS_OUTLIER);
 }
 
 void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
@@ -314,7 +320,7 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
 {
     if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&
         from == c->head) {
-        uw_cell_refused(c);
+        refused(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER : UW_CELL_NEWS_FULL);
         return;
     }
     uw_cell_head_state(c, from, m);

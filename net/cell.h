@@ -64,6 +64,7 @@ struct uw_cell_message {
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
     uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is */
     float rms;                      /* ready: of what it hands in */
+    uint32_t chunk_n;               /* ready: config's; start: the least of all ranks' */
     float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
@@ -89,6 +90,7 @@ enum uw_cell_news_kind {
     UW_CELL_NEWS_COMMITTED,         /* ranks_n, duration_us */
     UW_CELL_NEWS_ABORTED,           /* id: whose fault; UW_CELL_NOBODY: not known */
     UW_CELL_NEWS_OUTLIER,           /* id: what it hands in is far too large, and left out */
+    UW_CELL_NEWS_FULL,              /* id: itself; the cell has ranks_max nodes already */
     UW_CELL_NEWS_TAKEN_OVER         /* id: the head that vanished; this node decides in its place */
 };
 
@@ -102,7 +104,9 @@ struct uw_cell_config {
     uint32_t self, incarnation;
     uint32_t series;                /* of this cell among those of one node: groups must differ */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
+    uint32_t chunk_n;               /* floats that fit a message of this node; 0: not told */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
+    bool tells_all;                 /* the node may leave once a round is over */
     bool patient;                   /* rounds wait that long for slow and silent nodes too */
     uint64_t gather_us, round_us;   /* longest wait for others to be ready; longest round */
     uint32_t tries_max;             /* aborted rounds after which it goes on without; 0: 5 */
@@ -130,8 +134,10 @@ struct uw_cell_seat {
     float rms;
     enum uw_cell_status status;
     uint32_t step, waits_for;
+    uint32_t chunk_n;
     uint64_t since_us, ready_us;    /* ready since; said so last */
     uint64_t heard_us;              /* heard of in this round */
+    bool untold;                    /* is not known to have heard how it ended */
     uint64_t avoid_until_us;
     uint32_t strikes;
 };
@@ -145,6 +151,7 @@ struct uw_cell_head {
     uint32_t lost;                  /* taken over from */
     uint32_t counter;               /* of groups */
     uint64_t started_us, deadline_us, poll_us;
+    uint64_t decided_us, told_us;   /* the last round */
     uint32_t polls, progress;
     struct uw_deadline spread, took;    /* between the first and the last who is ready; rounds */
 };
@@ -164,6 +171,7 @@ struct uw_cell {
     uint32_t group, round, decider; /* decider: the group's head, or who took over */
     enum uw_allreduce_kind kind;
     float hints[UW_CELL_HINTS];
+    uint32_t chunk_n;
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
     bool met;                       /* it has been in a round */
@@ -206,6 +214,10 @@ void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 /* A message from a node. */
 void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
                   uint64_t now_us);
+
+/* This node has decided a round, and others may not have heard how. Those are told again for some
+ * seconds, if the configuration has `tells_all`; else they ask. */
+bool uw_cell_owes(const struct uw_cell *c);
 
 /* Do what is due. Returns when it wants to run again, if nothing arrives. */
 uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us);

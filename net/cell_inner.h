@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cell_inner.h - between cell.c, a node's part in a round, and cell_head.c, that of the head
+ * cell_inner.h - between cell.c, a node's part in a round, and cell_head.c and cell_watch.c, that
+ * of the head
  */
 #ifndef UW_NET_CELL_INNER_H
 #define UW_NET_CELL_INNER_H
@@ -39,6 +40,18 @@ void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit);
 void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
 void uw_cell_head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
 void uw_cell_head_gone(struct uw_cell *c, uint32_t id);
+
+/* A node's seat, a new one if need be; NULL: all are taken by nodes that matter. */
+struct uw_cell_seat *uw_cell_seat_of(struct uw_cell *c, uint32_t id);
+
+/* To all of h.start but this node. */
+void uw_cell_send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m);
+
+/* Find out who is ready and begin a round. Returns when to look again. */
+uint64_t uw_cell_gather(struct uw_cell *c);
+
+/* Watch over the round of h.start. */
+void uw_cell_watch_begin(struct uw_cell *c, bool taken_over);
 
 /* This node decides in the place of one that vanished. */
 void uw_cell_head_take_over(struct uw_cell *c, uint32_t lost);

@@ -73,7 +73,7 @@ void uw_network_fit_init(struct uw_network_fit *f, uint32_t chunk_n, uint32_t he
 bool uw_network_fit_reports(struct uw_network_fit *f, const struct uw_network_report *reports,
                             uint32_t p);
 
-/* How fast this rank adds: bytes in seconds. */
+/* How fast this rank adds: bytes in seconds; 0: not known, a guess stays. */
 void uw_network_fit_reduce(struct uw_network_fit *f, double bytes, double seconds);
 
 /* Seconds of a round.

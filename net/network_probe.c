@@ -11,6 +11,7 @@
 #define TRAIN 8u
 #define TRAIN_TOGETHER 16u          /* they do not begin at the same moment */
 #define TRAIN_MAX 1024u
+#define VECTORS_TOGETHER 4u         /* of train_n, in a train for all at once at most */
 #define LONGER 4u                   /* times */
 #define TRAIN_ENOUGH_S 5e-3f        /* a train shorter than this, or than the round trip, whose
                                        jitter it shows, is measured again with a longer one */
@@ -265,6 +266,14 @@ static bool is_together(const struct uw_network_probe *p)
     return p->turn >= p->turns;
 }
 
+/* Messages of a train for all at once: some vectors' worth. */
+static uint32_t longest(const struct uw_network_probe *p)
+{
+    const struct uw_network_probe_config *c = &p->config;
+    uint64_t n = c->train_n != 0 ? (uint64_t)VECTORS_TOGETHER * c->train_n / c->chunk_n : TRAIN_MAX;
+    return n < TRAIN_MAX ? (uint32_t)n : TRAIN_MAX;
+}
+
 static void take_report(struct uw_network_probe *p, uint32_t from, uint16_t job,
                         const struct uw_network_report *r)
 {
@@ -277,7 +286,8 @@ static void take_report(struct uw_network_probe *p, uint32_t from, uint16_t job,
         *together_s = r->together_s > *together_s ? r->together_s : *together_s;
     } else {
         p->reports[from] = *r;
-        while (p->together_n < TRAIN_MAX && is_short(r, r->large_s * (float)p->together_n)) {
+        while (p->together_n * LONGER <= longest(p) &&
+               is_short(r, r->large_s * (float)p->together_n)) {
             p->together_n *= LONGER;
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
+#include "bits.h"
 #include "part.h"
 
 #include <string.h>
@@ -99,6 +100,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
                       .incarnation = m->incarnation, .rms = m->rms, .asks = m->asks,
+                      .chunk_n = m->chunk_n,
                       .ids_count = (pb_size_t)m->ids_n,
                       .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
     memcpy(w->hints, m->hints, sizeof m->hints);
@@ -145,7 +147,7 @@ static void begin(void *arg)
     struct uw_node_state *s = o->node;
     struct uw_allreduce_round r = {
         .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
-        .ranks = o->cell.ranks_n, .rank = o->cell.rank};
+        .ranks = o->cell.ranks_n, .rank = o->cell.rank, .chunk_n = o->cell.chunk_n};
     r.x = vector_of(o, &r.size_n);
     for (uint32_t i = 0; i < r.ranks; i++) {
         const struct uw_member *m = uw_node_member(s, o->cell.ranks[i]);
@@ -186,6 +188,7 @@ static void decided(void *arg, bool commit)
     bool moved = s->bridge.added;
     uw_node_bridge_committed(s, commit && (!alone || moved));
     if (!commit) {
+        uw_node_cost_aborted(s);
         uw_allreduce_stop(&s->cell.allreduce);
         if (!pair) {
             uw_average_restore(&s->cell.average);
@@ -215,7 +218,9 @@ static uint32_t progress(void *arg, uint32_t *waits_for)
 static void tell(void *arg, const struct uw_cell_news *news)
 {
     struct uw_node_scope *o = scope_of(arg);
-    if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
+    if (news->kind == UW_CELL_NEWS_FULL) {
+        uw_node_tell_full(o->node);
+    } else if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
         uw_node_tell_pair(o->node, news);
     } else {
         uw_node_tell_cell(o->node, o, news);
@@ -233,8 +238,8 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
     if (m == NULL || m->station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
-    int bytes = uw_part_encode(part, s->run, !s->config.link->reliable, s->cell.out,
-                               s->buffer_bytes);
+    /* With a checksum always: what is above one node's link may damage it, and not another's. */
+    int bytes = uw_part_encode(part, s->run, true, s->cell.out, s->buffer_bytes);
     int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, m->station, s->cell.out,
                                               (uint32_t)bytes);
     if (rc == UW_OK) {
@@ -251,6 +256,11 @@ static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
 
 /* ---- set-up and the step ---- */
 
+static uint32_t chunk_of(const struct uw_node_state *s)
+{
+    return (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
+}
+
 static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_average_scope scope,
                        uint32_t ranks)
 {
@@ -262,7 +272,8 @@ static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_
         .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
-        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .arg = o, .send = send_message,
+        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = chunk_of(s),
+        .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
         .progress = progress, .tell = tell};
     o->node = s;
@@ -302,7 +313,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_node_config *c = &s->config;
     bool pairs = c->rule->over == UW_MIX_OVER_PAIRS;
     uint32_t size_n = pairs ? 2u * c->params->size_n : c->params->size_n;
-    uint32_t chunk_n = (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
+    uint32_t chunk_n = chunk_of(s);
     uint32_t ranks = c->members_max < UW_CELL_RANKS_MAX ? c->members_max : UW_CELL_RANKS_MAX;
     uint32_t small_n = early_n(size_n, chunk_n);
     uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
@@ -315,6 +326,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_allreduce_config allreduce = {
         .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
         .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
+        .lossless = c->link->reliable,
         .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,
         .send = send_part, .arg = s};
     int rc = uw_allreduce_place(&s->cell.allreduce, arena, &allreduce);
@@ -334,14 +346,9 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
 
 static bool vector_is_finite(const struct uw_node_scope *o)
 {
-    uint32_t n, bad = 0;
+    uint32_t n;
     const float *x = vector_of(o, &n);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bad |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return bad == 0;
+    return uw_all_finite(x, n);
 }
 
 /* The training thread has handed its parameters over. */
@@ -422,7 +429,7 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
         .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
         .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
         .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
-        .incarnation = w->incarnation, .rms = w->rms, .asks = w->asks,
+        .incarnation = w->incarnation, .rms = w->rms, .asks = w->asks, .chunk_n = w->chunk_n,
         .ids_n = w->ids_count};
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */
@@ -441,7 +448,8 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     for (uint32_t i = 0; i < w->hints_count; i++) {
         m.hints[i] = w->hints[i];
     }
-    if (m.act == UW_CELL_START && !has_room(&s->cell.scopes[w->scope], m.kind)) {
+    if (m.act == UW_CELL_START && (!has_room(&s->cell.scopes[w->scope], m.kind) ||
+                                   m.chunk_n < UW_CHUNK_MIN_N)) {
         m.ids_n = 0;    /* this node is no rank of such a round */
     }
     if (w->scope == UW_AVERAGE_PAIR) {
@@ -455,7 +463,7 @@ void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes
 {
     uint32_t run;
     struct uw_part part;
-    if (uw_part_decode(s->buffer, bytes, !s->config.link->reliable, &run, &part) < 0) {
+    if (uw_part_decode(s->buffer, bytes, true, &run, &part) < 0) {
         s->counters.refused_corrupt++;
         return;
     }

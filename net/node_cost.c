@@ -8,6 +8,20 @@
 
 #define PROBE_MESSAGES 112.0
 #define PROBE_MOST_S 0.1
+#define PROBE_ROUNDS 32u            /* until what is doubtful is probed again, doubled each time */
+#define PROBE_ROUNDS_MOST 8192u
+#define ABORTS_MOST 3u
+#define PREDICTED_MOST_S 1e6f
+
+static void forget(struct uw_node_state *s)
+{
+    struct uw_node_cost *c = &s->cost;
+    uw_network_fit_init(&c->fit, c->probe.config.chunk_n, UW_PART_HEAD_BYTES,
+                        uw_allreduce_early_n(&s->cell.allreduce));
+    uw_network_fit_reduce(&c->fit, 1.0, (double)s->config.add_byte_s);
+    c->measured = false;
+    c->aborts = c->last_n = 0;
+}
 
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce)
@@ -20,9 +34,9 @@ int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                                                                  : UW_PROBE_REPORT_N,
                                                   .train_n = allreduce->size_n,
                                                   .send = uw_node_cost_send, .arg = s};
-    uw_network_fit_init(&c->fit, probe.chunk_n, UW_PART_HEAD_BYTES,
-                        uw_allreduce_early_n(&s->cell.allreduce));
-    return uw_network_probe_place(&c->probe, arena, &probe);
+    int rc = uw_network_probe_place(&c->probe, arena, &probe);
+    forget(s);
+    return rc;
 }
 
 /* The group's head has rank 0 in a probe. */
@@ -77,7 +91,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
                                             .reduce_s = h[3], .shared = h[4] > 0.0f};
     bool head = o->cell.decider == o->cell.config.self;
     bool known = h[2] > 0.0f && (head || uw_network_believe(&c->fit, &told) == UW_OK);
-    c->predicted_s = known ? h[5] : 0.0f;
+    c->predicted_s = known && h[5] >= 0.0f && h[5] < PREDICTED_MOST_S ? h[5] : 0.0f;
     c->began_us = s->now_us;
     if (known) {
         uw_network_path(&c->fit, r->ranks, &r->rtt_us, &r->floats_per_us);
@@ -118,9 +132,33 @@ static void learn(struct uw_node_state *s, const struct uw_cell *cell, bool head
     }
 }
 
+/* Costs that are far off may be why rounds do not end. */
+void uw_node_cost_aborted(struct uw_node_state *s)
+{
+    if (++s->cost.aborts >= ABORTS_MOST) {
+        forget(s);
+    }
+}
+
+/* Probing must not cost more than it may save: the more often, the longer between. */
+static bool is_time_to_probe(struct uw_node_cost *c, bool begun)
+{
+    bool doubtful = c->measured && uw_network_is_doubtful(&c->fit);
+    if ((begun && !c->measured) || ((begun || doubtful) && c->rounds_n >= c->probe_after_n)) {
+        c->pause_n = c->pause_n == 0                  ? PROBE_ROUNDS
+                     : c->pause_n < PROBE_ROUNDS_MOST ? 2u * c->pause_n
+                                                      : c->pause_n;
+        c->probe_after_n = c->rounds_n + c->pause_n;
+        return true;
+    }
+    return false;
+}
+
 void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o)
 {
     struct uw_node_cost *c = &s->cost;
+    c->aborts = 0;
+    c->rounds_n++;
     const struct uw_cell *cell = &o->cell;
     bool head = cell->decider == cell->config.self;
     uint32_t shift = 0;
@@ -137,8 +175,7 @@ void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope 
         c->kind = cell->kind;
     }
     learn(s, cell, head);
-    bool doubtful = head && c->measured && uw_network_is_doubtful(&c->fit);
-    if ((begun || doubtful) && (!head || may_probe(s))) {
+    if (head ? may_probe(s) && is_time_to_probe(c, begun) : begun) {
         c->group = cell->group;
         c->shift = shift;
         c->probing = head;

@@ -26,6 +26,8 @@ struct uw_node_cost {
     uint32_t group, shift;          /* that is probed, 0: none yet; rank of its head */
     uint32_t learned_group;         /* whose rounds are learned from */
     bool measured, probing;         /* this node leads the probe that is under way */
+    uint32_t aborts;                /* rounds given up in a row */
+    uint32_t rounds_n, probe_after_n, pause_n;  /* committed ones; no probe before; doubles */
     uint64_t began_us, took_us;     /* the round at hand; its all-reduce */
     uint64_t last_us[UW_NODE_COST_ROUNDS];  /* of rounds alike, going up */
     uint32_t last_n;
@@ -49,6 +51,9 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
                         struct uw_allreduce_round *r);
 void uw_node_cost_done(struct uw_node_state *s);
 void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o);
+
+/* A round was given up. */
+void uw_node_cost_aborted(struct uw_node_state *s);
 
 /* A part with round 0, of a probe. */
 void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);

@@ -259,6 +259,18 @@ static const char *predicted(const struct uw_node_state *s, char text[EXPECTED_B
     return text;
 }
 
+void uw_node_tell_full(struct uw_node_state *s)
+{
+    struct uw_node_event e = {.kind = UW_NODE_MEMBERS_FULL, .peer = "", .address = "",
+                              .station = UW_LINK_STATION_NONE};
+    if (worth_telling(s, e.kind, 0)) {
+        snprintf(s->text, sizeof s->text,
+                 "%u nodes average already, and no more can: this one goes on alone",
+                 (unsigned)UW_CELL_RANKS_MAX);
+        report(s, &e);
+    }
+}
+
 /* What a member did to end a round: as far as can be told from here. */
 static const char *why_cut(const struct uw_node_state *s, uint32_t id)
 {

@@ -31,9 +31,11 @@ static uint32_t own_id(const struct uw_node_state *s)
 static void name_cell(struct uw_node_state *s, uint32_t chunk_n)
 {
     const struct uw_node_gradients_config *c = s->config.gradients;
+    const uint8_t reliable = s->config.link->reliable;
     uint64_t hash = uw_hash64(UW_HASH64_START, c->bucket_n, c->buckets_n * sizeof *c->bucket_n);
     hash = uw_hash64(hash, &c->tag, sizeof c->tag);
     hash = uw_hash64(hash, &chunk_n, sizeof chunk_n);
+    hash = uw_hash64(hash, &reliable, 1);
     snprintf(s->cell.name, sizeof s->cell.name, "*%08lx",
              (unsigned long)((hash ^ hash >> 32) & 0xffffffffu));
 }
@@ -45,8 +47,7 @@ static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
     if (station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
-    int bytes = uw_part_encode(part, s->run, !s->config.link->reliable, s->cell.out,
-                               s->buffer_bytes);
+    int bytes = uw_part_encode(part, s->run, true, s->cell.out, s->buffer_bytes);
     int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, station, s->cell.out,
                                               (uint32_t)bytes);
     if (rc == UW_OK) {

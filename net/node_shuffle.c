@@ -59,8 +59,9 @@ int uw_node_shuffle_place(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_shuffle_config config = {
         .pool = c->samples, .run = s->run,
         .loan_us = c->loan_us != 0 ? c->loan_us : LOAN_DEFAULT_US,
-        .seed = uw_rng_mix(c->seed, ~(uint64_t)uw_name_id(c->name)), .buffer = s->buffer,
-        .buffer_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX), .arg = s,
+        .seed = uw_rng_mix(c->seed + c->incarnation, ~(uint64_t)uw_name_id(c->name)),
+        .buffer = s->buffer, .arg = s,
+        .buffer_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX),
         .pick = pick, .send = send};
     s->samples.schedule = uw_peer_schedule_find("dissemination");
     return uw_shuffle_place(&s->samples.loans, arena, &config);

@@ -174,6 +174,9 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
 void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
 
+/* There is no room for this node in its cell. */
+void uw_node_tell_full(struct uw_node_state *s);
+
 /* News of a cell. */
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news);

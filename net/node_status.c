@@ -128,3 +128,9 @@ void uw_node_send_status(struct uw_node_state *s, uint16_t station,
         r->rows_count--;
     }
 }
+
+bool uw_node_owes(const struct uw_node *n)
+{
+    const struct uw_node_state *s = n->state;
+    return s != NULL && s->cell.on && uw_cell_owes(&s->cell.scopes[UW_AVERAGE_RUN].cell);
+}

@@ -8,6 +8,7 @@
 
 #define PROBE_SLACK_US 2000u
 #define PUSH_SLACK_US 2000u
+#define LOSSLESS_PUSH_US 100000u
 #define REORDER_MAX 256u
 
 static bool bit_at(const uint64_t *words, uint32_t i)
@@ -197,8 +198,8 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
 static uint64_t patience_us(const struct uw_pull *p)
 {
     uint64_t rto = uw_path_rto_us(p);
-    if (p->srtt_us == 0 || p->backoff != 0 || p->have_chunks + p->out_chunks < p->chunks ||
-        (float)p->out_chunks > p->window / 2.0f) {
+    if (p->lossless || p->srtt_us == 0 || p->backoff != 0 ||
+        p->have_chunks + p->out_chunks < p->chunks || (float)p->out_chunks > p->window / 2.0f) {
         return rto;
     }
     uint64_t probe = 2u * (uint64_t)p->srtt_us + 2u * (uint64_t)p->rttvar_us + PROBE_SLACK_US;
@@ -255,7 +256,8 @@ static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
 static uint64_t overdue_us(const struct uw_pull *p)
 {
     uint64_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : uw_path_rto_us(p);
-    return p->coming_us + patience;
+    uint64_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
+    return p->coming_us + (patience > least ? patience : least);
 }
 
 /* Chunks before this one may be asked for. */

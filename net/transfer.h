@@ -103,6 +103,7 @@ struct uw_pull {
     uint64_t min_rtt_at_us;
     uint32_t srtt_us, rttvar_us;    /* srtt 0: not measured */
     uint32_t backoff;               /* timeouts since the last answer */
+    bool lossless;
 
     uint64_t again_n, twice_n;      /* chunks asked again; arrived again */
 };
@@ -116,6 +117,7 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
 struct uw_path {
     uint32_t rtt_us;
     float floats_per_us;
+    bool lossless;                  /* what was asked for comes, however long it takes */
 };
 
 /* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. It

@@ -9,6 +9,7 @@
 #define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
 #define RTT_MAX_US 600000000u       /* nothing that takes longer is a round trip */
 #define RTO_UNKNOWN_US 300000u
+#define LOSSLESS_US 1000000u
 #define RTO_MIN_US 20000u
 #define RTO_MAX_US 2000000u
 #define RTO_SLACK_US 10000u
@@ -32,6 +33,7 @@ void uw_path_start(struct uw_pull *p, const struct uw_path *path)
     float most = (float)(p->asked_max / 2u);
     p->window = p->window < most ? p->window : most;
     p->min_rtt_us = 0;
+    p->lossless = path->lossless;
     p->srtt_us = path->rtt_us;
     p->rttvar_us = path->rtt_us / 2u;
     p->backoff = 0;
@@ -130,6 +132,9 @@ void uw_path_answered(struct uw_pull *p, const struct uw_want_log *log, uint64_t
 uint64_t uw_path_rto_us(const struct uw_pull *p)
 {
     uint32_t doublings = p->backoff > TIMEOUTS_FREE ? p->backoff - TIMEOUTS_FREE : 0;
+    if (p->lossless) {
+        return LOSSLESS_US;
+    }
     if (p->srtt_us == 0) {
         return (uint64_t)RTO_UNKNOWN_US << (doublings < 3u ? doublings : 3u);
     }

@@ -102,6 +102,11 @@ static void *network_thread(void *arg)
         wait_for_work(n, next_us < copy_us ? next_us : copy_us);
     }
     uint64_t now_us = uw_board_now_us();
+    while (uw_node_owes(&n->node)) {
+        uw_stack_step(&n->stack, now_us);
+        wait_for_work(n, uw_node_step(&n->node, now_us));
+        now_us = uw_board_now_us();
+    }
     uint64_t end_us = now_us + LINGER_US;
     copy_members(n, now_us);
     uw_node_leave(&n->node, now_us);

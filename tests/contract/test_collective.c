@@ -207,16 +207,24 @@ static void test_collective_configurations_that_make_no_sense_are_refused(void *
     struct uw_collective c;
     set_up(open_loopback, 3);
     struct uw_collective_config good = w.collective[0].config;
-    struct uw_collective_config bad[] = {good, good, good, good, good};
+    struct uw_collective_config bad[] = {good, good, good, good, good, good, good, good};
     bad[0].link = NULL;
     bad[1].rank = RANKS;
     bad[2].size_n = 0;
     bad[3].stations = NULL;
     bad[4].ranks = 0;
+    bad[5].ranks = 32769;
+    bad[6].chunk_n = 1;
+    bad[7].chunk_n = 7;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_true(uw_collective_bytes(&bad[i]) == SIZE_MAX);
         assert_int_equal(uw_collective_init(&c, &bad[i]), UW_ERR_INVALID);
     }
+    struct uw_collective_config most = good, least = good;
+    most.ranks = 32768;
+    least.chunk_n = 8;
+    assert_true(uw_collective_bytes(&most) != SIZE_MAX);
+    assert_true(uw_collective_bytes(&least) != SIZE_MAX);
     struct uw_collective_config small = good;
     small.memory_bytes = 100;
     assert_int_equal(uw_collective_init(&c, &small), UW_ERR_NOMEM);

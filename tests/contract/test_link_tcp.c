@@ -427,6 +427,43 @@ static void test_tcp_stream_cut_after_any_byte_delivers_only_whole_messages(void
     }
 }
 
+/* What it says last and its end are there together, before the link looks: they are one event. */
+static void test_tcp_end_behind_the_last_message_is_noticed(void **state)
+{
+    (void)state;
+    assert_int_equal(open_end(&ends[0], &plain), UW_OK);
+    for (uint32_t way = 0; way < 4; way++) {
+        bool greeted = way % 2u == 0, shuts = way / 2u == 0;
+        uint8_t message[12] = {7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 0}, in[64];
+        uint16_t from, station;
+        char address[UW_LINK_ADDRESS_BYTES];
+        snprintf(address, sizeof address, "127.0.0.1:%u", 4000u + way);
+        assert_int_equal(uw_link_resolve(&ends[0].tcp.link, address, &station), UW_OK);
+        int fd = greet_raw(&ends[0], (uint16_t)(4000u + way), 1, 1);
+        for (int i = 0; i < TRIES && greeted && !uw_link_tcp_is_up(&ends[0].tcp, station); i++) {
+            expect_silence(&ends[0]);
+        }
+        assert_int_equal(uw_link_tcp_is_up(&ends[0].tcp, station), greeted);
+        assert_int_equal(send(fd, message, sizeof message, MSG_NOSIGNAL), sizeof message);
+        while (recv(fd, in, sizeof in, MSG_DONTWAIT) > 0) {     /* or closing resets */
+        }
+        assert_int_equal(shuts ? shutdown(fd, SHUT_WR) : close(fd), 0);
+        assert_int_equal(receive(&ends[0], &from, in, sizeof in), 7);
+        assert_int_equal(from, station);
+        assert_memory_equal(in, message + 4, 7);
+        expect_silence(&ends[0]);
+        assert_false(uw_link_tcp_is_up(&ends[0].tcp, station));
+        assert_int_equal(ends[0].tcp.broken_n, way + 1u);
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(uw_link_send(&ends[0].tcp.link, station, in, 7), UW_ERR_AGAIN);
+            expect_silence(&ends[0]);
+        }
+        if (shuts) {
+            close(fd);
+        }
+    }
+}
+
 static void test_tcp_strangers_that_say_nothing_are_bounded_and_end(void **state)
 {
     (void)state;
@@ -541,6 +578,7 @@ int main(void)
         TEST(test_tcp_restarted_peer_replaces_its_connection_and_a_stale_dial_does_not),
         TEST(test_tcp_nonsense_is_closed_and_delivers_nothing),
         TEST(test_tcp_stream_cut_after_any_byte_delivers_only_whole_messages),
+        TEST(test_tcp_end_behind_the_last_message_is_noticed),
         TEST(test_tcp_strangers_that_say_nothing_are_bounded_and_end),
         TEST(test_tcp_unknown_peers_recycle_the_station_silent_longest),
         TEST(test_tcp_above_the_peers_mtu_is_too_big),

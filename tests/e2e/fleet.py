@@ -5,6 +5,7 @@ the program; UWASA_MNIST_DIR is where real MNIST is, UWASA_SANITIZED what the bu
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "uwasa"
 MNIST = os.environ.get("UWASA_MNIST_DIR", "")
 SANITIZED = os.environ.get("UWASA_SANITIZED", "")
 DEADLINE_SECONDS = 240                                              # nothing may hang
+STOP_SECONDS = 60                                                   # nor end later than that
 
 
 def free_ports(n):
@@ -93,6 +95,20 @@ class Fleet(unittest.TestCase):
         self.until(f"n{i} reports {kind} of {peer}", lambda: any(
             peer in (None, e.get("peer")) for e in self.events(i, kind)))
 
+    def refuses_a_key(self, *nodes):
+        """Has one of them told of a peer with another key?"""
+        return any("does not hold this run's key" in e["text"]
+                   for i in nodes for e in self.events(i, "refused"))
+
     def done(self, i):
         self.assertEqual(self.wait(i), 0, self.text(i))
         return self.events(i, "done")[-1]
+
+    def stop(self, *nodes):
+        """Tell them to end at once; their last events."""
+        for i in nodes:
+            self.processes[i].send_signal(signal.SIGTERM)
+        self.end = min(self.end, time.monotonic() + STOP_SECONDS)
+        done = [self.done(i) for i in nodes]
+        self.assertTrue(all(d["interrupted"] for d in done))
+        return done

@@ -138,8 +138,14 @@ grep -q 'lower --lr' err || { cat err >&2; fail "no reason for divergence"; }
 # it can be stopped
 ./sim --epochs 100000 >out 2>err &
 pid=$!
+trap 'kill -9 $pid 2>/dev/null; rm -rf "$work"' EXIT
 sleep 1
 kill -INT $pid
+for tenth in $(seq 300); do     # half a minute
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.1
+done
+kill -0 $pid 2>/dev/null && fail "SIGINT does not stop it"
 wait $pid && fail "SIGINT looks like success"
 grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
 echo passed

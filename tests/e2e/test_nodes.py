@@ -73,8 +73,7 @@ class Nodes(Fleet):
         self.start(0, seconds=8)
         self.start(1, seconds=8)
         self.start(2, seconds=6, key="other.key")
-        self.until("a sentence on the wrong key",
-                   lambda: "key" in self.text(0) or "key" in self.text(2))
+        self.until("a sentence on the wrong key", lambda: self.refuses_a_key(0, 2))
         for i in range(3):
             self.done(i)
         self.assertEqual(self.events(2, "done")[-1]["pulled_bytes"], 0)
@@ -114,16 +113,24 @@ class Nodes(Fleet):
             self.assertGreater(done["test_accuracy"], alone - 0.015)
             self.assertGreater(done["pulls_done"], 3)
 
-    def learn_apart(self, *shuffle):
-        """Two nodes with five digits each that share no model; their done events."""
-        for i, share in enumerate(shuffle):
+    def learn_apart(self, *shuffle, until):
+        """Two nodes with five digits each that share no model, until that holds of the last eval
+        and status of both; their done events."""
+        nodes = range(len(shuffle))
+        for i in nodes:
             self.start(i, classes="0,1,2,3,4" if i == 0 else "5,6,7,8,9", shard="0/100",
-                       shuffle=share, shuffle_seconds=2, seconds=12, period=1000000000,
-                       momentum_rule="none", consensus_rounds=0, consensus_seconds=0, lr=0.05)
-        return [self.done(i) for i in range(len(shuffle))]
+                       shuffle=shuffle[i], shuffle_seconds=2, period=1000000000, eval_seconds=1,
+                       eval_samples=500, momentum_rule="none", consensus_rounds=0,
+                       consensus_seconds=0, lr=0.05)
+        self.until("they learn", lambda: all(
+            self.events(i, "eval") and self.events(i, "status") and
+            until(self.events(i, "eval")[-1], self.events(i, "status")[-1]) for i in nodes))
+        return self.stop(*nodes)
 
     def test_samples_that_are_lent_teach_what_a_node_has_no_data_of(self):
-        for done in self.learn_apart(0.5, 0.5):
+        for done in self.learn_apart(0.5, 0.5, until=lambda evaluation, status:
+                                     evaluation["test_accuracy"] > 0.7 and
+                                     status["samples_in"] > 300):
             print(f"{done['test_accuracy']:.4f}, samples in {done['samples_in']:.0f}, out "
                   f"{done['samples_out']:.0f}, {done['sample_bytes']:.0f} bytes", flush=True)
             self.assertGreater(done["test_accuracy"], 0.6)      # alone: 0.5 at most
@@ -131,7 +138,9 @@ class Nodes(Fleet):
             self.assertGreaterEqual(done["sample_bytes"], 28 * 28 * 4 * done["samples_in"])
 
     def test_samples_that_are_not_lent_stay_where_they_are(self):
-        for done in self.learn_apart(0.5, 0):
+        for done in self.learn_apart(0.5, 0, until=lambda evaluation, status:
+                                     evaluation["test_accuracy"] > 0.4 and
+                                     status["step"] > 5000):
             self.assertGreater(done["test_accuracy"], 0.3)
             self.assertLess(done["test_accuracy"], 0.55)
             self.assertEqual(done["samples_in"], 0)
@@ -165,16 +174,18 @@ class Nodes(Fleet):
 
     def test_averaging_node_killed_is_named_and_the_others_go_on(self):
         for i in range(3):
-            self.start(i, exchange="allreduce", cell_first=3, seconds=20)
+            self.start(i, exchange="allreduce", cell_first=3, period=1,
+                       checkpoint=f"n{i}.safetensors")
         self.until("an average of three",
                    lambda: any(e["nodes"] == 3 for e in self.events(0, "averaged")))
         self.processes[2].send_signal(signal.SIGKILL)
         self.wait(2)
         self.until("an average of two", lambda: all(
             any(e["nodes"] == 2 for e in self.events(i, "averaged")) for i in (0, 1)))
-        for i in (0, 1):
-            self.done(i)
         self.assertIn("n2", self.text(0) + self.text(1))
+        self.stop(0, 1)                 # while they average
+        for i in (0, 1):
+            self.assertGreater(len(self.weights(i)), 1000)
 
     GRADIENTS = {"exchange": "allreduce", "average": "gradients", "cell_first": 3,
                  "model": "lenet5", "momentum": 0.9}

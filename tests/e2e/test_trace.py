@@ -13,12 +13,6 @@ import unittest
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 
 
-def train(path, *flags, **how):
-    command = [PROGRAM, "train", "--model", "lenet5", "--data", "digits", "--threads", "1",
-               "--trace", path, *flags]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
-
-
 def spans(path):
     with open(path, encoding="utf-8") as file:
         events = json.load(file)
@@ -91,9 +85,21 @@ class Trace(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.path = os.path.join(self.folder.name, "trace.json")
+        self.processes = []
 
     def tearDown(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
         self.folder.cleanup()
+
+    def train(self, path, *flags):
+        """A run that ends with the test."""
+        command = [PROGRAM, "train", "--model", "lenet5", "--data", "digits", "--threads", "1",
+                   "--trace", path, *flags]
+        self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                               stderr=subprocess.DEVNULL))
+        return self.processes[-1]
 
     def grown(self, process, size):
         """Wait until the file has so many bytes."""
@@ -104,7 +110,7 @@ class Trace(unittest.TestCase):
             time.sleep(0.02)
 
     def test_steps_hold_their_layers(self):
-        self.assertEqual(train(self.path, "--steps", "3", "--mode", "buckets").wait(120), 0)
+        self.assertEqual(self.train(self.path, "--steps", "3", "--mode", "buckets").wait(120), 0)
         found = spans(self.path)
         names = [span["name"] for span in found]
         for name in ["conv1 forward", "pool1 input gradient", "fc3 weight gradient", "fc1 update",
@@ -122,14 +128,14 @@ class Trace(unittest.TestCase):
             ends.append(span["ts"] + span["dur"])
 
     def test_killed_run_leaves_an_array(self):
-        process = train(self.path, "--epochs", "100000")
+        process = self.train(self.path, "--epochs", "100000")
         self.grown(process, 300000)
         process.kill()
         process.wait()
         self.assertGreater(len(spans(self.path)), 2000)
 
     def test_interrupted_run_ends_with_its_last_step(self):
-        process = train(self.path, "--epochs", "100000", "--save",
+        process = self.train(self.path, "--epochs", "100000", "--save",
                         os.path.join(self.folder.name, "w.safetensors"))
         self.grown(process, 300000)
         process.send_signal(signal.SIGINT)
@@ -141,8 +147,8 @@ class Trace(unittest.TestCase):
                                 len(steps))
 
     def test_trace_that_cannot_be_written_is_a_mistake(self):
-        self.assertEqual(train(os.path.join(self.folder.name, "no", "x")).wait(60), 1)
-        self.assertEqual(train("/dev/full", "--steps", "2").wait(60), 1)
+        self.assertEqual(self.train(os.path.join(self.folder.name, "no", "x")).wait(60), 1)
+        self.assertEqual(self.train("/dev/full", "--steps", "2").wait(60), 1)
 
 
 unittest.main()

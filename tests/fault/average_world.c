@@ -59,8 +59,15 @@ static void train(struct world_node *n)
     }
 }
 
+/* What a node has got back. */
+static const float *outcome(const struct average_world *a, const struct world_node *n)
+{
+    return a->nodes[n->place].ruled ? a->nodes[n->place].came : n->x;
+}
+
 static void check_average(struct average_world *a, const struct world_node *n)
 {
+    const float *x = outcome(a, n);
     const struct uw_cell *c = cell_of(n);
     if (c->ranks_n == 1) {
         return;         /* a head alone, which has mixed with another cell */
@@ -70,18 +77,18 @@ static void check_average(struct average_world *a, const struct world_node *n)
     assert_int_equal(r->began, r->ranked);      /* nobody commits before all have begun */
     for (uint32_t k = 0; k < a->w->size_n; k++) {
         double mean = r->sum[k] / r->ranks_n;
-        if (fabs((double)n->x[k] - mean) > 1e-5 * r->largest) {
+        if (fabs((double)x[k] - mean) > 1e-5 * r->largest) {
             fail_msg("%s, element %u: %g is not the mean %g of %u ranks", n->name, (unsigned)k,
-                     (double)n->x[k], mean, (unsigned)r->ranks_n);
+                     (double)x[k], mean, (unsigned)r->ranks_n);
         }
     }
     if (r->result == NULL) {
         r->result = malloc(a->w->size_n * sizeof(float));
-        memcpy(r->result, n->x, a->w->size_n * sizeof(float));
+        memcpy(r->result, x, a->w->size_n * sizeof(float));
         a->committed_n++;
     }
     if (a->same_bits) {
-        assert_memory_equal(r->result, n->x, a->w->size_n * sizeof(float));
+        assert_memory_equal(r->result, x, a->w->size_n * sizeof(float));
     }
     r->committed |= 1u << n->place;
 }
@@ -94,6 +101,7 @@ static void after(struct world_node *n, int flags)
     if (waits && !me->waits) {
         memcpy(me->handed, n->x, a->w->size_n * sizeof(float));
         me->since_us = a->w->now_us;
+        me->ruled = false;
     }
     if (!waits && me->waits) {
         uint64_t waited_us = a->w->now_us - me->since_us;
@@ -101,7 +109,7 @@ static void after(struct world_node *n, int flags)
         if ((flags & UW_NODE_ROUND) != 0) {
             check_average(a, n);
         } else {
-            assert_memory_equal(me->handed, n->x, a->w->size_n * sizeof(float));
+            assert_memory_equal(me->handed, outcome(a, n), a->w->size_n * sizeof(float));
             me->given_up++;
         }
     }
@@ -131,8 +139,9 @@ static void watch(struct average_world *a)
             r->began |= 1u << i;
         }
         for (uint32_t k = 0; k < UW_CELL_LOG && k < c->log_n; k++) {
-            struct average_round *old = round_of(a, c->log[k].group, c->log[k].round);
-            if (old != NULL && !c->log[k].committed && (old->began >> i & 1u) != 0) {
+            struct average_round *old =
+                c->log[k].committed ? NULL : round_of(a, c->log[k].group, c->log[k].round);
+            if (old != NULL && (old->began >> i & 1u) != 0) {
                 old->aborted |= 1u << i;
             }
         }
@@ -155,9 +164,36 @@ struct average_world *average_world_new(uint32_t n, uint32_t size_n, uint32_t mt
         a->w->nodes[i].train = train;
         a->w->nodes[i].after = after;
         a->nodes[i].handed = malloc(size_n * sizeof(float));
+        a->nodes[i].came = malloc(size_n * sizeof(float));
     }
     world_of_all = a;
     return a;
+}
+
+static void end_seen(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
+                     float *m, float lr_sum)
+{
+    struct average_world *a = world_of_all;
+    uint32_t i = 0;
+    while ((uintptr_t)x - (uintptr_t)a->w->nodes[i].x >= a->w->size_n * sizeof(float)) {
+        assert_true(++i < a->w->n);
+    }
+    memcpy(a->nodes[i].came + (x - a->w->nodes[i].x), x, n * sizeof(float));
+    a->nodes[i].ruled = true;
+    a->rule->end(c, n, s, x, m, lr_sum);
+}
+
+void average_world_mix(struct average_world *a, const struct uw_mix_rule *rule)
+{
+    struct world *w = a->w;
+    a->rule = rule;
+    a->seen = *rule;
+    a->seen.end = rule->end != NULL ? end_seen : NULL;
+    w->config.rule = &a->seen;
+    for (uint32_t i = 0; i < w->n; i++) {
+        uint32_t spare_n = uw_node_spare_n(w->config.mode, rule, w->size_n);
+        w->nodes[i].spare = spare_n != 0 ? uw_test_floats(spare_n) : NULL;
+    }
 }
 
 void average_world_run(struct average_world *a, uint64_t us)
@@ -191,6 +227,10 @@ void average_world_free(struct average_world *a)
     }
     for (uint32_t i = 0; i < a->w->n; i++) {
         free(a->nodes[i].handed);
+        free(a->nodes[i].came);
+        if (a->w->nodes[i].spare != NULL) {
+            uw_test_release(a->w->nodes[i].spare);
+        }
     }
     world_free(a->w);
     world_of_all = NULL;

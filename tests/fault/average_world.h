@@ -4,7 +4,8 @@
  * network does:
  *
  *   - parameters that training gets back are an average of what some ranks handed over, the same
- *     bits at every rank of the round, or exactly what was handed over;
+ *     bits at every rank of the round, or exactly what was handed over; a rule of mixing that
+ *     changes them works on that;
  *   - nobody waits for ever. */
 #ifndef UWASA_TESTS_AVERAGE_WORLD_H
 #define UWASA_TESTS_AVERAGE_WORLD_H
@@ -24,7 +25,8 @@ struct average_round {
 
 struct average_node {
     float *handed;                          /* [size_n] copy of what is being averaged */
-    bool waits;
+    float *came;                            /* [size_n] what the rule of mixing then began with */
+    bool waits, ruled;                      /* ruled: came is written */
     uint64_t since_us;
     uint32_t given_up;                      /* handed back as it was */
 };
@@ -37,10 +39,15 @@ struct average_world {
     uint64_t longest_us;                    /* that anybody waited */
     uint64_t limit_us;                      /* longer than that is a hang */
     bool same_bits;                         /* the algorithms in use promise them */
+    const struct uw_mix_rule *rule;         /* NULL: none */
+    struct uw_mix_rule seen;                /* the same, looked at */
 };
 
 /* n nodes whose training adds noise of their own to size_n parameters. */
 struct average_world *average_world_new(uint32_t n, uint32_t size_n, uint32_t mtu_bytes);
+
+/* The rule of mixing, before any node is up. Of an average that is checked which the rule gets. */
+void average_world_mix(struct average_world *a, const struct uw_mix_rule *rule);
 
 void average_world_run(struct average_world *a, uint64_t us);
 

@@ -302,6 +302,52 @@ static void test_nodes_together_wait_for_the_slow_one_and_not_for_the_dead(void 
     average_world_free(a);
 }
 
+/* No node is in a round whose algorithm needs more room than it has. */
+static void check_room(const struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct uw_node_state *s = w->nodes[i].node.state;
+        const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
+        bool runs = c->state == UW_CELL_IN_ROUND || c->state == UW_CELL_HAS_RESULT;
+        if (runs && c->ranks_n > 1 && c->kind == UW_ALLREDUCE_DOUBLING) {
+            assert_true(s->cell.allreduce.config.scratch_n >= w->size_n);
+        }
+    }
+}
+
+/* The head has room for recursive doubling and wants it; of the others one has, or none. Who has
+ * none says so and goes on without; the others average. */
+static void test_ranks_without_room_for_the_algorithm_are_left_out(void **state)
+{
+    (void)state;
+    const enum uw_allreduce_kind kind = UW_ALLREDUCE_DOUBLING;
+    for (uint32_t able = 1; able <= 2; able++) {
+        struct average_world *a = average_world_new(4, 20000, 1200);
+        a->w->config.algorithm = &kind;
+        a->w->config.gather_us = 2000000;
+        a->w->config.round_us = 10000000;
+        a->w->train_us = 20000;
+        for (uint32_t i = 0; i < 4; i++) {
+            struct uw_node_config c = world_config(a->w, i);
+            c.head_weight = i == 0 ? 9 : 1;
+            c.scratch_n = i < able ? a->w->size_n : 0;
+            world_up_with(a->w, i, c);
+        }
+        for (uint32_t k = 0; k < 2000; k++) {
+            average_world_run(a, 10000);
+            check_room(a->w);
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            const struct world_node *n = &a->w->nodes[i];
+            assert_true(i < able ? n->progress.step > 300 : a->nodes[i].given_up > 0);
+            assert_true(able == 2 && i < able ? n->rounds > 50 : n->rounds == 0);
+        }
+        assert_non_null(strstr(a->w->nodes[0].text[UW_NODE_AVERAGE_CUT], "because of"));
+        assert_int_equal(average_world_split(a), 0);
+        average_world_free(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_nodes_agree_at_the_end_of_gossip),
         cmocka_unit_test(test_rounds_of_the_cell_and_of_the_run_have_groups_of_their_own),
         cmocka_unit_test(test_nodes_together_wait_for_the_slow_one_and_not_for_the_dead),
+        cmocka_unit_test(test_ranks_without_room_for_the_algorithm_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,35 @@ static void test_cell_of_one_takes_part(void **state)
     world_free(w);
 }
 
+static bool both_have_pulled(struct world *w)
+{
+    return world_counters(w, 0).pulls_done > 3 && world_counters(w, 1).pulls_done > 3;
+}
+
+/* Each is a cell by itself, and has no model that the other could take over. */
+static void test_two_newcomers_without_a_cell_pull_from_each_other_at_once(void **state)
+{
+    (void)state;
+    struct world *w = world_new(2, SIZE_N, 300);
+    w->config.mode = UW_NODE_HIERARCHICAL;
+    w->config.head_weight = 1;
+    w->config.newcomer = true;
+    w->train_us = 5000;
+    world_start(w);
+    world_until(w, both_have_pulled, 5000000);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(w->nodes[i].rounds > 0);
+        assert_true(w->nodes[i].events[UW_NODE_CELLS_MEET] > 0);
+        assert_int_equal(w->nodes[i].events[UW_NODE_ADOPTED], 0);
+        assert_int_equal(w->nodes[i].events[UW_NODE_AVERAGE_CUT], 0);
+    }
+    world_run(w, 5000000);
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        assert_true(fabsf(shown(w, 0)[k] - shown(w, 1)[k]) < 1e-2f);
+    }
+    world_free(w);
+}
+
 static bool at_the_other_site(void *arg, uint16_t place)
 {
     return left(((const struct world_node *)arg)->place) != left(place);
@@ -189,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_cells_parted_go_on_alone_and_meet_again),
         cmocka_unit_test(test_head_that_vanishes_is_replaced_towards_the_other_cell_too),
         cmocka_unit_test(test_cell_of_one_takes_part),
+        cmocka_unit_test(test_two_newcomers_without_a_cell_pull_from_each_other_at_once),
         cmocka_unit_test(test_cells_are_found_by_round_trips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,28 +66,25 @@ struct uw_node_config {
     const struct uw_params *params; /* x is mixed in place by uw_node_after_step */
     struct uw_snapshot *snapshot;   /* published by uw_node_after_step, served to peers */
     float *velocity;                /* [params->size_n]; only for rules that need it */
-    bool newcomer;                  /* fresh weights: take over the model of the first peer that
-                                       is further along, instead of averaging with it */
+    bool newcomer;                  /* take over the model of the first peer that is further on */
 
     enum uw_node_mode mode;
-    const char *cell;               /* its name, at most 31 bytes, for modes that have cells;
-                                       NULL or "": this node alone, or in mode auto the nodes
-                                       that are near */
+    const char *cell;               /* its name, at most 31 bytes; NULL or "": this node alone, or
+                                       in mode auto the nodes that are near */
     uint32_t head_weight;           /* the highest leads its cell: mains power, a good link. 0: only
                                        when there is no other, and never towards other cells */
     uint32_t near_us;               /* a round trip up to which nodes are near; 0: 5 ms */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
     bool together;                  /* the nodes start together and stay: every average waits for
-                                       all that are not dead, slow and silent ones too, as long
-                                       as gather_us. So the same nodes take part in every run */
+                                       all that are not dead, slow and silent ones too */
     const enum uw_allreduce_kind *algorithm;    /* NULL: the fastest for size and ranks */
     uint64_t gather_us;             /* an average waits for members so long at most; 0: 30 s */
     uint64_t round_us;              /* and takes so long at most; 0: 60 s */
     const struct uw_node_gradients_config *gradients;   /* NULL: parameters are averaged; else the
                                        gradients of every step, in mode allreduce, by rule none */
-    bool agree;                     /* take part in an average over the run at the end, whatever
-                                       the mode */
+    bool agree;                     /* take part in an average over the run at the end */
     uint64_t agree_us;              /* which waits for others so long at most; 0: 10 s */
+    float add_byte_s;               /* to add a byte of a vector to another's here; 0: a guess */
     uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
                                        that are averaged in few steps; 0: as few as will do */
     float *spare;                   /* [uw_node_spare_n()]; NULL when that is 0 */
@@ -237,6 +234,9 @@ struct uw_node_counters {
     uint32_t chunks_twice;                  /* arrived a second time or more */
     uint32_t unknown_messages;              /* of a later version, or none */
 };
+
+/* Context network. Do others wait to hear how the last average ended? It stays then. */
+bool uw_node_owes(const struct uw_node *n);
 
 /* Context network. Copy the member table.
  *
