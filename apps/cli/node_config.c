@@ -147,7 +147,7 @@ static int fail_key(struct uw_node_file *f, const char *key, const char *sentenc
     }
     return f->json.file != NULL ? uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
                                                f->json.file, key, sentence)
-                                : uw_error_set(err, UW_ERR_INVALID, "--set %s: %s", key, sentence);
+                                : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
 }
 
 /* "2/4" into shard 2 of 4. */
