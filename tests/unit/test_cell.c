@@ -416,8 +416,8 @@ static void test_head_that_slept_blames_nobody(void **state)
     }
 }
 
-/* The end of the last round, after which nodes leave: the head stays until all know of it, but waits
- * for nobody for ever. */
+/* The end of the last round, after which nodes leave: the head stays until all know of it, but
+ * waits for nobody for ever. */
 static void test_head_knows_who_has_not_heard_the_end(void **state)
 {
     (void)state;
