@@ -7,13 +7,13 @@
 
 #define CALL_FIRST_US 250000u
 #define CALL_MAX_US 5000000u
-#define CALLS_A_SESSION 5u          /* calls of a dead member before its session is forgotten */
-#define CALLS_A_LOOKUP 6u           /* of a seed in vain before its name is looked up once more */
+#define CALLS_A_SESSION 8u          /* calls of a dead member before its session is forgotten */
+#define CALLS_A_LOOKUP 9u           /* of a seed in vain before its name is looked up once more */
 #define LOOKUP_US 50000u            /* how soon to see whether a name has been looked up */
 
 static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
 {
-    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 5u ? tries : 5u);
+    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 10u ? tries / 2u : 5u);
     return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
 }
 

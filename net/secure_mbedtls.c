@@ -59,8 +59,11 @@ static int prepare_library(void)
 
 #endif
 
+/* Mbed TLS doubles its pauses up to the most and then gives up: after 7.75 s, as they are cut here.
+ * On a lossy link the long ones would be most of a handshake. */
 #define RETRANSMIT_MIN_MS 250u
-#define RETRANSMIT_MAX_MS 4000u
+#define RETRANSMIT_MAX_MS 64000u
+#define PAUSE_MAX_MS 1000u
 #define ALERT_FATAL 2
 
 /* Forward secrecy first: a stolen device must not open what was recorded before. On x86-64 with
@@ -258,8 +261,8 @@ static void set_timer(void *context, uint32_t soft_ms, uint32_t hard_ms)
 {
     struct uw_tls_session *session = context;
     session->timer_set_us = *session->how.now_us;
-    session->timer_soft_ms = soft_ms;
-    session->timer_hard_ms = hard_ms;
+    session->timer_soft_ms = soft_ms < PAUSE_MAX_MS ? soft_ms : PAUSE_MAX_MS;
+    session->timer_hard_ms = hard_ms < PAUSE_MAX_MS ? hard_ms : PAUSE_MAX_MS;
 }
 
 /* -1: no timer, 0: running, 1: the soft time has passed, 2: the hard one as well. */
