@@ -239,6 +239,7 @@ void uw_cell_slept(struct uw_cell *c, uint64_t slept_us)
     struct uw_cell_head *h = &c->h;
     c->since_us += slept_us;
     h->started_us += slept_us;
+    h->start_us += slept_us;
     h->deadline_us += slept_us;
     h->poll_us += slept_us;
     for (uint32_t i = 0; i < h->seats_n; i++) {
@@ -289,16 +290,11 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
     }
 }
 
-static void refused(struct uw_cell *c, enum uw_cell_news_kind why)
+void uw_cell_refused(struct uw_cell *c, enum uw_cell_news_kind why)
 {
     c->state = UW_CELL_IDLE;
     uw_cell_tell(c, why, c->config.self);
     c->config.give_up(c->config.arg);
-}
-
-void uw_cell_refused(struct uw_cell *c)
-{
-    refused(c, UW_CELL_NEWS_OUTLIER);
 }
 
 void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
@@ -320,7 +316,8 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
 {
     if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&
         from == c->head) {
-        refused(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER : UW_CELL_NEWS_FULL);
+        uw_cell_refused(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER
+                                                        : UW_CELL_NEWS_FULL);
         return;
     }
     uw_cell_head_state(c, from, m);

@@ -150,7 +150,8 @@ struct uw_cell_head {
     struct uw_cell_message start;   /* of the round under way, or of the last one */
     uint32_t lost;                  /* taken over from */
     uint32_t counter;               /* of groups */
-    uint64_t started_us, deadline_us, poll_us;
+    uint64_t started_us, start_us;  /* the round under way; START was told last */
+    uint64_t deadline_us, poll_us;
     uint64_t decided_us, told_us;   /* the last round */
     uint32_t polls, progress;
     struct uw_deadline spread, took;    /* between the first and the last who is ready; rounds */

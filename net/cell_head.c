@@ -54,7 +54,8 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         c->config.send(c->config.arg, from, &full);
         return;
     }
-    if (seat->incarnation != m->incarnation || (seat->ranked && seat->asks != m->asks)) {
+    bool begun = seat->ranked && seat->status != UW_CELL_UNKNOWN;
+    if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
         /* It is lost with its last life, or it gave that round up while this node slept. */
         seat->gone = seat->ranked;
         seat->incarnation = m->incarnation;
@@ -162,14 +163,19 @@ static struct gathered look_around(const struct uw_cell *c)
     return g;
 }
 
+/* A node without a seat, and none is left: nobody waits for it. */
+static bool has_no_place(const struct uw_cell *c, const struct uw_cell_seat *s)
+{
+    return s == NULL && c->h.seats_n == c->config.ranks_max;
+}
+
 /* Before there was any round: is a node in sight not ready yet? */
 static bool lacks_anybody(struct uw_cell *c)
 {
     bool lacks = false;
     for (uint32_t i = 0; i < c->members_n; i++) {
         const struct uw_cell_seat *s = find_seat(c, c->members[i].id);
-        bool is_none = s == NULL && c->h.seats_n == c->config.ranks_max;
-        lacks = lacks || (uw_cell_reaches(c, c->members[i].id) && !is_none &&
+        lacks = lacks || (uw_cell_reaches(c, c->members[i].id) && !has_no_place(c, s) &&
                           (s == NULL || !s->ready));
     }
     return lacks;
@@ -181,8 +187,7 @@ static bool lacks_one_of_all(struct uw_cell *c)
     bool lacks = false;
     for (uint32_t i = 0; i < c->members_n; i++) {
         const struct uw_cell_seat *s = find_seat(c, c->members[i].id);
-        bool is_none = s == NULL && c->h.seats_n == c->config.ranks_max;
-        lacks = lacks || (!is_none && (s == NULL || !can_take_part(c, s)));
+        lacks = lacks || (!has_no_place(c, s) && (s == NULL || !can_take_part(c, s)));
     }
     return lacks;
 }
@@ -228,7 +233,7 @@ static void refuse_outliers(struct uw_cell *c)
                                           .culprit = s->id};
         s->ready = false;
         if (s->id == c->config.self) {
-            uw_cell_refused(c);
+            uw_cell_refused(c, UW_CELL_NEWS_OUTLIER);
         } else {
             uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
             c->config.send(c->config.arg, s->id, &m);

@@ -9,6 +9,7 @@
 
 #define ROUND_MIN_US 2000000u
 #define POLL_REPEAT_US 200000u
+#define START_REPEAT_US 300000u     /* who has begun says so sooner */
 #define POLLS_MAX 4u                /* unanswered questions that make a culprit */
 #define AVOID_US 2000000u           /* doubles with each strike */
 #define AVOID_STRIKES_MAX 5u
@@ -20,7 +21,7 @@ void uw_cell_watch_begin(struct uw_cell *c, bool taken_over)
     struct uw_cell_head *h = &c->h;
     h->deciding = true;
     h->taken_over = taken_over;
-    h->started_us = c->now_us;
+    h->started_us = h->start_us = c->now_us;
     h->deadline_us = c->now_us + (taken_over ? 0 : uw_deadline_us(&h->took, 4, 8, ROUND_MIN_US,
                                                                   c->config.round_us));
     h->poll_us = c->now_us;
@@ -70,6 +71,24 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     } else if (h->start.ids_n > 1) {
         uw_cell_note(c, m.group, m.round, commit);
     }
+}
+
+/* To the ranks that are not known to have heard of the round. Returns when to look again. */
+static uint64_t start_again(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    bool due = c->now_us >= h->start_us + START_REPEAT_US, lacks = false;
+    for (uint32_t i = 0; i < h->seats_n && !h->taken_over; i++) {
+        const struct uw_cell_seat *s = &h->seats[i];
+        if (s->ranked && s->status == UW_CELL_UNKNOWN && s->id != c->config.self) {
+            lacks = true;
+            if (due) {
+                c->config.send(c->config.arg, s->id, &h->start);
+            }
+        }
+    }
+    h->start_us = due ? c->now_us : h->start_us;
+    return lacks ? h->start_us + START_REPEAT_US : UINT64_MAX;
 }
 
 static void poll(struct uw_cell *c)
@@ -165,7 +184,8 @@ static uint64_t watch(struct uw_cell *c)
     }
     bool early = t.out_of_reach && h->polls == 0;
     if (c->now_us < h->deadline_us && !early) {
-        return h->deadline_us;
+        uint64_t again_us = start_again(c);
+        return again_us < h->deadline_us ? again_us : h->deadline_us;
     }
     if (h->polls < POLLS_MAX) {
         poll(c);

@@ -282,7 +282,7 @@ static void take_ready(struct uw_node_state *s, uint32_t from, const struct uw_c
     struct uw_node_pairs *p = &s->pairs;
     compare(s, from, m->group, m->round, (enum uw_cell_status)m->step);
     catch_up(s, turn);
-    bool mine = s->cell.asked == scope(s) && p->partner == from && turn == p->turn;
+    bool mine = s->cell.asked == scope(s) && p->partner == from && turn >= p->turn;
     if (mine) {
         uw_cell_take(&scope(s)->cell, from, m, s->now_us);
     } else if (m->status != UW_CELL_ABORTED &&

@@ -128,7 +128,9 @@ static void watch(struct average_world *a)
         const struct uw_cell *c = cell_of(n);
         struct average_round *r = round_of(a, c->group, c->round);
         if (in_round(c) && c->ranks_n > 1) {
-            r = r != NULL ? r : new_round(a, c);
+            bool anew = r == NULL || ((r->began >> i & 1u) != 0 &&
+                                      r->lives[i] != a->nodes[i].life);
+            r = anew ? new_round(a, c) : r;
             const struct uw_node_bridge *b = &n->node.state->bridge;
             for (uint32_t k = 0; (r->began >> i & 1u) == 0 && k < w->size_n; k++) {
                 double x = (double)a->nodes[i].handed[k];
@@ -137,6 +139,7 @@ static void watch(struct average_world *a)
                 r->largest = fabs(x) > r->largest ? fabs(x) : r->largest;
             }
             r->began |= 1u << i;
+            r->lives[i] = a->nodes[i].life;
         }
         for (uint32_t k = 0; k < UW_CELL_LOG && k < c->log_n; k++) {
             struct average_round *old =
@@ -208,6 +211,7 @@ void average_world_run(struct average_world *a, uint64_t us)
 void average_world_forget(struct average_world *a, uint32_t i)
 {
     a->nodes[i].waits = false;
+    a->nodes[i].life++;
 }
 
 uint32_t average_world_split(const struct average_world *a)

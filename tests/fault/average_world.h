@@ -21,6 +21,7 @@ struct average_round {
     double *sum;                            /* [size_n] of what was handed over */
     double largest;                         /* of |x| */
     float *result;                          /* [size_n] of the first who committed */
+    uint32_t lives[WORLD_MAX];              /* of those who began it */
 };
 
 struct average_node {
@@ -29,6 +30,7 @@ struct average_node {
     bool waits, ruled;                      /* ruled: came is written */
     uint64_t since_us;
     uint32_t given_up;                      /* handed back as it was */
+    uint32_t life;                          /* its groups may be named as in an earlier one */
 };
 
 struct average_world {

@@ -109,6 +109,24 @@ static void test_loss_of_a_fifth_parts_no_pair(void **state)
     pairs_world_free(a);
 }
 
+/* A START that is lost while its partner turns to the next one holds up nobody for long. */
+static void test_loss_of_a_tenth_holds_up_no_pair_for_long(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 26; seed++) {
+        struct pairs_world *a = pairs_world_new(3, 25000, 1200);
+        a->w->seed = seed;
+        a->w->impairment.loss = 0.1f;
+        a->w->train_us = 2000 + 500 * seed;
+        a->limit_us = 6000000;
+        world_start(a->w);
+        pairs_world_run(a, 10000000);
+        assert_true(a->committed_n > 20);
+        assert_int_equal(pairs_world_half(a), 0);
+        pairs_world_free(a);
+    }
+}
+
 /* Whatever the moment: what the survivor has is checked by the world. */
 static void test_partner_that_dies_at_any_moment_leaves_a_whole_survivor(void **state)
 {
@@ -249,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_pairs_reach_the_exact_mean_under_every_mutual_schedule),
         cmocka_unit_test(test_odd_nodes_find_the_optimum_of_all_and_their_trackers_cancel),
         cmocka_unit_test(test_loss_of_a_fifth_parts_no_pair),
+        cmocka_unit_test(test_loss_of_a_tenth_holds_up_no_pair_for_long),
         cmocka_unit_test(test_partner_that_dies_at_any_moment_leaves_a_whole_survivor),
         cmocka_unit_test(test_slow_node_and_late_one_fall_in),
         cmocka_unit_test(test_half_open_pairs_end_in_a_retreat_of_all),
