@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bits.h - numbers and sets of up to 64 chunks
+ * bits.h - whole numbers and sets of up to 64 chunks
  */
 #ifndef UW_NET_BITS_H
 #define UW_NET_BITS_H
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 static inline uint32_t uw_min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
-}
-
-/* No NaN and no infinity; for compilers that assume there are none, too. */
-static inline bool uw_all_finite(const float *x, uint32_t n)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bad |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return bad == 0;
 }
 
 static inline uint32_t uw_bits_in(uint64_t v)

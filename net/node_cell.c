@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
-#include "bits.h"
 #include "part.h"
+
+#include "uwasa/fmath.h"
 
 #include <string.h>
 
@@ -122,13 +123,13 @@ static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
     return pair ? c->spare : c->params->x;
 }
 
-/* Is there room to work on the vector with that algorithm? */
+/* Is there room to work so on the vector? Gradients that overlap are never worked as a whole. */
 static bool has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind)
 {
     uint32_t size_n;
     (void)vector_of(o, &size_n);
     return (kind != UW_ALLREDUCE_DOUBLING && kind != UW_ALLREDUCE_SWEEP) ||
-           size_n <= o->node->cell.allreduce.config.scratch_n;
+           (!o->node->gradients.on && size_n <= o->node->cell.allreduce.config.scratch_n);
 }
 
 static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])

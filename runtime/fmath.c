@@ -222,3 +222,14 @@ float uw_erff(float x)
     float y = 1.0f - uw_expf(-q);
     return x < 0.0f ? -y : y;
 }
+
+bool uw_all_finite(const float *x, size_t n)
+{
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bad |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return bad == 0;
+}

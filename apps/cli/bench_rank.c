@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_rank.h"
 
+#include "add_time.h"
+
 #include "uwasa/board.h"
 #include "uwasa/collective.h"
 #include "uwasa/link_tcp.h"
@@ -301,15 +303,6 @@ static int window(struct rank *r, enum uw_allreduce_kind kind, uint32_t n, uint3
     return rc < 0 ? rc : meet(r);
 }
 
-static double time_of_adding(struct rank *r, uint32_t n)
-{
-    uint64_t from_us = uw_board_now_us();
-    for (uint32_t i = 0; i + n / 2 < n; i++) {
-        r->x[i] += r->x[i + n / 2];
-    }
-    return (double)(uw_board_now_us() - from_us) * 1e-6 / (2.0 * n);
-}
-
 /* The best of some windows, the first of which warms up. */
 static int best_window(struct rank *r, enum uw_allreduce_kind kind, uint32_t n, uint32_t rounds,
                        double *best)
@@ -349,7 +342,7 @@ static struct uw_network_cost fit(struct rank *r, double small, double halving, 
     double ha = share_of(m, UW_ALLREDUCE_HALVING, n, add, c.shared);
     double db = share_of(m, UW_ALLREDUCE_DOUBLING, n, byte, c.shared);
     double da = share_of(m, UW_ALLREDUCE_DOUBLING, n, add, c.shared);
-    double det = hb * da - db * ha, least = time_of_adding(r, n);
+    double det = hb * da - db * ha, least = uw_add_time(r->x, n);
     c.reduce_s = det > 0.0 ? (d * hb - h * db) / det : 0.0;
     c.reduce_s = c.reduce_s > least ? c.reduce_s : least;   /* nothing adds in no time */
     c.byte_s = hb > 0.0 && h > ha * c.reduce_s ? (h - ha * c.reduce_s) / hb : 0.0;

@@ -3,6 +3,7 @@
 
 #include "node_work.h"
 
+#include "uwasa/fmath.h"
 #include "uwasa/board.h"
 #include "uwasa/hash.h"
 #include "uwasa/optimizer.h"
@@ -29,24 +30,13 @@ static enum uw_gradient_state wait_for(struct uw_node_work *r, uint32_t bucket)
     return state;
 }
 
-static bool all_finite(const float *x, uint32_t n)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bad |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return bad == 0;
-}
-
 /* As uw_bucket_ready_fn. What is not finite stops this node, and no other. */
 static int bucket_ready(void *arg, uint32_t bucket, uint32_t offset_n, uint32_t count_n,
                         float *gradient)
 {
     struct uw_node_work *r = arg;
     (void)offset_n;
-    if (!all_finite(gradient, count_n)) {
+    if (!uw_all_finite(gradient, count_n)) {
         return UW_ERR_NONFINITE;
     }
     if (!r->gradients.lr_out) {

@@ -3,6 +3,7 @@
  * From the configuration to the network of a node. */
 #include "node_work.h"
 
+#include "add_time.h"
 #include "keyfile.h"
 #include "momentum.h"
 
@@ -13,8 +14,7 @@
 
 #define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
 
-#define ADDED_N 8192u
-#define ADDED_TIMES 64u
+#define ADDED_N 16384u
 
 /* The largest message over TCP and MPI. Every connection has room for two, so that a small model
  * has small ones; all nodes of a run have the same model. */
@@ -47,29 +47,12 @@ static void on_event(void *arg, const struct uw_node_event *event)
     uw_node_trace_event(r, event);
 }
 
-/* Seconds to add a byte of one vector to another: the best of some times. */
-static float time_of_adding(void)
-{
-    static float x[ADDED_N], y[ADDED_N];
-    uint64_t least_us = UINT64_MAX;
-    for (uint32_t i = 0; i < 5u; i++) {
-        uint64_t from_us = uw_board_now_us();
-        for (uint32_t k = 0; k < ADDED_TIMES; k++) {
-            for (uint32_t j = 0; j < ADDED_N; j++) {
-                x[j] += y[j] + (float)k;
-            }
-        }
-        uint64_t us = uw_board_now_us() - from_us;
-        least_us = us < least_us ? us : least_us;
-    }
-    return (float)least_us * 1e-6f / (float)(ADDED_TIMES * sizeof x) + (x[0] < 0.0f ? 1.0f : 0.0f);
-}
-
 static struct uw_node_config node_config(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     struct uw_model *m = &r->job.model;
+    float zeros[ADDED_N] = {0};
     return (struct uw_node_config){
         .name = o->name,
         .run = o->run,
@@ -92,7 +75,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .round_us = (uint64_t)(o->round_seconds * 1e6),
         .agree = true,
         .agree_us = uw_node_work_agree_us(o),
-        .add_byte_s = time_of_adding(),
+        .add_byte_s = (float)uw_add_time(zeros, ADDED_N),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
         .samples = r->pool_block.at != NULL ? &r->pool : NULL,

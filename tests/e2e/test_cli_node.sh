@@ -77,6 +77,15 @@ for name in attic cellar; do
     expect 0 "$uwasa" eval --model lenet5 --weights $name.safetensors
 done
 
+# until_in FILE PATTERN: wait, ten seconds at most
+until_in() {
+    i=0
+    while [ $i -lt 100 ] && ! grep -q "$2" "$1" 2>/dev/null; do
+        sleep 0.1
+        i=$((i + 1))
+    done
+}
+
 # three nodes: a and b share the key, c does not
 start() {
     name=$1
@@ -89,21 +98,13 @@ start() {
 }
 start a --set key=run.key --set listen=127.0.0.1:0 --set seconds=7 --set classes=0,1,2,3,4
 pid_a=$last
-i=0
-while [ $i -lt 100 ] && ! grep -q '"event":"listening"' a.jsonl 2>/dev/null; do
-    sleep 0.1
-    i=$((i + 1))
-done
+until_in a.jsonl '"event":"listening"'
 a=$(sed -n 's/.*"event":"listening","address":"\([^"]*\).*/\1/p' a.jsonl)
 start b --set key=run.key --set seeds=$a --set seconds=7 --set classes=5,6,7,8,9
 pid_b=$last
 start c --set key=other.key --set seeds=$a --set seconds=4
 pid_c=$last
-i=0
-while [ $i -lt 100 ] && ! grep -q '"kind":"pull_done"' a.jsonl 2>/dev/null; do
-    sleep 0.1
-    i=$((i + 1))
-done
+until_in a.jsonl '"kind":"pull_done"'
 expect 0 "$uwasa" status $a --key run.key --run r
 grep -q "^b .*alive" out || { cat out >&2; fail "status does not show b alive"; }
 expect 0 "$uwasa" status $a --key run.key --run r --json
@@ -113,11 +114,7 @@ expect 2 "$uwasa" status $a --run r --no-tls
 grep -q 'no-tls: is for --link tcp' err || fail "--no-tls over udp is not explained"
 start t --set link=tcp --set tls=false --set listen=127.0.0.1:0 --set seconds=3
 pid_t=$last
-i=0
-while [ $i -lt 100 ] && ! grep -q '"event":"listening"' t.jsonl 2>/dev/null; do
-    sleep 0.1
-    i=$((i + 1))
-done
+until_in t.jsonl '"event":"listening"'
 t=$(sed -n 's/.*"event":"listening","address":"\([^"]*\).*/\1/p' t.jsonl)
 expect 0 "$uwasa" status $t --run r --link tcp --no-tls
 grep -q '^t .*this node' out || fail "no status of a run in the clear"

@@ -84,7 +84,7 @@ struct uw_node_config {
                                        gradients of every step, in mode allreduce, by rule none */
     bool agree;                     /* take part in an average over the run at the end */
     uint64_t agree_us;              /* which waits for others so long at most; 0: 10 s */
-    float add_byte_s;               /* to add a byte of a vector to another's here; 0: a guess */
+    float add_byte_s;               /* seconds to add a byte of a vector to another; 0: a guess */
     uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
                                        that are averaged in few steps; 0: as few as will do */
     float *spare;                   /* [uw_node_spare_n()]; NULL when that is 0 */

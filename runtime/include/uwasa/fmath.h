@@ -14,6 +14,8 @@
 #ifndef UWASA_FMATH_H
 #define UWASA_FMATH_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* e^x. 0 below about -103.97, infinity above about 88.72, NaN for NaN. */
@@ -37,5 +39,8 @@ float uw_tanhf(float x);
 
 /* Error function. NaN for NaN. */
 float uw_erff(float x);
+
+/* No NaN and no infinity in x[n]; also for compilers that assume there are none. */
+bool uw_all_finite(const float *x, size_t n);
 
 #endif
