@@ -16,8 +16,8 @@
 
 #include "events.h"
 #include "progress.h"
-#include "sim_skew.h"
-#include "sim_world.h"
+#include "uwasa/sim_skew.h"
+#include "uwasa/sim_world.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Dealing a data set out to the nodes of a simulated run. */
-#include "sim_skew.h"
+#include "uwasa/sim_skew.h"
 #include "test_support.h"
 
 #include "uwasa/rng.h"

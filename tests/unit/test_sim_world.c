@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The simulator's clock and network, with vectors in the place of models. */
-#include "sim_world.h"
+#include "uwasa/sim_world.h"
 #include "test_support.h"
 
 #define SIZE_N 5000u

@@ -21,8 +21,8 @@
  * Blocking   never; virtual time costs what there is to compute
  * Context    one thread. The same configuration gives the same run, bit for bit
  */
-#ifndef UWASA_CLI_SIM_WORLD_H
-#define UWASA_CLI_SIM_WORLD_H
+#ifndef UWASA_SIM_WORLD_H
+#define UWASA_SIM_WORLD_H
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"

@@ -20,8 +20,8 @@
  * Source     sorted: McMahan et al., "Communication-efficient learning", 2017;
  *            dirichlet: Hsu et al., "Measuring the effects of non-identical data", 2019
  */
-#ifndef UWASA_CLI_SIM_SKEW_H
-#define UWASA_CLI_SIM_SKEW_H
+#ifndef UWASA_SIM_SKEW_H
+#define UWASA_SIM_SKEW_H
 
 #include "uwasa/dataset.h"
 #include "uwasa/status.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim_skew.h"
+#include "uwasa/sim_skew.h"
 
 #include "uwasa/rng.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim_world.h"
+#include "uwasa/sim_world.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
