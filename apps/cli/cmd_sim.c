@@ -35,6 +35,8 @@ static const struct uw_opt rows[] = {
     ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
         "seconds from node to node, one way (0.005)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 16384, "BYTES", "largest message (16384)"),
+    ROW("pull-window", UW_OPT_BYTES, pull_window, 4096, 1u << 30, "BYTES",
+        "what a pull moves during a local step at most (512K)"),
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: as long as here (0)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
@@ -146,7 +148,7 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant",
                                .nodes = 16, .period = 10, .batch = 32,
                                .eval_samples = 1000,
-                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
+                               .consensus_rounds = 1, .mtu = 16384, .pull_window = 512u << 10, .threads = 1, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);

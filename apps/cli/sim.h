@@ -26,7 +26,7 @@ struct uw_sim_options {
     const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
     const char *lr_schedule;
     uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu, threads;
-    uint64_t steps, seed, bandwidth;
+    uint64_t steps, seed, bandwidth, pull_window;
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */

@@ -199,6 +199,7 @@ static int open_world(struct run *r)
                  .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
                  .schedule = uw_peer_schedule_find(o->schedule),
                  .period_steps = o->period,
+                 .window_bytes = (size_t)o->pull_window,
                  .seed = uw_rng_mix(o->seed, 0)},
         .bandwidth = o->bandwidth,
         .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
