@@ -148,7 +148,8 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant",
                                .nodes = 16, .period = 10, .batch = 32,
                                .eval_samples = 1000,
-                               .consensus_rounds = 1, .mtu = 16384, .pull_window = 512u << 10, .threads = 1, .seed = 1,
+                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
+                               .pull_window = 512u << 10,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);

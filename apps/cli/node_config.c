@@ -38,8 +38,8 @@ static const struct uw_opt rows[] = {
         "train on these only, [0, 1, 2] (all)"),
     ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
-        "what the K parts of \"shard\" are: even, sorted or dirichlet:A, as \"seed\" deals them out "
-        "to all nodes and --skew of uwasa sim to its own (every K-th sample)"),
+        "what the K parts of \"shard\" are: even, sorted or dirichlet:A, as \"seed\" deals them "
+        "out to all nodes, and --skew of uwasa sim to its own (every K-th sample)"),
     ROW("shuffle", UW_OPT_REAL, shuffle, 0, 0.5, "X",
         "lend up to so large a share of the samples to nodes that do as well, and train on theirs "
         "meanwhile; 0: no sample leaves this node (0)"),

@@ -305,7 +305,8 @@ static int run_steps(struct uw_node_work *r)
     r->train_us = uw_board_now_us();
     int rc = uw_node_work_exchange(r, 0.0f);
     while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
-                       (r->step < r->steps && uw_node_work_time_left(r) && !uw_stop_asked(&r->stop)))) {
+                       (r->step < r->steps && uw_node_work_time_left(r) &&
+                        !uw_stop_asked(&r->stop)))) {
         if ((rc & (UW_NODE_ADOPTING | UW_NODE_AVERAGING)) != 0) {
             rc = wait_for_network(r);
             continue;

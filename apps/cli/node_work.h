@@ -87,7 +87,7 @@ void uw_node_work_linger(struct uw_node_work *r);
  * Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open_data(struct uw_node_work *r);
 
-/* Sleep until "step_seconds" after since_us, the beginning of a step, or until the node is to end. */
+/* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
 void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us);
 
 /* Is there time left of "seconds"? */
