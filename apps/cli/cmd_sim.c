@@ -149,9 +149,8 @@ int uw_cmd_sim(int argc, char **argv)
                                .nodes = 16, .period = 10, .batch = 32,
                                .eval_samples = 1000,
                                .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
-                               .pull_window = 512u << 10,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
-                               .momentum = -1.0};
+                               .momentum = -1.0, .pull_window = 512u << 10};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status < 0) {
         status = check(&o);

@@ -26,10 +26,11 @@ struct uw_sim_options {
     const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
     const char *lr_schedule;
     uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu, threads;
-    uint64_t steps, seed, bandwidth, pull_window;
+    uint64_t steps, seed, bandwidth;
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
+    uint64_t pull_window;
     struct uw_skew dealt;                   /* from skew, once it is checked */
 };
 
