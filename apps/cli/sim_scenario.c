@@ -15,7 +15,7 @@
     "device|bandwidth|latency|loss|step|speed|stragglers|availability|cells|radio"
 
 /* Flags that are no keys: where results go, and what the keys of the devices say better. */
-#define NO_KEYS "|config|dry-run|devices|json|nodes|cell-nodes|bandwidth|latency|step-seconds|"
+#define NO_KEYS "|config|dry-run|devices|json|csv|nodes|cell-nodes|bandwidth|latency|step-seconds|"
 
 /* ---- one device's keys ---- */
 
@@ -212,13 +212,17 @@ static void read_group(struct uw_sim_file *f, struct uw_sim_reader *r, const cJS
     }
     read_devices(f, r, object, rate != NULL, false, g);
     uw_sim_read_stragglers(r, object, &g->stragglers);
-    uw_sim_read_cells(r, object, &g->latency, &g->cells);
+    uw_sim_read_cells(r, object, &g->cells);
     size_t up = uw_sim_enter(r, "name");
     const char *text = name != NULL ? uw_sim_text(r, name) : g->kind != NULL ? g->kind->name : "";
     if (strlen(text) >= sizeof g->name) {
         uw_sim_wrong(r, name, "needs at most %u characters", (unsigned)sizeof g->name - 1u);
     }
-    snprintf(g->name, sizeof g->name, "%s", text);
+    if (text[0] == '\0') {
+        snprintf(g->name, sizeof g->name, "group %u", (unsigned)f->scenario.groups_n);
+    } else {
+        snprintf(g->name, sizeof g->name, "%.31s", text);
+    }
     uw_sim_leave(r, up);
     up = uw_sim_enter(r, "count");
     g->count = count != NULL ? uw_sim_whole(r, count, 1, UINT32_MAX) : 1u;
@@ -366,7 +370,7 @@ static void read_root(struct uw_sim_file *f, struct uw_opts opts, void *options)
     struct uw_sim_group *all = &f->scenario.groups[0];
     read_devices(f, &r, j->root, false, true, all);
     uw_sim_read_stragglers(&r, j->root, &f->scenario.stragglers);
-    uw_sim_read_cells(&r, j->root, &all->latency, &f->scenario.cells);
+    uw_sim_read_cells(&r, j->root, &f->scenario.cells);
     read_nodes(f, &r);
     check_groups(f, &r);
 }
@@ -380,8 +384,8 @@ int uw_sim_file_plain(struct uw_sim_file *f, struct uw_error *err)
     }
     f->scenario.groups_n = 1;
     f->scenario.groups[0] = (struct uw_sim_group){
-        .name = "nodes", .count = UW_SIM_NODES, .one_rate = true,
-        .up = {.a = UW_SIM_BANDWIDTH}, .down = {.a = UW_SIM_BANDWIDTH},
+        .name = "nodes", .count = UW_SIM_NODES,
+        .up = {.a = UW_SIM_BANDWIDTH},
         .latency = {.a = UW_SIM_LATENCY}, .speed = {.a = 1.0}};
     return UW_OK;
 }

@@ -28,7 +28,6 @@ struct uw_sim_file {
     struct uw_sim_scenario scenario;    /* but for its seed */
     struct uw_json json;                /* root NULL: there is no file */
     bool grouped;                       /* the nodes come in groups, each of which says how many */
-    double latency;                     /* of all devices where it is one, for cells */
 
     /* private */
     struct uw_sim_away *traces[UW_SIM_GROUPS_MAX + 1u];
@@ -53,7 +52,8 @@ int uw_sim_file_parse(struct uw_sim_file *f, const char *file, const char *text,
 /* What flags say of the devices; it wins over the file. */
 struct uw_sim_said {
     uint32_t nodes, cell_nodes;         /* 0: not said */
-    uint64_t bandwidth;                 /* UINT64_MAX: not said */
+    uint64_t bandwidth;                 /* that a device sends, it receives without limit;
+                                           UINT64_MAX: not said */
     double latency, step_seconds;       /* below 0: not said; step_seconds 0: measured */
     bool cells;                         /* the exchange needs some, of UW_SIM_CELL_NODES */
 };

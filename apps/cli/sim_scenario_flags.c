@@ -22,8 +22,9 @@ static bool any_cells(const struct uw_sim_scenario *s)
 static void apply(struct uw_sim_group *g, const struct uw_sim_said *said)
 {
     if (said->bandwidth != UINT64_MAX) {
-        g->up = g->down = (struct uw_sim_spread){.a = (double)said->bandwidth};
-        g->one_rate = true;
+        g->up = (struct uw_sim_spread){.a = (double)said->bandwidth};
+        g->down = (struct uw_sim_spread){.a = 0.0};
+        g->one_rate = false;
     }
     if (said->latency >= 0.0) {
         g->latency = (struct uw_sim_spread){.a = said->latency};
@@ -38,8 +39,8 @@ int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, str
 {
     struct uw_sim_scenario *s = &f->scenario;
     if (said->nodes != 0 && f->grouped) {
-        return uw_error_set(err, UW_ERR_INVALID, "--nodes %u: %.120s has groups of nodes, each with "
-                            "its count", (unsigned)said->nodes, f->json.file);
+        return uw_error_set(err, UW_ERR_INVALID, "--nodes %u: %.120s has groups of nodes, each "
+                            "with its count", (unsigned)said->nodes, f->json.file);
     }
     if (said->cell_nodes != 0 && any_cells(s)) {
         return uw_error_set(err, UW_ERR_INVALID, "--cell-nodes %u: %.120s says which cells there "
@@ -51,8 +52,7 @@ int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, str
     }
     if (said->cells && !any_cells(s)) {
         s->cells = (struct uw_sim_cells){
-            .nodes = said->cell_nodes != 0 ? said->cell_nodes : UW_SIM_CELL_NODES,
-            .latency = s->groups[0].latency};
+            .nodes = said->cell_nodes != 0 ? said->cell_nodes : UW_SIM_CELL_NODES};
     }
     return UW_OK;
 }

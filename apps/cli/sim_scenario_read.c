@@ -259,8 +259,7 @@ static void read_shared(struct uw_sim_reader *r, const cJSON *m, struct uw_sim_c
     c->shared = c->shared || cJSON_IsTrue(shared);
 }
 
-void uw_sim_read_cells(struct uw_sim_reader *r, const cJSON *object,
-                       const struct uw_sim_spread *latency, struct uw_sim_cells *c)
+void uw_sim_read_cells(struct uw_sim_reader *r, const cJSON *object, struct uw_sim_cells *c)
 {
     const cJSON *cells = cJSON_GetObjectItemCaseSensitive(object, "cells");
     const cJSON *radio = cJSON_GetObjectItemCaseSensitive(object, "radio");
@@ -269,7 +268,8 @@ void uw_sim_read_cells(struct uw_sim_reader *r, const cJSON *object,
         return;
     }
     size_t up = uw_sim_enter(r, m->string);
-    *c = (struct uw_sim_cells){.shared = radio != NULL, .latency = *latency};
+    *c = (struct uw_sim_cells){.shared = radio != NULL,
+                                .own_latency = cJSON_GetObjectItemCaseSensitive(m, "latency")};
     if (cells != NULL && radio != NULL) {
         uw_sim_wrong(r, m, "and \"radio\": give one of them; a radio cell is a cell whose "
                            "\"shared\" is true");

@@ -57,10 +57,8 @@ void uw_sim_spread(struct uw_sim_reader *r, const cJSON *value, const struct uw_
 void uw_sim_spread_of(struct uw_sim_reader *r, const cJSON *object, const char *key,
                       const struct uw_sim_range *range, struct uw_sim_spread *s);
 
-/* Of the members "cells" and "radio"; missing: nothing. Cells without a latency of their own have
- * `latency`. */
-void uw_sim_read_cells(struct uw_sim_reader *r, const cJSON *object,
-                       const struct uw_sim_spread *latency, struct uw_sim_cells *c);
+/* Of the members "cells" and "radio"; missing: nothing. */
+void uw_sim_read_cells(struct uw_sim_reader *r, const cJSON *object, struct uw_sim_cells *c);
 
 /* Of a member "stragglers"; missing: nothing. */
 void uw_sim_read_stragglers(struct uw_sim_reader *r, const cJSON *object,

@@ -8,8 +8,8 @@
 static const struct uw_sim_kind kinds[] = {
     {.name = "cortex-m4f", .what = "STM32F446, one Cortex-M4F",
      .clock_hz = 180e6, .per_cycle = 1.0 / 4.0, .efficiency = 0.6,
-     .source = "STM32F446 datasheet: 180 MHz; Cortex-M4 reference manual: a fused multiply-add is 3 "
-               "cycles, with its share of loads 4; 0.6: what lies between the products, flash"},
+     .source = "STM32F446 datasheet: 180 MHz; Cortex-M4 reference manual: a fused multiply-add is "
+               "3 cycles, with its share of loads 4; 0.6: what lies between products, flash"},
     {.name = "esp32-s3", .what = "ESP32-S3, one core of two, the other has the radio",
      .clock_hz = 240e6, .per_cycle = 1.0 / 4.0, .efficiency = 0.6,
      .link_bits_per_s = 20000000,
@@ -23,7 +23,7 @@ static const struct uw_sim_kind kinds[] = {
     {.name = "raspberry-pi-zero-2", .what = "RP3A0, four Cortex-A53",
      .clock_hz = 1.0e9, .per_cycle = 4 * 4, .efficiency = 0.3,
      .source = "product brief: four at 1 GHz; Cortex-A53: one NEON multiply-add of four a cycle; "
-               "0.3: tools/count_instructions has 80 % of them in the tile, LPDDR2 feeds four cores"},
+               "0.3: tools/count_instructions has 80 % of them in the tile, LPDDR2 feeds all four"},
     {.name = "raspberry-pi-4", .what = "BCM2711, four Cortex-A72",
      .clock_hz = 1.5e9, .per_cycle = 4 * 4, .efficiency = 0.35,
      .link_bits_per_s = 1000000000,

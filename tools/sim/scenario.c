@@ -54,11 +54,10 @@ static uint64_t draw_bits(const struct uw_sim_spread *s, uint64_t seed, enum uw_
     return bits == 0.0 ? 0 : (uint64_t)(clamp(bits, UW_SIM_BITS_MIN, UW_SIM_BITS_MAX) + 0.5);
 }
 
-static uint64_t draw_us(const struct uw_sim_spread *s, double times, uint64_t seed,
-                        enum uw_sim_stream stream, uint32_t i)
+static uint64_t draw_us(const struct uw_sim_spread *s, uint64_t seed, enum uw_sim_stream stream,
+                        uint32_t i)
 {
-    double seconds = draw(s, seed, stream, i);
-    return (uint64_t)(clamp(seconds, 0.0, UW_SIM_LATENCY_MAX) * times * 1e6 + 0.5);
+    return (uint64_t)(clamp(draw(s, seed, stream, i), 0.0, UW_SIM_LATENCY_MAX) * 1e6 + 0.5);
 }
 
 static uint64_t step_of(const struct uw_sim_group *g, const struct uw_sim_cost *cost,
@@ -114,7 +113,7 @@ static void draw_device(struct uw_sim_draw *d, const struct uw_sim_cost *cost, u
     v->up_bits_per_s = draw_bits(&g->up, s->seed, UW_SIM_STREAM_UP, i);
     v->down_bits_per_s = g->one_rate ? v->up_bits_per_s
                                      : draw_bits(&g->down, s->seed, UW_SIM_STREAM_DOWN, i);
-    v->latency_us = draw_us(&g->latency, 0.5, s->seed, UW_SIM_STREAM_LATENCY, i);
+    v->latency_us = (draw_us(&g->latency, s->seed, UW_SIM_STREAM_LATENCY, i) + 1u) / 2u;
     v->step_us = step_of(g, cost, d->straggler[i] ? all->factor : 1.0, s->seed, i);
 }
 
@@ -143,6 +142,19 @@ static uint32_t size_of(const struct uw_sim_cells *c, uint32_t count, uint32_t c
                            : count / cells_n + (i < count % cells_n);
 }
 
+/* As far apart as two of its devices are outside, on average. */
+static void copy_latency(struct uw_sim_fleet *f, uint32_t first, uint32_t cells_n)
+{
+    for (uint32_t cell = first; cell < first + cells_n; cell++) {
+        uint64_t sum_us = 0, n = 0;
+        for (uint32_t i = 0; i < f->devices_n; i++) {
+            sum_us += f->devices[i].cell == cell ? 2u * f->devices[i].latency_us : 0;
+            n += f->devices[i].cell == cell;
+        }
+        f->cells[cell].latency_us = n != 0 ? sum_us / n : 0;
+    }
+}
+
 static int add_cells(struct uw_sim_draw *d, const struct uw_sim_cells *c, uint32_t first,
                      uint32_t count, struct uw_error *err)
 {
@@ -160,16 +172,19 @@ static int add_cells(struct uw_sim_draw *d, const struct uw_sim_cells *c, uint32
         uint32_t cell = f->cells_n + k, size = size_of(c, count, n, k);
         f->cells[cell] = (struct uw_sim_cell){
             .bits_per_s = draw_bits(&c->bits, seed, UW_SIM_STREAM_CELL_BITS, cell),
-            .latency_us = draw_us(&c->latency, 1.0, seed, UW_SIM_STREAM_CELL_LATENCY, cell),
+            .latency_us = draw_us(&c->latency, seed, UW_SIM_STREAM_CELL_LATENCY, cell),
             .shared = c->shared,
             .out_bits_per_s = draw_bits(&c->out_bits, seed, UW_SIM_STREAM_OUT_BITS, cell),
-            .out_latency_us = draw_us(&c->out_latency, 1.0, seed, UW_SIM_STREAM_OUT_LATENCY, cell)};
+            .out_latency_us = draw_us(&c->out_latency, seed, UW_SIM_STREAM_OUT_LATENCY, cell)};
         for (uint32_t i = 0; !c->in_turns && i < size && at < first + count; i++, at++) {
             f->devices[at].cell = cell;
         }
     }
     for (uint32_t i = 0; c->in_turns && i < count; i++) {
         f->devices[first + i].cell = f->cells_n + i % n;
+    }
+    if (!c->own_latency) {
+        copy_latency(f, f->cells_n, n);
     }
     f->cells_n += n;
     return UW_OK;

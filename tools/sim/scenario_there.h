@@ -9,7 +9,8 @@
 
 /* What is drawn of a device, each from a stream of its own. */
 enum uw_sim_stream {
-    UW_SIM_STREAM_UP = 1, UW_SIM_STREAM_DOWN, UW_SIM_STREAM_LATENCY, UW_SIM_STREAM_SECONDS,
+    UW_SIM_STREAM_UP = 0x5ce90001,  /* far from the streams that a run makes of the same seed */
+    UW_SIM_STREAM_DOWN, UW_SIM_STREAM_LATENCY, UW_SIM_STREAM_SECONDS,
     UW_SIM_STREAM_SPEED, UW_SIM_STREAM_STRAGGLERS, UW_SIM_STREAM_THERE, UW_SIM_STREAM_CELL_BITS,
     UW_SIM_STREAM_CELL_LATENCY, UW_SIM_STREAM_OUT_BITS, UW_SIM_STREAM_OUT_LATENCY
 };

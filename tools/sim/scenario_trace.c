@@ -31,11 +31,9 @@ static bool take(const char **p, double max, double *value)
     }
     *value = strtod(*p, &end);
     end += strspn(end, " \t\r");
-    if (!(*value >= 0.0 && *value <= max) || (*end != ',' && *end != '\0')) {
-        return false;
-    }
-    *p = *end == ',' ? end + 1 : end;
-    return true;
+    bool more = *end == ',' && end[1] != '\0';
+    *p = more ? end + 1 : end;
+    return *value >= 0.0 && *value <= max && (more || *end == '\0');
 }
 
 static bool read_line(const char *p, struct uw_sim_away *a)

@@ -4,7 +4,7 @@
  *
  * The rate is clock * multiply-adds a cycle * efficiency. The first two are from documents and
  * counts, named in the source; the efficiency is a guess of what is left of them in whole training
- * steps of models that fit, and is there to be corrected by whoever has measured. A local step takes
+ * steps, and is there to be corrected by whoever has measured. A local step takes
  *
  *     multiply-adds of a training step * minibatch / rate
  *

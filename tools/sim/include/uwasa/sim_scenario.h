@@ -35,7 +35,7 @@
 enum uw_sim_spread_kind {
     UW_SIM_SAME = 0,                /* a */
     UW_SIM_UNIFORM,                 /* from a to b */
-    UW_SIM_LOG_NORMAL,              /* median a; b the standard deviation of the natural logarithm */
+    UW_SIM_LOG_NORMAL,              /* median a, b the deviation of the natural logarithm */
     UW_SIM_VALUES                   /* one of value[0 .. values_n - 1], all as likely */
 };
 
@@ -83,15 +83,17 @@ struct uw_sim_availability {
     uint32_t away_n;
 };
 
-/* Devices that have a network of their own, by neighbours. One of nodes, cells and sizes_n is not
- * 0; all are 0: there are no cells. */
+/* Devices that have a network of their own. One of nodes, cells and sizes_n is not 0; all are 0:
+ * there are no cells. */
 struct uw_sim_cells {
     uint32_t nodes;                 /* of a cell; the last may have fewer */
     uint32_t cells;                 /* so many, as equal as can be */
     uint32_t size[UW_SIM_VALUES_MAX];
     uint32_t sizes_n;
-    bool in_turns;                  /* every group is dealt out to all cells, instead of neighbours */
+    bool in_turns;                  /* device i is in cell i mod cells; else neighbours are */
     bool shared;
+    bool own_latency;               /* latency counts; else its devices are as far apart as outside,
+                                       on average */
     struct uw_sim_spread bits, latency, out_bits, out_latency;  /* of each cell */
 };
 
@@ -101,7 +103,7 @@ struct uw_sim_group {
     const struct uw_sim_kind *kind; /* of the device; NULL: not said */
     struct uw_sim_spread up, down;  /* bits a second, 0: unlimited */
     bool one_rate;                  /* down is what was drawn for up */
-    struct uw_sim_spread latency;   /* seconds to a device like it, one way: half of it is its own */
+    struct uw_sim_spread latency;   /* seconds to a device like it, one way; half of it is its */
     double loss;
     enum uw_sim_step_kind step;
     struct uw_sim_spread seconds;   /* of UW_SIM_STEP_SECONDS */
@@ -159,8 +161,8 @@ double uw_sim_draw_there(const struct uw_sim_draw *d, uint32_t i, uint64_t until
 /* Read lines "node,from,to" or "node,from,to,forgets" (0 or 1), seconds of training time; empty
  * lines and those that begin with # do not count. A node's absences may not overlap.
  *
- *   away  [*away_n] by node, then by time; from the heap, the caller's to free; NULL after a mistake
- *         or without lines
+ *   away  [*away_n] by node, then by time; from the heap, the caller's to free; NULL after a
+ *         mistake or without lines
  *
  * Returns UW_OK, UW_ERR_CORRUPT with err "file:line: what", UW_ERR_NOMEM. */
 int uw_sim_trace_read(const char *file, const char *text, size_t text_bytes,
