@@ -119,10 +119,10 @@ static int check_ranks(const struct uw_sim_options *o)
                             "--nodes %u: %u at most average exactly, see --exchange hierarchical",
                             (unsigned)o->nodes, UW_NODE_RANKS_MAX);
     }
-    if (strcmp(o->exchange, "hierarchical") == 0 && o->nodes > UW_NODE_RANKS_MAX &&
-        o->cell_nodes > UW_NODE_RANKS_MAX) {
+    uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
+    if (strcmp(o->exchange, "hierarchical") == 0 && largest > UW_NODE_RANKS_MAX) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes %u: %u at most average exactly",
-                            (unsigned)o->cell_nodes, UW_NODE_RANKS_MAX);
+                            (unsigned)largest, UW_NODE_RANKS_MAX);
     }
     return -1;
 }

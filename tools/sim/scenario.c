@@ -155,6 +155,26 @@ static void copy_latency(struct uw_sim_fleet *f, uint32_t first, uint32_t cells_
     }
 }
 
+static uint32_t largest_of(const struct uw_sim_cells *c, uint32_t count)
+{
+    uint32_t n = cells_of(c, count), largest = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t size = size_of(c, count, n, i);
+        largest = size > largest ? size : largest;
+    }
+    return largest < count ? largest : count;
+}
+
+uint32_t uw_sim_scenario_largest_cell(const struct uw_sim_scenario *s)
+{
+    uint32_t largest = largest_of(&s->cells, uw_sim_scenario_devices(s));
+    for (uint32_t g = 0; g < s->groups_n; g++) {
+        uint32_t n = largest_of(&s->groups[g].cells, s->groups[g].count);
+        largest = n > largest ? n : largest;
+    }
+    return largest;
+}
+
 static int add_cells(struct uw_sim_draw *d, const struct uw_sim_cells *c, uint32_t first,
                      uint32_t count, struct uw_error *err)
 {

@@ -143,6 +143,9 @@ struct uw_sim_draw {
 /* Devices of all groups; UINT32_MAX when they are more than that. */
 uint32_t uw_sim_scenario_devices(const struct uw_sim_scenario *s);
 
+/* Devices of the largest cell; 0: there are no cells. */
+uint32_t uw_sim_scenario_largest_cell(const struct uw_sim_scenario *s);
+
 /* Does a group need cost.measured_us, or cost.multiply_adds? */
 bool uw_sim_scenario_uses(const struct uw_sim_scenario *s, enum uw_sim_step_kind step);
 
