@@ -45,8 +45,9 @@ struct run {
     struct uw_stop stop;
     struct uw_sim_report report;
     struct uw_sim_score score;
+    struct uw_sim_timeline timeline;
+    double *accuracies;             /* [o->nodes] of the last test */
     bool scored, reached;
-    uint64_t epoch;                 /* finished by all */
     struct uw_error err;
 };
 
@@ -108,7 +109,8 @@ static int open_learners(struct run *r)
     r->vectors = uw_optimizer_vectors(&m->optimizer);
     r->learners = calloc(o->nodes, sizeof *r->learners);
     r->states = calloc((size_t)o->nodes * r->vectors + 1u, m->trainable_n * sizeof(float));
-    if (r->learners == NULL || r->states == NULL) {
+    r->accuracies = calloc(o->nodes, sizeof *r->accuracies);
+    if (r->learners == NULL || r->states == NULL || r->accuracies == NULL) {
         return uw_error_set(&r->err, UW_ERR_NOMEM, "out of memory");
     }
     int rc = UW_OK;
@@ -202,6 +204,8 @@ static int open_world(struct run *r)
                  .seed = uw_rng_mix(o->seed, 0)},
         .bandwidth = o->bandwidth,
         .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
+        .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
+        .event_arg = &r->timeline,
         .mtu_bytes = o->mtu,
         .step_us = step_us != 0 ? step_us : 1u};
     rc = uw_world_open(&r->world, &config, &r->err);
@@ -229,7 +233,7 @@ static int prepare(struct run *r, int *status)
     rc = rc < 0 ? rc : uw_job_init_weights(&r->job, r->o->seed, &r->err);
     rc = rc < 0 ? rc : open_learners(r);
     rc = rc < 0 ? rc : open_world(r);
-    return rc < 0 ? rc : uw_events_open(&r->report.events, r->o->json, &r->err);
+    return rc < 0 ? rc : uw_sim_report_open(&r->report, &r->err);
 }
 
 /* ---- the run ---- */
@@ -323,35 +327,25 @@ static int test_model(struct run *r, uint32_t limit, struct uw_score *score)
 /* Test every node's model, and the mean of them. Returns UW_ERR_AGAIN when stopped. */
 static int evaluate(struct run *r, uint32_t limit)
 {
-    struct uw_params *p = &r->job.model.params;
-    struct uw_sim_score s = {.worst = 1.0};
+    struct uw_sim_score s = {.accuracies = r->accuracies};
     struct uw_score one = {.accuracy = 0.0};
     uint32_t nodes = r->o->nodes;
     int rc = UW_OK;
     for (uint32_t i = 0; rc == UW_OK && i < nodes; i++) {
         load(r, r->world.nodes[i].x);
         rc = test_model(r, limit, &one);
-        s.accuracy += one.accuracy;
-        s.loss += one.loss;
-        s.worst = one.accuracy < s.worst ? one.accuracy : s.worst;
-        s.best = one.accuracy > s.best ? one.accuracy : s.best;
+        s.accuracies[i] = one.accuracy;
+        s.loss += one.loss / nodes;
     }
+    rc = rc < 0 ? rc : uw_sim_score_spread(&s, nodes);
     if (rc < 0) {
         return rc;
     }
-    s.accuracy /= nodes;
-    s.loss /= nodes;
     if (!isfinite(s.loss)) {
         return uw_error_set(&r->err, UW_ERR_NONFINITE,
                             "the test loss is NaN or infinite; a lower --lr may help");
     }
-    for (uint32_t k = 0; k < p->size_n; k++) {
-        double sum = 0.0;
-        for (uint32_t i = 0; i < nodes; i++) {
-            sum += (double)r->world.nodes[i].x[k];
-        }
-        p->x[k] = (float)(sum / nodes);
-    }
+    s.consensus_distance = uw_sim_mean_model(&r->world, r->job.model.params.x);
     rc = test_model(r, limit, &one);
     s.mean_model_accuracy = one.accuracy;
     r->score = s;
@@ -368,10 +362,8 @@ static uint64_t slowest(const struct run *r)
     return step;
 }
 
-/* The last node has ended an epoch, and more is to come. */
-static int end_epoch(struct run *r, uint64_t step)
+static int test_now(struct run *r, uint64_t step)
 {
-    r->epoch = step / r->report.per_epoch;
     int rc = evaluate(r, r->o->eval_samples);
     if (rc == UW_OK) {
         uw_sim_report_eval(&r->report, &r->world, step, &r->score);
@@ -391,9 +383,10 @@ static int run_steps(struct run *r)
         rc = rc < 0 ? rc : after_step(r, n);
         if (rc == UW_OK && trains) {
             uint64_t step = slowest(r);
+            uw_sim_report_trained(&r->report, &r->world, n->place, l->step);
             uw_sim_report_step(&r->report, &r->world, step, r->scored ? &r->score : NULL);
-            if (step < r->report.steps && step / r->report.per_epoch > r->epoch) {
-                rc = end_epoch(r, step);
+            if (step < r->report.steps && uw_sim_report_due(&r->report, &r->world, step)) {
+                rc = test_now(r, step);
             }
         }
         rc = rc == UW_OK && uw_stop_asked(&r->stop) ? UW_ERR_AGAIN : rc;
@@ -413,6 +406,7 @@ int uw_sim_run(const struct uw_sim_options *o)
         return uw_cli_error("sim", status, "out of memory");
     }
     r->o = r->report.o = o;
+    r->timeline = (struct uw_sim_timeline){.report = &r->report, .world = &r->world};
     r->report.start_us = uw_board_now_us();
     uw_progress_init(&r->report.progress);
     uw_stop_init(&r->stop);
@@ -424,7 +418,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     }
     if (rc == UW_OK) {
         uw_sim_report_done(&r->report, &r->world, slowest(r), &r->score);
-        rc = uw_events_close(&r->report.events, &r->err);
+        rc = uw_sim_report_close(&r->report, &r->err);
     }
     uw_progress_clear(&r->report.progress);
     if (rc < 0) {
@@ -433,8 +427,9 @@ int uw_sim_run(const struct uw_sim_options *o)
     } else {
         status = UW_EXIT_DONE;
     }
-    uw_events_close(&r->report.events, NULL);
+    uw_sim_report_close(&r->report, NULL);
     uw_world_close(&r->world);
+    free(r->accuracies);
     free(r->states);
     free(r->learners);
     uw_deal_close(&r->deal);

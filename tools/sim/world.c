@@ -74,6 +74,12 @@ static int open_link(struct uw_world *w, struct uw_world_node *n)
     return c.memory != NULL ? uw_link_emulated_init(&n->emulated, &c) : UW_ERR_NOMEM;
 }
 
+static void tell(void *arg, const struct uw_node_event *event)
+{
+    const struct uw_world_node *n = arg;
+    n->config->on_event(n->config->event_arg, n->place, event);
+}
+
 static int open_node(struct uw_world *w, struct uw_world_node *n, struct uw_error *err)
 {
     static const char *const seeds[] = {"0"};
@@ -93,6 +99,11 @@ static int open_node(struct uw_world *w, struct uw_world_node *n, struct uw_erro
     c.velocity = n->velocity;
     c.seed = uw_rng_mix(c.seed, n->place);
     c.members_max = w->config.nodes_n;
+    if (w->config.on_event != NULL) {
+        n->config = &w->config;
+        c.on_event = tell;
+        c.event_arg = n;
+    }
     if (w->config.cell_n != 0) {
         uint32_t cell = n->place / w->config.cell_n;
         uint32_t left = w->config.nodes_n - cell * w->config.cell_n;

@@ -37,6 +37,7 @@ struct uw_world_node {
     bool waits;                     /* its parameters are being averaged: no step was done */
 
     /* private */
+    const struct uw_world_config *config;
     struct uw_link_loopback loopback;
     struct uw_link_emulated emulated;
     struct uw_node node;
@@ -57,6 +58,9 @@ struct uw_world_config {
     uint64_t latency_us;
     uint32_t mtu_bytes;
     uint64_t step_us;               /* a local step takes so long, 1 or more */
+    /* What the node at place tells; may be NULL. Instead of node.on_event. */
+    void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
+    void *event_arg;
 };
 
 struct uw_world {
