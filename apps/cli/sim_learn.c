@@ -63,7 +63,7 @@ int uw_sim_open_learners(struct uw_sim *s)
         for (uint32_t v = 0; v < s->vectors; v++) {
             l->replica.state[v] = s->states + ((size_t)i * s->vectors + v) * m->trainable_n;
         }
-        l->momentum = m->optimizer.momentum;
+        l->momentum = s->jobs[0].config.optimizer.momentum;
         uw_share_init(&l->share, s->data.base, &s->deal, i);
         const struct uw_loader_config loader = {.dataset = &l->share.base, .batch_n = o->batch,
                                                 .seed = uw_rng_mix(o->seed, 2u + i)};
@@ -158,6 +158,21 @@ void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
     }
     l->held = true;
     s->held[s->held_n++] = l->place;
+}
+
+void uw_sim_forget(struct uw_sim *s, struct uw_sim_learner *l)
+{
+    if (l->held) {
+        uw_sim_release(s);
+    }
+    uw_futures_await(s->futures, &l->future);
+    for (uint32_t v = 0; v < s->vectors; v++) {
+        memset(l->replica.state[v], 0, s->jobs[0].model.trainable_n * sizeof(float));
+    }
+    l->replica.updates = 0;
+    l->momentum = s->jobs[0].config.optimizer.momentum;
+    l->trains = false;
+    l->rc = UW_OK;
 }
 
 int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l)

@@ -42,6 +42,19 @@ static int open_data(struct uw_sim *s)
     return UW_OK;
 }
 
+/* Devices that are all alike. Exact averages are over cells; one over all needs none. */
+static int open_fleet(struct uw_sim *s, uint64_t step_us)
+{
+    const struct uw_sim_options *o = s->o;
+    const struct uw_sim_even even = {
+        .devices_n = o->nodes,
+        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes : 0,
+        .up_bits_per_s = o->bandwidth,
+        .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
+        .step_us = step_us != 0 ? step_us : 1u};
+    return uw_sim_fleet_even(&s->fleet, &even);
+}
+
 static int open_world(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
@@ -52,13 +65,14 @@ static int open_world(struct uw_sim *s)
     if (rc < 0) {
         return rc;
     }
+    rc = open_fleet(s, step_us);
+    if (rc < 0) {
+        return rc;
+    }
     s->fresh = s->jobs[0].model.params;
     snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
-        .nodes_n = o->nodes,
-        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes
-                  : strcmp(o->exchange, "allreduce") == 0  ? o->nodes
-                                                           : 0,
+        .fleet = &s->fleet,
         .params = &s->fresh,
         .node = {.run = run,
                  .mode = uw_node_mode_find(o->exchange),
@@ -69,12 +83,9 @@ static int open_world(struct uw_sim *s)
                  .schedule = uw_peer_schedule_find(o->schedule),
                  .period_steps = o->period,
                  .seed = uw_rng_mix(o->seed, 0)},
-        .bandwidth = o->bandwidth,
-        .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
         .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
         .event_arg = &s->timeline,
-        .mtu_bytes = o->mtu,
-        .step_us = step_us != 0 ? step_us : 1u};
+        .mtu_bytes = o->mtu};
     rc = uw_world_open(&s->world, &config, &s->err);
     rc = rc < 0 ? rc : uw_world_meet(&s->world, MEET_US);
     if (rc == UW_ERR_AGAIN) {
@@ -185,6 +196,9 @@ static int begin_steps(struct uw_sim *s)
 static int turn(struct uw_sim *s, struct uw_world_node *n)
 {
     struct uw_sim_learner *l = &s->learners[n->place];
+    if (n->restarted) {
+        uw_sim_forget(s, l);
+    }
     bool trained = l->trains;
     if (l->held) {
         uw_sim_release(s);
@@ -246,6 +260,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     uw_sim_report_close(&s->report, NULL);
     uw_futures_close(&s->futures);
     uw_world_close(&s->world);
+    uw_sim_fleet_close(&s->fleet);
     uw_sim_close_eval(s);
     uw_sim_close_learners(s);
     uw_deal_close(&s->deal);

@@ -62,6 +62,7 @@ struct uw_sim {
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
     struct uw_params fresh;         /* the first values */
+    struct uw_sim_fleet fleet;
     struct uw_world world;
     struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;
@@ -103,6 +104,9 @@ void uw_sim_release(struct uw_sim *s);
 
 /* Its step has ended. Returns UW_OK, or what failed, s->err filled. */
 int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l);
+
+/* It has restarted: a step that was in progress is lost, and so is its optimizer's state. */
+void uw_sim_forget(struct uw_sim *s, struct uw_sim_learner *l);
 
 /* Count again who is slowest: s->least and s->least_n. */
 void uw_sim_find_slowest(struct uw_sim *s);

@@ -46,7 +46,7 @@ int uw_sim_score_spread(struct uw_sim_score *s)
 static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
                        struct uw_sim_apart *sums)
 {
-    uint32_t nodes = w->config.nodes_n;
+    uint32_t nodes = w->config.fleet->devices_n;
     double sum[BLOCK_N] = {0.0};
     for (uint32_t i = 0; i < nodes; i++) {
         for (uint32_t k = 0; k < n; k++) {
