@@ -16,6 +16,17 @@ static double seconds(const struct uw_sim_report *r)
     return (double)(uw_board_now_us() - r->start_us) / 1e6;
 }
 
+/* Nodes that average exactly with the first one. */
+static uint32_t cell_nodes(const struct uw_world *w)
+{
+    const struct uw_sim_fleet *f = w->config.fleet;
+    uint32_t n = w->config.node.mode == UW_NODE_ALLREDUCE ? f->devices_n : 0;
+    for (uint32_t i = 0; f->devices[0].cell != UW_SIM_NO_CELL && i < f->devices_n; i++) {
+        n += f->devices[i].cell == f->devices[0].cell;
+    }
+    return n;
+}
+
 void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n)
 {
     const struct uw_sim_options *o = r->o;
@@ -28,14 +39,14 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddStringToObject(ev, "exchange", o->exchange);
     cJSON_AddStringToObject(ev, "schedule", o->schedule);
     cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
-    cJSON_AddNumberToObject(ev, "cell_nodes", w->config.cell_n);
+    cJSON_AddNumberToObject(ev, "cell_nodes", cell_nodes(w));
     cJSON_AddNumberToObject(ev, "period", o->period);
     cJSON_AddNumberToObject(ev, "batch", o->batch);
     cJSON_AddNumberToObject(ev, "lr", o->lr);
     cJSON_AddStringToObject(ev, "lr_schedule", o->lr_schedule);
     cJSON_AddNumberToObject(ev, "steps", (double)r->steps);
     cJSON_AddNumberToObject(ev, "steps_per_epoch", (double)r->per_epoch);
-    cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.step_us / 1e6);
+    cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
     cJSON_AddNumberToObject(ev, "seed", (double)o->seed);
@@ -43,7 +54,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     uw_progress_say(&r->progress,
                     "%u nodes, %u parameters, %llu steps each, a step takes %.6g s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
-                    (double)w->config.step_us / 1e6);
+                    (double)w->config.fleet->devices[0].step_us / 1e6);
 }
 
 void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,

@@ -40,6 +40,7 @@ struct run {
     struct learner *learners;       /* [o->nodes] */
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
+    struct uw_sim_fleet fleet;
     struct uw_world world;
     struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;
@@ -173,6 +174,19 @@ static int measure_step(struct run *r, uint64_t *step_us)
     return rc;
 }
 
+/* Devices that are all alike. Exact averages are over cells; one over all needs none. */
+static int open_fleet(struct run *r, uint64_t step_us)
+{
+    const struct uw_sim_options *o = r->o;
+    const struct uw_sim_even even = {
+        .devices_n = o->nodes,
+        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes : 0,
+        .up_bits_per_s = o->bandwidth,
+        .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
+        .step_us = step_us != 0 ? step_us : 1u};
+    return uw_sim_fleet_even(&r->fleet, &even);
+}
+
 static int open_world(struct run *r)
 {
     const struct uw_sim_options *o = r->o;
@@ -184,12 +198,13 @@ static int open_world(struct run *r)
     if (rc < 0) {
         return rc;
     }
+    rc = open_fleet(r, step_us);
+    if (rc < 0) {
+        return rc;
+    }
     snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
-        .nodes_n = o->nodes,
-        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes
-                  : strcmp(o->exchange, "allreduce") == 0  ? o->nodes
-                                                           : 0,
+        .fleet = &r->fleet,
         .params = &m->params,
         .node = {.run = run,
                  .mode = uw_node_mode_find(o->exchange),
@@ -200,10 +215,7 @@ static int open_world(struct run *r)
                  .schedule = uw_peer_schedule_find(o->schedule),
                  .period_steps = o->period,
                  .seed = uw_rng_mix(o->seed, 0)},
-        .bandwidth = o->bandwidth,
-        .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
-        .mtu_bytes = o->mtu,
-        .step_us = step_us != 0 ? step_us : 1u};
+        .mtu_bytes = o->mtu};
     rc = uw_world_open(&r->world, &config, &r->err);
     rc = rc < 0 ? rc : uw_world_meet(&r->world, MEET_US);
     if (rc == UW_ERR_AGAIN) {
@@ -279,7 +291,7 @@ static bool agree(struct run *r, struct uw_world_node *n, int flags)
     if (!agreeing) {
         l->agree_until_us = r->world.now_us + AGREE_US;
         if (pairs) {
-            uw_node_agree(&n->node);
+            uw_world_agree(&r->world, n);
         }
         return false;
     }
@@ -435,6 +447,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     }
     uw_events_close(&r->report.events, NULL);
     uw_world_close(&r->world);
+    uw_sim_fleet_close(&r->fleet);
     free(r->states);
     free(r->learners);
     uw_deal_close(&r->deal);

@@ -30,10 +30,10 @@
  *
  * Units      _us microseconds of virtual time, _n floats
  * Memory     from the heap in open: a node has 4 size_n bytes of parameters, as many of velocity
- *            where the rule has one, and some 200 of state. Snapshots come from a pool with
+ *            where the rule has one, and some 240 of state. Snapshots come from a pool with
  *            references: one that is on its way is copied only if its owner publishes meanwhile,
  *            and nodes that have just averaged share one. The pool is reserved for the worst case,
- *            two a node, and touched as far as it is used
+ *            two a node in gossip, else one, and touched as far as it is used
  * Blocking   never; virtual time costs what there is to compute. O(log nodes) an event, and the
  *            vectors
  * Context    one thread. The same configuration gives the same run, bit for bit
@@ -41,14 +41,22 @@
 #ifndef UW_SIM_FORMULA_H
 #define UW_SIM_FORMULA_H
 
-#include "formula_clock.h"
+#include "clock.h"
 
 #include "uwasa/node.h"
 #include "uwasa/sim_cost.h"
 
+/* A node's vectors, [size_n] each; velocity NULL when the rule has none. */
+struct uw_formula_vectors {
+    float *x, *velocity, *snapshot;
+};
+
 struct uw_formula_config {
     const struct uw_sim_fleet *fleet;       /* borrowed, as are the tables it names */
     const struct uw_params *params;         /* layout and first values of every node's parameters */
+    const struct uw_formula_vectors *vectors;   /* [fleet->devices_n] the nodes' own, x with its
+                                               first values and velocity 0; borrowed, the table is
+                                               not kept. NULL: from the heap */
     enum uw_node_mode mode;                 /* not UW_NODE_AUTO */
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
     struct uw_mix_constants constants;
@@ -104,17 +112,21 @@ struct uw_formula {
     uint32_t nodes_n;
     double model_bytes;
     bool pairs;
-    float *vectors, *pool, *scratch;        /* scratch of pairs [4 size_n] */
+    float *memory, *scratch;                /* scratch of pairs [4 size_n] */
+    float **pool;                           /* [pool_n] vectors of snapshots */
     uint32_t *refs, *unused;                /* of the pool's vectors; those with none, a stack */
     uint32_t pool_n, unused_n;
     uint32_t *members, *group_of;           /* [nodes_n] places, group by group */
     struct uw_formula_group *groups;        /* [groups_n] */
     uint32_t groups_n;
-    struct uw_formula_clock clock;          /* ends of averages, steps, pulls: in this order */
+    struct uw_sim_clock clock;              /* ends of averages, steps, pulls: in this order */
     uint32_t ends_n, busy_n;                /* alarms of averages; steps and averages to come */
     struct uw_formula_node *last;           /* returned by next */
     bool *usable;                           /* [nodes_n] all true */
 };
+
+/* Bytes that uw_formula_open takes when it is given the vectors; SIZE_MAX: more than there are. */
+size_t uw_formula_bytes(const struct uw_formula_config *config);
 
 /* Set the nodes up; training begins at once, at virtual time 0.
  * Returns UW_OK, UW_ERR_UNSUPPORTED (mode auto, or devices that come and go or lose messages: these

@@ -189,7 +189,7 @@ static void finish_pair(struct uw_formula *f, struct uw_formula_node *a)
 
 void uw_formula_average_due(struct uw_formula *f, uint32_t alarm)
 {
-    uw_formula_set(f, alarm, UW_FORMULA_NEVER);
+    uw_formula_set(f, alarm, UINT64_MAX);
     if (f->pairs && alarm > 0) {
         finish_pair(f, &f->nodes[alarm - 1u]);
     } else {

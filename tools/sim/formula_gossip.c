@@ -62,7 +62,7 @@ void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
     bool asked = n->pulled == UW_FORMULA_NONE;
     bool between_cells = f->config.mode == UW_NODE_HIERARCHICAL;
     uw_formula_set(f, uw_formula_pull_alarm(f, n->place),
-                   asked && between_cells ? n->arrives_us : UW_FORMULA_NEVER);
+                   asked && between_cells ? n->arrives_us : UINT64_MAX);
     if (asked) {
         n->pulled = hold(f, f->nodes[n->peer].snapshot);
         f->sent_bytes += f->model_bytes;

@@ -2,9 +2,11 @@
  *
  * formula_inner.h - what the files of the formula model share
  *
- *     formula.c           set-up and the clock
+ *     formula_open.c      set-up
+ *     formula.c           the clock
  *     formula_gossip.c    snapshots and pulls
  *     formula_average.c   exact averages, pairs, what passes between cells
+ *     formula_world.c     the model behind sim_world.h
  */
 #ifndef UW_SIM_FORMULA_INNER_H
 #define UW_SIM_FORMULA_INNER_H
@@ -35,14 +37,14 @@ static inline uint32_t uw_formula_pull_alarm(const struct uw_formula *f, uint32_
     return f->ends_n + f->nodes_n + place;
 }
 
-/* Set an alarm, UW_FORMULA_NEVER: off, and keep count of those that keep the run going. */
+/* Set an alarm, UINT64_MAX: off, and keep count of those that keep the run going. */
 void uw_formula_set(struct uw_formula *f, uint32_t alarm, uint64_t due_us);
 
 /* ---- snapshots ---- */
 
 static inline float *uw_formula_vector(const struct uw_formula *f, uint32_t snapshot)
 {
-    return f->pool + (size_t)snapshot * f->config.params->size_n;
+    return f->pool[snapshot];
 }
 
 /* Give one reference back, and set it to UW_FORMULA_NONE; of none: nothing. */
