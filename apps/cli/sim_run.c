@@ -139,7 +139,7 @@ static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
     if (!agreeing) {
         l->agree_until_us = s->world.now_us + AGREE_US;
         if (pairs) {
-            uw_node_agree(&n->node);
+            uw_world_agree(&r->world, n);
         }
         return false;
     }
