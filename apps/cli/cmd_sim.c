@@ -78,7 +78,8 @@ static const struct uw_args_spec spec = {
         "only time is simulated. test_accuracy is the mean over the nodes, each with its own\n"
         "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
         "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
-        "--step-seconds the same flags give the same run, bit for bit, on one machine.",
+        "--step-seconds the same flags give the same run, bit for bit, on one machine.\n"
+        "`uwasa sim time --help` tells the flags of speed-ups without training.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -163,6 +164,9 @@ int uw_cmd_sim(int argc, char **argv)
                                .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
+    if (argc > 1 && strcmp(argv[1], "time") == 0) {
+        return uw_cmd_sim_time(argc - 1, argv + 1);
+    }
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status < 0) {
         status = check(&o);
