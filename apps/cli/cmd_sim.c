@@ -21,7 +21,7 @@ static const struct uw_opt rows[] = {
         "only show the devices that are drawn, by groups, and run nothing"),
     ROW("devices", UW_OPT_FLAG, devices, 0, 0, NULL,
         "only list the devices whose speed is known, with sources"),
-    ROW("nodes", UW_OPT_U32, nodes, 2, 1024, "K", "devices (16)"),
+    ROW("nodes", UW_OPT_U32, nodes, 2, 100000, "K", "devices (16)"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
@@ -47,7 +47,7 @@ static const struct uw_opt rows[] = {
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
-        "end with the epoch that reaches it, from 0 to 1"),
+        "end with the test that reaches it, from 0 to 1"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
@@ -56,12 +56,23 @@ static const struct uw_opt rows[] = {
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
+    ROW("eval-nodes", UW_OPT_U32, eval_nodes, 1, 0, "N",
+        "whose models are tested, at most, spread evenly (64)"),
+    ROW("eval-seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
+        "test every S virtual seconds too; 0: after each epoch only (0)"),
+    ROW("eval-steps", UW_OPT_U64, eval_steps, 0, 0, "N", "test every N steps too; 0: do not (0)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
         "pulls of gossip after the last step; with kgt one average over all (1)"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N",
+        "nodes' steps computed at a time; any number gives the same run (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
+    ROW("csv", UW_OPT_TEXT, csv, 0, 0, "FILE", "write a table with a row for each test"),
+    ROW("label", UW_OPT_TEXT, label, 0, 0, "TEXT", "what plots and tables call this run"),
+    ROW("per-node", UW_OPT_FLAG, per_node, 0, 0, NULL, "events tell the accuracy of every node"),
+    ROW("timeline", UW_OPT_REAL, timeline, 0, 0, "S",
+        "events tell who exchanged when, and every step, in the first S virtual seconds"),
 };
 
 const struct uw_opts uw_sim_flags = {rows, sizeof rows / sizeof rows[0]};
@@ -77,7 +88,8 @@ static const struct uw_args_spec spec = {
         "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
         "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
         "--step-seconds the same flags give the same run, bit for bit, on one machine.\n"
-        "Scenarios to begin with are in tools/experiments/scenarios; README.md has their keys.",
+        "Scenarios to begin with are in tools/experiments/scenarios; README.md has their keys.\n"
+        "`uwasa sim time --help` tells the flags of speed-ups without training.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -141,6 +153,17 @@ static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options 
                                     (unsigned)uw_json_line(&f->json, m), max);
 }
 
+/* Can the devices be drawn? */
+static int check_fleet(const struct uw_sim_options *o)
+{
+    struct uw_sim_draw d;
+    struct uw_error err = {.text = ""};
+    int rc = uw_sim_draw_open(&d, o->scenario, &(struct uw_sim_cost){1, 1}, &err);
+    uw_sim_draw_close(&d);
+    return rc == UW_OK ? -1 : uw_cli_error("sim", uw_job_exit(rc), "%.120s: %s",
+                                           o->config != NULL ? o->config : "the fleet", err.text);
+}
+
 static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     if (o->model == NULL) {
@@ -162,6 +185,9 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
                             "%s: is not for --exchange allreduce: all average",
                             said(f, "schedule", o->schedule));
     }
+    if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
+    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
@@ -169,7 +195,8 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     }
     int status = check_nodes(f, o);
     status = status >= 0 ? status : check_rule(f, o);
-    return status >= 0 ? status : check_ranks(o);
+    status = status >= 0 ? status : check_ranks(o);
+    return status >= 0 ? status : check_fleet(o);
 }
 
 /* The devices, as the file and then the flags say. */
@@ -233,11 +260,14 @@ int uw_cmd_sim(int argc, char **argv)
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant", .period = 10, .batch = 32,
-                               .eval_samples = 1000,
-                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
+                               .eval_samples = 1000, .eval_nodes = 64,
+                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
                                .lr = 0.05, .momentum = -1.0};
     struct uw_sim_file file = {.grouped = false};
+    if (argc > 1 && strcmp(argv[1], "time") == 0) {
+        return uw_cmd_sim_time(argc - 1, argv + 1);
+    }
     int status = read_options(&file, &o, argc, argv);
     status = status >= 0 ? status : start(&o);
     uw_sim_file_close(&file);
