@@ -132,7 +132,7 @@ static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
     if (!agreeing) {
         l->agree_until_us = s->world.now_us + AGREE_US;
         if (pairs) {
-            uw_world_agree(&r->world, n);
+            uw_world_agree(&s->world, n);
         }
         return false;
     }

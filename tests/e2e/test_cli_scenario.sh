@@ -25,7 +25,7 @@ told() { # everything but what a clock on the wall says
 # the samples can be drawn, as a table and as an event
 for file in "$scenarios"/*.json; do
     expect 0 "$uwasa" sim --config "$file" --dry-run
-    grep -q '^  step .* s ' out || { cat out >&2; fail "$file: no table"; }
+    grep -q '^  step .*s$' out || { cat out >&2; fail "$file: no table"; }
     "$uwasa" sim --config "$file" --dry-run --json - >out 2>err || fail "$file: --json"
     head -n 1 out | grep -q '"event":"fleet"' || fail "$file: no event"
     tail -n 1 out | grep -q '"event":"done"' || fail "$file: the last event is not done"
