@@ -38,6 +38,7 @@ struct uw_sim_options {
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
     uint64_t pull_window;
+    double start_spread;
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
     double timeline;                        /* who talked in the first so many seconds; 0: untold */

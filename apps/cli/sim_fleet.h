@@ -18,6 +18,9 @@
 int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scenario,
                       const struct uw_job *job, uint64_t measured_us, struct uw_error *err);
 
+/* Let the devices begin at random moments within `seconds`. */
+void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
+
 /* Draw a scenario for a model without running it, and show it: a table on standard output, and
  * events "fleet" and "done" where json says. Returns the exit status. */
 struct uw_sim_dry_run {

@@ -14,6 +14,7 @@
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
+#define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
 
 /* ---- set-up ---- */
 
@@ -49,8 +50,13 @@ static int open_fleet(struct uw_sim *s)
     int rc = uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED)
                  ? uw_sim_measure_step(s, &measured_us)
                  : UW_OK;
-    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], measured_us,
-                                           &s->err);
+    rc = rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], measured_us,
+                                         &s->err);
+    if (rc == UW_OK) {
+        uw_sim_fleet_start(&s->draw.fleet, s->o->start_spread,
+                           uw_rng_mix(s->o->seed, START_STREAM));
+    }
+    return rc;
 }
 
 static int open_world(struct uw_sim *s)

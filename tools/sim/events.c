@@ -169,7 +169,8 @@ static int events_meet(struct uw_world *w, uint64_t limit_us)
     for (uint32_t i = 0; i < nodes; i++) {
         struct uw_seat *s = &e->seats[i];
         s->sent_before = e->net.links[i].link.stats.sent_bytes;
-        s->node->train_at_us = w->now_us + w->config.fleet->devices[i].step_us;
+        const struct uw_sim_device *v = &w->config.fleet->devices[i];
+        s->node->train_at_us = w->now_us + v->start_us + v->step_us;
         set_due(w, s);
     }
     return met == nodes ? UW_OK : UW_ERR_AGAIN;
