@@ -14,7 +14,7 @@
 #define CELL_NODES 4u
 
 static const struct uw_opt rows[] = {
-    ROW("nodes", UW_OPT_U32, nodes, 2, 1024, "K", "devices (16)"),
+    ROW("nodes", UW_OPT_U32, nodes, 2, 100000, "K", "devices (16)"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
@@ -40,7 +40,7 @@ static const struct uw_opt rows[] = {
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
-        "end with the epoch that reaches it, from 0 to 1"),
+        "end with the test that reaches it, from 0 to 1"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
@@ -49,12 +49,23 @@ static const struct uw_opt rows[] = {
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
+    ROW("eval-nodes", UW_OPT_U32, eval_nodes, 1, 0, "N",
+        "whose models are tested, at most, spread evenly (64)"),
+    ROW("eval-seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
+        "test every S virtual seconds too; 0: after each epoch only (0)"),
+    ROW("eval-steps", UW_OPT_U64, eval_steps, 0, 0, "N", "test every N steps too; 0: do not (0)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
         "pulls of gossip after the last step; with kgt one average over all (1)"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N",
+        "nodes' steps computed at a time; any number gives the same run (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
+    ROW("csv", UW_OPT_TEXT, csv, 0, 0, "FILE", "write a table with a row for each test"),
+    ROW("label", UW_OPT_TEXT, label, 0, 0, "TEXT", "what plots and tables call this run"),
+    ROW("per-node", UW_OPT_FLAG, per_node, 0, 0, NULL, "events tell the accuracy of every node"),
+    ROW("timeline", UW_OPT_REAL, timeline, 0, 0, "S",
+        "events tell who exchanged when, and every step, in the first S virtual seconds"),
 };
 
 static const struct uw_args_spec spec = {
@@ -131,6 +142,9 @@ static int check(struct uw_sim_options *o)
                             "--schedule %s: is not for --exchange allreduce: all average",
                             o->schedule);
     }
+    if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
+    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
@@ -146,8 +160,8 @@ int uw_cmd_sim(int argc, char **argv)
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant",
                                .nodes = 16, .period = 10, .batch = 32,
-                               .eval_samples = 1000,
-                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
+                               .eval_samples = 1000, .eval_nodes = 64,
+                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
     if (argc > 1 && strcmp(argv[1], "time") == 0) {
