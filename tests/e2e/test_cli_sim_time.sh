@@ -31,6 +31,8 @@ done <<END
 --device-rate 0
 --bandwidth 0
 --interference -1
+--device abacus
+--device cortex-m7 --device-rate 5
 END
 expect 2 "$uwasa" sim time --model nowhere.json
 
@@ -50,6 +52,10 @@ expect 0 "$uwasa" sim time $flags --nodes 2 --algorithm halving
 # half of the rate at 8 samples: 4 s; compared with a minibatch of 24, 8 s
 expect 0 "$uwasa" sim time $flags --nodes 1 --half-batch 8 --one-batch 24
 [ "$(cell 1 2) $(cell 1 5)" = "4.000000 0.67" ] || { cat out >&2; fail "small minibatches"; }
+
+# 16,000 multiply-adds on a Cortex-M7 at 480 MHz x 0.64 x 0.6
+expect 0 "$uwasa" sim time --model one.json --batch 8 --nodes 1 --device cortex-m7
+[ "$(cell 1 2)" = 0.000087 ] || { cat out >&2; fail "a known device"; }
 
 # the same as events
 expect 0 "$uwasa" sim time $flags --nodes 1,2 --exchange gossip --json -
