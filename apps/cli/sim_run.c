@@ -332,7 +332,7 @@ static int evaluate(struct run *r, uint32_t limit)
     uint32_t nodes = r->o->nodes;
     int rc = UW_OK;
     for (uint32_t i = 0; rc == UW_OK && i < nodes; i++) {
-        load(r, r->world.nodes[i].x);
+        load(r, uw_world_model(&r->world, &r->world.nodes[i]));
         rc = test_model(r, limit, &one);
         s.accuracies[i] = one.accuracy;
         s.loss += one.loss / nodes;

@@ -52,8 +52,9 @@ double uw_sim_mean_model(const struct uw_world *w, float *mean)
             sum[k] = 0.0;
         }
         for (uint32_t i = 0; i < nodes; i++) {
+            const float *x = uw_world_model(w, &w->nodes[i]) + from;
             for (uint32_t k = 0; k < n; k++) {
-                sum[k] += (double)w->nodes[i].x[from + k];
+                sum[k] += (double)x[k];
             }
         }
         for (uint32_t k = 0; k < n; k++) {
@@ -62,8 +63,9 @@ double uw_sim_mean_model(const struct uw_world *w, float *mean)
             mean[from + k] = (float)sum[k];
         }
         for (uint32_t i = 0; i < nodes; i++) {
+            const float *x = uw_world_model(w, &w->nodes[i]) + from;
             for (uint32_t k = 0; k < n; k++) {
-                double d = (double)w->nodes[i].x[from + k] - sum[k];
+                double d = (double)x[k] - sum[k];
                 apart += d * d;
             }
         }

@@ -93,6 +93,16 @@ class Results(unittest.TestCase):
         self.assertGreater(tests[0]["consensus_distance"], 0.01)
         self.assertEqual(tests[-1]["consensus_distance"], 0)
 
+    def test_an_average_under_way_is_not_tested(self):
+        """A cell averages in place while another ends its step: what is tested is what was before.
+        Half-made averages would be three times as far from the mean."""
+        tests = self.told(self.run_sim(
+            "--exchange", "hierarchical", "--nodes", "8", "--cell-nodes", "4", "--skew", "sorted",
+            "--bandwidth", "100000", "--steps", "60", "--eval-steps", "1"))
+        self.check(tests)
+        self.assertEqual(len(tests), 60)
+        self.assertLess(max(test["consensus_distance"] for test in tests), 0.2)
+
     def exchanges(self, kind, events, until):
         """Who talked when: inside the run, begun in time, between nodes that are there."""
         done = events[-1]

@@ -111,7 +111,7 @@ static int open_node(struct uw_world *w, struct uw_world_node *n, struct uw_erro
         c.cell = n->cell;
         c.cell_first_n = left < w->config.cell_n ? left : w->config.cell_n;
     }
-    c.spare = n->vectors + 3u * (size_t)c.params->size_n;
+    n->spare = c.spare = n->vectors + 3u * (size_t)c.params->size_n;
     int rc = uw_node_measure(&c, &bytes, err);
     if (rc < 0) {
         return rc;
@@ -253,6 +253,16 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
     n->train_at_us =
         n->waits ? UINT64_MAX : w->now_us + (pause_us != 0 ? pause_us : w->config.step_us);
     return flags;
+}
+
+/* An average goes back to the copy in spare, without one to the snapshot; pairs leave x alone. */
+const float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n)
+{
+    const struct uw_mix_rule *rule = w->config.node.rule;
+    if (!n->waits || (rule != NULL && rule->over == UW_MIX_OVER_PAIRS)) {
+        return n->x;
+    }
+    return n->spare != NULL ? n->spare : n->snapshot.data;
 }
 
 uint64_t uw_world_sent_bytes(const struct uw_world *w)

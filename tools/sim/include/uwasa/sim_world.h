@@ -42,6 +42,7 @@ struct uw_world_node {
     struct uw_link_emulated emulated;
     struct uw_node node;
     float *vectors;                 /* all of them */
+    const float *spare;             /* lent to the node; NULL: none */
     void *link_memory, *node_memory;
     char name[16], address[16], cell[16];
     uint64_t net_at_us;
@@ -93,6 +94,10 @@ struct uw_world_node *uw_world_next(struct uw_world *w);
  * pause_us later (0: step_us), or when an average that began with it lets it go on. */
 int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
                      const struct uw_node_progress *progress, uint64_t pause_us);
+
+/* A node's model as it is to be judged, [size_n]: x, and while x is being averaged in place what it
+ * was before. */
+const float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n);
 
 /* Bytes that all nodes together have handed to their links since training began. */
 uint64_t uw_world_sent_bytes(const struct uw_world *w);
