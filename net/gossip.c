@@ -92,6 +92,11 @@ void uw_gossip_pop(struct uw_gossip *g)
     store(&g->head, place_after(g, load(&g->head)));
 }
 
+bool uw_gossip_asks(const struct uw_gossip *g)
+{
+    return load(&g->asked) != g->taken;
+}
+
 uint32_t uw_gossip_take(struct uw_gossip *g)
 {
     uint32_t asked = (uint32_t)atomic_load_explicit(&g->asked, memory_order_acquire);

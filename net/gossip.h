@@ -120,6 +120,9 @@ void uw_gossip_settle(struct uw_gossip *g);
 /* Training. A round has mixed in others' parameters: this node is no newcomer any more. */
 void uw_gossip_mixed_round(struct uw_gossip *g);
 
+/* Network, or whoever keeps both threads apart. Does a round wait for its pull? */
+bool uw_gossip_asks(const struct uw_gossip *g);
+
 /* Network. A round that waits for its pull and was not returned before; 0: none. */
 uint32_t uw_gossip_take(struct uw_gossip *g);
 

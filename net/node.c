@@ -17,7 +17,7 @@
 #define RECEIVE_MOST 256u           /* messages taken per step */
 #define SERVE_MOST 64u              /* chunks sent per step */
 #define CALLS_MOST 16u
-#define POLL_US 5000u               /* how soon a new round or a freed slot is noticed */
+#define POLL_US 5000u               /* how soon a freed slot, or what training did, is noticed */
 #define RETRY_US 500u
 #define NEAR_DEFAULT_US 5000u
 #define GATHER_DEFAULT_US 30000000u
@@ -49,6 +49,7 @@ static void set_defaults(struct uw_node_config *c)
     c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
     c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
     c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
+    c->poll_us = c->poll_us != 0 ? c->poll_us : POLL_US;
     c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
     c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
     c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
@@ -368,6 +369,14 @@ static void set_clock(struct uw_node_state *s, uint64_t caller_us)
     s->now_us = now_us;
 }
 
+/* While something is under way, its deadlines are looked at often; else training may ask. */
+static uint64_t poll_us(const struct uw_node_state *s)
+{
+    bool busy = s->pull.transfer.active || s->pull.pending != 0 || s->cell.on ||
+                s->config.samples != NULL;
+    return busy && s->config.poll_us > POLL_US ? POLL_US : s->config.poll_us;
+}
+
 uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
 {
     struct uw_node_state *s = n->state;
@@ -406,7 +415,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     }
     next_us = earlier(next_us, serve_us);
     next_us = earlier(next_us, uw_link_step(s->config.link, now_us));
-    next_us = earlier(next_us, now_us + POLL_US);
+    next_us = earlier(next_us, now_us + poll_us(s));
     return (next_us > now_us ? next_us : now_us) - s->clock_us;
 }
 
@@ -423,6 +432,11 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
     return average ? uw_average_after_step(&s->cell.average, p)
                    : uw_gossip_after_step(&s->gossip, p);
+}
+
+bool uw_node_asks(const struct uw_node *n)
+{
+    return n->state != NULL && uw_gossip_asks(&n->state->gossip);
 }
 
 void uw_node_agree(struct uw_node *n)

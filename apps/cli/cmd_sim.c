@@ -14,7 +14,7 @@
 #define CELL_NODES 4u
 
 static const struct uw_opt rows[] = {
-    ROW("nodes", UW_OPT_U32, nodes, 2, 1024, "K", "devices (16)"),
+    ROW("nodes", UW_OPT_U32, nodes, 2, 100000, "K", "devices (16)"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
@@ -49,12 +49,15 @@ static const struct uw_opt rows[] = {
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
+    ROW("eval-nodes", UW_OPT_U32, eval_nodes, 1, 0, "N",
+        "whose models are tested, at most, spread evenly (64)"),
     ROW("eval-seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
         "test every S virtual seconds too; 0: after each epoch only (0)"),
     ROW("eval-steps", UW_OPT_U64, eval_steps, 0, 0, "N", "test every N steps too; 0: do not (0)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
         "pulls of gossip after the last step; with kgt one average over all (1)"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N",
+        "nodes' steps computed at a time; any number gives the same run (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
@@ -75,7 +78,8 @@ static const struct uw_args_spec spec = {
         "only time is simulated. test_accuracy is the mean over the nodes, each with its own\n"
         "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
         "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
-        "--step-seconds the same flags give the same run, bit for bit, on one machine.",
+        "--step-seconds the same flags give the same run, bit for bit, on one machine.\n"
+        "`uwasa sim time --help` tells the flags of speed-ups without training.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -156,10 +160,13 @@ int uw_cmd_sim(int argc, char **argv)
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
                                .lr_schedule = "constant",
                                .nodes = 16, .period = 10, .batch = 32,
-                               .eval_samples = 1000,
-                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
+                               .eval_samples = 1000, .eval_nodes = 64,
+                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
                                .momentum = -1.0};
+    if (argc > 1 && strcmp(argv[1], "time") == 0) {
+        return uw_cmd_sim_time(argc - 1, argv + 1);
+    }
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status < 0) {
         status = check(&o);

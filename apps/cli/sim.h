@@ -3,14 +3,14 @@
  * sim.h - a run of many nodes simulated in this process: real training, virtual time
  *
  *     cmd_sim.c      flags
- *     sim_run.c      trains the nodes in turns through one model, in the order of sim_world.h
+ *     sim_run.c      set-up and the loop over virtual time; sim_run.h: its parts
  *     sim_score.c    how good and how far apart the nodes' models are
  *     sim_report.c   what is told of it, as events and to a person
  *     sim_timeline.c who talked when
  *     sim_csv.c      a table of the tests
  *
- * Each node has parameters, velocity and optimizer state of its own; the activations are shared. A
- * step copies a node's parameters into the model and back.
+ * Each node has parameters, velocity and optimizer state of its own. Each thread has a model, which
+ * it points at the node whose step it computes; the activations are the model's.
  *
  * Units      seconds where a name says nothing else      Context  main thread
  */
@@ -28,7 +28,9 @@
 struct uw_sim_options {
     const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
     const char *lr_schedule, *csv, *label;
-    uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu, threads;
+    uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu;
+    uint32_t threads;                       /* 0: one a core */
+    uint32_t eval_nodes;                    /* whose models are tested, at most */
     uint64_t steps, seed, bandwidth;
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
@@ -46,8 +48,9 @@ struct uw_sim_score {
     double lower_quartile, upper_quartile;  /* between two nodes: linear */
     double loss;                            /* mean over the nodes */
     double mean_model_accuracy;             /* of the one model that is the mean of all */
-    double consensus_distance;              /* see uw_sim_mean_model */
+    double consensus_distance;              /* see struct uw_sim_apart */
     double *accuracies;                     /* [nodes] the run's */
+    uint32_t nodes;                         /* that were tested */
 };
 
 struct uw_sim_report {
@@ -74,12 +77,20 @@ struct uw_sim_moment {
  * Returns the exit status. */
 int uw_sim_run(const struct uw_sim_options *o);
 
-/* Fill mean, quartiles and extremes from s->accuracies [nodes]. Returns UW_OK or UW_ERR_NOMEM. */
-int uw_sim_score_spread(struct uw_sim_score *s, uint32_t nodes);
+/* Fill mean, quartiles and extremes from s->accuracies. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_sim_score_spread(struct uw_sim_score *s);
 
-/* The mean of all nodes' parameters, to mean [size_n], which overlaps none of them.
- * Returns the consensus distance sqrt(sum_i |x_i - mean|^2 / nodes) / |mean|; 0 where |mean| is. */
-double uw_sim_mean_model(const struct uw_world *w, float *mean);
+/* Sums over some of the parameters and all nodes; those over all parameters give
+ * sqrt(apart / nodes / length), the consensus distance sqrt(sum_i |x_i - mean|^2 / nodes) / |mean|;
+ * 0 where |mean| is. */
+struct uw_sim_apart {
+    double apart, length;                   /* of (x_i - mean)^2, of mean^2 */
+};
+
+/* The mean of all nodes' parameters from .. from + n - 1, to mean [n], which overlaps none of them;
+ * their sums are added. Any thread. */
+void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
+                       struct uw_sim_apart *sums);
 
 /* Open the files for events and table. Close in every case. Returns UW_OK or UW_ERR_IO. */
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err);
@@ -98,6 +109,9 @@ void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint6
 /* Is a test due now that the slowest node has done step steps: at the end of an epoch, of
  * --eval-steps or of --eval-seconds? Says so once. */
 bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+
+/* Is it due when the slowest node has done just so many steps, or is it now? */
+bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
 
 /* Tell a test. */
 void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,

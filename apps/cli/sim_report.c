@@ -51,6 +51,17 @@ static void add_work(cJSON *ev, const struct uw_sim_report *r)
     cJSON_AddNumberToObject(ev, "steps_per_epoch", (double)r->per_epoch);
 }
 
+/* Nodes that average exactly with the first one. */
+static uint32_t cell_nodes(const struct uw_world *w)
+{
+    const struct uw_sim_fleet *f = w->config.fleet;
+    uint32_t n = w->config.node.mode == UW_NODE_ALLREDUCE ? f->devices_n : 0;
+    for (uint32_t i = 0; f->devices[0].cell != UW_SIM_NO_CELL && i < f->devices_n; i++) {
+        n += f->devices[i].cell == f->devices[0].cell;
+    }
+    return n;
+}
+
 /* The flags as they are in force; threads change nothing that is told. */
 void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n)
 {
@@ -67,15 +78,16 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddStringToObject(ev, "exchange", o->exchange);
     cJSON_AddStringToObject(ev, "schedule", o->schedule);
     cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
-    cJSON_AddNumberToObject(ev, "cell_nodes", w->config.cell_n);
+    cJSON_AddNumberToObject(ev, "cell_nodes", cell_nodes(w));
     add_work(ev, r);
-    cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.step_us / 1e6);
+    cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
     cJSON_AddNumberToObject(ev, "mtu", o->mtu);
     cJSON_AddNumberToObject(ev, "consensus_rounds", o->consensus_rounds);
     cJSON_AddNumberToObject(ev, "until_accuracy", o->until_accuracy);
     cJSON_AddNumberToObject(ev, "eval_samples", o->eval_samples);
+    cJSON_AddNumberToObject(ev, "eval_nodes", o->eval_nodes);
     cJSON_AddNumberToObject(ev, "eval_seconds", o->eval_seconds);
     cJSON_AddNumberToObject(ev, "eval_steps", (double)o->eval_steps);
     cJSON_AddNumberToObject(ev, "timeline", o->timeline);
@@ -85,7 +97,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     uw_progress_say(&r->progress,
                     "%u nodes, %u parameters, %llu steps each, a step takes %.6g s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
-                    (double)w->config.step_us / 1e6);
+                    (double)w->config.fleet->devices[0].step_us / 1e6);
     r->train_us = uw_board_now_us();
 }
 
@@ -140,16 +152,35 @@ void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint6
     uw_progress_show(&r->progress, "%s", line);
 }
 
-bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+/* Multiples of what makes a test due. */
+struct multiples {
+    uint64_t epoch, steps, seconds;
+};
+
+static struct multiples passed(const struct uw_sim_report *r, const struct uw_world *w,
+                               uint64_t step)
 {
     const struct uw_sim_options *o = r->o;
-    uint64_t epoch = step / r->per_epoch;
-    uint64_t many = o->eval_steps != 0 ? step / o->eval_steps : 0;
-    uint64_t long_since = o->eval_seconds > 0.0 ? (uint64_t)(virtual_s(w) / o->eval_seconds) : 0;
-    bool due = epoch > r->epoch || many > r->eval_steps || long_since > r->evals;
-    r->epoch = epoch;
-    r->eval_steps = many;
-    r->evals = long_since;
+    return (struct multiples){
+        .epoch = step / r->per_epoch,
+        .steps = o->eval_steps != 0 ? step / o->eval_steps : 0,
+        .seconds = o->eval_seconds > 0.0 ? (uint64_t)(virtual_s(w) / o->eval_seconds) : 0};
+}
+
+bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    return (m.epoch > r->epoch && step % r->per_epoch == 0) ||
+           (m.steps > r->eval_steps && step % r->o->eval_steps == 0) || m.seconds > r->evals;
+}
+
+bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    bool due = m.epoch > r->epoch || m.steps > r->eval_steps || m.seconds > r->evals;
+    r->epoch = m.epoch;
+    r->eval_steps = m.steps;
+    r->evals = m.seconds;
     return due;
 }
 
@@ -174,9 +205,10 @@ static void put_state(struct uw_sim_report *r, cJSON *ev, const struct uw_world 
     cJSON_AddNumberToObject(ev, "test_loss", s->loss);
     cJSON_AddNumberToObject(ev, "bytes_sent", m.bytes_sent);
     cJSON_AddNumberToObject(ev, "consensus_distance", s->consensus_distance);
+    cJSON_AddNumberToObject(ev, "eval_nodes", s->nodes);
     if (r->o->per_node) {
         cJSON_AddItemToObject(ev, "accuracies",
-                              cJSON_CreateDoubleArray(s->accuracies, (int)r->o->nodes));
+                              cJSON_CreateDoubleArray(s->accuracies, (int)s->nodes));
     }
     uw_sim_csv_put(r, &m);
 }
@@ -220,7 +252,7 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
         return;
     }
     printf("test accuracy  %.2f %%, mean of %u nodes (%.2f to %.2f)\n", 100.0 * s->accuracy,
-           (unsigned)r->o->nodes, 100.0 * s->worst, 100.0 * s->best);
+           (unsigned)s->nodes, 100.0 * s->worst, 100.0 * s->best);
     printf("mean model     %.2f %%\n", 100.0 * s->mean_model_accuracy);
     printf("virtual time   %.3f s, %llu steps each\n", virtual_s(w), (unsigned long long)step);
     printf("sent           %s", uw_text_bytes(sent, text));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define BLOCK_N 512u            /* of the mean model: what is summed stays in the cache */
@@ -21,8 +20,9 @@ static double quantile(const double *sorted, uint32_t n, double q)
     return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
 }
 
-int uw_sim_score_spread(struct uw_sim_score *s, uint32_t nodes)
+int uw_sim_score_spread(struct uw_sim_score *s)
 {
+    uint32_t nodes = s->nodes;
     double *sorted = malloc(nodes * sizeof *sorted);
     if (sorted == NULL) {
         return UW_ERR_NOMEM;
@@ -42,33 +42,36 @@ int uw_sim_score_spread(struct uw_sim_score *s, uint32_t nodes)
     return UW_OK;
 }
 
-double uw_sim_mean_model(const struct uw_world *w, float *mean)
+/* n <= BLOCK_N. Sums of floats in doubles: nodes that agree in every bit are no distance apart. */
+static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
+                       struct uw_sim_apart *sums)
 {
-    uint32_t nodes = w->config.nodes_n, size_n = w->config.params->size_n;
-    double apart = 0.0, length = 0.0, sum[BLOCK_N];
-    for (uint32_t from = 0; from < size_n; from += BLOCK_N) {
-        uint32_t n = size_n - from < BLOCK_N ? size_n - from : BLOCK_N;
+    uint32_t nodes = w->config.fleet->devices_n;
+    double sum[BLOCK_N] = {0.0};
+    for (uint32_t i = 0; i < nodes; i++) {
+        const float *x = uw_world_model(w, &w->nodes[i]) + from;
         for (uint32_t k = 0; k < n; k++) {
-            sum[k] = 0.0;
-        }
-        for (uint32_t i = 0; i < nodes; i++) {
-            const float *x = uw_world_model(w, &w->nodes[i]) + from;
-            for (uint32_t k = 0; k < n; k++) {
-                sum[k] += (double)x[k];
-            }
-        }
-        for (uint32_t k = 0; k < n; k++) {
-            sum[k] /= nodes;
-            length += sum[k] * sum[k];
-            mean[from + k] = (float)sum[k];
-        }
-        for (uint32_t i = 0; i < nodes; i++) {
-            const float *x = uw_world_model(w, &w->nodes[i]) + from;
-            for (uint32_t k = 0; k < n; k++) {
-                double d = (double)x[k] - sum[k];
-                apart += d * d;
-            }
+            sum[k] += (double)x[k];
         }
     }
-    return length > 0.0 ? sqrt(apart / nodes / length) : 0.0;
+    for (uint32_t k = 0; k < n; k++) {
+        sum[k] /= nodes;
+        sums->length += sum[k] * sum[k];
+        mean[k] = (float)sum[k];
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        const float *x = uw_world_model(w, &w->nodes[i]) + from;
+        for (uint32_t k = 0; k < n; k++) {
+            double d = (double)x[k] - sum[k];
+            sums->apart += d * d;
+        }
+    }
+}
+
+void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
+                       struct uw_sim_apart *sums)
+{
+    for (uint32_t at = 0; at < n; at += BLOCK_N) {
+        mean_block(w, from + at, n - at < BLOCK_N ? n - at : BLOCK_N, mean + at, sums);
+    }
 }

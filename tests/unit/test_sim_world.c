@@ -20,7 +20,8 @@ static uint64_t run(const struct uw_world_config *config, uint32_t steps, double
     if (uw_world_open(&w, config, &err) < 0) {
         fail_msg("%s", err.text);
     }
-    for (uint32_t i = 0; i < config->nodes_n; i++) {
+    uint32_t nodes = config->fleet->devices_n;
+    for (uint32_t i = 0; i < nodes; i++) {
         for (uint32_t k = 0; k < SIZE_N; k++) {
             w.nodes[i].x[k] = (float)(i + 1u);
         }
@@ -32,7 +33,7 @@ static uint64_t run(const struct uw_world_config *config, uint32_t steps, double
         assert_true(w.now_us >= before_us);
         before_us = w.now_us;
         done[n->place]++;
-        assert_int_equal(w.now_us, w.start_us + done[n->place] * config->step_us);
+        assert_int_equal(w.now_us, w.start_us + done[n->place] * config->fleet->devices[0].step_us);
         for (uint32_t k = 0; k < SIZE_N; k++) {
             n->x[k] += 1e-3f * (float)(n->place + k % 7u);
         }
@@ -41,7 +42,7 @@ static uint64_t run(const struct uw_world_config *config, uint32_t steps, double
         n->train_at_us = done[n->place] == steps ? UINT64_MAX : n->train_at_us;
     }
     *sum = 0.0;
-    for (uint32_t i = 0; i < config->nodes_n; i++) {
+    for (uint32_t i = 0; i < nodes; i++) {
         assert_int_equal(done[i], steps);
         for (uint32_t k = 0; k < SIZE_N; k++) {
             *sum += (double)w.nodes[i].x[k] * (1.0 + 1e-3 * i + 1e-7 * k);
@@ -58,17 +59,28 @@ static uint64_t run(const struct uw_world_config *config, uint32_t steps, double
 static struct uw_world_config config_of(float *x)
 {
     static struct uw_params params;
+    static struct uw_sim_device devices[6];
+    static struct uw_sim_fleet fleet;
+    for (uint32_t i = 0; i < 6u; i++) {
+        devices[i] = (struct uw_sim_device){.up_bits_per_s = 100000000, .latency_us = 500,
+                                            .step_us = 5000, .cell = UW_SIM_NO_CELL};
+    }
+    fleet = (struct uw_sim_fleet){.devices = devices, .devices_n = 6};
     memset(x, 0, SIZE_N * sizeof *x);
     params = (struct uw_params){
         .x = x, .size_n = SIZE_N, .segments = &segment, .segments_n = 1, .hash = 7};
-    return (struct uw_world_config){.nodes_n = 6,
+    return (struct uw_world_config){.fleet = &fleet,
                                     .params = &params,
                                     .node = {.run = "sim", .rule = &uw_mix_qg, .period_steps = 4,
                                              .seed = 1},
-                                    .bandwidth = 100000000,
-                                    .latency_us = 1000,
-                                    .mtu_bytes = 4096,
-                                    .step_us = 5000};
+                                    .mtu_bytes = 4096};
+}
+
+static void set_rate(const struct uw_world_config *c, uint64_t bits_per_s)
+{
+    for (uint32_t i = 0; i < c->fleet->devices_n; i++) {
+        c->fleet->devices[i].up_bits_per_s = bits_per_s;
+    }
 }
 
 static void test_same_seed_same_bits_and_another_seed_other_bits(void **state)
@@ -117,7 +129,7 @@ static void test_a_slow_network_makes_fewer_rounds(void **state)
     double sum;
     uint64_t sent;
     assert_int_equal(run(&c, 80, &sum, &quick, &sent), 80u * 5000u);
-    c.bandwidth = 4000000;
+    set_rate(&c, 4000000);
     assert_int_equal(run(&c, 80, &sum, &slow, &sent), 80u * 5000u);
     assert_true(slow.pulls_done < quick.pulls_done * 6u / 10u);
     assert_true((double)sent * 8.0 <= 6.0 * 4e6 * (80.0 * 0.005 + 0.2));
@@ -137,7 +149,6 @@ static void test_averages_hold_up_the_steps_and_leave_one_model(void **state)
     uint32_t done[6] = {0}, averages = 0;
     c.node.mode = UW_NODE_ALLREDUCE;
     c.node.rule = &uw_mix_slowmo;       /* needs the spare vector */
-    c.cell_n = 6;
     assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
     assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
     while ((n = uw_world_next(&w)) != NULL) {
@@ -180,8 +191,7 @@ static void test_what_cannot_be_a_world_is_said(void **state)
     assert_non_null(strstr(err.text, "40 bytes"));
     uw_world_close(&w);
     c = config_of(x);
-    c.bandwidth = 100;              /* a ping takes seconds */
-    c.latency_us = 30000000;
+    set_rate(&c, 100);              /* a ping takes seconds */
     assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
     assert_int_equal(uw_world_meet(&w, 5000000), UW_ERR_AGAIN);
     uw_world_close(&w);

@@ -30,6 +30,7 @@
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
 #include "uwasa/node_event.h"
+#include "uwasa/node_status.h"
 #include "uwasa/params.h"
 #include "uwasa/peer_schedule.h"
 #include "uwasa/sample_pool.h"
@@ -40,7 +41,6 @@
 #include <stdint.h>
 
 #define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
-#define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
 
 enum uw_node_mode {
     UW_NODE_GOSSIP,                 /* pull a peer's parameters every T steps, wait for nobody */
@@ -101,12 +101,19 @@ struct uw_node_config {
 
     size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
                                        pull moves at most this much per training step */
-    uint32_t members_max;           /* 2 or more, self included; 0: 32 */
+    uint32_t members_max;           /* 2 or more, self included; 0: 32. A run may have more nodes:
+                                       each then knows some, is answered by those who do not know
+                                       it, and what it learns spreads through who pulls from whom.
+                                       Who is alive keeps its place; the places of others go to who
+                                       says hello, and in the end to who is only heard of. Exact
+                                       averages and schedules other than random need all in sight */
     uint64_t ping_us;               /* 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
     uint64_t dead_us;               /* silence to give up, 0: 10 s */
     uint64_t pull_us;               /* longest pull whatever the history says; 0: 120 s */
     uint64_t pull_silence_us;       /* a pull outlives this much silence of its peer; 0: 4 s */
+    uint64_t poll_us;               /* how soon what training asks for is noticed; 0: 5 ms. May be
+                                       long where uw_node_step follows whenever uw_node_asks */
 
     void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */
     void *event_arg;
@@ -178,6 +185,10 @@ enum uw_node_after {
  * snapshot). */
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
 
+/* Has uw_node_after_step asked for a pull that uw_node_step has not seen yet? For callers that have
+ * both in one thread. */
+bool uw_node_asks(const struct uw_node *n);
+
 /* Context training. The next calls of uw_node_after_step, with lr 0, average exactly with all other
  * nodes that can be reached and have finished too, whatever the mode: UW_NODE_AVERAGING while it
  * lasts, then UW_NODE_ROUND when it is done, or 0 when there was nobody. */
@@ -190,50 +201,6 @@ void uw_node_recall(struct uw_node *n);
 
 /* Context network. Say goodbye to every live peer; later steps only answer. */
 void uw_node_leave(struct uw_node *n, uint64_t now_us);
-
-enum uw_member_state {
-    UW_MEMBER_UNKNOWN,              /* known by name, never heard */
-    UW_MEMBER_ALIVE,
-    UW_MEMBER_SUSPECT,
-    UW_MEMBER_DEAD,
-    UW_MEMBER_LEFT
-};
-
-/* "alive", "suspect", ...; "unknown" for a number that is none. Static storage. */
-const char *uw_member_state_name(enum uw_member_state state);
-
-/* One row of the live view. Row 0 is the node itself. */
-struct uw_node_member {
-    char name[UW_NODE_NAME_BYTES];
-    char address[UW_LINK_ADDRESS_BYTES];
-    enum uw_member_state state;
-    uint32_t incarnation;
-    uint64_t silent_us;             /* since last heard; 0 for the node itself */
-    uint32_t rtt_us;                /* 0: not measured */
-    uint32_t step, rounds, version; /* as it last told; rounds: pulls that were mixed */
-    float loss, accuracy, samples_per_s;
-    uint64_t pulled_bytes;          /* payload it pulled in all, as it last told */
-    uint64_t from_bytes;            /* payload this node pulled from it */
-    uint32_t refused_n;             /* its chunks and pulls refused by this node */
-    bool same_model;
-    char cell[UW_NODE_NAME_BYTES];  /* that it averages with; "*": all; "": none */
-};
-
-struct uw_node_counters {
-    uint64_t sent_bytes, received_bytes;    /* all this node handed to and got from the link */
-    uint64_t pulled_bytes, served_bytes;    /* chunk payload */
-    uint64_t averaged_bytes;                /* sent for averages, payload */
-    uint32_t averages_done, averages_cut;
-    uint32_t pairs_half;                    /* that only one of the two sides has committed */
-    uint64_t samples_in, samples_out;       /* borrowed and lent so far */
-    uint64_t sample_bytes;                  /* of samples sent */
-    uint32_t pulls_done, pulls_cut, pulls_refused;
-    uint32_t chunks_mixed;
-    uint32_t refused_nonfinite, refused_outlier, refused_run, refused_model, refused_corrupt;
-    uint32_t chunks_again;                  /* asked for a second time or more */
-    uint32_t chunks_twice;                  /* arrived a second time or more */
-    uint32_t unknown_messages;              /* of a later version, or none */
-};
 
 /* Context network. Do others wait to hear how the last average ended? It stays then. */
 bool uw_node_owes(const struct uw_node *n);

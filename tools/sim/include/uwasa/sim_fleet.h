@@ -8,15 +8,24 @@
  *     sender's uplink -> [its cell's channel or thin link] -> the middle -> [the other cell's]
  *                                                                 -> receiver's downlink
  *
- * Each hop is a queue of its own: a message enters it when it has left the one before, and takes
- * bytes * 8 / rate there. Latencies add up; they delay, and do not occupy. Inside one cell a message
- * takes the cell's own network instead of the middle.
+ * Each hop is a queue of its own, first come, first served: a message enters it when it has left
+ * the one before, and takes bytes * 8 / rate there. Latencies add up; they delay, and occupy
+ * nothing. Inside one cell a message takes the cell's own network instead of the middle, and its
+ * latency instead of the devices'. One that leaves or enters a cell with a shared channel takes
+ * that channel too: the thin link begins behind it.
+ *
+ * Queues hold 50 ms of their rate, at least 8 of the largest messages and at most 1 MiB. A device
+ * sees when its own is full, in front of its uplink and its cell's channel, and tries again later;
+ * what comes to another full queue is lost. A message that is lost by chance takes its time on the
+ * uplink and on the sender's channel all the same.
  *
  * Units      bits_per_s bits a second, 0: unlimited; _us microseconds of virtual time
  * Memory     tables are the owner's
  */
 #ifndef UWASA_SIM_FLEET_H
 #define UWASA_SIM_FLEET_H
+
+#include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +35,7 @@
 /* A time in which a device is not there: it computes nothing, and what is sent to it is lost. */
 struct uw_sim_absence {
     uint64_t from_us, to_us;        /* of training time, 0 when training begins; to_us excluded */
-    bool forgets;                   /* a restart: it returns as a newcomer, as without a checkpoint */
+    bool forgets;                   /* a restart: it is a newcomer then, without a checkpoint */
 };
 
 struct uw_sim_device {
@@ -41,7 +50,8 @@ struct uw_sim_device {
 
 /* Devices with a network of their own. */
 struct uw_sim_cell {
-    uint64_t bits_per_s;            /* of the network inside; 0: only the devices' own rates count */
+    uint64_t bits_per_s;            /* of the channel, or of each device's port inside, each way; 0:
+                                       only the devices' own rates count */
     uint64_t latency_us;            /* one way, between two of its devices */
     bool shared;                    /* one channel for all of them, as on the air: one at a time */
     uint64_t out_bits_per_s;        /* of the thin link to the middle, each way; 0: unlimited */
@@ -54,5 +64,21 @@ struct uw_sim_fleet {
     struct uw_sim_cell *cells;      /* [cells_n] */
     uint32_t cells_n;
 };
+
+/* Devices that are all alike. */
+struct uw_sim_even {
+    uint32_t devices_n;
+    uint32_t cell_n;                /* neighbours that form a cell; 0: no cells */
+    uint64_t up_bits_per_s;         /* that each can send; what it can receive is unlimited */
+    uint64_t latency_us;            /* one way, between any two; half on each side, rounded up */
+    uint64_t step_us;
+};
+
+/* Make the table of an even fleet. Its cells are names only: their network is the same as between
+ * them. Takes its memory from the heap. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_sim_fleet_even(struct uw_sim_fleet *f, const struct uw_sim_even *even);
+
+/* Free what uw_sim_fleet_even took. Safe on a zeroed struct and twice. */
+void uw_sim_fleet_close(struct uw_sim_fleet *f);
 
 #endif

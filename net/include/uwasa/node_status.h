@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/node_status.h - what a node tells of itself and its peers: the live view, and counters
+ *
+ * Units      bytes; _us microseconds
+ * Memory     plain values; uw_node_status of node.h fills them
+ */
+#ifndef UWASA_NODE_STATUS_H
+#define UWASA_NODE_STATUS_H
+
+#include "uwasa/link.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
+
+enum uw_member_state {
+    UW_MEMBER_UNKNOWN,              /* known by name, never heard */
+    UW_MEMBER_ALIVE,
+    UW_MEMBER_SUSPECT,
+    UW_MEMBER_DEAD,
+    UW_MEMBER_LEFT
+};
+
+/* "alive", "suspect", ...; "unknown" for a number that is none. Static storage. */
+const char *uw_member_state_name(enum uw_member_state state);
+
+/* One row of the live view. Row 0 is the node itself. */
+struct uw_node_member {
+    char name[UW_NODE_NAME_BYTES];
+    char address[UW_LINK_ADDRESS_BYTES];
+    enum uw_member_state state;
+    uint32_t incarnation;
+    uint64_t silent_us;             /* since last heard; 0 for the node itself */
+    uint32_t rtt_us;                /* 0: not measured */
+    uint32_t step, rounds, version; /* as it last told; rounds: pulls that were mixed */
+    float loss, accuracy, samples_per_s;
+    uint64_t pulled_bytes;          /* payload it pulled in all, as it last told */
+    uint64_t from_bytes;            /* payload this node pulled from it */
+    uint32_t refused_n;             /* its chunks and pulls refused by this node */
+    bool same_model;
+    char cell[UW_NODE_NAME_BYTES];  /* that it averages with; "*": all; "": none */
+};
+
+struct uw_node_counters {
+    uint64_t sent_bytes, received_bytes;    /* all this node handed to and got from the link */
+    uint64_t pulled_bytes, served_bytes;    /* chunk payload */
+    uint64_t averaged_bytes;                /* sent for averages, payload */
+    uint32_t averages_done, averages_cut;
+    uint32_t pairs_half;                    /* that only one of the two sides has committed */
+    uint64_t samples_in, samples_out;       /* borrowed and lent so far */
+    uint64_t sample_bytes;                  /* of samples sent */
+    uint32_t pulls_done, pulls_cut, pulls_refused;
+    uint32_t chunks_mixed;
+    uint32_t refused_nonfinite, refused_outlier, refused_run, refused_model, refused_corrupt;
+    uint32_t chunks_again;                  /* asked for a second time or more */
+    uint32_t chunks_twice;                  /* arrived a second time or more */
+    uint32_t unknown_messages;              /* of a later version, or none */
+};
+
+#endif
