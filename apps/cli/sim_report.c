@@ -73,6 +73,9 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     if (o->label != NULL) {
         cJSON_AddStringToObject(ev, "label", o->label);
     }
+    if (o->config != NULL) {
+        cJSON_AddStringToObject(ev, "config", o->config);
+    }
     cJSON_AddStringToObject(ev, "data", o->data);
     cJSON_AddStringToObject(ev, "skew", o->skew);
     cJSON_AddStringToObject(ev, "exchange", o->exchange);

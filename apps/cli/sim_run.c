@@ -3,6 +3,7 @@
 
 #include "lr.h"
 #include "momentum.h"
+#include "sim_fleet.h"
 
 #include "uwasa/board.h"
 
@@ -42,37 +43,29 @@ static int open_data(struct uw_sim *s)
     return UW_OK;
 }
 
-/* Devices that are all alike. Exact averages are over cells; one over all needs none. */
-static int open_fleet(struct uw_sim *s, uint64_t step_us)
+static int open_fleet(struct uw_sim *s)
 {
-    const struct uw_sim_options *o = s->o;
-    const struct uw_sim_even even = {
-        .devices_n = o->nodes,
-        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes : 0,
-        .up_bits_per_s = o->bandwidth,
-        .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
-        .step_us = step_us != 0 ? step_us : 1u};
-    return uw_sim_fleet_even(&s->fleet, &even);
+    uint64_t measured_us = 0;
+    int rc = uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED)
+                 ? uw_sim_measure_step(s, &measured_us)
+                 : UW_OK;
+    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], measured_us,
+                                           &s->err);
 }
 
 static int open_world(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    uint64_t step_us = (uint64_t)(o->step_seconds * 1e6 + 0.5);
     char run[32];
-    int rc = o->step_seconds > 0.0 ? UW_OK : uw_sim_measure_step(s, &step_us);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = open_fleet(s, step_us);
+    int rc = open_fleet(s);
     if (rc < 0) {
         return rc;
     }
     s->fresh = s->jobs[0].model.params;
     snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
-        .fleet = &s->fleet,
+        .fleet = &s->draw.fleet,
         .params = &s->fresh,
         .node = {.run = run,
                  .mode = uw_node_mode_find(o->exchange),
@@ -260,7 +253,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     uw_sim_report_close(&s->report, NULL);
     uw_futures_close(&s->futures);
     uw_world_close(&s->world);
-    uw_sim_fleet_close(&s->fleet);
+    uw_sim_draw_close(&s->draw);
     uw_sim_close_eval(s);
     uw_sim_close_learners(s);
     uw_deal_close(&s->deal);

@@ -62,7 +62,7 @@ struct uw_sim {
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
     struct uw_params fresh;         /* the first values */
-    struct uw_sim_fleet fleet;
+    struct uw_sim_draw draw;        /* the devices */
     struct uw_world world;
     struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;

@@ -76,9 +76,13 @@ class Results(unittest.TestCase):
         self.assertNotIn("label", events[0])
 
     def test_start_tells_every_option(self):
-        start = self.run_sim("--steps", "2")[0]
+        with open(os.path.join(self.folder, "fleet.json"), "w", encoding="utf-8") as file:
+            file.write('{"cells": {"nodes": 2}, "exchange": "hierarchical"}')
+        start = self.run_sim("--steps", "2", "--config", "fleet.json")[0]
         self.assertEqual(start["event"], "start")
-        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node"}
+        self.assertEqual((start["config"], start["exchange"]), ("fleet.json", "hierarchical"))
+        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "dry_run",
+                  "devices"}
         run = sim_runs.simulate(PROGRAM, self.folder, "--help")
         flags = {line.split()[0][2:].replace("-", "_") for line in run.stdout.splitlines()
                  if line.startswith("  --")}
