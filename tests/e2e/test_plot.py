@@ -170,6 +170,22 @@ class Numbers(Plot):
         self.write("both.jsonl", text + text)               # two runs in one file
         self.assertEqual(len(self.rows("bars", "both.jsonl", "--label", "a", "--label", "b")), 3)
 
+    def test_a_run_that_goes_on_is_one_run(self):
+        """Stopped between two checkpoints, the last line cut: what was done again counts once."""
+        with open(os.path.join(self.folder, "gossip.jsonl"), encoding="utf-8") as file:
+            lines = file.read().splitlines(keepends=True)
+        tests = [i for i, line in enumerate(lines) if line.startswith('{"event":"eval"')]
+        since = json.loads(lines[tests[1]])["virtual_seconds"]
+        again = json.dumps(dict(json.loads(lines[0]), resumed_at=since), separators=(",", ":"))
+        for end in ("", "\n", lines[tests[3]][:40]):
+            self.write("again.jsonl", "".join(lines[:tests[3]]) + end + again + "\n" +
+                       "".join(lines[tests[1] + 1:]))
+            self.assertEqual(self.rows("accuracy-time", "again.jsonl"),
+                             self.rows("accuracy-time", "gossip.jsonl"))
+        self.write("later.jsonl", again + "\n" + "".join(lines[tests[1] + 1:]))
+        self.assertEqual(self.rows("accuracy-time", "later.jsonl")[1:],
+                         self.rows("accuracy-time", "gossip.jsonl")[3:])
+
     def test_errors_are_sentences(self):
         self.write("not.jsonl", "step loss\n1 0.5\n")
         self.write("other.jsonl", json.dumps({"event": "start", "model": "mlp"}) + "\n")
