@@ -223,6 +223,7 @@ static int events_trained(struct uw_world *w, struct uw_world_node *n,
     int rc = n->restarted ? restart(w, s) : UW_OK;
     int flags = rc < 0 ? rc : uw_node_after_step(&n->node, progress);
     n->waits = flags > 0 && (flags & (UW_NODE_AVERAGING | UW_NODE_ADOPTING)) != 0;
+    n->averaging = flags > 0 && (flags & UW_NODE_AVERAGING) != 0;
     if ((flags > 0 && !waited) || waited != n->waits || uw_node_asks(&n->node)) {
         s->net_at_us = w->now_us;
     }

@@ -146,6 +146,16 @@ void uw_world_agree(struct uw_world *w, struct uw_world_node *n)
     w->ops->agree(w, n);
 }
 
+/* An average goes back to the copy in spare, without one to the snapshot; pairs leave x alone. */
+float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n)
+{
+    const struct uw_mix_rule *rule = w->config.node.rule;
+    if (!n->averaging || (rule != NULL && rule->over == UW_MIX_OVER_PAIRS)) {
+        return n->x;
+    }
+    return n->spare != NULL ? n->spare : n->snapshot.data;
+}
+
 uint64_t uw_world_sent_bytes(const struct uw_world *w)
 {
     return w->ops->sent_bytes(w);

@@ -53,6 +53,7 @@ struct uw_world_node {
 
     /* private */
     float *spare;
+    bool averaging;                 /* x is in the hands of an average */
     struct uw_world *world;
 };
 
@@ -114,6 +115,10 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
 
 /* As uw_node_agree. */
 void uw_world_agree(struct uw_world *w, struct uw_world_node *n);
+
+/* A node's model as it is to be judged, [size_n]: x, and while x is being averaged in place what it
+ * was before. */
+float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n);
 
 /* Bytes that all nodes together have handed to their links since training began. */
 uint64_t uw_world_sent_bytes(const struct uw_world *w);
