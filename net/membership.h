@@ -13,6 +13,11 @@
  * one is refused while the newer is alive. A device that meets its own name with a higher
  * incarnation, after a restart with a stopped clock, goes above it.
  *
+ * A run may have more members than the table. In a full one those who are gone make room, first for
+ * who says hello, then for who is heard of. When none is gone, a stranger takes the place of a member
+ * drawn at random, once in suspect_us at most: so the tables stay a random choice of the run, and
+ * nobody is left out for ever because the tables filled before it came. Who does not fit is answered.
+ *
  * Units      _us microseconds
  * Memory     the table comes from an arena
  * Blocking   never      Context  network thread
@@ -77,6 +82,8 @@ struct uw_membership_config {
     /* A member's state changed; silent_us is how long it had been quiet. */
     void (*changed)(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
                     uint64_t silent_us);
+    /* May this live member make room for a stranger? NULL: none may. */
+    bool (*spares)(void *arg, const struct uw_member *m);
     void *arg;
 };
 
@@ -86,6 +93,7 @@ struct uw_membership {
     uint32_t members_n;
     struct uw_seed *seeds;
     uint64_t now_us;
+    uint64_t swap_us;               /* no live member makes room before */
     uint32_t seq, turn;
     struct uw_rng rng;
     bool started;

@@ -447,7 +447,7 @@ void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
                  address, s->config.run);
     } else {
         snprintf(s->text, sizeof s->text,
-                 "%s is not entered: the table of %u members is full, raise members_max", address,
+                 "%s is answered, not entered: the table of %u members is full", address,
                  (unsigned)s->config.members_max);
     }
     report_refused(s, kind, station, m, address);
