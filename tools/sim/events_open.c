@@ -83,7 +83,9 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     struct uw_node_config c = world->node;
     c.incarnation = 1;
     c.members_max = world->members_max;
-    c.seeds_n = knows_all(world) ? 1u : min_u32(UW_SEAT_SEEDS, world->fleet->devices_n - 1u);
+    if (c.seeds == NULL) {
+        c.seeds_n = knows_all(world) ? 1u : min_u32(UW_SEAT_SEEDS, world->fleet->devices_n - 1u);
+    }
     c.poll_us = averages(&c) ? 0 : POLL_US;
     return c;
 }
@@ -98,7 +100,7 @@ static int measure_node(const struct uw_world_config *world, size_t *bytes, stru
     struct uw_node_config c = common_config(world);
     c.name = "node4095";
     c.address = "4095";
-    c.seeds = seeds;
+    c.seeds = c.seeds != NULL ? c.seeds : seeds;
     c.link = &link;
     c.params = world->params;
     c.snapshot = &snapshot;
@@ -210,7 +212,7 @@ int uw_seat_bind(struct uw_world *w, struct uw_seat *s, struct uw_error *err)
     struct uw_arena arena;
     c.name = s->name;
     c.address = s->address;
-    c.seeds = s->seeds;
+    c.seeds = c.seeds != NULL ? c.seeds : s->seeds;
     c.incarnation += n->restarts;
     c.newcomer = c.newcomer || n->restarts != 0;
     c.link = &e->net.links[n->place].link;
@@ -245,7 +247,9 @@ static int open_seats(struct uw_world *w, struct uw_error *err)
     }
     int rc = UW_OK;
     for (uint32_t i = 0; rc == UW_OK && i < nodes; i++) {
-        choose_seeds(w, &e->seats[i], seeds_n);
+        if (w->config.node.seeds == NULL) {
+            choose_seeds(w, &e->seats[i], seeds_n);
+        }
         rc = uw_seat_bind(w, &e->seats[i], err);
     }
     return rc;
