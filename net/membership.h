@@ -13,10 +13,10 @@
  * one is refused while the newer is alive. A device that meets its own name with a higher
  * incarnation, after a restart with a stopped clock, goes above it.
  *
- * A run may have more members than the table. In a full one those who are gone make room, first for
- * who says hello, then for who is heard of. When none is gone, a stranger takes the place of a member
- * drawn at random, once in suspect_us at most: so the tables stay a random choice of the run, and
- * nobody is left out for ever because the tables filled before it came. Who does not fit is answered.
+ * A run may have more members than the table. In a full one those who are gone make room, at once
+ * for who says hello, later for who is heard of. When none is gone, a stranger takes the place of a
+ * member drawn at random, once in suspect_us at most: so tables become and stay a random choice of
+ * the run, and who came when they were full is not left out for ever. Who has no place is answered.
  *
  * Units      _us microseconds
  * Memory     the table comes from an arena

@@ -74,11 +74,11 @@ int main(int argc, char **argv)
     double took_s = run(&w, done, given[1]);
     struct uw_node_counters c = uw_world_counters(&w);
     double steps = (double)given[0] * given[1];
-    printf("nodes %u  open %.2f s  meet %.2f s (virtual %.3f s)  steps %.0f in %.3f s: %.2f us a "
+    printf("nodes %u  open %.2f s  meet %.2f s (at %.3f s)  steps %.0f in %.3f s: %.2f us a "
            "node-step, %.0f a second  pulls %u + %u cut  sent %.1f MB  measured %.1f MB, rss "
            "%.1f MB\n",
-           (unsigned)given[0], opened_s - start_s, met_s - opened_s, (double)w.start_us / 1e6, steps,
-           took_s, 1e6 * took_s / steps, steps / took_s, (unsigned)c.pulls_done,
+           (unsigned)given[0], opened_s - start_s, met_s - opened_s, (double)w.start_us / 1e6,
+           steps, took_s, 1e6 * took_s / steps, steps / took_s, (unsigned)c.pulls_done,
            (unsigned)c.pulls_cut, (double)uw_world_sent_bytes(&w) / 1e6, (double)bytes / 1e6,
            rss_bytes() / 1e6);
     uw_world_close(&w);

@@ -122,7 +122,8 @@ static struct uw_world_node *next_event(struct uw_world *w)
 
 static uint64_t next_event_us(const struct uw_world_events_state *e)
 {
-    uint64_t message_us = uw_sim_net_next_us(&e->net), due_us = uw_sim_clock_first(&e->clock)->at_us;
+    uint64_t message_us = uw_sim_net_next_us(&e->net);
+    uint64_t due_us = uw_sim_clock_first(&e->clock)->at_us;
     return message_us < due_us ? message_us : due_us;
 }
 
