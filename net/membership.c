@@ -84,6 +84,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
     }
     uw_member_set_state(member, UW_MEMBER_ALIVE, now_us);
     member->next_us = now_us + uw_membership_jitter(m, m->config.ping_us);
+    uw_membership_rush(m, member);
     if (before == UW_MEMBER_SUSPECT) {
         member->patience += member->patience / 2u;
         member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
@@ -115,8 +116,9 @@ struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station,
 
 static struct uw_member *find(struct uw_membership *m, const char *name)
 {
+    uint32_t id = uw_name_id(name);
     for (uint32_t i = 1; i < m->members_n; i++) {
-        if (strcmp(m->members[i].name, name) == 0) {
+        if (m->members[i].id == id && strcmp(m->members[i].name, name) == 0) {
             return &m->members[i];
         }
     }
@@ -322,6 +324,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         it->incarnation = peer->incarnation;
         it->changed_us = it->heard_us = it->next_us = now_us;
         copy_text(it->address, peer->address, sizeof it->address);
+        uw_membership_rush(m, it);
         return;
     }
     /* News of somebody out of reach: it may have come back at another address. */
@@ -334,6 +337,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         }
         it->tries = 0;
         it->next_us = now_us;
+        uw_membership_rush(m, it);
     }
 }
 
@@ -366,6 +370,7 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
     if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
         member->patience--;
     }
+    uw_membership_rush(m, member);
 }
 
 uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t cap)
@@ -397,6 +402,7 @@ void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
             m->members[i].next_us = now_us;
         }
     }
+    m->due_us = 0;
 }
 
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)

@@ -3,6 +3,8 @@
  * The shipped nodes over the simulated links of a fleet, one event after the other. */
 #include "events.h"
 
+#include "block.h"
+
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
 
@@ -284,7 +286,7 @@ static void events_close(struct uw_world *w)
     uw_sim_net_close(&e->net);
     uw_sim_clock_close(&e->clock);
     free(e->rows);
-    free(e->arenas);
+    uw_sim_block_give(e->arenas, uw_size_mul(e->node_bytes, w->config.fleet->devices_n));
     free(e->seats);
     free(e);
     w->state = NULL;

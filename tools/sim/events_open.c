@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
 
+#include "block.h"
+
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
 
@@ -269,7 +271,7 @@ int uw_world_events_open(struct uw_world *w, struct uw_error *err)
     }
     const struct uw_sim_net_config net = {
         .fleet = c->fleet, .mtu_bytes = c->mtu_bytes, .seed = c->node.seed};
-    e->arenas = malloc(uw_size_mul(e->node_bytes, nodes));
+    e->arenas = uw_sim_block_take(uw_size_mul(e->node_bytes, nodes));
     e->seats = calloc(nodes, sizeof *e->seats);
     e->rows = calloc(c->members_max, sizeof *e->rows);
     if (e->arenas == NULL || e->seats == NULL || e->rows == NULL) {
