@@ -13,7 +13,8 @@
 #define MEMBERS_SOME 64u            /* of a table where some members will do */
 #define MATES 8u                    /* of its cell among a node's seeds */
 #define WINDOW_BYTES (512u * 1024u) /* of chunks, as nodes have by themselves */
-#define WINDOW_HEAD_BYTES 64u       /* more than a chunk's message has beside floats */
+#define WINDOWS_BYTES (512u << 20)  /* of all nodes together */
+#define WINDOW_HEAD_BYTES 32u       /* more than a chunk's message has beside floats */
 #define POLL_US 60000000u           /* the world calls a node as soon as training asks */
 #define SEEDS_STREAM 0x5eed5u
 
@@ -49,9 +50,10 @@ static bool some_will_do(const struct uw_node_config *c)
 static size_t window_of(const struct uw_world_config *c)
 {
     size_t chunk = c->mtu_bytes > WINDOW_HEAD_BYTES ? c->mtu_bytes - WINDOW_HEAD_BYTES : 1u;
-    size_t chunks = (c->params->size_n * sizeof(float) + chunk - 1u) / chunk + 1u;
-    size_t bytes = uw_size_mul(chunks, c->mtu_bytes);
-    return bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
+    size_t chunks = (c->params->size_n * sizeof(float) + chunk - 1u) / chunk;
+    size_t bytes = uw_size_mul(chunks, c->mtu_bytes), share = WINDOWS_BYTES / c->fleet->devices_n;
+    bytes = bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
+    return bytes < share ? bytes : share;
 }
 
 void uw_world_events_defaults(struct uw_world_config *c)
