@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "block.h"
+
 #include "uwasa/arena.h"
 
 #include <stdlib.h>
@@ -95,7 +97,7 @@ static int open_nodes(struct uw_world *w)
     const struct layout l = layout_of(&w->config);
     size_t bytes = vectors_bytes(&w->config);
     w->nodes = calloc(w->config.fleet->devices_n, sizeof *w->nodes);
-    w->vectors = bytes != SIZE_MAX ? calloc(1, bytes) : NULL;
+    w->vectors = bytes != SIZE_MAX ? uw_sim_block_take(bytes) : NULL;
     if (w->nodes == NULL || w->vectors == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -171,7 +173,9 @@ void uw_world_close(struct uw_world *w)
     if (w->ops != NULL) {
         w->ops->close(w);
     }
-    free(w->vectors);
+    if (w->vectors != NULL) {
+        uw_sim_block_give(w->vectors, vectors_bytes(&w->config));
+    }
     free(w->nodes);
     *w = (struct uw_world){.nodes = NULL};
 }

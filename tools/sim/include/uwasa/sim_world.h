@@ -62,7 +62,9 @@ struct uw_world_config {
     const struct uw_sim_fleet *fleet;
     const struct uw_params *params; /* layout and first values of every node's parameters */
     struct uw_node_config node;     /* what all nodes share; the world adds name, address, cell,
-                                       link, vectors, seeds, mixes the seed with the place */
+                                       link, vectors, seeds if NULL, and mixes seed and place.
+                                       window_bytes 0: a model, 512 KiB at most, and 512 MiB for
+                                       all nodes; members_max is that below */
     uint32_t mtu_bytes;
     uint32_t members_max;           /* of a node's table. 0: 64 for gossip by random choice and for
                                        cells, or twice the largest cell; else all nodes */
