@@ -20,6 +20,7 @@
 #include "args.h"
 #include "events.h"
 #include "progress.h"
+#include "uwasa/sim_scenario.h"
 #include "uwasa/sim_skew.h"
 #include "uwasa/sim_world.h"
 
@@ -44,7 +45,13 @@ struct uw_sim_options {
     const struct uw_opts *flags;            /* the table that these options are read by */
     bool per_node;                          /* tests tell every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
+    const char *config;                     /* a scenario file */
+    bool dry_run, devices;
+    const struct uw_sim_scenario *scenario; /* the devices: what file and flags say together */
 };
+
+/* The flags; a scenario file has most of them as keys. */
+extern const struct uw_opts uw_sim_flags;
 
 /* How good the nodes' models are at one moment. */
 struct uw_sim_score {

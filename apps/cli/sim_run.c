@@ -3,6 +3,7 @@
 
 #include "lr.h"
 #include "momentum.h"
+#include "sim_fleet.h"
 
 #include "uwasa/board.h"
 
@@ -43,17 +44,15 @@ static int open_data(struct uw_sim *s)
     return UW_OK;
 }
 
-/* Devices that are all alike. Exact averages are over cells; one over all needs none. */
-static int open_fleet(struct uw_sim *s, uint64_t step_us)
+/* A run that goes on keeps what was measured when it began. */
+static int open_fleet(struct uw_sim *s)
 {
-    const struct uw_sim_options *o = s->o;
-    const struct uw_sim_even even = {
-        .devices_n = o->nodes,
-        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes : 0,
-        .up_bits_per_s = o->bandwidth,
-        .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
-        .step_us = step_us != 0 ? step_us : 1u};
-    return uw_sim_fleet_even(&s->fleet, &even);
+    int rc = UW_OK;
+    if (uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED) && !s->report.resumed) {
+        rc = uw_sim_measure_step(s, &s->step_us);
+    }
+    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], s->step_us,
+                                           &s->err);
 }
 
 /* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
@@ -102,7 +101,7 @@ static int open_world(struct uw_sim *s)
     snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
     const struct uw_world_config config = {
-        .fleet = &s->fleet,
+        .fleet = &s->draw.fleet,
         .params = &s->fresh,
         .node = {.run = run,
                  .mode = uw_node_mode_find(o->exchange),
@@ -122,18 +121,6 @@ static int open_world(struct uw_sim *s)
     rc = rc < 0 ? rc : uw_sim_bind_learners(s);
     rc = rc < 0 ? rc : uw_sim_resume_vectors(s);
     return rc < 0 ? rc : meet(s);
-}
-
-/* A run that goes on keeps what was measured when it began. */
-static int open_devices(struct uw_sim *s)
-{
-    int rc = UW_OK;
-    if (s->o->step_seconds > 0.0) {
-        s->step_us = (uint64_t)(s->o->step_seconds * 1e6 + 0.5);
-    } else if (!s->report.resumed) {
-        rc = uw_sim_measure_step(s, &s->step_us);
-    }
-    return rc < 0 ? rc : open_fleet(s, s->step_us);
 }
 
 static int open_threads(struct uw_sim *s)
@@ -165,7 +152,7 @@ static int prepare(struct uw_sim *s, int *status)
     rc = rc < 0 ? rc : uw_sim_open_learners(s);
     rc = rc < 0 ? rc : uw_sim_open_eval(s);
     rc = rc < 0 ? rc : uw_sim_resume(s);
-    rc = rc < 0 ? rc : open_devices(s);
+    rc = rc < 0 ? rc : open_fleet(s);
     rc = rc < 0 ? rc : open_world(s);
     /* Until here there is nothing to keep, and SIGINT ends the process. */
     uw_stop_init(&s->stop);
@@ -189,7 +176,7 @@ static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
     if (!agreeing) {
         l->agree_until_us = s->world.now_us + AGREE_US;
         if (pairs) {
-            uw_node_agree(&n->node);
+            uw_world_agree(&s->world, n);
         }
         return false;
     }
@@ -348,7 +335,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     uw_sim_report_close(&s->report, NULL);
     uw_futures_close(&s->futures);
     uw_world_close(&s->world);
-    uw_sim_fleet_close(&s->fleet);
+    uw_sim_draw_close(&s->draw);
     uw_sim_close_state(s);
     uw_sim_close_eval(s);
     uw_sim_close_learners(s);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_run.h - the inside of a simulated run (private to the four files below)
+ * sim_run.h - the inside of a simulated run (private to the files below)
  *
  *     sim_run.c      set-up and the loop over the world's clock
  *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
  *     sim_eval.c     tests of the nodes' models
- *     sim_state.c    a run that is stopped and goes on
+ *     sim_save.c, sim_resume.c   a run that is stopped and goes on
  *
  * The world says when a local step ends. From its beginning to then nobody touches the node's
  * parameters, velocity and optimizer state; so a step is handed to the threads when it begins and
@@ -28,6 +28,8 @@
 #include "uwasa/storage_file.h"
 
 struct uw_sim;
+
+#define UW_SIM_TENSORS_MAX (3u + UW_OPTIMIZER_VECTORS_MAX)
 
 /* What a node has beside its place in the network. */
 struct uw_sim_learner {
@@ -57,7 +59,8 @@ struct uw_sim_learner {
 struct uw_sim_saved {
     struct uw_storage_file files;
     uint64_t data;                  /* where its tensors begin */
-    uint64_t begin[3 + UW_OPTIMIZER_VECTORS_MAX];   /* of each, from there */
+    uint64_t begin[UW_SIM_TENSORS_MAX]; /* of each, from there */
+    uint64_t fleet;                 /* see uw_sim_fleet_hash */
 };
 
 struct uw_sim {
@@ -71,7 +74,7 @@ struct uw_sim {
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
     struct uw_params fresh;         /* the first values */
-    struct uw_sim_fleet fleet;
+    struct uw_sim_draw draw;        /* the devices */
     struct uw_world world;
     struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;
@@ -141,10 +144,11 @@ void uw_sim_close_eval(struct uw_sim *s);
  * Returns UW_OK (s->score is new), UW_ERR_AGAIN (stopped), or what failed, s->err filled. */
 int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
 
-/* ---- sim_state.c ---- */
+/* ---- sim_save.c, sim_resume.c ---- */
 
 /* Write all that the run is to --checkpoint, if there is one; the threads stand still meanwhile.
- * Nothing is written when a step has failed already. Returns UW_OK, or what failed, s->err filled. */
+ * Nothing is written when a step has failed already. Returns UW_OK, or what failed, s->err filled.
+ */
 int uw_sim_save(struct uw_sim *s);
 
 /* Go on from --resume, if there is one: everything but the vectors, before the world is open.

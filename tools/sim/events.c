@@ -255,6 +255,12 @@ static int events_trained(struct uw_world *w, struct uw_world_node *n,
     return flags;
 }
 
+static void events_agree(struct uw_world *w, struct uw_world_node *n)
+{
+    (void)w;
+    uw_node_agree(&n->node);
+}
+
 static uint64_t events_sent_bytes(const struct uw_world *w)
 {
     const struct uw_world_events_state *e = w->state;
@@ -301,6 +307,7 @@ const struct uw_world_ops uw_world_events = {
     .meet = events_meet,
     .next = events_next,
     .trained = events_trained,
+    .agree = events_agree,
     .sent_bytes = events_sent_bytes,
     .counters = events_counters,
     .close = events_close,

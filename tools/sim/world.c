@@ -10,7 +10,9 @@
 
 static const struct uw_world_ops *ops_of(enum uw_world_network network)
 {
-    return network == UW_WORLD_EVENTS ? &uw_world_events : NULL;
+    return network == UW_WORLD_EVENTS    ? &uw_world_events
+           : network == UW_WORLD_FORMULA ? &uw_world_formula
+                                         : NULL;
 }
 
 /* Of a node: x, the snapshot, what the rule and the mode need. */
@@ -162,6 +164,11 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
                      const struct uw_node_progress *progress, uint64_t pause_us)
 {
     return w->ops->trained(w, n, progress, pause_us);
+}
+
+void uw_world_agree(struct uw_world *w, struct uw_world_node *n)
+{
+    w->ops->agree(w, n);
 }
 
 uint64_t uw_world_sent_bytes(const struct uw_world *w)

@@ -25,6 +25,7 @@ struct uw_world_ops {
     struct uw_world_node *(*next)(struct uw_world *w);
     int (*trained)(struct uw_world *w, struct uw_world_node *n,
                    const struct uw_node_progress *progress, uint64_t pause_us);
+    void (*agree)(struct uw_world *w, struct uw_world_node *n);
     uint64_t (*sent_bytes)(const struct uw_world *w);
     struct uw_node_counters (*counters)(const struct uw_world *w);
     /* Safe after an open that failed. */
@@ -32,6 +33,7 @@ struct uw_world_ops {
 };
 
 extern const struct uw_world_ops uw_world_events;
+extern const struct uw_world_ops uw_world_formula;
 
 /* Give a node the first values again: parameters fresh, no snapshot, all other vectors 0. */
 void uw_world_node_reset(struct uw_world_node *n);

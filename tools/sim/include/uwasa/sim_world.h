@@ -31,6 +31,7 @@
 #define UWASA_SIM_WORLD_H
 
 #include "uwasa/node.h"
+#include "uwasa/sim_cost.h"
 #include "uwasa/sim_fleet.h"
 
 enum uw_world_network {
@@ -73,6 +74,10 @@ struct uw_world_config {
     uint32_t mtu_bytes;
     uint32_t members_max;           /* of a node's table. 0: 64 for gossip by random choice and for
                                        cells, or twice the largest cell; else all nodes */
+    /* Of UW_WORLD_FORMULA, see uwasa/sim_cost.h. */
+    enum uw_sim_algorithm algorithm;    /* of exact averages */
+    uint64_t model_bytes;               /* of what is exchanged; 0: 4 a parameter */
+    bool study_pull;                    /* a pull takes L + G/B, without a question */
     /* What a node tells; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;
@@ -116,6 +121,9 @@ struct uw_world_node *uw_world_next(struct uw_world *w);
  * pause_us later (0: as its device takes), or when an average that began with it lets it go on. */
 int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
                      const struct uw_node_progress *progress, uint64_t pause_us);
+
+/* As uw_node_agree. */
+void uw_world_agree(struct uw_world *w, struct uw_world_node *n);
 
 /* Bytes that all nodes together have handed to their links since training began. */
 uint64_t uw_world_sent_bytes(const struct uw_world *w);

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The simulator's formula network: what exchanges do to small vectors, and when. */
+#include "formula.h"
+#include "test_support.h"
+
+#include <math.h>
+
+#define SIZE_N 5u
+#define STEP_US 1000u
+#define NODES_MAX 64u
+
+static void assert_close(double got, double want, double slack)
+{
+    if (!(fabs(got - want) <= slack)) {
+        fail_msg("%.9g, not %.9g", got, want);
+    }
+}
+
+static struct uw_segment segment = {.name = "w", .size_n = SIZE_N};
+static float first[SIZE_N];
+static const struct uw_params params = {
+    .x = first, .size_n = SIZE_N, .segments = &segment, .segments_n = 1, .hash = 7};
+
+struct setup {
+    struct uw_sim_device devices[NODES_MAX];
+    struct uw_sim_cell cells[NODES_MAX];
+    struct uw_sim_fleet fleet;
+    struct uw_formula_config config;
+    struct uw_formula f;
+};
+
+/* n devices at 8 Mbit/s, 500 us to the middle; a model of 1000 bytes takes 1 ms. */
+static struct setup *setup_of(uint32_t n, enum uw_node_mode mode, const struct uw_mix_rule *rule)
+{
+    struct setup *t = calloc(1, sizeof *t);
+    assert_non_null(t);
+    for (uint32_t i = 0; i < n; i++) {
+        t->devices[i] = (struct uw_sim_device){.up_bits_per_s = 8000000,
+                                               .down_bits_per_s = 8000000, .latency_us = 500,
+                                               .step_us = STEP_US, .cell = UW_SIM_NO_CELL};
+    }
+    t->fleet = (struct uw_sim_fleet){.devices = t->devices, .devices_n = n, .cells = t->cells};
+    t->config = (struct uw_formula_config){.fleet = &t->fleet, .params = &params, .mode = mode,
+                                           .rule = rule, .period_steps = 3, .seed = 1,
+                                           .model_bytes = 1000};
+    return t;
+}
+
+static void open_setup(struct setup *t)
+{
+    struct uw_error err = {.text = ""};
+    if (uw_formula_open(&t->f, &t->config, &err) < 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static void close_setup(struct setup *t)
+{
+    uw_formula_close(&t->f);
+    uw_formula_close(&t->f);
+    free(t);
+}
+
+/* The next end of a step or an average. A step adds `add` to every element. */
+static int go_on(struct setup *t, float add, struct uw_formula_node **who)
+{
+    struct uw_formula_node *n = uw_formula_next(&t->f);
+    assert_non_null(n);
+    for (uint32_t k = 0; !n->waits && k < SIZE_N; k++) {
+        n->x[k] += add;
+    }
+    const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
+    *who = n;
+    return uw_formula_trained(&t->f, n, &p, 0);
+}
+
+/* Every node does so many steps, node i's adding i + 1. */
+static void train(struct setup *t, uint32_t steps)
+{
+    uint32_t done[NODES_MAX] = {0};
+    struct uw_formula_node *n;
+    while ((n = uw_formula_next(&t->f)) != NULL) {
+        const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
+        for (uint32_t k = 0; !n->waits && k < SIZE_N; k++) {
+            n->x[k] += (float)(n->place + 1u);
+        }
+        done[n->place] += !n->waits;
+        assert_true(uw_formula_trained(&t->f, n, &p, 0) >= 0);
+        if (done[n->place] == steps && !n->waits) {
+            n->train_at_us = UINT64_MAX;
+        }
+    }
+    for (uint32_t i = 0; i < t->fleet.devices_n; i++) {
+        assert_int_equal(done[i], steps);
+    }
+}
+
+/* ---- gossip ---- */
+
+/* T = 3: asked at 3 ms, the question is there at 4, the answer at 6 ms, as the sixth step ends. */
+static void test_a_pull_brings_half_of_what_its_peer_showed_when_the_question_came(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
+    struct uw_formula_node *n;
+    open_setup(t);
+    for (uint32_t step = 1; step <= 5; step++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            int flags = go_on(t, i == 0 ? 1.0f : 10.0f, &n);
+            assert_int_equal(n->place, i);
+            assert_int_equal(t->f.now_us, step * STEP_US);
+            assert_int_equal(flags, 0);
+        }
+    }
+    assert_int_equal(go_on(t, 1.0f, &n), UW_NODE_MIXED | UW_NODE_ROUND);
+    assert_close(n->x[0], 0.5f * 6.0f + 0.5f * 30.0f, 0.0);
+    assert_int_equal(go_on(t, 10.0f, &n), UW_NODE_MIXED | UW_NODE_ROUND);
+    assert_close(n->x[4], 0.5f * 60.0f + 0.5f * 3.0f, 0.0);
+    assert_int_equal(t->f.counters.pulls_done, 2);
+    assert_close(t->f.sent_bytes, 2000.0, 0.0);
+    close_setup(t);
+}
+
+/* The study's pull has no question: it is 1 ms shorter. */
+static void test_the_studys_pull_is_a_latency_shorter(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
+    struct uw_formula_node *n;
+    int flags = 0;
+    t->config.study_pull = true;
+    open_setup(t);
+    while (t->f.counters.pulls_done == 0) {
+        flags = go_on(t, 1.0f, &n);
+    }
+    assert_int_equal(t->f.now_us, 5u * STEP_US);
+    assert_int_equal(flags, UW_NODE_MIXED);
+    close_setup(t);
+}
+
+/* Node 1 publishes at 4.2 and 8.4 ms. Node 0's question comes at 4 ms, before, or, from further
+ * away, after; what is on its way does not change when its owner publishes. */
+static void test_what_is_on_its_way_stays_what_it_was(void **state)
+{
+    (void)state;
+    for (uint32_t late = 0; late < 2; late++) {
+        struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
+        struct uw_formula_node *n = NULL;
+        t->devices[1].step_us = 1400;
+        t->devices[0].latency_us = late ? 900 : 500;
+        t->config.model_bytes = 5000;
+        open_setup(t);
+        float expected = 0.0f;
+        while (t->f.nodes[0].x[0] < 1000.0f) {
+            int flags = go_on(t, 1.0f, &n);
+            if (n->place == 0 && (flags & UW_NODE_MIXED) != 0) {
+                /* 2 L + 5 ms after 3 ms: at 10 ms, and at 10.8 ms, seen at 11. */
+                uint32_t steps = late ? 11 : 10;
+                assert_int_equal(t->f.now_us, steps * STEP_US);
+                expected = 0.5f * (float)steps + 0.5f * (late ? 3.0f : 0.0f);
+                break;
+            }
+        }
+        assert_close(n->x[0], expected, 0.0);
+        close_setup(t);
+    }
+}
+
+static void test_a_slow_network_stretches_rounds_and_no_step(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(4, UW_NODE_GOSSIP, &uw_mix_qg);
+    t->config.model_bytes = 10000;
+    open_setup(t);
+    train(t, 45);
+    assert_int_equal(t->f.now_us, 45u * STEP_US);
+    /* Asked at 3, 15, 27, 39 ms, each takes 12 ms; the last has not come. */
+    assert_int_equal(t->f.counters.pulls_done, 4u * 3u);
+    close_setup(t);
+}
+
+/* As the shipped random schedule draws where everybody can be reached. */
+static void test_peers_are_drawn_as_the_schedule_draws(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(9, UW_NODE_GOSSIP, &uw_mix_none);
+    struct uw_formula_node *n;
+    bool usable[9];
+    struct uw_rng rng[9];
+    open_setup(t);
+    for (uint32_t i = 0; i < 9; i++) {
+        usable[i] = true;
+        uw_rng_seed(&rng[i], uw_rng_mix(1, i));
+    }
+    for (uint32_t events = 0; events < 9u * 60u; events++) {
+        (void)go_on(t, 1.0f, &n);
+        if (n->steps == 0) {
+            const struct uw_peer_view view = {.n = 9, .self = n->place, .usable = usable};
+            struct uw_peer_choice c = uw_peer_schedule_random.pick(&view, &rng[n->place]);
+            assert_int_equal(n->peer, c.at);
+        }
+    }
+    close_setup(t);
+}
+
+static void test_without_steps_rounds_bring_nodes_together(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(8, UW_NODE_GOSSIP, &uw_mix_none);
+    t->config.schedule = uw_peer_schedule_find("hypercube");
+    open_setup(t);
+    for (uint32_t i = 0; i < 8; i++) {
+        t->f.nodes[i].x[0] = (float)i;
+    }
+    const struct uw_node_progress still = {.lr = 0.0f};
+    while (t->f.counters.pulls_done < 8u * 4u) {
+        assert_true(uw_formula_trained(&t->f, uw_formula_next(&t->f), &still, 250) >= 0);
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_close(t->f.nodes[i].x[0], 3.5f, 1e-6);
+    }
+    close_setup(t);
+}
+
+/* ---- exact averages ---- */
+
+/* Two rounds of three steps and two averages, for every K to 64: to the microsecond. */
+static void test_all_reduce_takes_the_formulas_time_and_keeps_the_mean(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= NODES_MAX; p++) {
+        struct setup *t = setup_of(p, UW_NODE_ALLREDUCE, &uw_mix_none);
+        static const enum uw_sim_algorithm all[] = {UW_SIM_AUTO, UW_SIM_BUTTERFLY, UW_SIM_HALVING,
+                                                    UW_SIM_RING, UW_SIM_RING_STUDY, UW_SIM_TREE};
+        const struct uw_sim_path path = {.latency_s = 0.001, .byte_s = 1e-6};
+        t->config.algorithm = all[p % 6u];
+        double sent, s = uw_sim_allreduce_s(all[p % 6u], p, &path, 1000.0, &sent);
+        open_setup(t);
+        train(t, 6);
+        assert_int_equal(t->f.now_us, 2u * (3u * STEP_US + (uint64_t)lround(1e6 * s)));
+        assert_close(t->f.sent_bytes, 2.0 * sent, 1e-6);
+        assert_int_equal(t->f.counters.averages_done, 2u * p);
+        for (uint32_t i = 0; i < p; i++) {
+            assert_close(t->f.nodes[i].x[SIZE_N - 1], 6.0f * (float)(p + 1u) / 2.0f, 1e-4);
+        }
+        close_setup(t);
+    }
+}
+
+/* Rounds move the mean by 7.5; with outer momentum 0.5 by 7.5, 11.25, 13.125. */
+static void test_outer_momentum_goes_with_the_average(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(4, UW_NODE_ALLREDUCE, &uw_mix_slowmo);
+    open_setup(t);
+    train(t, 9);
+    assert_close(t->f.nodes[0].x[0], 31.875f, 1e-4);
+    assert_memory_equal(t->f.nodes[3].x, t->f.nodes[0].x, SIZE_N * sizeof(float));
+    close_setup(t);
+}
+
+static void test_a_straggler_holds_up_averages_and_no_gossip(void **state)
+{
+    (void)state;
+    for (uint32_t exact = 0; exact < 2; exact++) {
+        enum uw_node_mode mode = exact ? UW_NODE_ALLREDUCE : UW_NODE_GOSSIP;
+        struct setup *t = setup_of(4, mode, &uw_mix_none);
+        uint32_t done[4] = {0};
+        struct uw_formula_node *n;
+        t->devices[2].step_us = 10u * STEP_US;
+        open_setup(t);
+        while (t->f.now_us < 300u * STEP_US) {
+            bool waited = uw_formula_next(&t->f)->waits;
+            n = t->f.last;
+            const struct uw_node_progress p = {.lr = waited ? 0.0f : 0.5f};
+            done[n->place] += !waited;
+            (void)uw_formula_trained(&t->f, n, &p, 0);
+        }
+        /* A round of three slow steps and an average of 4 ms: 34 ms. */
+        assert_in_range(done[2], exact ? 26 : 29, exact ? 28 : 30);
+        assert_in_range(done[0], exact ? 26 : 299, exact ? 30 : 300);
+        close_setup(t);
+    }
+}
+
+/* ---- cells ---- */
+
+static struct setup *cells_of_two(uint32_t n)
+{
+    struct setup *t = setup_of(n, UW_NODE_HIERARCHICAL, &uw_mix_none);
+    for (uint32_t i = 0; i < n; i++) {
+        t->devices[i].cell = i / 2u;
+        t->cells[i / 2u] = (struct uw_sim_cell){.bits_per_s = 4000000, .latency_us = 100};
+    }
+    t->fleet.cells_n = n / 2u;
+    return t;
+}
+
+/* A pair's average inside takes 100 us + 2 ms: rounds of 5.1 ms. A head asks at 5.1; the answer, of
+ * 5.1 too, is there at 8.1 ms, the moment its cell begins to average again: too late. */
+static void test_cells_average_inside_and_take_half_of_what_a_head_pulls(void **state)
+{
+    (void)state;
+    struct setup *t = cells_of_two(4);
+    t->config.algorithm = UW_SIM_BUTTERFLY;
+    open_setup(t);
+    train(t, 6);
+    assert_int_equal(t->f.now_us, 2u * 5100u);
+    assert_close(t->f.nodes[0].x[0], 9.0f, 1e-6);
+    assert_close(t->f.nodes[3].x[0], 21.0f, 1e-6);
+    close_setup(t);
+    /* 400 us less to the middle: at 7.3 ms. The third average takes what the second left. */
+    t = cells_of_two(4);
+    t->config.algorithm = UW_SIM_BUTTERFLY;
+    for (uint32_t i = 0; i < 4; i++) {
+        t->devices[i].latency_us = 100;
+    }
+    open_setup(t);
+    train(t, 6);
+    assert_close(t->f.nodes[0].x[0], 4.5f + 4.5f + 0.5f * (10.5f - 4.5f), 1e-6);
+    assert_close(t->f.nodes[1].x[0], 12.0f, 1e-6);
+    assert_close(t->f.nodes[2].x[0], 10.5f + 10.5f + 0.5f * (4.5f - 10.5f), 1e-6);
+    assert_int_equal(t->f.counters.pulls_done, 2);
+    close_setup(t);
+}
+
+static void test_devices_without_a_cell_are_cells_of_one_that_pull(void **state)
+{
+    (void)state;
+    struct setup *t = cells_of_two(6);
+    t->devices[4].cell = t->devices[5].cell = UW_SIM_NO_CELL;
+    t->fleet.cells_n = 2;
+    open_setup(t);
+    train(t, 60);
+    assert_true(t->f.counters.pulls_done > 4u * 8u);
+    float low = 1e9f, high = 0.0f;
+    for (uint32_t i = 0; i < 6; i++) {
+        low = fminf(low, t->f.nodes[i].x[0]);
+        high = fmaxf(high, t->f.nodes[i].x[0]);
+    }
+    /* Alone they would have come 60 * 1.5 and 60 * 6 far. */
+    assert_true(low > 120.0f && high < 330.0f);
+    close_setup(t);
+}
+
+/* ---- pairs ---- */
+
+static void test_pairs_wait_for_two_models_and_keep_mean_and_balance(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(6, UW_NODE_GOSSIP, &uw_mix_kgt);
+    t->config.schedule = uw_peer_schedule_find("matching");
+    open_setup(t);
+    train(t, 9);
+    /* Rounds of three steps, 1 ms and 2 * 1 ms: the three pairs of a round wait as long. */
+    assert_int_equal(t->f.now_us, 3u * 6u * STEP_US);
+    assert_int_equal(t->f.counters.averages_done, 3u * 6u);
+    assert_close(t->f.sent_bytes, 3.0 * 6.0 * 2000.0, 1e-9);
+    float sum = 0.0f, balance = 0.0f, size = 0.0f;
+    for (uint32_t i = 0; i < 6; i++) {
+        sum += t->f.nodes[i].x[1];
+        balance += t->f.nodes[i].velocity[1];
+        size += fabsf(t->f.nodes[i].velocity[1]);
+    }
+    assert_close(sum / 6.0f, 9.0f * 3.5f, 1e-4);
+    assert_close(balance, 0.0f, 1e-5);
+    assert_true(size > 1.0f);
+    close_setup(t);
+}
+
+/* The two of the first pair by hand: x to the mean, m by half the difference of mean gradients. */
+static void test_a_pair_is_mixed_as_the_rule_says(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_kgt);
+    t->config.schedule = uw_peer_schedule_find("matching");
+    open_setup(t);
+    train(t, 3);
+    /* z = -(i + 1) 3 / (0.5 * 3) = -2 and -4. */
+    assert_close(t->f.nodes[0].x[2], 4.5f, 1e-6);
+    assert_close(t->f.nodes[1].x[2], 4.5f, 1e-6);
+    assert_close(t->f.nodes[0].velocity[2], 0.5f * (-4.0f + 2.0f), 1e-6);
+    assert_close(t->f.nodes[1].velocity[2], 0.5f * (-2.0f + 4.0f), 1e-6);
+    close_setup(t);
+}
+
+/* With an odd number somebody rests, and goes on at once. At the end all average exactly. */
+static void test_pairs_agree_at_the_end(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(5, UW_NODE_GOSSIP, &uw_mix_kgt);
+    uint32_t done[5] = {0}, averages = 0;
+    bool asked[5] = {false};
+    struct uw_formula_node *n;
+    t->config.schedule = uw_peer_schedule_find("matching");
+    open_setup(t);
+    while ((n = uw_formula_next(&t->f)) != NULL) {
+        bool trains = !n->waits && done[n->place] < 7u;
+        const struct uw_node_progress p = {.lr = trains ? 0.5f : 0.0f};
+        n->x[0] += trains ? (float)n->place : 0.0f;
+        done[n->place] += trains;
+        int flags = uw_formula_trained(&t->f, n, &p, 0);
+        averages += (flags & UW_NODE_ROUND) != 0 && asked[n->place];
+        if (done[n->place] == 7u && !n->waits) {
+            n->train_at_us = asked[n->place] ? UINT64_MAX : n->train_at_us;
+            uw_formula_agree(&t->f, n);
+            asked[n->place] = true;
+        }
+    }
+    assert_int_equal(averages, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_close(t->f.nodes[i].x[0], 7.0f * 2.0f, 1e-5);
+    }
+    close_setup(t);
+}
+
+/* ---- all of it ---- */
+
+static void test_same_seed_same_bits_and_another_seed_other_bits(void **state)
+{
+    (void)state;
+    float x[3][16][SIZE_N];
+    for (uint32_t run = 0; run < 3; run++) {
+        struct setup *t = setup_of(16, UW_NODE_GOSSIP, &uw_mix_noloco);
+        t->config.seed = run == 2 ? 2 : 1;
+        open_setup(t);
+        train(t, 50);
+        for (uint32_t i = 0; i < 16; i++) {
+            memcpy(x[run][i], t->f.nodes[i].x, sizeof x[run][i]);
+        }
+        close_setup(t);
+    }
+    assert_memory_equal(x[0], x[1], sizeof x[0]);
+    assert_memory_not_equal(x[0], x[2], sizeof x[0]);
+}
+
+static void test_what_the_formulas_do_not_know_is_refused(void **state)
+{
+    (void)state;
+    struct uw_error err = {.text = ""};
+    struct setup *t = setup_of(3, UW_NODE_AUTO, &uw_mix_none);
+    assert_int_equal(uw_formula_open(&t->f, &t->config, &err), UW_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "--network events"));
+    t->config.mode = UW_NODE_GOSSIP;
+    t->devices[1].loss = 0.01f;
+    assert_int_equal(uw_formula_open(&t->f, &t->config, &err), UW_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "device 1 loses"));
+    t->devices[1].loss = 0.0f;
+    t->devices[2].absences_n = 1;
+    assert_int_equal(uw_formula_open(&t->f, &t->config, &err), UW_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "device 2 comes and goes"));
+    close_setup(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_a_pull_brings_half_of_what_its_peer_showed_when_the_question_came),
+        cmocka_unit_test(test_the_studys_pull_is_a_latency_shorter),
+        cmocka_unit_test(test_what_is_on_its_way_stays_what_it_was),
+        cmocka_unit_test(test_a_slow_network_stretches_rounds_and_no_step),
+        cmocka_unit_test(test_peers_are_drawn_as_the_schedule_draws),
+        cmocka_unit_test(test_without_steps_rounds_bring_nodes_together),
+        cmocka_unit_test(test_all_reduce_takes_the_formulas_time_and_keeps_the_mean),
+        cmocka_unit_test(test_outer_momentum_goes_with_the_average),
+        cmocka_unit_test(test_a_straggler_holds_up_averages_and_no_gossip),
+        cmocka_unit_test(test_cells_average_inside_and_take_half_of_what_a_head_pulls),
+        cmocka_unit_test(test_devices_without_a_cell_are_cells_of_one_that_pull),
+        cmocka_unit_test(test_pairs_wait_for_two_models_and_keep_mean_and_balance),
+        cmocka_unit_test(test_a_pair_is_mixed_as_the_rule_says),
+        cmocka_unit_test(test_pairs_agree_at_the_end),
+        cmocka_unit_test(test_same_seed_same_bits_and_another_seed_other_bits),
+        cmocka_unit_test(test_what_the_formulas_do_not_know_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

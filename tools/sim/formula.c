@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formula_inner.h"
+
+/* When an alarm is set to. */
+static uint64_t due_of(const struct uw_formula *f, uint32_t alarm)
+{
+    return f->clock.heap[f->clock.where[alarm]].at_us;
+}
+
+void uw_formula_set(struct uw_formula *f, uint32_t alarm, uint64_t due_us)
+{
+    if (alarm < uw_formula_pull_alarm(f, 0)) {
+        f->busy_n -= due_of(f, alarm) != UINT64_MAX ? 1u : 0u;
+        f->busy_n += due_us != UINT64_MAX ? 1u : 0u;
+    }
+    uw_sim_clock_set(&f->clock, alarm, due_us, UW_SIM_TRAINS);
+}
+
+struct uw_formula_node *uw_formula_next(struct uw_formula *f)
+{
+    if (f->last != NULL) {      /* whoever trains may have said that it is over */
+        uw_formula_set(f, uw_formula_step_alarm(f, f->last->place), f->last->train_at_us);
+        f->last = NULL;
+    }
+    while (f->busy_n != 0) {
+        uint64_t due_us = uw_sim_clock_first(&f->clock)->at_us;
+        uint32_t alarm = uw_sim_clock_first(&f->clock)->place;
+        f->now_us = due_us > f->now_us ? due_us : f->now_us;
+        if (alarm < f->ends_n) {
+            uw_formula_average_due(f, alarm);
+        } else if (alarm < uw_formula_pull_alarm(f, 0)) {
+            f->last = &f->nodes[alarm - f->ends_n];
+            return f->last;
+        } else {
+            uw_formula_pull_due(f, &f->nodes[alarm - uw_formula_pull_alarm(f, 0)]);
+        }
+    }
+    return NULL;
+}
+
+int uw_formula_trained(struct uw_formula *f, struct uw_formula_node *n,
+                       const struct uw_node_progress *progress, uint64_t pause_us)
+{
+    bool average = f->config.mode != UW_NODE_GOSSIP || f->pairs;
+    int flags = average ? uw_formula_average_step(f, n, progress->lr)
+                        : uw_formula_gossip_step(f, n, progress->lr);
+    uint64_t step_us = f->config.fleet->devices[n->place].step_us;
+    n->waits = (flags & UW_NODE_AVERAGING) != 0;
+    n->train_at_us =
+        n->waits ? UINT64_MAX : f->now_us + (pause_us != 0 ? pause_us : step_us);
+    uw_formula_set(f, uw_formula_step_alarm(f, n->place), n->train_at_us);
+    return flags;
+}
+
+void uw_formula_agree(struct uw_formula *f, struct uw_formula_node *n)
+{
+    n->agreeing = n->agreeing || f->pairs;
+}

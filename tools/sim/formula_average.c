@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formula_inner.h"
+
+#include <string.h>
+
+#define BLOCK_N 256u
+
+/* Does anybody read what a node shows: another cell, or the rule at the end of a round? */
+static bool shows(const struct uw_formula *f)
+{
+    return f->pairs || f->config.mode == UW_NODE_HIERARCHICAL || f->config.rule->end != NULL;
+}
+
+static void begin_round(struct uw_formula_node *n)
+{
+    n->steps = 0;
+    n->lr_sum = 0.0f;
+}
+
+/* It may look now. */
+static void wake(struct uw_formula *f, struct uw_formula_node *n, int flags)
+{
+    n->averaged = true;
+    n->flags = flags;
+    n->train_at_us = f->now_us;
+    uw_formula_set(f, uw_formula_step_alarm(f, n->place), f->now_us);
+}
+
+/* ---- groups ---- */
+
+static struct uw_formula_node *member(const struct uw_formula *f, const struct uw_formula_group *g,
+                                      uint32_t i)
+{
+    return &f->nodes[f->members[g->first + i]];
+}
+
+static int gather(struct uw_formula *f, struct uw_formula_node *n)
+{
+    uint32_t i = f->pairs ? 0 : f->group_of[n->place];
+    struct uw_formula_group *g = &f->groups[i];
+    if (++g->waiting_n == g->nodes_n) {
+        struct uw_formula_node *head = member(f, g, 0);
+        g->bridge = head->held;
+        head->held = UW_FORMULA_NONE;
+        uw_formula_set(f, uw_formula_end_alarm(i), f->now_us + g->takes_us);
+    }
+    return UW_NODE_AVERAGING;
+}
+
+/* Every member's parameters become the mean of all, summed in double in the members' order. */
+static void average(struct uw_formula *f, const struct uw_formula_group *g)
+{
+    double sum[BLOCK_N];
+    float mean[BLOCK_N];
+    uint32_t size_n = f->config.params->size_n;
+    for (uint32_t at = 0; at < size_n; at += BLOCK_N) {
+        uint32_t n = size_n - at < BLOCK_N ? size_n - at : BLOCK_N;
+        memset(sum, 0, sizeof sum);
+        for (uint32_t i = 0; i < g->nodes_n; i++) {
+            const float *x = member(f, g, i)->x + at;
+            for (uint32_t k = 0; k < n; k++) {
+                sum[k] += (double)x[k];
+            }
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            mean[k] = (float)(sum[k] / g->nodes_n);
+        }
+        for (uint32_t i = 0; i < g->nodes_n; i++) {
+            memcpy(member(f, g, i)->x + at, mean, n * sizeof *mean);
+        }
+    }
+}
+
+/* x += w (s_peer - s) for everybody. The members' snapshots may differ, by the rule's velocity;
+ * what has come was meant for the head's. */
+static void add_bridge(struct uw_formula *f, struct uw_formula_group *g)
+{
+    const float *peer = uw_formula_vector(f, g->bridge);
+    const float *own = uw_formula_vector(f, member(f, g, 0)->snapshot);
+    float weight = f->config.constants.weight;
+    for (uint32_t i = 0; i < g->nodes_n; i++) {
+        float *x = member(f, g, i)->x;
+        for (uint32_t k = 0; k < f->config.params->size_n; k++) {
+            x[k] += weight * (peer[k] - own[k]);
+        }
+    }
+    uw_formula_drop(f, &g->bridge);
+}
+
+static void end_rule(struct uw_formula *f, struct uw_formula_node *n)
+{
+    const struct uw_formula_config *c = &f->config;
+    if (!n->agreeing && n->lr_sum > 0.0f && c->rule->end != NULL) {
+        uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
+                   n->velocity, n->lr_sum);
+    }
+}
+
+static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
+{
+    struct uw_formula_node *head = member(f, g, 0);
+    bool bridged = g->bridge != UW_FORMULA_NONE, together = g->nodes_n > 1;
+    if (together) {
+        average(f, g);
+        f->counters.averages_done += g->nodes_n;
+        f->sent_bytes += g->sent_bytes;
+    }
+    if (bridged) {
+        add_bridge(f, g);
+    }
+    for (uint32_t i = 0; i < g->nodes_n; i++) {
+        struct uw_formula_node *n = member(f, g, i);
+        end_rule(f, n);
+        if (shows(f) && i > 0 && memcmp(n->x, head->x, n->params.size_n * sizeof(float)) == 0) {
+            uw_formula_share(f, n, head);
+        } else if (shows(f)) {
+            uw_formula_publish(f, n);
+        }
+        wake(f, n, together || bridged ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
+    }
+    g->waiting_n = 0;
+    if (f->config.mode == UW_NODE_HIERARCHICAL) {
+        head->due = true;
+        uw_formula_bridge(f, head);
+    }
+}
+
+void uw_formula_bridge(struct uw_formula *f, struct uw_formula_node *n)
+{
+    if (!n->due || n->pulling || f->groups_n < 2) {
+        return;
+    }
+    uint32_t own = f->group_of[n->place], other = uw_rng_below(&n->rng, f->groups_n - 1u);
+    other += other >= own ? 1u : 0u;
+    n->due = false;
+    uw_formula_ask(f, n, member(f, &f->groups[other], 0)->place, 0.0f);
+}
+
+/* ---- pairs ---- */
+
+/* The partner of the round waits already, or will. */
+static int meet(struct uw_formula *f, struct uw_formula_node *n)
+{
+    n->peer = uw_formula_pick(f, n, &n->weight);
+    n->round++;
+    if (n->peer == UW_FORMULA_NONE) {
+        uw_formula_publish(f, n);
+        begin_round(n);
+        return 0;
+    }
+    const struct uw_formula_node *partner = &f->nodes[n->peer];
+    if (partner->waits && !partner->averaged && !partner->agreeing &&
+        partner->peer == n->place && partner->round == n->round) {
+        uint32_t both[2] = {n->place, n->peer};
+        const struct uw_sim_path path = uw_sim_path_among(f->config.fleet, both, 2);
+        double bytes = (path.shared ? 4.0 : 2.0) * f->model_bytes;
+        uint32_t lower = n->place < n->peer ? n->place : n->peer;
+        uw_formula_set(f, uw_formula_end_alarm(1u + lower),
+                       f->now_us + uw_formula_us(uw_sim_pull_s(&path, bytes, false)));
+    }
+    return UW_NODE_AVERAGING;
+}
+
+static void finish_pair(struct uw_formula *f, struct uw_formula_node *a)
+{
+    struct uw_formula_node *both[2] = {a, &f->nodes[a->peer]};
+    uint32_t size_n = f->config.params->size_n;
+    float *mean = f->scratch, *other = f->scratch + 2u * (size_t)size_n;
+    for (uint32_t i = 0; i < 2; i++) {
+        uw_mix_pair_vector(&both[i]->params, uw_formula_vector(f, both[i]->snapshot),
+                           both[i]->lr_sum, i == 0 ? mean : other);
+    }
+    for (size_t k = 0; k < 2u * (size_t)size_n; k++) {
+        mean[k] = 0.5f * (mean[k] + other[k]);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        struct uw_formula_node *n = both[i];
+        float weight = n->weight != 0.0f ? n->weight : f->config.constants.weight;
+        uw_mix_pair(f->config.rule, weight, &n->params, uw_formula_vector(f, n->snapshot), mean,
+                    n->velocity, n->lr_sum);
+        uw_formula_publish(f, n);
+        wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
+    }
+    f->counters.averages_done += 2u;
+    f->sent_bytes += 4.0 * f->model_bytes;
+}
+
+/* ---- both ---- */
+
+void uw_formula_average_due(struct uw_formula *f, uint32_t alarm)
+{
+    uw_formula_set(f, alarm, UINT64_MAX);
+    if (f->pairs && alarm > 0) {
+        finish_pair(f, &f->nodes[alarm - 1u]);
+    } else {
+        finish_group(f, &f->groups[alarm]);
+    }
+}
+
+int uw_formula_average_step(struct uw_formula *f, struct uw_formula_node *n, float lr)
+{
+    if (n->waits) {
+        if (!n->averaged) {
+            return UW_NODE_AVERAGING;
+        }
+        n->averaged = n->agreeing = false;
+        begin_round(n);
+        return n->flags;
+    }
+    if (lr > 0.0f) {
+        n->steps++;
+        n->lr_sum += lr;
+    }
+    if (!n->agreeing && n->steps < f->config.period_steps) {
+        return 0;
+    }
+    return f->pairs && !n->agreeing ? meet(f, n) : gather(f, n);
+}

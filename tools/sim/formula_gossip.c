@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formula_inner.h"
+
+#include <string.h>
+
+/* ---- snapshots ---- */
+
+void uw_formula_drop(struct uw_formula *f, uint32_t *snapshot)
+{
+    uint32_t i = *snapshot;
+    *snapshot = UW_FORMULA_NONE;
+    if (i != UW_FORMULA_NONE && --f->refs[i] == 0) {
+        f->unused[f->unused_n++] = i;
+    }
+}
+
+static uint32_t hold(struct uw_formula *f, uint32_t snapshot)
+{
+    f->refs[snapshot]++;
+    return snapshot;
+}
+
+void uw_formula_publish(struct uw_formula *f, struct uw_formula_node *n)
+{
+    if (n->snapshot == UW_FORMULA_NONE || f->refs[n->snapshot] > 1) {
+        uw_formula_drop(f, &n->snapshot);
+        n->snapshot = hold(f, f->unused[--f->unused_n]);
+    }
+    memcpy(uw_formula_vector(f, n->snapshot), n->x, n->params.size_n * sizeof(float));
+}
+
+void uw_formula_share(struct uw_formula *f, struct uw_formula_node *n,
+                      const struct uw_formula_node *other)
+{
+    uw_formula_drop(f, &n->snapshot);
+    n->snapshot = hold(f, other->snapshot);
+}
+
+/* ---- pulls ---- */
+
+void uw_formula_ask(struct uw_formula *f, struct uw_formula_node *n, uint32_t peer, float weight)
+{
+    const struct uw_sim_path path = uw_sim_path_between(f->config.fleet, peer, n->place);
+    bool question = !f->config.study_pull;
+    n->peer = peer;
+    n->weight = weight;
+    n->pulling = true;
+    n->arrives_us = f->now_us + uw_formula_us(uw_sim_pull_s(&path, f->model_bytes, question));
+    uw_formula_set(f, uw_formula_pull_alarm(f, n->place),
+                   f->now_us + (question ? uw_formula_us(path.latency_s) : 0));
+}
+
+static void pull_is_here(struct uw_formula *f, struct uw_formula_node *n)
+{
+    n->pulling = false;
+    f->counters.pulls_done++;
+    f->counters.pulled_bytes += (uint64_t)f->model_bytes;
+}
+
+void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
+{
+    bool asked = n->pulled == UW_FORMULA_NONE;
+    bool between_cells = f->config.mode == UW_NODE_HIERARCHICAL;
+    uw_formula_set(f, uw_formula_pull_alarm(f, n->place),
+                   asked && between_cells ? n->arrives_us : UINT64_MAX);
+    if (asked) {
+        n->pulled = hold(f, f->nodes[n->peer].snapshot);
+        f->sent_bytes += f->model_bytes;
+    } else {
+        uw_formula_drop(f, &n->held);
+        n->held = n->pulled;
+        n->pulled = UW_FORMULA_NONE;
+        pull_is_here(f, n);
+        uw_formula_bridge(f, n);
+    }
+}
+
+uint32_t uw_formula_pick(struct uw_formula *f, struct uw_formula_node *n, float *weight)
+{
+    *weight = 0.0f;
+    if (f->nodes_n < 2) {
+        return UW_FORMULA_NONE;
+    }
+    if (f->config.schedule == &uw_peer_schedule_random) {
+        /* As it picks where everybody can be reached, without looking at everybody. */
+        uint32_t at = uw_rng_below(&n->rng, f->nodes_n - 1u);
+        return at + (at >= n->place ? 1u : 0u);
+    }
+    const struct uw_peer_view view = {.n = f->nodes_n, .self = n->place, .usable = f->usable,
+                                      .round = n->round, .seed = f->config.seed};
+    struct uw_peer_choice choice = f->config.schedule->pick(&view, &n->rng);
+    *weight = choice.weight;
+    return choice.at < f->nodes_n ? choice.at : UW_FORMULA_NONE;
+}
+
+/* ---- rounds ---- */
+
+static void begin_round(struct uw_formula *f, struct uw_formula_node *n)
+{
+    float weight;
+    n->steps = 0;
+    n->lr_sum = 0.0f;
+    n->mixed = false;
+    uint32_t peer = uw_formula_pick(f, n, &weight);
+    n->round++;
+    if (peer != UW_FORMULA_NONE) {
+        uw_formula_ask(f, n, peer, weight);
+    }
+}
+
+static void mix(struct uw_formula *f, struct uw_formula_node *n)
+{
+    float weight = n->weight != 0.0f ? n->weight : f->config.constants.weight;
+    uw_mix_chunk(weight, n->params.size_n, uw_formula_vector(f, n->pulled), n->x);
+    uw_formula_drop(f, &n->pulled);
+    n->mixed = true;
+    pull_is_here(f, n);
+}
+
+int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, float lr)
+{
+    const struct uw_formula_config *c = &f->config;
+    int flags = 0;
+    if (lr > 0.0f) {
+        n->steps++;
+        n->lr_sum += lr;
+    }
+    if (n->pulling && n->pulled != UW_FORMULA_NONE && n->arrives_us <= f->now_us) {
+        mix(f, n);
+        flags |= UW_NODE_MIXED;
+    }
+    if (n->pulling || (lr > 0.0f && n->steps < c->period_steps)) {
+        return flags;
+    }
+    flags |= n->mixed ? UW_NODE_ROUND : 0;
+    if (n->lr_sum > 0.0f) {
+        uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
+                   n->velocity, n->lr_sum);
+    }
+    uw_formula_publish(f, n);
+    begin_round(f, n);
+    return flags;
+}
