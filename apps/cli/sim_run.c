@@ -97,13 +97,12 @@ static int open_world(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    char run[32];
-    snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
+    snprintf(s->name, sizeof s->name, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
     const struct uw_world_config config = {
         .fleet = &s->draw.fleet,
         .params = &s->fresh,
-        .node = {.run = run,
+        .node = {.run = s->name,
                  .mode = uw_node_mode_find(o->exchange),
                  .head_weight = 1,
                  .scratch_n = SCRATCH_N,

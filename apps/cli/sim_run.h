@@ -73,6 +73,7 @@ struct uw_sim {
     struct uw_sim_learner *learners;    /* [o->nodes] */
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
+    char name[32];                  /* of the run, as the nodes tell each other */
     struct uw_params fresh;         /* the first values */
     struct uw_sim_draw draw;        /* the devices */
     struct uw_world world;

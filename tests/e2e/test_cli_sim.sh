@@ -93,6 +93,24 @@ for flags in "--nodes 7 --skew sorted --epochs 3" "--exchange allreduce --nodes 
     done
     cmp -s by1 by2 && cmp -s by1 by3 || { diff by1 by3 >&2; fail "$flags: threads tell"; }
 done
+cp by1 nine
+cat >churn.json <<END
+{"model": "plane.json", "data": "csv:four.csv", "batch": 10, "lr": 0.1, "steps": 150,
+ "skew": "sorted", "eval_steps": 20, "nodes": [
+    {"name": "boards", "count": 9, "step": {"seconds": 0.01}, "bandwidth": 1e6,
+     "speed": {"log-normal": {"median": 1, "decades": 0.5}},
+     "availability": {"churn": {"up": 0.5, "down": 0.1, "forgets": 0.5}}},
+    {"name": "gateways", "count": 2, "step": {"seconds": 0.002}}]}
+END
+for threads in 1 2 3; do        # devices of all speeds, which come and go and forget
+    "$uwasa" sim --config churn.json --threads $threads --checkpoint end$threads --json - 2>err \
+        >out || { cat err >&2; fail "a fleet that comes and goes"; }
+    told out >by$threads
+done
+cmp -s by1 by2 && cmp -s by1 by3 && cmp -s end1 end2 && cmp -s end1 end3 ||
+    { diff by1 by3 >&2; fail "threads tell of a fleet"; }
+rm end1 end2 end3
+cp nine by1
 grep -q '"eval_nodes":9' by1 || fail "not 9 of 90 nodes tested"
 [ "$(tail -n 1 by1 | sed 's/.*"accuracies":\[\([^]]*\)\].*/\1/' | tr , '\n' | wc -l)" = 9 ] ||
     fail "not 9 accuracies"
