@@ -39,6 +39,7 @@ struct uw_sim_options {
     double until_accuracy;                  /* 0: no limit */
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
+    uint64_t pull_window;
     double timeline;                        /* who talked in the first so many seconds; 0: untold */
     const char *checkpoint, *resume;        /* files; NULL: none */
     double checkpoint_seconds;              /* between two, on the wall; 0: only at the end */
