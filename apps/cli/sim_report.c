@@ -22,7 +22,8 @@ static double seconds(uint64_t start_us)
 
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err)
 {
-    int rc = uw_events_open(&r->events, r->o->json, err);
+    int rc = r->resumed ? uw_events_open_again(&r->events, r->o->json, err)
+                        : uw_events_open(&r->events, r->o->json, err);
     return rc < 0 ? rc : uw_sim_csv_open(r, err);
 }
 
@@ -96,7 +97,14 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "timeline", o->timeline);
     cJSON_AddStringToObject(ev, "backend", o->backend);
     cJSON_AddNumberToObject(ev, "seed", (double)o->seed);
+    if (r->resumed) {
+        cJSON_AddNumberToObject(ev, "resumed_at", virtual_s(w));
+    }
     uw_events_put(&r->events, ev);
+    if (r->resumed) {
+        uw_progress_say(&r->progress, "%s: going on after %.6g s of virtual time", r->o->resume,
+                        virtual_s(w));
+    }
     uw_progress_say(&r->progress,
                     "%u nodes, %u parameters, %llu steps each, of %.6g s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
@@ -155,8 +163,8 @@ void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint6
     if (score != NULL) {
         snprintf(known, sizeof known, "accuracy %.1f %%  ", 100.0 * score->accuracy);
     }
-    double took = seconds(r->train_us), done = (double)r->node_steps;
-    double left = (double)r->steps * (double)r->o->nodes - done;
+    double took = seconds(r->train_us), done = (double)(r->node_steps - r->resumed_steps);
+    double left = (double)r->steps * (double)r->o->nodes - (double)r->node_steps;
     short_count(took > 0.0 ? done / took : 0.0, speed);
     uw_text_time(done > 0.0 ? took * left / done : -1.0, eta);
     snprintf(rest, sizeof rest, "%s%s node-steps/s  ETA %s", known, speed, eta);
@@ -235,6 +243,23 @@ void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint6
                     "epoch %.4g  %.2f s  test accuracy %.2f %% (%.2f to %.2f), mean model %.2f %%",
                     (double)step / (double)r->per_epoch, virtual_s(w), 100.0 * s->accuracy,
                     100.0 * s->worst, 100.0 * s->best, 100.0 * s->mean_model_accuracy);
+}
+
+void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+                           const struct uw_sim_score *s)
+{
+    cJSON *ev = uw_event("stopped");
+    cJSON_AddNumberToObject(ev, "epochs", (double)step / (double)r->per_epoch);
+    cJSON_AddNumberToObject(ev, "steps", (double)step);
+    cJSON_AddNumberToObject(ev, "node_steps", (double)r->node_steps);
+    cJSON_AddNumberToObject(ev, "virtual_seconds", virtual_s(w));
+    cJSON_AddNumberToObject(ev, "bytes_sent", (double)uw_world_sent_bytes(w));
+    if (s != NULL) {        /* of the last test */
+        cJSON_AddNumberToObject(ev, "test_accuracy", s->accuracy);
+        cJSON_AddNumberToObject(ev, "mean_model_accuracy", s->mean_model_accuracy);
+    }
+    cJSON_AddNumberToObject(ev, "seconds", seconds(r->start_us));
+    uw_events_put(&r->events, ev);
 }
 
 void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,

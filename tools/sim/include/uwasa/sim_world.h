@@ -57,6 +57,15 @@ struct uw_world_node {
     struct uw_world *world;
 };
 
+/* What a run that goes on has behind it; zero: it begins. */
+struct uw_world_past {
+    uint64_t trained_us;            /* virtual time since training began */
+    uint64_t sent_bytes;
+    struct uw_node_counters counters;
+    const uint64_t *left_us;        /* [devices_n] until a node's step ends; UINT64_MAX: it does no
+                                       more. NULL: all steps begin; read by uw_world_meet */
+};
+
 struct uw_world_config {
     enum uw_world_network network;
     const struct uw_sim_fleet *fleet;
@@ -75,6 +84,7 @@ struct uw_world_config {
     /* What a node tells; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;
+    struct uw_world_past past;
 };
 
 struct uw_world_ops;                /* private: a model of the network */
@@ -82,7 +92,7 @@ struct uw_world_ops;                /* private: a model of the network */
 struct uw_world {
     struct uw_world_config config;  /* with what was 0 filled in */
     uint64_t now_us;
-    uint64_t start_us;              /* when training began */
+    uint64_t start_us;              /* when training began, of a run that goes on the first time */
     struct uw_world_node *nodes;    /* [fleet->devices_n] */
 
     /* private */
