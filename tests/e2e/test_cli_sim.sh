@@ -213,6 +213,18 @@ awk '{ each[NR] = $1 / $2 } END { print "bytes a node:", each[1], each[2]
     exit !(each[2] / each[1] < 1.01 && each[1] / each[2] < 1.01) }' partners ||
     fail "one partner a step"
 
+# what it takes is told before it starts, and refused when it is not there
+./sim --steps 2 --threads 3 >out 2>err || fail "two steps"
+head -n 1 err | grep -q '^memory: .* for the nodes, .* for 3 models, .* free' ||
+    { cat err >&2; fail "it does not say what it takes"; }
+if [ "$(awk '/MemAvailable/ { print $2 }' /proc/meminfo)" -lt 100000000 ]; then  # 100 GB
+    expect 1 "$uwasa" sim --model fedavg-cnn --nodes 25000 --step-seconds 0.1
+    grep -q 'nodes 25000: they take [0-9.]* GiB of memory and .* free' err ||
+        { cat err >&2; fail "no sentence about memory"; }
+else
+    echo "not tested: a run that does not fit, this machine is too large"
+fi
+
 # it ends with the epoch that is good enough
 ./sim --epochs 50 --until-accuracy 0.8 --json - >out 2>err || { cat err >&2; fail "--until-accuracy"; }
 awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it went on after 0.8"
