@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "block.h"
+
 #include "uwasa/arena.h"
 
 #include <stdlib.h>
@@ -119,7 +121,7 @@ static int open_nodes(struct uw_world *w)
     const struct layout l = layout_of(&w->config);
     size_t bytes = vectors_bytes(&w->config);
     w->nodes = calloc(w->config.fleet->devices_n, sizeof *w->nodes);
-    w->vectors = bytes != SIZE_MAX ? calloc(1, bytes) : NULL;
+    w->vectors = bytes != SIZE_MAX ? uw_sim_block_take(bytes) : NULL;
     if (w->nodes == NULL || w->vectors == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -171,6 +173,16 @@ void uw_world_agree(struct uw_world *w, struct uw_world_node *n)
     w->ops->agree(w, n);
 }
 
+/* An average goes back to the copy in spare, without one to the snapshot; pairs leave x alone. */
+float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n)
+{
+    const struct uw_mix_rule *rule = w->config.node.rule;
+    if (!n->averaging || (rule != NULL && rule->over == UW_MIX_OVER_PAIRS)) {
+        return n->x;
+    }
+    return n->spare != NULL ? n->spare : n->snapshot.data;
+}
+
 uint64_t uw_world_sent_bytes(const struct uw_world *w)
 {
     return w->config.past.sent_bytes + w->ops->sent_bytes(w);
@@ -188,7 +200,9 @@ void uw_world_close(struct uw_world *w)
     if (w->ops != NULL) {
         w->ops->close(w);
     }
-    free(w->vectors);
+    if (w->vectors != NULL) {
+        uw_sim_block_give(w->vectors, vectors_bytes(&w->config));
+    }
     free(w->nodes);
     *w = (struct uw_world){.nodes = NULL};
 }

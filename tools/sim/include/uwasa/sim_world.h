@@ -53,6 +53,7 @@ struct uw_world_node {
 
     /* private */
     float *spare;
+    bool averaging;                 /* x is in the hands of an average */
     struct uw_world *world;
 };
 
@@ -70,7 +71,9 @@ struct uw_world_config {
     const struct uw_sim_fleet *fleet;
     const struct uw_params *params; /* layout and first values of every node's parameters */
     struct uw_node_config node;     /* what all nodes share; the world adds name, address, cell,
-                                       link, vectors, seeds, mixes the seed with the place */
+                                       link, vectors, seeds if NULL, and mixes seed and place.
+                                       window_bytes 0: a model, 512 KiB at most, and 512 MiB for
+                                       all nodes; members_max is that below */
     uint32_t mtu_bytes;
     uint32_t members_max;           /* of a node's table. 0: 64 for gossip by random choice and for
                                        cells, or twice the largest cell; else all nodes */
@@ -124,6 +127,10 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
 
 /* As uw_node_agree. */
 void uw_world_agree(struct uw_world *w, struct uw_world_node *n);
+
+/* A node's model as it is to be judged, [size_n]: x, and while x is being averaged in place what it
+ * was before. */
+float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n);
 
 /* Bytes that all nodes together have handed to their links since training began. */
 uint64_t uw_world_sent_bytes(const struct uw_world *w);
