@@ -81,8 +81,8 @@ class Results(unittest.TestCase):
         start = self.run_sim("--steps", "2", "--config", "fleet.json")[0]
         self.assertEqual(start["event"], "start")
         self.assertEqual((start["config"], start["exchange"]), ("fleet.json", "hierarchical"))
-        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "dry_run",
-                  "devices", "checkpoint", "checkpoint_seconds", "resume"}
+        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "checkpoint",
+                  "checkpoint_seconds", "resume", "devices", "dry_run"}
         run = sim_runs.simulate(PROGRAM, self.folder, "--help")
         flags = {line.split()[0][2:].replace("-", "_") for line in run.stdout.splitlines()
                  if line.startswith("  --")}
