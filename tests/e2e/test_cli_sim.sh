@@ -238,7 +238,8 @@ awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it
     { cat err >&2; fail "a measured step"; }
 
 # it can be stopped, at once, and keeps what it has
-for flags in "" "--checkpoint stopped --checkpoint-seconds 0.2"; do
+for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint among" \
+    "--checkpoint stopped --checkpoint-seconds 0.2"; do
     rm -f ev.jsonl
     ./sim --epochs 100000 $flags --json ev.jsonl >out 2>err &
     pid=$!
@@ -260,6 +261,9 @@ for flags in "" "--checkpoint stopped --checkpoint-seconds 0.2"; do
     grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
     tail -n 1 ev.jsonl | grep -q '"event":"stopped".*"test_accuracy"' || fail "the last event"
 done
+./sim --epochs 100000 --exchange allreduce --period 1 --bandwidth 100000 --resume among \
+    --until-accuracy 0.9 --json - >out 2>err || { cat err >&2; fail "averages after SIGINT"; }
+awk -v w="$(number out worst_accuracy)" 'BEGIN { exit !(w > 0.9) }' || fail "averages were torn"
 awk -v n="$(number ev.jsonl steps)" 'BEGIN { exit !(n > 25) }' || fail "stopped before the start"
 ./sim --epochs 100000 --resume stopped --until-accuracy 0.5 --json on.jsonl >out 2>err ||
     { cat err >&2; fail "it does not go on after SIGINT"; }
