@@ -322,8 +322,11 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     if (quiet) {
         return;
     }
-    printf("test accuracy  %.2f %%, mean of %u nodes (%.2f to %.2f)\n", 100.0 * s->accuracy,
-           (unsigned)s->nodes, 100.0 * s->worst, 100.0 * s->best);
+    printf("test accuracy  %.2f %%, mean of %u nodes", 100.0 * s->accuracy, (unsigned)s->nodes);
+    if (s->nodes < r->o->nodes) {
+        printf(" of %u", (unsigned)r->o->nodes);
+    }
+    printf(" (%.2f to %.2f)\n", 100.0 * s->worst, 100.0 * s->best);
     printf("mean model     %.2f %%\n", 100.0 * s->mean_model_accuracy);
     printf("virtual time   %.3f s, %llu steps each\n", virtual_s(w), (unsigned long long)step);
     printf("sent           %s", uw_text_bytes(sent, text));
