@@ -8,8 +8,8 @@
  *
  *     an average  READY, START, PREPARED and COMMIT go before and after it: four latencies
  *     headers     28 bytes a chunk, some hundred bytes of each other message
- *     a message   of more than 16 chunks is pushed as far as these, the rest is asked for in windows
- *                 that begin with 4 chunks and double every round trip
+ *     a message   of more than 16 chunks is pushed as far as these, the rest is asked for, in
+ *                 windows that begin with 4 chunks and double every round trip
  *     a pull      begins with such windows, up to what the path holds; of its round trips one in
  *                 eight asks at 0.6 of the rate, which is 8 % more of the time on the wire
  *     repeats     what was sent twice takes its time once more
