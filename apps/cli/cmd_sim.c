@@ -3,6 +3,8 @@
 #include "job.h"
 #include "lr.h"
 #include "sim.h"
+#include "sim_fleet.h"
+#include "sim_scenario.h"
 
 #include <string.h>
 
@@ -11,10 +13,15 @@
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
 #define STEP_SECONDS_MAX 86400
-#define CELL_NODES 4u
 
 static const struct uw_opt rows[] = {
-    ROW("nodes", UW_OPT_U32, nodes, 2, 1024, "K", "devices (16)"),
+    ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
+        "a scenario: devices, links and these flags as keys; a flag wins over its key"),
+    ROW("dry-run", UW_OPT_FLAG, dry_run, 0, 0, NULL,
+        "only show the devices that are drawn, by groups, and run nothing"),
+    ROW("devices", UW_OPT_FLAG, devices, 0, 0, NULL,
+        "only list the devices whose speed is known, with sources"),
+    ROW("nodes", UW_OPT_U32, nodes, 2, 100000, "K", "devices (16)"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
@@ -31,7 +38,7 @@ static const struct uw_opt rows[] = {
     ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|slowmo|diloco|kgt|none",
         "what a round does beside averaging (qg)"),
     ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
-        "a second that each node can send; 0: unlimited (1000000000)"),
+        "a second that each node can send, not receive; 0: unlimited (1000000000)"),
     ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
         "seconds from node to node, one way (0.005)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 16384, "BYTES", "largest message (16384)"),
@@ -40,7 +47,7 @@ static const struct uw_opt rows[] = {
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
-        "end with the epoch that reaches it, from 0 to 1"),
+        "end with the test that reaches it, from 0 to 1"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
@@ -49,29 +56,51 @@ static const struct uw_opt rows[] = {
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "of a node's test after each epoch; 0: all. The last test takes all (1000)"),
+    ROW("eval-nodes", UW_OPT_U32, eval_nodes, 1, 0, "N",
+        "whose models are tested, at most, spread evenly (64)"),
+    ROW("eval-seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
+        "test every S virtual seconds too; 0: after each epoch only (0)"),
+    ROW("eval-steps", UW_OPT_U64, eval_steps, 0, 0, "N", "test every N steps too; 0: do not (0)"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
         "pulls of gossip after the last step; with kgt one average over all (1)"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N",
+        "nodes' steps computed at a time; any number gives the same run (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
+    ROW("csv", UW_OPT_TEXT, csv, 0, 0, "FILE", "write a table with a row for each test"),
+    ROW("label", UW_OPT_TEXT, label, 0, 0, "TEXT", "what plots and tables call this run"),
+    ROW("per-node", UW_OPT_FLAG, per_node, 0, 0, NULL, "events tell the accuracy of every node"),
+    ROW("timeline", UW_OPT_REAL, timeline, 0, 0, "S",
+        "events tell who exchanged when, and every step, in the first S virtual seconds"),
 };
+
+const struct uw_opts uw_sim_flags = {rows, sizeof rows / sizeof rows[0]};
 
 static const struct uw_args_spec spec = {
     .command = "sim",
     .summary = "simulate a run: many nodes, a network, a virtual clock",
-    .usage = "--model M [--nodes K] [--data D] [flags]",
+    .usage = "--config FILE | --model M [--nodes K] [--data D] [flags]",
     .example = "uwasa sim --model mlp --nodes 16 --skew sorted --period 10 --step-seconds 0.01",
     .epilogue =
         "The nodes run the very protocols of uwasa node, without encryption, and train for real;\n"
         "only time is simulated. test_accuracy is the mean over the nodes, each with its own\n"
         "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
         "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
-        "--step-seconds the same flags give the same run, bit for bit, on one machine.",
+        "--step-seconds the same flags give the same run, bit for bit, on one machine.\n"
+        "Scenarios to begin with are in tools/experiments/scenarios; README.md has their keys.\n"
+        "`uwasa sim time --help` tells the flags of speed-ups without training.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
-static int check_rule(struct uw_sim_options *o)
+/* A sentence begins with what was said, and where: the flag, or the key of the file. */
+static const char *said(const struct uw_sim_file *f, const char *flag, const char *value)
+{
+    static char text[256];
+    return uw_sim_file_where(f, flag, value, text, sizeof text);
+}
+
+static int check_rule(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     bool averages = strcmp(o->exchange, "gossip") != 0;
@@ -79,13 +108,13 @@ static int check_rule(struct uw_sim_options *o)
     o->schedule = o->schedule != NULL ? o->schedule : pairs ? "matching" : "random";
     if ((pairs && averages) ||
         (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--momentum-rule %s: is not for --exchange %s",
-                            o->momentum_rule, o->exchange);
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is not for --exchange %s",
+                            said(f, "momentum-rule", o->momentum_rule), o->exchange);
     }
     if (pairs && !uw_peer_schedule_find(o->schedule)->mutual) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--schedule %s: --momentum-rule %s needs matching, hypercube or base2",
-                            o->schedule, o->momentum_rule);
+                            "%s: --momentum-rule %s needs matching, hypercube or base2",
+                            said(f, "schedule", o->schedule), o->momentum_rule);
     }
     if (rule->frozen && o->momentum == 0.0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
@@ -102,15 +131,40 @@ static int check_ranks(const struct uw_sim_options *o)
                             "--nodes %u: %u at most average exactly, see --exchange hierarchical",
                             (unsigned)o->nodes, UW_NODE_RANKS_MAX);
     }
-    if (strcmp(o->exchange, "hierarchical") == 0 && o->nodes > UW_NODE_RANKS_MAX &&
-        o->cell_nodes > UW_NODE_RANKS_MAX) {
+    uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
+    if (strcmp(o->exchange, "hierarchical") == 0 && largest > UW_NODE_RANKS_MAX) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes %u: %u at most average exactly",
-                            (unsigned)o->cell_nodes, UW_NODE_RANKS_MAX);
+                            (unsigned)largest, UW_NODE_RANKS_MAX);
     }
     return -1;
 }
 
-static int check(struct uw_sim_options *o)
+static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    double max = uw_opt_find(spec.opts, "nodes", strlen("nodes"))->max;
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, "nodes");
+    if (o->nodes >= 2 && o->nodes <= max) {
+        return -1;
+    }
+    return m == NULL ? uw_cli_error("sim", UW_EXIT_USAGE, "--nodes %u: needs 2 to %.0f",
+                                    (unsigned)o->nodes, max)
+                     : uw_cli_error("sim", UW_EXIT_USAGE, "%.120s:%u: \"nodes\" needs 2 to %.0f of "
+                                    "all groups together", f->json.file,
+                                    (unsigned)uw_json_line(&f->json, m), max);
+}
+
+/* Can the devices be drawn? */
+static int check_fleet(const struct uw_sim_options *o)
+{
+    struct uw_sim_draw d;
+    struct uw_error err = {.text = ""};
+    int rc = uw_sim_draw_open(&d, o->scenario, &(struct uw_sim_cost){1, 1}, &err);
+    uw_sim_draw_close(&d);
+    return rc == UW_OK ? -1 : uw_cli_error("sim", uw_job_exit(rc), "%.120s: %s",
+                                           o->config != NULL ? o->config : "the fleet", err.text);
+}
+
+static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     if (o->model == NULL) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
@@ -119,39 +173,103 @@ static int check(struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "--steps and --epochs: give one of them");
     }
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--skew %.60s: needs " UW_SKEW_ALLOWED, o->skew);
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
+                            said(f, "skew", o->skew));
     }
     if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
     }
-    o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : CELL_NODES;
+    o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
     if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--schedule %s: is not for --exchange allreduce: all average",
-                            o->schedule);
+                            "%s: is not for --exchange allreduce: all average",
+                            said(f, "schedule", o->schedule));
+    }
+    if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
     }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--lr-schedule %.60s: needs " UW_LR_ALLOWED,
-                            o->lr_schedule);
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
+                            said(f, "lr-schedule", o->lr_schedule));
     }
-    int status = check_rule(o);
-    return status >= 0 ? status : check_ranks(o);
+    int status = check_nodes(f, o);
+    status = status >= 0 ? status : check_rule(f, o);
+    status = status >= 0 ? status : check_ranks(o);
+    return status >= 0 ? status : check_fleet(o);
+}
+
+/* The devices, as the file and then the flags say. */
+static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    const struct uw_sim_said flags = {.nodes = o->nodes, .cell_nodes = o->cell_nodes,
+                                      .bandwidth = o->bandwidth, .latency = o->latency,
+                                      .step_seconds = o->step_seconds,
+                                      .cells = strcmp(o->exchange, "hierarchical") == 0};
+    struct uw_error err = {.text = ""};
+    if (uw_sim_file_flags(f, &flags, &err) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
+    }
+    const struct uw_sim_group *first = &f->scenario.groups[0];
+    f->scenario.seed = o->seed;
+    o->scenario = &f->scenario;
+    o->nodes = uw_sim_scenario_devices(&f->scenario);
+    o->bandwidth = (uint64_t)first->up.a;
+    o->latency = first->latency.a;
+    o->step_seconds = first->step == UW_SIM_STEP_SECONDS ? first->seconds.a : 0.0;
+    return -1;
+}
+
+/* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with. */
+static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int argc, char **argv)
+{
+    struct uw_sim_options flags = *o;
+    struct uw_error err = {.text = ""};
+    int status = uw_args_parse(&spec, argc, argv, &flags, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    int rc = flags.config != NULL ? uw_sim_file_load(f, flags.config, spec.opts, o, &err)
+                                  : uw_sim_file_plain(f, &err);
+    if (rc < 0) {
+        return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
+    }
+    status = uw_args_parse(&spec, argc, argv, o, NULL);
+    if (status < 0 && !o->devices) {
+        status = make_fleet(f, o);
+        status = status >= 0 ? status : check(f, o);
+    }
+    return status;
+}
+
+static int start(const struct uw_sim_options *o)
+{
+    if (o->devices) {
+        return uw_sim_print_devices(o->json);
+    }
+    if (o->dry_run) {
+        return uw_sim_dry_run(&(struct uw_sim_dry_run){
+            .scenario = o->scenario, .model = o->model, .backend = o->backend, .json = o->json,
+            .batch = o->batch});
+    }
+    return uw_sim_run(o);
 }
 
 int uw_cmd_sim(int argc, char **argv)
 {
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
-                               .lr_schedule = "constant",
-                               .nodes = 16, .period = 10, .batch = 32,
-                               .eval_samples = 1000,
-                               .consensus_rounds = 1, .mtu = 16384, .threads = 1, .seed = 1,
-                               .bandwidth = 1000000000, .latency = 0.005, .lr = 0.05,
-                               .momentum = -1.0};
-    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
-    if (status < 0) {
-        status = check(&o);
+                               .lr_schedule = "constant", .period = 10, .batch = 32,
+                               .eval_samples = 1000, .eval_nodes = 64,
+                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
+                               .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
+                               .lr = 0.05, .momentum = -1.0};
+    struct uw_sim_file file = {.grouped = false};
+    if (argc > 1 && strcmp(argv[1], "time") == 0) {
+        return uw_cmd_sim_time(argc - 1, argv + 1);
     }
-    return status >= 0 ? status : uw_sim_run(&o);
+    int status = read_options(&file, &o, argc, argv);
+    status = status >= 0 ? status : start(&o);
+    uw_sim_file_close(&file);
+    return status;
 }

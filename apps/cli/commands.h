@@ -33,6 +33,9 @@ int uw_cmd_status(int argc, char **argv);
 /* A run of many nodes on a virtual clock. */
 int uw_cmd_sim(int argc, char **argv);
 
+/* A part of sim: how long a step takes on many nodes. */
+int uw_cmd_sim_time(int argc, char **argv);
+
 /* Four devices that learn together, on this machine. */
 int uw_cmd_demo(int argc, char **argv);
 

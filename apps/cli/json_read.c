@@ -321,8 +321,7 @@ bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool 
     return cJSON_IsTrue(m);
 }
 
-/* Set one row from one value that is not an object. */
-static void set_option(struct uw_json *j, const struct uw_opt *o, const cJSON *value, void *out)
+void uw_json_option(struct uw_json *j, const struct uw_opt *o, const cJSON *value, void *out)
 {
     char number[40];
     char allowed[160];
@@ -387,12 +386,12 @@ static void read_object(struct uw_json *j, const cJSON *object, const char *pref
                          near != NULL ? "\"?" : "");
         } else if (o->kind == UW_OPT_LIST && cJSON_IsArray(m)) {
             for (const cJSON *e = m->child; e != NULL && j->err.code == UW_OK; e = e->next) {
-                set_option(j, o, e, out);
+                uw_json_option(j, o, e, out);
             }
         } else if (o->kind == UW_OPT_BITS && cJSON_IsArray(m)) {
             set_bits(j, o, m, out);
         } else {
-            set_option(j, o, m, out);
+            uw_json_option(j, o, m, out);
         }
     }
     if (j->err.code == UW_OK) {

@@ -88,6 +88,9 @@ uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
 /* Member that is true or false; `fallback` when missing. */
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback);
 
+/* Set one option from a value that is no object and no array. */
+void uw_json_option(struct uw_json *j, const struct uw_opt *o, const cJSON *value, void *out);
+
 /* Read a whole object into options by their table (args.h): key "b" of object "a" is row "a.b",
  * an array of texts fills a list, an array of numbers bits. */
 void uw_json_options(struct uw_json *j, const cJSON *object, struct uw_opts opts, void *out);

@@ -3,19 +3,24 @@
  * sim.h - a run of many nodes simulated in this process: real training, virtual time
  *
  *     cmd_sim.c      flags
- *     sim_run.c      trains the nodes in turns through one model, in the order of sim_world.h
- *     sim_report.c   what is told of it
+ *     sim_run.c      set-up and the loop over virtual time; sim_run.h: its parts
+ *     sim_score.c    how good and how far apart the nodes' models are
+ *     sim_report.c   what is told of it, as events and to a person
+ *     sim_timeline.c who talked when
+ *     sim_csv.c      a table of the tests
  *
- * Each node has parameters, velocity and optimizer state of its own; the activations are shared. A
- * step copies a node's parameters into the model and back.
+ * Each node has parameters, velocity and optimizer state of its own. Each thread has a model, which
+ * it points at the node whose step it computes; the activations are the model's.
  *
  * Units      seconds where a name says nothing else      Context  main thread
  */
 #ifndef UWASA_CLI_SIM_H
 #define UWASA_CLI_SIM_H
 
+#include "args.h"
 #include "events.h"
 #include "progress.h"
+#include "uwasa/sim_scenario.h"
 #include "uwasa/sim_skew.h"
 #include "uwasa/sim_world.h"
 
@@ -24,47 +29,125 @@
 
 struct uw_sim_options {
     const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
-    const char *lr_schedule;
-    uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu, threads;
+    const char *lr_schedule, *csv, *label;
+    uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu;
+    uint32_t threads;                       /* 0: one a core */
+    uint32_t eval_nodes;                    /* whose models are tested, at most */
     uint64_t steps, seed, bandwidth;
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
+    double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
+    uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
+    double timeline;                        /* who talked in the first so many seconds; 0: untold */
+    bool per_node;                          /* tests tell every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
+    const char *config;                     /* a scenario file */
+    bool dry_run, devices;
+    const struct uw_sim_scenario *scenario; /* the devices: what file and flags say together */
 };
+
+/* The flags; a scenario file has most of them as keys. */
+extern const struct uw_opts uw_sim_flags;
 
 /* How good the nodes' models are at one moment. */
 struct uw_sim_score {
     double accuracy, worst, best;           /* over the nodes' own models: mean, extremes */
+    double lower_quartile, upper_quartile;  /* between two nodes: linear */
     double loss;                            /* mean over the nodes */
     double mean_model_accuracy;             /* of the one model that is the mean of all */
+    double consensus_distance;              /* see struct uw_sim_apart */
+    double *accuracies;                     /* [nodes] the run's */
+    uint32_t nodes;                         /* that were tested */
 };
 
 struct uw_sim_report {
     const struct uw_sim_options *o;
     struct uw_progress progress;
     struct uw_events events;
+    FILE *csv;                              /* NULL: no table */
     uint64_t start_us;                      /* of this process's clock */
+    uint64_t train_us;                      /* the same, when the first step began */
     uint64_t steps, per_epoch;              /* of each node */
+    uint64_t node_steps;                    /* of all nodes together, so far */
+    uint64_t epoch, eval_steps, evals;      /* multiples of what makes a test due, passed so far */
+    uint32_t exchanges_told, exchanges_untold, steps_told;
+};
+
+/* A test's place in the run. */
+struct uw_sim_moment {
+    double epochs, virtual_seconds, bytes_sent;
+    uint64_t step;                          /* of the slowest node */
+    const struct uw_sim_score *score;
 };
 
 /* Run it. Progress goes to standard error, the result to standard output and to the events.
  * Returns the exit status. */
 int uw_sim_run(const struct uw_sim_options *o);
 
+/* Fill mean, quartiles and extremes from s->accuracies. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_sim_score_spread(struct uw_sim_score *s);
+
+/* Sums over some of the parameters and all nodes; those over all parameters give
+ * sqrt(apart / nodes / length), the consensus distance sqrt(sum_i |x_i - mean|^2 / nodes) / |mean|;
+ * 0 where |mean| is. */
+struct uw_sim_apart {
+    double apart, length;                   /* of (x_i - mean)^2, of mean^2 */
+};
+
+/* The mean of all nodes' parameters from .. from + n - 1, to mean [n], which overlaps none of them;
+ * their sums are added. Any thread. */
+void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
+                       struct uw_sim_apart *sums);
+
+/* Open the files for events and table. Close in every case. Returns UW_OK or UW_ERR_IO. */
+int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err);
+
 /* Tell what is about to be simulated: an event "start" and a line. */
 void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n);
+
+/* A node has done its step'th local step. */
+void uw_sim_report_trained(struct uw_sim_report *r, const struct uw_world *w, uint32_t node,
+                           uint64_t step);
 
 /* Show how far it is, now and then. step: of the slowest node; score may be NULL. */
 void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
 
-/* Tell a test at the end of an epoch. */
+/* Is a test due now that the slowest node has done step steps: at the end of an epoch, of
+ * --eval-steps or of --eval-seconds? Says so once. */
+bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+
+/* Is it due when the slowest node has done just so many steps, or is it now? */
+bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+
+/* Tell a test. */
 void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
 
 /* Tell the end of it. */
 void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
+
+/* Safe on a zeroed struct and twice. Returns UW_OK, or UW_ERR_IO when something was not written. */
+int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err);
+
+/* The table: its header, a row, its end. As uw_sim_report_open, _eval and _close. */
+int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err);
+void uw_sim_csv_put(struct uw_sim_report *r, const struct uw_sim_moment *m);
+int uw_sim_csv_close(struct uw_sim_report *r, struct uw_error *err);
+
+/* The time line: what a node tells of an exchange, events "exchange". As world_config.on_event;
+ * arg: the run's struct uw_sim_timeline. */
+#define UW_SIM_TIMELINE_MAX 100000u         /* exchanges and steps, each, that are told at most */
+struct uw_sim_timeline {
+    struct uw_sim_report *report;
+    const struct uw_world *world;
+};
+void uw_sim_timeline_event(void *arg, uint32_t node, const struct uw_node_event *event);
+
+/* An event "step" of the time line. */
+void uw_sim_timeline_step(struct uw_sim_report *r, const struct uw_world *w, uint32_t node,
+                          uint64_t step);
 
 #endif

@@ -1,19 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
+#include "momentum.h"
 #include "sim.h"
 
 #include "uwasa/board.h"
 
 #include <stdio.h>
 
+#define COLUMNS 79u             /* of a live line, on a terminal of 80 */
+
 static double virtual_s(const struct uw_world *w)
 {
     return (double)(w->now_us - w->start_us) / 1e6;
 }
 
-static double seconds(const struct uw_sim_report *r)
+/* Since start_us, of this process's clock. */
+static double seconds(uint64_t start_us)
 {
-    return (double)(uw_board_now_us() - r->start_us) / 1e6;
+    return (double)(uw_board_now_us() - start_us) / 1e6;
+}
+
+int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err)
+{
+    int rc = uw_events_open(&r->events, r->o->json, err);
+    return rc < 0 ? rc : uw_sim_csv_open(r, err);
+}
+
+int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err)
+{
+    int rc = uw_events_close(&r->events, err);
+    int csv_rc = uw_sim_csv_close(r, rc < 0 ? NULL : err);
+    return rc < 0 ? rc : csv_rc;
+}
+
+/* ---- the start ---- */
+
+static void add_work(cJSON *ev, const struct uw_sim_report *r)
+{
+    const struct uw_sim_options *o = r->o;
+    cJSON_AddNumberToObject(ev, "period", o->period);
+    cJSON_AddNumberToObject(ev, "batch", o->batch);
+    cJSON_AddNumberToObject(ev, "lr", o->lr);
+    cJSON_AddStringToObject(ev, "lr_schedule", o->lr_schedule);
+    uw_event_float(ev, "momentum",
+                   uw_mix_find(o->momentum_rule)->frozen ? uw_momentum_qg(o->momentum)
+                   : o->momentum > 0.0                   ? (float)o->momentum
+                                                         : 0.0f);
+    cJSON_AddNumberToObject(ev, "weight_decay", o->weight_decay);
+    cJSON_AddNumberToObject(ev, "steps", (double)r->steps);
+    cJSON_AddNumberToObject(ev, "steps_per_epoch", (double)r->per_epoch);
 }
 
 /* Nodes that average exactly with the first one. */
@@ -27,6 +62,7 @@ static uint32_t cell_nodes(const struct uw_world *w)
     return n;
 }
 
+/* The flags as they are in force; threads change nothing that is told. */
 void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n)
 {
     const struct uw_sim_options *o = r->o;
@@ -34,71 +70,159 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "nodes", o->nodes);
     cJSON_AddStringToObject(ev, "model", o->model);
     cJSON_AddNumberToObject(ev, "parameters", params_n);
+    if (o->label != NULL) {
+        cJSON_AddStringToObject(ev, "label", o->label);
+    }
     cJSON_AddStringToObject(ev, "data", o->data);
     cJSON_AddStringToObject(ev, "skew", o->skew);
     cJSON_AddStringToObject(ev, "exchange", o->exchange);
     cJSON_AddStringToObject(ev, "schedule", o->schedule);
     cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
     cJSON_AddNumberToObject(ev, "cell_nodes", cell_nodes(w));
-    cJSON_AddNumberToObject(ev, "period", o->period);
-    cJSON_AddNumberToObject(ev, "batch", o->batch);
-    cJSON_AddNumberToObject(ev, "lr", o->lr);
-    cJSON_AddStringToObject(ev, "lr_schedule", o->lr_schedule);
-    cJSON_AddNumberToObject(ev, "steps", (double)r->steps);
-    cJSON_AddNumberToObject(ev, "steps_per_epoch", (double)r->per_epoch);
+    add_work(ev, r);
     cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
+    cJSON_AddNumberToObject(ev, "mtu", o->mtu);
+    cJSON_AddNumberToObject(ev, "consensus_rounds", o->consensus_rounds);
+    cJSON_AddNumberToObject(ev, "until_accuracy", o->until_accuracy);
+    cJSON_AddNumberToObject(ev, "eval_samples", o->eval_samples);
+    cJSON_AddNumberToObject(ev, "eval_nodes", o->eval_nodes);
+    cJSON_AddNumberToObject(ev, "eval_seconds", o->eval_seconds);
+    cJSON_AddNumberToObject(ev, "eval_steps", (double)o->eval_steps);
+    cJSON_AddNumberToObject(ev, "timeline", o->timeline);
+    cJSON_AddStringToObject(ev, "backend", o->backend);
     cJSON_AddNumberToObject(ev, "seed", (double)o->seed);
     uw_events_put(&r->events, ev);
     uw_progress_say(&r->progress,
                     "%u nodes, %u parameters, %llu steps each, a step takes %.6g s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
                     (double)w->config.fleet->devices[0].step_us / 1e6);
+    r->train_us = uw_board_now_us();
 }
 
+/* ---- on the way ---- */
+
+void uw_sim_report_trained(struct uw_sim_report *r, const struct uw_world *w, uint32_t node,
+                           uint64_t step)
+{
+    r->node_steps++;
+    if (r->o->timeline > 0.0) {
+        uw_sim_timeline_step(r, w, node, step);
+    }
+}
+
+/* "950", "9.5k", "950k", "9.5M" */
+static const char *short_count(double n, char text[UW_TEXT_BYTES])
+{
+    const char *unit = n >= 999500.0 ? "M" : n >= 999.5 ? "k" : "";
+    double of = n >= 999500.0 ? n / 1e6 : n >= 999.5 ? n / 1e3 : n;
+    snprintf(text, UW_TEXT_BYTES, of < 9.95 && of != n ? "%.1f%s" : "%.0f%s", of, unit);
+    return text;
+}
+
+/* What is left is counted in steps of all nodes: they take the time here, and in the end only
+ * slow nodes have some left. A line too long for the terminal loses the total of steps. */
 void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score)
 {
-    char eta[UW_TEXT_BYTES], known[64] = "";
+    char eta[UW_TEXT_BYTES], speed[UW_TEXT_BYTES], known[32] = "", of[32], line[160];
     if (!uw_progress_due(&r->progress, uw_board_now_us())) {
         return;
     }
     if (score != NULL) {
-        snprintf(known, sizeof known, "accuracy %.2f %% (%.2f to %.2f)  ", 100.0 * score->accuracy,
-                 100.0 * score->worst, 100.0 * score->best);
+        snprintf(known, sizeof known, "accuracy %.1f %%  ", 100.0 * score->accuracy);
     }
-    double left = step != 0 ? seconds(r) * (double)(r->steps - step) / (double)step : -1.0;
-    uw_progress_show(&r->progress, "step %llu/%llu  virtual %.2f s  %sETA %s",
-                     (unsigned long long)step, (unsigned long long)r->steps, virtual_s(w), known,
-                     uw_text_time(left, eta));
+    double took = seconds(r->train_us), done = (double)r->node_steps;
+    double left = (double)r->steps * (double)r->o->nodes - done;
+    short_count(took > 0.0 ? done / took : 0.0, speed);
+    uw_text_time(done > 0.0 ? took * left / done : -1.0, eta);
+    snprintf(of, sizeof of, "/%llu", (unsigned long long)r->steps);
+    for (int tries = 0; tries < 2; tries++) {
+        int n = snprintf(line, sizeof line,
+                         "%u nodes  step %llu%s  %.*f s  %s%s node-steps/s  ETA %s",
+                         (unsigned)r->o->nodes, (unsigned long long)step, of,
+                         virtual_s(w) < 100.0 ? 2 : virtual_s(w) < 10000.0 ? 1 : 0, virtual_s(w),
+                         known, speed, eta);
+        if (n >= 0 && (unsigned)n <= COLUMNS) {
+            break;
+        }
+        of[0] = '\0';
+    }
+    uw_progress_show(&r->progress, "%s", line);
+}
+
+/* Multiples of what makes a test due. */
+struct multiples {
+    uint64_t epoch, steps, seconds;
+};
+
+static struct multiples passed(const struct uw_sim_report *r, const struct uw_world *w,
+                               uint64_t step)
+{
+    const struct uw_sim_options *o = r->o;
+    return (struct multiples){
+        .epoch = step / r->per_epoch,
+        .steps = o->eval_steps != 0 ? step / o->eval_steps : 0,
+        .seconds = o->eval_seconds > 0.0 ? (uint64_t)(virtual_s(w) / o->eval_seconds) : 0};
+}
+
+bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    return (m.epoch > r->epoch && step % r->per_epoch == 0) ||
+           (m.steps > r->eval_steps && step % r->o->eval_steps == 0) || m.seconds > r->evals;
+}
+
+bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    bool due = m.epoch > r->epoch || m.steps > r->eval_steps || m.seconds > r->evals;
+    r->epoch = m.epoch;
+    r->eval_steps = m.steps;
+    r->evals = m.seconds;
+    return due;
 }
 
 /* What a test and the end have in common. */
-static void add_state(cJSON *ev, const struct uw_sim_report *r, const struct uw_world *w,
-                      uint64_t step, const struct uw_sim_score *s)
+static void put_state(struct uw_sim_report *r, cJSON *ev, const struct uw_world *w, uint64_t step,
+                      const struct uw_sim_score *s)
 {
-    cJSON_AddNumberToObject(ev, "epochs", (double)step / (double)r->per_epoch);
+    const struct uw_sim_moment m = {.epochs = (double)step / (double)r->per_epoch,
+                                    .virtual_seconds = virtual_s(w),
+                                    .bytes_sent = (double)uw_world_sent_bytes(w),
+                                    .step = step,
+                                    .score = s};
+    cJSON_AddNumberToObject(ev, "epochs", m.epochs);
     cJSON_AddNumberToObject(ev, "steps", (double)step);
-    cJSON_AddNumberToObject(ev, "virtual_seconds", virtual_s(w));
+    cJSON_AddNumberToObject(ev, "virtual_seconds", m.virtual_seconds);
     cJSON_AddNumberToObject(ev, "test_accuracy", s->accuracy);
     cJSON_AddNumberToObject(ev, "worst_accuracy", s->worst);
+    cJSON_AddNumberToObject(ev, "lower_quartile_accuracy", s->lower_quartile);
+    cJSON_AddNumberToObject(ev, "upper_quartile_accuracy", s->upper_quartile);
     cJSON_AddNumberToObject(ev, "best_accuracy", s->best);
     cJSON_AddNumberToObject(ev, "mean_model_accuracy", s->mean_model_accuracy);
     cJSON_AddNumberToObject(ev, "test_loss", s->loss);
-    cJSON_AddNumberToObject(ev, "bytes_sent", (double)uw_world_sent_bytes(w));
+    cJSON_AddNumberToObject(ev, "bytes_sent", m.bytes_sent);
+    cJSON_AddNumberToObject(ev, "consensus_distance", s->consensus_distance);
+    cJSON_AddNumberToObject(ev, "eval_nodes", s->nodes);
+    if (r->o->per_node) {
+        cJSON_AddItemToObject(ev, "accuracies",
+                              cJSON_CreateDoubleArray(s->accuracies, (int)s->nodes));
+    }
+    uw_sim_csv_put(r, &m);
 }
 
 void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *s)
 {
     cJSON *ev = uw_event("eval");
-    add_state(ev, r, w, step, s);
+    put_state(r, ev, w, step, s);
     uw_events_put(&r->events, ev);
     uw_progress_say(&r->progress,
-                    "epoch %llu  virtual %.2f s  test accuracy %.2f %% (%.2f to %.2f), of the mean "
+                    "epoch %.4g  virtual %.2f s  test accuracy %.2f %% (%.2f to %.2f), of the mean "
                     "model %.2f %%",
-                    (unsigned long long)(step / r->per_epoch), virtual_s(w), 100.0 * s->accuracy,
+                    (double)step / (double)r->per_epoch, virtual_s(w), 100.0 * s->accuracy,
                     100.0 * s->worst, 100.0 * s->best, 100.0 * s->mean_model_accuracy);
 }
 
@@ -109,14 +233,18 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     double sent = (double)uw_world_sent_bytes(w);
     cJSON *ev = uw_event("done");
     char text[UW_TEXT_BYTES];
-    add_state(ev, r, w, step, s);
+    put_state(r, ev, w, step, s);
     cJSON_AddNumberToObject(ev, "nodes", r->o->nodes);
     cJSON_AddNumberToObject(ev, "pulls_done", c.pulls_done);
     cJSON_AddNumberToObject(ev, "pulls_cut", c.pulls_cut);
     cJSON_AddNumberToObject(ev, "averages_done", c.averages_done);
     cJSON_AddNumberToObject(ev, "averages_cut", c.averages_cut);
     cJSON_AddNumberToObject(ev, "pairs_half", c.pairs_half);
-    cJSON_AddNumberToObject(ev, "seconds", seconds(r));
+    if (r->o->timeline > 0.0) {
+        cJSON_AddNumberToObject(ev, "exchanges_told", r->exchanges_told);
+        cJSON_AddNumberToObject(ev, "exchanges_untold", r->exchanges_untold);
+    }
+    cJSON_AddNumberToObject(ev, "seconds", seconds(r->start_us));
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);
     uw_progress_clear(&r->progress);
@@ -124,7 +252,7 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
         return;
     }
     printf("test accuracy  %.2f %%, mean of %u nodes (%.2f to %.2f)\n", 100.0 * s->accuracy,
-           (unsigned)r->o->nodes, 100.0 * s->worst, 100.0 * s->best);
+           (unsigned)s->nodes, 100.0 * s->worst, 100.0 * s->best);
     printf("mean model     %.2f %%\n", 100.0 * s->mean_model_accuracy);
     printf("virtual time   %.3f s, %llu steps each\n", virtual_s(w), (unsigned long long)step);
     printf("sent           %s", uw_text_bytes(sent, text));

@@ -1,211 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim.h"
+#include "sim_run.h"
 
-#include "job.h"
 #include "lr.h"
 #include "momentum.h"
-#include "stop.h"
+#include "sim_fleet.h"
 
 #include "uwasa/board.h"
-#include "uwasa/data.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MEET_US 600000000u          /* virtual; slow links and many nodes need seconds */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
-#define MEASURED_STEPS 15u
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
-
-/* What a node has beside its place in the network. */
-struct learner {
-    struct uw_share share;
-    struct uw_loader loader;
-    float *state[UW_OPTIMIZER_VECTORS_MAX];
-    uint64_t updates, step;
-    uint64_t agree_until_us;        /* 0: it trains */
-    uint32_t agreed;                /* rounds since its last step */
-    float lr;                       /* of its last step */
-    float momentum;
-    double loss;                    /* running mean */
-};
-
-struct run {
-    const struct uw_sim_options *o;
-    struct uw_job job;
-    struct uw_data data, test;
-    struct uw_deal deal;
-    struct learner *learners;       /* [o->nodes] */
-    float *states;                  /* all optimizer state */
-    uint32_t vectors;               /* of optimizer state, a node */
-    struct uw_sim_fleet fleet;
-    struct uw_world world;
-    struct uw_schedule schedule;    /* of the learning rate */
-    struct uw_stop stop;
-    struct uw_sim_report report;
-    struct uw_sim_score score;
-    bool scored, reached;
-    uint64_t epoch;                 /* finished by all */
-    struct uw_error err;
-};
-
-static bool stop_asked(void *arg)
-{
-    struct run *r = arg;
-    return uw_stop_asked(&r->stop);
-}
 
 /* ---- set-up ---- */
 
-static int plan(struct run *r)
+static int open_data(struct uw_sim *s)
 {
-    const struct uw_sim_options *o = r->o;
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    const struct uw_job_config config = {
-        .model = o->model,
-        .backend = o->backend,
-        .threads = o->threads,
-        .plan = {.batch_n = o->batch,
-                 .optimizer = {.lr = (float)o->lr,
-                               .momentum = uw_momentum_steps(rule, o->momentum),
-                               .weight_decay = (float)o->weight_decay,
-                               .frozen = rule->frozen},
-                 .mixing_velocity = rule->velocity}};
-    return uw_job_plan(&r->job, &config, &r->err);
-}
-
-static int open_data(struct run *r)
-{
-    const struct uw_sim_options *o = r->o;
-    const struct uw_model_def *def = &r->job.file.def;
+    const struct uw_sim_options *o = s->o;
+    const struct uw_model_def *def = &s->jobs[0].file.def;
     struct uw_data_config config = {.seed = o->seed, .channels = def->in_channels,
                                     .height = def->in_h, .width = def->in_w};
-    int rc = uw_data_open(&r->data, o->data, &config, &r->err);
+    int rc = uw_data_open(&s->data, o->data, &config, &s->err);
     config.test = true;
-    rc = rc < 0 ? rc : uw_data_open(&r->test, o->data, &config, &r->err);
-    rc = rc < 0 ? rc : uw_job_check_data(&r->job, r->data.base, o->data, &r->err);
+    rc = rc < 0 ? rc : uw_data_open(&s->test, o->data, &config, &s->err);
+    rc = rc < 0 ? rc : uw_job_check_data(&s->jobs[0], s->data.base, o->data, &s->err);
     if (rc < 0) {
         return rc;
     }
     struct uw_error why = {.text = ""};
-    rc = uw_deal_open(&r->deal, r->data.base, &o->dealt, o->nodes, uw_rng_mix(o->seed, 1), &why);
+    rc = uw_deal_open(&s->deal, s->data.base, &o->dealt, o->nodes, uw_rng_mix(o->seed, 1), &why);
     if (rc < 0) {
-        return uw_error_set(&r->err, rc, "--nodes %u, --skew %.40s, data %.80s: %.100s",
+        return uw_error_set(&s->err, rc, "--nodes %u, --skew %.40s, data %.80s: %.100s",
                             (unsigned)o->nodes, o->skew, o->data, why.text);
     }
     uint64_t together = (uint64_t)o->nodes * o->batch;
-    r->report.per_epoch = (r->data.base->samples_n + together - 1u) / together;
-    r->report.steps =
-        o->steps != 0 ? o->steps : r->report.per_epoch * (o->epochs != 0 ? o->epochs : 1u);
+    s->report.per_epoch = (s->data.base->samples_n + together - 1u) / together;
+    s->report.steps =
+        o->steps != 0 ? o->steps : s->report.per_epoch * (o->epochs != 0 ? o->epochs : 1u);
     return UW_OK;
 }
 
-static int open_learners(struct run *r)
+static int open_fleet(struct uw_sim *s)
 {
-    const struct uw_sim_options *o = r->o;
-    struct uw_model *m = &r->job.model;
-    r->vectors = uw_optimizer_vectors(&m->optimizer);
-    r->learners = calloc(o->nodes, sizeof *r->learners);
-    r->states = calloc((size_t)o->nodes * r->vectors + 1u, m->trainable_n * sizeof(float));
-    if (r->learners == NULL || r->states == NULL) {
-        return uw_error_set(&r->err, UW_ERR_NOMEM, "out of memory");
-    }
-    int rc = UW_OK;
-    for (uint32_t i = 0; rc == UW_OK && i < o->nodes; i++) {
-        struct learner *l = &r->learners[i];
-        for (uint32_t v = 0; v < r->vectors; v++) {
-            l->state[v] = r->states + ((size_t)i * r->vectors + v) * m->trainable_n;
-        }
-        l->momentum = m->optimizer.momentum;
-        uw_share_init(&l->share, r->data.base, &r->deal, i);
-        const struct uw_loader_config loader = {.dataset = &l->share.base, .batch_n = o->batch,
-                                                .seed = uw_rng_mix(o->seed, 2u + i)};
-        rc = uw_loader_init(&l->loader, &loader);
-    }
-    return rc;
+    uint64_t measured_us = 0;
+    int rc = uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED)
+                 ? uw_sim_measure_step(s, &measured_us)
+                 : UW_OK;
+    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], measured_us,
+                                           &s->err);
 }
 
-/* One step on what the model holds now. */
-static int compute(struct run *r, struct learner *l, double *loss)
+static int open_world(struct uw_sim *s)
 {
-    struct uw_model *m = &r->job.model;
-    struct uw_step_result result;
-    struct uw_error why = {.text = ""};
-    int n = uw_loader_next(&l->loader, m->input, m->label);
-    if (n < 0) {
-        return uw_error_set(&r->err, n, "%.180s: %s", r->o->data, uw_status_text(n));
-    }
-    int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
-    if (rc < 0) {
-        return uw_error_set(&r->err, rc, "node %u, step %llu: %.180s; a lower --lr may help",
-                            (unsigned)(l - r->learners), (unsigned long long)l->step + 1u,
-                            why.text);
-    }
-    *loss = result.loss;
-    return UW_OK;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* How long a local step takes on this machine: the median of some, which are then forgotten. */
-static int measure_step(struct run *r, uint64_t *step_us)
-{
-    struct learner scratch = r->learners[0];
-    uint64_t took_us[MEASURED_STEPS];
-    int rc = UW_OK;
-    for (uint32_t i = 0; rc == UW_OK && i < MEASURED_STEPS; i++) {
-        double loss;
-        uint64_t start_us = uw_board_now_us();
-        rc = compute(r, &scratch, &loss);
-        took_us[i] = uw_board_now_us() - start_us;
-    }
-    if (rc == UW_OK) {
-        qsort(took_us, MEASURED_STEPS, sizeof took_us[0], by_size);
-        *step_us = took_us[MEASURED_STEPS / 2u];
-        rc = uw_job_init_weights(&r->job, r->o->seed, &r->err);
-        r->job.model.updates = 0;
-    }
-    return rc;
-}
-
-/* Devices that are all alike. Exact averages are over cells; one over all needs none. */
-static int open_fleet(struct run *r, uint64_t step_us)
-{
-    const struct uw_sim_options *o = r->o;
-    const struct uw_sim_even even = {
-        .devices_n = o->nodes,
-        .cell_n = strcmp(o->exchange, "hierarchical") == 0 ? o->cell_nodes : 0,
-        .up_bits_per_s = o->bandwidth,
-        .latency_us = (uint64_t)(o->latency * 1e6 + 0.5),
-        .step_us = step_us != 0 ? step_us : 1u};
-    return uw_sim_fleet_even(&r->fleet, &even);
-}
-
-static int open_world(struct run *r)
-{
-    const struct uw_sim_options *o = r->o;
+    const struct uw_sim_options *o = s->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    struct uw_model *m = &r->job.model;
-    uint64_t step_us = (uint64_t)(o->step_seconds * 1e6 + 0.5);
     char run[32];
-    int rc = o->step_seconds > 0.0 ? UW_OK : measure_step(r, &step_us);
+    int rc = open_fleet(s);
     if (rc < 0) {
         return rc;
     }
-    rc = open_fleet(r, step_us);
-    if (rc < 0) {
-        return rc;
-    }
+    s->fresh = s->jobs[0].model.params;
     snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
-        .fleet = &r->fleet,
-        .params = &m->params,
+        .fleet = &s->draw.fleet,
+        .params = &s->fresh,
         .node = {.run = run,
                  .mode = uw_node_mode_find(o->exchange),
                  .head_weight = 1,
@@ -215,11 +76,13 @@ static int open_world(struct run *r)
                  .schedule = uw_peer_schedule_find(o->schedule),
                  .period_steps = o->period,
                  .seed = uw_rng_mix(o->seed, 0)},
+        .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
+        .event_arg = &s->timeline,
         .mtu_bytes = o->mtu};
-    rc = uw_world_open(&r->world, &config, &r->err);
-    rc = rc < 0 ? rc : uw_world_meet(&r->world, MEET_US);
+    rc = uw_world_open(&s->world, &config, &s->err);
+    rc = rc < 0 ? rc : uw_world_meet(&s->world, MEET_US);
     if (rc == UW_ERR_AGAIN) {
-        return uw_error_set(&r->err, rc, "--nodes %u: they do not all find each other within "
+        return uw_error_set(&s->err, rc, "--nodes %u: they do not all find each other within "
                             "%u virtual seconds, the network is too slow", (unsigned)o->nodes,
                             MEET_US / 1000000u);
     }
@@ -227,233 +90,175 @@ static int open_world(struct run *r)
 }
 
 /* Everything before the first step. *status is the exit status when it fails. */
-static int prepare(struct run *r, int *status)
+static int prepare(struct uw_sim *s, int *status)
 {
-    uw_lr_parse(r->o->lr_schedule, &r->schedule);
-    int rc = plan(r);
+    uw_lr_parse(s->o->lr_schedule, &s->schedule);
+    s->threads = s->o->threads != 0 ? s->o->threads : uw_board_cores();
+    s->threads = s->threads < UW_BOARD_WORKERS_MAX ? s->threads : UW_BOARD_WORKERS_MAX;
+    int rc = uw_sim_open_jobs(s);
     *status = uw_job_exit(rc);
     if (rc < 0) {
         return rc;
     }
-    rc = uw_job_bind(&r->job, &r->err);
-    rc = rc < 0 ? rc : open_data(r);
+    rc = open_data(s);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
-    rc = rc < 0 ? rc : uw_job_init_weights(&r->job, r->o->seed, &r->err);
-    rc = rc < 0 ? rc : open_learners(r);
-    rc = rc < 0 ? rc : open_world(r);
-    return rc < 0 ? rc : uw_events_open(&r->report.events, r->o->json, &r->err);
+    rc = rc < 0 ? rc : uw_sim_open_learners(s);
+    rc = rc < 0 ? rc : uw_sim_open_eval(s);
+    rc = rc < 0 ? rc : open_world(s);
+    if (rc < 0) {
+        return rc;
+    }
+    uw_sim_bind_learners(s);
+    rc = uw_futures_open(&s->futures, s->threads);
+    if (rc < 0) {
+        return uw_error_set(&s->err, rc, "--threads %u: the threads could not be started",
+                            (unsigned)s->threads);
+    }
+    return uw_sim_report_open(&s->report, &s->err);
 }
 
 /* ---- the run ---- */
 
-static void load(struct run *r, const float *x)
-{
-    struct uw_params *p = &r->job.model.params;
-    memcpy(p->x, x, p->size_n * sizeof(float));
-}
-
-static int train_one(struct run *r, struct uw_world_node *n)
-{
-    struct learner *l = &r->learners[n->place];
-    struct uw_model *m = &r->job.model;
-    double loss = 0.0;
-    load(r, n->x);
-    for (uint32_t v = 0; v < r->vectors; v++) {
-        m->state[v] = l->state[v];
-    }
-    m->velocity = n->velocity;
-    m->updates = l->updates;
-    m->optimizer.momentum = l->momentum;
-    const struct uw_schedule_at at = {.step = l->step, .epoch = l->loader.epoch,
-                                      .progress = (double)l->step / (double)r->report.steps};
-    l->lr = m->optimizer.lr = uw_schedule_lr(&r->schedule, r->o->lr, &at);
-    int rc = compute(r, l, &loss);
-    if (rc < 0) {
-        return rc;
-    }
-    l->updates = m->updates;
-    memcpy(n->x, m->params.x, m->params.size_n * sizeof(float));
-    l->loss = l->step == 0 ? loss : 0.95 * l->loss + 0.05 * loss;
-    l->step++;
-    return UW_OK;
-}
-
 /* After the last step: gossip looks for others' last models a few times more, those who were paired
  * average exactly, as uwasa node does. Returns whether the node is done. */
-static bool agree(struct run *r, struct uw_world_node *n, int flags)
+static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
 {
-    const struct uw_node_config *c = &r->world.config.node;
-    struct learner *l = &r->learners[n->place];
+    const struct uw_node_config *c = &s->world.config.node;
+    struct uw_sim_learner *l = &s->learners[n->place];
     bool pairs = c->rule->over == UW_MIX_OVER_PAIRS, agreeing = l->agree_until_us != 0;
-    if (c->mode != UW_NODE_GOSSIP || r->o->consensus_rounds == 0) {
+    if (c->mode != UW_NODE_GOSSIP || s->o->consensus_rounds == 0) {
         return true;
     }
     if (!agreeing) {
-        l->agree_until_us = r->world.now_us + AGREE_US;
+        l->agree_until_us = s->world.now_us + AGREE_US;
         if (pairs) {
-            uw_world_agree(&r->world, n);
+            uw_world_agree(&s->world, n);
         }
         return false;
     }
     l->agreed += (flags & UW_NODE_ROUND) != 0 ? 1u : 0u;
-    return pairs || l->agreed >= r->o->consensus_rounds || r->world.now_us > l->agree_until_us;
+    return pairs || l->agreed >= s->o->consensus_rounds || s->world.now_us > l->agree_until_us;
 }
 
 /* The end of a local step, or of an average. */
-static int after_step(struct run *r, struct uw_world_node *n)
+static int after_step(struct uw_sim *s, struct uw_world_node *n)
 {
-    struct learner *l = &r->learners[n->place];
+    struct uw_sim_learner *l = &s->learners[n->place];
     bool agreeing = l->agree_until_us != 0;
     bool waited = n->waits;
     const struct uw_node_progress p = {.step = (uint32_t)l->step,
                                        .lr = agreeing || waited ? 0.0f : l->lr,
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
-    bool last = l->step >= r->report.steps;
-    int flags = uw_world_trained(&r->world, n, &p, last ? PAUSE_US : 0);
+    bool last = l->step >= s->report.steps;
+    int flags = uw_world_trained(&s->world, n, &p, last ? PAUSE_US : 0);
     if (flags < 0) {
-        return uw_error_set(&r->err, flags, "the exchange with peers: %s", uw_status_text(flags));
+        return uw_error_set(&s->err, flags, "the exchange with peers: %s", uw_status_text(flags));
     }
     if ((flags & UW_NODE_RETREATED) != 0) {
-        l->momentum = uw_momentum_qg(r->o->momentum);
+        l->momentum = uw_momentum_qg(s->o->momentum);
     }
-    if (!n->waits && last && agree(r, n, flags)) {
+    if (!n->waits && !last) {
+        uw_sim_begin_step(s, l);
+    } else if (!n->waits && agree(s, n, flags)) {
         n->train_at_us = UINT64_MAX;
     }
     return UW_OK;
 }
 
-static int test_model(struct run *r, uint32_t limit, struct uw_score *score)
+static int test_now(struct uw_sim *s)
 {
-    int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, score);
-    if (rc < 0 && rc != UW_ERR_AGAIN) {
-        return uw_error_set(&r->err, rc, "%.120s: test set: %s", r->o->data, uw_status_text(rc));
+    int rc = uw_sim_evaluate(s, s->o->eval_samples);
+    if (rc == UW_OK) {
+        uw_sim_report_eval(&s->report, &s->world, s->least, &s->score);
+        s->reached = s->o->until_accuracy > 0.0 && s->score.accuracy >= s->o->until_accuracy;
+        uw_sim_release(s);
     }
     return rc;
 }
 
-/* Test every node's model, and the mean of them. Returns UW_ERR_AGAIN when stopped. */
-static int evaluate(struct run *r, uint32_t limit)
+static int begin_steps(struct uw_sim *s)
 {
-    struct uw_params *p = &r->job.model.params;
-    struct uw_sim_score s = {.worst = 1.0};
-    struct uw_score one = {.accuracy = 0.0};
-    uint32_t nodes = r->o->nodes;
-    int rc = UW_OK;
-    for (uint32_t i = 0; rc == UW_OK && i < nodes; i++) {
-        load(r, r->world.nodes[i].x);
-        rc = test_model(r, limit, &one);
-        s.accuracy += one.accuracy;
-        s.loss += one.loss;
-        s.worst = one.accuracy < s.worst ? one.accuracy : s.worst;
-        s.best = one.accuracy > s.best ? one.accuracy : s.best;
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        uw_sim_begin_step(s, &s->learners[i]);
     }
-    if (rc < 0) {
+    return UW_OK;
+}
+
+/* The world says that something has ended for a node. */
+static int turn(struct uw_sim *s, struct uw_world_node *n)
+{
+    struct uw_sim_learner *l = &s->learners[n->place];
+    if (n->restarted) {
+        uw_sim_forget(s, l);
+    }
+    bool trained = l->trains;
+    if (l->held) {
+        uw_sim_release(s);
+    }
+    int rc = trained ? uw_sim_end_step(s, l) : UW_OK;
+    rc = rc < 0 ? rc : after_step(s, n);
+    if (rc < 0 || !trained) {
         return rc;
     }
-    s.accuracy /= nodes;
-    s.loss /= nodes;
-    if (!isfinite(s.loss)) {
-        return uw_error_set(&r->err, UW_ERR_NONFINITE,
-                            "the test loss is NaN or infinite; a lower --lr may help");
-    }
-    for (uint32_t k = 0; k < p->size_n; k++) {
-        double sum = 0.0;
-        for (uint32_t i = 0; i < nodes; i++) {
-            sum += (double)r->world.nodes[i].x[k];
-        }
-        p->x[k] = (float)(sum / nodes);
-    }
-    rc = test_model(r, limit, &one);
-    s.mean_model_accuracy = one.accuracy;
-    r->score = s;
-    r->scored = rc == UW_OK;
-    return rc;
+    uw_sim_report_step(&s->report, &s->world, s->least, s->scored ? &s->score : NULL);
+    bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, &s->world, s->least);
+    return due ? test_now(s) : UW_OK;
 }
 
-static uint64_t slowest(const struct run *r)
-{
-    uint64_t step = UINT64_MAX;
-    for (uint32_t i = 0; i < r->o->nodes; i++) {
-        step = r->learners[i].step < step ? r->learners[i].step : step;
-    }
-    return step;
-}
-
-/* The last node has ended an epoch, and more is to come. */
-static int end_epoch(struct run *r, uint64_t step)
-{
-    r->epoch = step / r->report.per_epoch;
-    int rc = evaluate(r, r->o->eval_samples);
-    if (rc == UW_OK) {
-        uw_sim_report_eval(&r->report, &r->world, step, &r->score);
-        r->reached = r->o->until_accuracy > 0.0 && r->score.accuracy >= r->o->until_accuracy;
-    }
-    return rc;
-}
-
-static int run_steps(struct run *r)
+static int run_steps(struct uw_sim *s)
 {
     struct uw_world_node *n;
-    int rc = UW_OK;
-    while (rc == UW_OK && !r->reached && (n = uw_world_next(&r->world)) != NULL) {
-        struct learner *l = &r->learners[n->place];
-        bool trains = l->step < r->report.steps && !n->waits;
-        rc = trains ? train_one(r, n) : UW_OK;
-        rc = rc < 0 ? rc : after_step(r, n);
-        if (rc == UW_OK && trains) {
-            uint64_t step = slowest(r);
-            uw_sim_report_step(&r->report, &r->world, step, r->scored ? &r->score : NULL);
-            if (step < r->report.steps && step / r->report.per_epoch > r->epoch) {
-                rc = end_epoch(r, step);
-            }
-        }
-        rc = rc == UW_OK && uw_stop_asked(&r->stop) ? UW_ERR_AGAIN : rc;
+    int rc = begin_steps(s);
+    while (rc == UW_OK && !s->reached && (n = uw_world_next(&s->world)) != NULL) {
+        rc = turn(s, n);
+        rc = rc == UW_OK && uw_stop_asked(&s->stop) ? UW_ERR_AGAIN : rc;
     }
-    rc = rc < 0 ? rc : evaluate(r, 0);
+    rc = rc < 0 ? rc : uw_sim_evaluate(s, 0);
     return rc == UW_ERR_AGAIN
-               ? uw_error_set(&r->err, rc, "stopped at step %llu of %llu",
-                              (unsigned long long)slowest(r), (unsigned long long)r->report.steps)
+               ? uw_error_set(&s->err, rc, "stopped at step %llu of %llu",
+                              (unsigned long long)s->least, (unsigned long long)s->report.steps)
                : rc;
 }
 
 int uw_sim_run(const struct uw_sim_options *o)
 {
-    struct run *r = calloc(1, sizeof *r);
+    struct uw_sim *s = calloc(1, sizeof *s);
     int status = UW_EXIT_FAILED;
-    if (r == NULL) {
+    if (s == NULL) {
         return uw_cli_error("sim", status, "out of memory");
     }
-    r->o = r->report.o = o;
-    r->report.start_us = uw_board_now_us();
-    uw_progress_init(&r->report.progress);
-    uw_stop_init(&r->stop);
-    int rc = prepare(r, &status);
+    s->o = s->report.o = o;
+    s->timeline = (struct uw_sim_timeline){.report = &s->report, .world = &s->world};
+    s->report.start_us = uw_board_now_us();
+    uw_progress_init(&s->report.progress);
+    uw_stop_init(&s->stop);
+    int rc = prepare(s, &status);
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
-        uw_sim_report_start(&r->report, &r->world, r->job.model.params.size_n);
-        rc = run_steps(r);
+        uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
+        rc = run_steps(s);
     }
     if (rc == UW_OK) {
-        uw_sim_report_done(&r->report, &r->world, slowest(r), &r->score);
-        rc = uw_events_close(&r->report.events, &r->err);
+        uw_sim_report_done(&s->report, &s->world, s->least, &s->score);
+        rc = uw_sim_report_close(&s->report, &s->err);
     }
-    uw_progress_clear(&r->report.progress);
+    uw_progress_clear(&s->report.progress);
     if (rc < 0) {
         uw_cli_error("sim", status, "%s",
-                     r->err.text[0] != '\0' ? r->err.text : uw_status_text(rc));
+                     s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
     } else {
         status = UW_EXIT_DONE;
     }
-    uw_events_close(&r->report.events, NULL);
-    uw_world_close(&r->world);
-    uw_sim_fleet_close(&r->fleet);
-    free(r->states);
-    free(r->learners);
-    uw_deal_close(&r->deal);
-    uw_data_close(&r->test);
-    uw_data_close(&r->data);
-    uw_job_deinit(&r->job);
-    free(r);
+    uw_sim_report_close(&s->report, NULL);
+    uw_futures_close(&s->futures);
+    uw_world_close(&s->world);
+    uw_sim_draw_close(&s->draw);
+    uw_sim_close_eval(s);
+    uw_sim_close_learners(s);
+    uw_deal_close(&s->deal);
+    uw_data_close(&s->test);
+    uw_data_close(&s->data);
+    free(s);
     return status;
 }

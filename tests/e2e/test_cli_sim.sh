@@ -83,6 +83,26 @@ cmp -s a b || { diff a b >&2; fail "the same seed, another run"; }
 told other.jsonl | sed 's/"seed":2/"seed":1/' >b
 cmp -s a b && fail "another seed, the same run"
 
+# as many threads as you like compute the same, and fail the same
+for flags in "--nodes 7 --skew sorted --epochs 3" "--exchange allreduce --nodes 5 --steps 60" \
+    "--momentum-rule kgt --steps 60 --eval-steps 7" "--period 1 --steps 40 --bandwidth 100000" \
+    "--nodes 90 --steps 20 --batch 2 --per-node --eval-nodes 9 --eval-seconds 0.05"; do
+    for threads in 1 2 3; do
+        ./sim $flags --threads $threads --json - 2>err >out || { cat err >&2; fail "$flags"; }
+        told out >by$threads
+    done
+    cmp -s by1 by2 && cmp -s by1 by3 || { diff by1 by3 >&2; fail "$flags: threads tell"; }
+done
+grep -q '"eval_nodes":9' by1 || fail "not 9 of 90 nodes tested"
+[ "$(tail -n 1 by1 | sed 's/.*"accuracies":\[\([^]]*\)\].*/\1/' | tr , '\n' | wc -l)" = 9 ] ||
+    fail "not 9 accuracies"
+./sim --lr 1e30 --steps 50 --threads 1 >out 2>why1 && fail "lr 1e30 looks like success"
+./sim --lr 1e30 --steps 50 --threads 3 >out 2>why3 && fail "lr 1e30 looks like success"
+grep '^uwasa sim:' why1 >a
+grep '^uwasa sim:' why3 >b
+grep -q 'node ., step .*lower --lr' a && cmp -s a b ||
+    { cat a b >&2; fail "another reason with more threads"; }
+
 # all rules, schedules and kinds of skew run, and events may go to standard output
 for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
     "--schedule matching" "--schedule hypercube --skew dirichlet:0.5" "--schedule base2" \
@@ -129,11 +149,9 @@ awk '{ each[NR] = $1 / $2 } END { print "bytes a node:", each[1], each[2]
 ./sim --epochs 50 --until-accuracy 0.8 --json - >out 2>err || { cat err >&2; fail "--until-accuracy"; }
 awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it went on after 0.8"
 
-# a step's time is measured when it is not given; training that diverges is a failure with a reason
+# a step's time is measured when it is not given
 "$uwasa" sim --model plane.json --data csv:four.csv --nodes 3 --steps 20 >out 2>err ||
     { cat err >&2; fail "a measured step"; }
-./sim --lr 1e30 --steps 50 >out 2>err && fail "lr 1e30 looks like success"
-grep -q 'lower --lr' err || { cat err >&2; fail "no reason for divergence"; }
 
 # it can be stopped
 ./sim --epochs 100000 >out 2>err &

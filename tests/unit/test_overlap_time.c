@@ -5,7 +5,8 @@
  *
  * A float in memory stands for SCALE on the wire. A layer takes its multiply-adds, forward once,
  * backward for what it computes there (inputs, weights), at a rate that makes a step's computing
- * 0.5, 1 or 2 times the averaging alone; layers without products take no time. */
+ * 0.5, 1 or 2 times the averaging alone; layers without products take no time. The model of
+ * uwasa/sim_step_time.h is told the same, and has to say the same. */
 #include "test_support.h"
 
 #include "model_json.h"
@@ -13,6 +14,9 @@
 
 #include "uwasa/backends.h"
 #include "uwasa/describe.h"
+#include "uwasa/sim_step_time.h"
+
+#include <math.h>
 
 #define SCALE 16u
 #define CHUNK_N (16384u / SCALE)    /* 64 KiB */
@@ -272,6 +276,29 @@ static double step_s(const struct shape *s, const struct run *run, double comput
     return slowest;
 }
 
+/* Seconds of a step, as the model has it. */
+static double modelled_s(const struct shape *s, const struct run *run, double compute_s,
+                         bool in_order)
+{
+    struct uw_step_layer layers[LAYERS_MAX];
+    struct uw_step_time t;
+    for (uint32_t i = 0; i < s->layers_n; i++) {
+        uint32_t bucket = s->bucket[i];
+        layers[i] = (struct uw_step_layer){
+            .forward = s->forward[i], .backward = s->backward[i],
+            .params_n = bucket < s->buckets_n ? s->bucket_n[bucket] * SCALE : 0};
+    }
+    const struct uw_step_config c = {
+        .layers = layers, .layers_n = s->layers_n, .nodes_n = run->p, .batch_n = 1,
+        .macs_per_s = s->all / compute_s, .exchange = UW_STEP_ALLREDUCE, .kind = run->kind,
+        .network = {.latency_s = 1e-4, .byte_s = 8e-9, .chunk_n = CHUNK_N * SCALE,
+                    .head_bytes = NET_HEAD_BYTES},
+        .overlap = true, .asked = true, .in_order = in_order,
+        .fragment_n = FRAGMENT_N * SCALE};
+    assert_int_equal(uw_step_time(&c, &t), UW_OK);
+    return t.step_s;
+}
+
 static void check_overlap(const struct shape *s, const struct run *run)
 {
     static const double ratios[] = {0.5, 1.0, 2.0};
@@ -283,10 +310,14 @@ static void check_overlap(const struct shape *s, const struct run *run)
         double plain = step_s(s, run, computing, true);
         double hidden = 1.0 - (step - computing) / averaging;
         double could = computing < averaging ? computing / averaging : 1.0;
+        double model = modelled_s(s, run, computing, false);
+        double model_plain = modelled_s(s, run, computing, true);
         print_message("  computing %.3f s (batch %.0f at %.0f GFLOP/s): step %.3f s = %.3f x max, "
-                      "hidden %.1f %%; in order %.3f s, %.3f x max\n", computing, BATCH_N,
-                      2e-9 * s->all * BATCH_N / computing, step, step / longer, 100.0 * hidden,
-                      plain, plain / longer);
+                      "hidden %.1f %%; in order %.3f s, %.3f x max; modelled %.3f s, %.3f s\n",
+                      computing, BATCH_N, 2e-9 * s->all * BATCH_N / computing, step,
+                      step / longer, 100.0 * hidden, plain, plain / longer, model, model_plain);
+        assert_true(fabs(model - step) < 0.05 * step);
+        assert_true(fabs(model_plain - plain) < 0.05 * plain);
         assert_true(step < 1.1 * longer);
         assert_true(hidden > 0.8 * could);
         assert_true(hidden > 0.8 || ratios[i] < 1.0);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * futures.h - work that is begun now and needed later, on several threads
+ *
+ *     struct step { struct uw_future future; ... };       embedded first
+ *     uw_futures_open(&p, threads);
+ *     uw_futures_submit(p, &step.future);                 a helper may begin at once
+ *     ...                                                 the caller goes on
+ *     uw_futures_await(p, &step.future);                  it has ended; the caller helped if not
+ *     uw_futures_close(&p);
+ *
+ * Work is begun in the order in which it was submitted, and awaited in any. Whoever awaits work
+ * that nobody has begun does it himself; else other work that waits, before he sleeps. So a pool of
+ * one thread does everything in await, and what is computed never depends on the number of threads
+ * as long as no two pieces of work share what they write.
+ *
+ * Memory     futures are the caller's, and must stay where they are until they have ended
+ * Blocking   submit: never; the rest: until the work is done
+ * Context    one thread, number 0, calls everything; helpers are numbered from 1. Helpers take no
+ *            signals
+ */
+#ifndef UWASA_CLI_FUTURES_H
+#define UWASA_CLI_FUTURES_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct uw_futures;
+
+struct uw_future {
+    /* Do the work.
+     *   thread  0 .. threads - 1, the one that does it: what a thread has for itself may be used */
+    void (*run)(struct uw_future *f, uint32_t thread);
+
+    /* private, zero at first */
+    struct uw_future *before, *after;
+    atomic_int state;
+};
+
+/* Start threads - 1 helpers. Returns UW_OK, UW_ERR_INVALID (no thread, or more than
+ * UW_BOARD_WORKERS_MAX) or UW_ERR_NOMEM (of threads or memory); *p is NULL then. */
+int uw_futures_open(struct uw_futures **p, uint32_t threads);
+
+/* Have it done. It may be submitted again once it was awaited. */
+void uw_futures_submit(struct uw_futures *p, struct uw_future *f);
+
+/* Return when it has ended. What was never submitted, or was discarded, counts as ended. */
+void uw_futures_await(struct uw_futures *p, struct uw_future *f);
+
+/* Return when all that was submitted has ended. */
+void uw_futures_drain(struct uw_futures *p);
+
+/* Forget what nobody has begun, and return when the rest has ended. */
+void uw_futures_discard(struct uw_futures *p);
+
+/* Discard, end the helpers and set *p to NULL. Does nothing when it is NULL already. */
+void uw_futures_close(struct uw_futures **p);
+
+#endif

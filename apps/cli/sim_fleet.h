@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim_fleet.h - the devices of a simulated run: drawn for a model, and shown
+ *
+ * Units      as in sim_scenario.h      Context  main thread
+ */
+#ifndef UWASA_CLI_SIM_FLEET_H
+#define UWASA_CLI_SIM_FLEET_H
+
+#include "job.h"
+
+#include "uwasa/sim_scenario.h"
+
+/* Draw a fleet for a model that is planned: what a step costs is counted from its plan.
+ *   measured_us  a step on this machine; only looked at where devices are as fast as it
+ * Returns what uw_sim_draw_open and uw_model_describe return, err filled. Close the draw in every
+ * case. */
+int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scenario,
+                      const struct uw_job *job, uint64_t measured_us, struct uw_error *err);
+
+/* Draw a scenario for a model without running it, and show it: a table on standard output, and
+ * events "fleet" and "done" where json says. Returns the exit status. */
+struct uw_sim_dry_run {
+    const struct uw_sim_scenario *scenario;
+    const char *model, *backend, *json;
+    uint32_t batch;
+};
+int uw_sim_dry_run(const struct uw_sim_dry_run *c);
+
+/* Print the table of devices with its sources, or write it as events "device" and "done". Returns
+ * the exit status. */
+int uw_sim_print_devices(const char *json);
+
+#endif

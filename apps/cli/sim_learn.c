@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_run.h"
+
+#include "momentum.h"
+
+#include "uwasa/board.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MEASURED_STEPS 15u
+
+/* ---- set-up ---- */
+
+static int open_job(struct uw_sim *s, struct uw_job *job)
+{
+    const struct uw_sim_options *o = s->o;
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    const struct uw_job_config config = {
+        .model = o->model,
+        .backend = o->backend,
+        .threads = 1,
+        .plan = {.batch_n = o->batch,
+                 .optimizer = {.lr = (float)o->lr,
+                               .momentum = uw_momentum_steps(rule, o->momentum),
+                               .weight_decay = (float)o->weight_decay,
+                               .frozen = rule->frozen},
+                 .mixing_velocity = rule->velocity}};
+    int rc = uw_job_plan(job, &config, &s->err);
+    rc = rc < 0 ? rc : uw_job_bind(job, &s->err);
+    return rc < 0 ? rc : uw_job_init_weights(job, o->seed, &s->err);
+}
+
+int uw_sim_open_jobs(struct uw_sim *s)
+{
+    s->jobs = calloc(s->threads, sizeof *s->jobs);
+    int rc = s->jobs != NULL ? UW_OK : uw_error_set(&s->err, UW_ERR_NOMEM, "out of memory");
+    for (uint32_t i = 0; rc == UW_OK && i < s->threads; i++) {
+        rc = open_job(s, &s->jobs[i]);
+    }
+    return rc;
+}
+
+static void step(struct uw_future *f, uint32_t thread);
+
+int uw_sim_open_learners(struct uw_sim *s)
+{
+    const struct uw_sim_options *o = s->o;
+    const struct uw_model *m = &s->jobs[0].model;
+    s->vectors = uw_optimizer_vectors(&m->optimizer);
+    s->learners = calloc(o->nodes, sizeof *s->learners);
+    s->held = calloc(o->nodes, sizeof *s->held);
+    s->states = calloc((size_t)o->nodes * s->vectors + 1u, m->trainable_n * sizeof(float));
+    if (s->learners == NULL || s->states == NULL || s->held == NULL) {
+        return uw_error_set(&s->err, UW_ERR_NOMEM, "out of memory");
+    }
+    int rc = UW_OK;
+    for (uint32_t i = 0; rc == UW_OK && i < o->nodes; i++) {
+        struct uw_sim_learner *l = &s->learners[i];
+        l->sim = s;
+        l->place = i;
+        l->future.run = step;
+        for (uint32_t v = 0; v < s->vectors; v++) {
+            l->replica.state[v] = s->states + ((size_t)i * s->vectors + v) * m->trainable_n;
+        }
+        l->momentum = s->jobs[0].config.optimizer.momentum;
+        uw_share_init(&l->share, s->data.base, &s->deal, i);
+        const struct uw_loader_config loader = {.dataset = &l->share.base, .batch_n = o->batch,
+                                                .seed = uw_rng_mix(o->seed, 2u + i)};
+        rc = uw_loader_init(&l->loader, &loader);
+    }
+    s->least_n = o->nodes;
+    return rc;
+}
+
+void uw_sim_bind_learners(struct uw_sim *s)
+{
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        s->learners[i].replica.x = s->world.nodes[i].x;
+        s->learners[i].replica.velocity = s->world.nodes[i].velocity;
+    }
+}
+
+void uw_sim_close_learners(struct uw_sim *s)
+{
+    for (uint32_t i = 0; s->learners != NULL && i < s->o->nodes; i++) {
+        free(s->learners[i].why);
+    }
+    free(s->held);
+    free(s->states);
+    free(s->learners);
+    s->learners = NULL;
+    s->states = NULL;
+    s->held = NULL;
+    for (uint32_t i = 0; s->jobs != NULL && i < s->threads; i++) {
+        uw_job_deinit(&s->jobs[i]);
+    }
+    free(s->jobs);
+    s->jobs = NULL;
+}
+
+/* ---- one step ---- */
+
+/* Any thread, with its own model. */
+static int compute(struct uw_sim_learner *l, struct uw_model *m, struct uw_error *err)
+{
+    const struct uw_sim *s = l->sim;
+    struct uw_step_result result;
+    struct uw_error why = {.text = ""};
+    int rc = uw_model_use(m, &l->replica);
+    m->optimizer.lr = l->lr;
+    m->optimizer.momentum = l->momentum;
+    int n = rc < 0 ? rc : uw_loader_next(&l->loader, m->input, m->label);
+    if (n < 0) {
+        return uw_error_set(err, n, "%.180s: %s", s->o->data, uw_status_text(n));
+    }
+    rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "node %u, step %llu: %.180s; a lower --lr may help",
+                            (unsigned)l->place, (unsigned long long)l->step + 1u,
+                            why.text);
+    }
+    l->replica.updates = m->updates;
+    l->step_loss = result.loss;
+    return UW_OK;
+}
+
+static void step(struct uw_future *f, uint32_t thread)
+{
+    struct uw_sim_learner *l = (struct uw_sim_learner *)f;
+    struct uw_error err = {.text = ""};
+    l->rc = compute(l, &l->sim->jobs[thread].model, &err);
+    if (l->rc < 0) {
+        free(l->why);
+        l->why = strdup(err.text);
+    }
+}
+
+void uw_sim_release(struct uw_sim *s)
+{
+    for (uint32_t i = 0; i < s->held_n; i++) {
+        struct uw_sim_learner *l = &s->learners[s->held[i]];
+        l->held = false;
+        uw_futures_submit(s->futures, &l->future);
+    }
+    s->held_n = 0;
+}
+
+void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
+{
+    const struct uw_schedule_at at = {.step = l->step, .epoch = l->loader.epoch,
+                                      .progress = (double)l->step / (double)s->report.steps};
+    l->lr = uw_schedule_lr(&s->schedule, s->o->lr, &at);
+    l->trains = true;
+    if (!uw_sim_report_near(&s->report, &s->world, l->step)) {
+        uw_futures_submit(s->futures, &l->future);
+        return;
+    }
+    l->held = true;
+    s->held[s->held_n++] = l->place;
+}
+
+void uw_sim_forget(struct uw_sim *s, struct uw_sim_learner *l)
+{
+    if (l->held) {
+        uw_sim_release(s);
+    }
+    uw_futures_await(s->futures, &l->future);
+    for (uint32_t v = 0; v < s->vectors; v++) {
+        memset(l->replica.state[v], 0, s->jobs[0].model.trainable_n * sizeof(float));
+    }
+    l->replica.updates = 0;
+    l->momentum = s->jobs[0].config.optimizer.momentum;
+    l->trains = false;
+    l->rc = UW_OK;
+}
+
+int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l)
+{
+    uw_futures_await(s->futures, &l->future);
+    l->trains = false;
+    if (l->rc < 0) {
+        return uw_error_set(&s->err, l->rc, "%s",
+                            l->why != NULL ? l->why : uw_status_text(l->rc));
+    }
+    l->loss = l->step == 0 ? l->step_loss : 0.95 * l->loss + 0.05 * l->step_loss;
+    l->step++;
+    s->least_n -= l->step == s->least + 1u;
+    if (s->least_n == 0) {
+        uw_sim_find_slowest(s);
+    }
+    uw_sim_report_trained(&s->report, &s->world, l->place, l->step);
+    return UW_OK;
+}
+
+void uw_sim_find_slowest(struct uw_sim *s)
+{
+    s->least = UINT64_MAX;
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        uint64_t step = s->learners[i].step;
+        s->least_n = step < s->least ? 1u : s->least_n + (step == s->least);
+        s->least = step < s->least ? step : s->least;
+    }
+}
+
+/* ---- how long it takes here ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us)
+{
+    struct uw_model *m = &s->jobs[0].model;
+    struct uw_sim_learner scratch = s->learners[0];
+    uint64_t took_us[MEASURED_STEPS];
+    int rc = UW_OK;
+    scratch.replica = uw_model_replica(m);
+    scratch.lr = (float)s->o->lr;
+    for (uint32_t i = 0; rc == UW_OK && i < MEASURED_STEPS; i++) {
+        uint64_t start_us = uw_board_now_us();
+        rc = compute(&scratch, m, &s->err);
+        took_us[i] = uw_board_now_us() - start_us;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    qsort(took_us, MEASURED_STEPS, sizeof took_us[0], by_size);
+    *step_us = took_us[MEASURED_STEPS / 2u];
+    return uw_job_init_weights(&s->jobs[0], s->o->seed, &s->err);
+}

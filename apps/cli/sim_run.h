@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim_run.h - the inside of a simulated run (private to the four files below)
+ *
+ *     sim_run.c      set-up and the loop over the world's clock
+ *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
+ *     sim_eval.c     tests of the nodes' models
+ *     sim_state.c    a run that is stopped and goes on
+ *
+ * The world says when a local step ends. From its beginning to then nobody touches the node's
+ * parameters, velocity and optimizer state; so a step is handed to the threads when it begins and
+ * awaited when it ends. What it computes depends on the node alone, not on who computes it when,
+ * and all that follows from it happens on the main thread, in the order of virtual time.
+ *
+ * Context    main thread, unless said
+ */
+#ifndef UWASA_CLI_SIM_RUN_H
+#define UWASA_CLI_SIM_RUN_H
+
+#include "futures.h"
+#include "job.h"
+#include "sim.h"
+#include "stop.h"
+
+#include "uwasa/data.h"
+#include "uwasa/replica.h"
+#include "uwasa/schedule.h"
+
+struct uw_sim;
+
+/* What a node has beside its place in the network. */
+struct uw_sim_learner {
+    struct uw_future future;        /* the step in progress */
+    struct uw_sim *sim;
+    uint32_t place;
+    struct uw_share share;
+    struct uw_loader loader;
+    struct uw_replica replica;      /* x and velocity are the world's */
+    uint64_t step;                  /* ended */
+    uint64_t agree_until_us;        /* 0: it trains */
+    uint32_t agreed;                /* rounds since its last step */
+    bool trains;                    /* a step is in progress ... */
+    bool held;                      /* ... and not handed out yet */
+    float lr;                       /* of the step in progress, else of the last */
+    float momentum;
+    double loss;                    /* running mean */
+
+    /* written by the thread that computes the step */
+    double step_loss;
+    int rc;
+    char *why;                      /* it failed: the sentence, from the heap; may be NULL */
+};
+
+struct uw_sim {
+    const struct uw_sim_options *o;
+    uint32_t threads;
+    struct uw_job *jobs;            /* [threads]: a model for each, on one thread */
+    struct uw_futures *futures;
+    struct uw_data data, test;
+    struct uw_deal deal;
+    struct uw_sim_learner *learners;    /* [o->nodes] */
+    float *states;                  /* all optimizer state */
+    uint32_t vectors;               /* of optimizer state, a node */
+    struct uw_params fresh;         /* the first values */
+    struct uw_sim_draw draw;        /* the devices */
+    struct uw_world world;
+    struct uw_schedule schedule;    /* of the learning rate */
+    struct uw_stop stop;
+    struct uw_sim_report report;
+    struct uw_sim_score score;
+    bool scored, reached;
+    uint64_t least;                 /* steps that the slowest nodes have ended ... */
+    uint32_t least_n;               /* ... so many of them */
+    uint32_t *held;                 /* [held_n] nodes whose steps are not handed out yet */
+    uint32_t held_n;
+    uint32_t *tested;               /* [tested_n] nodes whose models are tested */
+    uint32_t tested_n;
+    float *mean;                    /* [params.size_n] the nodes' mean model */
+    double *accuracies;             /* [tested_n] in the last test */
+    struct uw_sim_timeline timeline;
+    struct uw_error err;
+};
+
+/* ---- sim_learn.c ---- */
+
+/* A model for each thread, and the threads. Returns the status, s->err filled. */
+int uw_sim_open_jobs(struct uw_sim *s);
+
+/* A learner for each node, before the world is open. Returns the status, s->err filled. */
+int uw_sim_open_learners(struct uw_sim *s);
+
+/* Give the learners the parameters that they work on; the world is open. */
+void uw_sim_bind_learners(struct uw_sim *s);
+
+/* How long a step takes on this machine: the median of some, which are then forgotten. */
+int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us);
+
+/* Its next step begins now. The first one after the step that makes a test due is held back until
+ * the test is over, or the node's turn comes before: the test sees what the last step left. */
+void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l);
+
+/* Hand out what was held back. */
+void uw_sim_release(struct uw_sim *s);
+
+/* Its step has ended. Returns UW_OK, or what failed, s->err filled. */
+int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l);
+
+/* It has restarted: a step that was in progress is lost, and so is its optimizer's state. */
+void uw_sim_forget(struct uw_sim *s, struct uw_sim_learner *l);
+
+/* Count again who is slowest: s->least and s->least_n. */
+void uw_sim_find_slowest(struct uw_sim *s);
+
+/* Safe after a failed open, and twice. */
+void uw_sim_close_learners(struct uw_sim *s);
+
+/* ---- sim_eval.c ---- */
+
+/* Choose the nodes to test. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_sim_open_eval(struct uw_sim *s);
+void uw_sim_close_eval(struct uw_sim *s);
+
+/* Test the nodes' models and the mean of all. A node in the middle of a step that was handed out
+ * shows what that step leaves: nodes that are ahead of the slowest.
+ *   limit  samples of the test set; 0: all
+ * Returns UW_OK (s->score is new), UW_ERR_AGAIN (stopped), or what failed, s->err filled. */
+int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool has_cells(const struct uw_sim_cells *c)
+{
+    return c->nodes != 0 || c->cells != 0 || c->sizes_n != 0;
+}
+
+static bool any_cells(const struct uw_sim_scenario *s)
+{
+    bool some = has_cells(&s->cells);
+    for (uint32_t g = 0; g < s->groups_n; g++) {
+        some = some || has_cells(&s->groups[g].cells);
+    }
+    return some;
+}
+
+/* What they say of every device. */
+static void apply(struct uw_sim_group *g, const struct uw_sim_said *said)
+{
+    if (said->bandwidth != UINT64_MAX) {
+        g->up = (struct uw_sim_spread){.a = (double)said->bandwidth};
+        g->down = (struct uw_sim_spread){.a = 0.0};
+        g->one_rate = false;
+    }
+    if (said->latency >= 0.0) {
+        g->latency = (struct uw_sim_spread){.a = said->latency};
+    }
+    if (said->step_seconds >= 0.0) {
+        g->step = said->step_seconds > 0.0 ? UW_SIM_STEP_SECONDS : UW_SIM_STEP_MEASURED;
+        g->seconds = (struct uw_sim_spread){.a = said->step_seconds};
+    }
+}
+
+int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, struct uw_error *err)
+{
+    struct uw_sim_scenario *s = &f->scenario;
+    if (said->nodes != 0 && f->grouped) {
+        return uw_error_set(err, UW_ERR_INVALID, "--nodes %u: %.120s has groups of nodes, each "
+                            "with its count", (unsigned)said->nodes, f->json.file);
+    }
+    if (said->cell_nodes != 0 && any_cells(s)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--cell-nodes %u: %.120s says which cells there "
+                            "are", (unsigned)said->cell_nodes, f->json.file);
+    }
+    s->groups[0].count = said->nodes != 0 ? said->nodes : s->groups[0].count;
+    for (uint32_t g = 0; g < s->groups_n; g++) {
+        apply(&s->groups[g], said);
+    }
+    if (said->cells && !any_cells(s)) {
+        s->cells = (struct uw_sim_cells){
+            .nodes = said->cell_nodes != 0 ? said->cell_nodes : UW_SIM_CELL_NODES};
+    }
+    return UW_OK;
+}
+
+const char *uw_sim_file_where(const struct uw_sim_file *f, const char *flag, const char *value,
+                              char *text, size_t text_bytes)
+{
+    char key[32];
+    snprintf(key, sizeof key, "%s", flag);
+    for (char *c = key; *c != '\0'; c++) {
+        *c = (char)(*c == '-' ? '_' : *c);
+    }
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, key);
+    if (m != NULL && m->valuestring == value) {
+        snprintf(text, text_bytes, "%.120s:%u: \"%s\" %.60s", f->json.file,
+                 (unsigned)uw_json_line(&f->json, m), key, value);
+    } else {
+        snprintf(text, text_bytes, "--%s %.60s", flag, value);
+    }
+    return text;
+}

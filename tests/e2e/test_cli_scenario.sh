@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Scenario files of the simulator. test_cli_scenario.sh PROGRAM SCENARIOS
+scenarios=$(realpath "$2")
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+# four classes in the plane, a little noise; the label last
+awk 'BEGIN { srand(1); for (i = 0; i < 1200; i++) { c = i % 4
+    printf "%.4f,%.4f,%d\n", c % 2 * 2 - 1 + rand() - 0.5, int(c / 2) * 2 - 1 + rand() - 0.5, c } }' >four.csv
+cat >plane.json <<END
+{"name": "plane", "input": [2], "layers": [
+    {"name": "fc1", "type": "dense", "out": 16}, {"name": "relu", "type": "relu"},
+    {"name": "fc2", "type": "dense", "out": 4}]}
+END
+scenario() { # scenario KEYS: a scenario with them, in s.json
+    echo "{\"model\": \"plane.json\", \"data\": \"csv:four.csv\", \"batch\": 10, \"lr\": 0.1, \"steps\": 40, $1}" >s.json
+}
+run() { # run FLAGS: the scenario, its events in out
+    "$uwasa" sim --config s.json --json - "$@" >out 2>err || { cat s.json err >&2; fail "a run"; }
+}
+told() { # everything but what a clock on the wall says
+    sed 's/,"seconds":[^,}]*//' "$1"
+}
+
+# the samples can be drawn, as a table and as an event
+for file in "$scenarios"/*.json; do
+    expect 0 "$uwasa" sim --config "$file" --dry-run
+    grep -q '^  step .*s$' out || { cat out >&2; fail "$file: no table"; }
+    "$uwasa" sim --config "$file" --dry-run --json - >out 2>err || fail "$file: --json"
+    head -n 1 out | grep -q '"event":"fleet"' || fail "$file: no event"
+    tail -n 1 out | grep -q '"event":"done"' || fail "$file: the last event is not done"
+done
+expect 0 "$uwasa" sim --devices
+grep -q '^cortex-m7 .*480 MHz.*STM32H743' out && grep -q 'count_instructions' out ||
+    { cat out >&2; fail "--devices"; }
+
+# what is refused: one line that says where, status 2
+while read -r keys; do
+    scenario "$keys"
+    expect 2 "$uwasa" sim --config s.json
+    grep -q 's.json' err || { cat err >&2; fail "the sentence does not name the file: $keys"; }
+done <<END
+"nodse": 4
+"nodes": 1
+"nodes": [{"count": 600}, {"count": 5000}]
+"skew": "unsorted"
+"lr_schedule": "falling"
+"nodes": 4, "latency": {"uniform": [2, 1]}
+"exchange": "allreduce", "schedule": "matching"
+END
+expect 1 "$uwasa" sim --config nowhere.json
+scenario '"nodes": [{"count": 4}]'
+expect 2 "$uwasa" sim --config s.json --nodes 5
+scenario '"nodes": 4, "cells": {"sizes": [2, 3]}'
+expect 2 "$uwasa" sim --config s.json
+
+# a fleet of equal devices is the same run as with flags, byte for byte; a flag wins
+scenario '"nodes": 4, "bandwidth": {"up": 1e6}, "latency": 0.02, "step": {"seconds": 0.01}'
+run
+told out >a
+"$uwasa" sim --model plane.json --data csv:four.csv --batch 10 --lr 0.1 --steps 40 --nodes 4 \
+    --bandwidth 1000000 --latency 0.02 --step-seconds 0.01 --json - >out 2>err || fail "flags"
+told out >b
+cmp -s a b || { diff a b >&2; fail "the same devices, another run"; }
+run --step-seconds 0.02
+awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 0.8 && s < 1) }' ||
+    fail "--step-seconds does not win"
+run --nodes 5 --steps 3
+[ "$(number out nodes)" = 5 ] && [ "$(number out steps)" = 3 ] || fail "--nodes, --steps"
+
+# devices differ: one slow node makes all-reduce slow, and gossip ends when the slow one does
+alike='"nodes": 5, "step": {"seconds": 0.01}, "latency": 0.001, "momentum_rule": "none"'
+slow='"stragglers": {"share": 0.2, "factor": 10}'
+scenario "$alike"
+run --exchange allreduce
+fast=$(number out virtual_seconds)
+scenario "$alike, $slow"
+run --exchange allreduce
+awk -v s="$(number out virtual_seconds)" -v f="$fast" 'BEGIN { exit !(s >= 4 && f < 0.6) }' ||
+    { cat out >&2; fail "stragglers"; }
+
+# a thin link between cells makes what passes it slow
+cells='"nodes": 4, "bandwidth": 0, "step": {"seconds": 0.01}, "period": 10, "momentum_rule": "none",
+       "exchange": "allreduce", "cells": {"nodes": 2, "bandwidth": 0, "latency": 0.001'
+scenario "$cells}"
+run
+wide=$(number out virtual_seconds)
+scenario "$cells, \"out_bandwidth\": 10000}"
+run
+awk -v s="$(number out virtual_seconds)" -v w="$wide" 'BEGIN { exit !(s > w + 4 * 464 * 8 / 10000) }' ||
+    { cat out >&2; fail "a thin link, $wide s without"; }
+
+# who is away computes nothing: two of three seconds more
+printf '0,0.1,1.1\n0,1.2,2.2\n' >away.csv
+scenario "\"nodes\": 3, \"step\": {\"seconds\": 0.01}, \"availability\": {\"trace\": \"away.csv\"}"
+run
+awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 2.4 && s < 4) }' ||
+    { cat out >&2; fail "a trace"; }
+echo passed

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What uwasa sim leaves behind: events, table, time line. test_sim_results.py PROGRAM"""
+import csv
+import os
+import sys
+import tempfile
+import unittest
+
+import sim_runs
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+SPREAD = ("worst_accuracy", "lower_quartile_accuracy", "upper_quartile_accuracy", "best_accuracy")
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        sim_runs.make_inputs(self.folder)
+
+    def run_sim(self, *flags):
+        run = sim_runs.simulate(PROGRAM, self.folder, "--json", "run.jsonl", *flags)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return sim_runs.read_events(os.path.join(self.folder, "run.jsonl"))
+
+    def told(self, events):
+        return [event for event in events if event["event"] in ("eval", "done")]
+
+    def check(self, tests):
+        """Every figure in its bounds, and nothing goes back."""
+        for test in tests:
+            order = [test[key] for key in SPREAD]
+            self.assertEqual(order, sorted(order), test)
+            self.assertTrue(0 <= order[0] and order[-1] <= 1, test)
+            self.assertTrue(order[0] <= test["test_accuracy"] <= order[-1], test)
+            self.assertTrue(0 <= test["mean_model_accuracy"] <= 1, test)
+            self.assertGreater(test["test_loss"], 0)
+            self.assertTrue(0 <= test["consensus_distance"] < 10, test)
+        for before, after in zip(tests, tests[1:]):
+            for key in ("virtual_seconds", "steps", "epochs", "bytes_sent"):
+                self.assertLessEqual(before[key], after[key])
+
+    def test_events_and_table_say_the_same(self):
+        """25 steps of 10 ms an epoch: tests at 0.1, 0.2, 0.25 (the end of an epoch), 0.3 s ..."""
+        label = 'gossip, "the first"'
+        events = self.run_sim("--epochs", "2", "--skew", "sorted", "--eval-seconds", "0.1",
+                              "--per-node", "--csv", "run.csv", "--label", label)
+        tests = self.told(events)
+        self.check(tests)
+        self.assertEqual(events[0]["label"], label)
+        times = [test["virtual_seconds"] for test in tests]
+        for wanted, time in zip((0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.5), times, strict=True):
+            self.assertTrue(wanted <= time <= wanted + 0.015, times)
+        for test in tests:
+            each = sorted(test["accuracies"])
+            self.assertEqual(len(each), 4)
+            self.assertAlmostEqual(sum(each) / 4, test["test_accuracy"], 12)
+            self.assertAlmostEqual(each[0] + 0.75 * (each[1] - each[0]),
+                                   test["lower_quartile_accuracy"], 12)
+            self.assertAlmostEqual(each[2] + 0.25 * (each[3] - each[2]),
+                                   test["upper_quartile_accuracy"], 12)
+        with open(os.path.join(self.folder, "run.csv"), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), len(tests))
+        for row, test in zip(rows, tests):
+            self.assertEqual(row.pop("label"), label)
+            self.assertEqual(row.pop("nodes"), "4")
+            for key, value in row.items():
+                self.assertEqual(float(value), test[key], key)
+
+    def test_steps_between_tests(self):
+        events = self.run_sim("--steps", "50", "--eval-steps", "20")
+        self.assertEqual([test["steps"] for test in self.told(events)], [20, 25, 40, 50])
+        self.assertNotIn("accuracies", events[1])
+        self.assertNotIn("label", events[0])
+
+    def test_start_tells_every_option(self):
+        start = self.run_sim("--steps", "2")[0]
+        self.assertEqual(start["event"], "start")
+        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node"}
+        run = sim_runs.simulate(PROGRAM, self.folder, "--help")
+        flags = {line.split()[0][2:].replace("-", "_") for line in run.stdout.splitlines()
+                 if line.startswith("  --")}
+        self.assertIn("bandwidth", flags)
+        self.assertEqual(flags - unsaid - set(start), set())
+
+    def test_exact_averages_leave_no_distance(self):
+        """And what the nodes' models disagree about before is told as a share of the mean's norm."""
+        tests = self.told(self.run_sim("--steps", "40", "--exchange", "allreduce", "--skew",
+                                        "sorted", "--eval-steps", "15"))
+        self.check(tests)
+        self.assertGreater(tests[0]["consensus_distance"], 0.01)
+        self.assertEqual(tests[-1]["consensus_distance"], 0)
+
+    def exchanges(self, kind, events, until):
+        """Who talked when: inside the run, begun in time, between nodes that are there."""
+        done = events[-1]
+        found = [event for event in events if event["event"] == "exchange"]
+        self.assertEqual(len(found), done["exchanges_told"])
+        for event in found:
+            self.assertEqual(event["kind"], kind)
+            self.assertIn(event["node"], range(4))
+            self.assertTrue(0 <= event["from_seconds"] <= event["to_seconds"] <=
+                            done["virtual_seconds"], event)
+            self.assertLessEqual(event["from_seconds"], until)
+            self.assertTrue(event["ok"], event)
+        return found
+
+    def test_timeline_of_pulls(self):
+        events = self.run_sim("--steps", "60", "--timeline", "0.3", "--consensus-rounds", "0")
+        pulls = self.exchanges("pull", events, 0.3)
+        self.assertGreater(len(pulls), 4)
+        for pull in pulls:
+            self.assertIn(pull["peer"], set(range(4)) - {pull["node"]})
+            self.assertEqual(pull["bytes"], 464)
+        done = events[-1]
+        self.assertGreater(done["exchanges_untold"], 0)
+        self.assertEqual(done["exchanges_told"] + done["exchanges_untold"],
+                         done["pulls_done"] + done["pulls_cut"])
+        for node in range(4):
+            steps = [event for event in events
+                     if event["event"] == "step" and event["node"] == node]
+            self.assertEqual([step["step"] for step in steps], list(range(1, 31)))
+            for step in steps:
+                self.assertAlmostEqual(step["virtual_seconds"], 0.01 * step["step"], 9)
+
+    def test_timeline_of_averages(self):
+        events = self.run_sim("--steps", "40", "--exchange", "allreduce", "--timeline", "1000")
+        averages = self.exchanges("average", events, 1000)
+        self.assertEqual(len(averages), 16)     # four a node
+        self.assertEqual({event["nodes"] for event in averages}, {4})
+
+    def test_timeline_of_pairs(self):
+        events = self.run_sim("--steps", "45", "--momentum-rule", "kgt", "--momentum", "0.5",
+                              "--timeline", "1000", "--consensus-rounds", "0")
+        pairs = self.exchanges("pair", events, 1000)
+        self.assertGreater(len(pairs), 4)
+        for pair in pairs:
+            self.assertIn(pair["peer"], set(range(4)) - {pair["node"]})
+            others = [event for event in pairs if event["node"] == pair["peer"] and
+                      event["peer"] == pair["node"] and
+                      event["from_seconds"] <= pair["to_seconds"] and
+                      pair["from_seconds"] <= event["to_seconds"]]
+            self.assertTrue(others, pair)
+
+    def test_table_that_cannot_be_written(self):
+        for flag in ("nowhere/run.csv", "-"):
+            run = sim_runs.simulate(PROGRAM, self.folder, "--steps", "2", "--csv", flag)
+            self.assertEqual(run.returncode, 2 if flag == "-" else 1)
+            self.assertIn(f"--csv {flag}: ", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
