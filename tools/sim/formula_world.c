@@ -23,7 +23,10 @@ static struct uw_formula_config config_of(const struct uw_world_config *c)
                                       .seed = c->node.seed,
                                       .model_bytes = c->model_bytes,
                                       .algorithm = c->algorithm,
-                                      .study_pull = c->study_pull};
+                                      .study_pull = c->study_pull,
+                                      .start_us = 1,
+                                      .on_event = c->on_event,
+                                      .event_arg = c->event_arg};
 }
 
 static void formula_defaults(struct uw_world_config *c)
