@@ -83,6 +83,11 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
+    cJSON_AddStringToObject(ev, "network", o->network);
+    cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");
+    if (o->model_bytes != 0) {
+        cJSON_AddNumberToObject(ev, "model_bytes", (double)o->model_bytes);
+    }
     cJSON_AddNumberToObject(ev, "mtu", o->mtu);
     cJSON_AddNumberToObject(ev, "consensus_rounds", o->consensus_rounds);
     cJSON_AddNumberToObject(ev, "until_accuracy", o->until_accuracy);
