@@ -56,6 +56,23 @@ static int open_fleet(struct uw_sim *s)
                                            &s->err);
 }
 
+/* Of exact averages in both networks; of the formulas what they take to be on the wire. */
+static void choose_network(struct uw_world_config *c, const struct uw_sim_options *o)
+{
+    static const enum uw_allreduce_kind shipped[] = {
+        [UW_SIM_BUTTERFLY] = UW_ALLREDUCE_DOUBLING, [UW_SIM_HALVING] = UW_ALLREDUCE_HALVING,
+        [UW_SIM_RING] = UW_ALLREDUCE_RING, [UW_SIM_TREE] = UW_ALLREDUCE_TREE,
+        [UW_SIM_SWEEP] = UW_ALLREDUCE_SWEEP};
+    c->network = strcmp(o->network, "formula") == 0 ? UW_WORLD_FORMULA : UW_WORLD_EVENTS;
+    c->algorithm = UW_SIM_AUTO;
+    if (o->algorithm != NULL) {
+        (void)uw_sim_algorithm_find(o->algorithm, &c->algorithm);
+    }
+    c->node.algorithm = c->algorithm != UW_SIM_AUTO ? &shipped[c->algorithm] : NULL;
+    c->model_bytes = o->model_bytes;
+    c->study_pull = o->pull_latencies == 1u;
+}
+
 /* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
  * a run that does not fit would end in the middle, and not by itself. */
 static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
@@ -100,7 +117,7 @@ static int open_world(struct uw_sim *s)
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     snprintf(s->name, sizeof s->name, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
-    const struct uw_world_config config = {
+    struct uw_world_config config = {
         .fleet = &s->draw.fleet,
         .params = &s->fresh,
         .node = {.run = s->name,
@@ -117,6 +134,7 @@ static int open_world(struct uw_sim *s)
         .event_arg = &s->timeline,
         .mtu_bytes = o->mtu,
         .past = s->past};
+    choose_network(&config, o);
     int rc = check_memory(s, &config);
     rc = rc < 0 ? rc : uw_world_open(&s->world, &config, &s->err);
     rc = rc < 0 ? rc : uw_sim_bind_learners(s);
