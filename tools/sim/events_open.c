@@ -15,6 +15,7 @@
 #define WINDOW_BYTES (512u * 1024u) /* of chunks, as nodes have by themselves */
 #define WINDOWS_BYTES (512u << 20)  /* of all nodes together */
 #define WINDOW_HEAD_BYTES 32u       /* more than a chunk's message has beside floats */
+#define STATIONS_MAX 65534u         /* the two highest numbers of a link mean something else */
 #define POLL_US 60000000u           /* the world calls a node as soon as training asks */
 #define SEEDS_STREAM 0x5eed5u
 
@@ -126,6 +127,10 @@ static size_t messages_bytes(const struct uw_world_config *c)
 int uw_world_events_measure(const struct uw_world_config *c, size_t *bytes, struct uw_error *err)
 {
     size_t node = 0;
+    if (c->fleet->devices_n > STATIONS_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "%u nodes: the network of events has room for %u",
+                            (unsigned)c->fleet->devices_n, STATIONS_MAX);
+    }
     int rc = measure_node(c, &node, err);
     node += sizeof(struct uw_seat) + sizeof(struct uw_sim_link) + sizeof(struct uw_sim_due) +
             sizeof(uint32_t);

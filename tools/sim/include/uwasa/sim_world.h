@@ -95,8 +95,9 @@ struct uw_world {
 size_t uw_world_measure(const struct uw_world_config *config, struct uw_error *err);
 
 /* Set up the nodes with the same parameters and let nobody speak yet.
- * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_UNSUPPORTED (no such model of the network), or what
- * uw_node_bind returns; err filled. Close in every case. */
+ * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_UNSUPPORTED (no such model of the network),
+ * UW_ERR_TOOBIG (more than 65534 nodes of UW_WORLD_EVENTS), or what uw_node_bind returns; err
+ * filled. Close in every case. */
 int uw_world_open(struct uw_world *w, const struct uw_world_config *config, struct uw_error *err);
 
 /* Run the network alone until every node has known all others as alive and with weights to show, or
