@@ -329,7 +329,7 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     assert_true(some < all && some > 200u * 3u * SIZE_N * sizeof(float));
     c.members_max = 0;
     assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
-    assert_int_equal(w.config.members_max, 64);
+    assert_int_equal(w.config.members_max, 32);
     assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
     (void)train(&w, 20, done);
     assert_true(uw_world_counters(&w).pulls_done >= 200u * 4u);

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_SOME 64u            /* of a table where some members will do */
+#define MEMBERS_ALL 64u             /* so many nodes all know each other */
+#define MEMBERS_SOME 32u            /* of more, where some will do: what nodes have by themselves */
 #define MATES 8u                    /* of its cell among a node's seeds */
 #define WINDOW_BYTES (512u * 1024u) /* of chunks, as nodes have by themselves */
 #define WINDOWS_BYTES (512u << 20)  /* of all nodes together */
@@ -63,7 +64,7 @@ void uw_world_events_defaults(struct uw_world_config *c)
     if (c->members_max == 0) {
         uint32_t cell = c->node.mode != UW_NODE_GOSSIP ? 2u * largest_cell(c->fleet) : 0;
         uint32_t some = cell > MEMBERS_SOME ? cell : MEMBERS_SOME;
-        c->members_max = some_will_do(&c->node) ? min_u32(nodes, some) : nodes;
+        c->members_max = nodes > MEMBERS_ALL && some_will_do(&c->node) ? some : nodes;
     }
     c->members_max = min_u32(c->members_max, nodes);
     if (c->node.window_bytes == 0) {

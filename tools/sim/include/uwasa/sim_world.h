@@ -65,8 +65,8 @@ struct uw_world_config {
                                        window_bytes 0: a model, 512 KiB at most, and 512 MiB for
                                        all nodes; members_max is that below */
     uint32_t mtu_bytes;
-    uint32_t members_max;           /* of a node's table. 0: 64 for gossip by random choice and for
-                                       cells, or twice the largest cell; else all nodes */
+    uint32_t members_max;           /* of a node's table. 0: all; of more than 64, for gossip by
+                                       random choice and for cells, 32 or twice the largest cell */
     /* Of UW_WORLD_FORMULA, see uwasa/sim_cost.h. */
     enum uw_sim_algorithm algorithm;    /* of exact averages */
     uint64_t model_bytes;               /* of what is exchanged; 0: 4 a parameter */
