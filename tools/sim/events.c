@@ -151,6 +151,27 @@ static int begin(struct uw_world *w, struct uw_seat *s)
     return rc < 0 ? rc : UW_OK;
 }
 
+/* Its first step, or what is left of the one that it was in. What its absences until then have
+ * delayed is in that. */
+static void begin_training(struct uw_world *w, struct uw_seat *s)
+{
+    struct uw_world_events_state *e = w->state;
+    const struct uw_world_past *past = &w->config.past;
+    const struct uw_sim_device *d = &w->config.fleet->devices[s->node->place];
+    uint64_t left_us = past->left_us != NULL ? past->left_us[s->node->place] : d->step_us;
+    s->sent_before = e->net.links[s->node->place].link.stats.sent_bytes;
+    s->node->train_at_us = left_us != UINT64_MAX ? w->now_us + left_us : UINT64_MAX;
+    while (s->absence < d->absences_n && d->absences[s->absence].to_us <= past->trained_us &&
+           past->trained_us != 0) {
+        s->absence++;
+    }
+    if (s->absence < d->absences_n && d->absences[s->absence].from_us < past->trained_us) {
+        s->away = true;
+        uw_sim_link_away(&e->net.links[s->node->place], true);
+    }
+    set_due(w, s);
+}
+
 static int events_meet(struct uw_world *w, uint64_t limit_us)
 {
     struct uw_world_events_state *e = w->state;
@@ -175,13 +196,10 @@ static int events_meet(struct uw_world *w, uint64_t limit_us)
             met++;
         }
     }
-    w->start_us = w->now_us;
+    w->start_us = w->now_us - w->config.past.trained_us;
     e->training = true;
     for (uint32_t i = 0; i < nodes; i++) {
-        struct uw_seat *s = &e->seats[i];
-        s->sent_before = e->net.links[i].link.stats.sent_bytes;
-        s->node->train_at_us = w->now_us + w->config.fleet->devices[i].step_us;
-        set_due(w, s);
+        begin_training(w, &e->seats[i]);
     }
     return met == nodes ? UW_OK : UW_ERR_AGAIN;
 }
@@ -234,6 +252,7 @@ static int events_trained(struct uw_world *w, struct uw_world_node *n,
     int rc = n->restarted ? restart(w, s) : UW_OK;
     int flags = rc < 0 ? rc : uw_node_after_step(&n->node, progress);
     n->waits = flags > 0 && (flags & (UW_NODE_AVERAGING | UW_NODE_ADOPTING)) != 0;
+    n->averaging = flags > 0 && (flags & UW_NODE_AVERAGING) != 0;
     if ((flags > 0 && !waited) || waited != n->waits || uw_node_asks(&n->node)) {
         s->net_at_us = w->now_us;
     }

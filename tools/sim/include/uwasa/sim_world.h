@@ -53,7 +53,17 @@ struct uw_world_node {
 
     /* private */
     float *spare;
+    bool averaging;                 /* x is in the hands of an average */
     struct uw_world *world;
+};
+
+/* What a run that goes on has behind it; zero: it begins. */
+struct uw_world_past {
+    uint64_t trained_us;            /* virtual time since training began */
+    uint64_t sent_bytes;
+    struct uw_node_counters counters;
+    const uint64_t *left_us;        /* [devices_n] until a node's step ends; UINT64_MAX: it does no
+                                       more. NULL: all steps begin; read by uw_world_meet */
 };
 
 struct uw_world_config {
@@ -74,6 +84,7 @@ struct uw_world_config {
     /* What a node tells; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;
+    struct uw_world_past past;
 };
 
 struct uw_world_ops;                /* private: a model of the network */
@@ -81,7 +92,7 @@ struct uw_world_ops;                /* private: a model of the network */
 struct uw_world {
     struct uw_world_config config;  /* with what was 0 filled in */
     uint64_t now_us;
-    uint64_t start_us;              /* when training began */
+    uint64_t start_us;              /* when training began, of a run that goes on the first time */
     struct uw_world_node *nodes;    /* [fleet->devices_n] */
 
     /* private */
@@ -117,6 +128,10 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
 
 /* As uw_node_agree. */
 void uw_world_agree(struct uw_world *w, struct uw_world_node *n);
+
+/* A node's model as it is to be judged, [size_n]: x, and while x is being averaged in place what it
+ * was before. */
+float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n);
 
 /* Bytes that all nodes together have handed to their links since training began. */
 uint64_t uw_world_sent_bytes(const struct uw_world *w);
