@@ -42,13 +42,13 @@ while read -r keys; do
 done <<END
 "nodse": 4
 "nodes": 1
-"nodes": [{"count": 600}, {"count": 5000}]
+"nodes": [{"count": 99999}, {"count": 5000}]
 "skew": "unsorted"
 "lr_schedule": "falling"
 "nodes": 4, "latency": {"uniform": [2, 1]}
 "exchange": "allreduce", "schedule": "matching"
 END
-expect 1 "$uwasa" sim --config nowhere.json
+expect 2 "$uwasa" sim --config nowhere.json
 scenario '"nodes": [{"count": 4}]'
 expect 2 "$uwasa" sim --config s.json --nodes 5
 scenario '"nodes": 4, "cells": {"sizes": [2, 3]}'
