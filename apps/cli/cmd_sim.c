@@ -234,6 +234,9 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int arg
     if (rc < 0) {
         return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
     }
+    if (flags.steps != 0 || flags.epochs != 0) {
+        o->steps = o->epochs = 0;       /* each is instead of the other */
+    }
     status = uw_args_parse(&spec, argc, argv, o, NULL);
     if (status < 0 && !o->devices) {
         status = make_fleet(f, o);

@@ -228,8 +228,12 @@ static void print_cells(const struct uw_sim_draw *d, double *scratch)
     }
 }
 
-static void print_fleet(const struct uw_sim_draw *d, double *scratch)
+static int print_fleet(const struct uw_sim_draw *d)
 {
+    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    if (scratch == NULL) {
+        return UW_ERR_NOMEM;
+    }
     printf("%u nodes, drawn with seed %llu\n  %-12s %14s %14s %14s\n",
            (unsigned)d->fleet.devices_n, (unsigned long long)d->scenario->seed, "", "lowest",
            "median", "highest");
@@ -241,6 +245,8 @@ static void print_fleet(const struct uw_sim_draw *d, double *scratch)
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
     }
+    free(scratch);
+    return UW_OK;
 }
 
 /* ---- the same as an event ---- */
@@ -289,8 +295,12 @@ static cJSON *cell_event(const struct uw_sim_draw *d, uint32_t cell)
     return object;
 }
 
-static void put_fleet(struct uw_events *events, const struct uw_sim_draw *d, double *scratch)
+int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
 {
+    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    if (scratch == NULL) {
+        return UW_ERR_NOMEM;
+    }
     cJSON *ev = uw_event("fleet");
     cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
     cJSON_AddNumberToObject(ev, "seed", (double)d->scenario->seed);
@@ -306,28 +316,26 @@ static void put_fleet(struct uw_events *events, const struct uw_sim_draw *d, dou
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);
     }
     uw_events_put(events, ev);
-    ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-    uw_events_put(events, ev);
+    free(scratch);
+    return UW_OK;
 }
 
 static int show(const struct uw_sim_dry_run *c, const struct uw_sim_draw *d, struct uw_error *err)
 {
     struct uw_events events;
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
-    if (scratch == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
-    }
     int rc = uw_events_open(&events, c->json, err);
     if (rc == UW_OK && !uw_events_take_stdout(&events)) {
-        print_fleet(d, scratch);
+        rc = print_fleet(d);
     }
-    if (rc == UW_OK) {
-        put_fleet(&events, d, scratch);
-        rc = uw_events_close(&events, err);
+    rc = rc < 0 ? rc : uw_sim_fleet_put(&events, d);
+    if (rc == UW_ERR_NOMEM) {
+        uw_error_set(err, rc, "out of memory");
     }
-    free(scratch);
-    return rc;
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
+    uw_events_put(&events, ev);
+    int closed = uw_events_close(&events, rc < 0 ? NULL : err);
+    return rc < 0 ? rc : closed;
 }
 
 int uw_sim_dry_run(const struct uw_sim_dry_run *c)

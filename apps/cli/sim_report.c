@@ -68,6 +68,9 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     const struct uw_sim_options *o = r->o;
     cJSON *ev = uw_event("start");
     cJSON_AddNumberToObject(ev, "nodes", o->nodes);
+    if (o->config != NULL) {
+        cJSON_AddStringToObject(ev, "config", o->config);
+    }
     cJSON_AddStringToObject(ev, "model", o->model);
     cJSON_AddNumberToObject(ev, "parameters", params_n);
     if (o->label != NULL) {

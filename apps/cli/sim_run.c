@@ -57,17 +57,16 @@ static int open_world(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    char run[32];
     int rc = open_fleet(s);
     if (rc < 0) {
         return rc;
     }
     s->fresh = s->jobs[0].model.params;
-    snprintf(run, sizeof run, "sim-%llu", (unsigned long long)o->seed);
+    snprintf(s->run, sizeof s->run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
         .fleet = &s->draw.fleet,
         .params = &s->fresh,
-        .node = {.run = run,
+        .node = {.run = s->run,
                  .mode = uw_node_mode_find(o->exchange),
                  .head_weight = 1,
                  .scratch_n = SCRATCH_N,
@@ -237,7 +236,12 @@ int uw_sim_run(const struct uw_sim_options *o)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
-        rc = run_steps(s);
+        rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
+        rc = rc < 0 ? rc : run_steps(s);
+    }
+    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
+        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
+                        "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
         uw_sim_report_done(&s->report, &s->world, s->least, &s->score);

@@ -63,6 +63,7 @@ struct uw_sim {
     uint32_t vectors;               /* of optimizer state, a node */
     struct uw_params fresh;         /* the first values */
     struct uw_sim_draw draw;        /* the devices */
+    char run[32];                   /* its name; nodes that restart read it again */
     struct uw_world world;
     struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;

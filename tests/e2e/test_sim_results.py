@@ -78,7 +78,8 @@ class Results(unittest.TestCase):
     def test_start_tells_every_option(self):
         start = self.run_sim("--steps", "2")[0]
         self.assertEqual(start["event"], "start")
-        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node"}
+        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "config",
+                  "dry_run", "devices"}
         run = sim_runs.simulate(PROGRAM, self.folder, "--help")
         flags = {line.split()[0][2:].replace("-", "_") for line in run.stdout.splitlines()
                  if line.startswith("  --")}
