@@ -42,6 +42,8 @@ static const struct uw_opt rows[] = {
     ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
         "seconds from node to node, one way (0.005)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 16384, "BYTES", "largest message (16384)"),
+    ROW("pull-window", UW_OPT_BYTES, pull_window, 4096, 1u << 30, "BYTES",
+        "what a pull moves during a local step at most (512K)"),
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: as long as here (0)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
@@ -266,7 +268,7 @@ int uw_cmd_sim(int argc, char **argv)
                                .eval_samples = 1000, .eval_nodes = 64,
                                .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
-                               .lr = 0.05, .momentum = -1.0};
+                               .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10};
     struct uw_sim_file file = {.grouped = false};
     if (argc > 1 && strcmp(argv[1], "time") == 0) {
         return uw_cmd_sim_time(argc - 1, argv + 1);

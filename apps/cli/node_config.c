@@ -16,6 +16,7 @@
     {name, kind, offsetof(struct uw_node_options, member), min, max, values, help}
 
 #define PULL_WINDOW_MAX (1u << 30)  /* fits a size_t of 32 bits */
+#define STEP_SECONDS_MAX 86400
 #define SECONDS_MAX 1e9             /* 30 years: microseconds and their sums fit */
 
 static const struct uw_opt rows[] = {
@@ -36,6 +37,9 @@ static const struct uw_opt rows[] = {
     ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",
         "train on these only, [0, 1, 2] (all)"),
     ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
+    ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
+        "what the K parts of \"shard\" are: even, sorted or dirichlet:A, as \"seed\" deals them "
+        "out to all nodes, and --skew of uwasa sim to its own (every K-th sample)"),
     ROW("shuffle", UW_OPT_REAL, shuffle, 0, 0.5, "X",
         "lend up to so large a share of the samples to nodes that do as well, and train on theirs "
         "meanwhile; 0: no sample leaves this node (0)"),
@@ -77,6 +81,8 @@ static const struct uw_opt rows[] = {
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
     ROW("seconds", UW_OPT_REAL, seconds, 0, SECONDS_MAX, "S", "end after that time (no limit)"),
+    ROW("step_seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
+        "a local step takes at least so long, its rest is left to others; 0: no rest (0)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
     ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
         "written now and then and at the end; a start goes on from it"),
@@ -303,6 +309,19 @@ static int check_emulated(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
+/* The same deal on all nodes: each takes its part. */
+static int check_skew(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    if (o->skew == NULL) {
+        return UW_OK;
+    }
+    if (uw_skew_parse(o->skew, &o->dealt) < 0) {
+        return fail_key(f, "skew", "needs " UW_SKEW_ALLOWED, err);
+    }
+    return o->shard != NULL ? UW_OK : fail_key(f, "skew", "needs \"shard\", this node's part", err);
+}
+
 int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
@@ -357,6 +376,7 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     }
     rc = check_rule(f, err);
     rc = rc < 0 ? rc : check_emulated(f, err);
+    rc = rc < 0 ? rc : check_skew(f, err);
     return rc < 0 || is_link(o, "mpi") ? rc : check_addresses(f, err);
 }
 

@@ -11,6 +11,8 @@
 
 #include "json_read.h"
 
+#include "uwasa/sim_skew.h"
+
 #define UW_NODE_TOGETHER_UNSAID UINT32_MAX
 #define UW_NODE_RANK_TEXTS 128u     /* that ranks may have of their own */
 
@@ -18,7 +20,7 @@ struct uw_node_options {
     const char *name, *run, *link, *listen, *advertise, *key;
     bool tls;
     struct uw_opt_list seeds;
-    const char *model, *data, *shard;
+    const char *model, *data, *shard, *skew;
     uint32_t batch, threads, period;
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
     const char *momentum_rule, *peer_schedule, *schedule, *backend;
@@ -29,6 +31,7 @@ struct uw_node_options {
     uint64_t steps, seed;
     uint32_t epochs;
     double seconds;                     /* 0: no limit */
+    double step_seconds;                /* 0: as fast as it can */
     const char *weights, *checkpoint;
     double checkpoint_seconds;
     double shuffle, shuffle_seconds;    /* share of the samples that may be away */
@@ -47,6 +50,7 @@ struct uw_node_options {
     const char *events, *trace;
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* from shard, once it is checked */
+    struct uw_skew dealt;               /* from skew */
 };
 
 struct uw_node_file {

@@ -5,7 +5,7 @@
 
 int uw_node_work_open_pool(struct uw_node_work *r, struct uw_dataset **dataset)
 {
-    struct uw_dataset *source = r->data.base;
+    struct uw_dataset *source = r->own;
     *dataset = source;
     if (r->o->shuffle <= 0.0) {
         return UW_OK;

@@ -21,36 +21,6 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&r->stop);
 }
 
-static int open_data(struct uw_node_work *r)
-{
-    const struct uw_node_options *o = r->o;
-    const struct uw_data_config config = {.seed = o->seed,
-                                          .classes_mask = o->classes_mask,
-                                          .shard = o->shard_i,
-                                          .shards_n = o->shards_n};
-    int rc = uw_data_open(&r->data, o->data, &config, &r->err);
-    rc = rc < 0 ? rc : uw_data_open(&r->test, o->data,
-                                    &(struct uw_data_config){.seed = o->seed, .test = true},
-                                    &r->err);
-    rc = rc < 0 ? rc : uw_job_check_data(&r->job, r->data.base, o->data, &r->err);
-    if (rc < 0) {
-        return rc;
-    }
-    struct uw_dataset *dataset;
-    rc = uw_node_work_open_pool(r, &dataset);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = uw_loader_init(&r->loader,
-                        &(struct uw_loader_config){.dataset = dataset,
-                                                   .batch_n = o->batch,
-                                                   .seed = uw_rng_mix(o->seed,
-                                                                      uw_node_work_name(r))});
-    uint64_t per_epoch = ((uint64_t)r->data.base->samples_n + o->batch - 1u) / o->batch;
-    r->steps = o->steps != 0 ? o->steps : o->epochs != 0 ? per_epoch * o->epochs : UINT64_MAX;
-    return rc;
-}
-
 /* A checkpoint holds the rule by which its velocity was made: up to 8 letters as a number. */
 static uint64_t rule_code(const char *name)
 {
@@ -99,7 +69,7 @@ static int load_checkpoint(struct uw_node_work *r)
     r->fresh = false;
     r->step = r->first_step = state.step;
     r->loader.epoch = state.epoch;
-    r->loader.position = (uint32_t)(state.position % r->data.base->samples_n);
+    r->loader.position = (uint32_t)(state.position % r->own->samples_n);
     if (state.user[0] >= r->incarnation) {
         r->incarnation = (uint32_t)state.user[0] + 1u;
     }
@@ -162,7 +132,7 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
-    rc = rc < 0 ? rc : open_data(r);
+    rc = rc < 0 ? rc : uw_node_work_open_data(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK) {
         rc = uw_job_init_weights(&r->job, o->seed, &r->err);
@@ -249,10 +219,11 @@ static int train_one(struct uw_node_work *r)
         return uw_error_set(&r->err, rc, "step %llu: %.200s", (unsigned long long)r->step + 1u,
                             why.text[0] != '\0' ? why.text : uw_status_text(rc));
     }
-    uint64_t now_us = uw_board_now_us();
     r->step++;
     r->samples += (uint64_t)n;
-    uw_node_trace_part(r, NULL, before_us, now_us);
+    uw_node_trace_part(r, NULL, before_us, uw_board_now_us());
+    uw_node_work_rest(r, before_us);
+    uint64_t now_us = uw_board_now_us();
     r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
     if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
         uw_node_report_step(&r->report, r->step, r->loss, (double)r->samples,
@@ -313,11 +284,6 @@ static int housekeeping(struct uw_node_work *r)
     return rc;
 }
 
-static bool time_left(const struct uw_node_work *r)
-{
-    return r->o->seconds <= 0.0 || elapsed_s(r) < r->o->seconds;
-}
-
 /* While the network has the parameters, or half of another's model is in them, nothing is done with
  * them here. */
 static int wait_for_network(struct uw_node_work *r)
@@ -328,7 +294,7 @@ static int wait_for_network(struct uw_node_work *r)
     if (r->averaging && r->o->cell_first > 1) {
         uw_node_report_waiting(&r->report, &r->net, uw_board_now_us(), r->o->cell_first);
     }
-    if (uw_stop_asked(&r->stop) || !time_left(r)) {
+    if (uw_stop_asked(&r->stop) || !uw_node_work_time_left(r)) {
         uw_node_recall(&r->net.node);
     }
     return uw_node_work_exchange(r, 0.0f);
@@ -339,7 +305,8 @@ static int run_steps(struct uw_node_work *r)
     r->train_us = uw_board_now_us();
     int rc = uw_node_work_exchange(r, 0.0f);
     while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
-                       (r->step < r->steps && time_left(r) && !uw_stop_asked(&r->stop)))) {
+                       (r->step < r->steps && uw_node_work_time_left(r) &&
+                        !uw_stop_asked(&r->stop)))) {
         if ((rc & (UW_NODE_ADOPTING | UW_NODE_AVERAGING)) != 0) {
             rc = wait_for_network(r);
             continue;
@@ -445,6 +412,7 @@ int uw_node_run(struct uw_node_file *file)
     uw_link_mpi_end(0);
     uw_node_gradients_close(r);
     uw_board_memory_release(r->spare.at, r->spare.bytes);
+    uw_deal_close(&r->deal);
     uw_data_close(&r->test);
     uw_data_close(&r->data);
     uw_storage_file_deinit(&r->files);

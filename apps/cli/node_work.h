@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_work.h - a running node: what node_open.c (the network), node_run.c
- * (set-up, training) and node_end.c share */
+ * node_work.h - a running node: what node_open.c (the network), node_data.c (its samples),
+ * node_run.c (set-up, training), node_pace.c (its rest) and node_end.c share */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -24,6 +24,9 @@ struct uw_node_work {
     const struct uw_node_options *o;
     struct uw_job job;
     struct uw_data data, test;
+    struct uw_deal deal;                /* with "skew" only; share is this node's part then */
+    struct uw_share share;
+    struct uw_dataset *own;             /* what is here to train on */
     struct uw_sample_pool pool;         /* with "shuffle" only; in pool_block */
     struct uw_stack_block pool_block;
     struct uw_loader loader;
@@ -79,6 +82,16 @@ int uw_node_work_agree(struct uw_node_work *r);
 /* Serve the finished model on while peers pull it, so that those who end a little later can
  * agree as well. */
 void uw_node_work_linger(struct uw_node_work *r);
+
+/* Open the samples, this node's part of them and the test set, and begin an epoch.
+ * Returns UW_OK or a code, r->err filled. */
+int uw_node_work_open_data(struct uw_node_work *r);
+
+/* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
+void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us);
+
+/* Is there time left of "seconds"? */
+bool uw_node_work_time_left(const struct uw_node_work *r);
 
 /* Put a pool in front of the data when "shuffle" is on. *dataset: set to what to train on.
  * Returns UW_OK, UW_ERR_INVALID or UW_ERR_NOMEM, r->err filled. */

@@ -39,6 +39,7 @@ struct uw_sim_options {
     double until_accuracy;                  /* 0: no limit */
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
+    uint64_t pull_window;
     double timeline;                        /* who talked in the first so many seconds; 0: untold */
     bool per_node;                          /* tests tell every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */

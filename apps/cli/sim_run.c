@@ -74,6 +74,7 @@ static int open_world(struct uw_sim *s)
                  .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
                  .schedule = uw_peer_schedule_find(o->schedule),
                  .period_steps = o->period,
+                 .window_bytes = (size_t)o->pull_window,
                  .seed = uw_rng_mix(o->seed, 0)},
         .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
         .event_arg = &s->timeline,

@@ -36,6 +36,9 @@ check_config "{$gradients, \"momentum_rule\": \"qg\"}" '"momentum_rule" needs no
 check_config "{$gradients, \"algorithm\": \"doubling\"}" 'needs auto, tree, halving or ring'
 check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
 check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'
+check_config "{$head, \"skew\": \"sorted\"}" '"skew" needs "shard"'
+check_config "{$head, \"skew\": \"unsorted\", \"shard\": \"0/2\"}" '"skew" needs even, sorted or dirichlet'
+check_config "{$head, \"step_seconds\": -1}" '"step_seconds" needs a number from 0 to 86400'
 check_config "{$head, \"classes\": \"1,x\"}" 'needs whole numbers'
 check_config "{$head, \"data\": \"nope\"}" 'nope'
 check_config "{$head, \"listen\": \"10.0.0.2\"}" '"listen" needs HOST:PORT'
@@ -146,6 +149,34 @@ wait $last || fail "a node whose seed does not answer"
 grep -q '^listening on 127.0.0.1:[1-9]' e.err || fail "e does not tell its port"
 grep -q '"event":"listening","address":"127.0.0.1:[1-9]' e.jsonl || fail "no listening event"
 grep -q '^no answer from 127.0.0.1:9: ' e.err || fail "e does not tell that its seed is silent"
+
+# a step takes its time, and its rest ends when the node is told to
+start f --set key=run.key --set steps=5 --set step_seconds=0.1
+wait $last || fail "a node that rests"
+awk "BEGIN { exit !(80 / $(number f.jsonl samples_per_s) >= 0.5) }" || fail "five rests are too short"
+start g --set key=run.key --set step_seconds=3600 --set checkpoint=g.safetensors
+pid=$last
+until_in g.err 'listening'
+kill -TERM $pid
+wait $pid || { cat g.err >&2; fail "a node that was told to end while it rested"; }
+start g --set key=run.key --set step_seconds=3600 --set seconds=1.5
+wait $last || fail "a node whose time ends while it rests"
+
+# with "skew" a node learns from the samples of its place in a simulated run, in the same order
+"$uwasa" sim --nodes 2 --model mlp --data digits --skew sorted --exchange allreduce --period 1000 \
+    --steps 30 --batch 16 --lr 0.05 --step-seconds 0.01 --seed 3 --json sim.jsonl >out 2>err ||
+    { cat err >&2; fail sim; }
+for i in 0 1; do
+    "$uwasa" node --json share.jsonl --set name=n --set run=r --set key=run.key --set model=mlp \
+        --set skew=sorted --set shard=$i/2 --set exchange=allreduce --set period=1000 --set steps=30 \
+        --set batch=16 --set seed=3 --set consensus_seconds=0 --set consensus_rounds=0 \
+        >out 2>err || { cat err >&2; fail "a node with a dealt share"; }
+    number share.jsonl test_accuracy
+done | sort -n >shares
+{ number sim.jsonl worst_accuracy; number sim.jsonl best_accuracy; } | sort -n | cmp -s - shares ||
+    { cat shares sim.jsonl >&2; fail "a node's share is not the simulator's"; }
+expect 2 "$uwasa" node --config good.json --set skew=dirichlet:1 --set shard=0/60000 --set steps=1
+grep -q 'too few for 60000 nodes' err || { cat err >&2; fail "too few samples are not told"; }
 
 # SIGTERM ends a node without limits, saved
 start d --set key=run.key --set checkpoint=d.safetensors
