@@ -23,7 +23,8 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
 int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d);
 
 /* Draw a scenario for a model without running it, and show it: a table on standard output, and
- * events "fleet" and "done" where json says. Returns the exit status. */
+ * events "fleet" and "done" where json says. A step that is to be measured is, on made-up data.
+ * Returns the exit status. */
 struct uw_sim_dry_run {
     const struct uw_sim_scenario *scenario;
     const char *model, *backend, *json;

@@ -30,6 +30,8 @@ for file in "$scenarios"/*.json; do
     head -n 1 out | grep -q '"event":"fleet"' || fail "$file: no event"
     tail -n 1 out | grep -q '"event":"done"' || fail "$file: the last event is not done"
 done
+expect 0 "$uwasa" sim --model plane.json --nodes 3 --dry-run
+grep -q '^nodes: 3 nodes, as fast as this machine' out || { cat out >&2; fail "flags alone"; }
 expect 0 "$uwasa" sim --devices
 grep -q '^cortex-m7 .*480 MHz.*STM32H743' out && grep -q 'count_instructions' out ||
     { cat out >&2; fail "--devices"; }
