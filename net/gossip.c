@@ -6,6 +6,7 @@
 
 #define OUTLIER_MEDIANS 10.0        /* refused above so many medians of the segment and the floor */
 #define OUTLIER_ADOPT 1000.0        /* a trained model may be far from fresh weights, not so far */
+#define LANES 8u
 #define MEDIAN_STEP 1.1f
 #define WEIGHT_DEFAULT 0.5f
 #define PUBLISH_TRIES 16u           /* a reader is inside for the copy of one chunk only */
@@ -143,17 +144,53 @@ static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
     return low;
 }
 
+/* Sums of squares, in parts that do not wait for each other. */
+static double add_up(const double part[LANES], double rest)
+{
+    for (uint32_t k = 0; k < LANES; k++) {
+        rest += part[k];
+    }
+    return rest;
+}
+
+static double squares(const float *x, uint32_t n)
+{
+    double part[LANES] = {0.0}, rest = 0.0;
+    uint32_t i = 0;
+    for (; n - i >= LANES; i += LANES) {
+        for (uint32_t k = 0; k < LANES; k++) {
+            part[k] += (double)x[i + k] * (double)x[i + k];
+        }
+    }
+    for (; i < n; i++) {
+        rest += (double)x[i] * (double)x[i];
+    }
+    return add_up(part, rest);
+}
+
+static double squared_distance(const float *a, const float *b, uint32_t n)
+{
+    double part[LANES] = {0.0}, rest = 0.0;
+    uint32_t i = 0;
+    for (; n - i >= LANES; i += LANES) {
+        for (uint32_t k = 0; k < LANES; k++) {
+            double d = (double)a[i + k] - (double)b[i + k];
+            part[k] += d * d;
+        }
+    }
+    for (; i < n; i++) {
+        double d = (double)a[i] - (double)b[i];
+        rest += d * d;
+    }
+    return add_up(part, rest);
+}
+
 /* True when the chunk may be mixed. The median follows by small steps towards each new value
  * (which settle where half of the values lie above), and only values that were let through. What is
  * to be adopted has no median to hold it against, and leaves none. */
 static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
-    const float *x = g->config.params->x + s->offset_n;
-    double sum = 0.0;
-    for (uint32_t i = 0; i < s->count_n; i++) {
-        double d = (double)s->x[i] - (double)x[i];
-        sum += d * d;
-    }
+    double sum = squared_distance(s->x, g->config.params->x + s->offset_n, s->count_n);
     double distance = (double)sqrtf((float)(sum / s->count_n));
     float none = 0.0f;
     float *median = &none;
@@ -203,10 +240,7 @@ static void mix_arrived(struct uw_gossip *g)
 static void measure_rms(struct uw_gossip *g)
 {
     const struct uw_params *p = g->config.params;
-    double sum = 0.0;
-    for (uint32_t i = 0; i < p->size_n; i++) {
-        sum += (double)p->x[i] * (double)p->x[i];
-    }
+    double sum = squares(p->x, p->size_n);
     g->rms = p->size_n != 0 ? (double)sqrtf((float)(sum / p->size_n)) : 0.0;
     store_float(&g->shown_rms, (float)g->rms);
 }

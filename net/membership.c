@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PATIENCE_MAX 16u
+#define CALLS_IN_VAIN 12u           /* then hearsay of somebody else is worth more; half a minute */
 
 uint32_t uw_name_id(const char *name)
 {
@@ -83,6 +84,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
     }
     uw_member_set_state(member, UW_MEMBER_ALIVE, now_us);
     member->next_us = now_us + uw_membership_jitter(m, m->config.ping_us);
+    uw_membership_rush(m, member);
     if (before == UW_MEMBER_SUSPECT) {
         member->patience += member->patience / 2u;
         member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
@@ -114,8 +116,9 @@ struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station,
 
 static struct uw_member *find(struct uw_membership *m, const char *name)
 {
+    uint32_t id = uw_name_id(name);
     for (uint32_t i = 1; i < m->members_n; i++) {
-        if (strcmp(m->members[i].name, name) == 0) {
+        if (m->members[i].id == id && strcmp(m->members[i].name, name) == 0) {
             return &m->members[i];
         }
     }
@@ -140,23 +143,58 @@ static void release(struct uw_membership *m, struct uw_member *member)
     uw_membership_let_go(m, station);
 }
 
-/* A slot for a new name: a free one, or the one least likely to be missed. */
-static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard)
+static struct uw_member *longest(struct uw_membership *m, enum uw_member_state state,
+                                 uint32_t tries)
+{
+    struct uw_member *slot = NULL;
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        struct uw_member *c = &m->members[i];
+        if (c->state == state && c->tries >= tries &&
+            (slot == NULL || c->changed_us < slot->changed_us)) {
+            slot = c;
+        }
+    }
+    return slot;
+}
+
+/* Somebody who is gone, or seems to be: hearsay replaces only what was called in vain for long. */
+static struct uw_member *gone(struct uw_membership *m, bool heard)
+{
+    struct uw_member *slot = heard ? longest(m, UW_MEMBER_UNKNOWN, 0) : NULL;
+    slot = slot != NULL ? slot : longest(m, UW_MEMBER_LEFT, 0);
+    slot = slot != NULL ? slot : longest(m, UW_MEMBER_DEAD, heard ? 0 : CALLS_IN_VAIN);
+    return slot != NULL ? slot : longest(m, UW_MEMBER_UNKNOWN, CALLS_IN_VAIN);
+}
+
+/* A live member, at random. One stranger at a time is taken on hearsay: it may not be there. */
+static struct uw_member *spared(struct uw_membership *m, bool heard, uint64_t now_us)
+{
+    struct uw_member *slot = NULL;
+    uint32_t n = 0;
+    if (m->config.spares == NULL || now_us < m->swap_us ||
+        (!heard && longest(m, UW_MEMBER_UNKNOWN, 0) != NULL)) {
+        return NULL;
+    }
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        struct uw_member *c = &m->members[i];
+        if (m->config.spares(m->config.arg, c) && uw_rng_below(&m->rng, ++n) == 0) {
+            slot = c;
+        }
+    }
+    m->swap_us = now_us + uw_membership_jitter(m, m->config.suspect_us);
+    return slot;
+}
+
+/* A slot for a new name: a free one, or that of who is least likely to be missed. */
+static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard,
+                               uint64_t now_us)
 {
     struct uw_member *slot = NULL;
     if (m->members_n < m->config.members_max) {
         slot = &m->members[m->members_n++];
     } else {
-        static const enum uw_member_state order[] = {UW_MEMBER_UNKNOWN, UW_MEMBER_LEFT,
-                                                     UW_MEMBER_DEAD};
-        for (size_t s = 0; heard && slot == NULL && s < sizeof order / sizeof order[0]; s++) {
-            for (uint32_t i = 1; i < m->members_n; i++) {
-                struct uw_member *c = &m->members[i];
-                if (c->state == order[s] && (slot == NULL || c->changed_us < slot->changed_us)) {
-                    slot = c;
-                }
-            }
-        }
+        slot = gone(m, heard);
+        slot = slot != NULL ? slot : spared(m, heard, now_us);
     }
     if (slot == NULL) {
         return NULL;
@@ -223,7 +261,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     struct uw_member *it = find(m, peer->name);
     bool restarted = false;
     if (it == NULL) {
-        it = enter(m, peer->name, true);
+        it = enter(m, peer->name, true, now_us);
         if (it == NULL) {
             return UW_ERR_FULL;
         }
@@ -279,13 +317,14 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
             peer->state == uwasa_State_DEAD) {
             return;
         }
-        it = enter(m, peer->name, false);
+        it = enter(m, peer->name, false, now_us);
         if (it == NULL) {
             return;
         }
         it->incarnation = peer->incarnation;
         it->changed_us = it->heard_us = it->next_us = now_us;
         copy_text(it->address, peer->address, sizeof it->address);
+        uw_membership_rush(m, it);
         return;
     }
     /* News of somebody out of reach: it may have come back at another address. */
@@ -298,6 +337,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         }
         it->tries = 0;
         it->next_us = now_us;
+        uw_membership_rush(m, it);
     }
 }
 
@@ -330,6 +370,7 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
     if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
         member->patience--;
     }
+    uw_membership_rush(m, member);
 }
 
 uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t cap)
@@ -361,6 +402,7 @@ void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
             m->members[i].next_us = now_us;
         }
     }
+    m->due_us = 0;
 }
 
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)

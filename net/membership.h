@@ -13,6 +13,11 @@
  * one is refused while the newer is alive. A device that meets its own name with a higher
  * incarnation, after a restart with a stopped clock, goes above it.
  *
+ * A run may have more members than the table. In a full one those who are gone make room, at once
+ * for who says hello, later for who is heard of. When none is gone, a stranger takes the place of a
+ * member drawn at random, once in suspect_us at most: so tables become and stay a random choice of
+ * the run, and who came when they were full is not left out for ever. Who has no place is answered.
+ *
  * Units      _us microseconds
  * Memory     the table comes from an arena
  * Blocking   never      Context  network thread
@@ -30,27 +35,29 @@
 #include <stdint.h>
 
 struct uw_member {
-    char name[UW_NODE_NAME_BYTES];
-    char address[UW_LINK_ADDRESS_BYTES];    /* as it says itself; "" when it says nothing */
+    /* What every look at the table reads, side by side. */
     uint32_t id;                    /* FNV-1a 32 of the name */
-    uint32_t incarnation;
     uint16_t station;
-    enum uw_member_state state;
     bool same_model;
     bool near;                      /* kept by the node: may share its cell */
-    uint64_t heard_us, ping_us;     /* last sign of life; last call */
-    uint64_t next_us;               /* next call */
-    uint64_t changed_us;            /* of state */
-    uint32_t tries;                 /* calls without an answer */
+    enum uw_member_state state;
     uint32_t patience;              /* quarters: 4 = once the configured silence; grows with
                                        false alarms, so that a lossy link is not cried wolf at */
-    uint32_t ping_seq;
+    uint64_t heard_us;              /* last sign of life */
+    uint64_t next_us;               /* next call */
+    uint64_t avoid_until_us;        /* kept by the node: no pulls before */
     uint32_t srtt_us;
+    uint32_t incarnation;
+    char name[UW_NODE_NAME_BYTES];
+    char address[UW_LINK_ADDRESS_BYTES];    /* as it says itself; "" when it says nothing */
+    uint64_t ping_us;               /* last call */
+    uint64_t changed_us;            /* of state */
+    uint32_t tries;                 /* calls without an answer */
+    uint32_t ping_seq;
     uwasa_Progress progress;
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
     uint32_t refused_n, strikes;
-    uint64_t avoid_until_us;        /* no pulls before */
     float floats_per_us;            /* rate of the last pull from it */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
 };
@@ -77,6 +84,8 @@ struct uw_membership_config {
     /* A member's state changed; silent_us is how long it had been quiet. */
     void (*changed)(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
                     uint64_t silent_us);
+    /* May this live member make room for a stranger? NULL: none may. */
+    bool (*spares)(void *arg, const struct uw_member *m);
     void *arg;
 };
 
@@ -86,6 +95,8 @@ struct uw_membership {
     uint32_t members_n;
     struct uw_seed *seeds;
     uint64_t now_us;
+    uint64_t due_us;                /* nothing to do or to notice before */
+    uint64_t swap_us;               /* no live member makes room before */
     uint32_t seq, turn;
     struct uw_rng rng;
     bool started;
@@ -132,7 +143,7 @@ uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us);
  * Returns the type to send, UW_WIRE_PING or UW_WIRE_HELLO, or 0 when nothing is due. */
 int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq);
 
-/* When uw_membership_next has something to do or to notice; UINT64_MAX: never. */
+/* Until when uw_membership_next has nothing to do or to notice; UINT64_MAX: for ever. */
 uint64_t uw_membership_next_us(const struct uw_membership *m);
 
 /* Fill peers with up to cap members for a ping, another choice each time; returns their number. */
@@ -157,6 +168,9 @@ uint32_t uw_name_id(const char *name);
 void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
                            const struct uw_member *member, uint64_t silent_us);
 void uw_member_set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us);
+
+/* Something about a member may be due earlier than it was. */
+void uw_membership_rush(struct uw_membership *m, const struct uw_member *member);
 
 /* Let the link recycle a station, unless a member or a seed goes by its number. */
 void uw_membership_let_go(struct uw_membership *m, uint16_t station);

@@ -158,9 +158,48 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
     return UW_WIRE_HELLO;
 }
 
+/* When there is something to do about a member, or its silence to notice. */
+static uint64_t member_due_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t due_us = it->state != UW_MEMBER_LEFT ? it->next_us : UINT64_MAX;
+    uint64_t silence_us = UINT64_MAX;
+    if (it->state == UW_MEMBER_ALIVE) {
+        silence_us = it->heard_us + suspect_after(m, it);
+    } else if (it->state == UW_MEMBER_SUSPECT) {
+        silence_us = it->heard_us + dead_after(m, it);
+    }
+    return silence_us < due_us ? silence_us : due_us;
+}
+
+static uint64_t least_due_us(const struct uw_membership *m)
+{
+    uint64_t due_us = UINT64_MAX;
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        uint64_t member_us = member_due_us(m, &m->members[i]);
+        due_us = member_us < due_us ? member_us : due_us;
+    }
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        if (!m->seeds[i].self && m->seeds[i].next_us < due_us) {
+            due_us = m->seeds[i].next_us;
+        }
+    }
+    return due_us;
+}
+
+void uw_membership_rush(struct uw_membership *m, const struct uw_member *member)
+{
+    uint64_t due_us = member_due_us(m, member);
+    m->due_us = due_us < m->due_us ? due_us : m->due_us;
+}
+
+/* due_us may be too early, when somebody was heard since, and is made exact when all was looked at
+ * and nothing found. */
 int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
 {
     m->now_us = now_us;
+    if (now_us < m->due_us) {
+        return 0;
+    }
     for (uint32_t i = 1; i < m->members_n; i++) {
         notice_silence(m, &m->members[i]);
         int type = call_member(m, &m->members[i], station, seq);
@@ -174,31 +213,13 @@ int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *stati
             return type;
         }
     }
+    m->due_us = least_due_us(m);
     return 0;
 }
 
 uint64_t uw_membership_next_us(const struct uw_membership *m)
 {
-    uint64_t next = UINT64_MAX;
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        const struct uw_member *it = &m->members[i];
-        if (it->state != UW_MEMBER_LEFT && it->next_us < next) {
-            next = it->next_us;
-        }
-        uint64_t silence = UINT64_MAX;
-        if (it->state == UW_MEMBER_ALIVE) {
-            silence = it->heard_us + suspect_after(m, it);
-        } else if (it->state == UW_MEMBER_SUSPECT) {
-            silence = it->heard_us + dead_after(m, it);
-        }
-        next = silence < next ? silence : next;
-    }
-    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        if (!m->seeds[i].self && m->seeds[i].next_us < next) {
-            next = m->seeds[i].next_us;
-        }
-    }
-    return next;
+    return m->due_us;
 }
 
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us)

@@ -68,11 +68,7 @@ int uw_message_encode_data(const struct uw_data *d, const float *floats, void *b
     uw_put_u32(p + 13, d->version);
     uw_put_u32(p + 17, d->offset_n);
     uw_put_u16(p + 21, d->count_n);
-    for (uint32_t i = 0; i < d->count_n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &floats[i], sizeof bits);
-        uw_put_u32(p + UW_WIRE_DATA_BYTES + i * 4u, bits);
-    }
+    uw_put_floats(p + UW_WIRE_DATA_BYTES, floats, d->count_n);
     uw_wire_seal(p, UW_WIRE_DATA, bytes);
     return (int)bytes;
 }
@@ -191,11 +187,12 @@ int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m)
 
 int uw_message_floats(const struct uw_data *d, float *out)
 {
-    bool finite = true;
+    uint32_t bad = 0;
+    uw_get_floats(out, d->floats, d->count_n);
     for (uint32_t i = 0; i < d->count_n; i++) {
-        uint32_t bits = uw_get_u32(d->floats + i * 4u);
-        finite = finite && (bits & 0x7f800000u) != 0x7f800000u;
-        memcpy(&out[i], &bits, sizeof bits);
+        uint32_t bits;
+        memcpy(&bits, &out[i], sizeof bits);
+        bad |= (bits & 0x7f800000u) == 0x7f800000u;
     }
-    return finite ? UW_OK : UW_ERR_NONFINITE;
+    return bad == 0 ? UW_OK : UW_ERR_NONFINITE;
 }

@@ -188,7 +188,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
         .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
         .dead_us = c->dead_us, .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
-        .changed = uw_node_member_changed, .arg = s};
+        .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s};
     const struct uw_gossip_config gossip = {
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,

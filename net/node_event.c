@@ -84,6 +84,9 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     if (kind == UW_NODE_DEAD || kind == UW_NODE_LEFT || kind == UW_NODE_RESTARTED) {
         uw_node_cell_gone(s, m->id);
     }
+    if (s->config.on_event == NULL) {
+        return;
+    }
     const char *address = address_of(s, m, m->station, seen);
     unsigned alive = (unsigned)uw_membership_alive(&s->membership);
     const char *ending = alive == 1u ? "" : "s";
@@ -159,6 +162,9 @@ void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, co
     const struct uw_pull *t = &p->transfer;
     const struct uw_member *m = uw_node_pull_member(s);
     char seen[UW_LINK_ADDRESS_BYTES];
+    if (s->config.on_event == NULL) {
+        return;
+    }
     const char *name = m != NULL ? m->name : "?";
     const char *address = m != NULL ? address_of(s, m, m->station, seen) : "?";
     uint64_t avoid_us = m != NULL && m->avoid_until_us > s->now_us ? m->avoid_until_us - s->now_us
@@ -438,7 +444,7 @@ void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
                           const struct uw_member *m)
 {
     char seen[UW_LINK_ADDRESS_BYTES];
-    if (!worth_telling(s, kind, station)) {
+    if (s->config.on_event == NULL || !worth_telling(s, kind, station)) {
         return;
     }
     const char *address = address_of(s, m, station, seen);
@@ -447,7 +453,7 @@ void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
                  address, s->config.run);
     } else {
         snprintf(s->text, sizeof s->text,
-                 "%s is not entered: the table of %u members is full, raise members_max", address,
+                 "%s is answered, not entered: the table of %u members is full", address,
                  (unsigned)s->config.members_max);
     }
     report_refused(s, kind, station, m, address);

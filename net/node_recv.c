@@ -21,6 +21,24 @@ void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reas
     (void)uw_node_send(s, station);
 }
 
+bool uw_node_spares(void *arg, const struct uw_member *m)
+{
+    struct uw_node_state *s = arg;
+    bool pairs = s->config.rule->over == UW_MIX_OVER_PAIRS;
+    bool mate = s->cell.on && strcmp(m->progress.cell, s->cell.name) == 0;
+    return s->config.mode != UW_NODE_ALLREDUCE && !pairs && !s->config.agree && !mate &&
+           m->state == UW_MEMBER_ALIVE &&
+           !(s->pull.transfer.active && m == uw_node_pull_member(s));
+}
+
+static void answer(struct uw_node_state *s, uint16_t station, const struct uw_message *in)
+{
+    if (in->type != UW_WIRE_ACK && !s->left) {
+        uw_node_fill_ping(s, UW_WIRE_ACK, in->ping.seq);
+        uw_node_send_ping(s, station);
+    }
+}
+
 static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_message *in)
 {
     const uwasa_Ping *ping = &in->ping;
@@ -52,6 +70,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
     }
     if (rc == UW_ERR_FULL) {
         uw_node_tell_refused(s, UW_NODE_MEMBERS_FULL, station, NULL);
+        answer(s, station, in);
     }
     if (rc < 0) {
         return;
@@ -65,17 +84,13 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
         strcmp(m->progress.cell, cell) != 0) {
         uw_node_cell_stale(s);
     }
-    uint32_t seq = ping->seq;
     if (in->type == UW_WIRE_ACK) {
-        uw_membership_acked(&s->membership, m, seq, s->now_us);
+        uw_membership_acked(&s->membership, m, ping->seq, s->now_us);
     }
     for (pb_size_t i = 0; i < ping->peers_count; i++) {
         uw_membership_rumour(&s->membership, &ping->peers[i], s->now_us);
     }
-    if (in->type != UW_WIRE_ACK && !s->left) {
-        uw_node_fill_ping(s, UW_WIRE_ACK, seq);
-        uw_node_send_ping(s, station);
-    }
+    answer(s, station, in);
 }
 
 static void on_want(struct uw_node_state *s, uint16_t station, const uwasa_Want *w)

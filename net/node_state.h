@@ -110,6 +110,9 @@ void uw_node_send_ping(struct uw_node_state *s, uint16_t station);
 /* Take up to `most` messages; returns how many there were. */
 uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most);
 
+/* As struct uw_membership_config.spares; arg is the node's state. */
+bool uw_node_spares(void *arg, const struct uw_member *m);
+
 /* Tell a station why it is not served; transfer: of the want that is refused, or 0. */
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
                     uint32_t transfer);

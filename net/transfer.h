@@ -181,6 +181,7 @@ struct uw_serve_slot {
 
 struct uw_serve {
     struct uw_serve_slot *slots;
+    uint64_t *busy;                 /* [words] bit i: slot i has questions */
     uint32_t slots_n, turn;
     uint32_t size_n;
 };

@@ -10,9 +10,31 @@ int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations
                    uint32_t size_n)
 {
     void *slots = NULL;
+    void *busy = NULL;
     int rc = uw_arena_take(arena, uw_size_mul(stations_n, sizeof *s->slots), &slots);
-    *s = (struct uw_serve){.slots = slots, .slots_n = stations_n, .size_n = size_n};
+    rc = rc < 0 ? rc : uw_arena_take(arena, (stations_n + 63u) / 64u * sizeof *s->busy, &busy);
+    *s = (struct uw_serve){.slots = slots, .busy = busy, .slots_n = stations_n, .size_n = size_n};
     return rc;
+}
+
+/* Keep a slot's bit after its count has changed. */
+static void set_busy(struct uw_serve *s, const struct uw_serve_slot *slot)
+{
+    uint32_t at = (uint32_t)(slot - s->slots);
+    uint64_t bit = (uint64_t)1 << at % 64u;
+    s->busy[at / 64u] = slot->count != 0 ? s->busy[at / 64u] | bit : s->busy[at / 64u] & ~bit;
+}
+
+/* The first busy slot from `at` on; slots_n: none. */
+static uint32_t next_busy(const struct uw_serve *s, uint32_t at)
+{
+    for (; at < s->slots_n; at = (at / 64u + 1u) * 64u) {
+        uint64_t word = s->busy[at / 64u] >> at % 64u;
+        if (word != 0) {
+            return at + uw_lowest_bit(word);
+        }
+    }
+    return s->slots_n;
 }
 
 /* The station's slot, else a free one, else the one idle for longest. */
@@ -74,6 +96,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     slot->queue[at].sent = 0;
     slot->heard_us = now_us;
     slot->count++;
+    set_busy(s, slot);
     return UW_OK;
 }
 
@@ -93,29 +116,42 @@ static void drop_stale(struct uw_serve_slot *slot, uint64_t now_us)
     }
 }
 
-bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item)
+/* The first slot in [from, end) that has something due. */
+static uint32_t next_due(struct uw_serve *s, uint32_t from, uint32_t end, uint64_t now_us)
 {
-    for (uint32_t i = 0; i < s->slots_n; i++) {
-        uint32_t at = (s->turn + i) % s->slots_n;
+    for (uint32_t at = next_busy(s, from); at < end; at = next_busy(s, at + 1u)) {
         struct uw_serve_slot *slot = &s->slots[at];
         drop_stale(slot, now_us);
-        if (slot->count == 0 || now_us < slot_due_us(slot)) {
-            continue;
+        set_busy(s, slot);
+        if (slot->count != 0 && now_us >= slot_due_us(slot)) {
+            return at;
         }
-        const struct uw_want *want = &slot->queue[slot->head].want;
-        uint32_t offset = (want->base + uw_lowest_bit(want->wanted)) * want->chunk_n;
-        uint32_t left = s->size_n - offset;
-        *item = (struct uw_serve_item){
-            .slot = at,
-            .station = slot->station,
-            .transfer = want->transfer,
-            .seq = want->seq,
-            .offset_n = offset,
-            .count_n = left < want->chunk_n ? left : want->chunk_n,
-        };
-        return true;
     }
-    return false;
+    return end;
+}
+
+bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item)
+{
+    uint32_t at = next_due(s, s->turn, s->slots_n, now_us);
+    if (at == s->slots_n) {
+        at = next_due(s, 0, s->turn, now_us);
+        if (at == s->turn) {
+            return false;
+        }
+    }
+    const struct uw_serve_slot *slot = &s->slots[at];
+    const struct uw_want *want = &slot->queue[slot->head].want;
+    uint32_t offset = (want->base + uw_lowest_bit(want->wanted)) * want->chunk_n;
+    uint32_t left = s->size_n - offset;
+    *item = (struct uw_serve_item){
+        .slot = at,
+        .station = slot->station,
+        .transfer = want->transfer,
+        .seq = want->seq,
+        .offset_n = offset,
+        .count_n = left < want->chunk_n ? left : want->chunk_n,
+    };
+    return true;
 }
 
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item)
@@ -130,6 +166,7 @@ void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item)
     }
     uint64_t ended_us = slot->queue[h].start_us + slot->queue[h].want.spread_us;
     drop_oldest(slot);
+    set_busy(s, slot);
     if (slot->count != 0 && slot->queue[slot->head].start_us < ended_us) {
         slot->queue[slot->head].start_us = ended_us;
     }
@@ -144,11 +181,9 @@ void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint
 uint64_t uw_serve_next_us(const struct uw_serve *s)
 {
     uint64_t next = UINT64_MAX;
-    for (uint32_t i = 0; i < s->slots_n; i++) {
-        if (s->slots[i].count != 0) {
-            uint64_t due = slot_due_us(&s->slots[i]);
-            next = due < next ? due : next;
-        }
+    for (uint32_t i = next_busy(s, 0); i < s->slots_n; i = next_busy(s, i + 1u)) {
+        uint64_t due = slot_due_us(&s->slots[i]);
+        next = due < next ? due : next;
     }
     return next;
 }

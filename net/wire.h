@@ -10,7 +10,9 @@
 
 #include "crc.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define UW_WIRE_VERSION 1u
 #define UW_WIRE_HEAD_BYTES 5u
@@ -50,6 +52,41 @@ static inline uint16_t uw_get_u16(const uint8_t *p)
 static inline uint32_t uw_get_u32(const uint8_t *p)
 {
     return uw_get_u16(p) | (uint32_t)uw_get_u16(p + 2) << 16;
+}
+
+/* Known when this is compiled. */
+static inline bool uw_is_little_endian(void)
+{
+    const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, 1);
+    return first == 1;
+}
+
+/* Floats as they go over the wire: little-endian. */
+static inline void uw_put_floats(uint8_t *p, const float *x, uint32_t n)
+{
+    if (uw_is_little_endian()) {
+        memcpy(p, x, n * sizeof *x);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        uw_put_u32(p + i * 4u, bits);
+    }
+}
+
+static inline void uw_get_floats(float *x, const uint8_t *p, uint32_t n)
+{
+    if (uw_is_little_endian()) {
+        memcpy(x, p, n * sizeof *x);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits = uw_get_u32(p + i * 4u);
+        memcpy(&x[i], &bits, sizeof bits);
+    }
 }
 
 /* The checksum that belongs into a message of that many bytes, UW_WIRE_HEAD_BYTES or more. */

@@ -276,6 +276,47 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
     return UW_ERR_INVALID;
 }
 
+void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t text_bytes)
+{
+    const uint8_t *at = (const uint8_t *)options + o->offset;
+    bool on;
+    const char *word;
+    double real;
+    uint32_t u32;
+    uint64_t u64;
+    switch (o->kind) {
+    case UW_OPT_FLAG:
+        memcpy(&on, at, sizeof on);
+        snprintf(text, text_bytes, "%s", on ? "true" : "false");
+        return;
+    case UW_OPT_TEXT:
+    case UW_OPT_CHOICE:
+        memcpy(&word, at, sizeof word);
+        snprintf(text, text_bytes, "%s", word != NULL ? word : "");
+        return;
+    case UW_OPT_REAL:
+        memcpy(&real, at, sizeof real);
+        snprintf(text, text_bytes, "%.15g", real);
+        if (strtod(text, NULL) != real) {
+            snprintf(text, text_bytes, "%.17g", real);
+        }
+        return;
+    case UW_OPT_U32:
+    case UW_OPT_BITS:
+        memcpy(&u32, at, sizeof u32);
+        snprintf(text, text_bytes, "%u", (unsigned)u32);
+        return;
+    case UW_OPT_U64:
+    case UW_OPT_BYTES:
+        memcpy(&u64, at, sizeof u64);
+        snprintf(text, text_bytes, "%llu", (unsigned long long)u64);
+        return;
+    case UW_OPT_LIST:
+        break;
+    }
+    text[0] = '\0';
+}
+
 int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err)
 {
     const char *equals = strchr(assignment, '=');

@@ -93,6 +93,10 @@ const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_by
  * Returns UW_OK or UW_ERR_INVALID (out unchanged; see uw_opt_allowed). */
 int uw_opt_set(const struct uw_opt *o, const char *text, void *out);
 
+/* The option's value in `options` as text, cut to fit: what uw_opt_set reads for numbers, words and
+ * flags; "" for a text that is not given and for lists; the number itself for bits. */
+void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t text_bytes);
+
 /* Set one option from "key=value" (a flag named `flag`, for messages).
  * Returns UW_OK or UW_ERR_INVALID with err filled. */
 int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err);

@@ -69,6 +69,12 @@ static const struct uw_opt rows[] = {
         "nodes' steps computed at a time; any number gives the same run (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
+    ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
+        "save the whole run there when it ends or is stopped, and now and then"),
+    ROW("checkpoint-seconds", UW_OPT_REAL, checkpoint_seconds, 0, 0, "S",
+        "of computing between two; 0: at the end only (300)"),
+    ROW("resume", UW_OPT_TEXT, resume, 0, 0, "FILE",
+        "go on from a checkpoint; the other flags must be the same"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
     ROW("csv", UW_OPT_TEXT, csv, 0, 0, "FILE", "write a table with a row for each test"),
     ROW("label", UW_OPT_TEXT, label, 0, 0, "TEXT", "what plots and tables call this run"),
@@ -135,7 +141,9 @@ static int check_ranks(const struct uw_sim_options *o)
     }
     uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
     if (strcmp(o->exchange, "hierarchical") == 0 && largest > UW_NODE_RANKS_MAX) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes %u: %u at most average exactly",
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%.120s%s %u: %u at most average exactly",
+                            o->config != NULL ? o->config : "",
+                            o->config != NULL ? ": nodes of a cell" : "--cell-nodes",
                             (unsigned)largest, UW_NODE_RANKS_MAX);
     }
     return -1;
@@ -268,7 +276,8 @@ int uw_cmd_sim(int argc, char **argv)
                                .eval_samples = 1000, .eval_nodes = 64,
                                .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
-                               .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10};
+                               .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
+                               .checkpoint_seconds = 300.0, .flags = &spec.opts};
     struct uw_sim_file file = {.grouped = false};
     if (argc > 1 && strcmp(argv[1], "time") == 0) {
         return uw_cmd_sim_time(argc - 1, argv + 1);

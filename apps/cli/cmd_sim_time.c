@@ -5,6 +5,7 @@
 #include "job.h"
 
 #include "uwasa/describe.h"
+#include "uwasa/sim_devices.h"
 #include "uwasa/sim_step_time.h"
 
 #include <stdio.h>
@@ -14,9 +15,10 @@
 #define NODES_MAX 1024u
 #define LIST_MAX 32u
 #define BATCH_MAX (1u << 30)
+#define RATE 1e12
 
 struct options {
-    const char *model, *nodes, *exchange, *algorithm, *overlap, *json;
+    const char *model, *nodes, *exchange, *algorithm, *overlap, *device, *json;
     uint32_t batch, one_batch, fragment, chunk, bucket;
     uint64_t bandwidth;
     double device_rate, half_batch, latency, message_seconds, add_rate, interference;
@@ -38,8 +40,10 @@ static const struct uw_opt rows[] = {
      "of the all-reduce; hybrid: doubling for what is small, else halving (hybrid)"},
     {"overlap", UW_OPT_CHOICE, offsetof(struct options, overlap), 0, 0, "on|off",
      "off: compute, then exchange (on)"},
+    {"device", UW_OPT_TEXT, offsetof(struct options, device), 0, 0, "D",
+     "what computes, for its rate: see uwasa sim --devices"},
     {"device-rate", UW_OPT_REAL, offsetof(struct options, device_rate), 1, 0, "MACS",
-     "multiply-adds a second with a large minibatch (1e12)"},
+     "instead: multiply-adds a second with a large minibatch (1e12)"},
     {"half-batch", UW_OPT_REAL, offsetof(struct options, half_batch), 0, 0, "B",
      "the minibatch that reaches half of the rate (0)"},
     {"interference", UW_OPT_REAL, offsetof(struct options, interference), 0, 0, "X",
@@ -225,11 +229,28 @@ static int run(const struct options *o, const uint32_t *nodes, uint32_t nodes_n,
     return rc;
 }
 
+/* Returns -1 to go on, or the status to exit with. */
+static int choose_rate(struct options *o)
+{
+    const struct uw_sim_kind *kind = o->device != NULL ? uw_sim_kind_find(o->device) : NULL;
+    if (o->device != NULL && o->device_rate > 0.0) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE,
+                            "--device and --device-rate: give one of them");
+    }
+    if (o->device != NULL && kind == NULL) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE,
+                            "--device %.60s: is not one of uwasa sim --devices", o->device);
+    }
+    o->device_rate = kind != NULL ? uw_sim_kind_rate(kind) : o->device_rate;
+    o->device_rate = o->device_rate > 0.0 ? o->device_rate : RATE;
+    return -1;
+}
+
 int uw_cmd_sim_time(int argc, char **argv)
 {
     struct options o = {.nodes = "1,2,4,8,16,32,64,128,256", .batch = 256,
                         .exchange = "allreduce", .algorithm = "hybrid", .overlap = "on",
-                        .device_rate = 1e12, .bandwidth = 10000000000u, .latency = 5e-6,
+                        .bandwidth = 10000000000u, .latency = 5e-6,
                         .message_seconds = 1e-6, .fragment = 65536, .chunk = 65536,
                         .bucket = 2048};
     struct uw_error err = {.text = ""};
@@ -249,6 +270,10 @@ int uw_cmd_sim_time(int argc, char **argv)
         return uw_cli_error(spec.command, UW_EXIT_USAGE,
                             "--nodes %.60s: needs numbers from 1 to %u, up to %u of them, as in "
                             "2,4,8", o.nodes, NODES_MAX, LIST_MAX);
+    }
+    status = choose_rate(&o);
+    if (status >= 0) {
+        return status;
     }
     int rc = uw_events_open(&events, o.json, &err);
     rc = rc < 0 ? rc : run(&o, nodes, nodes_n, &events, &err);

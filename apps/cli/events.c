@@ -16,7 +16,7 @@
 #define LOOK_MS 100             /* how soon a stop is noticed while a reader is slow */
 #define PATIENCE_US 300000u     /* for a reader that does not read, once the program is to end */
 
-int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
+static int open_events(struct uw_events *e, const char *path, bool again, struct uw_error *err)
 {
     e->file = NULL;
     e->path = path;
@@ -24,11 +24,23 @@ int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
     if (path == NULL) {
         return UW_OK;
     }
-    e->file = strcmp(path, "-") == 0 ? stdout : uw_open_file(path, true);
+    e->file = strcmp(path, "-") == 0 ? stdout
+              : again                ? uw_open_file_again(path)
+                                     : uw_open_file(path, true);
     if (e->file == NULL) {
         return uw_error_set(err, UW_ERR_IO, "--json %s: %s", path, strerror(errno));
     }
     return UW_OK;
+}
+
+int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
+{
+    return open_events(e, path, false, err);
+}
+
+int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error *err)
+{
+    return open_events(e, path, true, err);
 }
 
 bool uw_events_take_stdout(const struct uw_events *e)

@@ -32,6 +32,9 @@ struct uw_events {
 /* Start writing. path NULL: nowhere; "-": standard output. Returns UW_OK or UW_ERR_IO. */
 int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err);
 
+/* The same, after what is in the file. */
+int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error *err);
+
 /* Are results for people to be kept off standard output, because events go there? */
 bool uw_events_take_stdout(const struct uw_events *e);
 

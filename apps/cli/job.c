@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
+#include "open_file.h"
+
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
 #include "uwasa/exact.h"
@@ -292,6 +294,23 @@ void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes)
     cJSON_AddNumberToObject(bytes, "snapshot", (double)need->snapshot_bytes);
     cJSON_AddNumberToObject(bytes, "input", (double)need->input_bytes);
     cJSON_AddNumberToObject(bytes, "graph", (double)need->graph_bytes);
+}
+
+int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)
+{
+    char head[9];
+    FILE *f = file != NULL ? uw_open_file(file, false) : NULL;
+    if (f == NULL) {
+        return UW_OK;
+    }
+    size_t n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    if (n == 0 || (n == sizeof head && head[8] == '{')) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "%s %.160s: is there and holds no weights (safetensors); it stays as it is",
+                        what, file);
 }
 
 int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,

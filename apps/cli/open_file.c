@@ -5,22 +5,36 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-FILE *uw_open_file(const char *path, bool to_write)
+static FILE *open_at_once(const char *path, int how, const char *mode)
 {
     FILE *f = NULL;
-    int how = to_write ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY;
     int fd = open(path, how | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0) {
         return NULL;
     }
     int flags = fcntl(fd, F_GETFL);
     if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) {
-        f = fdopen(fd, to_write ? "w" : "r");
+        f = fdopen(fd, mode);
     }
     if (f == NULL) {
         int error = errno;
         close(fd);
         errno = error;
+    }
+    return f;
+}
+
+FILE *uw_open_file(const char *path, bool to_write)
+{
+    return to_write ? open_at_once(path, O_WRONLY | O_CREAT | O_TRUNC, "w")
+                    : open_at_once(path, O_RDONLY, "r");
+}
+
+FILE *uw_open_file_again(const char *path)
+{
+    FILE *f = open_at_once(path, O_WRONLY | O_CREAT | O_APPEND, "a");
+    if (f != NULL) {
+        (void)fseek(f, 0, SEEK_END);    /* so that ftell tells; a pipe has no end */
     }
     return f;
 }

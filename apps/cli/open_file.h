@@ -18,4 +18,7 @@
  * Returns NULL and errno on failure. */
 FILE *uw_open_file(const char *path, bool to_write);
 
+/* Open a file to write after what is in it, made if need be. As uw_open_file. */
+FILE *uw_open_file_again(const char *path);
+
 #endif

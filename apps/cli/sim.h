@@ -41,6 +41,9 @@ struct uw_sim_options {
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
     uint64_t pull_window;
     double timeline;                        /* who talked in the first so many seconds; 0: untold */
+    const char *checkpoint, *resume;        /* files; NULL: none */
+    double checkpoint_seconds;              /* between two, on the wall; 0: only at the end */
+    const struct uw_opts *flags;            /* the table that these options are read by */
     bool per_node;                          /* tests tell every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
     const char *config;                     /* a scenario file */
@@ -70,7 +73,9 @@ struct uw_sim_report {
     uint64_t start_us;                      /* of this process's clock */
     uint64_t train_us;                      /* the same, when the first step began */
     uint64_t steps, per_epoch;              /* of each node */
-    uint64_t node_steps;                    /* of all nodes together, so far */
+    uint64_t node_steps;                    /* of all nodes together, so far ... */
+    uint64_t resumed_steps;                 /* ... of which so many before this process */
+    bool resumed;                           /* it goes on from a checkpoint */
     uint64_t epoch, eval_steps, evals;      /* multiples of what makes a test due, passed so far */
     uint32_t exchanges_told, exchanges_untold, steps_told;
 };
@@ -125,6 +130,10 @@ bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w,
 /* Tell a test. */
 void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
+
+/* Tell that it was stopped, and how far it has come; score NULL: no test was made. */
+void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+                           const struct uw_sim_score *score);
 
 /* Tell the end of it. */
 void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,

@@ -130,8 +130,10 @@ static int run_tests(struct uw_sim *s, uint32_t limit, struct uw_sim_score *scor
         return uw_error_set(&s->err, UW_ERR_NOMEM, "out of memory");
     }
     for (uint32_t i = 0; i <= s->tested_n; i++) {
-        tests[i] = (struct test){.future.run = run_test, .s = s, .limit = limit,
-                                 .x = i == 0 ? s->mean : s->world.nodes[s->tested[i - 1u]].x};
+        tests[i] = (struct test){.future.run = run_test, .s = s, .limit = limit, .x = s->mean};
+        if (i > 0) {
+            tests[i].x = uw_world_model(&s->world, &s->world.nodes[s->tested[i - 1u]]);
+        }
         uw_futures_submit(s->futures, &tests[i].future);
     }
     int rc = sum_up(s, tests, score);

@@ -50,8 +50,7 @@ int uw_sim_open_learners(struct uw_sim *s)
     s->vectors = uw_optimizer_vectors(&m->optimizer);
     s->learners = calloc(o->nodes, sizeof *s->learners);
     s->held = calloc(o->nodes, sizeof *s->held);
-    s->states = calloc((size_t)o->nodes * s->vectors + 1u, m->trainable_n * sizeof(float));
-    if (s->learners == NULL || s->states == NULL || s->held == NULL) {
+    if (s->learners == NULL || s->held == NULL) {
         return uw_error_set(&s->err, UW_ERR_NOMEM, "out of memory");
     }
     int rc = UW_OK;
@@ -60,9 +59,6 @@ int uw_sim_open_learners(struct uw_sim *s)
         l->sim = s;
         l->place = i;
         l->future.run = step;
-        for (uint32_t v = 0; v < s->vectors; v++) {
-            l->replica.state[v] = s->states + ((size_t)i * s->vectors + v) * m->trainable_n;
-        }
         l->momentum = s->jobs[0].config.optimizer.momentum;
         uw_share_init(&l->share, s->data.base, &s->deal, i);
         const struct uw_loader_config loader = {.dataset = &l->share.base, .batch_n = o->batch,
@@ -73,12 +69,22 @@ int uw_sim_open_learners(struct uw_sim *s)
     return rc;
 }
 
-void uw_sim_bind_learners(struct uw_sim *s)
+int uw_sim_bind_learners(struct uw_sim *s)
 {
-    for (uint32_t i = 0; i < s->o->nodes; i++) {
-        s->learners[i].replica.x = s->world.nodes[i].x;
-        s->learners[i].replica.velocity = s->world.nodes[i].velocity;
+    size_t trainable_n = s->jobs[0].model.trainable_n;
+    s->states = calloc((size_t)s->o->nodes * s->vectors + 1u, trainable_n * sizeof(float));
+    if (s->states == NULL) {
+        return uw_error_set(&s->err, UW_ERR_NOMEM, "out of memory");
     }
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        struct uw_replica *r = &s->learners[i].replica;
+        r->x = s->world.nodes[i].x;
+        r->velocity = s->world.nodes[i].velocity;
+        for (uint32_t v = 0; v < s->vectors; v++) {
+            r->state[v] = s->states + ((size_t)i * s->vectors + v) * trainable_n;
+        }
+    }
+    return UW_OK;
 }
 
 void uw_sim_close_learners(struct uw_sim *s)
@@ -130,6 +136,7 @@ static void step(struct uw_future *f, uint32_t thread)
     struct uw_sim_learner *l = (struct uw_sim_learner *)f;
     struct uw_error err = {.text = ""};
     l->rc = compute(l, &l->sim->jobs[thread].model, &err);
+    l->computed = true;
     if (l->rc < 0) {
         free(l->why);
         l->why = strdup(err.text);
@@ -152,6 +159,7 @@ void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
                                       .progress = (double)l->step / (double)s->report.steps};
     l->lr = uw_schedule_lr(&s->schedule, s->o->lr, &at);
     l->trains = true;
+    l->computed = false;
     if (!uw_sim_report_near(&s->report, &s->world, l->step)) {
         uw_futures_submit(s->futures, &l->future);
         return;

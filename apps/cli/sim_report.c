@@ -22,7 +22,8 @@ static double seconds(uint64_t start_us)
 
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err)
 {
-    int rc = uw_events_open(&r->events, r->o->json, err);
+    int rc = r->resumed ? uw_events_open_again(&r->events, r->o->json, err)
+                        : uw_events_open(&r->events, r->o->json, err);
     return rc < 0 ? rc : uw_sim_csv_open(r, err);
 }
 
@@ -87,13 +88,13 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     const struct uw_sim_options *o = r->o;
     cJSON *ev = uw_event("start");
     cJSON_AddNumberToObject(ev, "nodes", o->nodes);
-    if (o->config != NULL) {
-        cJSON_AddStringToObject(ev, "config", o->config);
-    }
     cJSON_AddStringToObject(ev, "model", o->model);
     cJSON_AddNumberToObject(ev, "parameters", params_n);
     if (o->label != NULL) {
         cJSON_AddStringToObject(ev, "label", o->label);
+    }
+    if (o->config != NULL) {
+        cJSON_AddStringToObject(ev, "config", o->config);
     }
     cJSON_AddStringToObject(ev, "data", o->data);
     cJSON_AddStringToObject(ev, "skew", o->skew);
@@ -115,7 +116,14 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "timeline", o->timeline);
     cJSON_AddStringToObject(ev, "backend", o->backend);
     cJSON_AddNumberToObject(ev, "seed", (double)o->seed);
+    if (r->resumed) {
+        cJSON_AddNumberToObject(ev, "resumed_at", virtual_s(w));
+    }
     uw_events_put(&r->events, ev);
+    if (r->resumed) {
+        uw_progress_say(&r->progress, "%s: going on after %.6g s of virtual time", r->o->resume,
+                        virtual_s(w));
+    }
     char step[64];
     uw_progress_say(&r->progress, "%u nodes, %u parameters, %llu steps each, %s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
@@ -134,43 +142,52 @@ void uw_sim_report_trained(struct uw_sim_report *r, const struct uw_world *w, ui
     }
 }
 
-/* "950", "9.5k", "950k", "9.5M" */
+/* "9.5", "950", "9.5k", "950k", "9.5M" */
 static const char *short_count(double n, char text[UW_TEXT_BYTES])
 {
     const char *unit = n >= 999500.0 ? "M" : n >= 999.5 ? "k" : "";
     double of = n >= 999500.0 ? n / 1e6 : n >= 999.5 ? n / 1e3 : n;
-    snprintf(text, UW_TEXT_BYTES, of < 9.95 && of != n ? "%.1f%s" : "%.0f%s", of, unit);
+    snprintf(text, UW_TEXT_BYTES, of < 9.95 ? "%.1f%s" : "%.0f%s", of, unit);
     return text;
 }
 
+/* As much of it as a terminal has room for: the total of steps is shortened first. */
+static void write_line(char *line, size_t line_bytes, const struct uw_sim_report *r,
+                       const struct uw_world *w, uint64_t step, const char *rest)
+{
+    char whole[32], brief[UW_TEXT_BYTES];
+    double at = virtual_s(w);
+    snprintf(whole, sizeof whole, "%llu", (unsigned long long)r->steps);
+    const char *total[] = {whole, short_count((double)r->steps, brief), brief};
+    for (int tries = 0; tries < 3; tries++) {
+        int n = snprintf(line, line_bytes, "%u nodes  step %llu/%s  %s%.*f s  %s",
+                         (unsigned)r->o->nodes, (unsigned long long)step, total[tries],
+                         tries < 2 ? "virtual " : "", at < 100.0 ? 2 : at < 10000.0 ? 1 : 0, at,
+                         rest);
+        if (n >= 0 && (unsigned)n <= COLUMNS) {
+            break;
+        }
+    }
+}
+
 /* What is left is counted in steps of all nodes: they take the time here, and in the end only
- * slow nodes have some left. A line too long for the terminal loses the total of steps. */
+ * slow nodes have some left. */
 void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score)
 {
-    char eta[UW_TEXT_BYTES], speed[UW_TEXT_BYTES], known[32] = "", of[32], line[160];
+    char eta[UW_TEXT_BYTES], speed[UW_TEXT_BYTES], known[32] = "", rest[96], line[192];
     if (!uw_progress_due(&r->progress, uw_board_now_us())) {
         return;
     }
     if (score != NULL) {
         snprintf(known, sizeof known, "accuracy %.1f %%  ", 100.0 * score->accuracy);
     }
-    double took = seconds(r->train_us), done = (double)r->node_steps;
-    double left = (double)r->steps * (double)r->o->nodes - done;
+    double took = seconds(r->train_us), done = (double)(r->node_steps - r->resumed_steps);
+    double left = (double)r->steps * (double)r->o->nodes - (double)r->node_steps;
     short_count(took > 0.0 ? done / took : 0.0, speed);
     uw_text_time(done > 0.0 ? took * left / done : -1.0, eta);
-    snprintf(of, sizeof of, "/%llu", (unsigned long long)r->steps);
-    for (int tries = 0; tries < 2; tries++) {
-        int n = snprintf(line, sizeof line,
-                         "%u nodes  step %llu%s  %.*f s  %s%s node-steps/s  ETA %s",
-                         (unsigned)r->o->nodes, (unsigned long long)step, of,
-                         virtual_s(w) < 100.0 ? 2 : virtual_s(w) < 10000.0 ? 1 : 0, virtual_s(w),
-                         known, speed, eta);
-        if (n >= 0 && (unsigned)n <= COLUMNS) {
-            break;
-        }
-        of[0] = '\0';
-    }
+    snprintf(rest, sizeof rest, "%s%s node-steps/s  ETA %s", known, speed, eta);
+    write_line(line, sizeof line, r, w, step, rest);
     uw_progress_show(&r->progress, "%s", line);
 }
 
@@ -242,10 +259,26 @@ void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint6
     put_state(r, ev, w, step, s);
     uw_events_put(&r->events, ev);
     uw_progress_say(&r->progress,
-                    "epoch %.4g  virtual %.2f s  test accuracy %.2f %% (%.2f to %.2f), of the mean "
-                    "model %.2f %%",
+                    "epoch %.4g  %.2f s  test accuracy %.2f %% (%.2f to %.2f), mean model %.2f %%",
                     (double)step / (double)r->per_epoch, virtual_s(w), 100.0 * s->accuracy,
                     100.0 * s->worst, 100.0 * s->best, 100.0 * s->mean_model_accuracy);
+}
+
+void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+                           const struct uw_sim_score *s)
+{
+    cJSON *ev = uw_event("stopped");
+    cJSON_AddNumberToObject(ev, "epochs", (double)step / (double)r->per_epoch);
+    cJSON_AddNumberToObject(ev, "steps", (double)step);
+    cJSON_AddNumberToObject(ev, "node_steps", (double)r->node_steps);
+    cJSON_AddNumberToObject(ev, "virtual_seconds", virtual_s(w));
+    cJSON_AddNumberToObject(ev, "bytes_sent", (double)uw_world_sent_bytes(w));
+    if (s != NULL) {        /* of the last test */
+        cJSON_AddNumberToObject(ev, "test_accuracy", s->accuracy);
+        cJSON_AddNumberToObject(ev, "mean_model_accuracy", s->mean_model_accuracy);
+    }
+    cJSON_AddNumberToObject(ev, "seconds", seconds(r->start_us));
+    uw_events_put(&r->events, ev);
 }
 
 void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,

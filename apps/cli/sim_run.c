@@ -7,6 +7,7 @@
 
 #include "uwasa/board.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,30 +44,65 @@ static int open_data(struct uw_sim *s)
     return UW_OK;
 }
 
+/* A run that goes on keeps what was measured when it began. */
 static int open_fleet(struct uw_sim *s)
 {
-    uint64_t measured_us = 0;
-    int rc = uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED)
-                 ? uw_sim_measure_step(s, &measured_us)
-                 : UW_OK;
-    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], measured_us,
+    int rc = UW_OK;
+    if (uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED) && !s->report.resumed) {
+        rc = uw_sim_measure_step(s, &s->step_us);
+    }
+    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], s->step_us,
                                            &s->err);
+}
+
+/* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
+ * a run that does not fit would end in the middle, and not by itself. */
+static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
+{
+    char nodes_text[UW_TEXT_BYTES], models_text[UW_TEXT_BYTES], free_text[UW_TEXT_BYTES];
+    const struct uw_model *m = &s->jobs[0].model;
+    double world = (double)uw_world_measure(config, NULL);
+    double each = (double)sizeof *s->learners +
+                  (double)s->vectors * m->trainable_n * (double)sizeof(float);
+    double nodes = world + s->o->nodes * each + m->params.size_n * (double)sizeof(float);
+    double models = s->threads * (double)s->jobs[0].need.total_bytes;
+    double there = (double)uw_board_free_bytes();
+    uw_text_bytes(nodes, nodes_text);
+    uw_text_bytes(models, models_text);
+    uw_text_bytes(there, free_text);
+    if (there > 0.0 && nodes > there) {     /* the models have theirs already */
+        return uw_error_set(&s->err, UW_ERR_NOMEM,
+                            "--nodes %u: they take %s of memory and %s are free; fewer nodes or a "
+                            "smaller model are needed", (unsigned)s->o->nodes, nodes_text,
+                            free_text);
+    }
+    uw_progress_say(&s->report.progress, "memory: %s for the nodes, %s for %u model%s, %s are free",
+                    nodes_text, models_text, (unsigned)s->threads, s->threads == 1 ? "" : "s",
+                    there > 0.0 ? free_text : "unknown");
+    return UW_OK;
+}
+
+static int meet(struct uw_sim *s)
+{
+    int rc = uw_world_meet(&s->world, MEET_US);
+    if (rc == UW_ERR_AGAIN) {
+        return uw_error_set(&s->err, rc, "--nodes %u: they do not all find each other within "
+                            "%u virtual seconds, the network is too slow", (unsigned)s->o->nodes,
+                            MEET_US / 1000000u);
+    }
+    return rc;
 }
 
 static int open_world(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    int rc = open_fleet(s);
-    if (rc < 0) {
-        return rc;
-    }
+    snprintf(s->name, sizeof s->name, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
-    snprintf(s->run, sizeof s->run, "sim-%llu", (unsigned long long)o->seed);
     const struct uw_world_config config = {
         .fleet = &s->draw.fleet,
         .params = &s->fresh,
-        .node = {.run = s->run,
+        .node = {.run = s->name,
                  .mode = uw_node_mode_find(o->exchange),
                  .head_weight = 1,
                  .scratch_n = SCRATCH_N,
@@ -78,20 +114,27 @@ static int open_world(struct uw_sim *s)
                  .seed = uw_rng_mix(o->seed, 0)},
         .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
         .event_arg = &s->timeline,
-        .mtu_bytes = o->mtu};
-    rc = uw_world_open(&s->world, &config, &s->err);
-    rc = rc < 0 ? rc : uw_world_meet(&s->world, MEET_US);
-    if (rc == UW_ERR_AGAIN) {
-        return uw_error_set(&s->err, rc, "--nodes %u: they do not all find each other within "
-                            "%u virtual seconds, the network is too slow", (unsigned)o->nodes,
-                            MEET_US / 1000000u);
-    }
-    return rc;
+        .mtu_bytes = o->mtu,
+        .past = s->past};
+    int rc = check_memory(s, &config);
+    rc = rc < 0 ? rc : uw_world_open(&s->world, &config, &s->err);
+    rc = rc < 0 ? rc : uw_sim_bind_learners(s);
+    rc = rc < 0 ? rc : uw_sim_resume_vectors(s);
+    return rc < 0 ? rc : meet(s);
+}
+
+static int open_threads(struct uw_sim *s)
+{
+    int rc = uw_futures_open(&s->futures, s->threads);
+    return rc < 0 ? uw_error_set(&s->err, rc, "--threads %u: the threads could not be started",
+                                 (unsigned)s->threads)
+                  : UW_OK;
 }
 
 /* Everything before the first step. *status is the exit status when it fails. */
 static int prepare(struct uw_sim *s, int *status)
 {
+    struct uw_storage_file files = {.base.ops = NULL};
     uw_lr_parse(s->o->lr_schedule, &s->schedule);
     s->threads = s->o->threads != 0 ? s->o->threads : uw_board_cores();
     s->threads = s->threads < UW_BOARD_WORKERS_MAX ? s->threads : UW_BOARD_WORKERS_MAX;
@@ -101,20 +144,21 @@ static int prepare(struct uw_sim *s, int *status)
         return rc;
     }
     rc = open_data(s);
+    rc = rc < 0 ? rc : uw_job_guard_save("--checkpoint", s->o->checkpoint, &s->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    rc = rc < 0 ? rc : uw_storage_file_init(&files, NULL);
+    rc = rc < 0 ? rc : uw_job_try_save(&files.base, "--checkpoint", s->o->checkpoint, &s->err);
+    uw_storage_file_deinit(&files);
     rc = rc < 0 ? rc : uw_sim_open_learners(s);
     rc = rc < 0 ? rc : uw_sim_open_eval(s);
+    rc = rc < 0 ? rc : uw_sim_resume(s);
+    rc = rc < 0 ? rc : open_fleet(s);
     rc = rc < 0 ? rc : open_world(s);
-    if (rc < 0) {
-        return rc;
-    }
-    uw_sim_bind_learners(s);
-    rc = uw_futures_open(&s->futures, s->threads);
-    if (rc < 0) {
-        return uw_error_set(&s->err, rc, "--threads %u: the threads could not be started",
-                            (unsigned)s->threads);
-    }
-    return uw_sim_report_open(&s->report, &s->err);
+    /* Until here there is nothing to keep, and SIGINT ends the process. */
+    uw_stop_init(&s->stop);
+    rc = rc < 0 ? rc : open_threads(s);
+    s->saved_us = uw_board_now_us();
+    return rc < 0 ? rc : uw_sim_report_open(&s->report, &s->err);
 }
 
 /* ---- the run ---- */
@@ -141,13 +185,11 @@ static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
 }
 
 /* The end of a local step, or of an average. */
-static int after_step(struct uw_sim *s, struct uw_world_node *n)
+static int after_step(struct uw_sim *s, struct uw_world_node *n, bool trained)
 {
     struct uw_sim_learner *l = &s->learners[n->place];
-    bool agreeing = l->agree_until_us != 0;
-    bool waited = n->waits;
     const struct uw_node_progress p = {.step = (uint32_t)l->step,
-                                       .lr = agreeing || waited ? 0.0f : l->lr,
+                                       .lr = trained ? l->lr : 0.0f,
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= s->report.steps;
@@ -166,23 +208,27 @@ static int after_step(struct uw_sim *s, struct uw_world_node *n)
     return UW_OK;
 }
 
-static int test_now(struct uw_sim *s)
+static int test_now(struct uw_sim *s, const struct uw_sim_report *before)
 {
     int rc = uw_sim_evaluate(s, s->o->eval_samples);
     if (rc == UW_OK) {
         uw_sim_report_eval(&s->report, &s->world, s->least, &s->score);
         s->reached = s->o->until_accuracy > 0.0 && s->score.accuracy >= s->o->until_accuracy;
-        uw_sim_release(s);
+    } else {
+        s->report = *before;        /* it is still due */
     }
+    uw_sim_release(s);
     return rc;
 }
 
-static int begin_steps(struct uw_sim *s)
+static void begin_steps(struct uw_sim *s)
 {
     for (uint32_t i = 0; i < s->o->nodes; i++) {
-        uw_sim_begin_step(s, &s->learners[i]);
+        struct uw_sim_learner *l = &s->learners[i];
+        if (!s->report.resumed || (l->trains && !l->computed)) {
+            uw_sim_begin_step(s, l);
+        }
     }
-    return UW_OK;
 }
 
 /* The world says that something has ended for a node. */
@@ -197,28 +243,65 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
         uw_sim_release(s);
     }
     int rc = trained ? uw_sim_end_step(s, l) : UW_OK;
-    rc = rc < 0 ? rc : after_step(s, n);
+    rc = rc < 0 ? rc : after_step(s, n, trained);
     if (rc < 0 || !trained) {
         return rc;
     }
     uw_sim_report_step(&s->report, &s->world, s->least, s->scored ? &s->score : NULL);
+    const struct uw_sim_report before = s->report;
     bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, &s->world, s->least);
-    return due ? test_now(s) : UW_OK;
+    return due ? test_now(s, &before) : UW_OK;
 }
 
+static int save_now_and_then(struct uw_sim *s)
+{
+    double every_s = s->o->checkpoint_seconds;
+    uint64_t now_us = s->o->checkpoint != NULL && every_s > 0.0 ? uw_board_now_us() : 0;
+    if (now_us == 0 || (double)(now_us - s->saved_us) < 1e6 * every_s) {
+        return UW_OK;
+    }
+    int rc = uw_sim_save(s);
+    s->saved_us = uw_board_now_us();
+    return rc;
+}
+
+/* UW_OK: to the end, or until asked to stop. */
 static int run_steps(struct uw_sim *s)
 {
     struct uw_world_node *n;
-    int rc = begin_steps(s);
-    while (rc == UW_OK && !s->reached && (n = uw_world_next(&s->world)) != NULL) {
+    int rc = UW_OK;
+    begin_steps(s);
+    while (rc == UW_OK && !s->reached && !s->stopped && (n = uw_world_next(&s->world)) != NULL) {
         rc = turn(s, n);
-        rc = rc == UW_OK && uw_stop_asked(&s->stop) ? UW_ERR_AGAIN : rc;
+        s->stopped = rc == UW_OK && uw_stop_asked(&s->stop);
+        rc = rc == UW_OK && !s->stopped ? save_now_and_then(s) : rc;
     }
-    rc = rc < 0 ? rc : uw_sim_evaluate(s, 0);
-    return rc == UW_ERR_AGAIN
-               ? uw_error_set(&s->err, rc, "stopped at step %llu of %llu",
-                              (unsigned long long)s->least, (unsigned long long)s->report.steps)
-               : rc;
+    rc = rc == UW_OK && !s->stopped ? uw_sim_evaluate(s, 0) : rc;
+    s->stopped = s->stopped || rc == UW_ERR_AGAIN;
+    return rc < 0 && !s->stopped ? rc : uw_sim_save(s);
+}
+
+/* A run that was stopped is a failure only when its work is lost. */
+static int end_stopped(const struct uw_sim *s)
+{
+    unsigned long long step = s->least, steps = s->report.steps;
+    if (s->o->checkpoint == NULL) {
+        return uw_cli_error("sim", UW_EXIT_FAILED,
+                            "stopped at step %llu of %llu, nothing is kept: no --checkpoint", step,
+                            steps);
+    }
+    fprintf(stderr, "uwasa sim: stopped at step %llu of %llu, saved; --resume %s goes on\n", step,
+            steps, s->o->checkpoint);
+    return UW_EXIT_DONE;
+}
+
+static void report_end(struct uw_sim *s)
+{
+    if (s->stopped) {
+        uw_sim_report_stopped(&s->report, &s->world, s->least, s->scored ? &s->score : NULL);
+    } else {
+        uw_sim_report_done(&s->report, &s->world, s->least, &s->score);
+    }
 }
 
 int uw_sim_run(const struct uw_sim_options *o)
@@ -232,7 +315,6 @@ int uw_sim_run(const struct uw_sim_options *o)
     s->timeline = (struct uw_sim_timeline){.report = &s->report, .world = &s->world};
     s->report.start_us = uw_board_now_us();
     uw_progress_init(&s->report.progress);
-    uw_stop_init(&s->stop);
     int rc = prepare(s, &status);
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
@@ -245,7 +327,7 @@ int uw_sim_run(const struct uw_sim_options *o)
                         "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
-        uw_sim_report_done(&s->report, &s->world, s->least, &s->score);
+        report_end(s);
         rc = uw_sim_report_close(&s->report, &s->err);
     }
     uw_progress_clear(&s->report.progress);
@@ -253,12 +335,13 @@ int uw_sim_run(const struct uw_sim_options *o)
         uw_cli_error("sim", status, "%s",
                      s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
     } else {
-        status = UW_EXIT_DONE;
+        status = s->stopped ? end_stopped(s) : UW_EXIT_DONE;
     }
     uw_sim_report_close(&s->report, NULL);
     uw_futures_close(&s->futures);
     uw_world_close(&s->world);
     uw_sim_draw_close(&s->draw);
+    uw_sim_close_state(s);
     uw_sim_close_eval(s);
     uw_sim_close_learners(s);
     uw_deal_close(&s->deal);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_run.h - the inside of a simulated run (private to the four files below)
+ * sim_run.h - the inside of a simulated run (private to the files below)
  *
  *     sim_run.c      set-up and the loop over the world's clock
  *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
  *     sim_eval.c     tests of the nodes' models
- *     sim_state.c    a run that is stopped and goes on
+ *     sim_save.c, sim_resume.c   a run that is stopped and goes on
  *
  * The world says when a local step ends. From its beginning to then nobody touches the node's
  * parameters, velocity and optimizer state; so a step is handed to the threads when it begins and
@@ -25,8 +25,11 @@
 #include "uwasa/data.h"
 #include "uwasa/replica.h"
 #include "uwasa/schedule.h"
+#include "uwasa/storage_file.h"
 
 struct uw_sim;
+
+#define UW_SIM_TENSORS_MAX (3u + UW_OPTIMIZER_VECTORS_MAX)
 
 /* What a node has beside its place in the network. */
 struct uw_sim_learner {
@@ -47,8 +50,17 @@ struct uw_sim_learner {
 
     /* written by the thread that computes the step */
     double step_loss;
+    bool computed;                  /* the step in progress has been */
     int rc;
     char *why;                      /* it failed: the sentence, from the heap; may be NULL */
+};
+
+/* The file that a run goes on from. */
+struct uw_sim_saved {
+    struct uw_storage_file files;
+    uint64_t data;                  /* where its tensors begin */
+    uint64_t begin[UW_SIM_TENSORS_MAX]; /* of each, from there */
+    uint64_t fleet;                 /* see uw_sim_fleet_hash */
 };
 
 struct uw_sim {
@@ -61,15 +73,21 @@ struct uw_sim {
     struct uw_sim_learner *learners;    /* [o->nodes] */
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
+    char name[32];                  /* of the run, as the nodes tell each other */
     struct uw_params fresh;         /* the first values */
     struct uw_sim_draw draw;        /* the devices */
-    char run[32];                   /* its name; nodes that restart read it again */
     struct uw_world world;
     struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;
     struct uw_sim_report report;
     struct uw_sim_score score;
     bool scored, reached;
+    uint64_t step_us;               /* of a device whose step is measured */
+    struct uw_world_past past;      /* when it was last saved */
+    uint64_t *left_us;              /* [o->nodes] see struct uw_world_past; NULL: it begins */
+    struct uw_sim_saved saved;
+    uint64_t saved_us;              /* of this process's clock */
+    bool stopped;
     uint64_t least;                 /* steps that the slowest nodes have ended ... */
     uint32_t least_n;               /* ... so many of them */
     uint32_t *held;                 /* [held_n] nodes whose steps are not handed out yet */
@@ -90,8 +108,8 @@ int uw_sim_open_jobs(struct uw_sim *s);
 /* A learner for each node, before the world is open. Returns the status, s->err filled. */
 int uw_sim_open_learners(struct uw_sim *s);
 
-/* Give the learners the parameters that they work on; the world is open. */
-void uw_sim_bind_learners(struct uw_sim *s);
+/* Give the learners the vectors that they work on; the world is open. Returns as above. */
+int uw_sim_bind_learners(struct uw_sim *s);
 
 /* How long a step takes on this machine: the median of some, which are then forgotten. */
 int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us);
@@ -126,5 +144,23 @@ void uw_sim_close_eval(struct uw_sim *s);
  *   limit  samples of the test set; 0: all
  * Returns UW_OK (s->score is new), UW_ERR_AGAIN (stopped), or what failed, s->err filled. */
 int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
+
+/* ---- sim_save.c, sim_resume.c ---- */
+
+/* Write all that the run is to --checkpoint, if there is one; the threads stand still meanwhile.
+ * Nothing is written when a step has failed already. Returns UW_OK, or what failed, s->err filled.
+ */
+int uw_sim_save(struct uw_sim *s);
+
+/* Go on from --resume, if there is one: everything but the vectors, before the world is open.
+ * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_MISMATCH (other flags or another model), UW_ERR_NOMEM or
+ * what reading gives, s->err filled. */
+int uw_sim_resume(struct uw_sim *s);
+
+/* The vectors, before the nodes meet. As uw_sim_resume. */
+int uw_sim_resume_vectors(struct uw_sim *s);
+
+/* Safe on a zeroed struct and twice. */
+void uw_sim_close_state(struct uw_sim *s);
 
 #endif

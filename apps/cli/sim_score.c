@@ -49,8 +49,9 @@ static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, floa
     uint32_t nodes = w->config.fleet->devices_n;
     double sum[BLOCK_N] = {0.0};
     for (uint32_t i = 0; i < nodes; i++) {
+        const float *x = uw_world_model(w, &w->nodes[i]) + from;
         for (uint32_t k = 0; k < n; k++) {
-            sum[k] += (double)w->nodes[i].x[from + k];
+            sum[k] += (double)x[k];
         }
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -59,8 +60,9 @@ static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, floa
         mean[k] = (float)sum[k];
     }
     for (uint32_t i = 0; i < nodes; i++) {
+        const float *x = uw_world_model(w, &w->nodes[i]) + from;
         for (uint32_t k = 0; k < n; k++) {
-            double d = (double)w->nodes[i].x[from + k] - sum[k];
+            double d = (double)x[k] - sum[k];
             sums->apart += d * d;
         }
     }

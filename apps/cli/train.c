@@ -208,25 +208,6 @@ static int start_profile(struct train *t)
     return m->profile != NULL ? UW_OK : uw_error_set(&t->err, UW_ERR_NOMEM, "out of memory");
 }
 
-/* Is there nothing of that name, or a file of weights? Anything else, data or a model, is not to be
- * replaced by a checkpoint. */
-static int guard_save(const char *file, struct uw_error *err)
-{
-    char head[9];
-    FILE *f = file != NULL ? uw_open_file(file, false) : NULL;
-    if (f == NULL) {
-        return UW_OK;
-    }
-    size_t n = fread(head, 1, sizeof head, f);
-    fclose(f);
-    if (n == 0 || (n == sizeof head && head[8] == '{')) {
-        return UW_OK;
-    }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "--save %.160s: is there and holds no weights (safetensors); it stays as "
-                        "it is", file);
-}
-
 /* Everything before the first step. Returns UW_OK or a code; *status is the exit status then. */
 static int prepare(struct train *t, int *status)
 {
@@ -248,7 +229,7 @@ static int prepare(struct train *t, int *status)
     rc = uw_storage_file_init(&t->files, NULL);
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     rc = rc < 0 ? rc : open_data(t);
-    rc = rc < 0 ? rc : guard_save(o->save, &t->err);
+    rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);
     if (rc == UW_OK) {

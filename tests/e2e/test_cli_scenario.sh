@@ -49,6 +49,7 @@ done <<END
 "lr_schedule": "falling"
 "nodes": 4, "latency": {"uniform": [2, 1]}
 "exchange": "allreduce", "schedule": "matching"
+"exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
 END
 expect 2 "$uwasa" sim --config nowhere.json
 scenario '"nodes": [{"count": 4}]'

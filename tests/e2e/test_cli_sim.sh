@@ -93,6 +93,24 @@ for flags in "--nodes 7 --skew sorted --epochs 3" "--exchange allreduce --nodes 
     done
     cmp -s by1 by2 && cmp -s by1 by3 || { diff by1 by3 >&2; fail "$flags: threads tell"; }
 done
+cp by1 nine
+cat >churn.json <<END
+{"model": "plane.json", "data": "csv:four.csv", "batch": 10, "lr": 0.1, "steps": 150,
+ "skew": "sorted", "eval_steps": 20, "nodes": [
+    {"name": "boards", "count": 9, "step": {"seconds": 0.01}, "bandwidth": 1e6,
+     "speed": {"log-normal": {"median": 1, "decades": 0.5}},
+     "availability": {"churn": {"up": 0.5, "down": 0.1, "forgets": 0.5}}},
+    {"name": "gateways", "count": 2, "step": {"seconds": 0.002}}]}
+END
+for threads in 1 2 3; do        # devices of all speeds, which come and go and forget
+    "$uwasa" sim --config churn.json --threads $threads --checkpoint end$threads --json - 2>err \
+        >out || { cat err >&2; fail "a fleet that comes and goes"; }
+    told out >by$threads
+done
+cmp -s by1 by2 && cmp -s by1 by3 && cmp -s end1 end2 && cmp -s end1 end3 ||
+    { diff by1 by3 >&2; fail "threads tell of a fleet"; }
+rm end1 end2 end3
+cp nine by1
 grep -q '"eval_nodes":9' by1 || fail "not 9 of 90 nodes tested"
 [ "$(tail -n 1 by1 | sed 's/.*"accuracies":\[\([^]]*\)\].*/\1/' | tr , '\n' | wc -l)" = 9 ] ||
     fail "not 9 accuracies"
@@ -102,6 +120,56 @@ grep '^uwasa sim:' why1 >a
 grep '^uwasa sim:' why3 >b
 grep -q 'node ., step .*lower --lr' a && cmp -s a b ||
     { cat a b >&2; fail "another reason with more threads"; }
+
+# the parameters at the end are the same bits, too
+for flags in "--skew sorted --epochs 2" "--exchange allreduce --nodes 5 --momentum-rule slowmo"; do
+    for threads in 1 2 3; do
+        ./sim $flags --threads $threads --checkpoint end$threads >/dev/null 2>err ||
+            { cat err >&2; fail "--checkpoint: $flags"; }
+    done
+    cmp end1 end2 && cmp end1 end3 || fail "$flags: threads compute"
+    rm end1 end2 end3
+done
+
+# a run goes on where it was left: epoch, virtual time, bytes, and what its nodes have learned
+for flags in "--skew sorted" "--momentum-rule kgt --momentum 0.5" "--nodes 7 --momentum-rule none" \
+    "--exchange allreduce --momentum-rule slowmo --lr 0.03" "--bandwidth 50000 --consensus-rounds 0" \
+    "--exchange hierarchical --nodes 7 --cell-nodes 3" "--exchange auto --momentum 0.5"; do
+    rm -f part.jsonl part.csv part
+    ./sim $flags --epochs 5 --json whole.jsonl >/dev/null 2>err || { cat err >&2; fail "$flags"; }
+    ./sim $flags --epochs 5 --until-accuracy 0.01 --checkpoint part --json part.jsonl \
+        --csv part.csv >/dev/null 2>err || { cat err >&2; fail "$flags --checkpoint"; }
+    [ "$(number part.jsonl epochs)" = 1 ] || fail "$flags: it did not end with epoch 1"
+    ./sim $flags --epochs 5 --checkpoint part --resume part --threads 3 --json part.jsonl \
+        --csv part.csv >/dev/null 2>err || { cat err >&2; fail "$flags --resume"; }
+    grep -q 'going on after' err || fail "$flags: it does not say that it goes on"
+    for key in epochs steps test_accuracy virtual_seconds bytes_sent; do
+        echo "$key $(number whole.jsonl $key) $(number part.jsonl $key)"
+    done | awk '{ apart = $2 > $3 ? $2 - $3 : $3 - $2
+        most = $1 == "test_accuracy" ? 0.01 : $1 == "epochs" || $1 == "steps" ? 0 : 0.2 * $2
+        if (apart > most) { print; bad = 1 } } END { exit bad }' || fail "$flags: it goes on elsewhere"
+    [ "$(grep -c '"event":"start"' part.jsonl)" = 2 ] || fail "$flags: events were lost"
+    [ "$(grep -c '^label,' part.csv)" = 1 ] || fail "$flags: the table begins twice"
+    [ "$(wc -l <part.csv)" = 7 ] || fail "$flags: not 6 tests in the table"
+done
+./sim --epochs 5 --checkpoint new --resume new >/dev/null 2>err || fail "the first of a series"
+grep -q 'new: not there yet' err || fail "it does not say that it begins"
+while read -r sentence flags; do
+    expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume part $flags
+    grep -q -- "$sentence" err || { cat err >&2; fail "the sentence has no $sentence"; }
+done <<END
+--epochs.6:.the.run.in.part.was.made.with.5 --epochs 6
+--nodes.5 --nodes 5
+--lr.0.2 --lr 0.2
+no.such.thing --resume nowhere
+damaged --resume four.csv
+damaged --resume plane.json
+END
+head -c 3000 part >cut
+expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume cut
+grep -q damaged err || fail "half a file"
+expect 2 ./sim --checkpoint four.csv
+grep -q 'stays as it is' err || fail "data as a checkpoint"
 
 # all rules, schedules and kinds of skew run, and events may go to standard output
 for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
@@ -128,7 +196,8 @@ awk -v w="$(number out worst_accuracy)" -v b="$(number out best_accuracy)" \
     BEGIN { exit !(w == b && m == b && n == 16 && s > 0.4 + 4 * 464 * 8 / 100000) }' ||
     { cat out >&2; fail "the figures of averages"; }
 
-# one partner a step costs a node the same among 4 and among 64: within one per cent
+# one partner a step costs a node the same among 4 and among 64, within one per cent; what members
+# tell each other costs by time
 cat >wide.json <<END
 {"name": "wide", "input": [2], "layers": [
     {"name": "fc1", "type": "dense", "out": 300}, {"name": "relu", "type": "relu"},
@@ -137,7 +206,7 @@ cat >wide.json <<END
 END
 for n in 4 64; do
     "$uwasa" sim --model wide.json --data csv:four.csv --nodes $n --batch 4 --steps 20 --period 1 \
-        --schedule hypercube --step-seconds 0.1 --latency 0.0001 --consensus-rounds 0 --json - \
+        --schedule hypercube --step-seconds 0.05 --latency 0.0001 --consensus-rounds 0 --json - \
         >out 2>err || { cat err >&2; fail "$n nodes"; }
     echo "$(number out bytes_sent) $n" >>partners
 done
@@ -153,17 +222,33 @@ awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it
 "$uwasa" sim --model plane.json --data csv:four.csv --nodes 3 --steps 20 >out 2>err ||
     { cat err >&2; fail "a measured step"; }
 
-# it can be stopped
-./sim --epochs 100000 >out 2>err &
-pid=$!
-trap 'kill -9 $pid 2>/dev/null; rm -rf "$work"' EXIT
-sleep 1
-kill -INT $pid
-for tenth in $(seq 300); do     # half a minute
-    kill -0 $pid 2>/dev/null || break
-    sleep 0.1
+# it can be stopped, at once, and keeps what it has
+for flags in "" "--checkpoint stopped --checkpoint-seconds 0.2"; do
+    rm -f ev.jsonl
+    ./sim --epochs 100000 $flags --json ev.jsonl >out 2>err &
+    pid=$!
+    trap 'kill -9 $pid 2>/dev/null; rm -rf "$work"' EXIT
+    for tenth in $(seq 300); do     # until it has told a test
+        grep -q '"event":"eval"' ev.jsonl 2>/dev/null && break
+        sleep 0.1
+    done
+    sleep 0.5
+    kill -INT $pid
+    for tenth in $(seq 300); do     # half a minute
+        kill -0 $pid 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -0 $pid 2>/dev/null && fail "SIGINT does not stop it"
+    wait $pid
+    status=$?
+    [ "$status" = "$([ -n "$flags" ] && echo 0 || echo 1)" ] || fail "$flags: status $status"
+    grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
+    tail -n 1 ev.jsonl | grep -q '"event":"stopped".*"test_accuracy"' || fail "the last event"
 done
-kill -0 $pid 2>/dev/null && fail "SIGINT does not stop it"
-wait $pid && fail "SIGINT looks like success"
-grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
+awk -v n="$(number ev.jsonl steps)" 'BEGIN { exit !(n > 25) }' || fail "stopped before the start"
+./sim --epochs 100000 --resume stopped --until-accuracy 0.5 --json on.jsonl >out 2>err ||
+    { cat err >&2; fail "it does not go on after SIGINT"; }
+awk -v then="$(number ev.jsonl steps)" -v now="$(number on.jsonl steps)" \
+    'BEGIN { exit !(now >= then) }' || fail "it does not go on where it was stopped"
+
 echo passed

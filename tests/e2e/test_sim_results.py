@@ -76,10 +76,13 @@ class Results(unittest.TestCase):
         self.assertNotIn("label", events[0])
 
     def test_start_tells_every_option(self):
-        start = self.run_sim("--steps", "2")[0]
+        with open(os.path.join(self.folder, "fleet.json"), "w", encoding="utf-8") as file:
+            file.write('{"cells": {"nodes": 2}, "exchange": "hierarchical"}')
+        start = self.run_sim("--steps", "2", "--config", "fleet.json")[0]
         self.assertEqual(start["event"], "start")
-        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "config",
-                  "dry_run", "devices"}
+        self.assertEqual((start["config"], start["exchange"]), ("fleet.json", "hierarchical"))
+        unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "checkpoint",
+                  "checkpoint_seconds", "resume", "devices", "dry_run"}
         run = sim_runs.simulate(PROGRAM, self.folder, "--help")
         flags = {line.split()[0][2:].replace("-", "_") for line in run.stdout.splitlines()
                  if line.startswith("  --")}
@@ -93,6 +96,16 @@ class Results(unittest.TestCase):
         self.check(tests)
         self.assertGreater(tests[0]["consensus_distance"], 0.01)
         self.assertEqual(tests[-1]["consensus_distance"], 0)
+
+    def test_an_average_under_way_is_not_tested(self):
+        """A cell averages in place while another ends its step: what is tested is what was before.
+        Half-made averages would be three times as far from the mean."""
+        tests = self.told(self.run_sim(
+            "--exchange", "hierarchical", "--nodes", "8", "--cell-nodes", "4", "--skew", "sorted",
+            "--bandwidth", "100000", "--steps", "60", "--eval-steps", "1"))
+        self.check(tests)
+        self.assertEqual(len(tests), 60)
+        self.assertLess(max(test["consensus_distance"] for test in tests), 0.2)
 
     def exchanges(self, kind, events, until):
         """Who talked when: inside the run, begun in time, between nodes that are there."""

@@ -202,6 +202,8 @@ static void test_memory_is_zero_aligned_and_counted_in_the_peak(void **state)
         m[i] = 1;
     }
     assert_true(uw_board_peak_rss_bytes() >= bytes);
+    assert_true(uw_board_free_bytes() > 0);
+    assert_int_equal(uw_board_free_bytes() % 1024u, 0);
     uw_board_memory_release(p, bytes);
 
     assert_int_equal(uw_board_memory_take(0, &p), UW_OK);

@@ -251,6 +251,64 @@ static void test_full_table_gives_room_only_to_whom_it_hears(void **state)
     assert_string_equal(b.m.members[2].name, "c");
 }
 
+static bool spares_all_but_b(void *arg, const struct uw_member *m)
+{
+    (void)arg;
+    return m->state == UW_MEMBER_ALIVE && strcmp(m->name, "b") != 0;
+}
+
+static bool knows(const struct bench *b, const char *name)
+{
+    bool known = false;
+    for (uint32_t i = 1; i < b->m.members_n; i++) {
+        known = known || strcmp(b->m.members[i].name, name) == 0;
+    }
+    return known;
+}
+
+/* A stranger gets the place of a live member that may be spared, and the next one only later. */
+static void test_full_table_spares_one_live_member_for_a_stranger_now_and_then(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 3, NULL, 0);
+    b.m.config.spares = spares_all_but_b;
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    assert_int_equal(tell(&b, 2, "c", 5, SECOND), UW_OK);
+    assert_int_equal(tell(&b, 3, "d", 5, SECOND), UW_OK);
+    assert_true(knows(&b, "b") && knows(&b, "d") && !knows(&b, "c"));
+    assert_int_equal(tell(&b, 2, "c", 5, 2 * SECOND), UW_ERR_FULL);
+    assert_int_equal(tell(&b, 2, "c", 5, 6 * SECOND), UW_OK);
+    assert_true(knows(&b, "b") && knows(&b, "c") && !knows(&b, "d"));
+    /* Hearsay too, but one unproven name at a time. */
+    uwasa_Peer peer = {.name = "x", .address = "6", .incarnation = 1,
+                       .state = uwasa_State_ALIVE};
+    uw_membership_rumour(&b.m, &peer, 12 * SECOND);
+    assert_true(knows(&b, "b") && knows(&b, "x"));
+    b.m.config.spares = NULL;
+    strcpy(peer.name, "y");
+    uw_membership_rumour(&b.m, &peer, 20 * SECOND);
+    assert_true(knows(&b, "x") && !knows(&b, "y"));
+}
+
+/* Who is gone for good leaves its place even to hearsay, once it was called in vain for long. */
+static void test_full_table_gives_the_place_of_the_dead_to_hearsay(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 2, NULL, 0);
+    uwasa_Peer peer = {.name = "x", .address = "6", .incarnation = 1,
+                       .state = uwasa_State_ALIVE};
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    (void)run(&b, SECOND, 20 * SECOND, 1);
+    assert_int_equal(b.m.members[1].state, UW_MEMBER_DEAD);
+    uw_membership_rumour(&b.m, &peer, 20 * SECOND);
+    assert_true(knows(&b, "b"));
+    (void)run(&b, 20 * SECOND, 80 * SECOND, 1);
+    uw_membership_rumour(&b.m, &peer, 80 * SECOND);
+    assert_true(knows(&b, "x"));
+}
+
 static void test_one_station_with_many_names_does_not_fill_the_table(void **state)
 {
     (void)state;
@@ -291,6 +349,8 @@ int main(void)
         cmocka_unit_test(test_rumour_brings_addresses_but_neither_life_nor_death),
         cmocka_unit_test(test_own_name_with_a_higher_incarnation_is_outgrown),
         cmocka_unit_test(test_full_table_gives_room_only_to_whom_it_hears),
+        cmocka_unit_test(test_full_table_spares_one_live_member_for_a_stranger_now_and_then),
+        cmocka_unit_test(test_full_table_gives_the_place_of_the_dead_to_hearsay),
         cmocka_unit_test(test_one_station_with_many_names_does_not_fill_the_table),
         cmocka_unit_test(test_answer_that_waited_for_a_stopped_device_is_no_round_trip),
     };

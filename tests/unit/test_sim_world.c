@@ -179,6 +179,173 @@ static void test_averages_hold_up_the_steps_and_leave_one_model(void **state)
     uw_test_release(x);
 }
 
+/* Train to the end; node i's steps are counted in done[i], its restarts tell it to start anew.
+ * Returns what a node had that was restarted, ten steps later. */
+static float train(struct uw_world *w, uint32_t steps, uint32_t *done)
+{
+    struct uw_world_node *n;
+    float then = 0.0f;
+    while ((n = uw_world_next(w)) != NULL) {
+        assert_true(!n->restarted || n->waits);
+        done[n->place] = n->restarted ? 0 : done[n->place] + !n->waits;
+        for (uint32_t k = 0; !n->waits && k < SIZE_N; k++) {
+            n->x[k] += 1.0f;
+        }
+        const struct uw_node_progress p = {.step = done[n->place], .lr = n->waits ? 0.0f : 0.1f};
+        assert_true(uw_world_trained(w, n, &p, 0) >= 0);
+        n->train_at_us = done[n->place] == steps ? UINT64_MAX : n->train_at_us;
+        then = n->restarts != 0 && done[n->place] == 10u ? n->x[0] : then;
+    }
+    return then;
+}
+
+/* Each device's steps take what it says; the slow one is done later. */
+static void test_every_device_has_its_own_pace(void **state)
+{
+    (void)state;
+    float *x = uw_test_floats(SIZE_N);
+    struct uw_world_config c = config_of(x);
+    struct uw_world w;
+    struct uw_error err = {.text = ""};
+    uint32_t done[6] = {0};
+    c.fleet->devices[2].step_us = 50000;
+    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    uint64_t last_us[6];
+    struct uw_world_node *n;
+    while ((n = uw_world_next(&w)) != NULL) {
+        const struct uw_node_progress p = {.step = ++done[n->place], .lr = 0.1f};
+        last_us[n->place] = w.now_us - w.start_us;
+        assert_true(uw_world_trained(&w, n, &p, 0) >= 0);
+        n->train_at_us = done[n->place] == 40u ? UINT64_MAX : n->train_at_us;
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_int_equal(last_us[i], i == 2 ? 40u * 50000u : 40u * 5000u);
+    }
+    uw_world_close(&w);
+    uw_test_release(x);
+}
+
+/* Away for half a minute in the middle of a step: the rest of the step follows, the others have
+ * noticed and go on, and afterwards all of it is as before. */
+static void test_an_absence_stretches_a_step_and_the_others_go_on(void **state)
+{
+    (void)state;
+    float *x = uw_test_floats(SIZE_N);
+    struct uw_world_config c = config_of(x);
+    struct uw_world w;
+    struct uw_error err = {.text = ""};
+    struct uw_node_member rows[6];
+    struct uw_world_node *n;
+    uint32_t done[6] = {0};
+    static const struct uw_sim_absence away = {.from_us = 502500, .to_us = 30502500};
+    c.fleet->devices[3].absences = &away;
+    c.fleet->devices[3].absences_n = 1;
+    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    bool noticed = false;
+    while ((n = uw_world_next(&w)) != NULL) {
+        const struct uw_node_progress p = {.step = ++done[n->place], .lr = 0.1f};
+        uint64_t at_us = w.now_us - w.start_us;
+        assert_true(n->place != 3 || at_us <= away.from_us || at_us > away.to_us);
+        if (n->place == 3) {
+            uint64_t late_us = at_us > away.from_us ? away.to_us - away.from_us : 0;
+            assert_int_equal(at_us, done[3] * 5000u + late_us);
+        }
+        if (n->place == 0 && at_us == 20000000u) {
+            assert_int_equal(uw_node_status(&n->node, w.now_us, rows, 6, NULL), 6);
+            for (uint32_t i = 1; i < 6; i++) {
+                bool gone = strcmp(rows[i].name, "node3") == 0;
+                assert_int_equal(rows[i].state, gone ? UW_MEMBER_DEAD : UW_MEMBER_ALIVE);
+                noticed = noticed || gone;
+            }
+        }
+        assert_true(uw_world_trained(&w, n, &p, 0) >= 0);
+        n->train_at_us = done[n->place] == 8000u ? UINT64_MAX : n->train_at_us;
+    }
+    assert_true(noticed);
+    assert_int_equal(uw_node_status(&w.nodes[0].node, w.now_us, rows, 6, NULL), 6);
+    for (uint32_t i = 1; i < 6; i++) {
+        assert_int_equal(rows[i].state, UW_MEMBER_ALIVE);
+        assert_int_equal(rows[i].incarnation, 1);
+    }
+    uw_world_close(&w);
+    uw_test_release(x);
+}
+
+/* Who forgets returns as a newcomer: handed out once, then with somebody's model in place of its
+ * own, under a higher incarnation. */
+static void test_who_forgets_takes_over_a_model(void **state)
+{
+    (void)state;
+    float *x = uw_test_floats(SIZE_N);
+    struct uw_world_config c = config_of(x);
+    struct uw_world w;
+    struct uw_error err = {.text = ""};
+    struct uw_node_member rows[6];
+    uint32_t done[6] = {0};
+    static const struct uw_sim_absence away[] = {
+        {.from_us = 2000000, .to_us = 4000000, .forgets = true},
+        {.from_us = 4000000, .to_us = 5001000, .forgets = true}};
+    c.node.rule = &uw_mix_none;
+    c.fleet->devices[3].absences = away;
+    c.fleet->devices[3].absences_n = 2;
+    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    float then = train(&w, 2000, done);
+    assert_int_equal(w.nodes[3].restarts, 2);
+    assert_false(w.nodes[3].restarted);
+    assert_int_equal(uw_node_status(&w.nodes[0].node, w.now_us, rows, 6, NULL), 6);
+    for (uint32_t i = 1; i < 6; i++) {
+        assert_int_equal(rows[i].incarnation, strcmp(rows[i].name, "node3") == 0 ? 3 : 1);
+    }
+    /* It did 2000 steps after it came back for the second time ... */
+    uint64_t took_us = w.now_us - w.start_us;
+    assert_true(took_us > 5001000u + 2000u * 5000u && took_us < 5001000u + 2010u * 5000u);
+    /* ... and began where the others were, not at 0. */
+    assert_true(then > 600.0f);
+    assert_true(uw_world_counters(&w).pulls_done > 6u * 450u);
+    uw_world_close(&w);
+    uw_test_release(x);
+}
+
+/* A node that knows some of the others, and memory as announced. */
+static void test_a_table_may_be_smaller_than_the_run(void **state)
+{
+    (void)state;
+    float *x = uw_test_floats(SIZE_N);
+    struct uw_world_config c = config_of(x);
+    struct uw_sim_fleet fleet;
+    struct uw_world w;
+    struct uw_error err = {.text = ""};
+    static uint32_t done[200];
+    const struct uw_sim_even even = {.devices_n = 200, .up_bits_per_s = 100000000,
+                                     .latency_us = 1000, .step_us = 5000};
+    assert_int_equal(uw_sim_fleet_even(&fleet, &even), UW_OK);
+    c.fleet = &fleet;
+    size_t all = uw_world_measure(&c, &err);
+    c.members_max = 10;
+    size_t some = uw_world_measure(&c, &err);
+    assert_true(some < all && some > 200u * 3u * SIZE_N * sizeof(float));
+    c.members_max = 0;
+    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    assert_int_equal(w.config.members_max, 64);
+    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    (void)train(&w, 20, done);
+    assert_true(uw_world_counters(&w).pulls_done >= 200u * 4u);
+    assert_int_equal(uw_world_counters(&w).pulls_cut, 0);
+    uw_world_close(&w);
+    c.node.schedule = uw_peer_schedule_find("hypercube");   /* needs all to see the same */
+    c.fleet = &fleet;
+    fleet.devices_n = 70;
+    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    assert_int_equal(w.config.members_max, 70);
+    uw_world_close(&w);
+    uw_sim_fleet_close(&fleet);
+    uw_sim_fleet_close(&fleet);
+    uw_test_release(x);
+}
+
 static void test_what_cannot_be_a_world_is_said(void **state)
 {
     (void)state;
@@ -205,6 +372,10 @@ int main(void)
         cmocka_unit_test(test_a_round_costs_a_model),
         cmocka_unit_test(test_a_slow_network_makes_fewer_rounds),
         cmocka_unit_test(test_averages_hold_up_the_steps_and_leave_one_model),
+        cmocka_unit_test(test_every_device_has_its_own_pace),
+        cmocka_unit_test(test_an_absence_stretches_a_step_and_the_others_go_on),
+        cmocka_unit_test(test_who_forgets_takes_over_a_model),
+        cmocka_unit_test(test_a_table_may_be_smaller_than_the_run),
         cmocka_unit_test(test_what_cannot_be_a_world_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

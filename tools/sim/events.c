@@ -3,6 +3,8 @@
  * The shipped nodes over the simulated links of a fleet, one event after the other. */
 #include "events.h"
 
+#include "block.h"
+
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
 
@@ -120,6 +122,13 @@ static struct uw_world_node *next_event(struct uw_world *w)
 
 /* ---- the calls of sim_world.h ---- */
 
+static uint64_t next_event_us(const struct uw_world_events_state *e)
+{
+    uint64_t message_us = uw_sim_net_next_us(&e->net);
+    uint64_t due_us = uw_sim_clock_first(&e->clock)->at_us;
+    return message_us < due_us ? message_us : due_us;
+}
+
 /* Has it met enough others? */
 static bool has_met(const struct uw_world *w, const struct uw_seat *s)
 {
@@ -142,12 +151,33 @@ static int begin(struct uw_world *w, struct uw_seat *s)
     return rc < 0 ? rc : UW_OK;
 }
 
+/* Its first step, or what is left of the one that it was in. What its absences until then have
+ * delayed is in that. */
+static void begin_training(struct uw_world *w, struct uw_seat *s)
+{
+    struct uw_world_events_state *e = w->state;
+    const struct uw_world_past *past = &w->config.past;
+    const struct uw_sim_device *d = &w->config.fleet->devices[s->node->place];
+    uint64_t left_us = past->left_us != NULL ? past->left_us[s->node->place] : d->step_us;
+    s->sent_before = e->net.links[s->node->place].link.stats.sent_bytes;
+    s->node->train_at_us = left_us != UINT64_MAX ? w->now_us + left_us : UINT64_MAX;
+    while (s->absence < d->absences_n && d->absences[s->absence].to_us <= past->trained_us &&
+           past->trained_us != 0) {
+        s->absence++;
+    }
+    if (s->absence < d->absences_n && d->absences[s->absence].from_us < past->trained_us) {
+        s->away = true;
+        uw_sim_link_away(&e->net.links[s->node->place], true);
+    }
+    set_due(w, s);
+}
+
 static int events_meet(struct uw_world *w, uint64_t limit_us)
 {
     struct uw_world_events_state *e = w->state;
     uint32_t nodes = w->config.fleet->devices_n, met = 0;
     uint64_t end_us = w->now_us + limit_us;
-    uint64_t look_us = 0;
+    uint64_t look_us = w->now_us;
     for (uint32_t i = 0; i < nodes; i++) {
         int rc = begin(w, &e->seats[i]);
         if (rc < 0) {
@@ -156,21 +186,20 @@ static int events_meet(struct uw_world *w, uint64_t limit_us)
     }
     /* Who has met the others is not looked at again: a look costs what is left to do. */
     while (met < nodes && w->now_us < end_us) {
-        (void)next_event(w);
-        if (w->now_us >= look_us) {
-            look_us = w->now_us + LOOK_US;
-            while (met < nodes && has_met(w, &e->seats[met])) {
-                met++;
-            }
+        if (next_event_us(e) <= look_us) {
+            (void)next_event(w);
+            continue;
+        }
+        w->now_us = look_us;
+        look_us += LOOK_US;
+        while (met < nodes && has_met(w, &e->seats[met])) {
+            met++;
         }
     }
-    w->start_us = w->now_us;
+    w->start_us = w->now_us - w->config.past.trained_us;
     e->training = true;
     for (uint32_t i = 0; i < nodes; i++) {
-        struct uw_seat *s = &e->seats[i];
-        s->sent_before = e->net.links[i].link.stats.sent_bytes;
-        s->node->train_at_us = w->now_us + w->config.fleet->devices[i].step_us;
-        set_due(w, s);
+        begin_training(w, &e->seats[i]);
     }
     return met == nodes ? UW_OK : UW_ERR_AGAIN;
 }
@@ -223,6 +252,7 @@ static int events_trained(struct uw_world *w, struct uw_world_node *n,
     int rc = n->restarted ? restart(w, s) : UW_OK;
     int flags = rc < 0 ? rc : uw_node_after_step(&n->node, progress);
     n->waits = flags > 0 && (flags & (UW_NODE_AVERAGING | UW_NODE_ADOPTING)) != 0;
+    n->averaging = flags > 0 && (flags & UW_NODE_AVERAGING) != 0;
     if ((flags > 0 && !waited) || waited != n->waits || uw_node_asks(&n->node)) {
         s->net_at_us = w->now_us;
     }
@@ -275,7 +305,7 @@ static void events_close(struct uw_world *w)
     uw_sim_net_close(&e->net);
     uw_sim_clock_close(&e->clock);
     free(e->rows);
-    free(e->arenas);
+    uw_sim_block_give(e->arenas, uw_size_mul(e->node_bytes, w->config.fleet->devices_n));
     free(e->seats);
     free(e);
     w->state = NULL;

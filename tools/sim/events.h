@@ -50,7 +50,4 @@ int uw_world_events_open(struct uw_world *w, struct uw_error *err);
  * Returns what uw_node_bind does. */
 int uw_seat_bind(struct uw_world *w, struct uw_seat *s, struct uw_error *err);
 
-/* Add what is added up over nodes. */
-void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c);
-
 #endif

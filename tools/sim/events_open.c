@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
 
+#include "block.h"
+
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
 
@@ -11,7 +13,8 @@
 #define MEMBERS_SOME 64u            /* of a table where some members will do */
 #define MATES 8u                    /* of its cell among a node's seeds */
 #define WINDOW_BYTES (512u * 1024u) /* of chunks, as nodes have by themselves */
-#define WINDOW_HEAD_BYTES 64u       /* more than a chunk's message has beside floats */
+#define WINDOWS_BYTES (512u << 20)  /* of all nodes together */
+#define WINDOW_HEAD_BYTES 32u       /* more than a chunk's message has beside floats */
 #define POLL_US 60000000u           /* the world calls a node as soon as training asks */
 #define SEEDS_STREAM 0x5eed5u
 
@@ -47,9 +50,10 @@ static bool some_will_do(const struct uw_node_config *c)
 static size_t window_of(const struct uw_world_config *c)
 {
     size_t chunk = c->mtu_bytes > WINDOW_HEAD_BYTES ? c->mtu_bytes - WINDOW_HEAD_BYTES : 1u;
-    size_t chunks = (c->params->size_n * sizeof(float) + chunk - 1u) / chunk + 1u;
-    size_t bytes = uw_size_mul(chunks, c->mtu_bytes);
-    return bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
+    size_t chunks = (c->params->size_n * sizeof(float) + chunk - 1u) / chunk;
+    size_t bytes = uw_size_mul(chunks, c->mtu_bytes), share = WINDOWS_BYTES / c->fleet->devices_n;
+    bytes = bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
+    return bytes < share ? bytes : share;
 }
 
 void uw_world_events_defaults(struct uw_world_config *c)
@@ -83,7 +87,9 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     struct uw_node_config c = world->node;
     c.incarnation = 1;
     c.members_max = world->members_max;
-    c.seeds_n = knows_all(world) ? 1u : min_u32(UW_SEAT_SEEDS, world->fleet->devices_n - 1u);
+    if (c.seeds == NULL) {
+        c.seeds_n = knows_all(world) ? 1u : min_u32(UW_SEAT_SEEDS, world->fleet->devices_n - 1u);
+    }
     c.poll_us = averages(&c) ? 0 : POLL_US;
     return c;
 }
@@ -98,7 +104,7 @@ static int measure_node(const struct uw_world_config *world, size_t *bytes, stru
     struct uw_node_config c = common_config(world);
     c.name = "node4095";
     c.address = "4095";
-    c.seeds = seeds;
+    c.seeds = c.seeds != NULL ? c.seeds : seeds;
     c.link = &link;
     c.params = world->params;
     c.snapshot = &snapshot;
@@ -210,7 +216,7 @@ int uw_seat_bind(struct uw_world *w, struct uw_seat *s, struct uw_error *err)
     struct uw_arena arena;
     c.name = s->name;
     c.address = s->address;
-    c.seeds = s->seeds;
+    c.seeds = c.seeds != NULL ? c.seeds : s->seeds;
     c.incarnation += n->restarts;
     c.newcomer = c.newcomer || n->restarts != 0;
     c.link = &e->net.links[n->place].link;
@@ -245,7 +251,9 @@ static int open_seats(struct uw_world *w, struct uw_error *err)
     }
     int rc = UW_OK;
     for (uint32_t i = 0; rc == UW_OK && i < nodes; i++) {
-        choose_seeds(w, &e->seats[i], seeds_n);
+        if (w->config.node.seeds == NULL) {
+            choose_seeds(w, &e->seats[i], seeds_n);
+        }
         rc = uw_seat_bind(w, &e->seats[i], err);
     }
     return rc;
@@ -265,7 +273,7 @@ int uw_world_events_open(struct uw_world *w, struct uw_error *err)
     }
     const struct uw_sim_net_config net = {
         .fleet = c->fleet, .mtu_bytes = c->mtu_bytes, .seed = c->node.seed};
-    e->arenas = malloc(uw_size_mul(e->node_bytes, nodes));
+    e->arenas = uw_sim_block_take(uw_size_mul(e->node_bytes, nodes));
     e->seats = calloc(nodes, sizeof *e->seats);
     e->rows = calloc(c->members_max, sizeof *e->rows);
     if (e->arenas == NULL || e->seats == NULL || e->rows == NULL) {
@@ -274,28 +282,4 @@ int uw_world_events_open(struct uw_world *w, struct uw_error *err)
     rc = uw_sim_net_open(&e->net, &net);
     rc = rc < 0 ? rc : uw_sim_clock_open(&e->clock, nodes);
     return rc < 0 ? rc : open_seats(w, err);
-}
-
-void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c)
-{
-    sum->sent_bytes += c->sent_bytes;
-    sum->received_bytes += c->received_bytes;
-    sum->pulled_bytes += c->pulled_bytes;
-    sum->served_bytes += c->served_bytes;
-    sum->averaged_bytes += c->averaged_bytes;
-    sum->averages_done += c->averages_done;
-    sum->averages_cut += c->averages_cut;
-    sum->pairs_half += c->pairs_half;
-    sum->pulls_done += c->pulls_done;
-    sum->pulls_cut += c->pulls_cut;
-    sum->pulls_refused += c->pulls_refused;
-    sum->chunks_mixed += c->chunks_mixed;
-    sum->refused_nonfinite += c->refused_nonfinite;
-    sum->refused_outlier += c->refused_outlier;
-    sum->refused_run += c->refused_run;
-    sum->refused_model += c->refused_model;
-    sum->refused_corrupt += c->refused_corrupt;
-    sum->chunks_again += c->chunks_again;
-    sum->chunks_twice += c->chunks_twice;
-    sum->unknown_messages += c->unknown_messages;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The closed costs as a world's network. */
-#include "formula.h"
+#include "formula_inner.h"
 #include "world.h"
 
 #include <stdlib.h>
@@ -68,12 +68,31 @@ static void mirror(struct uw_world *w, const struct uw_formula_node *from)
     n->waits = from->waits;
 }
 
+/* A run that goes on: all show what they have, and steps end as they would have. */
+static void go_on(struct uw_world *w)
+{
+    struct uw_world_formula_state *s = w->state;
+    const struct uw_world_past *past = &w->config.past;
+    s->f.now_us = past->trained_us;
+    for (uint32_t i = 0; i < w->config.fleet->devices_n; i++) {
+        struct uw_formula_node *n = &s->f.nodes[i];
+        uint64_t left_us = past->left_us[i];
+        uw_formula_publish(&s->f, n);
+        n->train_at_us = left_us != UINT64_MAX ? s->f.now_us + left_us : UINT64_MAX;
+        uw_formula_set(&s->f, uw_formula_step_alarm(&s->f, i), n->train_at_us);
+    }
+}
+
 /* Everybody knows everybody. */
 static int formula_meet(struct uw_world *w, uint64_t limit_us)
 {
     const struct uw_world_formula_state *s = w->state;
     (void)limit_us;
-    w->now_us = w->start_us = s->f.now_us;
+    if (w->config.past.left_us != NULL) {
+        go_on(w);
+    }
+    w->now_us = s->f.now_us;
+    w->start_us = w->now_us - w->config.past.trained_us;
     for (uint32_t i = 0; i < w->config.fleet->devices_n; i++) {
         mirror(w, &s->f.nodes[i]);
     }

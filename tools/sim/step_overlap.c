@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define STEPS_N 8u                  /* played */
-#define COUNTED_N 4u                /* the last ones count: they repeat by then */
+#define COUNTED_N 4u                /* the last ones count: they repeat by then, or nearly */
 #define NONE UINT32_MAX
 
 struct fragment {

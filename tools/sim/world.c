@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "block.h"
+
 #include "uwasa/arena.h"
 
 #include <stdlib.h>
@@ -72,6 +74,30 @@ void uw_world_node_reset(struct uw_world_node *n)
     }
 }
 
+void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c)
+{
+    sum->sent_bytes += c->sent_bytes;
+    sum->received_bytes += c->received_bytes;
+    sum->pulled_bytes += c->pulled_bytes;
+    sum->served_bytes += c->served_bytes;
+    sum->averaged_bytes += c->averaged_bytes;
+    sum->averages_done += c->averages_done;
+    sum->averages_cut += c->averages_cut;
+    sum->pairs_half += c->pairs_half;
+    sum->pulls_done += c->pulls_done;
+    sum->pulls_cut += c->pulls_cut;
+    sum->pulls_refused += c->pulls_refused;
+    sum->chunks_mixed += c->chunks_mixed;
+    sum->refused_nonfinite += c->refused_nonfinite;
+    sum->refused_outlier += c->refused_outlier;
+    sum->refused_run += c->refused_run;
+    sum->refused_model += c->refused_model;
+    sum->refused_corrupt += c->refused_corrupt;
+    sum->chunks_again += c->chunks_again;
+    sum->chunks_twice += c->chunks_twice;
+    sum->unknown_messages += c->unknown_messages;
+}
+
 static void place_vectors(struct uw_world *w, struct uw_world_node *n, const struct layout *l)
 {
     const struct uw_params *p = w->config.params;
@@ -95,7 +121,7 @@ static int open_nodes(struct uw_world *w)
     const struct layout l = layout_of(&w->config);
     size_t bytes = vectors_bytes(&w->config);
     w->nodes = calloc(w->config.fleet->devices_n, sizeof *w->nodes);
-    w->vectors = bytes != SIZE_MAX ? calloc(1, bytes) : NULL;
+    w->vectors = bytes != SIZE_MAX ? uw_sim_block_take(bytes) : NULL;
     if (w->nodes == NULL || w->vectors == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -111,7 +137,8 @@ static int open_nodes(struct uw_world *w)
 
 int uw_world_open(struct uw_world *w, const struct uw_world_config *config, struct uw_error *err)
 {
-    *w = (struct uw_world){.config = *config, .now_us = 1, .ops = ops_of(config->network)};
+    *w = (struct uw_world){.config = *config, .now_us = 1u + config->past.trained_us,
+                           .ops = ops_of(config->network)};
     int rc = UW_ERR_UNSUPPORTED;
     if (w->ops != NULL) {
         w->ops->defaults(&w->config);
@@ -146,14 +173,26 @@ void uw_world_agree(struct uw_world *w, struct uw_world_node *n)
     w->ops->agree(w, n);
 }
 
+/* An average goes back to the copy in spare, without one to the snapshot; pairs leave x alone. */
+float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n)
+{
+    const struct uw_mix_rule *rule = w->config.node.rule;
+    if (!n->averaging || (rule != NULL && rule->over == UW_MIX_OVER_PAIRS)) {
+        return n->x;
+    }
+    return n->spare != NULL ? n->spare : n->snapshot.data;
+}
+
 uint64_t uw_world_sent_bytes(const struct uw_world *w)
 {
-    return w->ops->sent_bytes(w);
+    return w->config.past.sent_bytes + w->ops->sent_bytes(w);
 }
 
 struct uw_node_counters uw_world_counters(const struct uw_world *w)
 {
-    return w->ops->counters(w);
+    struct uw_node_counters sum = w->ops->counters(w);
+    uw_counters_add(&sum, &w->config.past.counters);
+    return sum;
 }
 
 void uw_world_close(struct uw_world *w)
@@ -161,7 +200,9 @@ void uw_world_close(struct uw_world *w)
     if (w->ops != NULL) {
         w->ops->close(w);
     }
-    free(w->vectors);
+    if (w->vectors != NULL) {
+        uw_sim_block_give(w->vectors, vectors_bytes(&w->config));
+    }
     free(w->nodes);
     *w = (struct uw_world){.nodes = NULL};
 }

@@ -38,4 +38,7 @@ extern const struct uw_world_ops uw_world_formula;
 /* Give a node the first values again: parameters fresh, no snapshot, all other vectors 0. */
 void uw_world_node_reset(struct uw_world_node *n);
 
+/* Add what is added up over nodes. */
+void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c);
+
 #endif

@@ -102,11 +102,10 @@ struct uw_node_config {
     size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
                                        pull moves at most this much per training step */
     uint32_t members_max;           /* 2 or more, self included; 0: 32. A run may have more nodes:
-                                       each then knows some, is answered by those who do not know
-                                       it, and what it learns spreads through who pulls from whom.
-                                       Who is alive keeps its place; the places of others go to who
-                                       says hello, and in the end to who is only heard of. Exact
-                                       averages and schedules other than random need all in sight */
+                                       each then knows a random choice of them that slowly changes,
+                                       answers and serves all, and what one learns spreads through
+                                       those who pull from it. Exact averages, pairs and schedules
+                                       other than random need all that take part in the table */
     uint64_t ping_us;               /* 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
     uint64_t dead_us;               /* silence to give up, 0: 10 s */

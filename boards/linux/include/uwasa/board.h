@@ -46,6 +46,10 @@ uint32_t uw_board_cache_bytes(uint32_t level);
 /* Largest resident memory of this process so far, 0 when the system does not say. */
 uint64_t uw_board_peak_rss_bytes(void);
 
+/* Memory that programs may still take without swapping, as the system estimates it; 0 when it does
+ * not say. */
+uint64_t uw_board_free_bytes(void);
+
 /* Take zero-filled memory, aligned to a page.
  *
  *   out  set on success, NULL otherwise; bytes == 0 gives a valid, empty block

@@ -53,7 +53,17 @@ struct uw_world_node {
 
     /* private */
     float *spare;
+    bool averaging;                 /* x is in the hands of an average */
     struct uw_world *world;
+};
+
+/* What a run that goes on has behind it; zero: it begins. */
+struct uw_world_past {
+    uint64_t trained_us;            /* virtual time since training began */
+    uint64_t sent_bytes;
+    struct uw_node_counters counters;
+    const uint64_t *left_us;        /* [devices_n] until a node's step ends; UINT64_MAX: it does no
+                                       more. NULL: all steps begin; read by uw_world_meet */
 };
 
 struct uw_world_config {
@@ -61,7 +71,9 @@ struct uw_world_config {
     const struct uw_sim_fleet *fleet;
     const struct uw_params *params; /* layout and first values of every node's parameters */
     struct uw_node_config node;     /* what all nodes share; the world adds name, address, cell,
-                                       link, vectors, seeds, mixes the seed with the place */
+                                       link, vectors, seeds if NULL, and mixes seed and place.
+                                       window_bytes 0: a model, 512 KiB at most, and 512 MiB for
+                                       all nodes; members_max is that below */
     uint32_t mtu_bytes;
     uint32_t members_max;           /* of a node's table. 0: 64 for gossip by random choice and for
                                        cells, or twice the largest cell; else all nodes */
@@ -72,6 +84,7 @@ struct uw_world_config {
     /* What a node tells; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;
+    struct uw_world_past past;
 };
 
 struct uw_world_ops;                /* private: a model of the network */
@@ -79,7 +92,7 @@ struct uw_world_ops;                /* private: a model of the network */
 struct uw_world {
     struct uw_world_config config;  /* with what was 0 filled in */
     uint64_t now_us;
-    uint64_t start_us;              /* when training began */
+    uint64_t start_us;              /* when training began, of a run that goes on the first time */
     struct uw_world_node *nodes;    /* [fleet->devices_n] */
 
     /* private */
@@ -114,6 +127,10 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
 
 /* As uw_node_agree. */
 void uw_world_agree(struct uw_world *w, struct uw_world_node *n);
+
+/* A node's model as it is to be judged, [size_n]: x, and while x is being averaged in place what it
+ * was before. */
+float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n);
 
 /* Bytes that all nodes together have handed to their links since training began. */
 uint64_t uw_world_sent_bytes(const struct uw_world *w);

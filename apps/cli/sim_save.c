@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_state.h"
+
+#include "uwasa/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Flags that change nothing of how the nodes learn. */
+static const char *const free_flags[] = {
+    "threads", "json", "csv", "label", "per-node", "timeline", "eval-samples", "eval-nodes",
+    "eval-seconds", "eval-steps", "until-accuracy", "checkpoint", "checkpoint-seconds", "resume",
+    "config", "dry-run", "devices"};      /* what a scenario says is seen in its values */
+
+bool uw_sim_flag_is_free(const char *flag)
+{
+    for (size_t i = 0; i < sizeof free_flags / sizeof free_flags[0]; i++) {
+        if (strcmp(flag, free_flags[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct uw_sim_tensor floats(const char *name, uint32_t row_n)
+{
+    return (struct uw_sim_tensor){name, "F32", row_n, row_n * sizeof(float)};
+}
+
+uint32_t uw_sim_tensors(const struct uw_sim *s, struct uw_sim_tensor t[UW_SIM_TENSORS_MAX])
+{
+    const struct uw_model *m = &s->jobs[0].model;
+    uint32_t n = 0;
+    t[n++] = (struct uw_sim_tensor){"learners", "U64", UW_SIM_WORDS_N,
+                                    UW_SIM_WORDS_N * sizeof(uint64_t)};
+    t[n++] = floats("x", m->params.size_n);
+    if (m->velocity != NULL) {
+        t[n++] = floats("velocity", m->params.size_n);
+    }
+    for (uint32_t v = 0; v < s->vectors; v++) {
+        t[n++] = floats(uw_optimizer_vector_name(&s->jobs[0].config.optimizer, v), m->trainable_n);
+    }
+    return n;
+}
+
+float *uw_sim_row(const struct uw_sim_learner *l, uint32_t t)
+{
+    bool velocity = l->replica.velocity != NULL;
+    return t == 1              ? l->replica.x
+           : velocity && t == 2 ? l->replica.velocity
+                                : l->replica.state[t - (velocity ? 3u : 2u)];
+}
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static uint64_t add_word(uint64_t hash, uint64_t word)
+{
+    uint8_t le[8];
+    for (uint32_t i = 0; i < sizeof le; i++) {
+        le[i] = (uint8_t)(word >> (8u * i));
+    }
+    return uw_hash64(hash, le, sizeof le);
+}
+
+uint64_t uw_sim_fleet_hash(const struct uw_sim_fleet *f)
+{
+    uint64_t hash = UW_HASH64_START;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        const struct uw_sim_device *d = &f->devices[i];
+        const uint64_t words[] = {d->up_bits_per_s, d->down_bits_per_s, d->latency_us,
+                                  bits_of((double)d->loss), d->cell, d->absences_n};
+        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+            hash = add_word(hash, words[k]);
+        }
+    }
+    for (uint32_t i = 0; i < f->cells_n; i++) {
+        const struct uw_sim_cell *c = &f->cells[i];
+        const uint64_t words[] = {c->bits_per_s, c->latency_us, c->shared, c->out_bits_per_s,
+                                  c->out_latency_us};
+        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+            hash = add_word(hash, words[k]);
+        }
+    }
+    return hash;
+}
+
+/* Until its step ends. Who waits looks at once. */
+static uint64_t left_us(const struct uw_sim *s, const struct uw_world_node *n)
+{
+    if (n->train_at_us == UINT64_MAX && !n->waits) {
+        return UINT64_MAX;
+    }
+    return !n->waits && n->train_at_us > s->world.now_us ? n->train_at_us - s->world.now_us : 0;
+}
+
+static void pack(const struct uw_sim *s, const struct uw_sim_learner *l,
+                 uint64_t word[UW_SIM_WORDS_N])
+{
+    word[UW_SIM_STEP] = l->step;
+    word[UW_SIM_UPDATES] = l->replica.updates;
+    word[UW_SIM_EPOCH] = l->loader.epoch;
+    word[UW_SIM_POSITION] = l->loader.position;
+    word[UW_SIM_TRAINS] = l->trains;
+    word[UW_SIM_COMPUTED] = l->trains && l->computed;
+    word[UW_SIM_LEFT_US] = left_us(s, &s->world.nodes[l->place]);
+    word[UW_SIM_LR] = bits_of((double)l->lr);
+    word[UW_SIM_MOMENTUM] = bits_of((double)l->momentum);
+    word[UW_SIM_LOSS] = bits_of(l->loss);
+    word[UW_SIM_STEP_LOSS] = bits_of(l->step_loss);
+}
+
+static void put_text(cJSON *to, const char *prefix, const char *key, const char *text)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", prefix, key);
+    cJSON_AddStringToObject(to, name, text);
+}
+
+static void put_number(cJSON *to, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    put_text(to, "uwasa.", key, text);
+}
+
+/* The header as text, to be released with cJSON_free; NULL without memory. */
+static char *make_header(const struct uw_sim *s)
+{
+    struct uw_sim_tensor t[UW_SIM_TENSORS_MAX];
+    uint32_t tensors_n = uw_sim_tensors(s, t);
+    uint64_t at = 0;
+    cJSON *header = cJSON_CreateObject();
+    cJSON *meta = cJSON_AddObjectToObject(header, "__metadata__");
+    cJSON_AddStringToObject(meta, "format", "uwasa sim");
+#define PUT_NUMBER(key, type, value) put_number(meta, key, value);
+    UW_SIM_NUMBERS(PUT_NUMBER)
+#undef PUT_NUMBER
+    put_number(meta, "version", UW_SIM_STATE_VERSION);
+    put_number(meta, "fleet", uw_sim_fleet_hash(s->world.config.fleet));
+    put_number(meta, "parameters", s->jobs[0].model.params.hash);
+    for (uint32_t i = 0; i < s->o->flags->n; i++) {
+        const struct uw_opt *flag = &s->o->flags->row[i];
+        char text[256];
+        uw_opt_text(flag, s->o, text, sizeof text);
+        if (!uw_sim_flag_is_free(flag->name)) {
+            put_text(meta, "flag.", flag->name, text);
+        }
+    }
+    for (uint32_t i = 0; i < tensors_n; i++) {
+        const double shape[2] = {s->o->nodes, (double)t[i].row_n};
+        uint64_t end = at + s->o->nodes * t[i].row_bytes;
+        const double offsets[2] = {(double)at, (double)end};
+        cJSON *entry = cJSON_AddObjectToObject(header, t[i].name);
+        cJSON_AddStringToObject(entry, "dtype", t[i].dtype);
+        cJSON_AddItemToObject(entry, "shape", cJSON_CreateDoubleArray(shape, 2));
+        cJSON_AddItemToObject(entry, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
+        at = end;
+    }
+    char *text = cJSON_PrintUnformatted(header);
+    cJSON_Delete(header);
+    return text;
+}
+
+static int write_header(const struct uw_sim *s, struct uw_storage *to)
+{
+    static const char spaces[8] = "        ";
+    char *text = make_header(s);
+    if (text == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    size_t bytes = strlen(text), pad = (8u - bytes % 8u) % 8u;
+    uint8_t le[8];
+    for (uint32_t i = 0; i < 8u; i++) {
+        le[i] = (uint8_t)((uint64_t)(bytes + pad) >> (8u * i));
+    }
+    int rc = to->ops->append(to, le, sizeof le);
+    rc = rc < 0 ? rc : to->ops->append(to, text, bytes);
+    rc = rc < 0 ? rc : to->ops->append(to, spaces, pad);
+    cJSON_free(text);
+    return rc;
+}
+
+static int write_learners(const struct uw_sim *s, struct uw_storage *to)
+{
+    uint64_t *words = malloc((size_t)s->o->nodes * UW_SIM_WORDS_N * sizeof *words);
+    if (words == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        pack(s, &s->learners[i], words + (size_t)i * UW_SIM_WORDS_N);
+    }
+    int rc = to->ops->append(to, words, (size_t)s->o->nodes * UW_SIM_WORDS_N * sizeof *words);
+    free(words);
+    return rc;
+}
+
+static int write_all(const struct uw_sim *s, struct uw_storage *to)
+{
+    struct uw_sim_tensor t[UW_SIM_TENSORS_MAX];
+    uint32_t tensors_n = uw_sim_tensors(s, t);
+    int rc = write_header(s, to);
+    rc = rc < 0 ? rc : write_learners(s, to);
+    for (uint32_t k = 1; k < tensors_n; k++) {
+        for (uint32_t i = 0; rc == UW_OK && i < s->o->nodes; i++) {
+            rc = to->ops->append(to, uw_sim_row(&s->learners[i], k), t[k].row_bytes);
+        }
+    }
+    return rc;
+}
+
+/* Steps that nobody has begun are not part of it: they are handed out again. */
+static int save_state(struct uw_sim *s)
+{
+    struct uw_storage_file files;
+    int rc = uw_storage_file_init(&files, NULL);
+    s->past = (struct uw_world_past){.trained_us = s->world.now_us - s->world.start_us,
+                                     .sent_bytes = uw_world_sent_bytes(&s->world),
+                                     .counters = uw_world_counters(&s->world)};
+    rc = rc < 0 ? rc : files.base.ops->begin(&files.base, s->o->checkpoint);
+    if (rc == UW_OK) {
+        rc = write_all(s, &files.base);
+        int ended = files.base.ops->end(&files.base, rc == UW_OK);
+        rc = rc < 0 ? rc : ended;
+    }
+    uw_storage_file_deinit(&files);
+    if (rc < 0) {
+        return uw_error_set(&s->err, rc, "--checkpoint %.160s: cannot write: %s", s->o->checkpoint,
+                            uw_status_text(rc));
+    }
+    return UW_OK;
+}
+
+int uw_sim_save(struct uw_sim *s)
+{
+    bool failed = false;
+    if (s->o->checkpoint == NULL) {
+        return UW_OK;
+    }
+    uw_futures_discard(s->futures);
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        failed = failed || s->learners[i].rc < 0;
+    }
+    int rc = failed ? UW_OK : save_state(s);    /* a step that failed is told in its turn */
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        struct uw_sim_learner *l = &s->learners[i];
+        if (l->trains && !l->held && !l->computed) {
+            uw_futures_submit(s->futures, &l->future);
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/plot: its figures, its numbers, its errors. test_plot.py PROGRAM PLOT [-k Figures]"""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import sim_runs
+
+PLOT = os.path.abspath(sys.argv.pop(2))
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+KINDS = ("accuracy-time", "accuracy-epochs", "accuracy-bytes", "spread", "consensus", "timeline",
+         "bars")
+GNUPLOT = shutil.which("gnuplot") is not None
+RUNS = (("gossip", ("--exchange", "gossip", "--label", "gossip, T = 10")),
+        ("average", ("--exchange", "allreduce", "--latency", "0.02")),
+        ("pairs", ("--momentum-rule", "kgt", "--momentum", "0.5")))
+
+
+class Plot(unittest.TestCase):
+    """The runs that all tests look at, and the program."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        sim_runs.make_inputs(cls.folder)
+        for name, flags in RUNS:
+            run = sim_runs.simulate(PROGRAM, cls.folder, "--steps", "50", "--skew", "sorted",
+                                    "--eval-steps", "10", "--timeline", "0.4", "--json",
+                                    name + ".jsonl", *flags)
+            assert run.returncode == 0, run.stderr
+
+    def plot(self, *words, status=0, path=None):
+        environment = dict(os.environ, **({"PATH": path} if path else {}))
+        run = subprocess.run([sys.executable, PLOT, *words], cwd=self.folder, text=True,
+                             capture_output=True, timeout=120, check=False, env=environment)
+        self.assertEqual(run.returncode, status, run.stderr)
+        self.assertNotIn("Traceback", run.stderr)
+        return run.stdout if status == 0 else run.stderr
+
+    def events(self, name):
+        return sim_runs.read_events(os.path.join(self.folder, name))
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def rows(self, *words):
+        """The table's rows, split where two spaces or more are."""
+        return [re.split(r" {2,}", line) for line in self.plot(*words, "--print").splitlines()]
+
+
+@unittest.skipUnless(GNUPLOT, "skipped: no gnuplot; tools/setup plot installs it")
+class Figures(Plot):
+    def test_every_kind_in_both_formats(self):
+        for kind in KINDS:
+            files = [name + ".jsonl" for name, _ in RUNS][:1 if kind == "timeline" else None]
+            self.plot(kind, *files, "-o", "out.png", "--size", "640x400")
+            with open(os.path.join(self.folder, "out.png"), "rb") as file:
+                png = file.read()
+            self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
+            self.assertEqual(struct.unpack(">II", png[16:24]), (640, 400), kind)
+            self.assertGreater(len(png), 4000, kind)        # more than an empty page
+            self.plot(kind, *files, "-o", "out.svg", "--title", "A title of 'its' own")
+            tree = xml.etree.ElementTree.parse(os.path.join(self.folder, "out.svg"))
+            text = "".join(tree.getroot().itertext())
+            self.assertIn("A title of 'its' own", text)
+            self.assertIn("gossip, T = 10" if kind != "timeline" else "end of a local step", text)
+            os.remove(os.path.join(self.folder, "out.svg"))
+
+    def test_axes_have_units(self):
+        for kind, wanted in (("accuracy-time", ("virtual time [s]", "[%]")),
+                             ("accuracy-epochs", ("epochs",)), ("accuracy-bytes", ("[kB]",)),
+                             ("consensus", ("norm of the mean model",)), ("bars", ("[%]",)),
+                             ("spread", ("[s]", "[%]")), ("timeline", ("[s]", "node"))):
+            self.plot(kind, "gossip.jsonl", "-o", "out.svg")
+            with open(os.path.join(self.folder, "out.svg"), encoding="utf-8") as file:
+                text = file.read()
+            for words in wanted:
+                self.assertIn(words, text, kind)
+
+    def test_options_of_figures(self):
+        for words in (("accuracy-bytes", "--log-x"), ("bars", "--log-x"), ("bars", "--target", "1"),
+                      ("consensus", "--log-y"), ("accuracy-time", "--target", "0.5"),
+                      ("spread", "--target", "0.5", "--log-x")):
+            self.plot(*words, "gossip.jsonl", "average.jsonl", "-o", "out.png")
+        self.plot("timeline", "pairs.jsonl", "--seconds", "0.1:0.2", "-o", "out.png")
+
+
+class Numbers(Plot):
+    def test_numbers_are_those_of_the_events(self):
+        tests = [event for event in self.events("average.jsonl")
+                 if event["event"] in ("eval", "done")]
+        rows = self.rows("accuracy-time", "average.jsonl")
+        self.assertEqual(rows[0], ["run", "virtual_seconds", "test_accuracy"])
+        self.assertEqual(len(rows) - 1, len(tests))
+        for row, test in zip(rows[1:], tests):
+            self.assertEqual(row[0], "average")             # the file's name: it has no label
+            self.assertAlmostEqual(float(row[1]), test["virtual_seconds"], 4)
+            self.assertAlmostEqual(float(row[2]), test["test_accuracy"], 5)
+        rows = self.rows("spread", "average.jsonl")[1:]
+        for row, test in zip(rows, tests):
+            self.assertAlmostEqual(float(row[3]), test["lower_quartile_accuracy"], 5)
+        rows = self.rows("timeline", "gossip.jsonl")[1:]
+        pulls = [event for event in self.events("gossip.jsonl") if event["event"] == "exchange"]
+        self.assertEqual([(int(row[1]), int(row[2])) for row in rows],
+                         [(pull["node"], pull["peer"]) for pull in pulls])
+        rows = self.rows("accuracy-bytes", "gossip.jsonl")
+        self.assertAlmostEqual(float(rows[-1][1]) * 4 / self.events("gossip.jsonl")[-1]
+                               ["bytes_sent"], 1, 4)
+
+    def test_runs_are_told_apart(self):
+        """By their label, by what differs, by --label; seeds of one label are one bar."""
+        rows = self.rows("bars", "gossip.jsonl", "average.jsonl", "pairs.jsonl")
+        self.assertEqual([row[0] for row in rows[1:]],
+                         ["gossip, T = 10", "allreduce, random, qg, momentum 0.9, latency 0.02 s",
+                          "gossip, matching, kgt, momentum 0.5, latency 0.005 s"])
+        rows = self.rows("bars", "gossip.jsonl", "average.jsonl", "--label", "a", "--label", "b")
+        self.assertEqual([row[0] for row in rows[1:]], ["a", "b"])
+        rows = self.rows("bars", "gossip.jsonl", "average.jsonl", "--label", "a", "--label", "a")
+        ends = sorted(100 * self.events(name)[-1]["test_accuracy"]
+                      for name in ("gossip.jsonl", "average.jsonl"))
+        self.assertEqual(rows[1][0], "a")
+        for wanted, cell in zip((sum(ends) / 2, *ends), rows[1][1:]):
+            self.assertAlmostEqual(float(cell), wanted, 3)
+        self.assertIn("there are 2 runs and 1 label",
+                      self.plot("bars", "gossip.jsonl", "average.jsonl", "--label", "a", "--print",
+                                status=1))
+
+    def test_target_is_when_it_was_reached(self):
+        tests = [event for event in self.events("gossip.jsonl")
+                 if event["event"] in ("eval", "done")]
+        target = sorted(test["test_accuracy"] for test in tests)[2]
+        first = next(test for test in tests if test["test_accuracy"] >= target)
+        rows = self.rows("bars", "gossip.jsonl", "--target", repr(target))
+        self.assertAlmostEqual(float(rows[1][1]), first["virtual_seconds"], 4)
+        out = self.plot("accuracy-time", "gossip.jsonl", "--target", repr(target), "--print")
+        self.assertIn(f"after {first['virtual_seconds']:.4g} s", out)
+        self.write("short.jsonl", "".join(json.dumps(event) + "\n" for event in
+                                          [self.events("gossip.jsonl")[0], tests[0]]))
+        out = self.plot("accuracy-time", "short.jsonl", "--target", "1", "--print")
+        self.assertIn(f"100 % not reached, best {100 * tests[0]['test_accuracy']:.2f} %", out)
+        self.assertIn("not reached", self.rows("bars", "short.jsonl", "--target", "1")[1][1])
+
+    def test_a_run_cut_anywhere_is_shown_up_to_there(self):
+        with open(os.path.join(self.folder, "gossip.jsonl"), encoding="utf-8") as file:
+            text = file.read()
+        whole = self.rows("accuracy-time", "gossip.jsonl")
+        first = text.index('{"event":"eval"')
+        first = text.index("\n", first) + 1
+        for cut in range(first, len(text), 997):
+            self.write("cut.jsonl", text[:cut])
+            rows = self.rows("accuracy-time", "cut.jsonl")
+            self.assertEqual(rows[1][0], "gossip, T = 10 (stopped)")
+            self.assertEqual([row[1:] for row in rows],
+                             [row[1:] for row in whole[:len(rows)]])
+            self.assertEqual(len(rows) - 1, text[:cut].count('"event":"eval"') -
+                             (text[:cut].rfind('"event":"eval"') > text[:cut].rfind("\n")))
+        self.write("cut.jsonl", text[:first // 2])
+        self.assertIn("stopped before its first test",
+                      self.plot("accuracy-time", "cut.jsonl", "--print", status=1))
+        self.write("both.jsonl", text + text)               # two runs in one file
+        self.assertEqual(len(self.rows("bars", "both.jsonl", "--label", "a", "--label", "b")), 3)
+
+    def test_a_run_that_goes_on_is_one_run(self):
+        """Stopped between two checkpoints, the last line cut: what was done again counts once."""
+        with open(os.path.join(self.folder, "gossip.jsonl"), encoding="utf-8") as file:
+            lines = file.read().splitlines(keepends=True)
+        tests = [i for i, line in enumerate(lines) if line.startswith('{"event":"eval"')]
+        since = json.loads(lines[tests[1]])["virtual_seconds"]
+        again = json.dumps(dict(json.loads(lines[0]), resumed_at=since), separators=(",", ":"))
+        for end in ("", "\n", lines[tests[3]][:40]):
+            self.write("again.jsonl", "".join(lines[:tests[3]]) + end + again + "\n" +
+                       "".join(lines[tests[1] + 1:]))
+            self.assertEqual(self.rows("accuracy-time", "again.jsonl"),
+                             self.rows("accuracy-time", "gossip.jsonl"))
+        self.write("later.jsonl", again + "\n" + "".join(lines[tests[1] + 1:]))
+        self.assertEqual(self.rows("accuracy-time", "later.jsonl")[1:],
+                         self.rows("accuracy-time", "gossip.jsonl")[3:])
+
+    def test_errors_are_sentences(self):
+        self.write("not.jsonl", "step loss\n1 0.5\n")
+        self.write("other.jsonl", json.dumps({"event": "start", "model": "mlp"}) + "\n")
+        self.write("list.jsonl", "[1, 2]\n")
+        self.write("empty.jsonl", "")
+        self.write("middle.jsonl", json.dumps(self.events("gossip.jsonl")[0]) + "\n{\"ev\n{}\n")
+        lines = [event for event in self.events("gossip.jsonl") if event["event"] != "exchange"]
+        self.write("silent.jsonl", "".join(json.dumps(event) + "\n" for event in lines))
+        for words, status, wanted in (
+                (("accuracy-time", "nowhere.jsonl"), 1, "nowhere.jsonl: No such file"),
+                (("accuracy-time", "not.jsonl"), 1, "not.jsonl:1: is not an event"),
+                (("accuracy-time", "list.jsonl"), 1, "list.jsonl:1: is not an event"),
+                (("accuracy-time", "other.jsonl"), 1, "another command"),
+                (("accuracy-time", "empty.jsonl"), 1, "has no run in it"),
+                (("accuracy-time", "middle.jsonl"), 1, "middle.jsonl:2: is not an event"),
+                (("timeline", "silent.jsonl"), 1, "--timeline S"),
+                (("timeline", "gossip.jsonl", "--seconds", "90:91"), 1, "between 90 and 91 s"),
+                (("timeline", "gossip.jsonl", "pairs.jsonl"), 1, "shows one run"),
+                (("pie", "gossip.jsonl"), 2, "pie"),
+                (("bars", "gossip.jsonl", "--target", "95"), 2, "at most 1"),
+                (("bars", "gossip.jsonl", "--size", "9x9"), 2, "WIDTHxHEIGHT")):
+            err = self.plot(*words, "--print", status=status)
+            self.assertIn(wanted, err)
+            self.assertEqual(status == 1, len(err.splitlines()) == 1, err)
+        self.assertIn("-o OUT.png or --print", self.plot("bars", "gossip.jsonl", status=2))
+        self.assertIn(".png or .svg", self.plot("bars", "gossip.jsonl", "-o", "x.pdf", status=2))
+
+    def test_without_gnuplot_it_says_what_to_install(self):
+        with tempfile.TemporaryDirectory() as empty:
+            err = self.plot("bars", "gossip.jsonl", "-o", "out.png", status=1, path=empty)
+            self.assertIn("tools/setup plot", err)
+            self.assertIn("gnuplot-nox", err)
+            self.plot("bars", "gossip.jsonl", "--print", path=empty)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
