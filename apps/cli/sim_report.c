@@ -107,6 +107,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
     cJSON_AddNumberToObject(ev, "mtu", o->mtu);
+    cJSON_AddNumberToObject(ev, "pull_window", (double)o->pull_window);
     cJSON_AddNumberToObject(ev, "consensus_rounds", o->consensus_rounds);
     cJSON_AddNumberToObject(ev, "until_accuracy", o->until_accuracy);
     cJSON_AddNumberToObject(ev, "eval_samples", o->eval_samples);
