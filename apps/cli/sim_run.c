@@ -356,7 +356,12 @@ int uw_sim_run(const struct uw_sim_options *o)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
-        rc = run_steps(s);
+        rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
+        rc = rc < 0 ? rc : run_steps(s);
+    }
+    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
+        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
+                        "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
         report_end(s);
