@@ -54,6 +54,8 @@ static const struct uw_opt rows[] = {
         "what a pull moves during a local step at most (512K)"),
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: as long as here (0)"),
+    ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",
+        "devices begin at random within so many seconds; 0: all at once (0)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",

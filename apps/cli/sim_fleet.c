@@ -7,6 +7,7 @@
 
 #include "uwasa/board.h"
 #include "uwasa/describe.h"
+#include "uwasa/rng.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +31,16 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
     int rc = uw_model_describe(&job->config, &v, err);
     cost.multiply_adds *= job->config.batch_n;
     return rc < 0 ? rc : uw_sim_draw_open(d, scenario, &cost, err);
+}
+
+void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
+{
+    struct uw_rng rng;
+    uw_rng_seed(&rng, seed);
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        struct uw_sim_device *v = &f->devices[i];
+        v->start_us = (uint64_t)(seconds * 1e6 * (double)uw_rng_uniform(&rng));
+    }
 }
 
 /* ---- a dry run ---- */

@@ -22,6 +22,9 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
 /* Tell what was drawn, an event "fleet". Returns UW_OK or UW_ERR_NOMEM. */
 int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d);
 
+/* Let the devices begin at random moments within `seconds`. */
+void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
+
 /* Draw a scenario for a model without running it, and show it: a table on standard output, and
  * events "fleet" and "done" where json says. A step that is to be measured is, on made-up data.
  * Returns the exit status. */
