@@ -14,6 +14,7 @@
 #define MEET_US 600000000u          /* virtual; slow links and many nodes need seconds */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
+#define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 #define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
 
@@ -61,6 +62,23 @@ static int open_fleet(struct uw_sim *s)
     return rc;
 }
 
+/* Of exact averages in both networks; of the formulas what they take to be on the wire. */
+static void choose_network(struct uw_world_config *c, const struct uw_sim_options *o)
+{
+    static const enum uw_allreduce_kind shipped[] = {
+        [UW_SIM_BUTTERFLY] = UW_ALLREDUCE_DOUBLING, [UW_SIM_HALVING] = UW_ALLREDUCE_HALVING,
+        [UW_SIM_RING] = UW_ALLREDUCE_RING, [UW_SIM_TREE] = UW_ALLREDUCE_TREE,
+        [UW_SIM_SWEEP] = UW_ALLREDUCE_SWEEP};
+    c->network = strcmp(o->network, "formula") == 0 ? UW_WORLD_FORMULA : UW_WORLD_EVENTS;
+    c->algorithm = UW_SIM_AUTO;
+    if (o->algorithm != NULL) {
+        (void)uw_sim_algorithm_find(o->algorithm, &c->algorithm);
+    }
+    c->node.algorithm = c->algorithm != UW_SIM_AUTO ? &shipped[c->algorithm] : NULL;
+    c->model_bytes = o->model_bytes;
+    c->study_pull = o->pull_latencies == 1u;
+}
+
 /* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
  * a run that does not fit would end in the middle, and not by itself. */
 static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
@@ -105,7 +123,7 @@ static int open_world(struct uw_sim *s)
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     snprintf(s->name, sizeof s->name, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
-    const struct uw_world_config config = {
+    struct uw_world_config config = {
         .fleet = &s->draw.fleet,
         .params = &s->fresh,
         .node = {.run = s->name,
@@ -122,6 +140,7 @@ static int open_world(struct uw_sim *s)
         .event_arg = &s->timeline,
         .mtu_bytes = o->mtu,
         .past = s->past};
+    choose_network(&config, o);
     int rc = check_memory(s, &config);
     rc = rc < 0 ? rc : uw_world_open(&s->world, &config, &s->err);
     rc = rc < 0 ? rc : uw_sim_bind_learners(s);
@@ -259,16 +278,33 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     return due ? test_now(s, &before) : UW_OK;
 }
 
+/* Better a little late than in the middle of an average. */
 static int save_now_and_then(struct uw_sim *s)
 {
-    double every_s = s->o->checkpoint_seconds;
-    uint64_t now_us = s->o->checkpoint != NULL && every_s > 0.0 ? uw_board_now_us() : 0;
-    if (now_us == 0 || (double)(now_us - s->saved_us) < 1e6 * every_s) {
+    double every_us = 1e6 * s->o->checkpoint_seconds;
+    if (s->o->checkpoint == NULL || every_us == 0.0) {
+        return UW_OK;
+    }
+    double since_us = (double)(uw_board_now_us() - s->saved_us);
+    if (since_us < every_us || (since_us < every_us + LATE_US && uw_sim_some_average(s))) {
         return UW_OK;
     }
     int rc = uw_sim_save(s);
     s->saved_us = uw_board_now_us();
     return rc;
+}
+
+/* Asked to stop: averages that are under way may come about, for a while. */
+static int end_averages(struct uw_sim *s)
+{
+    uint64_t until_us = uw_board_now_us() + LATE_US;
+    struct uw_world_node *n;
+    int rc = UW_OK;
+    while (rc == UW_OK && s->o->checkpoint != NULL && uw_board_now_us() < until_us &&
+           uw_sim_some_average(s) && (n = uw_world_next(&s->world)) != NULL) {
+        rc = turn(s, n);
+    }
+    return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }
 
 /* UW_OK: to the end, or until asked to stop. */
@@ -284,7 +320,8 @@ static int run_steps(struct uw_sim *s)
     }
     rc = rc == UW_OK && !s->stopped ? uw_sim_evaluate(s, 0) : rc;
     s->stopped = s->stopped || rc == UW_ERR_AGAIN;
-    return rc < 0 && !s->stopped ? rc : uw_sim_save(s);
+    rc = s->stopped ? end_averages(s) : rc;
+    return rc < 0 ? rc : uw_sim_save(s);
 }
 
 /* A run that was stopped is a failure only when its work is lost. */
@@ -325,7 +362,12 @@ int uw_sim_run(const struct uw_sim_options *o)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
-        rc = run_steps(s);
+        rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
+        rc = rc < 0 ? rc : run_steps(s);
+    }
+    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
+        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
+                        "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
         report_end(s);
