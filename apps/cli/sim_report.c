@@ -111,6 +111,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
                     (double)w->config.fleet->devices[0].step_us / 1e6);
     r->train_us = uw_board_now_us();
+    (void)uw_progress_due(&r->progress, r->train_us);   /* the first steps tell little */
 }
 
 /* ---- on the way ---- */
