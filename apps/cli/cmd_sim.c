@@ -41,11 +41,21 @@ static const struct uw_opt rows[] = {
         "a second that each node can send, not receive; 0: unlimited (1000000000)"),
     ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
         "seconds from node to node, one way (0.005)"),
+    ROW("network", UW_OPT_CHOICE, network, 0, 0, "events|formula",
+        "the shipped protocols over simulated links, or the closed costs of exchanges (events)"),
+    ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, UW_SIM_ALGORITHMS,
+        "of exact averages; ring-study: as the wide-area study prints it (auto: the fastest)"),
+    ROW("model-bytes", UW_OPT_U64, model_bytes, 1, 0, "N",
+        "that --network formula takes a model to have (4 a parameter)"),
+    ROW("pull-latencies", UW_OPT_U32, pull_latencies, 1, 2, "N",
+        "of a pull with --network formula: 2, question and answer, or 1 as the study counts (2)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 16384, "BYTES", "largest message (16384)"),
     ROW("pull-window", UW_OPT_BYTES, pull_window, 4096, 1u << 30, "BYTES",
         "what a pull moves during a local step at most (512K)"),
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: as long as here (0)"),
+    ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",
+        "devices begin at random within so many seconds; 0: all at once (0)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
@@ -134,6 +144,9 @@ static int check_rule(const struct uw_sim_file *f, struct uw_sim_options *o)
 /* Exact averages have room for so many. */
 static int check_ranks(const struct uw_sim_options *o)
 {
+    if (strcmp(o->network, "formula") == 0) {
+        return -1;
+    }
     if (strcmp(o->exchange, "allreduce") == 0 && o->nodes > UW_NODE_RANKS_MAX) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "--nodes %u: %u at most average exactly, see --exchange hierarchical",
@@ -141,8 +154,35 @@ static int check_ranks(const struct uw_sim_options *o)
     }
     uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
     if (strcmp(o->exchange, "hierarchical") == 0 && largest > UW_NODE_RANKS_MAX) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes %u: %u at most average exactly",
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%.120s%s %u: %u at most average exactly",
+                            o->config != NULL ? o->config : "",
+                            o->config != NULL ? ": nodes of a cell" : "--cell-nodes",
                             (unsigned)largest, UW_NODE_RANKS_MAX);
+    }
+    return -1;
+}
+
+/* What only one of the networks has. */
+static int check_network(const struct uw_sim_options *o)
+{
+    bool formula = strcmp(o->network, "formula") == 0;
+    if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is for --network formula",
+                            o->model_bytes != 0 ? "model-bytes" : "pull-latencies");
+    }
+    if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--algorithm ring-study: is for --network formula: nobody sends a "
+                            "whole model to a ring's next rank");
+    }
+    if (o->algorithm != NULL && strcmp(o->exchange, "gossip") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--algorithm %s: is for exact averages, see "
+                            "--exchange", o->algorithm);
+    }
+    if (formula && strcmp(o->exchange, "auto") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--exchange auto: nodes find out by messages what is near, which "
+                            "--network formula does not have");
     }
     return -1;
 }
@@ -203,6 +243,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     }
     int status = check_nodes(f, o);
     status = status >= 0 ? status : check_rule(f, o);
+    status = status >= 0 ? status : check_network(o);
     status = status >= 0 ? status : check_ranks(o);
     return status >= 0 ? status : check_fleet(o);
 }
@@ -242,6 +283,9 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int arg
     if (rc < 0) {
         return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
     }
+    if (flags.steps != 0 || flags.epochs != 0) {
+        o->steps = o->epochs = 0;       /* each is instead of the other */
+    }
     status = uw_args_parse(&spec, argc, argv, o, NULL);
     if (status < 0 && !o->devices) {
         status = make_fleet(f, o);
@@ -267,7 +311,8 @@ int uw_cmd_sim(int argc, char **argv)
 {
     struct uw_sim_options o = {.data = "digits", .exchange = "gossip",
                                .momentum_rule = "qg", .skew = "even", .backend = "auto",
-                               .lr_schedule = "constant", .period = 10, .batch = 32,
+                               .lr_schedule = "constant", .network = "events",
+                               .period = 10, .batch = 32,
                                .eval_samples = 1000, .eval_nodes = 64,
                                .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,

@@ -37,6 +37,7 @@ struct uw_sim_options {
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
+    double start_spread;                    /* seconds */
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
     uint64_t pull_window;
@@ -46,6 +47,9 @@ struct uw_sim_options {
     const struct uw_opts *flags;            /* the table that these options are read by */
     bool per_node;                          /* tests tell every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
+    const char *network, *algorithm;        /* algorithm NULL: auto */
+    uint64_t model_bytes;                   /* 0: 4 a parameter */
+    uint32_t pull_latencies;                /* 0: 2 */
     const char *config;                     /* a scenario file */
     bool dry_run, devices;
     const struct uw_sim_scenario *scenario; /* the devices: what file and flags say together */

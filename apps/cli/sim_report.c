@@ -6,6 +6,7 @@
 #include "uwasa/board.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define COLUMNS 79u             /* of a live line, on a terminal of 80 */
 
@@ -56,14 +57,76 @@ static void add_work(cJSON *ev, const struct uw_sim_report *r)
 static uint32_t cell_nodes(const struct uw_world *w)
 {
     const struct uw_sim_fleet *f = w->config.fleet;
+    bool cells = w->config.node.mode == UW_NODE_HIERARCHICAL &&
+                 f->devices[0].cell != UW_SIM_NO_CELL;
     uint32_t n = w->config.node.mode == UW_NODE_ALLREDUCE ? f->devices_n : 0;
-    for (uint32_t i = 0; f->devices[0].cell != UW_SIM_NO_CELL && i < f->devices_n; i++) {
+    for (uint32_t i = 0; cells && i < f->devices_n; i++) {
         n += f->devices[i].cell == f->devices[0].cell;
     }
     return n;
 }
 
-/* The flags as they are in force; threads change nothing that is told. */
+/* What is told otherwise, or changes nothing that is told. */
+static bool untold(const char *flag)
+{
+    static const char *const flags[] = {"json", "csv", "label", "config", "dry-run", "devices",
+                                        "epochs", "threads", "per-node", "checkpoint",
+                                        "checkpoint-seconds", "resume"};
+    for (uint32_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (strcmp(flag, flags[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The flags that the event does not have yet, as they were given or by default. */
+static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
+{
+    for (uint32_t i = 0; i < uw_sim_flags.n; i++) {
+        const struct uw_opt *row = &uw_sim_flags.row[i];
+        const void *at = (const char *)o + row->offset;
+        char key[40];
+        snprintf(key, sizeof key, "%s", row->name);
+        for (char *c = strchr(key, '-'); c != NULL; c = strchr(c, '-')) {
+            *c = '_';
+        }
+        if (untold(row->name) || cJSON_HasObjectItem(ev, key)) {
+            continue;
+        }
+        if (row->kind == UW_OPT_TEXT || row->kind == UW_OPT_CHOICE) {
+            const char *text = *(const char *const *)at;
+            cJSON_AddStringToObject(ev, key, text != NULL ? text : "");
+        } else if (row->kind == UW_OPT_FLAG) {
+            cJSON_AddBoolToObject(ev, key, *(const bool *)at);
+        } else if (row->kind == UW_OPT_U32) {
+            cJSON_AddNumberToObject(ev, key, *(const uint32_t *)at);
+        } else if (row->kind == UW_OPT_U64 || row->kind == UW_OPT_BYTES) {
+            cJSON_AddNumberToObject(ev, key, (double)*(const uint64_t *)at);
+        } else if (row->kind == UW_OPT_REAL) {
+            cJSON_AddNumberToObject(ev, key, *(const double *)at);
+        }
+    }
+}
+
+static const char *step_text(const struct uw_sim_fleet *f, char text[64])
+{
+    uint64_t least_us = UINT64_MAX, most_us = 0;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        uint64_t us = f->devices[i].step_us;
+        least_us = us < least_us ? us : least_us;
+        most_us = us > most_us ? us : most_us;
+    }
+    if (least_us == most_us) {
+        snprintf(text, 64, "a step takes %.6g s", (double)most_us / 1e6);
+    } else {
+        snprintf(text, 64, "a step takes %.6g to %.6g s", (double)least_us / 1e6,
+                 (double)most_us / 1e6);
+    }
+    return text;
+}
+
+/* The flags as they are in force. */
 void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n)
 {
     const struct uw_sim_options *o = r->o;
@@ -87,17 +150,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
-    cJSON_AddNumberToObject(ev, "mtu", o->mtu);
-    cJSON_AddNumberToObject(ev, "pull_window", (double)o->pull_window);
-    cJSON_AddNumberToObject(ev, "consensus_rounds", o->consensus_rounds);
-    cJSON_AddNumberToObject(ev, "until_accuracy", o->until_accuracy);
-    cJSON_AddNumberToObject(ev, "eval_samples", o->eval_samples);
-    cJSON_AddNumberToObject(ev, "eval_nodes", o->eval_nodes);
-    cJSON_AddNumberToObject(ev, "eval_seconds", o->eval_seconds);
-    cJSON_AddNumberToObject(ev, "eval_steps", (double)o->eval_steps);
-    cJSON_AddNumberToObject(ev, "timeline", o->timeline);
-    cJSON_AddStringToObject(ev, "backend", o->backend);
-    cJSON_AddNumberToObject(ev, "seed", (double)o->seed);
+    add_other_flags(ev, o);
     if (r->resumed) {
         cJSON_AddNumberToObject(ev, "resumed_at", virtual_s(w));
     }
@@ -106,10 +159,10 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
         uw_progress_say(&r->progress, "%s: going on after %.6g s of virtual time", r->o->resume,
                         virtual_s(w));
     }
-    uw_progress_say(&r->progress,
-                    "%u nodes, %u parameters, %llu steps each, of %.6g s of virtual time",
+    char step[64];
+    uw_progress_say(&r->progress, "%u nodes, %u parameters, %llu steps each, %s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
-                    (double)w->config.fleet->devices[0].step_us / 1e6);
+                    step_text(w->config.fleet, step));
     r->train_us = uw_board_now_us();
     (void)uw_progress_due(&r->progress, r->train_us);   /* the first steps tell little */
 }

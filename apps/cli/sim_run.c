@@ -17,6 +17,7 @@
 #define LOOK_US 20000u
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
+#define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
 
 /* ---- set-up ---- */
 
@@ -53,8 +54,30 @@ static int open_fleet(struct uw_sim *s)
     if (uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED) && !s->report.resumed) {
         rc = uw_sim_measure_step(s, &s->step_us);
     }
-    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], s->step_us,
-                                           &s->err);
+    rc = rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], s->step_us,
+                                         &s->err);
+    if (rc == UW_OK) {
+        uw_sim_fleet_start(&s->draw.fleet, s->o->start_spread,
+                           uw_rng_mix(s->o->seed, START_STREAM));
+    }
+    return rc;
+}
+
+/* Of exact averages in both networks; of the formulas what they take to be on the wire. */
+static void choose_network(struct uw_world_config *c, const struct uw_sim_options *o)
+{
+    static const enum uw_allreduce_kind shipped[] = {
+        [UW_SIM_BUTTERFLY] = UW_ALLREDUCE_DOUBLING, [UW_SIM_HALVING] = UW_ALLREDUCE_HALVING,
+        [UW_SIM_RING] = UW_ALLREDUCE_RING, [UW_SIM_TREE] = UW_ALLREDUCE_TREE,
+        [UW_SIM_SWEEP] = UW_ALLREDUCE_SWEEP};
+    c->network = strcmp(o->network, "formula") == 0 ? UW_WORLD_FORMULA : UW_WORLD_EVENTS;
+    c->algorithm = UW_SIM_AUTO;
+    if (o->algorithm != NULL) {
+        (void)uw_sim_algorithm_find(o->algorithm, &c->algorithm);
+    }
+    c->node.algorithm = c->algorithm != UW_SIM_AUTO ? &shipped[c->algorithm] : NULL;
+    c->model_bytes = o->model_bytes;
+    c->study_pull = o->pull_latencies == 1u;
 }
 
 /* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
@@ -101,7 +124,7 @@ static int open_world(struct uw_sim *s)
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     snprintf(s->name, sizeof s->name, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
-    const struct uw_world_config config = {
+    struct uw_world_config config = {
         .fleet = &s->draw.fleet,
         .params = &s->fresh,
         .node = {.run = s->name,
@@ -118,6 +141,7 @@ static int open_world(struct uw_sim *s)
         .event_arg = &s->timeline,
         .mtu_bytes = o->mtu,
         .past = s->past};
+    choose_network(&config, o);
     int rc = check_memory(s, &config);
     rc = rc < 0 ? rc : uw_world_open(&s->world, &config, &s->err);
     rc = rc < 0 ? rc : uw_sim_bind_learners(s);
@@ -347,7 +371,12 @@ int uw_sim_run(const struct uw_sim_options *o)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
-        rc = run_steps(s);
+        rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
+        rc = rc < 0 ? rc : run_steps(s);
+    }
+    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
+        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
+                        "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
         report_end(s);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formula_inner.h"
 
+#include <stdio.h>
+
 /* When an alarm is set to. */
 static uint64_t due_of(const struct uw_formula *f, uint32_t alarm)
 {
@@ -14,6 +16,23 @@ void uw_formula_set(struct uw_formula *f, uint32_t alarm, uint64_t due_us)
         f->busy_n += due_us != UINT64_MAX ? 1u : 0u;
     }
     uw_sim_clock_set(&f->clock, alarm, due_us, UW_SIM_TRAINS);
+}
+
+void uw_formula_tell(struct uw_formula *f, enum uw_node_event_kind kind, uint32_t place,
+                     uint32_t peer, uint32_t nodes_n, uint64_t took_us)
+{
+    char name[16] = "";
+    if (f->config.on_event == NULL) {
+        return;
+    }
+    if (peer != UW_FORMULA_NONE) {
+        snprintf(name, sizeof name, "node%u", (unsigned)peer);
+    }
+    const struct uw_node_event event = {
+        .kind = kind, .peer = name, .address = "", .text = "", .station = UW_LINK_STATION_NONE,
+        .now_us = f->now_us, .bytes = (uint64_t)f->model_bytes * (f->pairs && nodes_n == 2 ? 2 : 1),
+        .duration_us = took_us, .chunks_n = nodes_n, .chunks_total_n = nodes_n};
+    f->config.on_event(f->config.event_arg, place, &event);
 }
 
 struct uw_formula_node *uw_formula_next(struct uw_formula *f)

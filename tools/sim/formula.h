@@ -67,6 +67,11 @@ struct uw_formula_config {
     enum uw_sim_algorithm algorithm;
     bool study_pull;                        /* a pull takes L + G/B, and brings what its peer had
                                                published when it began */
+    uint64_t start_us;                      /* of the clock */
+    /* Told of every pull and average that is done, with the fields of struct uw_node_event but for
+     * texts and station; may be NULL. */
+    void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
+    void *event_arg;
 };
 
 struct uw_formula_node {
@@ -82,7 +87,8 @@ struct uw_formula_node {
     uint32_t pulled, held;          /* on its way; of another cell, for the next average */
     uint32_t peer;                  /* pulled from, or paired with */
     float weight;                   /* of the peer; 0: the rule's own */
-    uint64_t arrives_us;
+    uint64_t asked_us, arrives_us;
+    uint64_t pair_us;               /* what the exchange with a higher place takes */
     uint32_t round, steps;
     float lr_sum;
     bool pulling, due;              /* an answer is not here yet; the next pull may begin */
@@ -103,7 +109,7 @@ struct uw_formula_group {
 
 struct uw_formula {
     struct uw_formula_config config;
-    uint64_t now_us, start_us;
+    uint64_t now_us;
     struct uw_formula_node *nodes;          /* [fleet->devices_n] */
     double sent_bytes;                      /* by all nodes together */
     struct uw_node_counters counters;       /* the same; pulls and averages are counted */
@@ -128,7 +134,7 @@ struct uw_formula {
 /* Bytes that uw_formula_open takes when it is given the vectors; SIZE_MAX: more than there are. */
 size_t uw_formula_bytes(const struct uw_formula_config *config);
 
-/* Set the nodes up; training begins at once, at virtual time 0.
+/* Set the nodes up; training begins at once.
  * Returns UW_OK, UW_ERR_UNSUPPORTED (mode auto, or devices that come and go or lose messages: these
  * need the other model), UW_ERR_NOMEM; err filled. Close in every case. */
 int uw_formula_open(struct uw_formula *f, const struct uw_formula_config *config,

@@ -117,6 +117,10 @@ static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
             uw_formula_publish(f, n);
         }
         wake(f, n, together || bridged ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
+        if (together) {
+            uw_formula_tell(f, UW_NODE_AVERAGED, n->place, UW_FORMULA_NONE, g->nodes_n,
+                            g->takes_us);
+        }
     }
     g->waiting_n = 0;
     if (f->config.mode == UW_NODE_HIERARCHICAL) {
@@ -155,8 +159,9 @@ static int meet(struct uw_formula *f, struct uw_formula_node *n)
         const struct uw_sim_path path = uw_sim_path_among(f->config.fleet, both, 2);
         double bytes = (path.shared ? 4.0 : 2.0) * f->model_bytes;
         uint32_t lower = n->place < n->peer ? n->place : n->peer;
+        f->nodes[lower].pair_us = uw_formula_us(uw_sim_pull_s(&path, bytes, false));
         uw_formula_set(f, uw_formula_end_alarm(1u + lower),
-                       f->now_us + uw_formula_us(uw_sim_pull_s(&path, bytes, false)));
+                       f->now_us + f->nodes[lower].pair_us);
     }
     return UW_NODE_AVERAGING;
 }
@@ -180,6 +185,7 @@ static void finish_pair(struct uw_formula *f, struct uw_formula_node *a)
                     n->velocity, n->lr_sum);
         uw_formula_publish(f, n);
         wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
+        uw_formula_tell(f, UW_NODE_AVERAGED, n->place, both[1u - i]->place, 2, a->pair_us);
     }
     f->counters.averages_done += 2u;
     f->sent_bytes += 4.0 * f->model_bytes;

@@ -45,6 +45,7 @@ void uw_formula_ask(struct uw_formula *f, struct uw_formula_node *n, uint32_t pe
     n->peer = peer;
     n->weight = weight;
     n->pulling = true;
+    n->asked_us = f->now_us;
     n->arrives_us = f->now_us + uw_formula_us(uw_sim_pull_s(&path, f->model_bytes, question));
     uw_formula_set(f, uw_formula_pull_alarm(f, n->place),
                    f->now_us + (question ? uw_formula_us(path.latency_s) : 0));
@@ -55,6 +56,7 @@ static void pull_is_here(struct uw_formula *f, struct uw_formula_node *n)
     n->pulling = false;
     f->counters.pulls_done++;
     f->counters.pulled_bytes += (uint64_t)f->model_bytes;
+    uw_formula_tell(f, UW_NODE_PULL_DONE, n->place, n->peer, 1, f->now_us - n->asked_us);
 }
 
 void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)

@@ -40,6 +40,10 @@ static inline uint32_t uw_formula_pull_alarm(const struct uw_formula *f, uint32_
 /* Set an alarm, UINT64_MAX: off, and keep count of those that keep the run going. */
 void uw_formula_set(struct uw_formula *f, uint32_t alarm, uint64_t due_us);
 
+/* Tell that an exchange of a node is done, now. peer UW_FORMULA_NONE: with several. */
+void uw_formula_tell(struct uw_formula *f, enum uw_node_event_kind kind, uint32_t place,
+                     uint32_t peer, uint32_t nodes_n, uint64_t took_us);
+
 /* ---- snapshots ---- */
 
 static inline float *uw_formula_vector(const struct uw_formula *f, uint32_t snapshot)

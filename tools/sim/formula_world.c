@@ -23,7 +23,10 @@ static struct uw_formula_config config_of(const struct uw_world_config *c)
                                       .seed = c->node.seed,
                                       .model_bytes = c->model_bytes,
                                       .algorithm = c->algorithm,
-                                      .study_pull = c->study_pull};
+                                      .study_pull = c->study_pull,
+                                      .start_us = 1,
+                                      .on_event = c->on_event,
+                                      .event_arg = c->event_arg};
 }
 
 static void formula_defaults(struct uw_world_config *c)
@@ -73,7 +76,7 @@ static void go_on(struct uw_world *w)
 {
     struct uw_world_formula_state *s = w->state;
     const struct uw_world_past *past = &w->config.past;
-    s->f.now_us = past->trained_us;
+    s->f.now_us += past->trained_us;
     for (uint32_t i = 0; i < w->config.fleet->devices_n; i++) {
         struct uw_formula_node *n = &s->f.nodes[i];
         uint64_t left_us = past->left_us[i];
