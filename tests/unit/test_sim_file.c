@@ -408,7 +408,7 @@ static void test_the_samples_with_absences_have_them(void **state)
     for (uint32_t i = 0; i < 1024; i++) {
         there += uw_sim_draw_there(&s.d, i, s.d.until_us) / 1024.0;
     }
-    assert_true(fabs(there - 60.0 / 70.0) < 0.005);
+    assert_true(fabs(there - 20.0 / 24.0) < 0.005);
     close_sample(&s);
 }
 
