@@ -6,6 +6,7 @@
 #include "uwasa/board.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define COLUMNS 79u             /* of a live line, on a terminal of 80 */
 
@@ -63,7 +64,50 @@ static uint32_t cell_nodes(const struct uw_world *w)
     return n;
 }
 
-/* The flags as they are in force; threads change nothing that is told. */
+/* What is told otherwise, or changes nothing that is told. */
+static bool untold(const char *flag)
+{
+    static const char *const flags[] = {"json", "csv", "label", "config", "dry-run", "devices",
+                                        "epochs", "threads", "per-node", "checkpoint",
+                                        "checkpoint-seconds", "resume"};
+    for (uint32_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (strcmp(flag, flags[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The flags that the event does not have yet, as they were given or by default. */
+static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
+{
+    for (uint32_t i = 0; i < uw_sim_flags.n; i++) {
+        const struct uw_opt *row = &uw_sim_flags.row[i];
+        const void *at = (const char *)o + row->offset;
+        char key[40];
+        snprintf(key, sizeof key, "%s", row->name);
+        for (char *c = strchr(key, '-'); c != NULL; c = strchr(c, '-')) {
+            *c = '_';
+        }
+        if (untold(row->name) || cJSON_HasObjectItem(ev, key)) {
+            continue;
+        }
+        if (row->kind == UW_OPT_TEXT || row->kind == UW_OPT_CHOICE) {
+            const char *text = *(const char *const *)at;
+            cJSON_AddStringToObject(ev, key, text != NULL ? text : "");
+        } else if (row->kind == UW_OPT_FLAG) {
+            cJSON_AddBoolToObject(ev, key, *(const bool *)at);
+        } else if (row->kind == UW_OPT_U32) {
+            cJSON_AddNumberToObject(ev, key, *(const uint32_t *)at);
+        } else if (row->kind == UW_OPT_U64 || row->kind == UW_OPT_BYTES) {
+            cJSON_AddNumberToObject(ev, key, (double)*(const uint64_t *)at);
+        } else if (row->kind == UW_OPT_REAL) {
+            cJSON_AddNumberToObject(ev, key, *(const double *)at);
+        }
+    }
+}
+
+/* The flags as they are in force. */
 void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n)
 {
     const struct uw_sim_options *o = r->o;
@@ -87,21 +131,8 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
-    cJSON_AddStringToObject(ev, "network", o->network);
     cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");
-    if (o->model_bytes != 0) {
-        cJSON_AddNumberToObject(ev, "model_bytes", (double)o->model_bytes);
-    }
-    cJSON_AddNumberToObject(ev, "mtu", o->mtu);
-    cJSON_AddNumberToObject(ev, "consensus_rounds", o->consensus_rounds);
-    cJSON_AddNumberToObject(ev, "until_accuracy", o->until_accuracy);
-    cJSON_AddNumberToObject(ev, "eval_samples", o->eval_samples);
-    cJSON_AddNumberToObject(ev, "eval_nodes", o->eval_nodes);
-    cJSON_AddNumberToObject(ev, "eval_seconds", o->eval_seconds);
-    cJSON_AddNumberToObject(ev, "eval_steps", (double)o->eval_steps);
-    cJSON_AddNumberToObject(ev, "timeline", o->timeline);
-    cJSON_AddStringToObject(ev, "backend", o->backend);
-    cJSON_AddNumberToObject(ev, "seed", (double)o->seed);
+    add_other_flags(ev, o);
     if (r->resumed) {
         cJSON_AddNumberToObject(ev, "resumed_at", virtual_s(w));
     }
@@ -292,8 +323,11 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     if (quiet) {
         return;
     }
-    printf("test accuracy  %.2f %%, mean of %u nodes (%.2f to %.2f)\n", 100.0 * s->accuracy,
-           (unsigned)s->nodes, 100.0 * s->worst, 100.0 * s->best);
+    printf("test accuracy  %.2f %%, mean of %u nodes", 100.0 * s->accuracy, (unsigned)s->nodes);
+    if (s->nodes < r->o->nodes) {
+        printf(" of %u", (unsigned)r->o->nodes);
+    }
+    printf(" (%.2f to %.2f)\n", 100.0 * s->worst, 100.0 * s->best);
     printf("mean model     %.2f %%\n", 100.0 * s->mean_model_accuracy);
     printf("virtual time   %.3f s, %llu steps each\n", virtual_s(w), (unsigned long long)step);
     printf("sent           %s", uw_text_bytes(sent, text));

@@ -32,6 +32,13 @@ static int get_number(struct uw_sim *s, const cJSON *meta, const char *key, uint
     return *end == '\0' ? UW_OK : damaged(s, name);
 }
 
+/* As a person would say it; what stands for a flag that was not given is no value. */
+static const char *said(const char *text)
+{
+    return text[0] == '\0' || text[0] == '-' || strcmp(text, "18446744073709551615") == 0 ? "none"
+                                                                                         : text;
+}
+
 static int check_flags(struct uw_sim *s, const cJSON *meta)
 {
     for (uint32_t i = 0; i < s->o->flags->n; i++) {
@@ -49,8 +56,7 @@ static int check_flags(struct uw_sim *s, const cJSON *meta)
         if (strcmp(now, then) != 0) {
             return uw_error_set(&s->err, UW_ERR_MISMATCH,
                                 "--%s %.60s: the run in %.100s was made with %.60s", flag->name,
-                                now[0] != '\0' ? now : "none", s->o->resume,
-                                then[0] != '\0' ? then : "none");
+                                said(now), s->o->resume, said(then));
         }
     }
     return UW_OK;

@@ -14,6 +14,7 @@
 #define MEET_US 600000000u          /* virtual; slow links and many nodes need seconds */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
+#define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 
 /* ---- set-up ---- */
@@ -271,16 +272,33 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     return due ? test_now(s, &before) : UW_OK;
 }
 
+/* Better a little late than in the middle of an average. */
 static int save_now_and_then(struct uw_sim *s)
 {
-    double every_s = s->o->checkpoint_seconds;
-    uint64_t now_us = s->o->checkpoint != NULL && every_s > 0.0 ? uw_board_now_us() : 0;
-    if (now_us == 0 || (double)(now_us - s->saved_us) < 1e6 * every_s) {
+    double every_us = 1e6 * s->o->checkpoint_seconds;
+    if (s->o->checkpoint == NULL || every_us == 0.0) {
+        return UW_OK;
+    }
+    double since_us = (double)(uw_board_now_us() - s->saved_us);
+    if (since_us < every_us || (since_us < every_us + LATE_US && uw_sim_some_average(s))) {
         return UW_OK;
     }
     int rc = uw_sim_save(s);
     s->saved_us = uw_board_now_us();
     return rc;
+}
+
+/* Asked to stop: averages that are under way may come about, for a while. */
+static int end_averages(struct uw_sim *s)
+{
+    uint64_t until_us = uw_board_now_us() + LATE_US;
+    struct uw_world_node *n;
+    int rc = UW_OK;
+    while (rc == UW_OK && s->o->checkpoint != NULL && uw_board_now_us() < until_us &&
+           uw_sim_some_average(s) && (n = uw_world_next(&s->world)) != NULL) {
+        rc = turn(s, n);
+    }
+    return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }
 
 /* UW_OK: to the end, or until asked to stop. */
@@ -296,7 +314,8 @@ static int run_steps(struct uw_sim *s)
     }
     rc = rc == UW_OK && !s->stopped ? uw_sim_evaluate(s, 0) : rc;
     s->stopped = s->stopped || rc == UW_ERR_AGAIN;
-    return rc < 0 && !s->stopped ? rc : uw_sim_save(s);
+    rc = s->stopped ? end_averages(s) : rc;
+    return rc < 0 ? rc : uw_sim_save(s);
 }
 
 /* A run that was stopped is a failure only when its work is lost. */

@@ -152,6 +152,13 @@ int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
  */
 int uw_sim_save(struct uw_sim *s);
 
+/* Are a node's parameters in the hands of an average? What is saved then are those from before, and
+ * of some rules no velocity. */
+bool uw_sim_averages(const struct uw_sim *s, const struct uw_world_node *n);
+
+/* Are those of any node? */
+bool uw_sim_some_average(const struct uw_sim *s);
+
 /* Go on from --resume, if there is one: everything but the vectors, before the world is open.
  * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_MISMATCH (other flags or another model), UW_ERR_NOMEM or
  * what reading gives, s->err filled. */

@@ -199,17 +199,32 @@ static int write_learners(const struct uw_sim *s, struct uw_storage *to)
     return rc;
 }
 
+/* What a node has while its parameters are being averaged: those from before. A velocity that is
+ * half way through its rule is none, and begins anew. */
+static const float *row_to_save(const struct uw_sim *s, uint32_t node, uint32_t tensor,
+                                const float *zeros)
+{
+    const struct uw_world_node *n = &s->world.nodes[node];
+    bool velocity = tensor == 2 && n->velocity != NULL;
+    bool halfway = s->world.config.node.rule->before != NULL && uw_sim_averages(s, n);
+    return tensor == 1           ? uw_world_model(&s->world, n)
+           : velocity && halfway ? zeros
+                                 : uw_sim_row(&s->learners[node], tensor);
+}
+
 static int write_all(const struct uw_sim *s, struct uw_storage *to)
 {
     struct uw_sim_tensor t[UW_SIM_TENSORS_MAX];
     uint32_t tensors_n = uw_sim_tensors(s, t);
-    int rc = write_header(s, to);
+    float *zeros = calloc(s->fresh.size_n, sizeof *zeros);
+    int rc = zeros != NULL ? write_header(s, to) : UW_ERR_NOMEM;
     rc = rc < 0 ? rc : write_learners(s, to);
     for (uint32_t k = 1; k < tensors_n; k++) {
         for (uint32_t i = 0; rc == UW_OK && i < s->o->nodes; i++) {
-            rc = to->ops->append(to, uw_sim_row(&s->learners[i], k), t[k].row_bytes);
+            rc = to->ops->append(to, row_to_save(s, i, k, zeros), t[k].row_bytes);
         }
     }
+    free(zeros);
     return rc;
 }
 
@@ -233,6 +248,21 @@ static int save_state(struct uw_sim *s)
                             uw_status_text(rc));
     }
     return UW_OK;
+}
+
+bool uw_sim_averages(const struct uw_sim *s, const struct uw_world_node *n)
+{
+    return uw_world_model(&s->world, n) != n->x;
+}
+
+bool uw_sim_some_average(const struct uw_sim *s)
+{
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
+        if (uw_sim_averages(s, &s->world.nodes[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 int uw_sim_save(struct uw_sim *s)

@@ -221,10 +221,38 @@ static void test_config_mistakes_name_line_and_key(void **state)
     }
 }
 
+/* What an option says of itself sets it again, to the last bit of a number. */
+static void test_opt_text_reads_back(void **state)
+{
+    (void)state;
+    static const char *const given[][2] = {
+        {"fast", "true"}, {"file", "a b.csv"}, {"rule", "qg"}, {"batch", "4294967295"},
+        {"seed", "18446744073709551615"}, {"budget", "8388608"}, {"lr", "0.1"},
+        {"lr", "0.30000000000000004"}, {"lr", "1e+300"}, {"emulate.loss", "0.015625"}};
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        const struct uw_opt *o = uw_opt_find(opts, given[i][0], strlen(given[i][0]));
+        struct options set = {.fast = false};
+        char text[64];
+        assert_int_equal(uw_opt_set(o, given[i][1], &set), UW_OK);
+        uw_opt_text(o, &set, text, sizeof text);
+        assert_string_equal(text, given[i][1]);
+    }
+    struct options none = {.classes = 5};
+    char text[4];
+    uw_opt_text(uw_opt_find(opts, "file", 4), &none, text, sizeof text);
+    assert_string_equal(text, "");
+    uw_opt_text(uw_opt_find(opts, "classes", 7), &none, text, sizeof text);
+    assert_string_equal(text, "5");
+    none.rule = "exponential";
+    uw_opt_text(uw_opt_find(opts, "rule", 4), &none, text, sizeof text);
+    assert_string_equal(text, "exp");       /* cut to fit */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_args_every_kind_is_read),
+        cmocka_unit_test(test_opt_text_reads_back),
         cmocka_unit_test(test_args_mistakes_exit_with_two),
         cmocka_unit_test(test_args_unknown_flag_names_the_nearest),
         cmocka_unit_test(test_guess_prefers_swapped_letters_over_an_edit),
