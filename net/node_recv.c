@@ -24,9 +24,11 @@ void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reas
 bool uw_node_spares(void *arg, const struct uw_member *m)
 {
     struct uw_node_state *s = arg;
+    const struct uw_cell *run = &s->cell.scopes[UW_AVERAGE_RUN].cell;
     bool pairs = s->config.rule->over == UW_MIX_OVER_PAIRS;
-    bool mate = s->cell.on && strcmp(m->progress.cell, s->cell.name) == 0;
-    return s->config.mode != UW_NODE_ALLREDUCE && !pairs && !s->config.agree && !mate &&
+    bool mate = s->cell.name[0] != '\0' && strcmp(m->progress.cell, s->cell.name) == 0;
+    bool agreeing = s->cell.on && (run->state != UW_CELL_IDLE || uw_cell_owes(run));
+    return s->config.mode != UW_NODE_ALLREDUCE && !pairs && !agreeing && !mate &&
            m->state == UW_MEMBER_ALIVE &&
            !(s->pull.transfer.active && m == uw_node_pull_member(s));
 }

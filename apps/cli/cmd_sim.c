@@ -54,6 +54,8 @@ static const struct uw_opt rows[] = {
         "what a pull moves during a local step at most (512K)"),
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: as long as here (0)"),
+    ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",
+        "devices begin at random within so many seconds; 0: all at once (0)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
@@ -152,7 +154,9 @@ static int check_ranks(const struct uw_sim_options *o)
     }
     uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
     if (strcmp(o->exchange, "hierarchical") == 0 && largest > UW_NODE_RANKS_MAX) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes %u: %u at most average exactly",
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%.120s%s %u: %u at most average exactly",
+                            o->config != NULL ? o->config : "",
+                            o->config != NULL ? ": nodes of a cell" : "--cell-nodes",
                             (unsigned)largest, UW_NODE_RANKS_MAX);
     }
     return -1;
@@ -278,6 +282,9 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int arg
                                   : uw_sim_file_plain(f, &err);
     if (rc < 0) {
         return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
+    }
+    if (flags.steps != 0 || flags.epochs != 0) {
+        o->steps = o->epochs = 0;       /* each is instead of the other */
     }
     status = uw_args_parse(&spec, argc, argv, o, NULL);
     if (status < 0 && !o->devices) {

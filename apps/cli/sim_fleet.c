@@ -5,14 +5,16 @@
 #include "events.h"
 #include "progress.h"
 
+#include "uwasa/board.h"
 #include "uwasa/describe.h"
+#include "uwasa/rng.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MEASURED_US 1000000u    /* stands for a step that was not measured */
+#define MEASURED_STEPS 15u
 
 static void add_products(void *arg, const struct uw_layer_info *layer)
 {
@@ -29,6 +31,16 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
     int rc = uw_model_describe(&job->config, &v, err);
     cost.multiply_adds *= job->config.batch_n;
     return rc < 0 ? rc : uw_sim_draw_open(d, scenario, &cost, err);
+}
+
+void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
+{
+    struct uw_rng rng;
+    uw_rng_seed(&rng, seed);
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        struct uw_sim_device *v = &f->devices[i];
+        v->start_us = (uint64_t)(seconds * 1e6 * (double)uw_rng_uniform(&rng));
+    }
 }
 
 /* ---- a dry run ---- */
@@ -134,14 +146,10 @@ static const char *scaled(double x, const char *unit, char text[UW_TEXT_BYTES])
     return text;
 }
 
-static const char *value_text(double x, enum column column, bool measured, char text[UW_TEXT_BYTES])
+static const char *value_text(double x, enum column column, char text[UW_TEXT_BYTES])
 {
     if (column == COLUMN_THERE) {
         snprintf(text, UW_TEXT_BYTES, "%.1f %%", 100.0 * x);
-        return text;
-    }
-    if (column == COLUMN_STEP && measured) {
-        snprintf(text, UW_TEXT_BYTES, "%.3g x here", x);
         return text;
     }
     if (column == COLUMN_LATENCY || (column == COLUMN_STEP && x < 1000.0)) {
@@ -158,12 +166,12 @@ static const char *value_text(double x, enum column column, bool measured, char 
     return scaled(x, "bit/s", text);
 }
 
-static void print_extent(const char *name, struct extent e, enum column column, bool measured)
+static void print_extent(const char *name, struct extent e, enum column column)
 {
     char low[UW_TEXT_BYTES], median[UW_TEXT_BYTES], high[UW_TEXT_BYTES];
-    printf("  %-12s %14s %14s %14s\n", name, value_text(e.low, column, measured, low),
-           value_text(e.median, column, measured, median),
-           value_text(e.high, column, measured, high));
+    printf("  %-12s %14s %14s %14s\n", name, value_text(e.low, column, low),
+           value_text(e.median, column, median),
+           value_text(e.high, column, high));
 }
 
 static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch)
@@ -173,6 +181,8 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch
     printf("%s: %u nodes", group->name, (unsigned)group->count);
     if (group->kind != NULL && group->step == UW_SIM_STEP_KIND) {
         printf(", as fast as %s", group->kind->name);
+    } else if (group->step == UW_SIM_STEP_MEASURED) {
+        printf(", as fast as this machine");
     }
     if (slow != 0) {
         printf(", %u of them stragglers", (unsigned)slow);
@@ -182,8 +192,7 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch
     }
     printf("\n");
     for (int c = 0; c < COLUMNS; c++) {
-        print_extent(column_names[c], extent_of(d, g, (enum column)c, scratch), (enum column)c,
-                     group->step == UW_SIM_STEP_MEASURED);
+        print_extent(column_names[c], extent_of(d, g, (enum column)c, scratch), (enum column)c);
     }
 }
 
@@ -224,12 +233,16 @@ static void print_cells(const struct uw_sim_draw *d, double *scratch)
                                        : 1e-6 * (double)c->out_latency_us;
         }
         print_extent(names[row], extent(scratch, f->cells_n),
-                     row % 2 == 0 ? COLUMN_UP : COLUMN_LATENCY, false);
+                     row % 2 == 0 ? COLUMN_UP : COLUMN_LATENCY);
     }
 }
 
-static void print_fleet(const struct uw_sim_draw *d, double *scratch)
+static int print_fleet(const struct uw_sim_draw *d)
 {
+    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    if (scratch == NULL) {
+        return UW_ERR_NOMEM;
+    }
     printf("%u nodes, drawn with seed %llu\n  %-12s %14s %14s %14s\n",
            (unsigned)d->fleet.devices_n, (unsigned long long)d->scenario->seed, "", "lowest",
            "median", "highest");
@@ -241,6 +254,8 @@ static void print_fleet(const struct uw_sim_draw *d, double *scratch)
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
     }
+    free(scratch);
+    return UW_OK;
 }
 
 /* ---- the same as an event ---- */
@@ -269,9 +284,7 @@ static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, double *scrat
     cJSON_AddNumberToObject(object, "stragglers", stragglers_of(d, g));
     cJSON_AddNumberToObject(object, "loss", group->loss);
     for (int c = 0; c < COLUMNS; c++) {
-        bool relative = c == COLUMN_STEP && group->step == UW_SIM_STEP_MEASURED;
-        add_extent(object, relative ? "step_times_measured" : column_keys[c],
-                   extent_of(d, g, (enum column)c, scratch));
+        add_extent(object, column_keys[c], extent_of(d, g, (enum column)c, scratch));
     }
     return object;
 }
@@ -289,8 +302,12 @@ static cJSON *cell_event(const struct uw_sim_draw *d, uint32_t cell)
     return object;
 }
 
-static void put_fleet(struct uw_events *events, const struct uw_sim_draw *d, double *scratch)
+int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
 {
+    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    if (scratch == NULL) {
+        return UW_ERR_NOMEM;
+    }
     cJSON *ev = uw_event("fleet");
     cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
     cJSON_AddNumberToObject(ev, "seed", (double)d->scenario->seed);
@@ -306,39 +323,75 @@ static void put_fleet(struct uw_events *events, const struct uw_sim_draw *d, dou
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);
     }
     uw_events_put(events, ev);
-    ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-    uw_events_put(events, ev);
+    free(scratch);
+    return UW_OK;
 }
 
 static int show(const struct uw_sim_dry_run *c, const struct uw_sim_draw *d, struct uw_error *err)
 {
     struct uw_events events;
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
-    if (scratch == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
-    }
     int rc = uw_events_open(&events, c->json, err);
     if (rc == UW_OK && !uw_events_take_stdout(&events)) {
-        print_fleet(d, scratch);
+        rc = print_fleet(d);
+    }
+    rc = rc < 0 ? rc : uw_sim_fleet_put(&events, d);
+    if (rc == UW_ERR_NOMEM) {
+        uw_error_set(err, rc, "out of memory");
+    }
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
+    uw_events_put(&events, ev);
+    int closed = uw_events_close(&events, rc < 0 ? NULL : err);
+    return rc < 0 ? rc : closed;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* How long a step takes here, on made-up data: the median of some. */
+static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *err)
+{
+    struct uw_model *m = &job->model;
+    struct uw_step_result result;
+    uint32_t n = job->config.batch_n;
+    uint64_t took_us[MEASURED_STEPS];
+    int rc = uw_job_bind(job, err);
+    rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
+    for (uint64_t i = 0; rc == UW_OK && i < (uint64_t)n * m->input_n; i++) {
+        m->input[i] = (float)((i * 2654435761u >> 7) % 1024u) / 1024.0f;
+    }
+    for (uint32_t i = 0; rc == UW_OK && i < n; i++) {
+        m->label[i] = i % m->classes;
+    }
+    for (uint32_t i = 0; rc == UW_OK && i < MEASURED_STEPS; i++) {
+        uint64_t start_us = uw_board_now_us();
+        rc = uw_model_train_step(m, &(struct uw_minibatch){.n = n}, &result, err);
+        took_us[i] = uw_board_now_us() - start_us;
     }
     if (rc == UW_OK) {
-        put_fleet(&events, d, scratch);
-        rc = uw_events_close(&events, err);
+        qsort(took_us, MEASURED_STEPS, sizeof took_us[0], by_time);
+        *step_us = took_us[MEASURED_STEPS / 2u];
     }
-    free(scratch);
     return rc;
 }
 
 int uw_sim_dry_run(const struct uw_sim_dry_run *c)
 {
+    uint64_t step_us = 0;
     struct uw_job job = {.memory = NULL};
     struct uw_sim_draw draw = {.absences = NULL};
     struct uw_error err = {.text = ""};
     const struct uw_job_config config = {.model = c->model, .backend = c->backend, .threads = 1,
-                                         .plan = {.batch_n = c->batch}};
+                                         .plan = {.batch_n = c->batch,
+                                                  .optimizer = {.lr = 1e-6f}}};
     int rc = uw_job_plan(&job, &config, &err);
-    rc = rc < 0 ? rc : uw_sim_fleet_draw(&draw, c->scenario, &job, MEASURED_US, &err);
+    if (rc == UW_OK && uw_sim_scenario_uses(c->scenario, UW_SIM_STEP_MEASURED)) {
+        rc = measure_step(&job, &step_us, &err);
+    }
+    rc = rc < 0 ? rc : uw_sim_fleet_draw(&draw, c->scenario, &job, step_us, &err);
     rc = rc < 0 ? rc : show(c, &draw, &err);
     uw_sim_draw_close(&draw);
     uw_job_deinit(&job);

@@ -7,6 +7,7 @@
 #ifndef UWASA_CLI_SIM_FLEET_H
 #define UWASA_CLI_SIM_FLEET_H
 
+#include "events.h"
 #include "job.h"
 
 #include "uwasa/sim_scenario.h"
@@ -18,8 +19,15 @@
 int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scenario,
                       const struct uw_job *job, uint64_t measured_us, struct uw_error *err);
 
+/* Tell what was drawn, an event "fleet". Returns UW_OK or UW_ERR_NOMEM. */
+int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d);
+
+/* Let the devices begin at random moments within `seconds`. */
+void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
+
 /* Draw a scenario for a model without running it, and show it: a table on standard output, and
- * events "fleet" and "done" where json says. Returns the exit status. */
+ * events "fleet" and "done" where json says. A step that is to be measured is, on made-up data.
+ * Returns the exit status. */
 struct uw_sim_dry_run {
     const struct uw_sim_scenario *scenario;
     const char *model, *backend, *json;

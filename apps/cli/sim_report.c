@@ -57,8 +57,10 @@ static void add_work(cJSON *ev, const struct uw_sim_report *r)
 static uint32_t cell_nodes(const struct uw_world *w)
 {
     const struct uw_sim_fleet *f = w->config.fleet;
+    bool cells = w->config.node.mode == UW_NODE_HIERARCHICAL &&
+                 f->devices[0].cell != UW_SIM_NO_CELL;
     uint32_t n = w->config.node.mode == UW_NODE_ALLREDUCE ? f->devices_n : 0;
-    for (uint32_t i = 0; f->devices[0].cell != UW_SIM_NO_CELL && i < f->devices_n; i++) {
+    for (uint32_t i = 0; cells && i < f->devices_n; i++) {
         n += f->devices[i].cell == f->devices[0].cell;
     }
     return n;
@@ -107,6 +109,23 @@ static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
     }
 }
 
+static const char *step_text(const struct uw_sim_fleet *f, char text[64])
+{
+    uint64_t least_us = UINT64_MAX, most_us = 0;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        uint64_t us = f->devices[i].step_us;
+        least_us = us < least_us ? us : least_us;
+        most_us = us > most_us ? us : most_us;
+    }
+    if (least_us == most_us) {
+        snprintf(text, 64, "a step takes %.6g s", (double)most_us / 1e6);
+    } else {
+        snprintf(text, 64, "a step takes %.6g to %.6g s", (double)least_us / 1e6,
+                 (double)most_us / 1e6);
+    }
+    return text;
+}
+
 /* The flags as they are in force. */
 void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n)
 {
@@ -141,10 +160,10 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
         uw_progress_say(&r->progress, "%s: going on after %.6g s of virtual time", r->o->resume,
                         virtual_s(w));
     }
-    uw_progress_say(&r->progress,
-                    "%u nodes, %u parameters, %llu steps each, of %.6g s of virtual time",
+    char step[64];
+    uw_progress_say(&r->progress, "%u nodes, %u parameters, %llu steps each, %s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
-                    (double)w->config.fleet->devices[0].step_us / 1e6);
+                    step_text(w->config.fleet, step));
     r->train_us = uw_board_now_us();
 }
 

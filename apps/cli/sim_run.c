@@ -16,6 +16,7 @@
 #define AGREE_US 10000000u
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
+#define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
 
 /* ---- set-up ---- */
 
@@ -52,8 +53,13 @@ static int open_fleet(struct uw_sim *s)
     if (uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED) && !s->report.resumed) {
         rc = uw_sim_measure_step(s, &s->step_us);
     }
-    return rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], s->step_us,
-                                           &s->err);
+    rc = rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], s->step_us,
+                                         &s->err);
+    if (rc == UW_OK) {
+        uw_sim_fleet_start(&s->draw.fleet, s->o->start_spread,
+                           uw_rng_mix(s->o->seed, START_STREAM));
+    }
+    return rc;
 }
 
 /* Of exact averages in both networks; of the formulas what they take to be on the wire. */
@@ -356,7 +362,12 @@ int uw_sim_run(const struct uw_sim_options *o)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
-        rc = run_steps(s);
+        rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
+        rc = rc < 0 ? rc : run_steps(s);
+    }
+    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
+        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
+                        "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
         report_end(s);

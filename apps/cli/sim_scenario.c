@@ -15,7 +15,8 @@
     "device|bandwidth|latency|loss|step|speed|stragglers|availability|cells|radio"
 
 /* Flags that are no keys: where results go, and what the keys of the devices say better. */
-#define NO_KEYS "|config|dry-run|devices|json|csv|nodes|cell-nodes|bandwidth|latency|step-seconds|"
+#define NO_KEYS \
+    "|config|dry-run|devices|json|csv|resume|nodes|cell-nodes|bandwidth|latency|step-seconds|"
 
 /* ---- one device's keys ---- */
 

@@ -30,6 +30,8 @@ for file in "$scenarios"/*.json; do
     head -n 1 out | grep -q '"event":"fleet"' || fail "$file: no event"
     tail -n 1 out | grep -q '"event":"done"' || fail "$file: the last event is not done"
 done
+expect 0 "$uwasa" sim --model plane.json --nodes 3 --dry-run
+grep -q '^nodes: 3 nodes, as fast as this machine' out || { cat out >&2; fail "flags alone"; }
 expect 0 "$uwasa" sim --devices
 grep -q '^cortex-m7 .*480 MHz.*STM32H743' out && grep -q 'count_instructions' out ||
     { cat out >&2; fail "--devices"; }
@@ -42,13 +44,14 @@ while read -r keys; do
 done <<END
 "nodse": 4
 "nodes": 1
-"nodes": [{"count": 600}, {"count": 5000}]
+"nodes": [{"count": 99999}, {"count": 5000}]
 "skew": "unsorted"
 "lr_schedule": "falling"
 "nodes": 4, "latency": {"uniform": [2, 1]}
 "exchange": "allreduce", "schedule": "matching"
+"exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
 END
-expect 1 "$uwasa" sim --config nowhere.json
+expect 2 "$uwasa" sim --config nowhere.json
 scenario '"nodes": [{"count": 4}]'
 expect 2 "$uwasa" sim --config s.json --nodes 5
 scenario '"nodes": 4, "cells": {"sizes": [2, 3]}'
@@ -57,7 +60,7 @@ expect 2 "$uwasa" sim --config s.json
 # a fleet of equal devices is the same run as with flags, byte for byte; a flag wins
 scenario '"nodes": 4, "bandwidth": {"up": 1e6}, "latency": 0.02, "step": {"seconds": 0.01}'
 run
-told out >a
+told out | sed 's/"config":"s.json",//' | grep -v '"event":"fleet"' >a
 "$uwasa" sim --model plane.json --data csv:four.csv --batch 10 --lr 0.1 --steps 40 --nodes 4 \
     --bandwidth 1000000 --latency 0.02 --step-seconds 0.01 --json - >out 2>err || fail "flags"
 told out >b
@@ -65,7 +68,10 @@ cmp -s a b || { diff a b >&2; fail "the same devices, another run"; }
 run --step-seconds 0.02
 awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 0.8 && s < 1) }' ||
     fail "--step-seconds does not win"
+run --nodes 5 --epochs 1
+[ "$(number out steps)" = 20 ] || fail "--epochs instead of steps"
 run --nodes 5 --steps 3
+grep -q '"event":"fleet","nodes":5' out || fail "the run does not tell its devices"
 [ "$(number out nodes)" = 5 ] && [ "$(number out steps)" = 3 ] || fail "--nodes, --steps"
 
 # devices differ: one slow node makes all-reduce slow, and gossip ends when the slow one does
@@ -96,4 +102,10 @@ scenario "\"nodes\": 3, \"step\": {\"seconds\": 0.01}, \"availability\": {\"trac
 run
 awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 2.4 && s < 4) }' ||
     { cat out >&2; fail "a trace"; }
+
+# who forgets begins anew: its model is worse, the run goes on
+scenario '"nodes": 8, "step": {"seconds": 0.1}, "latency": 0.001, "availability":
+    {"churn": {"up": 2, "down": 0.5, "forgets": 1}}'
+run --exchange gossip --steps 60
+awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s > 6.2) }' || { cat out >&2; fail "churn"; }
 echo passed

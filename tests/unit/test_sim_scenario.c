@@ -181,7 +181,7 @@ static void test_cells_have_the_sizes_they_say(void **state)
     struct uw_sim_scenario s = {.seed = 1, .groups = g, .groups_n = 2};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         struct uw_sim_draw d;
-        uint32_t count[4] = {0};
+        uint32_t count[4] = {0}, largest = 0;
         s.cells = cases[k].cells;
         s.cells.shared = true;
         s.cells.bits.a = 2e6;
@@ -195,10 +195,12 @@ static void test_cells_have_the_sizes_they_say(void **state)
                                          : i == 0 || cell >= d.fleet.devices[i - 1u].cell);
         }
         for (uint32_t c = 0; c < cases[k].n; c++) {
+            largest = count[c] > largest ? count[c] : largest;
             assert_int_equal(count[c], cases[k].sizes[c]);
             assert_true(d.fleet.cells[c].shared && d.fleet.cells[c].bits_per_s == 2000000);
             assert_int_equal(d.fleet.cells[c].out_latency_us, 500000);
         }
+        assert_int_equal(uw_sim_scenario_largest_cell(&s), largest);
         uw_sim_draw_close(&d);
     }
 }

@@ -329,7 +329,7 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     assert_true(some < all && some > 200u * 3u * SIZE_N * sizeof(float));
     c.members_max = 0;
     assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
-    assert_int_equal(w.config.members_max, 64);
+    assert_int_equal(w.config.members_max, 32);
     assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
     (void)train(&w, 20, done);
     assert_true(uw_world_counters(&w).pulls_done >= 200u * 4u);
@@ -353,6 +353,16 @@ static void test_what_cannot_be_a_world_is_said(void **state)
     struct uw_world_config c = config_of(x);
     struct uw_world w;
     struct uw_error err = {.text = ""};
+    struct uw_sim_fleet many = {.devices = c.fleet->devices, .devices_n = 65535};
+    const struct uw_sim_fleet *few = c.fleet;
+    c.fleet = &many;
+    many.devices = calloc(many.devices_n, sizeof *many.devices);
+    assert_int_equal(uw_world_open(&w, &c, &err), UW_ERR_TOOBIG);
+    assert_non_null(strstr(err.text, "65535 nodes"));
+    uw_world_close(&w);
+    free(many.devices);
+    err.text[0] = '\0';
+    c.fleet = few;
     c.mtu_bytes = 40;
     assert_true(uw_world_open(&w, &c, &err) < 0);
     assert_non_null(strstr(err.text, "40 bytes"));

@@ -158,7 +158,8 @@ static void begin_training(struct uw_world *w, struct uw_seat *s)
     struct uw_world_events_state *e = w->state;
     const struct uw_world_past *past = &w->config.past;
     const struct uw_sim_device *d = &w->config.fleet->devices[s->node->place];
-    uint64_t left_us = past->left_us != NULL ? past->left_us[s->node->place] : d->step_us;
+    uint64_t left_us = past->left_us != NULL ? past->left_us[s->node->place]
+                                             : d->start_us + d->step_us;
     s->sent_before = e->net.links[s->node->place].link.stats.sent_bytes;
     s->node->train_at_us = left_us != UINT64_MAX ? w->now_us + left_us : UINT64_MAX;
     while (s->absence < d->absences_n && d->absences[s->absence].to_us <= past->trained_us &&

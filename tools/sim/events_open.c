@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_SOME 64u            /* of a table where some members will do */
+#define MEMBERS_ALL 64u             /* so many nodes all know each other */
+#define MEMBERS_SOME 32u            /* of more, where some will do: what nodes have by themselves */
 #define MATES 8u                    /* of its cell among a node's seeds */
 #define WINDOW_BYTES (512u * 1024u) /* of chunks, as nodes have by themselves */
 #define WINDOWS_BYTES (512u << 20)  /* of all nodes together */
 #define WINDOW_HEAD_BYTES 32u       /* more than a chunk's message has beside floats */
+#define STATIONS_MAX 65534u         /* the two highest numbers of a link mean something else */
 #define POLL_US 60000000u           /* the world calls a node as soon as training asks */
 #define SEEDS_STREAM 0x5eed5u
 
@@ -62,7 +64,7 @@ void uw_world_events_defaults(struct uw_world_config *c)
     if (c->members_max == 0) {
         uint32_t cell = c->node.mode != UW_NODE_GOSSIP ? 2u * largest_cell(c->fleet) : 0;
         uint32_t some = cell > MEMBERS_SOME ? cell : MEMBERS_SOME;
-        c->members_max = some_will_do(&c->node) ? min_u32(nodes, some) : nodes;
+        c->members_max = nodes > MEMBERS_ALL && some_will_do(&c->node) ? some : nodes;
     }
     c->members_max = min_u32(c->members_max, nodes);
     if (c->node.window_bytes == 0) {
@@ -126,6 +128,10 @@ static size_t messages_bytes(const struct uw_world_config *c)
 int uw_world_events_measure(const struct uw_world_config *c, size_t *bytes, struct uw_error *err)
 {
     size_t node = 0;
+    if (c->fleet->devices_n > STATIONS_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "%u nodes: the network of events has room for %u",
+                            (unsigned)c->fleet->devices_n, STATIONS_MAX);
+    }
     int rc = measure_node(c, &node, err);
     node += sizeof(struct uw_seat) + sizeof(struct uw_sim_link) + sizeof(struct uw_sim_due) +
             sizeof(uint32_t);

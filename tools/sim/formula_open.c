@@ -189,7 +189,8 @@ static void open_node(struct uw_formula *f, uint32_t place)
     n->params = *c->params;
     n->params.x = n->x;
     n->snapshot = n->pulled = n->held = n->peer = UW_FORMULA_NONE;
-    n->train_at_us = c->start_us + c->fleet->devices[place].step_us;
+    n->train_at_us = c->start_us + c->fleet->devices[place].start_us +
+                     c->fleet->devices[place].step_us;
     uw_rng_seed(&n->rng, uw_rng_mix(c->seed, place));
     f->usable[place] = true;
     if (place == 0) {

@@ -140,9 +140,11 @@ int uw_world_open(struct uw_world *w, const struct uw_world_config *config, stru
     *w = (struct uw_world){.config = *config, .now_us = 1u + config->past.trained_us,
                            .ops = ops_of(config->network)};
     int rc = UW_ERR_UNSUPPORTED;
+    size_t bytes;
     if (w->ops != NULL) {
         w->ops->defaults(&w->config);
-        rc = open_nodes(w);
+        rc = w->ops->measure(&w->config, &bytes, err);
+        rc = rc < 0 ? rc : open_nodes(w);
         rc = rc < 0 ? rc : w->ops->open(w, err);
     }
     if (rc < 0 && err != NULL && err->text[0] == '\0') {

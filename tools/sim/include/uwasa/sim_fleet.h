@@ -43,6 +43,7 @@ struct uw_sim_device {
     uint64_t latency_us;            /* one way, to the middle: two devices are the sum apart */
     float loss;                     /* of the messages that it sends, 0 .. 1 */
     uint64_t step_us;               /* of one local step on it, 1 or more */
+    uint64_t start_us;              /* its first step begins so much after training does */
     uint32_t cell;                  /* index of its cell, or UW_SIM_NO_CELL */
     const struct uw_sim_absence *absences;      /* [absences_n], by from_us, not overlapping */
     uint32_t absences_n;

@@ -75,8 +75,8 @@ struct uw_world_config {
                                        window_bytes 0: a model, 512 KiB at most, and 512 MiB for
                                        all nodes; members_max is that below */
     uint32_t mtu_bytes;
-    uint32_t members_max;           /* of a node's table. 0: 64 for gossip by random choice and for
-                                       cells, or twice the largest cell; else all nodes */
+    uint32_t members_max;           /* of a node's table. 0: all; of more than 64, for gossip by
+                                       random choice and for cells, 32 or twice the largest cell */
     /* Of UW_WORLD_FORMULA, see uwasa/sim_cost.h. */
     enum uw_sim_algorithm algorithm;    /* of exact averages */
     uint64_t model_bytes;               /* of what is exchanged; 0: 4 a parameter */
@@ -106,8 +106,9 @@ struct uw_world {
 size_t uw_world_measure(const struct uw_world_config *config, struct uw_error *err);
 
 /* Set up the nodes with the same parameters and let nobody speak yet.
- * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_UNSUPPORTED (no such model of the network), or what
- * uw_node_bind returns; err filled. Close in every case. */
+ * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_UNSUPPORTED (no such model of the network),
+ * UW_ERR_TOOBIG (more than 65534 nodes of UW_WORLD_EVENTS), or what uw_node_bind returns; err
+ * filled. Close in every case. */
 int uw_world_open(struct uw_world *w, const struct uw_world_config *config, struct uw_error *err);
 
 /* Run the network alone until every node has known all others as alive and with weights to show, or
