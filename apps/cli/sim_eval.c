@@ -87,12 +87,13 @@ struct test {
     uint32_t limit;
     int rc;
     struct uw_score score;
+    uint64_t look_us;               /* when to look next whether it is to stop */
 };
 
 static bool stop_is_near(void *arg)
 {
-    (void)arg;
-    return uw_stop_near();
+    struct test *t = arg;
+    return uw_sim_looks(&t->look_us) && uw_stop_near();
 }
 
 static void run_test(struct uw_future *f, uint32_t thread)
@@ -103,7 +104,7 @@ static void run_test(struct uw_future *f, uint32_t thread)
     r.x = t->x;
     t->rc = uw_model_use(&job->model, &r);
     if (t->rc == UW_OK) {
-        t->rc = uw_job_evaluate(job, t->s->test.base, t->limit, stop_is_near, NULL, &t->score);
+        t->rc = uw_job_evaluate(job, t->s->test.base, t->limit, stop_is_near, t, &t->score);
     }
 }
 

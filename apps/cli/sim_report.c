@@ -150,6 +150,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
+    cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");
     add_other_flags(ev, o);
     if (r->resumed) {
         cJSON_AddNumberToObject(ev, "resumed_at", virtual_s(w));
@@ -164,6 +165,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
                     step_text(w->config.fleet, step));
     r->train_us = uw_board_now_us();
+    (void)uw_progress_due(&r->progress, r->train_us);   /* the first steps tell little */
 }
 
 /* ---- on the way ---- */

@@ -14,6 +14,7 @@
 #define MEET_US 600000000u          /* virtual; slow links and many nodes need seconds */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
+#define LOOK_US 20000u
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 #define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
@@ -188,6 +189,14 @@ static int prepare(struct uw_sim *s, int *status)
 
 /* ---- the run ---- */
 
+bool uw_sim_looks(uint64_t *next_us)
+{
+    uint64_t now_us = uw_board_now_us();
+    bool looks = now_us >= *next_us;
+    *next_us = looks ? now_us + LOOK_US : *next_us;
+    return looks;
+}
+
 /* After the last step: gossip looks for others' last models a few times more, those who were paired
  * average exactly, as uwasa node does. Returns whether the node is done. */
 static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
@@ -315,7 +324,7 @@ static int run_steps(struct uw_sim *s)
     begin_steps(s);
     while (rc == UW_OK && !s->reached && !s->stopped && (n = uw_world_next(&s->world)) != NULL) {
         rc = turn(s, n);
-        s->stopped = rc == UW_OK && uw_stop_asked(&s->stop);
+        s->stopped = rc == UW_OK && uw_sim_looks(&s->look_us) && uw_stop_asked(&s->stop);
         rc = rc == UW_OK && !s->stopped ? save_now_and_then(s) : rc;
     }
     rc = rc == UW_OK && !s->stopped ? uw_sim_evaluate(s, 0) : rc;

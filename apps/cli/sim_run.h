@@ -88,6 +88,7 @@ struct uw_sim {
     struct uw_sim_saved saved;
     uint64_t saved_us;              /* of this process's clock */
     bool stopped;
+    uint64_t look_us;               /* see uw_sim_looks */
     uint64_t least;                 /* steps that the slowest nodes have ended ... */
     uint32_t least_n;               /* ... so many of them */
     uint32_t *held;                 /* [held_n] nodes whose steps are not handed out yet */
@@ -99,6 +100,10 @@ struct uw_sim {
     struct uw_sim_timeline timeline;
     struct uw_error err;
 };
+
+/* Is it time to look whether the run is to stop? It is every 20 ms: a look costs as much as a step
+ * of a small model. Any thread, with a time of its own. */
+bool uw_sim_looks(uint64_t *next_us);
 
 /* ---- sim_learn.c ---- */
 

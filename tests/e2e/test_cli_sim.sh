@@ -134,7 +134,8 @@ done
 # a run goes on where it was left: epoch, virtual time, bytes, and what its nodes have learned
 for flags in "--skew sorted" "--momentum-rule kgt --momentum 0.5" "--nodes 7 --momentum-rule none" \
     "--exchange allreduce --momentum-rule slowmo --lr 0.03" "--bandwidth 50000 --consensus-rounds 0" \
-    "--exchange hierarchical --nodes 7 --cell-nodes 3" "--exchange auto --momentum 0.5"; do
+    "--exchange hierarchical --nodes 7 --cell-nodes 3" "--network formula --momentum-rule none" \
+    "--exchange auto --momentum 0.5"; do
     rm -f part.jsonl part.csv part
     ./sim $flags --epochs 5 --json whole.jsonl >/dev/null 2>err || { cat err >&2; fail "$flags"; }
     ./sim $flags --epochs 5 --until-accuracy 0.01 --checkpoint part --json part.jsonl \
