@@ -136,11 +136,11 @@ static void in_turns(const struct uw_model_config *config)
         assert_same(&copies[i].replica, &its, &own[i].m);
         assert_true(i == 0 || memcmp(copies[i].replica.x, copies[0].replica.x,
                                      own[i].m.params.size_n * sizeof(float)) != 0);
-        release_copy(&copies[i]);
     }
     /* Its own vectors have not moved: pointed back at them, it is where it began. */
     assert_int_equal(uw_model_use(&shared.m, &first), UW_OK);
     for (uint32_t i = 0; i < REPLICAS; i++) {
+        release_copy(&copies[i]);
         close_model(&own[i]);
     }
     open_one(&own[0], config);
