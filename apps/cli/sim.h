@@ -50,6 +50,7 @@ struct uw_sim_options {
     const char *network, *algorithm;        /* algorithm NULL: auto */
     uint64_t model_bytes;                   /* 0: 4 a parameter */
     uint32_t pull_latencies;                /* 0: 2 */
+    bool pull_waits;
     const char *config;                     /* a scenario file */
     bool dry_run, devices;
     const struct uw_sim_scenario *scenario; /* the devices: what file and flags say together */
