@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict, dataclass
 
 from shared import Raw, run, write_plane
@@ -18,7 +19,7 @@ NETWORK = ("--bandwidth", "1000000000", "--latency", "0.005", "--pull-latencies"
 
 @dataclass(frozen=True)
 class Work:
-    """What is trained. A table's time is to the first accuracy of `targets` that all can reach."""
+    """What is trained, how long, and the accuracy that times are told to."""
     name: str
     model: str                  # a built-in one, or a JSON file's text
     data: str
@@ -107,8 +108,8 @@ class Series:
         command, look, steps = self.command(r)
         key = "mean_model_accuracy" if r.exchange == EXACT else "test_accuracy"
         tests = []
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True) as process:
+        with tempfile.TemporaryFile("w+") as err, subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=err, text=True) as process:
             for line in process.stdout:
                 event = json.loads(line)
                 if event["event"] == "eval" and event["steps"] % look == 0:
@@ -118,7 +119,9 @@ class Series:
                 if event["event"] == "eval" and event["steps"] >= steps:
                     process.terminate()
                     return tests
-            sys.exit(f"{' '.join(command)}\n{process.stderr.read()}")
+            process.wait()
+            err.seek(0)
+            sys.exit(f"{' '.join(command)}\n{err.read()}")
 
 
 class Curve:
