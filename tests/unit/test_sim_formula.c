@@ -415,6 +415,38 @@ static void test_pairs_agree_at_the_end(void **state)
     close_setup(t);
 }
 
+static void add_bytes(void *arg, uint32_t place, const struct uw_node_event *event)
+{
+    uint64_t *bytes = arg;
+    bytes[event->peer[0] != '\0'] += event->bytes;
+    (void)place;
+}
+
+/* A pair exchanges two vectors, the average at the end one, among two nodes as well. */
+static void test_events_tell_two_models_of_a_pair_and_one_of_an_average(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_kgt);
+    uint64_t bytes[2] = {0};
+    struct uw_formula_node *n;
+    t->config.schedule = uw_peer_schedule_find("matching");
+    t->config.on_event = add_bytes;
+    t->config.event_arg = bytes;
+    open_setup(t);
+    while (t->f.counters.averages_done < 2u || t->f.nodes[0].waits || t->f.nodes[1].waits) {
+        (void)go_on(t, 1.0f, &n);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uw_formula_agree(&t->f, &t->f.nodes[i]);
+    }
+    while (t->f.counters.averages_done < 4u) {
+        (void)go_on(t, 1.0f, &n);
+    }
+    assert_int_equal(bytes[1], 2u * 2000u);
+    assert_int_equal(bytes[0], 2u * 1000u);
+    close_setup(t);
+}
+
 /* ---- all of it ---- */
 
 static void test_same_seed_same_bits_and_another_seed_other_bits(void **state)
@@ -471,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_pairs_wait_for_two_models_and_keep_mean_and_balance),
         cmocka_unit_test(test_a_pair_is_mixed_as_the_rule_says),
         cmocka_unit_test(test_pairs_agree_at_the_end),
+        cmocka_unit_test(test_events_tell_two_models_of_a_pair_and_one_of_an_average),
         cmocka_unit_test(test_same_seed_same_bits_and_another_seed_other_bits),
         cmocka_unit_test(test_what_the_formulas_do_not_know_is_refused),
     };

@@ -25,12 +25,13 @@ void uw_formula_tell(struct uw_formula *f, enum uw_node_event_kind kind, uint32_
     if (f->config.on_event == NULL) {
         return;
     }
-    if (peer != UW_FORMULA_NONE) {
+    bool one = peer != UW_FORMULA_NONE;
+    if (one) {
         snprintf(name, sizeof name, "node%u", (unsigned)peer);
     }
     const struct uw_node_event event = {
         .kind = kind, .peer = name, .address = "", .text = "", .station = UW_LINK_STATION_NONE,
-        .now_us = f->now_us, .bytes = (uint64_t)f->model_bytes * (f->pairs && nodes_n == 2 ? 2 : 1),
+        .now_us = f->now_us, .bytes = (uint64_t)f->model_bytes * (f->pairs && one ? 2u : 1u),
         .duration_us = took_us, .chunks_n = nodes_n, .chunks_total_n = nodes_n};
     f->config.on_event(f->config.event_arg, place, &event);
 }
