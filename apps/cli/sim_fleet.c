@@ -196,14 +196,16 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch
     }
 }
 
-/* Of the cells, [cells_n] from the heap; NULL: there is no memory. */
-static uint32_t *sizes_of(const struct uw_sim_fleet *f)
+/* Room for a value of each device, and the sizes of the cells, [cells_n], behind it; from the heap.
+ * NULL: there is no memory. */
+static double *scratch_of(const struct uw_sim_fleet *f, uint32_t **sizes)
 {
-    uint32_t *sizes = malloc((f->cells_n + 1u) * sizeof *sizes);
-    if (sizes != NULL) {
-        uw_sim_fleet_count(f, sizes);
+    double *scratch = calloc((size_t)f->devices_n + f->cells_n, sizeof *scratch);
+    if (scratch != NULL) {
+        *sizes = (uint32_t *)(scratch + f->devices_n);
+        uw_sim_fleet_count(f, *sizes);
     }
-    return sizes;
+    return scratch;
 }
 
 static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, double *scratch)
@@ -239,11 +241,9 @@ static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, doub
 
 static int print_fleet(const struct uw_sim_draw *d)
 {
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
-    uint32_t *sizes = sizes_of(&d->fleet);
-    if (scratch == NULL || sizes == NULL) {
-        free(scratch);
-        free(sizes);
+    uint32_t *sizes;
+    double *scratch = scratch_of(&d->fleet, &sizes);
+    if (scratch == NULL) {
         return UW_ERR_NOMEM;
     }
     printf("%u nodes, drawn with seed %llu\n  %-12s %14s %14s %14s\n",
@@ -258,7 +258,6 @@ static int print_fleet(const struct uw_sim_draw *d)
                1e-6 * (double)d->until_us);
     }
     free(scratch);
-    free(sizes);
     return UW_OK;
 }
 
@@ -307,11 +306,9 @@ static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
 
 int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
 {
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
-    uint32_t *sizes = sizes_of(&d->fleet);
-    if (scratch == NULL || sizes == NULL) {
-        free(scratch);
-        free(sizes);
+    uint32_t *sizes;
+    double *scratch = scratch_of(&d->fleet, &sizes);
+    if (scratch == NULL) {
         return UW_ERR_NOMEM;
     }
     cJSON *ev = uw_event("fleet");
@@ -330,7 +327,6 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
     }
     uw_events_put(events, ev);
     free(scratch);
-    free(sizes);
     return UW_OK;
 }
 

@@ -95,16 +95,16 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     return c;
 }
 
-/* One node's memory: the texts and vectors are at their largest, or do not matter. */
+/* One node's memory: the texts are as long as they get, the vectors do not matter. */
 static int measure_node(const struct uw_world_config *world, size_t *bytes, struct uw_error *err)
 {
-    static const char *const seeds[UW_SEAT_SEEDS] = {"4095"};
+    static const char *const seeds[UW_SEAT_SEEDS] = {"65533"};
     static const struct uw_link_ops none = {.name = "simulated"};
     struct uw_link link = {.ops = &none, .mtu_bytes = world->mtu_bytes, .fd = -1};
     struct uw_snapshot snapshot = {.size_n = world->params->size_n};
     struct uw_node_config c = common_config(world);
-    c.name = "node4095";
-    c.address = "4095";
+    c.name = "node65533";
+    c.address = "65533";
     c.seeds = c.seeds != NULL ? c.seeds : seeds;
     c.link = &link;
     c.params = world->params;
