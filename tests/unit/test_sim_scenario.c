@@ -276,11 +276,14 @@ static void test_diurnal_devices_are_there_a_share_of_each_period(void **state)
     }
     uw_sim_draw_close(&d);
 
-    g.there.up = 1.0;
-    draw(&d, &s);
-    assert_int_equal(d.fleet.devices[0].absences_n, 0);
-    assert_true(d.until_us == UINT64_MAX);
-    uw_sim_draw_close(&d);
+    for (int k = 0; k < 2; k++) {               /* 0.6 us away are nothing */
+        g.there.up = k == 0 ? 1.0 : 0.9994;
+        g.there.period = g.there.spread = k == 0 ? 100.0 : 0.001;
+        draw(&d, &s);
+        assert_int_equal(d.fleet.devices[0].absences_n, 0);
+        assert_true(d.until_us == UINT64_MAX);
+        uw_sim_draw_close(&d);
+    }
 }
 
 /* Bounds: four standard errors, of exponential times too. */

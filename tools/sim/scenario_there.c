@@ -55,11 +55,12 @@ static int add(struct list *l, uint64_t from_us, uint64_t to_us, bool forgets)
     return d->absences_n - l->first < l->room;
 }
 
-/* Where in the period a device is, is drawn; there for the first `up` of it. */
+/* Where in the period a device is, is drawn; there for the first `up` of it. Less than 1 us away
+ * could be nothing, day after day. */
 static int draw_diurnal(struct list *l, const struct uw_sim_availability *v, struct uw_rng *rng)
 {
     double ahead = v->spread * uw_sim_uniform(rng), away = v->up * v->period - ahead;
-    int more = us((1.0 - v->up) * v->period) != 0;
+    int more = (1.0 - v->up) * v->period >= 1e-6;
     for (double day = 0.0; more > 0 && away + day * v->period < UW_SIM_SECONDS_MAX; day += 1.0) {
         double from = away + day * v->period;
         more = add(l, us(from), us(from + (1.0 - v->up) * v->period), false);
