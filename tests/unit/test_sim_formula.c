@@ -191,6 +191,35 @@ static void test_a_straggler_holds_up_averages_and_no_gossip(void **state)
     }
 }
 
+/* After a run was resumed its nodes are at different steps of their rounds: some end earlier. */
+static void test_who_has_ended_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(4, UW_NODE_ALLREDUCE, &uw_mix_none);
+    static const uint32_t steps[] = {7, 7, 4, 2};
+    uint32_t done[4] = {0};
+    struct uw_formula_node *n;
+    open_setup(t);
+    while ((n = uw_formula_next(&t->f)) != NULL) {
+        const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
+        n->x[0] += n->waits ? 0.0f : (float)n->place;
+        done[n->place] += !n->waits;
+        (void)uw_formula_trained(&t->f, n, &p, 0);
+        n->train_at_us = done[n->place] == steps[n->place] && !n->waits ? UINT64_MAX
+                                                                        : n->train_at_us;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(done[i], steps[i]);
+    }
+    /* Three average after three steps, two after six; then there is one step more. */
+    assert_int_equal(t->f.counters.averages_done, 3u + 2u);
+    assert_close(t->f.nodes[0].x[0], 3.0f + 1.5f, 1e-6);
+    assert_close(t->f.nodes[1].x[0], 3.0f + 1.5f + 1.0f, 1e-6);
+    assert_close(t->f.nodes[2].x[0], 3.0f + 2.0f, 1e-6);
+    assert_close(t->f.nodes[3].x[0], 6.0f, 0.0);
+    close_setup(t);
+}
+
 /* ---- cells ---- */
 
 static struct setup *cells_of_two(uint32_t n)
@@ -302,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_all_reduce_takes_the_formulas_time_and_keeps_the_mean),
         cmocka_unit_test(test_outer_momentum_goes_with_the_average),
         cmocka_unit_test(test_a_straggler_holds_up_averages_and_no_gossip),
+        cmocka_unit_test(test_who_has_ended_is_not_waited_for),
         cmocka_unit_test(test_cells_average_inside_and_take_half_of_what_a_head_pulls),
         cmocka_unit_test(test_devices_without_a_cell_are_cells_of_one_that_pull),
         cmocka_unit_test(test_same_seed_same_bits_and_another_seed_other_bits),

@@ -40,6 +40,9 @@ struct uw_formula_node *uw_formula_next(struct uw_formula *f)
 {
     if (f->last != NULL) {      /* whoever trains may have said that it is over */
         uw_formula_set(f, uw_formula_step_alarm(f, f->last->place), f->last->train_at_us);
+        if (f->last->train_at_us == UINT64_MAX && !f->last->waits) {
+            uw_formula_end(f, f->last);
+        }
         f->last = NULL;
     }
     while (f->busy_n != 0) {

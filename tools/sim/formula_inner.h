@@ -83,6 +83,9 @@ int uw_formula_average_step(struct uw_formula *f, struct uw_formula_node *n, flo
 /* The alarm of an average: it is there. */
 void uw_formula_average_due(struct uw_formula *f, uint32_t alarm);
 
+/* A node does no more: averages go on without it. */
+void uw_formula_end(struct uw_formula *f, struct uw_formula_node *n);
+
 /* The first device of a cell looks whether it may pull from another cell. */
 void uw_formula_bridge(struct uw_formula *f, struct uw_formula_node *n);
 

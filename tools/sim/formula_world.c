@@ -83,6 +83,9 @@ static void go_on(struct uw_world *w)
         uw_formula_publish(&s->f, n);
         n->train_at_us = left_us != UINT64_MAX ? s->f.now_us + left_us : UINT64_MAX;
         uw_formula_set(&s->f, uw_formula_step_alarm(&s->f, i), n->train_at_us);
+        if (left_us == UINT64_MAX) {
+            uw_formula_end(&s->f, n);
+        }
     }
 }
 
