@@ -17,8 +17,7 @@ static void begin_round(struct uw_formula_node *n)
     n->lr_sum = 0.0f;
 }
 
-/* It may look now. */
-static void wake(struct uw_formula *f, struct uw_formula_node *n, int flags)
+void uw_formula_wake(struct uw_formula *f, struct uw_formula_node *n, int flags)
 {
     n->averaged = true;
     n->flags = flags;
@@ -63,7 +62,7 @@ static void let_go(struct uw_formula *f, const struct uw_formula_node *n)
         struct uw_formula_node *waits = &f->nodes[i];
         if (waits->waits && !waits->averaged && !waits->agreeing && waits->peer == n->place) {
             uw_formula_publish(f, waits);
-            wake(f, waits, 0);
+            uw_formula_wake(f, waits, 0);
         }
     }
 }
@@ -162,7 +161,7 @@ static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
         } else if (shows(f)) {
             uw_formula_publish(f, n);
         }
-        wake(f, n, together || bridged ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
+        uw_formula_wake(f, n, together || bridged ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
         if (together) {
             uw_formula_tell(f, UW_NODE_AVERAGED, n->place, UW_FORMULA_NONE, g->waiting_n,
                             g->takes_us);
@@ -230,7 +229,7 @@ static void finish_pair(struct uw_formula *f, struct uw_formula_node *a)
         uw_mix_pair(f->config.rule, weight, &n->params, uw_formula_vector(f, n->snapshot), mean,
                     n->velocity, n->lr_sum);
         uw_formula_publish(f, n);
-        wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
+        uw_formula_wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
         uw_formula_tell(f, UW_NODE_AVERAGED, n->place, both[1u - i]->place, 2, a->pair_us);
     }
     f->counters.averages_done += 2u;

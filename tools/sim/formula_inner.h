@@ -80,6 +80,9 @@ int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, floa
 /* What a node that averages does after a local step, or after a wait. */
 int uw_formula_average_step(struct uw_formula *f, struct uw_formula_node *n, float lr);
 
+/* What a node waited for has been mixed in: it may look now, and gets these flags. */
+void uw_formula_wake(struct uw_formula *f, struct uw_formula_node *n, int flags);
+
 /* The alarm of an average: it is there. */
 void uw_formula_average_due(struct uw_formula *f, uint32_t alarm);
 
