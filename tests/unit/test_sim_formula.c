@@ -220,6 +220,22 @@ static void test_who_has_ended_is_not_waited_for(void **state)
     close_setup(t);
 }
 
+/* What would take longer than any clock counts takes 30 years: time goes on, and forwards. */
+static void test_time_does_not_overflow(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(2, UW_NODE_ALLREDUCE, &uw_mix_none);
+    t->config.model_bytes = (uint64_t)1 << 60;
+    t->config.algorithm = UW_SIM_RING_STUDY;
+    for (uint32_t i = 0; i < 2; i++) {
+        t->devices[i].up_bits_per_s = 100;
+    }
+    open_setup(t);
+    train(t, 9);
+    assert_int_equal(t->f.now_us, 3u * 1000000000000000u + 9u * STEP_US);
+    close_setup(t);
+}
+
 /* ---- cells ---- */
 
 static struct setup *cells_of_two(uint32_t n)
@@ -332,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_outer_momentum_goes_with_the_average),
         cmocka_unit_test(test_a_straggler_holds_up_averages_and_no_gossip),
         cmocka_unit_test(test_who_has_ended_is_not_waited_for),
+        cmocka_unit_test(test_time_does_not_overflow),
         cmocka_unit_test(test_cells_average_inside_and_take_half_of_what_a_head_pulls),
         cmocka_unit_test(test_devices_without_a_cell_are_cells_of_one_that_pull),
         cmocka_unit_test(test_same_seed_same_bits_and_another_seed_other_bits),

@@ -15,10 +15,13 @@
 
 #define UW_FORMULA_NONE UINT32_MAX          /* no snapshot, no device */
 
-/* Seconds of virtual time, to the nearest microsecond. */
+#define UW_FORMULA_SECONDS_MAX 1e9          /* 30 years: sums of thousands fit the clock */
+
+/* Seconds of virtual time, to the nearest microsecond; not more than can be added up. */
 static inline uint64_t uw_formula_us(double seconds)
 {
-    return (uint64_t)(seconds * 1e6 + 0.5);
+    return (uint64_t)((seconds < UW_FORMULA_SECONDS_MAX ? seconds : UW_FORMULA_SECONDS_MAX) * 1e6 +
+                      0.5);
 }
 
 /* The alarms: of a group's or a pair's average, of a node's step, of its pull. */
