@@ -55,7 +55,7 @@ static const struct uw_opt rows[] = {
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: as long as here (0)"),
     ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",
-        "devices begin at random within so many seconds; 0: all at once (0)"),
+        "devices begin at random within so many seconds; 0: all at once (a step of each)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
@@ -316,6 +316,7 @@ int uw_cmd_sim(int argc, char **argv)
                                .eval_samples = 1000, .eval_nodes = 64,
                                .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
+                               .start_spread = -1.0,
                                .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
                                .checkpoint_seconds = 300.0, .flags = &spec.opts};
     struct uw_sim_file file = {.grouped = false};

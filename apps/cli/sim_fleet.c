@@ -39,7 +39,8 @@ void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
     uw_rng_seed(&rng, seed);
     for (uint32_t i = 0; i < f->devices_n; i++) {
         struct uw_sim_device *v = &f->devices[i];
-        v->start_us = (uint64_t)(seconds * 1e6 * (double)uw_rng_uniform(&rng));
+        double within_us = seconds >= 0.0 ? seconds * 1e6 : (double)v->step_us;
+        v->start_us = (uint64_t)(within_us * (double)uw_rng_uniform(&rng));
     }
 }
 

@@ -22,7 +22,8 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
 /* Tell what was drawn, an event "fleet". Returns UW_OK or UW_ERR_NOMEM. */
 int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d);
 
-/* Let the devices begin at random moments within `seconds`. */
+/* Let the devices begin at random moments within `seconds`; below 0: each within a step of its own,
+ * which is where real ones are that nobody has set going together. */
 void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
 
 /* Draw a scenario for a model without running it, and show it: a table on standard output, and
