@@ -13,6 +13,9 @@
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
 #define STEP_SECONDS_MAX 86400
+#define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
+#define MTU 16384u
+#define PULL_WINDOW (512u << 10)
 
 static const struct uw_opt rows[] = {
     ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
@@ -163,9 +166,16 @@ static int check_ranks(const struct uw_sim_options *o)
 }
 
 /* What only one of the networks has. */
-static int check_network(const struct uw_sim_options *o)
+static int check_network(struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
+    if (formula && (o->mtu != 0 || o->pull_window != 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--%s: is for --network events: formulas have no messages",
+                            o->mtu != 0 ? "mtu" : "pull-window");
+    }
+    o->mtu = o->mtu != 0 ? o->mtu : MTU;
+    o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;
     if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is for --network formula",
                             o->model_bytes != 0 ? "model-bytes" : "pull-latencies");
@@ -236,6 +246,10 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
     }
+    if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--eval-seconds %g: needs 0, or %g or more",
+                            o->eval_seconds, EVAL_SECONDS_MIN);
+    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
@@ -246,6 +260,24 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     status = status >= 0 ? status : check_network(o);
     status = status >= 0 ? status : check_ranks(o);
     return status >= 0 ? status : check_fleet(o);
+}
+
+/* What draws would silently move into their range. */
+static int check_devices(const struct uw_sim_options *o)
+{
+    bool said = o->bandwidth != UINT64_MAX && o->bandwidth != 0;
+    if (said && ((double)o->bandwidth < UW_SIM_BITS_MIN ||
+                 (double)o->bandwidth > UW_SIM_BITS_MAX)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--bandwidth %llu: needs 0 (unlimited), or %.0f to %.0f",
+                            (unsigned long long)o->bandwidth, UW_SIM_BITS_MIN, UW_SIM_BITS_MAX);
+    }
+    if (o->step_seconds > 0.0 && o->step_seconds < UW_SIM_STEP_MIN) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--step-seconds %g: needs 0 (as long as here), or %g or more",
+                            o->step_seconds, UW_SIM_STEP_MIN);
+    }
+    return -1;
 }
 
 /* The devices, as the file and then the flags say. */
@@ -288,7 +320,8 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int arg
     }
     status = uw_args_parse(&spec, argc, argv, o, NULL);
     if (status < 0 && !o->devices) {
-        status = make_fleet(f, o);
+        status = check_devices(o);
+        status = status >= 0 ? status : make_fleet(f, o);
         status = status >= 0 ? status : check(f, o);
     }
     return status;
@@ -314,10 +347,10 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant", .network = "events",
                                .period = 10, .batch = 32,
                                .eval_samples = 1000, .eval_nodes = 64,
-                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
+                               .consensus_rounds = 1, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
                                .start_spread = -1.0,
-                               .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
+                               .lr = 0.05, .momentum = -1.0,
                                .checkpoint_seconds = 300.0, .flags = &spec.opts};
     struct uw_sim_file file = {.grouped = false};
     if (argc > 1 && strcmp(argv[1], "time") == 0) {

@@ -336,12 +336,13 @@ static int show(const struct uw_sim_dry_run *c, const struct uw_sim_draw *d, str
         rc = print_fleet(d);
     }
     rc = rc < 0 ? rc : uw_sim_fleet_put(&events, d);
-    if (rc == UW_ERR_NOMEM) {
+    if (rc == UW_OK) {
+        cJSON *ev = uw_event("done");
+        cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
+        uw_events_put(&events, ev);
+    } else if (rc == UW_ERR_NOMEM) {
         uw_error_set(err, rc, "out of memory");
     }
-    cJSON *ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-    uw_events_put(&events, ev);
     int closed = uw_events_close(&events, rc < 0 ? NULL : err);
     return rc < 0 ? rc : closed;
 }

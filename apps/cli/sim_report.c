@@ -147,9 +147,9 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
     cJSON_AddNumberToObject(ev, "cell_nodes", cell_nodes(w));
     add_work(ev, r);
-    double step = (double)w->config.fleet->devices[0].step_us / 1e6;
-    cJSON_AddNumberToObject(ev, "step_seconds", step);
-    cJSON_AddNumberToObject(ev, "start_spread", o->start_spread >= 0.0 ? o->start_spread : step);
+    double step_s = (double)w->config.fleet->devices[0].step_us / 1e6;
+    cJSON_AddNumberToObject(ev, "step_seconds", step_s);
+    cJSON_AddNumberToObject(ev, "start_spread", o->start_spread >= 0.0 ? o->start_spread : step_s);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
     cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");
@@ -162,10 +162,10 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
         uw_progress_say(&r->progress, "%s: going on after %.6g s of virtual time", r->o->resume,
                         virtual_s(w));
     }
-    char text[64];
+    char step[64];
     uw_progress_say(&r->progress, "%u nodes, %u parameters, %llu steps each, %s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
-                    step_text(w->config.fleet, text));
+                    step_text(w->config.fleet, step));
     r->train_us = uw_board_now_us();
     (void)uw_progress_due(&r->progress, r->train_us);   /* the first steps tell little */
 }

@@ -44,6 +44,12 @@ done <<END
 --until-accuracy 2
 --steps 5 --epochs 5
 --step-seconds -1
+--step-seconds 1e-9
+--bandwidth 99
+--bandwidth 2000000000000
+--eval-seconds 1e-300
+--mtu 256 --network formula
+--pull-window 4096 --network formula
 --momentum 0
 --nodes 600
 --nodes 65 --exchange allreduce
@@ -169,6 +175,20 @@ no.such.thing --resume nowhere
 damaged --resume four.csv
 damaged --resume plane.json
 END
+fleet() { # fleet DOWN SPEED: devices of their own, in fleet.json
+    cat >fleet.json <<END
+{"model": "plane.json", "data": "csv:four.csv", "batch": 10, "steps": 20, "nodes": [{"count": 4,
+ "step": {"seconds": 0.01}, "speed": $2, "availability": {"churn": {"up": 0.5, "down": $1}}}]}
+END
+}
+fleet 0.1 1
+expect 0 "$uwasa" sim --config fleet.json --checkpoint fleet
+expect 0 "$uwasa" sim --config fleet.json --resume fleet
+for other in "0.101 1" "0.1 2"; do
+    fleet $other
+    expect 1 "$uwasa" sim --config fleet.json --resume fleet
+    grep -q 'made with other devices' err || { cat err >&2; fail "another fleet: $other"; }
+done
 head -c 3000 part >cut
 expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume cut
 grep -q damaged err || fail "half a file"
