@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "choices.h"
 #include "commands.h"
 #include "job.h"
 #include "lr.h"
@@ -30,15 +31,14 @@ static const struct uw_opt rows[] = {
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES,
         "pull, average over all, or over cells whose heads pull (gossip)"),
     ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
         "nodes of a cell, for --exchange hierarchical (4)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
-    ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0,
-        "random|matching|exponential|dissemination|hypercube|base2",
+    ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0, UW_PEER_SCHEDULES,
         "whom a node pulls from, or is paired with (random; matching with kgt)"),
-    ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|slowmo|diloco|kgt|none",
+    ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, UW_MOMENTUM_RULES,
         "what a round does beside averaging (qg)"),
     ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
         "a second that each node can send, not receive; 0: unlimited (1000000000)"),

@@ -1,25 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The simulator: what it refuses, what it tells, that it repeats itself. test_cli_sim.sh PROGRAM
-. "$(dirname "$(realpath "$0")")/cli.sh"
+. "$(dirname "$(realpath "$0")")/sim.sh"
 
-# four classes in the plane, a little noise; the label last
-awk 'BEGIN { srand(1); for (i = 0; i < 1200; i++) { c = i % 4
-    printf "%.4f,%.4f,%d\n", c % 2 * 2 - 1 + rand() - 0.5, int(c / 2) * 2 - 1 + rand() - 0.5, c } }' >four.csv
-cat >plane.json <<END
-{"name": "plane", "input": [2], "layers": [
-    {"name": "fc1", "type": "dense", "out": 16}, {"name": "relu", "type": "relu"},
-    {"name": "fc2", "type": "dense", "out": 4}]}
-END
 cat >sim <<END
 #!/bin/sh
 exec "$uwasa" sim --model plane.json --data csv:four.csv --nodes 4 --batch 10 --lr 0.1 \
     --step-seconds 0.01 "\$@"
 END
 chmod +x sim
-told() { # everything but what a clock on the wall says
-    sed 's/,"seconds":[^,}]*//' "$1"
-}
 
 # what is refused, each with one line and status 2
 expect 2 "$uwasa" sim
