@@ -115,9 +115,12 @@ static const struct uw_args_spec spec = {
 };
 
 /* A sentence begins with what was said, and where: the flag, or the key of the file. */
-static const char *said(const struct uw_sim_file *f, const char *flag, const char *value)
+static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
+                        const char *flag)
 {
     static char text[256];
+    char value[128];
+    uw_opt_text(uw_opt_find(spec.opts, flag, strlen(flag)), o, value, sizeof value);
     return uw_sim_file_where(f, flag, value, text, sizeof text);
 }
 
@@ -130,16 +133,17 @@ static int check_rule(const struct uw_sim_file *f, struct uw_sim_options *o)
     if ((pairs && averages) ||
         (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is not for --exchange %s",
-                            said(f, "momentum-rule", o->momentum_rule), o->exchange);
+                            said(f, o, "momentum-rule"), o->exchange);
     }
     if (pairs && !uw_peer_schedule_find(o->schedule)->mutual) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: --momentum-rule %s needs matching, hypercube or base2",
-                            said(f, "schedule", o->schedule), o->momentum_rule);
+                            said(f, o, "schedule"), o->momentum_rule);
     }
     if (rule->frozen && o->momentum == 0.0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--momentum: needs more than 0 with --momentum-rule qg or kgt");
+                            "%s: needs more than 0 with --momentum-rule qg or kgt",
+                            said(f, o, "momentum"));
     }
     return -1;
 }
@@ -166,33 +170,33 @@ static int check_ranks(const struct uw_sim_options *o)
 }
 
 /* What only one of the networks has. */
-static int check_network(struct uw_sim_options *o)
+static int check_network(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
     if (formula && (o->mtu != 0 || o->pull_window != 0)) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--%s: is for --network events: formulas have no messages",
-                            o->mtu != 0 ? "mtu" : "pull-window");
+                            "%s: is for --network events: formulas have no messages",
+                            said(f, o, o->mtu != 0 ? "mtu" : "pull-window"));
     }
     o->mtu = o->mtu != 0 ? o->mtu : MTU;
     o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;
     if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is for --network formula",
-                            o->model_bytes != 0 ? "model-bytes" : "pull-latencies");
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network formula",
+                            said(f, o, o->model_bytes != 0 ? "model-bytes" : "pull-latencies"));
     }
     if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--algorithm ring-study: is for --network formula: nobody sends a "
-                            "whole model to a ring's next rank");
+                            "%s: is for --network formula: nobody sends a whole model to a "
+                            "ring's next rank", said(f, o, "algorithm"));
     }
     if (o->algorithm != NULL && strcmp(o->exchange, "gossip") == 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--algorithm %s: is for exact averages, see "
-                            "--exchange", o->algorithm);
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for exact averages, see --exchange",
+                            said(f, o, "algorithm"));
     }
     if (formula && strcmp(o->exchange, "auto") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--exchange auto: nodes find out by messages what is near, which "
-                            "--network formula does not have");
+                            "%s: nodes find out by messages what is near, which --network "
+                            "formula does not have", said(f, o, "exchange"));
     }
     return -1;
 }
@@ -228,11 +232,12 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
     if (o->steps != 0 && o->epochs != 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--steps and --epochs: give one of them");
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: and epochs: give one of them",
+                            said(f, o, "steps"));
     }
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
-                            said(f, "skew", o->skew));
+                            said(f, o, "skew"));
     }
     if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
@@ -241,23 +246,23 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: is not for --exchange allreduce: all average",
-                            said(f, "schedule", o->schedule));
+                            said(f, o, "schedule"));
     }
     if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
     }
     if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--eval-seconds %g: needs 0, or %g or more",
-                            o->eval_seconds, EVAL_SECONDS_MIN);
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs 0, or %g or more",
+                            said(f, o, "eval-seconds"), EVAL_SECONDS_MIN);
     }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
-                            said(f, "lr-schedule", o->lr_schedule));
+                            said(f, o, "lr-schedule"));
     }
     int status = check_nodes(f, o);
     status = status >= 0 ? status : check_rule(f, o);
-    status = status >= 0 ? status : check_network(o);
+    status = status >= 0 ? status : check_network(f, o);
     status = status >= 0 ? status : check_ranks(o);
     return status >= 0 ? status : check_fleet(o);
 }

@@ -87,10 +87,7 @@ static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
         const struct uw_opt *row = &uw_sim_flags.row[i];
         const void *at = (const char *)o + row->offset;
         char key[40];
-        snprintf(key, sizeof key, "%s", row->name);
-        for (char *c = strchr(key, '-'); c != NULL; c = strchr(c, '-')) {
-            *c = '_';
-        }
+        uw_opt_key(row->name, key, sizeof key);
         if (untold(row->name) || cJSON_HasObjectItem(ev, key)) {
             continue;
         }

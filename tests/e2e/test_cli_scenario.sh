@@ -38,6 +38,14 @@ done <<END
 "lr_schedule": "falling"
 "nodes": 4, "latency": {"uniform": [2, 1]}
 "exchange": "allreduce", "schedule": "matching"
+"momentum": 0
+"model_bytes": 100
+"algorithm": "ring"
+"algorithm": "ring-study", "exchange": "allreduce"
+"epochs": 3
+"network": "formula", "mtu": 500
+"network": "formula", "exchange": "auto"
+"eval_seconds": 1e-9
 "exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
 END
 expect 2 "$uwasa" sim --config nowhere.json

@@ -149,6 +149,11 @@ static void test_keys_are_the_flags(void **state)
     assert_string_equal(uw_sim_file_where(&f, "skew", o.skew, text, sizeof text),
                         "s.json:1: \"skew\" sorted");
     assert_string_equal(uw_sim_file_where(&f, "skew", "even", text, sizeof text), "--skew even");
+    assert_string_equal(uw_sim_file_where(&f, "until-accuracy", "0.5", text, sizeof text),
+                        "s.json:1: \"until_accuracy\" 0.5");
+    assert_string_equal(uw_sim_file_where(&f, "until-accuracy", "0.25", text, sizeof text),
+                        "--until-accuracy 0.25");
+    assert_string_equal(uw_sim_file_where(&f, "period", "5", text, sizeof text), "--period 5");
     uw_sim_file_close(&f);
 }
 
