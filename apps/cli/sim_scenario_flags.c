@@ -58,14 +58,21 @@ int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, str
     return UW_OK;
 }
 
+/* m NULL: it has none. */
+static bool has_value(const cJSON *m, const char *value)
+{
+    const char *text = cJSON_IsTrue(m) ? "true" : cJSON_GetStringValue(m);
+    return cJSON_IsNumber(m) ? m->valuedouble == strtod(value, NULL)
+                             : text != NULL && strcmp(text, value) == 0;
+}
+
 const char *uw_sim_file_where(const struct uw_sim_file *f, const char *flag, const char *value,
                               char *text, size_t text_bytes)
 {
     char key[32];
     uw_opt_key(flag, key, sizeof key);
     const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, key);
-    if (cJSON_IsNumber(m) ? m->valuedouble == strtod(value, NULL)
-                          : cJSON_IsString(m) && strcmp(m->valuestring, value) == 0) {
+    if (has_value(m, value)) {
         snprintf(text, text_bytes, "%.120s:%u: \"%s\" %.60s", f->json.file,
                  (unsigned)uw_json_line(&f->json, m), key, value);
     } else {
