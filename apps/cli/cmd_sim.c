@@ -15,8 +15,6 @@
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
 #define STEP_SECONDS_MAX 86400
 #define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
-#define MTU 16384u
-#define PULL_WINDOW (512u << 10)
 
 static const struct uw_opt rows[] = {
     ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
@@ -170,16 +168,9 @@ static int check_ranks(const struct uw_sim_options *o)
 }
 
 /* What only one of the networks has. */
-static int check_network(const struct uw_sim_file *f, struct uw_sim_options *o)
+static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
-    if (formula && (o->mtu != 0 || o->pull_window != 0)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: is for --network events: formulas have no messages",
-                            said(f, o, o->mtu != 0 ? "mtu" : "pull-window"));
-    }
-    o->mtu = o->mtu != 0 ? o->mtu : MTU;
-    o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;
     if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network formula",
                             said(f, o, o->model_bytes != 0 ? "model-bytes" : "pull-latencies"));
@@ -352,10 +343,10 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant", .network = "events",
                                .period = 10, .batch = 32,
                                .eval_samples = 1000, .eval_nodes = 64,
-                               .consensus_rounds = 1, .seed = 1,
+                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
                                .start_spread = -1.0,
-                               .lr = 0.05, .momentum = -1.0,
+                               .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
                                .checkpoint_seconds = 300.0, .flags = &spec.opts};
     struct uw_sim_file file = {.grouped = false};
     if (argc > 1 && strcmp(argv[1], "time") == 0) {

@@ -43,7 +43,6 @@ done <<END
 "algorithm": "ring"
 "algorithm": "ring-study", "exchange": "allreduce"
 "epochs": 3
-"network": "formula", "mtu": 500
 "network": "formula", "exchange": "auto"
 "eval_seconds": 1e-9
 "exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}

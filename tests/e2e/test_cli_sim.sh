@@ -37,8 +37,6 @@ done <<END
 --bandwidth 99
 --bandwidth 2000000000000
 --eval-seconds 1e-300
---mtu 256 --network formula
---pull-window 4096 --network formula
 --momentum 0
 --nodes 600
 --nodes 65 --exchange allreduce
