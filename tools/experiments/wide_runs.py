@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from shared import Raw, run, write_plane
 
 GOSSIP, MEANWHILE, EXACT = "gossip", "gossip, nobody waits", "all-reduce"
-NETWORK = ("--bandwidth", "1000000000", "--latency", "0.005", "--pull-latencies", "1")
+NETWORK = ("--bandwidth", "1000000000", "--latency", "0.005", "--pull-latencies", "1",
+           "--start-spread", "0")
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,17 @@ def flags_of(exchange):
     return ["--exchange", "gossip"] + (["--pull-waits"] if exchange == GOSSIP else [])
 
 
+def raw_runs(path):
+    """Runs by what they are of, however long."""
+    return Raw(path, lambda row: json.dumps([row["run"], row["work"]], sort_keys=True))
+
+
 class Series:
-    """Runs of one work, each trained once; with a raw file also over several calls."""
+    """Runs of one work; those of `raw`, of raw_runs, are not trained again."""
 
     def __init__(self, program, work, folder, raw, threads):
-        self.program, self.work, self.threads = program, work, threads
-        self.raw = Raw(raw, lambda row: json.dumps([row["run"], row["work"]], sort_keys=True))
-        self.folder, self.plane = folder, write_plane(folder, 8)
+        self.program, self.work, self.threads, self.raw = program, work, threads, raw
+        self.plane = write_plane(folder, 8)
         self.model = work.model
         if work.model.startswith("{"):
             self.model = os.path.join(folder, "model.json")
