@@ -49,9 +49,8 @@ static void add_work(cJSON *ev, const struct uw_sim_report *r)
                    : o->momentum > 0.0                   ? (float)o->momentum
                                                          : 0.0f);
     cJSON_AddNumberToObject(ev, "weight_decay", o->weight_decay);
-    if (r->steps != UW_SIM_STEPS_ENDLESS) {
-        cJSON_AddNumberToObject(ev, "steps", (double)r->steps);
-    }
+    cJSON_AddNumberToObject(ev, "steps",
+                            r->steps != UW_SIM_STEPS_ENDLESS ? (double)r->steps : 0.0);
     cJSON_AddNumberToObject(ev, "steps_per_epoch", (double)r->per_epoch);
 }
 

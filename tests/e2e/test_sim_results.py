@@ -75,6 +75,21 @@ class Results(unittest.TestCase):
         self.assertNotIn("accuracies", events[1])
         self.assertNotIn("label", events[0])
 
+    def test_virtual_seconds_end_a_run(self):
+        """With the first step that ends so late; alone, no number of steps does. The learning rate
+        follows the clock then: a cosine over half of the time has halved where it ends."""
+        events = self.run_sim("--virtual-seconds", "0.505", "--eval-seconds", "0.25")
+        self.assertEqual(events[0]["steps"], 0)
+        self.assertAlmostEqual(events[-1]["virtual_seconds"], 0.51)
+        self.assertEqual(events[-1]["steps"], 50)       # of the slowest: one has ended its 51st
+        self.assertEqual(self.run_sim("--virtual-seconds", "0.2", "--steps", "10")[-1]["steps"], 10)
+        self.assertEqual(self.run_sim("--virtual-seconds", "0.2", "--steps", "99")[-1]["steps"], 19)
+        by_time = self.run_sim("--virtual-seconds", "0.4", "--lr-schedule", "cosine")[-1]
+        by_steps = self.run_sim("--steps", "40", "--lr-schedule", "cosine")[-1]
+        constant = self.run_sim("--virtual-seconds", "0.4")[-1]
+        self.assertAlmostEqual(by_time["test_loss"], by_steps["test_loss"], 2)
+        self.assertNotAlmostEqual(by_time["test_loss"], constant["test_loss"], 3)
+
     def test_start_tells_every_option(self):
         with open(os.path.join(self.folder, "fleet.json"), "w", encoding="utf-8") as file:
             file.write('{"cells": {"nodes": 2}, "exchange": "hierarchical"}')
