@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define LEAST_RUNS 4.0          /* to the end, that a search needs; else runs are shorter */
+#define LEAST_CLOSER 4.0        /* of them run for nearly half of the time */
 #define SHORTEST 0.01           /* of the scenario's time */
 #define LEAST_NODES 6.0         /* tested, where tests are dear ... */
 #define LEAST_SAMPLES 100.0     /* ... each on so many */
@@ -133,17 +134,26 @@ static double share_of(uint32_t stage)
     return tests * tests;
 }
 
+/* May a candidate first run in this stage, as it exchanges before its end? */
+static bool starts_in(const struct search *s, uint32_t i, uint32_t stage)
+{
+    const struct uw_advice_try *t = &s->a.tries[i];
+    double end_s = uw_advice_time(&s->a, uw_advice_stage_tests[stage]);
+    return t->end == UW_ADVICE_RAN && t->tests == 0 && uw_advice_exchanges_by(&s->a, t, end_s);
+}
+
 /* How the budget is spent: about a third on each stage, and what one does not need on the next. */
 static void plan(struct search *s)
 {
     uint32_t runnable = 0;
     double left = s->budget;
     for (uint32_t i = 0; i < s->a.tries_n; i++) {
-        runnable += s->a.tries[i].end == UW_ADVICE_RAN;
+        runnable += starts_in(s, i, 0);
     }
     s->left[0] = 2.0 * left < runnable ? (uint32_t)(2.0 * left) : runnable;
     left -= s->left[0] * share_of(0);
-    s->left[1] = 0.5 * left > 3.0 * share_of(1) ? (uint32_t)(0.5 * left / share_of(1)) : 3u;
+    s->left[1] = 0.5 * left > LEAST_CLOSER * share_of(1) ? (uint32_t)(0.5 * left / share_of(1))
+                                                       : (uint32_t)LEAST_CLOSER;
     left -= s->left[1] * share_of(1);
     s->left[2] = left > 2.0 ? (uint32_t)left : 2u;
     s->planned = s->left[0] * share_of(0) + s->left[1] * share_of(1) + s->left[2];
@@ -278,20 +288,45 @@ static bool like(const struct uw_advice_try *x, const struct uw_advice_try *y)
            (strcmp(x->rule, "kgt") == 0) == (strcmp(y->rule, "kgt") == 0);
 }
 
-/* For the second stage: the best of each exchange, who comes next, and what is like them. */
+/* Is it another exchange than those in the list? */
+static bool is_new(const struct search *s, const uint32_t *list, uint32_t n, uint32_t one)
+{
+    while (n > 0 && !like(&s->a.tries[list[n - 1u]], &s->a.tries[one])) {
+        n--;
+    }
+    return n == 0;
+}
+
+/* Those whose first exchange comes too late for the first stage: one of each exchange that the list
+ * does not have, then the most likely ones, a third of the stage unless nobody was screened. */
+static uint32_t add_late(const struct search *s, uint32_t *list, uint32_t n, uint32_t most,
+                         bool screened)
+{
+    uint32_t late = screened ? n + (most + 2u) / 3u : most;
+    late = late < most ? late : most;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < s->a.tries_n && n < late; i++) {
+            if (!starts_in(s, i, 0) && starts_in(s, i, 1) && !has(list, n, i) &&
+                (pass == 1 || is_new(s, list, n, i))) {
+                list[n++] = i;
+            }
+        }
+    }
+    return n;
+}
+
+/* For the second stage: the best of each exchange, those that exchange late, who comes next, and
+ * what is like them. */
 static uint32_t choose_second(struct search *s, uint32_t *list)
 {
     uint32_t rank[UW_ADVICE_MAX], ranked = uw_advice_rank(&s->a, uw_advice_stage_tests[0], rank);
     uint32_t most = s->left[1] < UW_ADVICE_MAX ? s->left[1] : UW_ADVICE_MAX, n = 0;
     for (uint32_t i = 0; i < ranked && n < (most + 1u) / 2u; i++) {
-        bool new = true;
-        for (uint32_t k = 0; k < n; k++) {
-            new = new && !like(&s->a.tries[list[k]], &s->a.tries[rank[i]]);
-        }
-        if (new) {
+        if (is_new(s, list, n, rank[i])) {
             list[n++] = rank[i];
         }
     }
+    n = add_late(s, list, n, most, ranked != 0);
     for (uint32_t i = 0; i < ranked && n < most; i++) {
         if (!has(list, n, rank[i])) {
             list[n++] = rank[i];
@@ -305,7 +340,7 @@ static void search(struct search *s)
 {
     uint32_t list[UW_ADVICE_MAX], n = 0;
     for (uint32_t i = 0; i < s->a.tries_n && n < s->left[0]; i++) {
-        if (s->a.tries[i].end == UW_ADVICE_RAN) {
+        if (starts_in(s, i, 0)) {
             list[n++] = i;
         }
     }

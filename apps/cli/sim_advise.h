@@ -93,7 +93,11 @@ int uw_advice_first(const struct uw_advice *a, struct uw_advice_try *t, struct u
 int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, double model_bytes,
                          struct uw_error *err);
 
-/* Rule out averages of which two and more are not in a run of length_s, unless nothing is left. */
+/* Is its first exchange over by then? Before, nothing is known of it. */
+bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
+                            double seconds);
+
+/* Rule out what does not come to two rounds in a run of length_s, unless nothing is left. */
 void uw_advice_rule_out(struct uw_advice *a);
 
 /* Add what differs from a candidate in one thing: rule, schedule, or period by one place in the

@@ -313,7 +313,15 @@ int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, 
 
 static bool fits(const struct uw_advice *a, const struct uw_advice_try *t)
 {
-    return !averages(t) || 2.0 * (t->period * a->slowest_s + t->exchange_s) <= a->length_s;
+    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
+    return 2.0 * (steps_s + (averages(t) ? t->exchange_s : 0.0)) <= a->length_s;
+}
+
+bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
+                            double seconds)
+{
+    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
+    return steps_s + t->exchange_s <= seconds;
 }
 
 void uw_advice_rule_out(struct uw_advice *a)
@@ -326,7 +334,7 @@ void uw_advice_rule_out(struct uw_advice *a)
         struct uw_advice_try *t = &a->tries[i];
         if (t->end == UW_ADVICE_RAN && !fits(a, t)) {
             t->end = UW_ADVICE_COSTLY;
-            snprintf(t->why, sizeof t->why, "two rounds of %u steps and an average of %.3g s are "
+            snprintf(t->why, sizeof t->why, "two rounds of %u steps and an exchange of %.3g s are "
                      "longer than %.3g s", (unsigned)t->period, t->exchange_s, a->length_s);
         }
     }

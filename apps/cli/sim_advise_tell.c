@@ -179,9 +179,11 @@ static void say_loss(const struct uw_advice *a, const struct uw_advice_try *t, s
         say(p, "is as fast");
     } else if (l.in_time && best_s > 0.0) {
         say(p, "needs %.0f %% longer", percent(l.seconds / best_s));
-    } else {
+    } else if (l.accuracy > 0.0005) {
         say(p, "has %.1f points less after %.3g s", percent(l.accuracy),
             uw_advice_time(a, uw_advice_judged(t)));
+    } else {
+        say(p, "has as much after %.3g s", uw_advice_time(a, uw_advice_judged(t)));
     }
 }
 
