@@ -167,6 +167,7 @@ static void give_back(struct uw_node_scope *o, enum uw_average_end how)
 {
     struct uw_node_state *s = o->node;
     s->cell.asked = NULL;
+    uw_node_near_back(s, how == UW_AVERAGE_DONE && o->cell.ranks_n > 1u);
     uw_allreduce_release(&s->cell.allreduce);
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ended(s);
@@ -295,7 +296,7 @@ static void set_name(struct uw_node_state *s)
     } else if (c->mode != UW_NODE_GOSSIP) {
         bool named = c->cell != NULL && c->cell[0] != '\0';
         strcpy(s->cell.name, named ? c->cell : c->name);
-        s->cell.finds = !named && c->mode == UW_NODE_AUTO;
+        s->cell.near.on = !named && c->mode == UW_NODE_AUTO;
     }
 }
 
@@ -361,6 +362,7 @@ static void take_up(struct uw_node_state *s)
     }
     struct uw_node_scope *o = &s->cell.scopes[scope];
     s->cell.asked = o;
+    uw_node_near_asked(s);
     if (!vector_is_finite(o)) {
         s->counters.refused_nonfinite++;
         give_up(o);
