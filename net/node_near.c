@@ -11,10 +11,10 @@
 #define SLOW_US 10000000u           /* a model that takes longer does not travel within a cell */
 #define SHARE 0.5f                  /* of a round's training that an average may cost */
 #define PACE 1.5f                   /* times as long may a member's round be as another's */
-#define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limits of time ... */
-#define LEAVE_PACE 3.0f             /* ... and at this pace */
-#define DEAR_TIMES 1.0f             /* of a round's training: averages that cost more are dear ... */
-#define DEAR_ROUNDS 8.0f            /* ... and left when that adds up to so many rounds' */
+#define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limits of time */
+#define LEAVE_PACE 3.0f             /* and at this pace */
+#define DEAR_TIMES 1.0f             /* of a round's training: averages that cost more are dear */
+#define DEAR_ROUNDS 8.0f            /* and left when that adds up to so many rounds' */
 #define HOLD_ROUNDS 32u             /* then nobody is taken in for so many; doubled each time */
 #define HOLD_DOUBLED 6u
 

@@ -230,7 +230,7 @@ static void test_who_is_far_is_in_the_cell_when_averages_are_cheap(void **state)
         struct world *w = world_new(N, SIZE_N, 300);
         w->config.mode = UW_NODE_AUTO;
         w->config.head_weight = 1;
-        w->train_us = slow ? 100000 : 5000;
+        w->train_us = slow ? 300000 : 5000;
         w->impairment.delay_us = 20000;
         world_start(w);
         world_run(w, 60000000);

@@ -144,9 +144,9 @@ void uw_mix_pair(const struct uw_mix_rule *rule, float weight, const struct uw_p
 void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);
 
 /* Mix a chunk that was pulled while training went on: x += weight (s_peer - s), so that what was
- * learned since s stays whole, however long the pull took; (1 - weight) x + weight s_peer would undo
- * a share of it. Running statistics, which must not fall below zero, are mixed that way all the
- * same.
+ * learned since s stays whole, however long the pull took; (1 - weight) x + weight s_peer would
+ * undo a share of it. Running statistics, which must not fall below zero, are mixed that way all
+ * the same.
  *
  *   at_n, n  place and length of the chunk in p->x
  *   s        [p->size_n] own parameters when the pull began
