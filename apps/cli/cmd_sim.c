@@ -54,6 +54,8 @@ static const struct uw_opt rows[] = {
         "that --network formula takes a model to have (4 a parameter)"),
     ROW("pull-latencies", UW_OPT_U32, pull_latencies, 1, 2, "N",
         "of a pull with --network formula: 2, question and answer, or 1 as the study counts (2)"),
+    ROW("pull-waits", UW_OPT_FLAG, pull_waits, 0, 0, NULL,
+        "with --network formula: whoever pulls does no step meanwhile, as plain gossip is written"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 16384, "BYTES", "largest message (16384)"),
     ROW("pull-window", UW_OPT_BYTES, pull_window, 4096, 1u << 30, "BYTES",
         "what a pull moves during a local step at most (512K)"),
@@ -186,9 +188,17 @@ static int check_ranks(const struct uw_sim_options *o)
 static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
-    if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0)) {
+    if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0 || o->pull_waits)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network formula",
-                            said(f, o, o->model_bytes != 0 ? "model-bytes" : "pull-latencies"));
+                            said(f, o, o->model_bytes != 0      ? "model-bytes"
+                                       : o->pull_latencies != 0 ? "pull-latencies"
+                                                                : "pull-waits"));
+    }
+    if (o->pull_waits &&
+        (strcmp(o->exchange, "gossip") != 0 || strcmp(o->momentum_rule, "none") != 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: is for --exchange gossip and --momentum-rule none, these are %s "
+                            "and %s", said(f, o, "pull-waits"), o->exchange, o->momentum_rule);
     }
     if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,

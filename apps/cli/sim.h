@@ -53,6 +53,7 @@ struct uw_sim_options {
     const char *network, *algorithm;        /* algorithm NULL: auto */
     uint64_t model_bytes;                   /* 0: 4 a parameter */
     uint32_t pull_latencies;                /* 0: 2 */
+    bool pull_waits;
     const char *config;                     /* a scenario file */
     bool dry_run, devices;
     bool advise;                            /* see sim_advise.h */

@@ -76,6 +76,7 @@ static void choose_network(struct uw_world_config *c, const struct uw_sim_option
     c->node.algorithm = c->algorithm != UW_SIM_AUTO ? &shipped[c->algorithm] : NULL;
     c->model_bytes = o->model_bytes;
     c->study_pull = o->pull_latencies == 1u;
+    c->pull_waits = o->pull_waits;
 }
 
 /* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:

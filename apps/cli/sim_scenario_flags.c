@@ -75,6 +75,8 @@ const char *uw_sim_file_where(const struct uw_sim_file *f, const char *flag, con
     if (has_value(m, value)) {
         snprintf(text, text_bytes, "%.120s:%u: \"%s\" %.60s", f->json.file,
                  (unsigned)uw_json_line(&f->json, m), key, value);
+    } else if (strcmp(value, "true") == 0) {
+        snprintf(text, text_bytes, "--%s", flag);
     } else {
         snprintf(text, text_bytes, "--%s %.60s", flag, value);
     }

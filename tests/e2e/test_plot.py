@@ -21,6 +21,12 @@ GNUPLOT = shutil.which("gnuplot") is not None
 RUNS = (("gossip", ("--exchange", "gossip", "--label", "gossip, T = 10")),
         ("average", ("--exchange", "allreduce", "--latency", "0.02")),
         ("pairs", ("--momentum-rule", "kgt", "--momentum", "0.5")))
+CURVES = """{"event": "axes", "across": "nodes", "up": "speed-up"}
+{"event": "point", "curve": "tree", "dashed": false, "x": 2, "y": 1.5}
+{"event": "point", "curve": "tree", "dashed": false, "x": 4, "y": 2.5}
+{"event": "point", "curve": "tree, no overlap", "dashed": true, "x": 2, "y": 1.25}
+{"event": "mark", "label": "217x", "x": 4, "y": 2.25}
+"""
 
 
 class Plot(unittest.TestCase):
@@ -95,7 +101,26 @@ class Figures(Plot):
         self.plot("timeline", "pairs.jsonl", "--seconds", "0.1:0.2", "-o", "out.png")
 
 
+    def test_curves_are_of_any_numbers(self):
+        self.write("curves.jsonl", CURVES)
+        self.plot("curves", "curves.jsonl", "-o", "out.svg", "--log-x")
+        with open(os.path.join(self.folder, "out.svg"), encoding="utf-8") as file:
+            text = file.read()
+        for words in ("nodes", "speed-up", "tree", "tree, no overlap", "217x"):
+            self.assertIn(words, text)
+
+
 class Numbers(Plot):
+    def test_curves_are_printed_and_their_errors_said(self):
+        self.write("curves.jsonl", CURVES)
+        self.assertEqual(self.rows("curves", "curves.jsonl"),
+                         [["curve", "x", "y"], ["tree", "2", "1.5"], ["tree", "4", "2.5"],
+                          ["tree, no overlap", "2", "1.25"]])
+        for text, said in (('{"event": "point"}', "other lines"), ("x", "other lines"),
+                           (CURVES.splitlines()[0], "no points")):
+            self.write("faulty.jsonl", text)
+            self.assertIn(said, self.plot("curves", "faulty.jsonl", "--print", status=1))
+
     def test_numbers_are_those_of_the_events(self):
         tests = [event for event in self.events("average.jsonl")
                  if event["event"] in ("eval", "done")]

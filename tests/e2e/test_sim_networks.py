@@ -103,6 +103,14 @@ class Networks(unittest.TestCase):
         after = done["virtual_seconds"] - PERIOD * STEP_SECONDS
         self.assertTrue(LATENCY + 0.0168 <= after + 1e-6 and after < LATENCY + 0.0168 + 0.003)
 
+    def test_who_waits_for_pulls_takes_their_time_too(self):
+        _, done = simulate("--network", "formula", "--model-bytes", "2100000",
+                           "--pull-latencies", "1", "--pull-waits", "--momentum-rule", "none",
+                           "--steps", "30", "--consensus-rounds", "0", "--eval-nodes", "1")
+        pull = LATENCY + 2100000 * 8 / RATE
+        self.assertAlmostEqual(done["virtual_seconds"], 30 * STEP_SECONDS + 30 // PERIOD * pull, 5)
+        self.assertEqual(done["pulls_done"], 30 // PERIOD * NODES)
+
     def test_more_nodes_average_than_a_node_has_room_for(self):
         _, done = simulate("--network", "formula", "--exchange", "allreduce", "--nodes", "100",
                            "--steps", "10", "--eval-nodes", "1")
@@ -112,6 +120,8 @@ class Networks(unittest.TestCase):
         for flags, said in (
                 (("--model-bytes", "5"), "--model-bytes"),
                 (("--pull-latencies", "1"), "--pull-latencies"),
+                (("--pull-waits",), "--pull-waits: is for --network formula"),
+                (("--network", "formula", "--pull-waits"), "none"),
                 (("--exchange", "allreduce", "--algorithm", "ring-study"), "ring-study"),
                 (("--algorithm", "ring"), "exact averages"),
                 (("--network", "formula", "--exchange", "auto"), "--exchange auto"),

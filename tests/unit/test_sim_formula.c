@@ -46,6 +46,27 @@ static void test_the_studys_pull_is_a_latency_shorter(void **state)
     close_setup(t);
 }
 
+/* T = 3: asked at 3 ms, half a model is there at 4.5 ms, or at 5.5 when it was a question. */
+static void test_who_waits_for_a_pull_mixes_before_the_next_step(void **state)
+{
+    (void)state;
+    struct uw_formula_node *n;
+    for (uint32_t question = 0; question < 2; question++) {
+        struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
+        t->config.pull_waits = true;
+        t->config.study_pull = question == 0;
+        t->config.model_bytes = 500;
+        open_setup(t);
+        for (uint32_t i = 0; i < 10; i++) {     /* three steps, the pull, a step */
+            int flags = go_on(t, i % 2 == 0 ? 1.0f : 10.0f, &n);
+            assert_int_equal((flags & UW_NODE_AVERAGING) != 0, i / 2 == 2);
+        }
+        assert_int_equal(t->f.now_us, 5500u + question * 1000u);
+        assert_close(n->x[0], 16.5f + 10.0f, 0.0);
+        close_setup(t);
+    }
+}
+
 /* Node 1 publishes at 4.2 and 8.4 ms. Node 0's question comes at 4 ms, before, or, from further
  * away, after; what is on its way does not change when its owner publishes. */
 static void test_what_is_on_its_way_stays_what_it_was(void **state)
@@ -340,6 +361,7 @@ int main(void)
         cmocka_unit_test(
             test_a_pull_brings_half_of_what_its_peer_showed_when_the_question_came),
         cmocka_unit_test(test_the_studys_pull_is_a_latency_shorter),
+        cmocka_unit_test(test_who_waits_for_a_pull_mixes_before_the_next_step),
         cmocka_unit_test(test_what_is_on_its_way_stays_what_it_was),
         cmocka_unit_test(test_a_slow_network_stretches_rounds_and_no_step),
         cmocka_unit_test(test_peers_are_drawn_as_the_schedule_draws),

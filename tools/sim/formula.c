@@ -11,7 +11,7 @@ static uint64_t due_of(const struct uw_formula *f, uint32_t alarm)
 
 void uw_formula_set(struct uw_formula *f, uint32_t alarm, uint64_t due_us)
 {
-    if (alarm < uw_formula_pull_alarm(f, 0)) {
+    if (alarm < uw_formula_pull_alarm(f, 0) || f->config.pull_waits) {
         f->busy_n -= due_of(f, alarm) != UINT64_MAX ? 1u : 0u;
         f->busy_n += due_us != UINT64_MAX ? 1u : 0u;
     }

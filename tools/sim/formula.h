@@ -11,7 +11,8 @@
  *                   own. It goes on training. The question takes L; what the peer has published
  *                   by then is sent, since that is when a node that ships begins to serve; it has
  *                   arrived L + G/B later, and is mixed at the end of the local step after. The
- *                   round ends then or after T steps, whichever is later
+ *                   round ends then or after T steps, whichever is later. With pull_waits it does
+ *                   no step until the answer is there and mixed
  *     allreduce     a node that has done T steps waits for all others; the average takes from the
  *                   last one's arrival until the formula's seconds are over
  *     hierarchical  the same in every cell of the fleet, a device without one being its own; the
@@ -68,6 +69,7 @@ struct uw_formula_config {
     enum uw_sim_algorithm algorithm;
     bool study_pull;                        /* a pull takes L + G/B, and brings what its peer had
                                                published when it began */
+    bool pull_waits;                        /* of gossip, with rules that end no round */
     uint64_t start_us;                      /* of the clock */
     /* Told of every pull and average that is done, with the fields of struct uw_node_event but for
      * texts and station; may be NULL. */
@@ -79,7 +81,7 @@ struct uw_formula_node {
     uint32_t place;                 /* in the fleet */
     float *x, *velocity;            /* [size_n]; velocity NULL when the rule has none */
     uint64_t train_at_us;           /* when its local step is done; UINT64_MAX: it does none */
-    bool waits;                     /* its parameters are being averaged: no step was done */
+    bool waits;                     /* for an average, or a pull: no step was done */
 
     /* private */
     struct uw_params params;
@@ -128,7 +130,7 @@ struct uw_formula {
     struct uw_formula_group *groups;        /* [groups_n] */
     uint32_t groups_n;
     struct uw_sim_clock clock;              /* ends of averages, steps, pulls: in this order */
-    uint32_t ends_n, busy_n;                /* alarms of averages; steps and averages to come */
+    uint32_t ends_n, busy_n;                /* alarms of averages; what somebody goes on after */
     struct uw_formula_node *last;           /* returned by next */
     bool *usable;                           /* [nodes_n] all true */
 };

@@ -59,15 +59,27 @@ static void pull_is_here(struct uw_formula *f, struct uw_formula_node *n)
     uw_formula_tell(f, UW_NODE_PULL_DONE, n->place, n->peer, 1, f->now_us - n->asked_us);
 }
 
+static void mix(struct uw_formula *f, struct uw_formula_node *n)
+{
+    float weight = n->weight != 0.0f ? n->weight : f->config.constants.weight;
+    uw_mix_chunk(weight, n->params.size_n, uw_formula_vector(f, n->pulled), n->x);
+    uw_formula_drop(f, &n->pulled);
+    n->mixed = true;
+    pull_is_here(f, n);
+}
+
 void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
 {
     bool asked = n->pulled == UW_FORMULA_NONE;
-    bool between_cells = f->config.mode == UW_NODE_HIERARCHICAL;
+    bool wanted = n->waits || f->config.mode == UW_NODE_HIERARCHICAL;
     uw_formula_set(f, uw_formula_pull_alarm(f, n->place),
-                   asked && between_cells ? n->arrives_us : UINT64_MAX);
+                   asked && wanted ? n->arrives_us : UINT64_MAX);
     if (asked) {
         n->pulled = hold(f, f->nodes[n->peer].snapshot);
         f->sent_bytes += f->model_bytes;
+    } else if (f->config.mode == UW_NODE_GOSSIP) {
+        mix(f, n);
+        uw_formula_wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
     } else {
         uw_formula_drop(f, &n->held);
         n->held = n->pulled;
@@ -97,7 +109,7 @@ uint32_t uw_formula_pick(struct uw_formula *f, struct uw_formula_node *n, float 
 
 /* ---- rounds ---- */
 
-static void begin_round(struct uw_formula *f, struct uw_formula_node *n)
+static int begin_round(struct uw_formula *f, struct uw_formula_node *n)
 {
     float weight;
     n->steps = 0;
@@ -108,21 +120,17 @@ static void begin_round(struct uw_formula *f, struct uw_formula_node *n)
     if (peer != UW_FORMULA_NONE) {
         uw_formula_ask(f, n, peer, weight);
     }
-}
-
-static void mix(struct uw_formula *f, struct uw_formula_node *n)
-{
-    float weight = n->weight != 0.0f ? n->weight : f->config.constants.weight;
-    uw_mix_chunk(weight, n->params.size_n, uw_formula_vector(f, n->pulled), n->x);
-    uw_formula_drop(f, &n->pulled);
-    n->mixed = true;
-    pull_is_here(f, n);
+    return f->config.pull_waits && n->pulling ? UW_NODE_AVERAGING : 0;
 }
 
 int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, float lr)
 {
     const struct uw_formula_config *c = &f->config;
     int flags = 0;
+    if (n->waits) {
+        n->averaged = false;
+        return n->flags;
+    }
     if (lr > 0.0f) {
         n->steps++;
         n->lr_sum += lr;
@@ -140,6 +148,5 @@ int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, floa
                    n->velocity, n->lr_sum);
     }
     uw_formula_publish(f, n);
-    begin_round(f, n);
-    return flags;
+    return flags | begin_round(f, n);
 }

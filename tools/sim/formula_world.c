@@ -24,6 +24,7 @@ static struct uw_formula_config config_of(const struct uw_world_config *c)
                                       .model_bytes = c->model_bytes,
                                       .algorithm = c->algorithm,
                                       .study_pull = c->study_pull,
+                                      .pull_waits = c->pull_waits,
                                       .start_us = 1,
                                       .on_event = c->on_event,
                                       .event_arg = c->event_arg};

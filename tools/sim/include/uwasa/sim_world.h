@@ -81,6 +81,8 @@ struct uw_world_config {
     enum uw_sim_algorithm algorithm;    /* of exact averages */
     uint64_t model_bytes;               /* of what is exchanged; 0: 4 a parameter */
     bool study_pull;                    /* a pull takes L + G/B, without a question */
+    bool pull_waits;                    /* whoever pulls does no step meanwhile; for gossip without
+                                           a momentum rule */
     /* What a node tells; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;

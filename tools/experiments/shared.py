@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the experiments share: running the program, keeping what it told, tables, figures."""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAM = os.path.join(ROOT, "build", "release", "uwasa")
+PLANE_SAMPLES = 768
+
+
+def run(command):
+    """The events of a run."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def step_times(program, nodes, **flags):
+    """One event for each number of nodes; flags: device_rate=1e12 is --device-rate 1e12."""
+    command = [program, "sim", "time", "--nodes", ",".join(str(n) for n in nodes), "--json", "-"]
+    for key, value in flags.items():
+        command += ["--" + key.replace("_", "-"), str(value)]
+    return [e for e in run(command) if e["event"] == "step_time"]
+
+
+def print_table(head, rows):
+    """A Markdown table of texts."""
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print(flush=True)
+
+
+def plot(kind, events, prefix, *flags):
+    """prefix.png and prefix.svg of a file of events, through tools/plot."""
+    for ending in (".png", ".svg"):
+        command = [os.path.join(ROOT, "tools", "plot"), kind, events, "-o", prefix + ending, *flags]
+        if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+            sys.exit(1)
+
+
+def draw(prefix, title, up, curves, points=(), flags=()):
+    """prefix.png and prefix.svg of curves over numbers of nodes.
+
+    curves    [(label, dashed, [(nodes, value), ...]), ...]; the solid ones first, then dashed ones
+              in the same colours
+    points    [(label, nodes, value), ...] that a paper prints
+    flags     further ones for tools/plot"""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        print(json.dumps({"event": "axes", "across": "nodes", "up": up}), file=file)
+        for label, dashed, values in curves:
+            for x, y in values:
+                print(json.dumps({"event": "point", "curve": label, "dashed": dashed, "x": x,
+                                  "y": y}), file=file)
+        for label, x, y in points:
+            print(json.dumps({"event": "mark", "label": label, "x": x, "y": y}), file=file)
+        file.flush()
+        plot("curves", file.name, prefix, "--title", title, "--log-x", *flags)
+
+
+class Raw:
+    """A file of finished runs, one JSON object a line, so that a series goes on where it stopped.
+
+    path      None: what is added is kept for this call only
+    key_of    what tells one run from another"""
+
+    def __init__(self, path, key_of):
+        self.path, self.key_of, self.known = path, key_of, {}
+        if path and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    row = json.loads(line)
+                    self.known[key_of(row)] = row
+
+    def get(self, row):
+        """The run with this one's key; None: there is none."""
+        return self.known.get(self.key_of(row))
+
+    def add(self, row):
+        self.known[self.key_of(row)] = row
+        if self.path:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def write_plane(folder, width):
+    """A model of three layers and points in the plane, of two classes: work that costs nothing.
+    Returns the flags for them."""
+    model, data = (os.path.join(folder, name) for name in ("plane.json", "plane.csv"))
+    with open(model, "w", encoding="utf-8") as file:
+        json.dump({"name": "plane", "input": [2], "layers": [
+            {"name": "fc1", "type": "dense", "out": width}, {"name": "relu1", "type": "relu"},
+            {"name": "fc2", "type": "dense", "out": width}, {"name": "relu2", "type": "relu"},
+            {"name": "fc3", "type": "dense", "out": 2}]}, file)
+    with open(data, "w", encoding="utf-8") as file:
+        for i in range(PLANE_SAMPLES):
+            x, y = math.cos(i), math.sin(2 * i)
+            file.write(f"{x:.4f},{y:.4f},{int(x * y > 0)}\n")
+    return ["--model", model, "--data", "csv:" + data]
+
+
+def plane_parameters(width):
+    return 2 * width + width + width * width + width + width * 2 + 2

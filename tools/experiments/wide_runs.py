@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the wide-area study, each trained once, and the time they take on its network.
+
+Nodes that average exactly, and nodes that wait for their pulls, do the same steps whatever an
+exchange costs: a run is trained once, and its virtual time is counted for any time of a step. Only
+nodes that train on while they pull mix what is older the longer a pull takes."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+
+from shared import Raw, run, write_plane
+
+GOSSIP, MEANWHILE, EXACT = "gossip", "gossip, nobody waits", "all-reduce"
+NETWORK = ("--bandwidth", "1000000000", "--latency", "0.005", "--pull-latencies", "1",
+           "--start-spread", "0")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is trained, how long, and the accuracy that times are told to."""
+    name: str
+    model: str                  # a built-in one, or a JSON file's text
+    data: str
+    batch: int
+    lr: float
+    model_bytes: int
+    steps: int
+    target: float
+
+
+@dataclass(frozen=True)
+class Run:
+    exchange: str
+    period: int
+    nodes: int = 16
+    skew: str = "even"
+    seed: int = 1
+    step_seconds: float = 0.01      # counts for MEANWHILE only
+
+
+@dataclass(frozen=True)
+class Test:
+    """After so many steps of every node. Accuracies of all-reduce: of the model that the average
+    after the test leaves; of gossip: the mean over the nodes' own."""
+    steps: int
+    accuracy: float
+    bytes_a_node: float
+    seconds: float              # of the run as it was simulated
+
+
+def flags_of(exchange):
+    if exchange == EXACT:
+        return ["--exchange", "allreduce"]
+    return ["--exchange", "gossip"] + (["--pull-waits"] if exchange == GOSSIP else [])
+
+
+def raw_runs(path):
+    """Runs by what they are of, however long."""
+    return Raw(path, lambda row: json.dumps([row["run"], row["work"]], sort_keys=True))
+
+
+class Series:
+    """Runs of one work; those of `raw`, of raw_runs, are not trained again."""
+
+    def __init__(self, program, work, folder, raw, threads):
+        self.program, self.work, self.threads, self.raw = program, work, threads, raw
+        self.plane = write_plane(folder, 8)
+        self.model = work.model
+        if work.model.startswith("{"):
+            self.model = os.path.join(folder, "model.json")
+            with open(self.model, "w", encoding="utf-8") as file:
+                file.write(work.model)
+        self.costs = {}
+
+    def exchange_seconds(self, exchange, nodes):
+        """Of one pull or average, as sim --network formula counts."""
+        if (exchange, nodes) not in self.costs:
+            done = run([self.program, "sim", *self.plane, *flags_of(exchange), *NETWORK,
+                        "--network", "formula", "--model-bytes", str(self.work.model_bytes),
+                        "--nodes", str(nodes), "--momentum-rule", "none", "--batch", "8",
+                        "--steps", "2", "--period", "1", "--step-seconds", "1",
+                        "--consensus-rounds", "0", "--json", "-"])[-1]
+            self.costs[exchange, nodes] = (done["virtual_seconds"] - 2) / 2
+        return self.costs[exchange, nodes]
+
+    def command(self, r):
+        w = self.work
+        look = -(-25 // r.period) * r.period
+        steps = w.steps // look * look
+        words = [self.program, "sim", *flags_of(r.exchange), *NETWORK, "--network", "formula",
+                 "--model", self.model, "--data", w.data, "--batch", w.batch, "--lr", w.lr,
+                 "--model-bytes", w.model_bytes, "--nodes", r.nodes, "--period", r.period,
+                 "--skew", r.skew, "--seed", r.seed, "--momentum-rule", "none", "--step-seconds",
+                 r.step_seconds, "--steps", steps + 1, "--eval-steps", look, "--eval-nodes", 8,
+                 "--eval-samples", 1000, "--consensus-rounds", 0, "--json", "-"]
+        words += ["--threads", self.threads] if self.threads else []
+        return [str(word) for word in words], look, steps
+
+    def tests(self, r):
+        """A longer run that is known will do."""
+        row = {"run": asdict(r), "work": {**asdict(self.work), "target": None, "steps": None}}
+        known = self.raw.get(row)
+        if known is None or known["steps"] < self.work.steps:
+            known = {**row, "steps": self.work.steps, "tests": self.train(r)}
+            self.raw.add(known)
+        return [Test(**test) for test in known["tests"] if test["steps"] <= self.work.steps]
+
+    def train(self, r):
+        """Stopped after the last test that counts: a run's own last test takes all images."""
+        command, look, steps = self.command(r)
+        key = "mean_model_accuracy" if r.exchange == EXACT else "test_accuracy"
+        tests = []
+        with tempfile.TemporaryFile("w+") as err, subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=err, text=True) as process:
+            for line in process.stdout:
+                event = json.loads(line)
+                if event["event"] == "eval" and event["steps"] % look == 0:
+                    tests.append({"steps": event["steps"], "accuracy": event[key],
+                                  "bytes_a_node": event["bytes_sent"] / r.nodes,
+                                  "seconds": event["virtual_seconds"]})
+                if event["event"] == "eval" and event["steps"] >= steps:
+                    process.terminate()
+                    return tests
+            process.wait()
+            err.seek(0)
+            sys.exit(f"{' '.join(command)}\n{err.read()}")
+
+
+class Curve:
+    """Accuracy over virtual time of a run, when a local step takes so long."""
+
+    def __init__(self, series, r, step_seconds):
+        sort = "" if r.skew == "even" else f", {r.skew}"
+        self.run, self.label = r, f"{r.exchange}, T = {r.period}{sort}"
+        cost = series.exchange_seconds(r.exchange, r.nodes)
+        self.tests = series.tests(r)
+        self.seconds = [self.seconds_of(test, step_seconds, cost) for test in self.tests]
+        self.target = series.work.target
+
+    def seconds_of(self, test, step_seconds, cost):
+        """A test after T steps is before the pull, but the average that it is of counts."""
+        if self.run.exchange == MEANWHILE:
+            return test.seconds
+        rounds = (test.steps - (self.run.exchange == GOSSIP)) // self.run.period
+        return test.steps * step_seconds + rounds * cost
+
+    def reached(self):
+        """(seconds, steps, bytes of a node) to the target, straight from the last test below it to
+        the first one that is not; None: it did not get there."""
+        before = (0.0, 0, 0.0), 0.0
+        for seconds, t in zip(self.seconds, self.tests):
+            now = (seconds, t.steps, t.bytes_a_node), t.accuracy
+            if t.accuracy >= self.target:
+                share = (self.target - before[1]) / (now[1] - before[1])
+                return tuple(a + share * (b - a) for a, b in zip(before[0], now[0]))
+            before = now
+        return None
+
+    def accuracy_at(self, seconds):
+        """Of the last test until then; 0: there was none."""
+        return max(((s, t.accuracy) for s, t in zip(self.seconds, self.tests) if s <= seconds),
+                   default=(0, 0.0))[1]
+
+    def best(self):
+        return max(t.accuracy for t in self.tests)
+
+
+def ahead(a, b):
+    """Is a before b? By the time to the target; where neither gets there, by the accuracy when the
+    first of them ends."""
+    times = [c.reached()[0] if c.reached() else None for c in (a, b)]
+    if times != [None, None]:
+        return times[1] is None or times[0] is not None and times[0] < times[1]
+    end = min(a.seconds[-1], b.seconds[-1])
+    return a.accuracy_at(end) > b.accuracy_at(end)
+
+
+def first_of(curves):
+    """The one that is ahead of all others."""
+    best = curves[0]
+    for curve in curves[1:]:
+        best = curve if ahead(curve, best) else best
+    return best
+
+
+def write_events(path, curves, work):
+    """For tools/plot: what uwasa sim would have told, with the curves' times."""
+    with open(path, "w", encoding="utf-8") as file:
+        for c in curves:
+            nodes = c.run.nodes
+            print(json.dumps({"event": "start", "nodes": nodes, "label": c.label,
+                              "exchange": c.run.exchange, "steps_per_epoch": 0}), file=file)
+            for i, (seconds, test) in enumerate(zip(c.seconds, c.tests)):
+                print(json.dumps({"event": "done" if i + 1 == len(c.tests) else "eval",
+                                  "virtual_seconds": seconds, "test_accuracy": test.accuracy,
+                                  "epochs": test.steps * work.batch * nodes,
+                                  "bytes_sent": test.bytes_a_node * nodes}), file=file)
