@@ -345,6 +345,8 @@ int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emula
     e->far = config->far;
     e->far_arg = config->far_arg;
     e->lower = config->lower;
+    uint64_t rate = config->far == NULL ? config->send.rate_bits_per_s : 0;
+    e->link.rate_bits_per_s = rate != 0 ? rate : config->lower->rate_bits_per_s;
     e->link.secure = config->lower->secure;
     e->link.fd = config->lower->fd;
     e->link.ops = &emulated_ops;

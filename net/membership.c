@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "membership.h"
 
+#include "bits.h"
+
 #include "uwasa/hash.h"
 
 #include <string.h>
 
 #define PATIENCE_MAX 16u
+#define MESSAGE_FIRST_BYTES 128u
+#define PACE_MAX_MS 600000u         /* that anybody may ask for */
 #define CALLS_IN_VAIN 12u           /* then hearsay of somebody else is worth more; half a minute */
 
 uint32_t uw_name_id(const char *name)
@@ -33,6 +37,7 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     }
     m->members = members;
     m->seeds = seeds;
+    rc = rc == UW_OK ? uw_membership_place_tables(m, arena) : rc;
     if (rc < 0 || members == NULL) {
         return rc;
     }
@@ -50,6 +55,7 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     self->state = UW_MEMBER_ALIVE;
     self->same_model = true;
     m->members_n = 1;
+    m->message_bytes = MESSAGE_FIRST_BYTES;
     uw_rng_seed(&m->rng, config->seed);
     return rc;
 }
@@ -67,10 +73,14 @@ uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us)
     return us - us / 8u + uw_rng_below(&m->rng, (uint32_t)(us / 4u) + 1u);
 }
 
-void uw_member_set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us)
+void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
+                             enum uw_member_state state, uint64_t now_us)
 {
+    m->states_n[member->state]--;
+    m->states_n[state]++;
     member->state = state;
     member->changed_us = now_us;
+    uw_membership_news(m, member);
 }
 
 static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint64_t now_us)
@@ -78,11 +88,12 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
     enum uw_member_state before = member->state;
     uint64_t silent_us = now_us - member->heard_us;
     member->heard_us = now_us;
+    member->asked_us = 0;
     member->tries = 0;
     if (before == UW_MEMBER_ALIVE) {
         return;
     }
-    uw_member_set_state(member, UW_MEMBER_ALIVE, now_us);
+    uw_membership_set_state(m, member, UW_MEMBER_ALIVE, now_us);
     member->next_us = now_us + uw_membership_jitter(m, m->config.ping_us);
     uw_membership_rush(m, member);
     if (before == UW_MEMBER_SUSPECT) {
@@ -94,16 +105,6 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
                           is_new ? 0 : silent_us);
 }
 
-struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station)
-{
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        if (m->members[i].station == station) {
-            return &m->members[i];
-        }
-    }
-    return NULL;
-}
-
 struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us)
 {
     struct uw_member *member = uw_membership_at(m, station);
@@ -112,17 +113,6 @@ struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station,
         sign_of_life(m, member, now_us);
     }
     return member;
-}
-
-static struct uw_member *find(struct uw_membership *m, const char *name)
-{
-    uint32_t id = uw_name_id(name);
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        if (m->members[i].id == id && strcmp(m->members[i].name, name) == 0) {
-            return &m->members[i];
-        }
-    }
-    return NULL;
 }
 
 void uw_membership_let_go(struct uw_membership *m, uint16_t station)
@@ -139,7 +129,7 @@ void uw_membership_let_go(struct uw_membership *m, uint16_t station)
 static void release(struct uw_membership *m, struct uw_member *member)
 {
     uint16_t station = member->station;
-    member->station = UW_LINK_STATION_NONE;
+    uw_membership_set_station(m, member, UW_LINK_STATION_NONE);
     uw_membership_let_go(m, station);
 }
 
@@ -147,7 +137,7 @@ static struct uw_member *longest(struct uw_membership *m, enum uw_member_state s
                                  uint32_t tries)
 {
     struct uw_member *slot = NULL;
-    for (uint32_t i = 1; i < m->members_n; i++) {
+    for (uint32_t i = 1; m->states_n[state] != 0 && i < m->members_n; i++) {
         struct uw_member *c = &m->members[i];
         if (c->state == state && c->tries >= tries &&
             (slot == NULL || c->changed_us < slot->changed_us)) {
@@ -190,8 +180,11 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
                                uint64_t now_us)
 {
     struct uw_member *slot = NULL;
-    if (m->members_n < m->config.members_max) {
+    bool is_free = m->members_n < m->config.members_max;
+    if (is_free) {
         slot = &m->members[m->members_n++];
+        *slot = (struct uw_member){.station = UW_LINK_STATION_NONE, .told_n = UW_TOLD_MAX,
+                                   .in_heap = (uint16_t)(m->members_n - 2u)};
     } else {
         slot = gone(m, heard);
         slot = slot != NULL ? slot : spared(m, heard, now_us);
@@ -199,16 +192,23 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     if (slot == NULL) {
         return NULL;
     }
-    if (slot->name[0] != '\0') {
-        release(m, slot);
-    }
-    *slot = (struct uw_member){
-        .id = uw_name_id(name),
+    release(m, slot);
+    uw_membership_no_news(m, slot);
+    uw_membership_set_name(m, slot, name);
+    m->states_n[slot->state] -= is_free ? 0 : 1u;
+    m->states_n[UW_MEMBER_UNKNOWN]++;
+    struct uw_member fresh = {
+        .id = slot->id,
         .station = UW_LINK_STATION_NONE,
         .same_model = true,
         .patience = UW_MEMBER_PATIENCE,
+        .told_n = UW_TOLD_MAX,
+        .in_heap = slot->in_heap,
+        .at_name_next = slot->at_name_next,
     };
-    copy_text(slot->name, name, sizeof slot->name);
+    memcpy(fresh.name, slot->name, sizeof fresh.name);
+    *slot = fresh;
+    uw_membership_set_due(m, slot, 0);
     return slot;
 }
 
@@ -222,15 +222,20 @@ static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t 
     struct uw_member *other = uw_membership_at(m, station);
     if (other != NULL) {
         /* Who has taken another name is no second device: with many it would fill the table. */
-        other->station = UW_LINK_STATION_NONE;
+        uw_membership_set_station(m, other, UW_LINK_STATION_NONE);
         if (other->state == UW_MEMBER_ALIVE || other->state == UW_MEMBER_SUSPECT) {
-            uw_member_set_state(other, UW_MEMBER_LEFT, now_us);
+            uw_membership_set_state(m, other, UW_MEMBER_LEFT, now_us);
             uw_membership_changed(m, UW_NODE_LEFT, other, 0);
         }
     }
     release(m, member);
-    member->station = station;
+    uw_membership_set_station(m, member, station);
     (void)uw_link_hold(m->config.link, station, true);
+}
+
+static void set_pace(struct uw_member *it, const uwasa_Peer *peer)
+{
+    it->pace_us = uw_min_u32(peer->pace_ms, PACE_MAX_MS) * 1000u;
 }
 
 static bool is_self(const struct uw_membership *m, const char *name)
@@ -258,7 +263,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     if (is_self(m, peer->name)) {
         return meet_self(m, station, peer);
     }
-    struct uw_member *it = find(m, peer->name);
+    struct uw_member *it = uw_membership_named(m, peer->name);
     bool restarted = false;
     if (it == NULL) {
         it = enter(m, peer->name, true, now_us);
@@ -284,13 +289,19 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     if (peer->incarnation > it->incarnation) {
         it->incarnation = peer->incarnation;
     }
+    if (restarted || strcmp(it->address, peer->address) != 0) {
+        uw_membership_news(m, it);
+    }
     copy_text(it->address, peer->address, sizeof it->address);
+    set_pace(it, peer);
     it->same_model = ping->model == m->config.model;
     if (ping->has_progress) {
         it->progress = ping->progress;
     }
     enum uw_member_state before = it->state;
+    m->now_us = now_us;
     sign_of_life(m, it, now_us);
+    uw_membership_exchanged(m, it);
     if (restarted && before != UW_MEMBER_UNKNOWN) {
         uw_membership_changed(m, UW_NODE_RESTARTED, it, 0);
     }
@@ -311,7 +322,8 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         }
         return;
     }
-    struct uw_member *it = find(m, peer->name);
+    m->now_us = now_us;
+    struct uw_member *it = uw_membership_named(m, peer->name);
     if (it == NULL) {
         if (peer->address[0] == '\0' || peer->state == uwasa_State_LEFT ||
             peer->state == uwasa_State_DEAD) {
@@ -322,10 +334,17 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
             return;
         }
         it->incarnation = peer->incarnation;
-        it->changed_us = it->heard_us = it->next_us = now_us;
+        it->changed_us = it->heard_us = now_us;
         copy_text(it->address, peer->address, sizeof it->address);
-        uw_membership_rush(m, it);
+        set_pace(it, peer);
+        it->next_us = UINT64_MAX;
+        uw_membership_soon(m, it);
         return;
+    }
+    /* Somebody else hears nothing of it: ask. */
+    if (it->state == UW_MEMBER_ALIVE && it->asked_us == 0 && peer->state != uwasa_State_ALIVE &&
+        peer->incarnation >= it->incarnation && now_us - it->heard_us >= m->config.ping_us) {
+        uw_membership_soon(m, it);
     }
     /* News of somebody out of reach: it may have come back at another address. */
     if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
@@ -333,7 +352,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         copy_text(it->address, peer->address, sizeof it->address);
         release(m, it);
         if (it->state == UW_MEMBER_LEFT) {
-            uw_member_set_state(it, UW_MEMBER_DEAD, now_us);
+            uw_membership_set_state(m, it, UW_MEMBER_DEAD, now_us);
         }
         it->tries = 0;
         it->next_us = now_us;
@@ -344,12 +363,12 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
 void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer,
                            uint64_t now_us)
 {
-    struct uw_member *it = find(m, peer->name);
+    struct uw_member *it = uw_membership_named(m, peer->name);
     if (it == NULL || it->station != station || it->state == UW_MEMBER_LEFT ||
         peer->incarnation < it->incarnation) {
         return;
     }
-    uw_member_set_state(it, UW_MEMBER_LEFT, now_us);
+    uw_membership_set_state(m, it, UW_MEMBER_LEFT, now_us);
     uw_membership_changed(m, UW_NODE_LEFT, it, 0);
 }
 
@@ -362,9 +381,11 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
     uint64_t rtt = now_us - member->ping_us;
     uint32_t sample = rtt < UINT32_MAX ? (uint32_t)rtt : UINT32_MAX;
     sample = sample != 0 ? sample : 1u;
+    /* Rare samples count more: the last one may be of another time. */
+    uint64_t parts = uw_membership_pace_us(m) + member->pace_us != 0 ? 2u : 8u;
     member->srtt_us = member->srtt_us == 0
                           ? sample
-                          : (uint32_t)(((uint64_t)member->srtt_us * 7u + sample) / 8u);
+                          : (uint32_t)((member->srtt_us * (parts - 1u) + sample) / parts);
     member->ping_us = 0;
     member->ping_seq = 0;
     if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
@@ -373,51 +394,26 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
     uw_membership_rush(m, member);
 }
 
-uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t cap)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 1; i < m->members_n && n < cap; i++) {
-        uint32_t at = 1u + (m->turn + i) % (m->members_n - 1u);
-        const struct uw_member *it = &m->members[at];
-        if (it->state == UW_MEMBER_UNKNOWN) {
-            continue;
-        }
-        uwasa_Peer *peer = &peers[n];
-        *peer = (uwasa_Peer){.incarnation = it->incarnation, .state = (uwasa_State)it->state};
-        copy_text(peer->name, it->name, sizeof peer->name);
-        copy_text(peer->address, it->address, sizeof peer->address);
-        if (peer->address[0] == '\0') {
-            (void)uw_link_describe(m->config.link, it->station, peer->address);
-        }
-        n++;
-    }
-    m->turn += n;
-    return n;
-}
-
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
 {
+    m->now_us = now_us;
     for (uint32_t i = 1; i < m->members_n; i++) {
         if (m->members[i].state == UW_MEMBER_ALIVE) {
-            m->members[i].next_us = now_us;
+            uw_membership_soon(m, &m->members[i]);
         }
     }
-    m->due_us = 0;
 }
 
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
 {
     const struct uw_member *self = &m->members[0];
-    *peer = (uwasa_Peer){.incarnation = self->incarnation, .state = uwasa_State_ALIVE};
+    *peer = (uwasa_Peer){.incarnation = self->incarnation, .state = uwasa_State_ALIVE,
+                         .pace_ms = (uint32_t)(uw_membership_pace_us(m) / 1000u)};
     copy_text(peer->name, self->name, sizeof peer->name);
     copy_text(peer->address, self->address, sizeof peer->address);
 }
 
 uint32_t uw_membership_alive(const struct uw_membership *m)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        n += m->members[i].state == UW_MEMBER_ALIVE;
-    }
-    return n;
+    return m->states_n[UW_MEMBER_ALIVE];
 }

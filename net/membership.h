@@ -4,9 +4,18 @@
  *
  * Every device pings every member it knows and judges by what it hears itself: any authenticated
  * message is a sign of life. Nobody is declared dead by hearsay, so there is no accusation to
- * refute and a restart of the whole site heals by itself. Hearsay brings names and addresses only.
+ * refute and a restart of the whole site heals by itself. Hearsay brings names and addresses, and
+ * that somebody else hears nothing of a member is a reason to ask it at once.
  *
  *     alive --silence--> suspect --silence--> dead --any message--> alive (rejoined)
+ *
+ * What this costs does not grow with the table: a device spends config.rate on calls and answers.
+ * In a small table everybody is pinged every ping_us. In a larger one, or on a thin link, the pings
+ * are further apart (the pace, which every device tells the others: nobody is pinged faster than
+ * its own pace), and an exchange counts for both of its sides. Then silence begins when a question
+ * is not answered. Whoever is asked first finds out within about a ping, whatever the table's size,
+ * and tells; those told ask for themselves. After Das, Gupta, Motivala: SWIM (2002), whose pings to
+ * one member a period and records told log N times these are.
  *
  * Dead members, unknown ones and lost seeds are called again for ever, at growing intervals up to
  * 5 s. Incarnations tell a restart from the same name used twice: the newer one wins, the older
@@ -34,6 +43,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define UW_TOLD_MAX 40u             /* times that news is told at most */
+#define UW_GATHER_MAX 8u            /* records of a message */
+
 struct uw_member {
     /* What every look at the table reads, side by side. */
     uint32_t id;                    /* FNV-1a 32 of the name */
@@ -44,7 +56,9 @@ struct uw_member {
     uint32_t patience;              /* quarters: 4 = once the configured silence; grows with
                                        false alarms, so that a lossy link is not cried wolf at */
     uint64_t heard_us;              /* last sign of life */
+    uint64_t asked_us;              /* first call since; 0: none */
     uint64_t next_us;               /* next call */
+    uint64_t due_us;                /* its key in the heap; never later than what is due */
     uint64_t avoid_until_us;        /* kept by the node: no pulls before */
     uint32_t srtt_us;
     uint32_t incarnation;
@@ -54,6 +68,10 @@ struct uw_member {
     uint64_t changed_us;            /* of state */
     uint32_t tries;                 /* calls without an answer */
     uint32_t ping_seq;
+    uint32_t pace_us;               /* its own, as it said; 0: it has none */
+    uint32_t told_n;                /* how often its last news went out; UW_TOLD_MAX: it is none */
+    uint16_t in_heap;               /* places; in chains and lists 0 is the end */
+    uint16_t at_station_next, at_name_next, news_next, news_before;
     uwasa_Progress progress;
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
@@ -79,6 +97,7 @@ struct uw_membership_config {
     const char *const *seeds;
     uint32_t seeds_n, members_max;
     uint64_t ping_us, suspect_us, dead_us;
+    uint32_t rate_bytes_per_s;      /* of hellos, pings and their answers */
     uint64_t seed;
     struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
     /* A member's state changed; silent_us is how long it had been quiet. */
@@ -94,8 +113,17 @@ struct uw_membership {
     struct uw_member *members;      /* [members_max]; [0] is this device */
     uint32_t members_n;
     struct uw_seed *seeds;
+    uint16_t *heap;                 /* [members_max] places, the next due first */
+    uint16_t *by_station, *by_name; /* [buckets_n] first of a chain */
+    uint32_t buckets_n;
+    struct {
+        uint16_t first, last;
+    } news[UW_TOLD_MAX];            /* members whose news went out so many times */
+    uint16_t gathered[UW_GATHER_MAX];
+    uint32_t states_n[UW_MEMBER_LEFT + 1u];     /* members of each state, this device not */
+    uint32_t message_bytes;         /* of a message, about */
+    uint64_t paid_us;               /* when the rate will have paid for what was sent */
     uint64_t now_us;
-    uint64_t due_us;                /* nothing to do or to notice before */
     uint64_t swap_us;               /* no live member makes room before */
     uint32_t seq, turn;
     struct uw_rng rng;
@@ -146,10 +174,19 @@ int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *stati
 /* Until when uw_membership_next has nothing to do or to notice; UINT64_MAX: for ever. */
 uint64_t uw_membership_next_us(const struct uw_membership *m);
 
-/* Fill peers with up to cap members for a ping, another choice each time; returns their number. */
-uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t cap);
+/* Fill peers with members for a message: news that was told least often, then `others` in turn, so
+ * that in the end everybody has heard of everybody.
+ *   peers  [UW_GATHER_MAX]
+ * Returns their number. */
+uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t others);
 
-/* Ping everybody soon: there is news. */
+/* A message was sent, with the first `told` of those that uw_membership_gather gave last. */
+void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told);
+
+/* How far apart this device's pings to a member are for its rate's sake; 0: as configured. */
+uint64_t uw_membership_pace_us(const struct uw_membership *m);
+
+/* Ping everybody soon: there is news of this device. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 
 /* This device as a record. */
@@ -161,16 +198,46 @@ uint32_t uw_membership_alive(const struct uw_membership *m);
 /* A name's identity in schedules: FNV-1a 32. */
 uint32_t uw_name_id(const char *name);
 
-/* Between membership.c and membership_call.c. */
+/* Between membership*.c. */
 #define UW_MEMBER_PATIENCE 4u       /* quarters: the configured silence once */
 
 /* Tell the owner. */
 void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
                            const struct uw_member *member, uint64_t silent_us);
-void uw_member_set_state(struct uw_member *member, enum uw_member_state state, uint64_t now_us);
+
+/* A member's state changes: that is news. */
+void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
+                             enum uw_member_state state, uint64_t now_us);
+
+/* Its record is to be told anew; or no more, because its place gets another name. */
+void uw_membership_news(struct uw_membership *m, struct uw_member *member);
+void uw_membership_no_news(struct uw_membership *m, struct uw_member *member);
+
+/* So many bytes were sent. */
+void uw_membership_pay(struct uw_membership *m, uint32_t bytes);
+
+/* An exchange has brought all that there is to know: the next one in its time. */
+void uw_membership_exchanged(struct uw_membership *m, struct uw_member *member);
+
+/* Call it soon: at once, and where pings are rare within a part of their distance. */
+void uw_membership_soon(struct uw_membership *m, struct uw_member *member);
+
+/* membership_table.c: places by station, by name and by what is due. */
+
+/* Take the tables' memory. Returns UW_OK or what uw_arena_take returns. */
+int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena);
+
+/* A place gets a name, a member a station (UW_LINK_STATION_NONE: none). */
+void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name);
+void uw_membership_set_station(struct uw_membership *m, struct uw_member *member,
+                               uint16_t station);
+struct uw_member *uw_membership_named(struct uw_membership *m, const char *name);
+
+/* Move a member in the heap to where it belongs when something is due at due_us. */
+void uw_membership_set_due(struct uw_membership *m, struct uw_member *member, uint64_t due_us);
 
 /* Something about a member may be due earlier than it was. */
-void uw_membership_rush(struct uw_membership *m, const struct uw_member *member);
+void uw_membership_rush(struct uw_membership *m, struct uw_member *member);
 
 /* Let the link recycle a station, unless a member or a seed goes by its number. */
 void uw_membership_let_go(struct uw_membership *m, uint16_t station);

@@ -10,12 +10,98 @@
 #define CALLS_A_SESSION 8u          /* calls of a dead member before its session is forgotten */
 #define CALLS_A_LOOKUP 9u           /* of a seed in vain before its name is looked up once more */
 #define LOOKUP_US 50000u            /* how soon to see whether a name has been looked up */
+#define TRIES_MIN 3u                /* questions before silence means something */
+#define TRIES_EARLY 6u              /* calls of a new member that are not slowed down */
+#define LIVE_PARTS 4u               /* of the rate all but one are for live members */
+#define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
+#define BURST_US 4000000u           /* of the rate, saved up ... */
+#define BURST_MESSAGES 8u           /* ... and so many messages at least */
 
-static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
+/* ---- what it costs ---- */
+
+/* What so many messages are of the rate. */
+static uint64_t price_us(const struct uw_membership *m, uint32_t messages_n)
 {
-    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 10u ? tries / 2u : 5u);
-    return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
+    uint64_t bytes = (uint64_t)messages_n * m->message_bytes;
+    return bytes * 1000000u / m->config.rate_bytes_per_s;
 }
+
+static uint64_t burst_us(const struct uw_membership *m)
+{
+    uint64_t least_us = price_us(m, BURST_MESSAGES);
+    return least_us > BURST_US ? least_us : BURST_US;
+}
+
+void uw_membership_pay(struct uw_membership *m, uint32_t bytes)
+{
+    uint64_t us = (uint64_t)bytes * 1000000u / m->config.rate_bytes_per_s;
+    uint64_t most_us = m->now_us + 2u * burst_us(m);    /* who asks too much is answered all the
+                                                           same, and must not silence this device */
+    m->paid_us = (m->paid_us > m->now_us ? m->paid_us : m->now_us) + us;
+    m->paid_us = m->paid_us < most_us ? m->paid_us : most_us;
+    m->message_bytes = (m->message_bytes * 15u + bytes + 8u) / 16u;
+}
+
+/* From when the rate has room for a call. */
+static uint64_t afford_us(const struct uw_membership *m)
+{
+    uint64_t burst = burst_us(m);
+    return m->paid_us > burst ? m->paid_us - burst : 0;
+}
+
+/* So far apart are exchanges with each live member, one message of them ours. */
+static uint64_t exchange_us(const struct uw_membership *m)
+{
+    uint32_t live_n = m->states_n[UW_MEMBER_ALIVE] + m->states_n[UW_MEMBER_SUSPECT];
+    return price_us(m, live_n) * LIVE_PARTS / (LIVE_PARTS - 1u);
+}
+
+uint64_t uw_membership_pace_us(const struct uw_membership *m)
+{
+    uint64_t us = exchange_us(m);
+    return us > m->config.ping_us ? us : 0;
+}
+
+static uint64_t pace_with(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t us = exchange_us(m);
+    us = us > m->config.ping_us ? us : m->config.ping_us;
+    return us > it->pace_us ? us : it->pace_us;
+}
+
+void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
+{
+    uint64_t pace_us = pace_with(m, it);
+    /* Where there is room for it, both sides ping. The round trip is known only to who asks. */
+    bool crowded = pace_us > m->config.ping_us || 2u * exchange_us(m) > m->config.ping_us;
+    if (crowded && it->srtt_us != 0) {
+        it->next_us = m->now_us + uw_membership_jitter(m, pace_us);
+        uw_membership_rush(m, it);
+    }
+}
+
+/* Can it bear less than this device? Then what all ask at once is what its link must carry. */
+static bool is_thin(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t us = exchange_us(m);
+    return it->pace_us / 2u > (us > m->config.ping_us ? us : m->config.ping_us);
+}
+
+/* Calls out of turn are spread over so long. */
+static uint64_t spread_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t pace_us = pace_with(m, it);
+    return pace_us > m->config.ping_us ? pace_us / SPREAD_PARTS : 0;
+}
+
+void uw_membership_soon(struct uw_membership *m, struct uw_member *it)
+{
+    uint64_t next_us = m->now_us + uw_rng_below(&m->rng, (uint32_t)spread_us(m, it) + 1u);
+    it->next_us = next_us < it->next_us ? next_us : it->next_us;
+    uw_membership_rush(m, it);
+}
+
+/* ---- silence ---- */
 
 static uint64_t suspect_after(const struct uw_membership *m, const struct uw_member *it)
 {
@@ -28,19 +114,61 @@ static uint64_t dead_after(const struct uw_membership *m, const struct uw_member
     return m->config.dead_us > 2u * suspect ? m->config.dead_us : 2u * suspect;
 }
 
+/* Since when a member could have spoken: it was asked, or should have been. */
+static uint64_t silent_since_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t lead_us = it->asked_us < m->config.ping_us ? it->asked_us : m->config.ping_us;
+    uint64_t asked_us = it->asked_us - lead_us;
+    return asked_us > it->heard_us ? asked_us : it->heard_us;
+}
+
+/* When silence changes a member's state. */
+static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    if (it->asked_us == 0 || it->tries < TRIES_MIN) {
+        return UINT64_MAX;
+    }
+    return it->state == UW_MEMBER_ALIVE     ? silent_since_us(m, it) + suspect_after(m, it)
+           : it->state == UW_MEMBER_SUSPECT ? silent_since_us(m, it) + dead_after(m, it)
+                                            : UINT64_MAX;
+}
+
+/* Calls of who does not answer: at growing intervals ... */
+static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
+{
+    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 10u ? tries / 2u : 5u);
+    return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
+}
+
+/* ... and all of them together at most a part of the rate, and no more than a thin link bears. */
+static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it)
+{
+    uint32_t lost_n = m->states_n[UW_MEMBER_UNKNOWN] + m->states_n[UW_MEMBER_DEAD];
+    uint64_t us = call_pause(m, it->tries);
+    uint64_t least_us = it->tries > TRIES_EARLY ? price_us(m, lost_n) * LIVE_PARTS : 0;
+    uint64_t spread = is_thin(m, it) ? spread_us(m, it) : 0;
+    least_us = least_us > spread ? least_us : spread;
+    return us > least_us ? us : uw_membership_jitter(m, least_us);
+}
+
 static void notice_silence(struct uw_membership *m, struct uw_member *it)
 {
     uint64_t silent_us = m->now_us - it->heard_us;
-    if (it->state == UW_MEMBER_ALIVE && silent_us >= suspect_after(m, it)) {
-        uw_member_set_state(it, UW_MEMBER_SUSPECT, m->now_us);
+    if (m->now_us < verdict_us(m, it)) {
+        return;
+    }
+    if (it->state == UW_MEMBER_ALIVE) {
+        uw_membership_set_state(m, it, UW_MEMBER_SUSPECT, m->now_us);
         uw_membership_changed(m, UW_NODE_SUSPECT, it, silent_us);
-    } else if (it->state == UW_MEMBER_SUSPECT && silent_us >= dead_after(m, it)) {
-        uw_member_set_state(it, UW_MEMBER_DEAD, m->now_us);
+    } else {
+        uw_membership_set_state(m, it, UW_MEMBER_DEAD, m->now_us);
         it->tries = 2;
-        it->next_us = m->now_us + call_pause(m, it->tries);
+        it->next_us = m->now_us + member_pause(m, it);
         uw_membership_changed(m, UW_NODE_DEAD, it, silent_us);
     }
 }
+
+/* ---- calls ---- */
 
 /* Find out where to call a member. Returns UW_OK; UW_ERR_AGAIN (soon); or that nobody knows. */
 static int locate(struct uw_membership *m, struct uw_member *it)
@@ -55,7 +183,7 @@ static int locate(struct uw_membership *m, struct uw_member *it)
         rc = UW_ERR_NOTFOUND;
     }
     if (rc == UW_OK) {
-        it->station = station;
+        uw_membership_set_station(m, it, station);
     }
     return rc;
 }
@@ -64,34 +192,36 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
                        uint32_t *seq)
 {
     bool live = it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
-    if (it->state == UW_MEMBER_LEFT || m->now_us < it->next_us) {
-        return 0;
-    }
     int found = locate(m, it);
     if (found == UW_ERR_AGAIN) {
         it->next_us = m->now_us + LOOKUP_US;
         return 0;
     }
-    uint64_t quiet_us = m->now_us - it->heard_us;
-    if (live && quiet_us >= m->config.ping_us) {
-        /* Nothing came back yet: ask three times as often, one of them will get through. */
-        it->next_us = m->now_us + uw_membership_jitter(m, m->config.ping_us / 3u);
-    } else if (live) {
-        it->next_us = m->now_us + uw_membership_jitter(m, m->config.ping_us);
+    if (live) {
+        /* Until something comes back: ask three times as often, one of them will get through. */
+        uint64_t again_us = m->config.ping_us / 3u;
+        again_us = again_us > it->srtt_us ? again_us : it->srtt_us;
+        again_us = is_thin(m, it) && it->tries + 1u >= TRIES_MIN ? spread_us(m, it) : again_us;
+        bool waits = m->now_us - it->heard_us >= m->config.ping_us;
+        it->next_us = m->now_us + uw_membership_jitter(m, waits ? again_us : m->config.ping_us);
     } else {
-        it->next_us = m->now_us + call_pause(m, it->tries);
+        it->next_us = m->now_us + member_pause(m, it);
         /* It may have lost its half of a secure session in a restart, and know nobody to call. */
         if (it->state == UW_MEMBER_DEAD && it->tries % CALLS_A_SESSION == CALLS_A_SESSION - 1u) {
             uw_link_forget(m->config.link, it->station);
         }
     }
-    it->tries++;
+    bool first = it->tries++ == 0;
+    it->asked_us = it->asked_us != 0 ? it->asked_us : m->now_us;
     if (found < 0) {
         return 0;
     }
     *station = it->station;
-    it->ping_seq = *seq = ++m->seq;
-    it->ping_us = m->now_us;
+    *seq = ++m->seq;
+    if (first || it->ping_us == 0) {
+        it->ping_seq = *seq;        /* a long round trip is longer than the pause to the next */
+        it->ping_us = m->now_us;
+    }
     return live ? UW_WIRE_PING : UW_WIRE_HELLO;
 }
 
@@ -161,65 +291,64 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
 /* When there is something to do about a member, or its silence to notice. */
 static uint64_t member_due_us(const struct uw_membership *m, const struct uw_member *it)
 {
-    uint64_t due_us = it->state != UW_MEMBER_LEFT ? it->next_us : UINT64_MAX;
-    uint64_t silence_us = UINT64_MAX;
-    if (it->state == UW_MEMBER_ALIVE) {
-        silence_us = it->heard_us + suspect_after(m, it);
-    } else if (it->state == UW_MEMBER_SUSPECT) {
-        silence_us = it->heard_us + dead_after(m, it);
-    }
-    return silence_us < due_us ? silence_us : due_us;
+    uint64_t call_us = it->state != UW_MEMBER_LEFT ? it->next_us : UINT64_MAX;
+    uint64_t silence_us = verdict_us(m, it);
+    return silence_us < call_us ? silence_us : call_us;
 }
 
-static uint64_t least_due_us(const struct uw_membership *m)
+void uw_membership_rush(struct uw_membership *m, struct uw_member *it)
 {
-    uint64_t due_us = UINT64_MAX;
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        uint64_t member_us = member_due_us(m, &m->members[i]);
-        due_us = member_us < due_us ? member_us : due_us;
+    uint64_t due_us = member_due_us(m, it);
+    if (due_us < it->due_us) {
+        uw_membership_set_due(m, it, due_us);
     }
-    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        if (!m->seeds[i].self && m->seeds[i].next_us < due_us) {
-            due_us = m->seeds[i].next_us;
-        }
-    }
-    return due_us;
 }
 
-void uw_membership_rush(struct uw_membership *m, const struct uw_member *member)
+static int next_seed(struct uw_membership *m, uint16_t *station, uint32_t *seq)
 {
-    uint64_t due_us = member_due_us(m, member);
-    m->due_us = due_us < m->due_us ? due_us : m->due_us;
-}
-
-/* due_us may be too early, when somebody was heard since, and is made exact when all was looked at
- * and nothing found. */
-int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
-{
-    m->now_us = now_us;
-    if (now_us < m->due_us) {
-        return 0;
-    }
-    for (uint32_t i = 1; i < m->members_n; i++) {
-        notice_silence(m, &m->members[i]);
-        int type = call_member(m, &m->members[i], station, seq);
-        if (type != 0) {
-            return type;
-        }
-    }
     for (uint32_t i = 0; i < m->config.seeds_n; i++) {
         int type = call_seed(m, &m->seeds[i], station, seq);
         if (type != 0) {
             return type;
         }
     }
-    m->due_us = least_due_us(m);
     return 0;
+}
+
+/* The keys of the heap may be too early, when somebody was heard since, and are made exact when
+ * their time comes. A call that cannot be afforded stays first. */
+int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
+{
+    m->now_us = now_us;
+    bool affordable = now_us >= afford_us(m);
+    int type = affordable ? next_seed(m, station, seq) : 0;
+    while (type == 0 && m->members_n > 1u) {
+        struct uw_member *it = &m->members[m->heap[0]];
+        if (now_us < it->due_us) {
+            break;
+        }
+        notice_silence(m, it);
+        bool calls = it->state != UW_MEMBER_LEFT && now_us >= it->next_us;
+        if (calls && !affordable) {
+            break;
+        }
+        type = calls ? call_member(m, it, station, seq) : 0;
+        uw_membership_set_due(m, it, member_due_us(m, it));
+    }
+    return type;
 }
 
 uint64_t uw_membership_next_us(const struct uw_membership *m)
 {
-    return m->due_us;
+    uint64_t due_us = m->members_n > 1u ? m->members[m->heap[0]].due_us : UINT64_MAX;
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        if (!m->seeds[i].self && m->seeds[i].next_us < due_us) {
+            due_us = m->seeds[i].next_us;
+        }
+    }
+    /* Not before what was due is affordable. */
+    uint64_t paid_us = afford_us(m);
+    return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
 }
 
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us)
@@ -233,6 +362,9 @@ uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us)
     for (uint32_t i = 1; slept && i < m->members_n; i++) {
         uint64_t heard_us = m->members[i].heard_us + late_us;
         m->members[i].heard_us = heard_us < now_us ? heard_us : now_us;
+        uint64_t asked_us = m->members[i].asked_us + late_us;
+        m->members[i].asked_us =
+            m->members[i].asked_us == 0 ? 0 : asked_us < now_us ? asked_us : now_us;
         m->members[i].ping_us = 0;  /* the answer waited for us: that is no round trip */
     }
     return slept ? late_us : 0;

@@ -9,6 +9,9 @@
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
 #define MEMBERS_DEFAULT 32u
 #define PING_DEFAULT_US 700000u
+#define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
+#define PACE_WIDEST_MS (1u << 20)   /* of those that take so many bytes on the wire */
+#define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
 #define DEAD_DEFAULT_US 10000000u
 #define PULL_DEFAULT_US 120000000u
 #define PULL_SILENCE_DEFAULT_US 4000000u
@@ -132,7 +135,8 @@ static int check_mtu(struct uw_node_state *s, struct uw_error *err)
     s->out.type = UW_WIRE_PING;
     s->out.ping = (uwasa_Ping){
         .run = 1, .model = 1, .seq = UINT32_MAX, .has_self = true, .has_progress = true};
-    s->out.ping.self = (uwasa_Peer){.incarnation = UINT32_MAX, .state = uwasa_State_ALIVE};
+    s->out.ping.self = (uwasa_Peer){.incarnation = UINT32_MAX, .state = uwasa_State_ALIVE,
+                                    .pace_ms = PACE_WIDEST_MS};
     strcpy(s->out.ping.self.name, s->config.name);
     if (s->config.address != NULL) {
         strcpy(s->out.ping.self.address, s->config.address);
@@ -178,6 +182,16 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
     return check_mtu(s, err);
 }
 
+/* What membership may cost: as configured, or a share of a thin link. */
+static uint32_t membership_rate(const struct uw_node_config *c)
+{
+    uint64_t share = c->link->rate_bits_per_s / 8u / LINK_PARTS;
+    uint64_t rate = c->membership_rate != 0 ? c->membership_rate : MEMBERSHIP_DEFAULT;
+    bool thin = c->membership_rate == 0 && c->link->rate_bits_per_s != 0 && share < rate;
+    rate = thin ? share : rate;
+    return rate != 0 ? (uint32_t)rate : 1u;
+}
+
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
@@ -187,7 +201,8 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .name = c->name, .address = c->address, .incarnation = c->incarnation,
         .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
         .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
-        .dead_us = c->dead_us, .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
+        .dead_us = c->dead_us, .rate_bytes_per_s = membership_rate(c),
+        .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
         .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s};
     const struct uw_gossip_config gossip = {
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
@@ -313,7 +328,8 @@ int uw_node_send(struct uw_node_state *s, uint16_t station)
     return rc;
 }
 
-void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq)
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
+                       uint32_t others)
 {
     s->out.type = type;
     uwasa_Ping *p = &s->out.ping;
@@ -321,13 +337,19 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
                       .has_progress = true};
     uw_membership_self(&s->membership, &p->self);
     uw_node_fill_progress(s, &p->progress);
-    p->peers_count = (pb_size_t)uw_membership_gather(&s->membership, p->peers, 8);
+    p->peers_count = (pb_size_t)uw_membership_gather(&s->membership, p->peers, others);
 }
 
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
 {
+    uint64_t before = s->counters.sent_bytes;
     while (uw_node_send(s, station) == UW_ERR_TOOBIG && s->out.ping.peers_count != 0) {
         s->out.ping.peers_count--;
+    }
+    uint32_t bytes = (uint32_t)(s->counters.sent_bytes - before);
+    if (bytes != 0) {
+        s->counters.membership_bytes += bytes;
+        uw_membership_sent(&s->membership, bytes, s->out.ping.peers_count);
     }
 }
 
@@ -347,7 +369,7 @@ static void call_members(struct uw_node_state *s)
         if (type == 0) {
             return;
         }
-        uw_node_fill_ping(s, (enum uw_wire_type)type, seq);
+        uw_node_fill_ping(s, (enum uw_wire_type)type, seq, UW_NODE_OTHERS);
         uw_node_send_ping(s, station);
     }
 }

@@ -36,7 +36,9 @@ bool uw_node_spares(void *arg, const struct uw_member *m)
 static void answer(struct uw_node_state *s, uint16_t station, const struct uw_message *in)
 {
     if (in->type != UW_WIRE_ACK && !s->left) {
-        uw_node_fill_ping(s, UW_WIRE_ACK, in->ping.seq);
+        /* Who says hello may know nobody. */
+        uint32_t others = in->type == UW_WIRE_HELLO ? UW_GATHER_MAX : UW_NODE_OTHERS;
+        uw_node_fill_ping(s, UW_WIRE_ACK, in->ping.seq, others);
         uw_node_send_ping(s, station);
     }
 }

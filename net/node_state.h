@@ -31,6 +31,7 @@
 #include "uwasa/node.h"
 
 #define UW_NODE_QUIETS 16u
+#define UW_NODE_OTHERS 1u               /* records that every ping has, in turn */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
                                                    no datagram could carry */
@@ -99,8 +100,10 @@ struct uw_node_state {
  * on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
 
-/* Make s->out a hello, ping or ack with news of this device and some others. */
-void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq);
+/* Make s->out a hello, ping or ack with news of this device, of others, and records of so many
+ * others of whom there is none. */
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
+                       uint32_t others);
 
 /* Send it, with as many of the others as fit. */
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station);

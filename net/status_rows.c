@@ -51,7 +51,8 @@ void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
     X(pairs_half) \
     X(samples_in) \
     X(samples_out) \
-    X(sample_bytes)
+    X(sample_bytes) \
+    X(membership_bytes)
 
 void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to)
 {

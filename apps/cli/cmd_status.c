@@ -116,6 +116,7 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
     }
     cJSON_AddNumberToObject(out, "sent_bytes", (double)c->sent_bytes);
     cJSON_AddNumberToObject(out, "received_bytes", (double)c->received_bytes);
+    cJSON_AddNumberToObject(out, "membership_bytes", (double)c->membership_bytes);
     cJSON_AddNumberToObject(out, "pulls_done", c->pulls_done);
     cJSON_AddNumberToObject(out, "pulls_cut", c->pulls_cut);
     cJSON_AddNumberToObject(out, "pulls_refused", c->pulls_refused);

@@ -39,7 +39,7 @@ struct uw_node_options {
     uint32_t eval_samples, final_eval_samples;
     uint32_t consensus_rounds;
     double consensus_seconds, linger_seconds;
-    uint32_t mtu, members;
+    uint32_t mtu, members, membership_rate;     /* a rate of 0: not given */
     uint64_t pull_window;
     double emulate_loss, emulate_duplicate, emulate_reorder, emulate_corrupt;
     double emulate_delay_ms, emulate_jitter_ms;

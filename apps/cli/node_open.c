@@ -87,6 +87,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
         .members_max = o->members,
+        .membership_rate = o->membership_rate,
         .on_event = on_event,
         .event_arg = r};
 }

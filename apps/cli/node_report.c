@@ -139,6 +139,7 @@ static void add_counters(cJSON *ev, const struct uw_node_counters *c)
     } all[] = {
         {"sent_bytes", (double)c->sent_bytes},
         {"received_bytes", (double)c->received_bytes},
+        {"membership_bytes", (double)c->membership_bytes},
         {"pulled_bytes", (double)c->pulled_bytes},
         {"served_bytes", (double)c->served_bytes},
         {"pulls_done", c->pulls_done},

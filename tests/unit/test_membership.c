@@ -38,7 +38,8 @@ static void set_up(struct bench *b, uint32_t members_max, const char *const *see
     const struct uw_membership_config c = {
         .name = "a", .address = "0", .incarnation = 10, .model = 1, .seeds = seeds, .seeds_n = n,
         .members_max = members_max, .ping_us = SECOND, .suspect_us = 3 * SECOND,
-        .dead_us = 10 * SECOND, .seed = 1, .link = &b->link.link, .changed = on_change,
+        .dead_us = 10 * SECOND, .rate_bytes_per_s = 100000,
+        .seed = 1, .link = &b->link.link, .changed = on_change,
         .arg = b};
     struct uw_arena arena;
     uw_arena_init(&arena, b->memory, sizeof b->memory);
@@ -338,6 +339,140 @@ static void test_answer_that_waited_for_a_stopped_device_is_no_round_trip(void *
     assert_int_equal(it->srtt_us, 0);
 }
 
+/* Silence begins with a question: who is asked seldom is not suspected for it. */
+static void test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_asked(void **state)
+{
+    (void)state;
+    struct bench b;
+    uwasa_Ping ping = {.model = 1, .has_self = true};
+    strcpy(ping.self.name, "b");
+    ping.self.incarnation = 5;
+    ping.self.pace_ms = 30000;
+    set_up(&b, 4, NULL, 0);
+    assert_int_equal(uw_membership_tell(&b.m, 1, &ping, SECOND, NULL), UW_OK);
+    struct uw_member *it = &b.m.members[1];
+    assert_true(run(&b, SECOND, 2 * SECOND + SECOND / 2, 1) >= 1);      /* for the round trip */
+    uw_membership_acked(&b.m, it, it->ping_seq, 2 * SECOND + SECOND / 2);
+    assert_int_equal(uw_membership_tell(&b.m, 1, &ping, 2 * SECOND + SECOND / 2, NULL), UW_OK);
+    assert_int_equal(run(&b, 3 * SECOND, 25 * SECOND, 1), 0);
+    assert_int_equal(b.events[UW_NODE_SUSPECT], 0);
+    assert_true(run(&b, 25 * SECOND, 50 * SECOND, 1) >= 3);
+    assert_int_equal(b.events[UW_NODE_SUSPECT], 1);
+}
+
+static void test_what_others_do_not_hear_is_asked_at_once(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, 4, NULL, 0);
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    struct uw_member *it = &b.m.members[1];
+    it->next_us = 100u * (uint64_t)SECOND;      /* its turn is far away */
+    uwasa_Peer peer = {.name = "b", .address = "1", .incarnation = 5,
+                       .state = uwasa_State_ALIVE};
+    uw_membership_rumour(&b.m, &peer, 20 * SECOND);
+    peer.state = uwasa_State_SUSPECT;
+    peer.incarnation = 4;                       /* of a former life */
+    uw_membership_rumour(&b.m, &peer, 21 * SECOND);
+    assert_int_equal(run(&b, 20 * SECOND, 22 * SECOND, 1), 0);
+    peer.incarnation = 5;
+    uw_membership_rumour(&b.m, &peer, 22 * SECOND);
+    assert_int_equal(it->state, UW_MEMBER_ALIVE);
+    assert_true(run(&b, 22 * SECOND, 23 * SECOND, 1) >= 1);
+}
+
+/* Calls wait until the rate has paid for what was sent; answers are not asked whether they may. */
+static void test_calls_keep_to_the_rate(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b", "c", "d", "e", "f", "g"};
+    struct bench b;
+    uint32_t calls = 0, bytes = 200;
+    set_up(&b, 8, NULL, 0);
+    b.m.config.rate_bytes_per_s = 100;
+    for (uint16_t i = 0; i < 6; i++) {
+        assert_int_equal(tell(&b, (uint16_t)(i + 1u), names[i], 5, SECOND), UW_OK);
+    }
+    for (uint64_t t = SECOND; t < 201u * (uint64_t)SECOND; t += SECOND / 20u) {
+        uint16_t to;
+        uint32_t seq;
+        uw_membership_wake(&b.m, t);
+        while (uw_membership_next(&b.m, t, &to, &seq) != 0) {
+            uw_membership_sent(&b.m, bytes, 0);
+            calls++;
+        }
+        assert_true(uw_membership_next_us(&b.m) > t);
+    }
+    assert_true(calls * bytes < 100u * 200u + 16u * bytes);
+    assert_true(calls * bytes > 100u * 200u / 5u);
+    /* A flood of questions delays this device's own, and not for ever. */
+    for (uint32_t i = 0; i < 10000; i++) {
+        uw_membership_sent(&b.m, bytes, 0);
+    }
+    assert_true(run(&b, 202u * (uint64_t)SECOND, 262u * (uint64_t)SECOND, 1) > 0);
+}
+
+/* Records of news come first, so many times as it takes to reach all, then those in turn. */
+static void test_news_is_told_first_and_often_enough(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b", "c", "d", "e", "f", "g"};
+    uwasa_Peer peers[UW_GATHER_MAX];
+    struct bench b;
+    uint32_t told[6] = {0}, rounds = 0;
+    set_up(&b, 8, NULL, 0);
+    for (uint16_t i = 0; i < 6; i++) {
+        assert_int_equal(tell(&b, (uint16_t)(i + 1u), names[i], 5, SECOND), UW_OK);
+    }
+    while (uw_membership_gather(&b.m, peers, 0) != 0 && rounds++ < 1000) {
+        told[peers[0].name[0] - 'b']++;         /* a message that has room for one */
+        uw_membership_sent(&b.m, 100, 1);
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_true(told[i] >= 3 && told[i] == told[0]);
+    }
+    assert_int_equal(uw_membership_gather(&b.m, peers, 2), 2);
+    char first = peers[0].name[0];
+    assert_int_equal(uw_membership_gather(&b.m, peers, 1), 1);
+    assert_true(peers[0].name[0] != first);
+    uwasa_Peer gone = {.name = "d", .incarnation = 5};
+    uw_membership_goodbye(&b.m, 3, &gone, SECOND);
+    assert_int_equal(uw_membership_gather(&b.m, peers, 1), 2);
+    assert_string_equal(peers[0].name, "d");
+    assert_int_equal(peers[0].state, uwasa_State_LEFT);
+}
+
+/* Places that change their names and stations are found by those they have now. */
+static void test_places_are_found_by_name_and_by_station_whatever_has_changed(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct uw_rng rng;
+    char name[3] = "a0";
+    uw_rng_seed(&rng, uw_test_seed(1));
+    set_up(&b, 6, NULL, 0);
+    for (uint32_t k = 1; k < 4000; k++) {
+        name[0] = (char)('a' + uw_rng_below(&rng, 10));
+        uint16_t station = (uint16_t)(1u + uw_rng_below(&rng, 7));
+        uint64_t now_us = k * (uint64_t)SECOND / 10u;
+        (void)tell(&b, station, name, k, now_us);
+        (void)run(&b, now_us, now_us + SECOND / 10u, 1);
+        for (uint32_t i = 1; i < b.m.members_n; i++) {
+            struct uw_member *it = &b.m.members[i];
+            assert_ptr_equal(uw_membership_named(&b.m, it->name), it);
+            assert_true(it->station == UW_LINK_STATION_NONE ||
+                        uw_membership_at(&b.m, it->station) == it);
+            assert_true(b.m.heap[it->in_heap] == i);
+            assert_true(b.m.members[b.m.heap[0]].due_us <= it->due_us);
+        }
+        assert_int_equal(b.m.states_n[0] + b.m.states_n[1] + b.m.states_n[2] + b.m.states_n[3] +
+                             b.m.states_n[4],
+                         b.m.members_n - 1u);
+    }
+    assert_null(uw_membership_named(&b.m, "nobody"));
+    assert_null(uw_membership_at(&b.m, UW_LINK_STATION_NONE));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +488,13 @@ int main(void)
         cmocka_unit_test(test_full_table_gives_the_place_of_the_dead_to_hearsay),
         cmocka_unit_test(test_one_station_with_many_names_does_not_fill_the_table),
         cmocka_unit_test(test_answer_that_waited_for_a_stopped_device_is_no_round_trip),
+        cmocka_unit_test(
+            test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_asked),
+        cmocka_unit_test(test_what_others_do_not_hear_is_asked_at_once),
+        cmocka_unit_test(test_calls_keep_to_the_rate),
+        cmocka_unit_test(test_news_is_told_first_and_often_enough),
+        cmocka_unit_test(
+            test_places_are_found_by_name_and_by_station_whatever_has_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

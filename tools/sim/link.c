@@ -400,6 +400,7 @@ int uw_sim_net_open(struct uw_sim_net *n, const struct uw_sim_net_config *config
         l->place = i;
         l->up.bits_per_s = f->devices[i].up_bits_per_s;
         l->down.bits_per_s = f->devices[i].down_bits_per_s;
+        l->link.rate_bits_per_s = lower_rate(l->up.bits_per_s, l->down.bits_per_s);
         uw_rng_seed(&l->rng, uw_rng_mix(config->seed, i));
     }
     for (uint32_t i = 0; i < f->cells_n; i++) {

@@ -109,6 +109,7 @@ struct uw_link_stats {
 struct uw_link {
     const struct uw_link_ops *ops;
     uint32_t mtu_bytes;             /* largest message */
+    uint64_t rate_bits_per_s;       /* of the carrier; 0: fast, or not known */
     bool reliable;                  /* neither loses, repeats, reorders nor damages */
     bool secure;                    /* both ends are authenticated, contents are secret */
     int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask

@@ -108,7 +108,11 @@ struct uw_node_config {
                                        answers and serves all, and what one learns spreads through
                                        those who pull from it. Exact averages, pairs and schedules
                                        other than random need all that take part in the table */
-    uint64_t ping_us;               /* 0: 700 ms */
+    uint32_t membership_rate;       /* bytes a second, without the link's own headers, that hellos,
+                                       pings and their answers may cost this node however many
+                                       members it knows; 0: 4096, and a sixteenth of a link that
+                                       is thinner than that. The more members, the rarer pings */
+    uint64_t ping_us;               /* the closest pings of a member; 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
     uint64_t dead_us;               /* silence to give up, 0: 10 s */
     uint64_t pull_us;               /* longest pull whatever the history says; 0: 120 s */

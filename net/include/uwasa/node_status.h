@@ -46,6 +46,7 @@ struct uw_node_member {
 struct uw_node_counters {
     uint64_t sent_bytes, received_bytes;    /* all this node handed to and got from the link */
     uint64_t pulled_bytes, served_bytes;    /* chunk payload */
+    uint64_t membership_bytes;              /* of those sent: hellos, pings and their answers */
     uint64_t averaged_bytes;                /* sent for averages, payload */
     uint32_t averages_done, averages_cut;
     uint32_t pairs_half;                    /* that only one of the two sides has committed */
