@@ -39,7 +39,8 @@ void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
     uw_rng_seed(&rng, seed);
     for (uint32_t i = 0; i < f->devices_n; i++) {
         struct uw_sim_device *v = &f->devices[i];
-        v->start_us = (uint64_t)(seconds * 1e6 * (double)uw_rng_uniform(&rng));
+        double within_us = seconds >= 0.0 ? seconds * 1e6 : (double)v->step_us;
+        v->start_us = (uint64_t)(within_us * (double)uw_rng_uniform(&rng));
     }
 }
 
@@ -196,25 +197,27 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch
     }
 }
 
-static uint32_t nodes_of_cell(const struct uw_sim_draw *d, uint32_t cell)
+/* Room for a value of each device, and the sizes of the cells, [cells_n], behind it; from the heap.
+ * NULL: there is no memory. */
+static double *scratch_of(const struct uw_sim_fleet *f, uint32_t **sizes)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < d->fleet.devices_n; i++) {
-        n += d->fleet.devices[i].cell == cell;
+    double *scratch = calloc((size_t)f->devices_n + f->cells_n, sizeof *scratch);
+    if (scratch != NULL) {
+        *sizes = (uint32_t *)(scratch + f->devices_n);
+        uw_sim_fleet_count(f, *sizes);
     }
-    return n;
+    return scratch;
 }
 
-static void print_cells(const struct uw_sim_draw *d, double *scratch)
+static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, double *scratch)
 {
     static const char *const names[] = {"inside", "latency", "out", "latency out"};
     const struct uw_sim_fleet *f = &d->fleet;
     uint32_t shared = 0, least = UINT32_MAX, most = 0;
     for (uint32_t cell = 0; cell < f->cells_n; cell++) {
-        uint32_t n = nodes_of_cell(d, cell);
         shared += f->cells[cell].shared;
-        least = n < least ? n : least;
-        most = n > most ? n : most;
+        least = sizes[cell] < least ? sizes[cell] : least;
+        most = sizes[cell] > most ? sizes[cell] : most;
     }
     if (f->cells_n == 0) {
         return;
@@ -239,7 +242,8 @@ static void print_cells(const struct uw_sim_draw *d, double *scratch)
 
 static int print_fleet(const struct uw_sim_draw *d)
 {
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    uint32_t *sizes;
+    double *scratch = scratch_of(&d->fleet, &sizes);
     if (scratch == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -249,7 +253,7 @@ static int print_fleet(const struct uw_sim_draw *d)
     for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
         print_group(d, g, scratch);
     }
-    print_cells(d, scratch);
+    print_cells(d, sizes, scratch);
     if (d->until_us != UINT64_MAX) {
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
@@ -289,11 +293,10 @@ static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, double *scrat
     return object;
 }
 
-static cJSON *cell_event(const struct uw_sim_draw *d, uint32_t cell)
+static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
 {
-    const struct uw_sim_cell *c = &d->fleet.cells[cell];
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddNumberToObject(object, "nodes", nodes_of_cell(d, cell));
+    cJSON_AddNumberToObject(object, "nodes", nodes);
     cJSON_AddBoolToObject(object, "shared", c->shared);
     cJSON_AddNumberToObject(object, "bandwidth", (double)c->bits_per_s);
     cJSON_AddNumberToObject(object, "latency", 1e-6 * (double)c->latency_us);
@@ -304,7 +307,8 @@ static cJSON *cell_event(const struct uw_sim_draw *d, uint32_t cell)
 
 int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
 {
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    uint32_t *sizes;
+    double *scratch = scratch_of(&d->fleet, &sizes);
     if (scratch == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -317,7 +321,7 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
     }
     cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
     for (uint32_t c = 0; c < d->fleet.cells_n; c++) {
-        cJSON_AddItemToArray(cells, cell_event(d, c));
+        cJSON_AddItemToArray(cells, cell_event(&d->fleet.cells[c], sizes[c]));
     }
     if (d->until_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);
@@ -335,12 +339,13 @@ static int show(const struct uw_sim_dry_run *c, const struct uw_sim_draw *d, str
         rc = print_fleet(d);
     }
     rc = rc < 0 ? rc : uw_sim_fleet_put(&events, d);
-    if (rc == UW_ERR_NOMEM) {
+    if (rc == UW_OK) {
+        cJSON *ev = uw_event("done");
+        cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
+        uw_events_put(&events, ev);
+    } else if (rc == UW_ERR_NOMEM) {
         uw_error_set(err, rc, "out of memory");
     }
-    cJSON *ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-    uw_events_put(&events, ev);
     int closed = uw_events_close(&events, rc < 0 ? NULL : err);
     return rc < 0 ? rc : closed;
 }
@@ -351,13 +356,28 @@ static int by_time(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* How long a step takes here, on made-up data: the median of some. */
+int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct uw_error *err)
+{
+    struct uw_step_result result;
+    uint64_t us[MEASURED_STEPS];
+    for (uint32_t i = 0; i < MEASURED_STEPS; i++) {
+        uint64_t start_us = uw_board_now_us();
+        int rc = uw_model_train_step(&job->model, &(struct uw_minibatch){.n = n}, &result, err);
+        if (rc < 0) {
+            return rc;
+        }
+        us[i] = uw_board_now_us() - start_us;
+    }
+    qsort(us, MEASURED_STEPS, sizeof us[0], by_time);
+    *took_us = us[MEASURED_STEPS / 2u];
+    return UW_OK;
+}
+
+/* On made-up data. */
 static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *err)
 {
     struct uw_model *m = &job->model;
-    struct uw_step_result result;
     uint32_t n = job->config.batch_n;
-    uint64_t took_us[MEASURED_STEPS];
     int rc = uw_job_bind(job, err);
     rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
     for (uint64_t i = 0; rc == UW_OK && i < (uint64_t)n * m->input_n; i++) {
@@ -366,16 +386,7 @@ static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *
     for (uint32_t i = 0; rc == UW_OK && i < n; i++) {
         m->label[i] = i % m->classes;
     }
-    for (uint32_t i = 0; rc == UW_OK && i < MEASURED_STEPS; i++) {
-        uint64_t start_us = uw_board_now_us();
-        rc = uw_model_train_step(m, &(struct uw_minibatch){.n = n}, &result, err);
-        took_us[i] = uw_board_now_us() - start_us;
-    }
-    if (rc == UW_OK) {
-        qsort(took_us, MEASURED_STEPS, sizeof took_us[0], by_time);
-        *step_us = took_us[MEASURED_STEPS / 2u];
-    }
-    return rc;
+    return rc < 0 ? rc : uw_sim_time_step(job, n, step_us, err);
 }
 
 int uw_sim_dry_run(const struct uw_sim_dry_run *c)

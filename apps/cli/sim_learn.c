@@ -2,13 +2,10 @@
 #include "sim_run.h"
 
 #include "momentum.h"
-
-#include "uwasa/board.h"
+#include "sim_fleet.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define MEASURED_STEPS 15u
 
 /* ---- set-up ---- */
 
@@ -107,6 +104,14 @@ void uw_sim_close_learners(struct uw_sim *s)
 
 /* ---- one step ---- */
 
+/* Returns how many, or what failed, err filled. */
+static int next_samples(const struct uw_sim *s, struct uw_loader *loader, struct uw_model *m,
+                        struct uw_error *err)
+{
+    int n = uw_loader_next(loader, m->input, m->label);
+    return n < 0 ? uw_error_set(err, n, "%.180s: %s", s->o->data, uw_status_text(n)) : n;
+}
+
 /* Any thread, with its own model. */
 static int compute(struct uw_sim_learner *l, struct uw_model *m, struct uw_error *err)
 {
@@ -116,9 +121,9 @@ static int compute(struct uw_sim_learner *l, struct uw_model *m, struct uw_error
     int rc = uw_model_use(m, &l->replica);
     m->optimizer.lr = l->lr;
     m->optimizer.momentum = l->momentum;
-    int n = rc < 0 ? rc : uw_loader_next(&l->loader, m->input, m->label);
+    int n = rc < 0 ? rc : next_samples(s, &l->loader, m, err);
     if (n < 0) {
-        return uw_error_set(err, n, "%.180s: %s", s->o->data, uw_status_text(n));
+        return n;
     }
     rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
     if (rc < 0) {
@@ -213,29 +218,13 @@ void uw_sim_find_slowest(struct uw_sim *s)
 
 /* ---- how long it takes here ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
+/* Without what it takes to make the samples: a device has its own. */
 int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us)
 {
-    struct uw_model *m = &s->jobs[0].model;
-    struct uw_sim_learner scratch = s->learners[0];
-    uint64_t took_us[MEASURED_STEPS];
-    int rc = UW_OK;
-    scratch.replica = uw_model_replica(m);
-    scratch.lr = (float)s->o->lr;
-    for (uint32_t i = 0; rc == UW_OK && i < MEASURED_STEPS; i++) {
-        uint64_t start_us = uw_board_now_us();
-        rc = compute(&scratch, m, &s->err);
-        took_us[i] = uw_board_now_us() - start_us;
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    qsort(took_us, MEASURED_STEPS, sizeof took_us[0], by_size);
-    *step_us = took_us[MEASURED_STEPS / 2u];
-    return uw_job_init_weights(&s->jobs[0], s->o->seed, &s->err);
+    struct uw_job *job = &s->jobs[0];
+    struct uw_loader loader = s->learners[0].loader;
+    int n = next_samples(s, &loader, &job->model, &s->err);
+    job->model.optimizer.lr = (float)s->o->lr;
+    int rc = n < 0 ? n : uw_sim_time_step(job, (uint32_t)n, step_us, &s->err);
+    return rc < 0 ? rc : uw_job_init_weights(job, s->o->seed, &s->err);
 }
