@@ -104,7 +104,8 @@ struct uw_allreduce_round {
     uint32_t size_n;
     float *x;                       /* [size_n] */
     uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
-    uint64_t ahead_us;              /* the others begin so much later: nothing is pushed before */
+    uint64_t ahead_us;              /* the others begin so much later: until then nothing is pushed
+                                       at a rate of ways */
     float floats_per_us;            /* about, that a rank can send; 0: not known, see ways */
     const struct uw_allreduce_way *ways;    /* [ranks] read by begin; NULL: as the group's last
                                        round left them */

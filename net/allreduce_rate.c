@@ -15,7 +15,8 @@
 #define LOSSY 8u                    /* one chunk in so many is lost: questions do better */
 #define FAILS 8u                    /* chunks missing before the last that came, and a quarter */
 #define WARY_MAX 6u
-#define SLOW_US 20000u              /* and a round trip for a chunk: questions hold up nothing */
+#define SLOW_US 2000u               /* for a chunk: questions hold up little, and flood nothing */
+#define OTHERS 8.0f                 /* chunks of others between two, on a channel for all */
 #define MEASURED_MAX 4e9f
 
 float uw_allreduce_rate_to(const struct uw_allreduce *a, uint32_t rank)
@@ -24,7 +25,7 @@ float uw_allreduce_rate_to(const struct uw_allreduce *a, uint32_t rank)
         return a->r.floats_per_us;
     }
     const struct uw_allreduce_way *w = &a->ways[rank];
-    bool slow = w->to * (float)(a->r.rtt_us + SLOW_US) < (float)a->r.chunk_n;
+    bool slow = w->to * (float)SLOW_US < (float)a->r.chunk_n;
     return w->pause == 0 && !slow ? w->to : 0.0f;
 }
 
@@ -35,7 +36,7 @@ struct uw_path uw_allreduce_meter_start(struct uw_allreduce *a, bool whole)
     uint64_t rtt_us = a->r.rtt_us;
     a->meter = (struct uw_allreduce_meter){.whole = whole};
     if (whole && a->r.floats_per_us <= 0.0f && rate > 0.0f) {
-        rtt_us += (uint64_t)(2.0f * (float)a->r.chunk_n / rate);    /* as they come in a row */
+        rtt_us += (uint64_t)(OTHERS * (float)a->r.chunk_n / rate);
     }
     return (struct uw_path){.rtt_us = (uint32_t)(rtt_us < UINT32_MAX ? rtt_us : UINT32_MAX),
                             .floats_per_us = rate, .lossless = a->config.lossless};

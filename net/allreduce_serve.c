@@ -327,13 +327,13 @@ void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s
     const struct uw_want want = {.transfer = (uint16_t)k, .chunk_n = chunk_n, .base = base,
                                  .wanted = UINT64_MAX >> (64u - first)};
     uw_allreduce_add_out(a, s->to, a->r.round, &want);
-    if (a->out_n > before && a->push_us > a->now_us) {
-        a->out[before].start_us = a->push_us;
-    }
     if (whole && a->out_n > before) {
         a->out[before].chunks = chunks;
         a->out[before].floats_per_us = floats_per_us;
         a->out[before].ahead = burst(a, floats_per_us);
+        if (a->out[before].ahead != 0 && a->push_us > a->now_us) {
+            a->out[before].start_us = a->push_us;
+        }
         a->pace_ns = a->pace_ns > a->out[before].start_us * 1000u ? a->pace_ns
                                                                   : a->out[before].start_us * 1000u;
     }

@@ -12,6 +12,7 @@
 #define PROBE_ROUNDS_MOST 8192u
 #define ABORTS_MOST 3u
 #define PREDICTED_MOST_S 1e6f
+#define AHEAD_MOST_US 50000u        /* what takes longer waits in queues, and says nothing */
 
 static void forget(struct uw_node_state *s)
 {
@@ -102,7 +103,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
         }
     }
     r->ways = ways;
-    r->ahead_us = head && r->rtt_us != 0 ? least_us / 2u : 0;
+    r->ahead_us = head && least_us < 2u * AHEAD_MOST_US ? least_us / 2u : 0;
     bool known = h[2] > 0.0f && (head || uw_network_believe(&c->fit, &told) == UW_OK);
     c->predicted_s = known && h[5] >= 0.0f && h[5] < PREDICTED_MOST_S ? h[5] : 0.0f;
     c->began_us = s->now_us;
