@@ -57,7 +57,7 @@ int uw_sim_open_learners(struct uw_sim *s)
         l->place = i;
         l->future.run = step;
         l->momentum = s->jobs[0].config.optimizer.momentum;
-        uw_share_init(&l->share, s->data.base, &s->deal, i);
+        uw_share_init(&l->share, &s->in->trains.base, &s->in->deal, i);
         const struct uw_loader_config loader = {.dataset = &l->share.base, .batch_n = o->batch,
                                                 .seed = uw_rng_mix(o->seed, 2u + i)};
         rc = uw_loader_init(&l->loader, &loader);
@@ -161,7 +161,8 @@ void uw_sim_release(struct uw_sim *s)
 void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
 {
     const struct uw_schedule_at at = {.step = l->step, .epoch = l->loader.epoch,
-                                      .progress = (double)l->step / (double)s->report.steps};
+                                      .progress = uw_sim_report_share(&s->report, &s->world,
+                                                                      (double)l->step)};
     l->lr = uw_schedule_lr(&s->schedule, s->o->lr, &at);
     l->trains = true;
     l->computed = false;

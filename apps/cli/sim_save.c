@@ -10,7 +10,8 @@
 static const char *const free_flags[] = {
     "threads", "json", "csv", "label", "per-node", "timeline", "eval-samples", "eval-nodes",
     "eval-seconds", "eval-steps", "until-accuracy", "checkpoint", "checkpoint-seconds", "resume",
-    "config", "dry-run", "devices"};      /* what a scenario says is seen in its values */
+    "config", "scenario", "dry-run", "devices", "advise", "advise-seconds",
+    "advise-runs"};      /* what a scenario says is seen in its values */
 
 bool uw_sim_flag_is_free(const char *flag)
 {
