@@ -12,6 +12,8 @@
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
 #define BLOCK_N 64u
+#define GO_ON UINT32_MAX            /* base of a want: where the push was stopped */
+#define STOP_FOR_GOOD 1u            /* seq of a wait: the rest is asked for */
 
 static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32_t store_n,
                      uint32_t steps_max)
@@ -27,7 +29,7 @@ static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config)
 {
-    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL, *dropped = NULL;
+    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL, *dropped = NULL, *ways = NULL;
     *a = (struct uw_allreduce){.config = *config};
     struct uw_allreduce_config *c = &a->config;
     if (c->reliable) {
@@ -43,6 +45,7 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->done), &done);
     rc = rc < 0 ? rc
                 : uw_arena_take(arena, uw_size_mul(a->steps_max, sizeof *a->dropped), &dropped);
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->ways), &ways);
     rc = rc < 0 ? rc : take_kept(&a->kept[0], arena, a->store_n, a->steps_max);
     rc = rc < 0 ? rc : take_kept(&a->kept[1], arena, a->store_n, a->steps_max);
     rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, c->window_chunks);
@@ -51,9 +54,11 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     a->got = got;
     a->done = done;
     a->dropped = dropped;
+    a->ways = ways;
     if (rc == UW_OK && done != NULL) {
         memset(a->done, 0, c->ranks_max * sizeof *a->done);
         memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
+        memset(a->ways, 0, c->ranks_max * sizeof *a->ways);
     }
     return rc;
 }
@@ -110,7 +115,7 @@ static void tell_all_done(struct uw_allreduce *a)
 }
 
 static void arrive(struct uw_allreduce *a, const struct uw_part *p);
-static void begin_pull(struct uw_allreduce *a, uint32_t expected);
+static void begin_pull(struct uw_allreduce *a, uint32_t expected, bool whole);
 
 /* Is there a place for what arrives in this step? */
 static bool has_place(const struct uw_allreduce *a)
@@ -122,13 +127,20 @@ static bool has_place(const struct uw_allreduce *a)
 static void ask_for_dropped(struct uw_allreduce *a)
 {
     if (!a->pull.active) {
-        begin_pull(a, a->r.floats_per_us > 0.0f ? PUSH_CHUNKS : 0);
+        begin_pull(a, 0, a->r.floats_per_us > 0.0f || a->dropped[a->k].whole);
+        a->meter.stopped = true;
+    }
+    uint32_t base = a->pull.coming;
+    if (a->now_us - a->dropped_us < a->r.rtt_us) {      /* some of it is on its way yet */
+        uint32_t next = uw_min_u32(a->dropped[a->k].next, a->pull.chunks);
+        a->pull.coming = a->pull.coming > next ? a->pull.coming : next;
+        base = GO_ON;
     }
     if (a->pull.pushed && a->pull.coming < a->pull.chunks) {
         struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k,
                             .reply = true};
         p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n,
-                                  .base = a->pull.coming, .wanted = 1};
+                                  .base = base, .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
     }
 }
@@ -141,13 +153,13 @@ static void take_early(struct uw_allreduce *a)
         if (e.round == a->r.round && e.step == a->k && e.from == a->step.from) {
             const struct uw_part p = {.type = UW_PART_DATA, .round = e.round, .step = e.step,
                                       .offset_n = e.offset_n, .count_n = e.count_n,
-                                      .floats = a->early_x + e.at};
+                                      .floats = a->early_x + e.at, .reply = e.whole};
             arrive(a, &p);
         }
     }
-    if (!a->received && has_place(a) && a->dropped[a->k] == a->r.round) {
+    if (!a->received && has_place(a) && a->dropped[a->k].round == a->r.round) {
         ask_for_dropped(a);
-        a->dropped[a->k] = 0;
+        a->dropped[a->k].round = 0;
     }
 }
 
@@ -221,6 +233,8 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->r.chunk_n = round->chunk_n != 0 ? uw_min_u32(round->chunk_n, a->config.chunk_n)
                                        : a->config.chunk_n;
     a->now_us = now_us;
+    a->push_us = now_us + round->ahead_us;
+    a->pace_ns = 0;
     a->state = UW_ALLREDUCE_RUNNING;
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
     if (a->config.reliable) {
@@ -238,6 +252,10 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
         a->kept[0].steps_n = a->kept[1].steps_n = 0;
         a->out_n = a->owed_n = a->early_n = a->early_used_n = 0;
         memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
+        memset(a->ways, 0, a->config.ranks_max * sizeof *a->ways);
+    }
+    if (round->ways != NULL) {
+        memcpy(a->ways, round->ways, round->ranks * sizeof *a->ways);
     }
     struct uw_allreduce_kept *kept = &a->kept[round->round % 2];
     kept->round = round->round;
@@ -260,15 +278,13 @@ void uw_allreduce_stop(struct uw_allreduce *a)
 
 /* What comes in. */
 
-/* expected: chunks that come unasked. */
-static void begin_pull(struct uw_allreduce *a, uint32_t expected)
+/* expected: chunks that come unasked; whole: all do. */
+static void begin_pull(struct uw_allreduce *a, uint32_t expected, bool whole)
 {
-    const struct uw_path path = {.rtt_us = (uint32_t)a->r.rtt_us,
-                                 .floats_per_us = a->r.floats_per_us,
-                                 .lossless = a->config.lossless};
+    const struct uw_path path = uw_allreduce_meter_start(a, whole);
     a->pull.origin_n = 0;
     uw_pull_start(&a->pull, (uint16_t)a->k, a->step.recv_n, a->r.chunk_n, &path, a->now_us);
-    if (expected > 0 && a->r.floats_per_us > 0.0f) {
+    if (whole) {
         uw_pull_pushed(&a->pull, a->now_us);
     } else if (expected > 0) {
         uw_pull_expect(&a->pull, expected, a->now_us);
@@ -287,7 +303,7 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
         /* Without loss, what was sent before and is not here was dropped, and will not come. */
         bool dropped = a->config.lossless && (a->asked_us != 0 || p->offset_n != 0);
         uw_allreduce_answered(a);
-        begin_pull(a, dropped && a->r.floats_per_us <= 0.0f ? 0 : PUSH_CHUNKS);
+        begin_pull(a, dropped ? 0 : PUSH_CHUNKS, a->r.floats_per_us > 0.0f || p->reply);
     }
     if (uw_pull_check(&a->pull, (uint16_t)a->k, p->offset_n, p->count_n) < 0) {
         return;
@@ -298,11 +314,20 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
         memcpy(a->scratch + p->offset_n, p->floats, p->count_n * sizeof(float));
     }
     uw_pull_arrived(&a->pull, p->seq, p->offset_n, a->now_us);
+    uw_allreduce_meter_add(a, p->count_n);
+    if (uw_allreduce_push_fails(a)) {
+        struct uw_part stop = {.type = UW_PART_WAIT, .round = a->r.round, .step = (uint16_t)a->k,
+                               .seq = STOP_FOR_GOOD, .reply = true};
+        (void)uw_allreduce_send(a, s->from, &stop);
+        a->pull.pushed = false;
+    }
     if (uw_pull_complete(&a->pull)) {
         a->received = true;
         a->pull.active = false;
         if (!uw_allreduce_is_small(a, s->recv_n)) {
-            uw_allreduce_tell(a, s->from, UW_PART_GOT, a->r.round, a->k);
+            struct uw_part got = {.type = UW_PART_GOT, .round = a->r.round, .step = (uint16_t)a->k,
+                                  .offset_n = uw_allreduce_measured(a)};
+            (void)uw_allreduce_send(a, s->from, &got);
         }
     }
 }
@@ -339,7 +364,9 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
         uw_allreduce_add_out(a, from, p->round, &p->want);
     } else if (p->round == a->r.round && p->step < a->steps_n) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, p->step);
-        if (s.to == from) {
+        if (p->want.base == GO_ON) {
+            uw_allreduce_pause_push(a, from, p->round, p->step, false);
+        } else if (s.to == from) {
             uw_allreduce_stop_push(a, from, p->round, p->step);
             uw_allreduce_push(a, &s, p->step, p->want.base);
         }
@@ -349,7 +376,11 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
 static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     if (p->reply) {
-        uw_allreduce_stop_push(a, from, p->round, p->step);
+        if (p->seq == STOP_FOR_GOOD) {
+            uw_allreduce_stop_push(a, from, p->round, p->step);
+        } else {
+            uw_allreduce_pause_push(a, from, p->round, p->step, true);
+        }
         return;
     }
     if (p->round == a->r.round && p->step == a->k && a->entered && from == a->step.from) {
@@ -369,6 +400,7 @@ static void take_got(struct uw_allreduce *a, uint32_t from, const struct uw_part
         return;
     }
     a->got[p->step] = 1;
+    uw_allreduce_learn(a, from, p->offset_n);
     if (p->step == a->held) {
         a->held = UW_ALLREDUCE_NONE;
         if (a->state == UW_ALLREDUCE_RUNNING && a->entered) {

@@ -3,7 +3,8 @@
  * allreduce.h - one rank of an all-reduce, as a state machine on a clock that is handed in
  *
  * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes its message unasked, at
- * the rate that the network has been found to carry; while that is not known the first chunks only.
+ * the rate that the network has been found to carry, or the way to that rank (allreduce_rate.c);
+ * while neither is known, or much gets lost, the first chunks only.
  * The receiver asks for the rest, and for what does not come, as a pull does (transfer.h). Who is
  * asked too early answers that it waits. So nothing depends on a message that must not be lost, and
  * a link that loses nothing pays nothing for it.
@@ -13,7 +14,8 @@
  *     WAIT   not there yet
  *
  * Who has no place yet for what is pushed says so (WAIT, as a reply), and when it has (WANT, as a
- * reply: push all from the first of them on).
+ * reply: push all from the first of them on, or, while some is on its way yet, from where it was
+ * stopped: what was dropped in between is asked for).
  *
  * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
  * sent stay as they are until then: a later value of them depends on that very message. Where a
@@ -58,10 +60,12 @@ struct uw_part {
     uint16_t step;
     uint16_t op;                    /* of several that are under way in a round; the caller's */
     uint16_t seq;                   /* data: of the want it answers, 0: unasked */
-    uint32_t offset_n, count_n;     /* data: floats of the step's message */
+    uint32_t offset_n, count_n;     /* data: floats of the step's message; got: what was measured,
+                                       see uw_allreduce_measured */
     const float *floats;            /* data: [count_n] */
     struct uw_want want;            /* want; its transfer is the step */
-    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on */
+    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on;
+                                       data: all of the message comes unasked */
 };
 
 enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
@@ -85,6 +89,13 @@ struct uw_allreduce_config {
     void *arg;
 };
 
+/* What is known of the way to and from a rank; zeros: nothing. */
+struct uw_allreduce_way {
+    float to, from;                 /* floats a microsecond that it takes from this rank; sends */
+    uint8_t wary;                   /* so often in a row what was pushed got lost, about; */
+    uint8_t pause;                  /* messages that are not pushed as a whole therefore */
+};
+
 struct uw_allreduce_round {
     uint32_t group, round;          /* round grows with every round of the group */
     enum uw_allreduce_kind kind;
@@ -93,7 +104,11 @@ struct uw_allreduce_round {
     uint32_t size_n;
     float *x;                       /* [size_n] */
     uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
-    float floats_per_us;            /* about, that a rank can send; 0: not known */
+    uint64_t ahead_us;              /* the others begin so much later: until then nothing is pushed
+                                       at a rate of ways */
+    float floats_per_us;            /* about, that a rank can send; 0: not known, see ways */
+    const struct uw_allreduce_way *ways;    /* [ranks] read by begin; NULL: as the group's last
+                                       round left them */
     uint32_t chunk_n;               /* the same for all ranks, UW_CHUNK_MIN_N or more; 0: as
                                        configured, which is the most */
 };
@@ -104,12 +119,33 @@ struct uw_allreduce_out {
     struct uw_want want;
     uint64_t start_us;
     uint32_t total, sent;
-    uint32_t chunks;                /* pushed as a whole: of the message; 0: as asked for */
+    uint32_t chunks;                /* pushed as a whole: of the message; 0: as asked for; */
+    uint32_t ahead;                 /* so many ahead of the pace; */
+    float floats_per_us;            /* which is this; */
+    bool paused;                    /* its receiver has no place yet */
 };
 
 struct uw_allreduce_early {
     uint32_t round, from, at, offset_n, count_n;    /* at: in the store */
     uint16_t step;
+    bool whole;                     /* all of the message comes unasked */
+};
+
+/* Last round whose step came too early; whole: all of its message was being pushed, of which chunks
+ * from next on have not come yet. */
+struct uw_allreduce_dropped {
+    uint32_t round : 31, whole : 1;
+    uint32_t next;
+};
+
+/* How the message of the step at hand comes. */
+struct uw_allreduce_meter {
+    uint64_t first_us, from_us, last_us;    /* the first chunk, the span at hand, the last chunk */
+    uint32_t span_n, all_n;         /* floats that came after from_us; after first_us */
+    uint32_t asked;                 /* chunks that were asked for */
+    float rate;                     /* of the fastest span */
+    bool whole;                     /* all come by themselves */
+    bool stopped;                   /* in the middle, for want of a place */
 };
 
 /* Copies of the small messages that were sent in a round. */
@@ -144,7 +180,8 @@ struct uw_allreduce {
     uint32_t held;                  /* the step whose message scratch holds until its GOT */
     uint64_t now_us, ask_us, nudge_us, patience_us;
     uint64_t asked_us;              /* for the first of a step's message; 0: no answer is awaited */
-    uint64_t pace_ns;               /* when the next chunk may be pushed */
+    uint64_t push_us;               /* the others have begun: pushing may */
+    uint64_t pace_ns;               /* when the next chunk may be pushed, but for a few at first */
     uint32_t tries, nudges;
 
     uint8_t *got;                   /* [steps_max] of this round */
@@ -159,10 +196,13 @@ struct uw_allreduce {
     } owed[UW_ALLREDUCE_OWED_MAX];
     uint32_t owed_n;
     bool data_first;                /* of what waits for room: the other kind was sent last */
+    struct uw_allreduce_way *ways;  /* [ranks_max] */
+    struct uw_allreduce_meter meter;
     struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
     uint32_t early_n, early_used_n;
     float *early_x;                 /* [store_n] */
-    uint32_t *dropped;              /* [steps_max] last round whose step came too early */
+    struct uw_allreduce_dropped *dropped;   /* [steps_max] */
+    uint64_t dropped_us;            /* the last time that a sender was stopped */
 
     struct uw_allreduce_stream stream;
 };

@@ -43,6 +43,7 @@ uint64_t uw_allreduce_ask(struct uw_allreduce *a)
     struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k};
     if (a->pull.active) {
         while (uw_pull_next(&a->pull, a->config.window_chunks, a->now_us, &p.want)) {
+            a->meter.asked += uw_bits_in(p.want.wanted);
             (void)uw_allreduce_send(a, a->step.from, &p);
         }
         return uw_pull_next_us(&a->pull, a->config.window_chunks, a->now_us);

@@ -8,6 +8,11 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static uint32_t chunks_of(const struct uw_network_cost *c, uint32_t n)
 {
     return n == 0 ? 0 : c->chunk_n == 0 ? 1 : (n - 1) / c->chunk_n + 1;
@@ -76,7 +81,9 @@ static double arrival(const struct play *y, const struct uw_allreduce_step *s, u
     if (c->early_n != 0 && s->recv_n > c->early_n) {
         double early = wire_of(y, s->from, c->early_n);
         if (first + early < place) {
-            return place + 2.0 * c->latency_s + wire - early;
+            double sent = smaller(wire, early + 2.0 * c->latency_s);    /* until it is stopped */
+            double dropped = smaller(place - first - early, sent - early);
+            return place + 2.0 * c->latency_s + wire - sent + dropped;
         }
         return larger(first, y->at[rank]) + wire;
     }

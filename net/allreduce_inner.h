@@ -2,7 +2,7 @@
  *
  * allreduce_inner.h - what the parts of the engine call of each other: allreduce.c goes from step
  * to step, _serve.c hands over what is pushed or asked for, _ask.c asks, _early.c keeps what comes
- * too soon; _stream.c is a round over reliable links
+ * too soon, _rate.c measures; _stream.c is a round over reliable links
  *
  * Blocking   never      Context  network thread
  */
@@ -67,7 +67,30 @@ void uw_allreduce_tidy_early(struct uw_allreduce *a);
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
                        uint32_t base);
 
-/* A rank has no place yet for what is pushed. */
+/* A rank has no place yet for what is pushed, or has one now; it asks for the rest itself. */
+void uw_allreduce_pause_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
+                             bool pause);
+
+/* Floats a microsecond that are pushed to a rank; 0: not known. */
+float uw_allreduce_rate_to(const struct uw_allreduce *a, uint32_t rank);
+
+/* What a pull of the step's message begins with; whole: all of it comes by itself. */
+struct uw_path uw_allreduce_meter_start(struct uw_allreduce *a, bool whole);
+
+/* So many floats of it have come. */
+void uw_allreduce_meter_add(struct uw_allreduce *a, uint32_t n);
+
+/* All of it is here: how fast it came, for a GOT. Floats a second, odd: no less than that. */
+#define UW_MEASURED_NOTHING 0u
+#define UW_MEASURED_LOSS 1u         /* too much of it got lost */
+uint32_t uw_allreduce_measured(struct uw_allreduce *a);
+
+/* What is pushed gets lost on the way: better to ask for it. */
+bool uw_allreduce_push_fails(struct uw_allreduce *a);
+
+/* A rank tells what it measured. */
+void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured);
+
 void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k);
 
 /* Queue what a rank asks for. */

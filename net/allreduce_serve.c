@@ -12,6 +12,7 @@
 #define SEND_RETRY_US 200u
 #define SEND_RETRY_MAX_US 20000u
 #define CHUNK_MAX_NS 1e11f
+#define BURST_MIN 8u                /* enough to measure */
 #define PUSH_GAIN 1.05f             /* faster than what was measured: else it never grows */
 
 /* The copy of what was sent in a step, or NULL. */
@@ -78,7 +79,10 @@ static struct uw_allreduce_out *push_of(struct uw_allreduce *a, uint32_t rank, u
 static uint64_t not_coming(struct uw_allreduce *a, uint32_t rank, uint32_t round,
                            const struct uw_want *want)
 {
-    const struct uw_allreduce_out *o = push_of(a, rank, round, want->transfer);
+    struct uw_allreduce_out *o = push_of(a, rank, round, want->transfer);
+    if (o != NULL) {
+        o->paused = false;      /* who asks has a place */
+    }
     if (o == NULL || o->want.wanted == 0) {
         return want->wanted;
     }
@@ -117,24 +121,38 @@ void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t roun
     }
 }
 
-/* How long a chunk takes at the rate it is pushed with. */
-static uint64_t chunk_ns(const struct uw_allreduce *a)
+void uw_allreduce_pause_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
+                             bool pause)
 {
-    float ns = 1e3f * (float)a->r.chunk_n / (PUSH_GAIN * a->r.floats_per_us);
+    struct uw_allreduce_out *o = push_of(a, rank, round, k);
+    if (o != NULL) {
+        o->paused = pause;
+    }
+}
+
+/* How long a chunk takes at the rate it is pushed with. */
+static uint64_t chunk_ns(const struct uw_allreduce *a, float floats_per_us)
+{
+    float ns = 1e3f * (float)a->r.chunk_n / (PUSH_GAIN * floats_per_us);
     return ns < CHUNK_MAX_NS ? (uint64_t)ns : (uint64_t)CHUNK_MAX_NS;
 }
 
 static uint64_t retry_us(const struct uw_allreduce *a)
 {
-    uint64_t half_us = a->r.floats_per_us > 0.0f ? chunk_ns(a) / 2000u : 0;
+    uint64_t half_us = a->r.floats_per_us > 0.0f ? chunk_ns(a, a->r.floats_per_us) / 2000u : 0;
     half_us = half_us < SEND_RETRY_MAX_US ? half_us : SEND_RETRY_MAX_US;
     return a->now_us + (half_us > SEND_RETRY_US ? half_us : SEND_RETRY_US);
 }
 
 static uint64_t due_us(const struct uw_allreduce *a, const struct uw_allreduce_out *o)
 {
+    if (o->chunks != 0 && o->ahead == 0) {
+        uint64_t paced_us = a->pace_ns / 1000u;
+        return paced_us > o->start_us ? paced_us : o->start_us;
+    }
     if (o->chunks != 0) {
-        return a->pace_ns / 1000u;
+        uint32_t paced = o->sent > o->ahead ? o->sent - o->ahead : 0;
+        return o->start_us + paced * chunk_ns(a, o->floats_per_us) / 1000u;
     }
     return o->start_us + (uint64_t)o->want.spread_us * o->sent / o->total;
 }
@@ -169,14 +187,16 @@ static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
     }
     struct uw_part p = {.type = UW_PART_DATA, .round = o->round, .step = o->want.transfer,
                         .seq = o->want.seq, .offset_n = at, .count_n = uw_min_u32(chunk_n, n - at),
-                        .floats = x + at};
+                        .floats = x + at, .reply = o->chunks != 0};
     if (uw_allreduce_send(a, o->rank, &p) == UW_ERR_AGAIN) {
         return false;
     }
     o->want.wanted &= o->want.wanted - 1u;
-    o->sent++;
+    if (o->sent++ == 0 && o->ahead != 0) {
+        o->start_us = a->now_us;
+    }
     if (o->chunks != 0) {
-        a->pace_ns += chunk_ns(a);
+        a->pace_ns += o->ahead == 0 ? chunk_ns(a, o->floats_per_us) : 0;
         if (o->want.wanted == 0 && o->want.base + 64u < o->chunks) {
             o->want.base += 64u;
             o->want.wanted = UINT64_MAX >> (64u - uw_min_u32(64u, o->chunks - o->want.base));
@@ -190,7 +210,7 @@ static bool waits_for_push(const struct uw_allreduce *a, uint32_t i)
 {
     bool waits = false;
     for (uint32_t j = 0; j < i && a->out[i].chunks != 0; j++) {
-        waits = waits || a->out[j].chunks != 0;
+        waits = waits || (a->out[j].chunks != 0 && !a->out[j].paused);
     }
     return waits;
 }
@@ -203,7 +223,12 @@ static uint64_t send_data(struct uw_allreduce *a)
     for (uint32_t i = 0; i < a->out_n;) {
         struct uw_allreduce_out *o = &a->out[i];
         bool room = true;
-        if (waits_for_push(a, i)) {
+        uint32_t n;
+        if (source_of(a, o, &n) == NULL) {
+            drop_out(a, i);
+            continue;
+        }
+        if (o->paused || waits_for_push(a, i)) {
             i++;
             continue;
         }
@@ -276,12 +301,25 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
     }
 }
 
+/* Chunks that go first at once: what is on its way anyway, so that a faster way shows. */
+static uint32_t burst(const struct uw_allreduce *a, float floats_per_us)
+{
+    float way = floats_per_us * (float)a->r.rtt_us / (float)a->r.chunk_n;
+    if (a->r.floats_per_us > 0.0f) {
+        return 0;
+    }
+    return a->r.rtt_us == 0 || way > (float)PUSH_CHUNKS ? PUSH_CHUNKS
+           : way > (float)BURST_MIN                     ? (uint32_t)way
+                                                        : BURST_MIN;
+}
+
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
                        uint32_t base)
 {
     uint32_t chunk_n = a->r.chunk_n;
     uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
-    bool whole = a->r.floats_per_us > 0.0f;
+    float floats_per_us = uw_allreduce_rate_to(a, s->to);
+    bool whole = floats_per_us > 0.0f;
     if (s->to == UW_RANK_NONE || base >= chunks) {
         return;
     }
@@ -291,7 +329,13 @@ void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s
     uw_allreduce_add_out(a, s->to, a->r.round, &want);
     if (whole && a->out_n > before) {
         a->out[before].chunks = chunks;
-        a->pace_ns = a->pace_ns > a->now_us * 1000u ? a->pace_ns : a->now_us * 1000u;
+        a->out[before].floats_per_us = floats_per_us;
+        a->out[before].ahead = burst(a, floats_per_us);
+        if (a->out[before].ahead != 0 && a->push_us > a->now_us) {
+            a->out[before].start_us = a->push_us;
+        }
+        a->pace_ns = a->pace_ns > a->out[before].start_us * 1000u ? a->pace_ns
+                                                                  : a->out[before].start_us * 1000u;
     }
 }
 

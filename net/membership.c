@@ -284,6 +284,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         it->avoid_until_us = 0;
         it->srtt_us = 0;
         it->chunk_limit_n = 0;
+        it->way = (struct uw_allreduce_way){0};
     }
     move_to(m, it, station, now_us);
     if (peer->incarnation > it->incarnation) {

@@ -34,6 +34,7 @@
 #ifndef UW_NET_MEMBERSHIP_H
 #define UW_NET_MEMBERSHIP_H
 
+#include "allreduce.h"
 #include "message.h"
 
 #include "uwasa/arena.h"
@@ -77,6 +78,7 @@ struct uw_member {
     uint64_t from_bytes;            /* kept by the node: pulled from it */
     uint32_t refused_n, strikes;
     float floats_per_us;            /* rate of the last pull from it */
+    struct uw_allreduce_way way;    /* of exact averages */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
 };
 

@@ -150,16 +150,13 @@ static void begin(void *arg)
         .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
         .ranks = o->cell.ranks_n, .rank = o->cell.rank, .chunk_n = o->cell.chunk_n};
     r.x = vector_of(o, &r.size_n);
-    for (uint32_t i = 0; i < r.ranks; i++) {
-        const struct uw_member *m = uw_node_member(s, o->cell.ranks[i]);
-        r.rtt_us = m != NULL && m->srtt_us > r.rtt_us ? m->srtt_us : r.rtt_us;
-    }
+    struct uw_allreduce_way ways[UW_CELL_RANKS_MAX];
     if (o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, r.ranks);
     } else if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_began(s);
     }
-    uw_node_cost_begin(s, o, &r);
+    uw_node_cost_begin(s, o, &r, ways);
     uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
 }
 
@@ -181,6 +178,7 @@ static void decided(void *arg, bool commit)
     struct uw_node_scope *o = scope_of(arg);
     struct uw_node_state *s = o->node;
     bool alone = o->cell.ranks_n == 1, pair = o->scope == UW_AVERAGE_PAIR;
+    uw_node_cost_keep(s, &o->cell);
     if (pair) {
         uw_node_pairs_decided(s, commit);
     }

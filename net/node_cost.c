@@ -12,6 +12,7 @@
 #define PROBE_ROUNDS_MOST 8192u
 #define ABORTS_MOST 3u
 #define PREDICTED_MOST_S 1e6f
+#define AHEAD_MOST_US 50000u        /* what takes longer waits in queues, and says nothing */
 
 static void forget(struct uw_node_state *s)
 {
@@ -83,18 +84,42 @@ enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ran
 }
 
 void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
-                        struct uw_allreduce_round *r)
+                        struct uw_allreduce_round *r,
+                        struct uw_allreduce_way ways[UW_CELL_RANKS_MAX])
 {
     struct uw_node_cost *c = &s->cost;
     const float *h = o->cell.hints;
     const struct uw_network_summary told = {.latency_s = h[0], .access_s = h[1], .byte_s = h[2],
                                             .reduce_s = h[3], .shared = h[4] > 0.0f};
     bool head = o->cell.decider == o->cell.config.self;
+    uint32_t least_us = UINT32_MAX;
+    memset(ways, 0, r->ranks * sizeof *ways);
+    for (uint32_t i = 0; i < r->ranks; i++) {
+        const struct uw_member *m = uw_node_member(s, o->cell.ranks[i]);
+        if (m != NULL) {
+            r->rtt_us = m->srtt_us > r->rtt_us ? m->srtt_us : r->rtt_us;
+            least_us = m->srtt_us != 0 && m->srtt_us < least_us ? m->srtt_us : least_us;
+            ways[i] = m->way;
+        }
+    }
+    r->ways = ways;
+    r->ahead_us = head && least_us < 2u * AHEAD_MOST_US ? least_us / 2u : 0;
     bool known = h[2] > 0.0f && (head || uw_network_believe(&c->fit, &told) == UW_OK);
     c->predicted_s = known && h[5] >= 0.0f && h[5] < PREDICTED_MOST_S ? h[5] : 0.0f;
     c->began_us = s->now_us;
     if (known) {
         uw_network_path(&c->fit, r->ranks, &r->rtt_us, &r->floats_per_us);
+    }
+}
+
+void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell)
+{
+    const struct uw_allreduce *a = &s->cell.allreduce;
+    for (uint32_t i = 0; i < cell->ranks_n && a->r.group == cell->group; i++) {
+        struct uw_member *m = uw_node_member(s, cell->ranks[i]);
+        if (m != NULL) {
+            m->way = a->ways[i];
+        }
     }
 }
 

@@ -46,11 +46,16 @@ int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part);
 enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
                                            float hints[UW_CELL_HINTS]);
 
-/* A round begins: set what the engine asks about the network. Its all-reduce is done; it counts. */
+/* A round begins: set what the engine asks about the network. Its all-reduce is done; it counts.
+ *   ways  written; r points to it */
 void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
-                        struct uw_allreduce_round *r);
+                        struct uw_allreduce_round *r,
+                        struct uw_allreduce_way ways[UW_CELL_RANKS_MAX]);
 void uw_node_cost_done(struct uw_node_state *s);
 void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o);
+
+/* A round is over: members keep what it has taught of the ways to them, for other groups too. */
+void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell);
 
 /* A round was given up. */
 void uw_node_cost_aborted(struct uw_node_state *s);

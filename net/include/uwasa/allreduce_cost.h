@@ -10,8 +10,9 @@
  * one chunk after the other, and what ranks tell each other besides: that all chunks of a step are
  * there, that all of the round is.
  *
- * Who sends before its receiver is there, or has room, is stopped after early_n floats and asked
- * for the rest. Doubling and sweeps have room again when the last step's partner has everything.
+ * Who sends before its receiver is there, or has room, is stopped after early_n floats, and goes on
+ * when it is told to; what came in between is sent again. Doubling and sweeps have room again when
+ * the last step's partner has everything.
  *
  * Units      seconds, bytes; _n counts floats
  * Memory     nothing is kept, the caller lends 2 p numbers     Blocking  until computed
