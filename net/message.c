@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "message.h"
 
+#include "uwasa/fmath.h"
+
 #include <pb_decode.h>
 #include <pb_encode.h>
 
@@ -187,12 +189,6 @@ int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m)
 
 int uw_message_floats(const struct uw_data *d, float *out)
 {
-    uint32_t bad = 0;
     uw_get_floats(out, d->floats, d->count_n);
-    for (uint32_t i = 0; i < d->count_n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &out[i], sizeof bits);
-        bad |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return bad == 0 ? UW_OK : UW_ERR_NONFINITE;
+    return uw_all_finite(out, d->count_n) ? UW_OK : UW_ERR_NONFINITE;
 }

@@ -3,9 +3,8 @@
 
 #include "wire.h"
 
+#include "uwasa/fmath.h"
 #include "uwasa/status.h"
-
-#include <string.h>
 
 #define WANT_BYTES 48u
 
@@ -68,11 +67,7 @@ int uw_shuffle_encode(const struct uw_shuffle_message *m, uint32_t run, const fl
     } else if (m->act == UW_SHUFFLE_DATA) {
         uw_put_u32(p + 36, m->offset_n);
         uw_put_u32(p + 40, m->label);
-    }
-    for (uint32_t i = 0; i < count_n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &floats[i], sizeof bits);
-        uw_put_u32(p + UW_SHUFFLE_DATA_BYTES + i * 4u, bits);
+        uw_put_floats(p + UW_SHUFFLE_DATA_BYTES, floats, count_n);
     }
     uw_wire_seal(p, UW_WIRE_SHUFFLE, (uint32_t)bytes);
     return (int)bytes;
@@ -113,11 +108,6 @@ int uw_shuffle_decode(const void *buf, uint32_t buf_bytes, uint32_t *run,
 
 bool uw_shuffle_floats(const struct uw_shuffle_message *m, float *out)
 {
-    bool finite = true;
-    for (uint32_t i = 0; i < m->count_n; i++) {
-        uint32_t bits = uw_get_u32(m->floats + i * 4u);
-        finite = finite && (bits & 0x7f800000u) != 0x7f800000u;
-        memcpy(&out[i], &bits, sizeof bits);
-    }
-    return finite;
+    uw_get_floats(out, m->floats, m->count_n);
+    return uw_all_finite(out, m->count_n);
 }

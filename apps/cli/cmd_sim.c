@@ -45,7 +45,7 @@ static const struct uw_opt rows[] = {
         "the shipped protocols over simulated links, or the closed costs of exchanges (events)"),
     ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, UW_SIM_ALGORITHMS,
         "of exact averages; ring-study: as the wide-area study prints it (auto: the fastest)"),
-    ROW("model-bytes", UW_OPT_U64, model_bytes, 1, 0, "N",
+    ROW("model-bytes", UW_OPT_U64, model_bytes, 1, 1e12, "N",
         "that --network formula takes a model to have (4 a parameter)"),
     ROW("pull-latencies", UW_OPT_U32, pull_latencies, 1, 2, "N",
         "of a pull with --network formula: 2, question and answer, or 1 as the study counts (2)"),

@@ -196,25 +196,27 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch
     }
 }
 
-static uint32_t nodes_of_cell(const struct uw_sim_draw *d, uint32_t cell)
+/* Room for a value of each device, and the sizes of the cells, [cells_n], behind it; from the heap.
+ * NULL: there is no memory. */
+static double *scratch_of(const struct uw_sim_fleet *f, uint32_t **sizes)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < d->fleet.devices_n; i++) {
-        n += d->fleet.devices[i].cell == cell;
+    double *scratch = calloc((size_t)f->devices_n + f->cells_n, sizeof *scratch);
+    if (scratch != NULL) {
+        *sizes = (uint32_t *)(scratch + f->devices_n);
+        uw_sim_fleet_count(f, *sizes);
     }
-    return n;
+    return scratch;
 }
 
-static void print_cells(const struct uw_sim_draw *d, double *scratch)
+static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, double *scratch)
 {
     static const char *const names[] = {"inside", "latency", "out", "latency out"};
     const struct uw_sim_fleet *f = &d->fleet;
     uint32_t shared = 0, least = UINT32_MAX, most = 0;
     for (uint32_t cell = 0; cell < f->cells_n; cell++) {
-        uint32_t n = nodes_of_cell(d, cell);
         shared += f->cells[cell].shared;
-        least = n < least ? n : least;
-        most = n > most ? n : most;
+        least = sizes[cell] < least ? sizes[cell] : least;
+        most = sizes[cell] > most ? sizes[cell] : most;
     }
     if (f->cells_n == 0) {
         return;
@@ -239,7 +241,8 @@ static void print_cells(const struct uw_sim_draw *d, double *scratch)
 
 static int print_fleet(const struct uw_sim_draw *d)
 {
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    uint32_t *sizes;
+    double *scratch = scratch_of(&d->fleet, &sizes);
     if (scratch == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -249,7 +252,7 @@ static int print_fleet(const struct uw_sim_draw *d)
     for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
         print_group(d, g, scratch);
     }
-    print_cells(d, scratch);
+    print_cells(d, sizes, scratch);
     if (d->until_us != UINT64_MAX) {
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
@@ -289,11 +292,10 @@ static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, double *scrat
     return object;
 }
 
-static cJSON *cell_event(const struct uw_sim_draw *d, uint32_t cell)
+static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
 {
-    const struct uw_sim_cell *c = &d->fleet.cells[cell];
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddNumberToObject(object, "nodes", nodes_of_cell(d, cell));
+    cJSON_AddNumberToObject(object, "nodes", nodes);
     cJSON_AddBoolToObject(object, "shared", c->shared);
     cJSON_AddNumberToObject(object, "bandwidth", (double)c->bits_per_s);
     cJSON_AddNumberToObject(object, "latency", 1e-6 * (double)c->latency_us);
@@ -304,7 +306,8 @@ static cJSON *cell_event(const struct uw_sim_draw *d, uint32_t cell)
 
 int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
 {
-    double *scratch = calloc(d->fleet.devices_n, sizeof *scratch);
+    uint32_t *sizes;
+    double *scratch = scratch_of(&d->fleet, &sizes);
     if (scratch == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -317,7 +320,7 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
     }
     cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
     for (uint32_t c = 0; c < d->fleet.cells_n; c++) {
-        cJSON_AddItemToArray(cells, cell_event(d, c));
+        cJSON_AddItemToArray(cells, cell_event(&d->fleet.cells[c], sizes[c]));
     }
     if (d->until_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);

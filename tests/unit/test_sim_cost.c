@@ -147,8 +147,9 @@ static void test_a_path_has_the_least_rate_and_the_sum_of_latencies(void **state
         uint32_t from, to;
         double latency_us, bits;
         bool shared;
-    } want[] = {{0, 1, 7, 2e6, true},       {1, 0, 7, 80e3, true},     {0, 2, 3100, 8e6, false},
-                {2, 0, 3100, 80e3, false},  {2, 3, 53010, 8e3, false}, {3, 1, 50210, 8e3, false}};
+    } want[] = {{0, 1, 7, 2e6, true},       {1, 0, 7, 80e3, true},     {0, 2, 3100, 2e6, false},
+                {2, 0, 3100, 80e3, false},  {2, 1, 3200, 2e6, false},  {2, 3, 53010, 8e3, false},
+                {3, 1, 50210, 8e3, false}};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
         const struct uw_sim_path p = uw_sim_path_between(&fleet, want[i].from, want[i].to);
         assert_close(p.latency_s * 1e6, want[i].latency_us, 1e-6);

@@ -1,100 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The simulator's formula network: what exchanges do to small vectors, and when. */
-#include "formula.h"
-#include "test_support.h"
-
-#include <math.h>
-
-#define SIZE_N 5u
-#define STEP_US 1000u
-#define NODES_MAX 64u
-
-static void assert_close(double got, double want, double slack)
-{
-    if (!(fabs(got - want) <= slack)) {
-        fail_msg("%.9g, not %.9g", got, want);
-    }
-}
-
-static struct uw_segment segment = {.name = "w", .size_n = SIZE_N};
-static float first[SIZE_N];
-static const struct uw_params params = {
-    .x = first, .size_n = SIZE_N, .segments = &segment, .segments_n = 1, .hash = 7};
-
-struct setup {
-    struct uw_sim_device devices[NODES_MAX];
-    struct uw_sim_cell cells[NODES_MAX];
-    struct uw_sim_fleet fleet;
-    struct uw_formula_config config;
-    struct uw_formula f;
-};
-
-/* n devices at 8 Mbit/s, 500 us to the middle; a model of 1000 bytes takes 1 ms. */
-static struct setup *setup_of(uint32_t n, enum uw_node_mode mode, const struct uw_mix_rule *rule)
-{
-    struct setup *t = calloc(1, sizeof *t);
-    assert_non_null(t);
-    for (uint32_t i = 0; i < n; i++) {
-        t->devices[i] = (struct uw_sim_device){.up_bits_per_s = 8000000,
-                                               .down_bits_per_s = 8000000, .latency_us = 500,
-                                               .step_us = STEP_US, .cell = UW_SIM_NO_CELL};
-    }
-    t->fleet = (struct uw_sim_fleet){.devices = t->devices, .devices_n = n, .cells = t->cells};
-    t->config = (struct uw_formula_config){.fleet = &t->fleet, .params = &params, .mode = mode,
-                                           .rule = rule, .period_steps = 3, .seed = 1,
-                                           .model_bytes = 1000};
-    return t;
-}
-
-static void open_setup(struct setup *t)
-{
-    struct uw_error err = {.text = ""};
-    if (uw_formula_open(&t->f, &t->config, &err) < 0) {
-        fail_msg("%s", err.text);
-    }
-}
-
-static void close_setup(struct setup *t)
-{
-    uw_formula_close(&t->f);
-    uw_formula_close(&t->f);
-    free(t);
-}
-
-/* The next end of a step or an average. A step adds `add` to every element. */
-static int go_on(struct setup *t, float add, struct uw_formula_node **who)
-{
-    struct uw_formula_node *n = uw_formula_next(&t->f);
-    assert_non_null(n);
-    for (uint32_t k = 0; !n->waits && k < SIZE_N; k++) {
-        n->x[k] += add;
-    }
-    const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
-    *who = n;
-    return uw_formula_trained(&t->f, n, &p, 0);
-}
-
-/* Every node does so many steps, node i's adding i + 1. */
-static void train(struct setup *t, uint32_t steps)
-{
-    uint32_t done[NODES_MAX] = {0};
-    struct uw_formula_node *n;
-    while ((n = uw_formula_next(&t->f)) != NULL) {
-        const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
-        for (uint32_t k = 0; !n->waits && k < SIZE_N; k++) {
-            n->x[k] += (float)(n->place + 1u);
-        }
-        done[n->place] += !n->waits;
-        assert_true(uw_formula_trained(&t->f, n, &p, 0) >= 0);
-        if (done[n->place] == steps && !n->waits) {
-            n->train_at_us = UINT64_MAX;
-        }
-    }
-    for (uint32_t i = 0; i < t->fleet.devices_n; i++) {
-        assert_int_equal(done[i], steps);
-    }
-}
+#include "formula_fixture.h"
 
 /* ---- gossip ---- */
 
@@ -284,6 +191,51 @@ static void test_a_straggler_holds_up_averages_and_no_gossip(void **state)
     }
 }
 
+/* After a run was resumed its nodes are at different steps of their rounds: some end earlier. */
+static void test_who_has_ended_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(4, UW_NODE_ALLREDUCE, &uw_mix_none);
+    static const uint32_t steps[] = {7, 7, 4, 2};
+    uint32_t done[4] = {0};
+    struct uw_formula_node *n;
+    open_setup(t);
+    while ((n = uw_formula_next(&t->f)) != NULL) {
+        const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
+        n->x[0] += n->waits ? 0.0f : (float)n->place;
+        done[n->place] += !n->waits;
+        (void)uw_formula_trained(&t->f, n, &p, 0);
+        n->train_at_us = done[n->place] == steps[n->place] && !n->waits ? UINT64_MAX
+                                                                        : n->train_at_us;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(done[i], steps[i]);
+    }
+    /* Three average after three steps, two after six; then there is one step more. */
+    assert_int_equal(t->f.counters.averages_done, 3u + 2u);
+    assert_close(t->f.nodes[0].x[0], 3.0f + 1.5f, 1e-6);
+    assert_close(t->f.nodes[1].x[0], 3.0f + 1.5f + 1.0f, 1e-6);
+    assert_close(t->f.nodes[2].x[0], 3.0f + 2.0f, 1e-6);
+    assert_close(t->f.nodes[3].x[0], 6.0f, 0.0);
+    close_setup(t);
+}
+
+/* What would take longer than any clock counts takes 30 years: time goes on, and forwards. */
+static void test_time_does_not_overflow(void **state)
+{
+    (void)state;
+    struct setup *t = setup_of(2, UW_NODE_ALLREDUCE, &uw_mix_none);
+    t->config.model_bytes = (uint64_t)1 << 60;
+    t->config.algorithm = UW_SIM_RING_STUDY;
+    for (uint32_t i = 0; i < 2; i++) {
+        t->devices[i].up_bits_per_s = 100;
+    }
+    open_setup(t);
+    train(t, 9);
+    assert_int_equal(t->f.now_us, 3u * 1000000000000000u + 9u * STEP_US);
+    close_setup(t);
+}
+
 /* ---- cells ---- */
 
 static struct setup *cells_of_two(uint32_t n)
@@ -344,77 +296,6 @@ static void test_devices_without_a_cell_are_cells_of_one_that_pull(void **state)
     close_setup(t);
 }
 
-/* ---- pairs ---- */
-
-static void test_pairs_wait_for_two_models_and_keep_mean_and_balance(void **state)
-{
-    (void)state;
-    struct setup *t = setup_of(6, UW_NODE_GOSSIP, &uw_mix_kgt);
-    t->config.schedule = uw_peer_schedule_find("matching");
-    open_setup(t);
-    train(t, 9);
-    /* Rounds of three steps, 1 ms and 2 * 1 ms: the three pairs of a round wait as long. */
-    assert_int_equal(t->f.now_us, 3u * 6u * STEP_US);
-    assert_int_equal(t->f.counters.averages_done, 3u * 6u);
-    assert_close(t->f.sent_bytes, 3.0 * 6.0 * 2000.0, 1e-9);
-    float sum = 0.0f, balance = 0.0f, size = 0.0f;
-    for (uint32_t i = 0; i < 6; i++) {
-        sum += t->f.nodes[i].x[1];
-        balance += t->f.nodes[i].velocity[1];
-        size += fabsf(t->f.nodes[i].velocity[1]);
-    }
-    assert_close(sum / 6.0f, 9.0f * 3.5f, 1e-4);
-    assert_close(balance, 0.0f, 1e-5);
-    assert_true(size > 1.0f);
-    close_setup(t);
-}
-
-/* The two of the first pair by hand: x to the mean, m by half the difference of mean gradients. */
-static void test_a_pair_is_mixed_as_the_rule_says(void **state)
-{
-    (void)state;
-    struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_kgt);
-    t->config.schedule = uw_peer_schedule_find("matching");
-    open_setup(t);
-    train(t, 3);
-    /* z = -(i + 1) 3 / (0.5 * 3) = -2 and -4. */
-    assert_close(t->f.nodes[0].x[2], 4.5f, 1e-6);
-    assert_close(t->f.nodes[1].x[2], 4.5f, 1e-6);
-    assert_close(t->f.nodes[0].velocity[2], 0.5f * (-4.0f + 2.0f), 1e-6);
-    assert_close(t->f.nodes[1].velocity[2], 0.5f * (-2.0f + 4.0f), 1e-6);
-    close_setup(t);
-}
-
-/* With an odd number somebody rests, and goes on at once. At the end all average exactly. */
-static void test_pairs_agree_at_the_end(void **state)
-{
-    (void)state;
-    struct setup *t = setup_of(5, UW_NODE_GOSSIP, &uw_mix_kgt);
-    uint32_t done[5] = {0}, averages = 0;
-    bool asked[5] = {false};
-    struct uw_formula_node *n;
-    t->config.schedule = uw_peer_schedule_find("matching");
-    open_setup(t);
-    while ((n = uw_formula_next(&t->f)) != NULL) {
-        bool trains = !n->waits && done[n->place] < 7u;
-        const struct uw_node_progress p = {.lr = trains ? 0.5f : 0.0f};
-        n->x[0] += trains ? (float)n->place : 0.0f;
-        done[n->place] += trains;
-        int flags = uw_formula_trained(&t->f, n, &p, 0);
-        averages += (flags & UW_NODE_ROUND) != 0 && asked[n->place];
-        if (done[n->place] == 7u && !n->waits) {
-            n->train_at_us = asked[n->place] ? UINT64_MAX : n->train_at_us;
-            uw_formula_agree(&t->f, n);
-            asked[n->place] = true;
-        }
-    }
-    assert_int_equal(averages, 5);
-    for (uint32_t i = 0; i < 5; i++) {
-        assert_close(t->f.nodes[i].x[0], 7.0f * 2.0f, 1e-5);
-    }
-    close_setup(t);
-}
-
 /* ---- all of it ---- */
 
 static void test_same_seed_same_bits_and_another_seed_other_bits(void **state)
@@ -466,11 +347,10 @@ int main(void)
         cmocka_unit_test(test_all_reduce_takes_the_formulas_time_and_keeps_the_mean),
         cmocka_unit_test(test_outer_momentum_goes_with_the_average),
         cmocka_unit_test(test_a_straggler_holds_up_averages_and_no_gossip),
+        cmocka_unit_test(test_who_has_ended_is_not_waited_for),
+        cmocka_unit_test(test_time_does_not_overflow),
         cmocka_unit_test(test_cells_average_inside_and_take_half_of_what_a_head_pulls),
         cmocka_unit_test(test_devices_without_a_cell_are_cells_of_one_that_pull),
-        cmocka_unit_test(test_pairs_wait_for_two_models_and_keep_mean_and_balance),
-        cmocka_unit_test(test_a_pair_is_mixed_as_the_rule_says),
-        cmocka_unit_test(test_pairs_agree_at_the_end),
         cmocka_unit_test(test_same_seed_same_bits_and_another_seed_other_bits),
         cmocka_unit_test(test_what_the_formulas_do_not_know_is_refused),
     };

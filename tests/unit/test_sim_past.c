@@ -75,6 +75,25 @@ static void test_a_world_that_goes_on_has_its_time_and_totals(void **state)
     }
 }
 
+/* Without a word about steps all of them begin, whatever is behind the world. */
+static void test_a_world_that_goes_on_may_begin_all_steps(void **state)
+{
+    (void)state;
+    float x[SIZE_N] = {0.0f};
+    struct uw_params params = {
+        .x = x, .size_n = SIZE_N, .segments = &segment, .segments_n = 1, .hash = 7};
+    for (size_t k = 0; k < 2; k++) {
+        struct uw_world_config c = config_of(&params, networks[k]);
+        struct uw_world w;
+        open_world(&w, &c);
+        assert_int_equal(w.now_us - w.start_us, PAST_US);
+        assert_true(w.start_us <= w.now_us);
+        assert_non_null(uw_world_next(&w));
+        assert_int_equal(w.now_us - w.start_us, PAST_US + STEP_US);
+        uw_world_close(&w);
+    }
+}
+
 /* An absence that is over is no absence, one that lasts does, one that comes will. */
 static void test_a_world_that_goes_on_knows_its_absences(void **state)
 {
@@ -114,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_world_that_goes_on_has_its_time_and_totals),
+        cmocka_unit_test(test_a_world_that_goes_on_may_begin_all_steps),
         cmocka_unit_test(test_a_world_that_goes_on_knows_its_absences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

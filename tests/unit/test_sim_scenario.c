@@ -179,24 +179,30 @@ static void test_cells_have_the_sizes_they_say(void **state)
                  {{.nodes = 100}, {11}, 1}};
     struct uw_sim_group g[2] = {plain(9), plain(2)};
     struct uw_sim_scenario s = {.seed = 1, .groups = g, .groups_n = 2};
+    g[1].latency.a = 0.03;
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         struct uw_sim_draw d;
-        uint32_t count[4] = {0}, largest = 0;
+        uint32_t count[4] = {0}, counted[4], largest = 0;
+        uint64_t apart_us[4] = {0};
         s.cells = cases[k].cells;
         s.cells.shared = true;
         s.cells.bits.a = 2e6;
         s.cells.out_latency.a = 0.5;
         draw(&d, &s);
         assert_int_equal(d.fleet.cells_n, cases[k].n);
+        uw_sim_fleet_count(&d.fleet, counted);
         for (uint32_t i = 0; i < 11; i++) {
             uint32_t cell = d.fleet.devices[i].cell;
             count[cell]++;
+            apart_us[cell] += 2u * d.fleet.devices[i].latency_us;
             assert_true(s.cells.in_turns ? cell == i % cases[k].n
                                          : i == 0 || cell >= d.fleet.devices[i - 1u].cell);
         }
         for (uint32_t c = 0; c < cases[k].n; c++) {
             largest = count[c] > largest ? count[c] : largest;
             assert_int_equal(count[c], cases[k].sizes[c]);
+            assert_int_equal(counted[c], count[c]);
+            assert_int_equal(d.fleet.cells[c].latency_us, apart_us[c] / count[c]);
             assert_true(d.fleet.cells[c].shared && d.fleet.cells[c].bits_per_s == 2000000);
             assert_int_equal(d.fleet.cells[c].out_latency_us, 500000);
         }
@@ -220,6 +226,11 @@ static void test_a_group_has_cells_of_its_own(void **state)
     assert_int_equal(d.fleet.cells_n, 4);
     for (uint32_t i = 0; i < 9; i++) {
         assert_int_equal(d.fleet.devices[i].cell, expected[i]);
+    }
+    uint32_t counted[4];
+    uw_sim_fleet_count(&d.fleet, counted);
+    for (uint32_t c = 0; c < 4; c++) {
+        assert_int_equal(counted[c], c == 0 ? 2 : 1);
     }
     uw_sim_draw_close(&d);
     g[1].cells.sizes_n = 2;
@@ -265,11 +276,14 @@ static void test_diurnal_devices_are_there_a_share_of_each_period(void **state)
     }
     uw_sim_draw_close(&d);
 
-    g.there.up = 1.0;
-    draw(&d, &s);
-    assert_int_equal(d.fleet.devices[0].absences_n, 0);
-    assert_true(d.until_us == UINT64_MAX);
-    uw_sim_draw_close(&d);
+    for (int k = 0; k < 2; k++) {               /* 0.6 us away are nothing */
+        g.there.up = k == 0 ? 1.0 : 0.9994;
+        g.there.period = g.there.spread = k == 0 ? 100.0 : 0.001;
+        draw(&d, &s);
+        assert_int_equal(d.fleet.devices[0].absences_n, 0);
+        assert_true(d.until_us == UINT64_MAX);
+        uw_sim_draw_close(&d);
+    }
 }
 
 /* Bounds: four standard errors, of exponential times too. */

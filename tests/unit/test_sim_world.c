@@ -8,18 +8,29 @@
 
 static struct uw_segment segment = {.name = "w", .size_n = SIZE_N};
 
+static void open_world(struct uw_world *w, const struct uw_world_config *config)
+{
+    struct uw_error err = {.text = ""};
+    if (uw_world_open(w, config, &err) < 0) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static void open_and_meet(struct uw_world *w, const struct uw_world_config *config)
+{
+    open_world(w, config);
+    assert_int_equal(uw_world_meet(w, 60000000u), UW_OK);
+}
+
 /* Run a world for so many steps of each node; every node's step adds to its own vector. Returns
  * the virtual time and, in sum, a figure that depends on every bit of every node. */
 static uint64_t run(const struct uw_world_config *config, uint32_t steps, double *sum,
                     struct uw_node_counters *counters, uint64_t *sent_bytes)
 {
     struct uw_world w;
-    struct uw_error err = {.text = ""};
     struct uw_world_node *n;
     uint32_t done[16] = {0};
-    if (uw_world_open(&w, config, &err) < 0) {
-        fail_msg("%s", err.text);
-    }
+    open_world(&w, config);
     uint32_t nodes = config->fleet->devices_n;
     for (uint32_t i = 0; i < nodes; i++) {
         for (uint32_t k = 0; k < SIZE_N; k++) {
@@ -144,13 +155,11 @@ static void test_averages_hold_up_the_steps_and_leave_one_model(void **state)
     float *x = uw_test_floats(SIZE_N);
     struct uw_world_config c = config_of(x);
     struct uw_world w;
-    struct uw_error err = {.text = ""};
     struct uw_world_node *n;
     uint32_t done[6] = {0}, averages = 0;
     c.node.mode = UW_NODE_ALLREDUCE;
     c.node.rule = &uw_mix_slowmo;       /* needs the spare vector */
-    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
-    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    open_and_meet(&w, &c);
     while ((n = uw_world_next(&w)) != NULL) {
         bool waited = n->waits;
         struct uw_node_progress p = {.lr = waited ? 0.0f : 0.1f};
@@ -206,11 +215,9 @@ static void test_every_device_has_its_own_pace(void **state)
     float *x = uw_test_floats(SIZE_N);
     struct uw_world_config c = config_of(x);
     struct uw_world w;
-    struct uw_error err = {.text = ""};
     uint32_t done[6] = {0};
     c.fleet->devices[2].step_us = 50000;
-    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
-    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    open_and_meet(&w, &c);
     uint64_t last_us[6];
     struct uw_world_node *n;
     while ((n = uw_world_next(&w)) != NULL) {
@@ -234,15 +241,13 @@ static void test_an_absence_stretches_a_step_and_the_others_go_on(void **state)
     float *x = uw_test_floats(SIZE_N);
     struct uw_world_config c = config_of(x);
     struct uw_world w;
-    struct uw_error err = {.text = ""};
     struct uw_node_member rows[6];
     struct uw_world_node *n;
     uint32_t done[6] = {0};
     static const struct uw_sim_absence away = {.from_us = 502500, .to_us = 30502500};
     c.fleet->devices[3].absences = &away;
     c.fleet->devices[3].absences_n = 1;
-    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
-    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    open_and_meet(&w, &c);
     bool noticed = false;
     while ((n = uw_world_next(&w)) != NULL) {
         const struct uw_node_progress p = {.step = ++done[n->place], .lr = 0.1f};
@@ -281,7 +286,6 @@ static void test_who_forgets_takes_over_a_model(void **state)
     float *x = uw_test_floats(SIZE_N);
     struct uw_world_config c = config_of(x);
     struct uw_world w;
-    struct uw_error err = {.text = ""};
     struct uw_node_member rows[6];
     uint32_t done[6] = {0};
     static const struct uw_sim_absence away[] = {
@@ -290,8 +294,7 @@ static void test_who_forgets_takes_over_a_model(void **state)
     c.node.rule = &uw_mix_none;
     c.fleet->devices[3].absences = away;
     c.fleet->devices[3].absences_n = 2;
-    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
-    assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
+    open_and_meet(&w, &c);
     float then = train(&w, 2000, done);
     assert_int_equal(w.nodes[3].restarts, 2);
     assert_false(w.nodes[3].restarted);
@@ -328,7 +331,7 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     size_t some = uw_world_measure(&c, &err);
     assert_true(some < all && some > 200u * 3u * SIZE_N * sizeof(float));
     c.members_max = 0;
-    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    open_world(&w, &c);
     assert_int_equal(w.config.members_max, 32);
     assert_int_equal(uw_world_meet(&w, 60000000u), UW_OK);
     (void)train(&w, 20, done);
@@ -338,7 +341,7 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     c.node.schedule = uw_peer_schedule_find("hypercube");   /* needs all to see the same */
     c.fleet = &fleet;
     fleet.devices_n = 70;
-    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    open_world(&w, &c);
     assert_int_equal(w.config.members_max, 70);
     uw_world_close(&w);
     uw_sim_fleet_close(&fleet);
@@ -369,7 +372,7 @@ static void test_what_cannot_be_a_world_is_said(void **state)
     uw_world_close(&w);
     c = config_of(x);
     set_rate(&c, 100);              /* a ping takes seconds */
-    assert_int_equal(uw_world_open(&w, &c, &err), UW_OK);
+    open_world(&w, &c);
     assert_int_equal(uw_world_meet(&w, 5000000), UW_ERR_AGAIN);
     uw_world_close(&w);
     uw_test_release(x);

@@ -48,12 +48,13 @@ static struct uw_sim_path path_of(uint64_t latency_us, uint64_t bits_per_s, bool
                                 .shared = shared};
 }
 
-/* Of a device and its cell's thin link, to the middle of the network. */
+/* Of a device, its cell's channel and thin link, to the middle of the network. */
 static uint64_t way_out_us(const struct uw_sim_fleet *fleet, uint32_t device, uint64_t *least)
 {
     const struct uw_sim_cell *cell = cell_of(fleet, device);
     uint64_t latency_us = fleet->devices[device].latency_us;
     if (cell != NULL) {
+        narrow(least, cell->shared ? cell->bits_per_s : 0);
         narrow(least, cell->out_bits_per_s);
         latency_us += cell->out_latency_us;
     }

@@ -323,6 +323,7 @@ static void events_close(struct uw_world *w)
     uw_sim_net_close(&e->net);
     uw_sim_clock_close(&e->clock);
     free(e->rows);
+    free(e->cell_sizes);
     uw_sim_block_give(e->arenas, uw_size_mul(e->node_bytes, w->config.fleet->devices_n));
     free(e->seats);
     free(e);

@@ -37,6 +37,7 @@ struct uw_world_events_state {
     uint8_t *arenas;                /* of all nodes, node_bytes each */
     size_t node_bytes;
     struct uw_node_member *rows;    /* [members_max] */
+    uint32_t *cell_sizes;           /* [cells_n] */
     uint32_t active_n;
     bool training;
     struct uw_seat *changed;        /* whose train_at_us the caller may have set */

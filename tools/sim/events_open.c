@@ -28,13 +28,12 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 static uint32_t largest_cell(const struct uw_sim_fleet *f)
 {
     uint32_t largest = 0;
-    uint32_t *n = calloc(f->cells_n + 1u, sizeof *n);
-    for (uint32_t i = 0; n != NULL && i < f->devices_n; i++) {
-        uint32_t cell = f->devices[i].cell;
-        if (cell != UW_SIM_NO_CELL) {
-            n[cell]++;
-            largest = n[cell] > largest ? n[cell] : largest;
-        }
+    uint32_t *n = malloc((f->cells_n + 1u) * sizeof *n);
+    if (n != NULL) {
+        uw_sim_fleet_count(f, n);
+    }
+    for (uint32_t c = 0; n != NULL && c < f->cells_n; c++) {
+        largest = n[c] > largest ? n[c] : largest;
     }
     free(n);
     return largest;
@@ -102,16 +101,16 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     return c;
 }
 
-/* One node's memory: the texts and vectors are at their largest, or do not matter. */
+/* One node's memory: the texts are as long as they get, the vectors do not matter. */
 static int measure_node(const struct uw_world_config *world, size_t *bytes, struct uw_error *err)
 {
-    static const char *const seeds[UW_SEAT_SEEDS] = {"4095"};
+    static const char *const seeds[UW_SEAT_SEEDS] = {"65533"};
     static const struct uw_link_ops none = {.name = "simulated"};
     struct uw_link link = {.ops = &none, .mtu_bytes = world->mtu_bytes, .fd = -1};
     struct uw_snapshot snapshot = {.size_n = world->params->size_n};
     struct uw_node_config c = common_config(world);
-    c.name = "node4095";
-    c.address = "4095";
+    c.name = "node65533";
+    c.address = "65533";
     c.seeds = c.seeds != NULL ? c.seeds : seeds;
     c.link = &link;
     c.params = world->params;
@@ -197,18 +196,10 @@ static void tell(void *arg, const struct uw_node_event *event)
     c->on_event(c->event_arg, n->place, event);
 }
 
-static uint32_t cell_size(const struct uw_sim_fleet *f, uint32_t cell)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->devices_n; i++) {
-        n += f->devices[i].cell == cell;
-    }
-    return n;
-}
-
 /* Averages wait for the whole cell, or for all, before the first. */
 static void set_cell(const struct uw_world *w, struct uw_seat *s, struct uw_node_config *c)
 {
+    const struct uw_world_events_state *e = w->state;
     const struct uw_sim_fleet *f = w->config.fleet;
     uint32_t cell = f->devices[s->node->place].cell;
     if (c->mode == UW_NODE_ALLREDUCE) {
@@ -216,7 +207,7 @@ static void set_cell(const struct uw_world *w, struct uw_seat *s, struct uw_node
     } else if (c->mode == UW_NODE_HIERARCHICAL && cell != UW_SIM_NO_CELL) {
         snprintf(s->cell, sizeof s->cell, "cell%u", (unsigned)cell);
         c->cell = s->cell;
-        c->cell_first_n = cell_size(f, cell);
+        c->cell_first_n = e->cell_sizes[cell];
     }
 }
 
@@ -288,9 +279,11 @@ int uw_world_events_open(struct uw_world *w, struct uw_error *err)
     e->arenas = uw_sim_block_take(uw_size_mul(e->node_bytes, nodes));
     e->seats = calloc(nodes, sizeof *e->seats);
     e->rows = calloc(c->members_max, sizeof *e->rows);
-    if (e->arenas == NULL || e->seats == NULL || e->rows == NULL) {
+    e->cell_sizes = calloc(c->fleet->cells_n + 1u, sizeof *e->cell_sizes);
+    if (e->arenas == NULL || e->seats == NULL || e->rows == NULL || e->cell_sizes == NULL) {
         return UW_ERR_NOMEM;
     }
+    uw_sim_fleet_count(c->fleet, e->cell_sizes);
     rc = uw_sim_net_open(&e->net, &net);
     rc = rc < 0 ? rc : uw_sim_clock_open(&e->clock, nodes);
     return rc < 0 ? rc : open_seats(w, err);

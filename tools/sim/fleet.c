@@ -2,6 +2,7 @@
 #include "uwasa/sim_fleet.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int uw_sim_fleet_even(struct uw_sim_fleet *f, const struct uw_sim_even *even)
 {
@@ -25,6 +26,16 @@ int uw_sim_fleet_even(struct uw_sim_fleet *f, const struct uw_sim_even *even)
         f->cells[i] = (struct uw_sim_cell){.latency_us = even->latency_us};
     }
     return UW_OK;
+}
+
+void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts)
+{
+    memset(counts, 0, f->cells_n * sizeof *counts);
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        if (f->devices[i].cell != UW_SIM_NO_CELL) {
+            counts[f->devices[i].cell]++;
+        }
+    }
 }
 
 void uw_sim_fleet_close(struct uw_sim_fleet *f)

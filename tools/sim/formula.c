@@ -25,12 +25,13 @@ void uw_formula_tell(struct uw_formula *f, enum uw_node_event_kind kind, uint32_
     if (f->config.on_event == NULL) {
         return;
     }
-    if (peer != UW_FORMULA_NONE) {
+    bool one = peer != UW_FORMULA_NONE;
+    if (one) {
         snprintf(name, sizeof name, "node%u", (unsigned)peer);
     }
     const struct uw_node_event event = {
         .kind = kind, .peer = name, .address = "", .text = "", .station = UW_LINK_STATION_NONE,
-        .now_us = f->now_us, .bytes = (uint64_t)f->model_bytes * (f->pairs && nodes_n == 2 ? 2 : 1),
+        .now_us = f->now_us, .bytes = (uint64_t)f->model_bytes * (f->pairs && one ? 2u : 1u),
         .duration_us = took_us, .chunks_n = nodes_n, .chunks_total_n = nodes_n};
     f->config.on_event(f->config.event_arg, place, &event);
 }
@@ -39,6 +40,9 @@ struct uw_formula_node *uw_formula_next(struct uw_formula *f)
 {
     if (f->last != NULL) {      /* whoever trains may have said that it is over */
         uw_formula_set(f, uw_formula_step_alarm(f, f->last->place), f->last->train_at_us);
+        if (f->last->train_at_us == UINT64_MAX && !f->last->waits) {
+            uw_formula_end(f, f->last);
+        }
         f->last = NULL;
     }
     while (f->busy_n != 0) {

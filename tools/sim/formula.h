@@ -19,7 +19,8 @@
  *                   them, and what w (s_peer - s) it brought enters the cell's next average
  *     pairs         (rules over pairs) both wait for each other, and L + 2 G/B
  *
- * The first round of gossip has no pull: all nodes still have the same parameters.
+ * The first round of gossip has no pull: all nodes still have the same parameters. Who has done its
+ * last step is waited for no more; an average of those who are left takes as long as one of all.
  *
  *     uw_formula_open(&f, &config, &err);
  *     while ((n = uw_formula_next(&f)) != NULL) {
@@ -95,13 +96,14 @@ struct uw_formula_node {
     bool mixed;                     /* in this round */
     bool averaged;                  /* what it waited for is there */
     bool agreeing;                  /* its next round is the whole run's last average */
+    bool ended;                     /* it averages no more */
     int flags;                      /* of the average */
 };
 
 /* Nodes that average exactly. */
 struct uw_formula_group {
     uint32_t first, nodes_n;        /* in f->members */
-    uint32_t waiting_n;             /* of them */
+    uint32_t waiting_n, ended_n;    /* of them */
     uint32_t bridge;                /* what its head pulled and this average takes; of the pool */
     uint64_t takes_us;
     double sent_bytes;

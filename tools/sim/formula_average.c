@@ -17,8 +17,7 @@ static void begin_round(struct uw_formula_node *n)
     n->lr_sum = 0.0f;
 }
 
-/* It may look now. */
-static void wake(struct uw_formula *f, struct uw_formula_node *n, int flags)
+void uw_formula_wake(struct uw_formula *f, struct uw_formula_node *n, int flags)
 {
     n->averaged = true;
     n->flags = flags;
@@ -34,20 +33,59 @@ static struct uw_formula_node *member(const struct uw_formula *f, const struct u
     return &f->nodes[f->members[g->first + i]];
 }
 
-static int gather(struct uw_formula *f, struct uw_formula_node *n)
+/* The first who has not ended. */
+static struct uw_formula_node *head_of(const struct uw_formula *f, const struct uw_formula_group *g)
 {
-    uint32_t i = f->pairs ? 0 : f->group_of[n->place];
-    struct uw_formula_group *g = &f->groups[i];
-    if (++g->waiting_n == g->nodes_n) {
-        struct uw_formula_node *head = member(f, g, 0);
+    uint32_t i = 0;
+    while (i + 1u < g->nodes_n && member(f, g, i)->ended) {
+        i++;
+    }
+    return member(f, g, i);
+}
+
+/* Begin the average if all are there. */
+static void begin_average(struct uw_formula *f, uint32_t group)
+{
+    struct uw_formula_group *g = &f->groups[group];
+    if (g->waiting_n != 0 && g->waiting_n + g->ended_n == g->nodes_n) {
+        struct uw_formula_node *head = head_of(f, g);
         g->bridge = head->held;
         head->held = UW_FORMULA_NONE;
-        uw_formula_set(f, uw_formula_end_alarm(i), f->now_us + g->takes_us);
+        uw_formula_set(f, uw_formula_end_alarm(group), f->now_us + g->takes_us);
     }
+}
+
+/* Who waits for this node as a partner rests: it pairs no more. */
+static void let_go(struct uw_formula *f, const struct uw_formula_node *n)
+{
+    for (uint32_t i = 0; f->pairs && i < f->nodes_n; i++) {
+        struct uw_formula_node *waits = &f->nodes[i];
+        if (waits->waits && !waits->averaged && !waits->agreeing && waits->peer == n->place) {
+            uw_formula_publish(f, waits);
+            uw_formula_wake(f, waits, 0);
+        }
+    }
+}
+
+static int gather(struct uw_formula *f, struct uw_formula_node *n)
+{
+    f->groups[f->group_of[n->place]].waiting_n++;
+    let_go(f, n);
+    begin_average(f, f->group_of[n->place]);
     return UW_NODE_AVERAGING;
 }
 
-/* Every member's parameters become the mean of all, summed in double in the members' order. */
+void uw_formula_end(struct uw_formula *f, struct uw_formula_node *n)
+{
+    if (f->groups_n != 0 && !n->ended) {
+        n->ended = true;
+        f->groups[f->group_of[n->place]].ended_n++;
+        let_go(f, n);
+        begin_average(f, f->group_of[n->place]);
+    }
+}
+
+/* The parameters of all who wait become their mean, summed in double in the members' order. */
 static void average(struct uw_formula *f, const struct uw_formula_group *g)
 {
     double sum[BLOCK_N];
@@ -58,15 +96,18 @@ static void average(struct uw_formula *f, const struct uw_formula_group *g)
         memset(sum, 0, sizeof sum);
         for (uint32_t i = 0; i < g->nodes_n; i++) {
             const float *x = member(f, g, i)->x + at;
-            for (uint32_t k = 0; k < n; k++) {
+            uint32_t count_n = member(f, g, i)->ended ? 0 : n;
+            for (uint32_t k = 0; k < count_n; k++) {
                 sum[k] += (double)x[k];
             }
         }
         for (uint32_t k = 0; k < n; k++) {
-            mean[k] = (float)(sum[k] / g->nodes_n);
+            mean[k] = (float)(sum[k] / g->waiting_n);
         }
         for (uint32_t i = 0; i < g->nodes_n; i++) {
-            memcpy(member(f, g, i)->x + at, mean, n * sizeof *mean);
+            if (!member(f, g, i)->ended) {
+                memcpy(member(f, g, i)->x + at, mean, n * sizeof *mean);
+            }
         }
     }
 }
@@ -76,11 +117,12 @@ static void average(struct uw_formula *f, const struct uw_formula_group *g)
 static void add_bridge(struct uw_formula *f, struct uw_formula_group *g)
 {
     const float *peer = uw_formula_vector(f, g->bridge);
-    const float *own = uw_formula_vector(f, member(f, g, 0)->snapshot);
+    const float *own = uw_formula_vector(f, head_of(f, g)->snapshot);
     float weight = f->config.constants.weight;
     for (uint32_t i = 0; i < g->nodes_n; i++) {
         float *x = member(f, g, i)->x;
-        for (uint32_t k = 0; k < f->config.params->size_n; k++) {
+        uint32_t size_n = member(f, g, i)->ended ? 0 : f->config.params->size_n;
+        for (uint32_t k = 0; k < size_n; k++) {
             x[k] += weight * (peer[k] - own[k]);
         }
     }
@@ -98,11 +140,11 @@ static void end_rule(struct uw_formula *f, struct uw_formula_node *n)
 
 static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
 {
-    struct uw_formula_node *head = member(f, g, 0);
-    bool bridged = g->bridge != UW_FORMULA_NONE, together = g->nodes_n > 1;
+    struct uw_formula_node *head = head_of(f, g);
+    bool bridged = g->bridge != UW_FORMULA_NONE, together = g->waiting_n > 1;
     if (together) {
         average(f, g);
-        f->counters.averages_done += g->nodes_n;
+        f->counters.averages_done += g->waiting_n;
         f->sent_bytes += g->sent_bytes;
     }
     if (bridged) {
@@ -110,15 +152,18 @@ static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
     }
     for (uint32_t i = 0; i < g->nodes_n; i++) {
         struct uw_formula_node *n = member(f, g, i);
+        if (n->ended) {
+            continue;
+        }
         end_rule(f, n);
-        if (shows(f) && i > 0 && memcmp(n->x, head->x, n->params.size_n * sizeof(float)) == 0) {
+        if (shows(f) && n != head && memcmp(n->x, head->x, n->params.size_n * sizeof(float)) == 0) {
             uw_formula_share(f, n, head);
         } else if (shows(f)) {
             uw_formula_publish(f, n);
         }
-        wake(f, n, together || bridged ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
+        uw_formula_wake(f, n, together || bridged ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
         if (together) {
-            uw_formula_tell(f, UW_NODE_AVERAGED, n->place, UW_FORMULA_NONE, g->nodes_n,
+            uw_formula_tell(f, UW_NODE_AVERAGED, n->place, UW_FORMULA_NONE, g->waiting_n,
                             g->takes_us);
         }
     }
@@ -137,7 +182,7 @@ void uw_formula_bridge(struct uw_formula *f, struct uw_formula_node *n)
     uint32_t own = f->group_of[n->place], other = uw_rng_below(&n->rng, f->groups_n - 1u);
     other += other >= own ? 1u : 0u;
     n->due = false;
-    uw_formula_ask(f, n, member(f, &f->groups[other], 0)->place, 0.0f);
+    uw_formula_ask(f, n, head_of(f, &f->groups[other])->place, 0.0f);
 }
 
 /* ---- pairs ---- */
@@ -147,14 +192,14 @@ static int meet(struct uw_formula *f, struct uw_formula_node *n)
 {
     n->peer = uw_formula_pick(f, n, &n->weight);
     n->round++;
-    if (n->peer == UW_FORMULA_NONE) {
+    const struct uw_formula_node *partner = n->peer != UW_FORMULA_NONE ? &f->nodes[n->peer] : NULL;
+    if (partner == NULL || partner->agreeing || partner->ended) {
         uw_formula_publish(f, n);
         begin_round(n);
         return 0;
     }
-    const struct uw_formula_node *partner = &f->nodes[n->peer];
-    if (partner->waits && !partner->averaged && !partner->agreeing &&
-        partner->peer == n->place && partner->round == n->round) {
+    if (partner->waits && !partner->averaged && partner->peer == n->place &&
+        partner->round == n->round) {
         uint32_t both[2] = {n->place, n->peer};
         const struct uw_sim_path path = uw_sim_path_among(f->config.fleet, both, 2);
         double bytes = (path.shared ? 4.0 : 2.0) * f->model_bytes;
@@ -184,7 +229,7 @@ static void finish_pair(struct uw_formula *f, struct uw_formula_node *a)
         uw_mix_pair(f->config.rule, weight, &n->params, uw_formula_vector(f, n->snapshot), mean,
                     n->velocity, n->lr_sum);
         uw_formula_publish(f, n);
-        wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
+        uw_formula_wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
         uw_formula_tell(f, UW_NODE_AVERAGED, n->place, both[1u - i]->place, 2, a->pair_us);
     }
     f->counters.averages_done += 2u;

@@ -15,10 +15,13 @@
 
 #define UW_FORMULA_NONE UINT32_MAX          /* no snapshot, no device */
 
-/* Seconds of virtual time, to the nearest microsecond. */
+#define UW_FORMULA_SECONDS_MAX 1e9          /* 30 years: sums of thousands fit the clock */
+
+/* Seconds of virtual time, to the nearest microsecond; not more than can be added up. */
 static inline uint64_t uw_formula_us(double seconds)
 {
-    return (uint64_t)(seconds * 1e6 + 0.5);
+    return (uint64_t)((seconds < UW_FORMULA_SECONDS_MAX ? seconds : UW_FORMULA_SECONDS_MAX) * 1e6 +
+                      0.5);
 }
 
 /* The alarms: of a group's or a pair's average, of a node's step, of its pull. */
@@ -80,8 +83,14 @@ int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, floa
 /* What a node that averages does after a local step, or after a wait. */
 int uw_formula_average_step(struct uw_formula *f, struct uw_formula_node *n, float lr);
 
+/* What a node waited for has been mixed in: it may look now, and gets these flags. */
+void uw_formula_wake(struct uw_formula *f, struct uw_formula_node *n, int flags);
+
 /* The alarm of an average: it is there. */
 void uw_formula_average_due(struct uw_formula *f, uint32_t alarm);
+
+/* A node does no more: averages go on without it. */
+void uw_formula_end(struct uw_formula *f, struct uw_formula_node *n);
 
 /* The first device of a cell looks whether it may pull from another cell. */
 void uw_formula_bridge(struct uw_formula *f, struct uw_formula_node *n);

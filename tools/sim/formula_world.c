@@ -47,6 +47,7 @@ static int formula_open(struct uw_world *w, struct uw_error *err)
     struct uw_error why = {.text = ""};
     uint32_t n = w->config.fleet->devices_n;
     struct uw_formula_config config = config_of(&w->config);
+    config.start_us += w->config.past.trained_us;
     struct uw_formula_vectors *vectors = calloc(n, sizeof *vectors);
     struct uw_world_formula_state *s = calloc(1, sizeof *s);
     int rc = UW_ERR_NOMEM;
@@ -76,13 +77,15 @@ static void go_on(struct uw_world *w)
 {
     struct uw_world_formula_state *s = w->state;
     const struct uw_world_past *past = &w->config.past;
-    s->f.now_us += past->trained_us;
     for (uint32_t i = 0; i < w->config.fleet->devices_n; i++) {
         struct uw_formula_node *n = &s->f.nodes[i];
         uint64_t left_us = past->left_us[i];
         uw_formula_publish(&s->f, n);
         n->train_at_us = left_us != UINT64_MAX ? s->f.now_us + left_us : UINT64_MAX;
         uw_formula_set(&s->f, uw_formula_step_alarm(&s->f, i), n->train_at_us);
+        if (left_us == UINT64_MAX) {
+            uw_formula_end(&s->f, n);
+        }
     }
 }
 

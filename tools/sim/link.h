@@ -74,13 +74,12 @@ struct uw_sim_net {
     uint64_t now_us;                /* never goes back */
     uint64_t lost_n, overflow_n;    /* by chance; full queues on the way */
 
-    struct uw_sim_net_event *heap;  /* [heap_cap], room for all messages there are */
-    uint32_t heap_n, heap_cap;
+    struct uw_sim_net_event *heap;  /* [messages_n] or more */
+    uint32_t heap_n;
     uint64_t order;
     struct uw_sim_pool pools[UW_SIM_MESSAGE_SIZES];
     void *blocks;                   /* a list */
     uint32_t messages_n;            /* of all blocks */
-    size_t pooled_bytes;
 };
 
 /* Set up the links of a fleet. Returns UW_OK or UW_ERR_NOMEM; close in every case. */

@@ -14,7 +14,6 @@ static bool grow_heap(struct uw_sim_net *n, uint32_t cap)
         return false;
     }
     n->heap = heap;
-    n->heap_cap = cap;
     return true;
 }
 
@@ -27,15 +26,13 @@ static bool add_block(struct uw_sim_net *n, uint32_t pool)
     if (!grow_heap(n, n->messages_n + count)) {
         return false;
     }
-    size_t bytes = sizeof(uint64_t) + each * count;
-    uint8_t *block = malloc(bytes);
+    uint8_t *block = malloc(sizeof(uint64_t) + each * count);
     if (block == NULL) {
         return false;
     }
     memcpy(block, &n->blocks, sizeof n->blocks);
     n->blocks = block;
     n->messages_n += count;
-    n->pooled_bytes += bytes;
     for (uint32_t i = count; i-- > 0;) {
         struct uw_sim_message *m = (void *)(block + sizeof(uint64_t) + each * i);
         m->pool = (uint8_t)pool;

@@ -137,21 +137,25 @@ static uint32_t cells_of(const struct uw_sim_cells *c, uint32_t count)
 
 static uint32_t size_of(const struct uw_sim_cells *c, uint32_t count, uint32_t cells_n, uint32_t i)
 {
-    return c->sizes_n != 0 ? c->size[i]
-           : c->nodes != 0 ? c->nodes
-                           : count / cells_n + (i < count % cells_n);
+    if (c->sizes_n != 0) {
+        return c->size[i];
+    }
+    if (c->nodes != 0 && !c->in_turns) {
+        uint32_t left = count - i * c->nodes;
+        return left < c->nodes ? left : c->nodes;
+    }
+    return count / cells_n + (i < count % cells_n);
 }
 
 /* As far apart as two of its devices are outside, on average. */
-static void copy_latency(struct uw_sim_fleet *f, uint32_t first, uint32_t cells_n)
+static void copy_latency(struct uw_sim_fleet *f, const struct uw_sim_cells *c, uint32_t first,
+                         uint32_t count, uint32_t cells_n)
 {
-    for (uint32_t cell = first; cell < first + cells_n; cell++) {
-        uint64_t sum_us = 0, n = 0;
-        for (uint32_t i = 0; i < f->devices_n; i++) {
-            sum_us += f->devices[i].cell == cell ? 2u * f->devices[i].latency_us : 0;
-            n += f->devices[i].cell == cell;
-        }
-        f->cells[cell].latency_us = n != 0 ? sum_us / n : 0;
+    for (uint32_t i = first; i < first + count; i++) {
+        f->cells[f->devices[i].cell].latency_us += 2u * f->devices[i].latency_us;
+    }
+    for (uint32_t k = 0; k < cells_n; k++) {
+        f->cells[f->cells_n + k].latency_us /= size_of(c, count, cells_n, k);
     }
 }
 
@@ -162,7 +166,7 @@ static uint32_t largest_of(const struct uw_sim_cells *c, uint32_t count)
         uint32_t size = size_of(c, count, n, i);
         largest = size > largest ? size : largest;
     }
-    return largest < count ? largest : count;
+    return largest;
 }
 
 uint32_t uw_sim_scenario_largest_cell(const struct uw_sim_scenario *s)
@@ -192,19 +196,20 @@ static int add_cells(struct uw_sim_draw *d, const struct uw_sim_cells *c, uint32
         uint32_t cell = f->cells_n + k, size = size_of(c, count, n, k);
         f->cells[cell] = (struct uw_sim_cell){
             .bits_per_s = draw_bits(&c->bits, seed, UW_SIM_STREAM_CELL_BITS, cell),
-            .latency_us = draw_us(&c->latency, seed, UW_SIM_STREAM_CELL_LATENCY, cell),
+            .latency_us = c->own_latency ? draw_us(&c->latency, seed, UW_SIM_STREAM_CELL_LATENCY,
+                                                   cell) : 0,
             .shared = c->shared,
             .out_bits_per_s = draw_bits(&c->out_bits, seed, UW_SIM_STREAM_OUT_BITS, cell),
             .out_latency_us = draw_us(&c->out_latency, seed, UW_SIM_STREAM_OUT_LATENCY, cell)};
-        for (uint32_t i = 0; !c->in_turns && i < size && at < first + count; i++, at++) {
-            f->devices[at].cell = cell;
+        for (uint32_t i = 0; !c->in_turns && i < size; i++) {
+            f->devices[at++].cell = cell;
         }
     }
     for (uint32_t i = 0; c->in_turns && i < count; i++) {
         f->devices[first + i].cell = f->cells_n + i % n;
     }
     if (!c->own_latency) {
-        copy_latency(f, f->cells_n, n);
+        copy_latency(f, c, first, count, n);
     }
     f->cells_n += n;
     return UW_OK;

@@ -55,11 +55,12 @@ static int add(struct list *l, uint64_t from_us, uint64_t to_us, bool forgets)
     return d->absences_n - l->first < l->room;
 }
 
-/* Where in the period a device is, is drawn; there for the first `up` of it. */
+/* Where in the period a device is, is drawn; there for the first `up` of it. Less than 1 us away
+ * could be nothing, day after day. */
 static int draw_diurnal(struct list *l, const struct uw_sim_availability *v, struct uw_rng *rng)
 {
     double ahead = v->spread * uw_sim_uniform(rng), away = v->up * v->period - ahead;
-    int more = us((1.0 - v->up) * v->period) != 0;
+    int more = (1.0 - v->up) * v->period >= 1e-6;
     for (double day = 0.0; more > 0 && away + day * v->period < UW_SIM_SECONDS_MAX; day += 1.0) {
         double from = away + day * v->period;
         more = add(l, us(from), us(from + (1.0 - v->up) * v->period), false);
@@ -87,15 +88,29 @@ static int draw_churn(struct list *l, const struct uw_sim_availability *v, struc
     return more < 0 ? more : UW_OK;
 }
 
+/* The first line about that node, or a later one. */
+static uint32_t first_line(const struct uw_sim_availability *v, uint32_t node)
+{
+    uint32_t low = 0, high = v->away_n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2u;
+        if (v->away[middle].node < node) {
+            low = middle + 1u;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 static int copy_trace(struct list *l, const struct uw_sim_availability *v, uint32_t node)
 {
     int more = 1;
     l->room = UINT32_MAX;
-    for (uint32_t i = 0; more >= 0 && i < v->away_n; i++) {
+    for (uint32_t i = first_line(v, node);
+         more >= 0 && i < v->away_n && v->away[i].node == node; i++) {
         const struct uw_sim_absence *a = &v->away[i].absence;
-        if (v->away[i].node == node) {
-            more = add(l, a->from_us, a->to_us, a->forgets);
-        }
+        more = add(l, a->from_us, a->to_us, a->forgets);
     }
     return more < 0 ? more : UW_OK;
 }

@@ -56,8 +56,8 @@ struct uw_sim_path {
     bool shared;                    /* a channel that carries one message at a time */
 };
 
-/* From one device to another: latencies added, the least rate, the sender's uplink and the
- * receiver's downlink among them. */
+/* From one device to another: latencies added, the least rate, the sender's uplink, the receiver's
+ * downlink and the shared channels of their cells among them. shared: inside one cell. */
 struct uw_sim_path uw_sim_path_between(const struct uw_sim_fleet *fleet, uint32_t from,
                                        uint32_t to);
 

@@ -79,6 +79,9 @@ struct uw_sim_even {
  * them. Takes its memory from the heap. Returns UW_OK or UW_ERR_NOMEM. */
 int uw_sim_fleet_even(struct uw_sim_fleet *f, const struct uw_sim_even *even);
 
+/* Count the devices of each cell: counts [cells_n]. */
+void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts);
+
 /* Free what uw_sim_fleet_even took. Safe on a zeroed struct and twice. */
 void uw_sim_fleet_close(struct uw_sim_fleet *f);
 

@@ -62,7 +62,8 @@ enum uw_sim_step_kind {
 
 enum uw_sim_there {
     UW_SIM_ALWAYS = 0,
-    UW_SIM_DIURNAL,                 /* `up` of each `period`; where in it, is uniform in `spread` */
+    UW_SIM_DIURNAL,                 /* `up` of each `period`; where in it, is uniform in `spread`.
+                                       Less than 1 us away: always there */
     UW_SIM_CHURN,                   /* exponential times: there `up` on average, away `down` */
     UW_SIM_TRACE                    /* given */
 };
