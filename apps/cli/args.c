@@ -317,6 +317,14 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
     text[0] = '\0';
 }
 
+void uw_opt_key(const char *name, char *key, size_t key_bytes)
+{
+    snprintf(key, key_bytes, "%s", name);
+    for (char *c = strchr(key, '-'); c != NULL; c = strchr(c, '-')) {
+        *c = '_';
+    }
+}
+
 int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err)
 {
     const char *equals = strchr(assignment, '=');

@@ -97,6 +97,9 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out);
  * flags; "" for a text that is not given and for lists; the number itself for bits. */
 void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t text_bytes);
 
+/* The key of a flag in files and events: "lr_schedule" of "lr-schedule"; cut to fit. */
+void uw_opt_key(const char *name, char *key, size_t key_bytes);
+
 /* Set one option from "key=value" (a flag named `flag`, for messages).
  * Returns UW_OK or UW_ERR_INVALID with err filled. */
 int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "choices.h"
 #include "commands.h"
 #include "job.h"
 #include "lr.h"
@@ -13,6 +14,7 @@
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
 #define STEP_SECONDS_MAX 86400
+#define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
 
 static const struct uw_opt rows[] = {
     ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
@@ -27,15 +29,14 @@ static const struct uw_opt rows[] = {
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES,
         "pull, average over all, or over cells whose heads pull (gossip)"),
     ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
         "nodes of a cell, for --exchange hierarchical (4)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
-    ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0,
-        "random|matching|exponential|dissemination|hypercube|base2",
+    ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0, UW_PEER_SCHEDULES,
         "whom a node pulls from, or is paired with (random; matching with kgt)"),
-    ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|slowmo|diloco|kgt|none",
+    ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, UW_MOMENTUM_RULES,
         "what a round does beside averaging (qg)"),
     ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
         "a second that each node can send, not receive; 0: unlimited (1000000000)"),
@@ -55,7 +56,7 @@ static const struct uw_opt rows[] = {
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: as long as here (0)"),
     ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",
-        "devices begin at random within so many seconds; 0: all at once (0)"),
+        "devices begin at random within so many seconds; 0: all at once (a step of each)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
@@ -115,9 +116,12 @@ static const struct uw_args_spec spec = {
 };
 
 /* A sentence begins with what was said, and where: the flag, or the key of the file. */
-static const char *said(const struct uw_sim_file *f, const char *flag, const char *value)
+static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
+                        const char *flag)
 {
     static char text[256];
+    char value[128];
+    uw_opt_text(uw_opt_find(spec.opts, flag, strlen(flag)), o, value, sizeof value);
     return uw_sim_file_where(f, flag, value, text, sizeof text);
 }
 
@@ -130,16 +134,17 @@ static int check_rule(const struct uw_sim_file *f, struct uw_sim_options *o)
     if ((pairs && averages) ||
         (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is not for --exchange %s",
-                            said(f, "momentum-rule", o->momentum_rule), o->exchange);
+                            said(f, o, "momentum-rule"), o->exchange);
     }
     if (pairs && !uw_peer_schedule_find(o->schedule)->mutual) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: --momentum-rule %s needs matching, hypercube or base2",
-                            said(f, "schedule", o->schedule), o->momentum_rule);
+                            said(f, o, "schedule"), o->momentum_rule);
     }
     if (rule->frozen && o->momentum == 0.0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--momentum: needs more than 0 with --momentum-rule qg or kgt");
+                            "%s: needs more than 0 with --momentum-rule qg or kgt",
+                            said(f, o, "momentum"));
     }
     return -1;
 }
@@ -166,26 +171,26 @@ static int check_ranks(const struct uw_sim_options *o)
 }
 
 /* What only one of the networks has. */
-static int check_network(const struct uw_sim_options *o)
+static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
     if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is for --network formula",
-                            o->model_bytes != 0 ? "model-bytes" : "pull-latencies");
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network formula",
+                            said(f, o, o->model_bytes != 0 ? "model-bytes" : "pull-latencies"));
     }
     if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--algorithm ring-study: is for --network formula: nobody sends a "
-                            "whole model to a ring's next rank");
+                            "%s: is for --network formula: nobody sends a whole model to a "
+                            "ring's next rank", said(f, o, "algorithm"));
     }
     if (o->algorithm != NULL && strcmp(o->exchange, "gossip") == 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--algorithm %s: is for exact averages, see "
-                            "--exchange", o->algorithm);
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for exact averages, see --exchange",
+                            said(f, o, "algorithm"));
     }
     if (formula && strcmp(o->exchange, "auto") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--exchange auto: nodes find out by messages what is near, which "
-                            "--network formula does not have");
+                            "%s: nodes find out by messages what is near, which --network "
+                            "formula does not have", said(f, o, "exchange"));
     }
     return -1;
 }
@@ -221,11 +226,12 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
     if (o->steps != 0 && o->epochs != 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--steps and --epochs: give one of them");
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: and epochs: give one of them",
+                            said(f, o, "steps"));
     }
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
-                            said(f, "skew", o->skew));
+                            said(f, o, "skew"));
     }
     if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
@@ -234,21 +240,43 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: is not for --exchange allreduce: all average",
-                            said(f, "schedule", o->schedule));
+                            said(f, o, "schedule"));
     }
     if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
     }
+    if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs 0, or %g or more",
+                            said(f, o, "eval-seconds"), EVAL_SECONDS_MIN);
+    }
     struct uw_schedule lr;
     if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
-                            said(f, "lr-schedule", o->lr_schedule));
+                            said(f, o, "lr-schedule"));
     }
     int status = check_nodes(f, o);
     status = status >= 0 ? status : check_rule(f, o);
-    status = status >= 0 ? status : check_network(o);
+    status = status >= 0 ? status : check_network(f, o);
     status = status >= 0 ? status : check_ranks(o);
     return status >= 0 ? status : check_fleet(o);
+}
+
+/* What draws would silently move into their range. */
+static int check_devices(const struct uw_sim_options *o)
+{
+    bool said = o->bandwidth != UINT64_MAX && o->bandwidth != 0;
+    if (said && ((double)o->bandwidth < UW_SIM_BITS_MIN ||
+                 (double)o->bandwidth > UW_SIM_BITS_MAX)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--bandwidth %llu: needs 0 (unlimited), or %.0f to %.0f",
+                            (unsigned long long)o->bandwidth, UW_SIM_BITS_MIN, UW_SIM_BITS_MAX);
+    }
+    if (o->step_seconds > 0.0 && o->step_seconds < UW_SIM_STEP_MIN) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--step-seconds %g: needs 0 (as long as here), or %g or more",
+                            o->step_seconds, UW_SIM_STEP_MIN);
+    }
+    return -1;
 }
 
 /* The devices, as the file and then the flags say. */
@@ -291,7 +319,8 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int arg
     }
     status = uw_args_parse(&spec, argc, argv, o, NULL);
     if (status < 0 && !o->devices) {
-        status = make_fleet(f, o);
+        status = check_devices(o);
+        status = status >= 0 ? status : make_fleet(f, o);
         status = status >= 0 ? status : check(f, o);
     }
     return status;
@@ -319,6 +348,7 @@ int uw_cmd_sim(int argc, char **argv)
                                .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
                                .consensus_rounds = 1, .mtu = 16384, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
+                               .start_spread = -1.0,
                                .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
                                .checkpoint_seconds = 300.0, .flags = &spec.opts};
     struct uw_sim_file file = {.grouped = false};

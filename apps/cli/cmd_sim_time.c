@@ -16,6 +16,7 @@
 #define LIST_MAX 32u
 #define BATCH_MAX (1u << 30)
 #define RATE 1e12
+#define LATENCY_MAX 3600
 
 struct options {
     const char *model, *nodes, *exchange, *algorithm, *overlap, *device, *json;
@@ -50,9 +51,9 @@ static const struct uw_opt rows[] = {
      "computing takes 1 + X times as long while the line is busy, with overlap (0)"},
     {"bandwidth", UW_OPT_U64, offsetof(struct options, bandwidth), 1, 0, "BITS",
      "a second that each node can send, and receive (10000000000)"},
-    {"latency", UW_OPT_REAL, offsetof(struct options, latency), 0, 0, "S",
+    {"latency", UW_OPT_REAL, offsetof(struct options, latency), 0, LATENCY_MAX, "S",
      "seconds from node to node, one way (0.000005)"},
-    {"message-seconds", UW_OPT_REAL, offsetof(struct options, message_seconds), 0, 0, "S",
+    {"message-seconds", UW_OPT_REAL, offsetof(struct options, message_seconds), 0, LATENCY_MAX, "S",
      "that each message keeps the line busy beside its bytes (0.000001)"},
     {"add-rate", UW_OPT_REAL, offsetof(struct options, add_rate), 0, 0, "BYTES",
      "a second that a node adds up; 0: in no time (0)"},
@@ -174,8 +175,11 @@ static void tell(struct uw_events *events, const struct options *o, uint32_t nod
 static int time_one(const struct uw_step_config *c, struct uw_step_time *t, struct uw_error *err)
 {
     int rc = uw_step_time(c, t);
-    return rc < 0 ? uw_error_set(err, rc, "%s", rc == UW_ERR_NOMEM ? "out of memory"
-                                                                   : "no such step") : UW_OK;
+    return rc < 0 ? uw_error_set(err, rc, "a step of %u nodes: %s",
+                                 (unsigned)c->nodes_n,
+                                 rc == UW_ERR_NOMEM    ? "out of memory"
+                                 : rc == UW_ERR_TOOBIG ? "takes 30 years or more"
+                                                       : "there is none") : UW_OK;
 }
 
 static void tell_start(struct uw_events *events, const struct options *o, const struct table *t)
@@ -188,7 +192,9 @@ static void tell_start(struct uw_events *events, const struct options *o, const 
     cJSON *ev = uw_event("start");
     cJSON_AddStringToObject(ev, "model", o->model);
     cJSON_AddStringToObject(ev, "exchange", o->exchange);
-    cJSON_AddStringToObject(ev, "algorithm", o->algorithm);
+    if (strcmp(o->exchange, "gossip") != 0) {
+        cJSON_AddStringToObject(ev, "algorithm", o->algorithm);
+    }
     cJSON_AddStringToObject(ev, "overlap", o->overlap);
     cJSON_AddNumberToObject(ev, "multiply_adds", products);
     cJSON_AddNumberToObject(ev, "trained", params);
@@ -229,7 +235,23 @@ static int run(const struct options *o, const uint32_t *nodes, uint32_t nodes_n,
     return rc;
 }
 
-/* Returns -1 to go on, or the status to exit with. */
+/* What goes with something else only. Returns -1 to go on, or the status to exit with. */
+static int check(struct options *o)
+{
+    bool gossip = strcmp(o->exchange, "gossip") == 0;
+    if (gossip && o->algorithm != NULL) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE,
+                            "--algorithm %s: is for --exchange allreduce", o->algorithm);
+    }
+    if (o->interference > 0.0 && strcmp(o->overlap, "off") == 0) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE,
+                            "--interference %g: is for --overlap on", o->interference);
+    }
+    o->algorithm = o->algorithm != NULL ? o->algorithm : "hybrid";
+    return -1;
+}
+
+/* The same. */
 static int choose_rate(struct options *o)
 {
     const struct uw_sim_kind *kind = o->device != NULL ? uw_sim_kind_find(o->device) : NULL;
@@ -249,7 +271,7 @@ static int choose_rate(struct options *o)
 int uw_cmd_sim_time(int argc, char **argv)
 {
     struct options o = {.nodes = "1,2,4,8,16,32,64,128,256", .batch = 256,
-                        .exchange = "allreduce", .algorithm = "hybrid", .overlap = "on",
+                        .exchange = "allreduce", .overlap = "on",
                         .bandwidth = 10000000000u, .latency = 5e-6,
                         .message_seconds = 1e-6, .fragment = 65536, .chunk = 65536,
                         .bucket = 2048};
@@ -271,7 +293,8 @@ int uw_cmd_sim_time(int argc, char **argv)
                             "--nodes %.60s: needs numbers from 1 to %u, up to %u of them, as in "
                             "2,4,8", o.nodes, NODES_MAX, LIST_MAX);
     }
-    status = choose_rate(&o);
+    status = check(&o);
+    status = status >= 0 ? status : choose_rate(&o);
     if (status >= 0) {
         return status;
     }

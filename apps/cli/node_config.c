@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_config_check.h"
 
+#include "choices.h"
 #include "job.h"
 #include "lr.h"
 #include "stack.h"
@@ -47,14 +48,14 @@ static const struct uw_opt rows[] = {
         "for so long each; the same on all nodes, always (30)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
-    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, "qg|noloco|slowmo|diloco|kgt|none",
+    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, UW_MOMENTUM_RULES,
         "quasi-global, over whole rounds (slowmo, diloco: of averages), gradient tracking over "
         "pairs, or the steps' own (qg; none where gradients are averaged)"),
     ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
         "constant, step:N:F, or cosine: 0 at the end (constant)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "gossip|allreduce|hierarchical|auto",
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES,
         "pull from peers and wait for nobody; average exactly over all; exactly inside a cell, "
         "whose head pulls from others; or the same with cells that are found (gossip)"),
     ROW("average", UW_OPT_CHOICE, average, 0, 0, "parameters|gradients",
@@ -74,8 +75,7 @@ static const struct uw_opt rows[] = {
         "an average waits so long for members at most (30)"),
     ROW("round_seconds", UW_OPT_REAL, round_seconds, 0.1, 86400, "S",
         "and takes so long at most (60)"),
-    ROW("peer_schedule", UW_OPT_CHOICE, peer_schedule, 0, 0,
-        "random|matching|exponential|dissemination|hypercube|base2", 
+    ROW("peer_schedule", UW_OPT_CHOICE, peer_schedule, 0, 0, UW_PEER_SCHEDULES,
         "whom to pull from, or to be paired with (random; matching with kgt)"),
     ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),

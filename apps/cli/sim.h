@@ -37,7 +37,7 @@ struct uw_sim_options {
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
-    double start_spread;                    /* seconds */
+    double start_spread;                    /* seconds; below 0: a local step */
     uint32_t eval_epochs;                   /* between tests; 0: none */
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */

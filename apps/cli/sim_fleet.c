@@ -39,7 +39,8 @@ void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
     uw_rng_seed(&rng, seed);
     for (uint32_t i = 0; i < f->devices_n; i++) {
         struct uw_sim_device *v = &f->devices[i];
-        v->start_us = (uint64_t)(seconds * 1e6 * (double)uw_rng_uniform(&rng));
+        double within_us = seconds >= 0.0 ? seconds * 1e6 : (double)v->step_us;
+        v->start_us = (uint64_t)(within_us * (double)uw_rng_uniform(&rng));
     }
 }
 
@@ -338,12 +339,13 @@ static int show(const struct uw_sim_dry_run *c, const struct uw_sim_draw *d, str
         rc = print_fleet(d);
     }
     rc = rc < 0 ? rc : uw_sim_fleet_put(&events, d);
-    if (rc == UW_ERR_NOMEM) {
+    if (rc == UW_OK) {
+        cJSON *ev = uw_event("done");
+        cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
+        uw_events_put(&events, ev);
+    } else if (rc == UW_ERR_NOMEM) {
         uw_error_set(err, rc, "out of memory");
     }
-    cJSON *ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-    uw_events_put(&events, ev);
     int closed = uw_events_close(&events, rc < 0 ? NULL : err);
     return rc < 0 ? rc : closed;
 }
@@ -354,13 +356,28 @@ static int by_time(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* How long a step takes here, on made-up data: the median of some. */
+int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct uw_error *err)
+{
+    struct uw_step_result result;
+    uint64_t us[MEASURED_STEPS];
+    for (uint32_t i = 0; i < MEASURED_STEPS; i++) {
+        uint64_t start_us = uw_board_now_us();
+        int rc = uw_model_train_step(&job->model, &(struct uw_minibatch){.n = n}, &result, err);
+        if (rc < 0) {
+            return rc;
+        }
+        us[i] = uw_board_now_us() - start_us;
+    }
+    qsort(us, MEASURED_STEPS, sizeof us[0], by_time);
+    *took_us = us[MEASURED_STEPS / 2u];
+    return UW_OK;
+}
+
+/* On made-up data. */
 static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *err)
 {
     struct uw_model *m = &job->model;
-    struct uw_step_result result;
     uint32_t n = job->config.batch_n;
-    uint64_t took_us[MEASURED_STEPS];
     int rc = uw_job_bind(job, err);
     rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
     for (uint64_t i = 0; rc == UW_OK && i < (uint64_t)n * m->input_n; i++) {
@@ -369,16 +386,7 @@ static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *
     for (uint32_t i = 0; rc == UW_OK && i < n; i++) {
         m->label[i] = i % m->classes;
     }
-    for (uint32_t i = 0; rc == UW_OK && i < MEASURED_STEPS; i++) {
-        uint64_t start_us = uw_board_now_us();
-        rc = uw_model_train_step(m, &(struct uw_minibatch){.n = n}, &result, err);
-        took_us[i] = uw_board_now_us() - start_us;
-    }
-    if (rc == UW_OK) {
-        qsort(took_us, MEASURED_STEPS, sizeof took_us[0], by_time);
-        *step_us = took_us[MEASURED_STEPS / 2u];
-    }
-    return rc;
+    return rc < 0 ? rc : uw_sim_time_step(job, n, step_us, err);
 }
 
 int uw_sim_dry_run(const struct uw_sim_dry_run *c)

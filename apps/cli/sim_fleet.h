@@ -22,8 +22,13 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
 /* Tell what was drawn, an event "fleet". Returns UW_OK or UW_ERR_NOMEM. */
 int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d);
 
-/* Let the devices begin at random moments within `seconds`. */
+/* Let the devices begin at random moments within `seconds`; below 0: each within a step of its own,
+ * which is where real ones are that nobody has set going together. */
 void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
+
+/* How long a training step takes here on the n samples that the model has before it: the median of
+ * some, which change its weights. Returns UW_OK, or what failed, err filled. */
+int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct uw_error *err);
 
 /* Draw a scenario for a model without running it, and show it: a table on standard output, and
  * events "fleet" and "done" where json says. A step that is to be measured is, on made-up data.

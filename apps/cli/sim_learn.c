@@ -2,13 +2,11 @@
 #include "sim_run.h"
 
 #include "momentum.h"
-
-#include "uwasa/board.h"
+#include "sim_fleet.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MEASURED_STEPS 15u
 #define TOGETHER_MOST 64u           /* steps of a node that are put off: tests and stops wait ... */
 #define TOGETHER_N (1u << 22)       /* ... for them; of models that fit no cache anyway, none are */
 
@@ -118,16 +116,23 @@ static float lr_of(const struct uw_sim *s, uint64_t step, uint64_t epoch)
     return uw_schedule_lr(&s->schedule, s->o->lr, &at);
 }
 
+/* Returns how many, or what failed, err filled. */
+static int next_samples(const struct uw_sim *s, struct uw_loader *loader, struct uw_model *m,
+                        struct uw_error *err)
+{
+    int n = uw_loader_next(loader, m->input, m->label);
+    return n < 0 ? uw_error_set(err, n, "%.180s: %s", s->o->data, uw_status_text(n)) : n;
+}
+
 /* One step, at a model's learning rate. Any thread, with its own model. */
 static int compute(struct uw_sim_learner *l, struct uw_model *m, uint64_t step,
                    struct uw_error *err)
 {
-    const struct uw_sim *s = l->sim;
     struct uw_step_result result;
     struct uw_error why = {.text = ""};
-    int n = uw_loader_next(&l->loader, m->input, m->label);
+    int n = next_samples(l->sim, &l->loader, m, err);
     if (n < 0) {
-        return uw_error_set(err, n, "%.180s: %s", s->o->data, uw_status_text(n));
+        return n;
     }
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
     if (rc < 0) {
@@ -305,30 +310,13 @@ void uw_sim_find_slowest(struct uw_sim *s)
 
 /* ---- how long it takes here ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
+/* Without what it takes to make the samples: a device has its own. */
 int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us)
 {
-    struct uw_model *m = &s->jobs[0].model;
-    struct uw_sim_learner scratch = s->learners[0];
-    uint64_t took_us[MEASURED_STEPS];
-    int rc = UW_OK;
-    scratch.replica = uw_model_replica(m);
-    m->optimizer.lr = (float)s->o->lr;
-    m->optimizer.momentum = scratch.momentum;
-    for (uint32_t i = 0; rc == UW_OK && i < MEASURED_STEPS; i++) {
-        uint64_t start_us = uw_board_now_us();
-        rc = compute(&scratch, m, 0, &s->err);
-        took_us[i] = uw_board_now_us() - start_us;
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    qsort(took_us, MEASURED_STEPS, sizeof took_us[0], by_size);
-    *step_us = took_us[MEASURED_STEPS / 2u];
-    return uw_job_init_weights(&s->jobs[0], s->o->seed, &s->err);
+    struct uw_job *job = &s->jobs[0];
+    struct uw_loader loader = s->learners[0].loader;
+    int n = next_samples(s, &loader, &job->model, &s->err);
+    job->model.optimizer.lr = (float)s->o->lr;
+    int rc = n < 0 ? n : uw_sim_time_step(job, (uint32_t)n, step_us, &s->err);
+    return rc < 0 ? rc : uw_job_init_weights(job, s->o->seed, &s->err);
 }

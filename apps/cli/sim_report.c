@@ -87,10 +87,7 @@ static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
         const struct uw_opt *row = &uw_sim_flags.row[i];
         const void *at = (const char *)o + row->offset;
         char key[40];
-        snprintf(key, sizeof key, "%s", row->name);
-        for (char *c = strchr(key, '-'); c != NULL; c = strchr(c, '-')) {
-            *c = '_';
-        }
+        uw_opt_key(row->name, key, sizeof key);
         if (untold(row->name) || cJSON_HasObjectItem(ev, key)) {
             continue;
         }
@@ -147,7 +144,9 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
     cJSON_AddNumberToObject(ev, "cell_nodes", cell_nodes(w));
     add_work(ev, r);
-    cJSON_AddNumberToObject(ev, "step_seconds", (double)w->config.fleet->devices[0].step_us / 1e6);
+    double step_s = (double)w->config.fleet->devices[0].step_us / 1e6;
+    cJSON_AddNumberToObject(ev, "step_seconds", step_s);
+    cJSON_AddNumberToObject(ev, "start_spread", o->start_spread >= 0.0 ? o->start_spread : step_s);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
     cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");

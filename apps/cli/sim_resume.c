@@ -220,7 +220,8 @@ int uw_sim_resume_vectors(struct uw_sim *s)
     int rc = UW_OK;
     if (s->report.resumed && uw_sim_fleet_hash(s->world.config.fleet) != s->saved.fleet) {
         return uw_error_set(&s->err, UW_ERR_MISMATCH,
-                            "--resume %.160s: made with other devices or links", s->o->resume);
+                            "--resume %.160s: made with other devices, links or absences",
+                            s->o->resume);
     }
     for (uint32_t k = 1; s->report.resumed && k < tensors_n; k++) {
         for (uint32_t i = 0; rc == UW_OK && i < s->o->nodes; i++) {

@@ -125,7 +125,7 @@ int uw_sim_open_learners(struct uw_sim *s);
 /* Give the learners the vectors that they work on; the world is open. Returns as above. */
 int uw_sim_bind_learners(struct uw_sim *s);
 
-/* How long a step takes on this machine: the median of some, which are then forgotten. */
+/* How long a step takes on this machine, which then forgets it. */
 int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us);
 
 /* Its next step begins now. The first one after the step that makes a test due is held back until

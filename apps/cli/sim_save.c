@@ -58,13 +58,16 @@ static uint64_t bits_of(double value)
     return bits;
 }
 
-static uint64_t add_word(uint64_t hash, uint64_t word)
+static uint64_t add_words(uint64_t hash, const uint64_t *word, size_t words_n)
 {
     uint8_t le[8];
-    for (uint32_t i = 0; i < sizeof le; i++) {
-        le[i] = (uint8_t)(word >> (8u * i));
+    for (size_t k = 0; k < words_n; k++) {
+        for (uint32_t i = 0; i < sizeof le; i++) {
+            le[i] = (uint8_t)(word[k] >> (8u * i));
+        }
+        hash = uw_hash64(hash, le, sizeof le);
     }
-    return uw_hash64(hash, le, sizeof le);
+    return hash;
 }
 
 uint64_t uw_sim_fleet_hash(const struct uw_sim_fleet *f)
@@ -73,18 +76,18 @@ uint64_t uw_sim_fleet_hash(const struct uw_sim_fleet *f)
     for (uint32_t i = 0; i < f->devices_n; i++) {
         const struct uw_sim_device *d = &f->devices[i];
         const uint64_t words[] = {d->up_bits_per_s, d->down_bits_per_s, d->latency_us,
-                                  bits_of((double)d->loss), d->cell, d->absences_n};
-        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
-            hash = add_word(hash, words[k]);
+                                  bits_of((double)d->loss), d->step_us, d->cell, d->absences_n};
+        hash = add_words(hash, words, sizeof words / sizeof words[0]);
+        for (uint32_t k = 0; k < d->absences_n; k++) {
+            const struct uw_sim_absence *a = &d->absences[k];
+            hash = add_words(hash, (uint64_t[]){a->from_us, a->to_us, a->forgets}, 3);
         }
     }
     for (uint32_t i = 0; i < f->cells_n; i++) {
         const struct uw_sim_cell *c = &f->cells[i];
         const uint64_t words[] = {c->bits_per_s, c->latency_us, c->shared, c->out_bits_per_s,
                                   c->out_latency_us};
-        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
-            hash = add_word(hash, words[k]);
-        }
+        hash = add_words(hash, words, sizeof words / sizeof words[0]);
     }
     return hash;
 }

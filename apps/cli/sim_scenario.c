@@ -298,10 +298,7 @@ static void make_keys(struct keys *k, struct uw_opts opts)
             continue;
         }
         char *name = k->name[k->n];
-        snprintf(name, sizeof k->name[0], "%s", opts.row[i].name);
-        for (char *c = name; *c != '\0'; c++) {
-            *c = (char)(*c == '-' ? '_' : *c);
-        }
+        uw_opt_key(opts.row[i].name, name, sizeof k->name[0]);
         k->row[k->n] = opts.row[i];
         k->row[k->n++].name = name;
     }

@@ -61,8 +61,10 @@ struct uw_sim_said {
 /* Apply it. Returns UW_OK, or UW_ERR_INVALID with err naming a flag that contradicts the file. */
 int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, struct uw_error *err);
 
-/* How to name an option in a sentence: "--skew sorted", or when the value is the file's own
- * "fleet.json:3: "skew" sorted". Returns text. */
+/* How to name an option in a sentence: "--skew sorted", or when the file has that value
+ * "fleet.json:3: "skew" sorted".
+ *   value  as uw_opt_text writes it
+ * Returns text. */
 const char *uw_sim_file_where(const struct uw_sim_file *f, const char *flag, const char *value,
                               char *text, size_t text_bytes);
 

@@ -2,6 +2,7 @@
 #include "sim_scenario.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool has_cells(const struct uw_sim_cells *c)
@@ -57,16 +58,21 @@ int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, str
     return UW_OK;
 }
 
+/* m NULL: it has none. */
+static bool has_value(const cJSON *m, const char *value)
+{
+    const char *text = cJSON_IsTrue(m) ? "true" : cJSON_GetStringValue(m);
+    return cJSON_IsNumber(m) ? m->valuedouble == strtod(value, NULL)
+                             : text != NULL && strcmp(text, value) == 0;
+}
+
 const char *uw_sim_file_where(const struct uw_sim_file *f, const char *flag, const char *value,
                               char *text, size_t text_bytes)
 {
     char key[32];
-    snprintf(key, sizeof key, "%s", flag);
-    for (char *c = key; *c != '\0'; c++) {
-        *c = (char)(*c == '-' ? '_' : *c);
-    }
+    uw_opt_key(flag, key, sizeof key);
     const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, key);
-    if (m != NULL && m->valuestring == value) {
+    if (has_value(m, value)) {
         snprintf(text, text_bytes, "%.120s:%u: \"%s\" %.60s", f->json.file,
                  (unsigned)uw_json_line(&f->json, m), key, value);
     } else {

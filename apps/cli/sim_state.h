@@ -61,7 +61,7 @@ float *uw_sim_row(const struct uw_sim_learner *l, uint32_t t);
 /* May a run go on with another value of this flag? */
 bool uw_sim_flag_is_free(const char *flag);
 
-/* A number that tells fleets apart, whatever their speed: that may have been measured. */
+/* A number that tells fleets apart. A step that was measured is kept with the run. */
 uint64_t uw_sim_fleet_hash(const struct uw_sim_fleet *f);
 
 #endif

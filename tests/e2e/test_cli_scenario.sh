@@ -2,24 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Scenario files of the simulator. test_cli_scenario.sh PROGRAM SCENARIOS
 scenarios=$(realpath "$2")
-. "$(dirname "$(realpath "$0")")/cli.sh"
+. "$(dirname "$(realpath "$0")")/sim.sh"
 
-# four classes in the plane, a little noise; the label last
-awk 'BEGIN { srand(1); for (i = 0; i < 1200; i++) { c = i % 4
-    printf "%.4f,%.4f,%d\n", c % 2 * 2 - 1 + rand() - 0.5, int(c / 2) * 2 - 1 + rand() - 0.5, c } }' >four.csv
-cat >plane.json <<END
-{"name": "plane", "input": [2], "layers": [
-    {"name": "fc1", "type": "dense", "out": 16}, {"name": "relu", "type": "relu"},
-    {"name": "fc2", "type": "dense", "out": 4}]}
-END
 scenario() { # scenario KEYS: a scenario with them, in s.json
     echo "{\"model\": \"plane.json\", \"data\": \"csv:four.csv\", \"batch\": 10, \"lr\": 0.1, \"steps\": 40, $1}" >s.json
 }
 run() { # run FLAGS: the scenario, its events in out
     "$uwasa" sim --config s.json --json - "$@" >out 2>err || { cat s.json err >&2; fail "a run"; }
-}
-told() { # everything but what a clock on the wall says
-    sed 's/,"seconds":[^,}]*//' "$1"
 }
 
 # the samples can be drawn, as a table and as an event
@@ -49,6 +38,13 @@ done <<END
 "lr_schedule": "falling"
 "nodes": 4, "latency": {"uniform": [2, 1]}
 "exchange": "allreduce", "schedule": "matching"
+"momentum": 0
+"model_bytes": 100
+"algorithm": "ring"
+"algorithm": "ring-study", "exchange": "allreduce"
+"epochs": 3
+"network": "formula", "exchange": "auto"
+"eval_seconds": 1e-9
 "exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
 END
 expect 2 "$uwasa" sim --config nowhere.json

@@ -1,25 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The simulator: what it refuses, what it tells, that it repeats itself. test_cli_sim.sh PROGRAM
-. "$(dirname "$(realpath "$0")")/cli.sh"
+. "$(dirname "$(realpath "$0")")/sim.sh"
 
-# four classes in the plane, a little noise; the label last
-awk 'BEGIN { srand(1); for (i = 0; i < 1200; i++) { c = i % 4
-    printf "%.4f,%.4f,%d\n", c % 2 * 2 - 1 + rand() - 0.5, int(c / 2) * 2 - 1 + rand() - 0.5, c } }' >four.csv
-cat >plane.json <<END
-{"name": "plane", "input": [2], "layers": [
-    {"name": "fc1", "type": "dense", "out": 16}, {"name": "relu", "type": "relu"},
-    {"name": "fc2", "type": "dense", "out": 4}]}
-END
 cat >sim <<END
 #!/bin/sh
 exec "$uwasa" sim --model plane.json --data csv:four.csv --nodes 4 --batch 10 --lr 0.1 \
     --step-seconds 0.01 "\$@"
 END
 chmod +x sim
-told() { # everything but what a clock on the wall says
-    sed 's/,"seconds":[^,}]*//' "$1"
-}
 
 # what is refused, each with one line and status 2
 expect 2 "$uwasa" sim
@@ -44,6 +33,10 @@ done <<END
 --until-accuracy 2
 --steps 5 --epochs 5
 --step-seconds -1
+--step-seconds 1e-9
+--bandwidth 99
+--bandwidth 2000000000000
+--eval-seconds 1e-300
 --momentum 0
 --nodes 600
 --nodes 65 --exchange allreduce
@@ -179,6 +172,20 @@ no.such.thing --resume nowhere
 damaged --resume four.csv
 damaged --resume plane.json
 END
+fleet() { # fleet DOWN SPEED: devices of their own, in fleet.json
+    cat >fleet.json <<END
+{"model": "plane.json", "data": "csv:four.csv", "batch": 10, "steps": 20, "nodes": [{"count": 4,
+ "step": {"seconds": 0.01}, "speed": $2, "availability": {"churn": {"up": 0.5, "down": $1}}}]}
+END
+}
+fleet 0.1 1
+expect 0 "$uwasa" sim --config fleet.json --checkpoint fleet
+expect 0 "$uwasa" sim --config fleet.json --resume fleet
+for other in "0.101 1" "0.1 2"; do
+    fleet $other
+    expect 1 "$uwasa" sim --config fleet.json --resume fleet
+    grep -q 'made with other devices' err || { cat err >&2; fail "another fleet: $other"; }
+done
 head -c 3000 part >cut
 expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume cut
 grep -q damaged err || fail "half a file"
@@ -211,7 +218,7 @@ awk -v w="$(number out worst_accuracy)" -v b="$(number out best_accuracy)" \
     { cat out >&2; fail "the figures of averages"; }
 
 # one partner a step costs a node the same among 4 and among 64, within one per cent; what members
-# tell each other costs by time
+# tell each other costs by time. All in step: then nobody's last pull ends in others' last step
 cat >wide.json <<END
 {"name": "wide", "input": [2], "layers": [
     {"name": "fc1", "type": "dense", "out": 300}, {"name": "relu", "type": "relu"},
@@ -220,8 +227,8 @@ cat >wide.json <<END
 END
 for n in 4 64; do
     "$uwasa" sim --model wide.json --data csv:four.csv --nodes $n --batch 4 --steps 20 --period 1 \
-        --schedule hypercube --step-seconds 0.05 --latency 0.0001 --consensus-rounds 0 --json - \
-        >out 2>err || { cat err >&2; fail "$n nodes"; }
+        --schedule hypercube --step-seconds 0.05 --start-spread 0 --latency 0.0001 \
+        --consensus-rounds 0 --json - >out 2>err || { cat err >&2; fail "$n nodes"; }
     echo "$(number out bytes_sent) $n" >>partners
 done
 awk '{ each[NR] = $1 / $2 } END { print "bytes a node:", each[1], each[2]

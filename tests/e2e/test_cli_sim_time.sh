@@ -33,8 +33,16 @@ done <<END
 --interference -1
 --device abacus
 --device cortex-m7 --device-rate 5
+--latency 3601
+--message-seconds 1e308
+--algorithm ring --exchange gossip
+--interference 0.5 --overlap off
 END
 expect 2 "$uwasa" sim time --model nowhere.json
+for flags in "--half-batch 1e308" "--add-rate 1e-300" "--interference 1e300"; do  # in finite time
+    expect 2 "$uwasa" sim time --model one.json --nodes 2 $flags
+    grep -q 'takes 30 years' err || { cat err >&2; fail "$flags"; }
+done
 
 # 2000 x 8 multiply-adds at 8000 a second: 2 s; 1010 floats at 32320 bits a second: 1 s, and 0.25 s
 # of latency to one partner; by halving 0.5 + 0.5 s and twice the latency

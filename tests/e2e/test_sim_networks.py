@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A short real training on both networks of uwasa sim. test_sim_networks.py PROGRAM
 
-8 nodes train an MLP on digits, on a network where every exchange ends within a local step: then what
-is mixed is as old on both networks, and these differ in time, which is known, and in whom a pull is
-from. Where all average exactly nothing is left but rounding, and accuracy agrees within 0.2 points.
+8 nodes train an MLP on digits, in step, on a network where every exchange ends within a local step:
+then what is mixed is as old on both networks, and these differ in time, which is known, and in whom a
+pull is from. Where all average exactly nothing is left but rounding, and accuracy agrees within 0.2 points.
 Under random pulls the two are runs of different draws: the mean of three seeds agrees within 2
 points; runs of one network spread by 2.
 
@@ -26,7 +26,7 @@ def simulate(*flags):
     run = subprocess.run(
         [PROGRAM, "sim", "--model", "mlp", "--data", "digits", "--nodes", str(NODES), "--period",
          str(PERIOD), "--steps", str(STEPS), "--batch", "20", "--lr", "0.1", "--step-seconds",
-         str(STEP_SECONDS), "--latency", str(LATENCY), "--bandwidth", str(int(RATE)),
+         str(STEP_SECONDS), "--start-spread", "0", "--latency", str(LATENCY), "--bandwidth", str(int(RATE)),
          "--eval-samples", "20", "--json", "-", *flags],
         capture_output=True, text=True, timeout=120, check=False)
     return run, json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else None

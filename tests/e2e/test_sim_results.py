@@ -42,10 +42,12 @@ class Results(unittest.TestCase):
                 self.assertLessEqual(before[key], after[key])
 
     def test_events_and_table_say_the_same(self):
-        """25 steps of 10 ms an epoch: tests at 0.1, 0.2, 0.25 (the end of an epoch), 0.3 s ..."""
+        """25 steps of 10 ms an epoch, in step: tests at 0.1, 0.2, 0.25 (the end of an epoch), 0.3 s
+        ..."""
         label = 'gossip, "the first"'
         events = self.run_sim("--epochs", "2", "--skew", "sorted", "--eval-seconds", "0.1",
-                              "--per-node", "--csv", "run.csv", "--label", label)
+                              "--start-spread", "0", "--per-node", "--csv", "run.csv", "--label",
+                              label)
         tests = self.told(events)
         self.check(tests)
         self.assertEqual(events[0]["label"], label)
@@ -122,7 +124,8 @@ class Results(unittest.TestCase):
         return found
 
     def test_timeline_of_pulls(self):
-        events = self.run_sim("--steps", "60", "--timeline", "0.3", "--consensus-rounds", "0")
+        events = self.run_sim("--steps", "60", "--timeline", "0.3", "--start-spread", "0",
+                              "--consensus-rounds", "0")
         pulls = self.exchanges("pull", events, 0.3)
         self.assertGreater(len(pulls), 4)
         for pull in pulls:
@@ -138,6 +141,31 @@ class Results(unittest.TestCase):
             self.assertEqual([step["step"] for step in steps], list(range(1, 31)))
             for step in steps:
                 self.assertAlmostEqual(step["virtual_seconds"], 0.01 * step["step"], 9)
+
+    def beginnings(self, *flags):
+        """The start event, and of 8 nodes (seconds of a step, seconds until the first one begins)."""
+        events = self.run_sim("--nodes", "8", "--steps", "5", "--timeline", "99", *flags)
+        ends = {(event["node"], event["step"]): event["virtual_seconds"] for event in events
+                if event["event"] == "step"}
+        steps = [ends[node, 2] - ends[node, 1] for node in range(8)]
+        return events[0], [(step, ends[node, 1] - step) for node, step in enumerate(steps)]
+
+    def test_devices_begin_within_a_step(self):
+        """Each within one of its own, unless --start-spread says otherwise; the same draws."""
+        draws = [begin / 3 for _, begin in self.beginnings("--start-spread", "3")[1]]
+        self.assertTrue(-1e-9 <= min(draws) < 0.4 and 0.6 < max(draws) < 1, draws)
+        for _, begin in self.beginnings("--start-spread", "0")[1]:
+            self.assertAlmostEqual(begin, 0, 9)
+        with open(os.path.join(self.folder, "slow.json"), "w", encoding="utf-8") as file:
+            file.write('{"stragglers": {"share": 0.5, "factor": 7}}')
+        for flags, longest in ((("--batch", "100", "--step-seconds", "0"), None), ((), 0.01),
+                               (("--config", "slow.json"), 0.07)):
+            start, nodes = self.beginnings(*flags)
+            self.assertAlmostEqual(start["start_spread"], start["step_seconds"], 9)
+            if longest:
+                self.assertAlmostEqual(max(step for step, _ in nodes), longest, 9)
+            for draw, (step, begin) in zip(draws, nodes):
+                self.assertAlmostEqual(begin, draw * step, delta=2.1e-6, msg=flags)
 
     def test_timeline_of_averages(self):
         events = self.run_sim("--steps", "40", "--exchange", "allreduce", "--timeline", "1000")

@@ -141,7 +141,8 @@ static void test_keys_are_the_flags(void **state)
     struct uw_error err;
     assert_int_equal(parse(&f, "{\"model\": \"mlp\", \"momentum_rule\": \"none\", \"lr\": 0.25,"
                                "\"until_accuracy\": 0.5, \"seed\": \"18446744073709551615\","
-                               "\"consensus_rounds\": 0, \"skew\": \"sorted\"}", &o, &err), UW_OK);
+                               "\"consensus_rounds\": 0, \"skew\": \"sorted\", \"per_node\": true}",
+                           &o, &err), UW_OK);
     assert_string_equal(o.model, "mlp");
     assert_string_equal(o.momentum_rule, "none");
     assert_true(o.lr == 0.25 && o.until_accuracy == 0.5 && o.seed == UINT64_MAX);
@@ -149,6 +150,13 @@ static void test_keys_are_the_flags(void **state)
     assert_string_equal(uw_sim_file_where(&f, "skew", o.skew, text, sizeof text),
                         "s.json:1: \"skew\" sorted");
     assert_string_equal(uw_sim_file_where(&f, "skew", "even", text, sizeof text), "--skew even");
+    assert_string_equal(uw_sim_file_where(&f, "until-accuracy", "0.5", text, sizeof text),
+                        "s.json:1: \"until_accuracy\" 0.5");
+    assert_string_equal(uw_sim_file_where(&f, "until-accuracy", "0.25", text, sizeof text),
+                        "--until-accuracy 0.25");
+    assert_string_equal(uw_sim_file_where(&f, "per-node", "true", text, sizeof text),
+                        "s.json:1: \"per_node\" true");
+    assert_string_equal(uw_sim_file_where(&f, "period", "5", text, sizeof text), "--period 5");
     uw_sim_file_close(&f);
 }
 

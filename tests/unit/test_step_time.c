@@ -246,6 +246,24 @@ static void test_what_is_no_step_is_refused(void **state)
     }
 }
 
+static void test_a_step_without_end_is_refused(void **state)
+{
+    (void)state;
+    const double longer[] = {2.0 * UW_STEP_SECONDS_MAX, 1e308, INFINITY};
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < 10; k++) {
+            struct uw_step_config c = config_of(two, 2);
+            struct uw_step_time t;
+            double *value[] = {&c.network.latency_s, &c.network.byte_s, &c.network.access_s,
+                               &c.half_batch_n, &c.interference};
+            c.overlap = k % 2u == 0;
+            c.interference = 1e-9;
+            *value[k / 2u] = longer[i];
+            assert_int_equal(uw_step_time(&c, &t), UW_ERR_TOOBIG);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_hybrid_takes_the_sooner_one_for_each_layer),
         cmocka_unit_test(test_speed_up_is_the_ratio_of_samples_a_second),
         cmocka_unit_test(test_what_is_no_step_is_refused),
+        cmocka_unit_test(test_a_step_without_end_is_refused),
     };
     return cmocka_run_group_tests_name("step_time", tests, NULL, NULL);
 }

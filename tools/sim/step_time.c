@@ -125,11 +125,14 @@ int uw_step_time(const struct uw_step_config *c, struct uw_step_time *t)
         return UW_ERR_NOMEM;
     }
     uint32_t n = uw_step_buckets(c, buckets);
-    int rc = UW_OK;
-    if (c->nodes_n > 1 && n > 0) {
-        rc = add_network(c, buckets, n, t);
-        t->step_s += t->network_s;
-        rc = rc == UW_OK && c->overlap ? uw_step_overlap(c, buckets, n, &t->step_s) : rc;
+    bool network = c->nodes_n > 1 && n > 0;
+    int rc = network ? add_network(c, buckets, n, t) : UW_OK;
+    t->step_s += t->network_s;
+    if (rc == UW_OK && !(t->step_s * (1.0 + c->interference) <= UW_STEP_SECONDS_MAX)) {
+        rc = UW_ERR_TOOBIG;     /* NaN is, too: what is played next must come to an end */
+    }
+    if (rc == UW_OK && network && c->overlap) {
+        rc = uw_step_overlap(c, buckets, n, &t->step_s);
     }
     free(buckets);
     return rc;

@@ -31,6 +31,8 @@
 #include "uwasa/allreduce_cost.h"
 #include "uwasa/status.h"
 
+#define UW_STEP_SECONDS_MAX 1e9         /* 30 years */
+
 struct uw_step_layer {
     double forward, backward;       /* products of one sample */
     uint32_t params_n;              /* floats that are exchanged */
@@ -74,7 +76,8 @@ struct uw_step_time {
 };
 
 /* Find the time of a step. One node exchanges nothing.
- * Returns UW_OK, UW_ERR_INVALID (no layer, node or sample, no rate, a sweep, a shared network) or
+ * Returns UW_OK, UW_ERR_INVALID (no layer, node or sample, no rate, a sweep, a shared network),
+ * UW_ERR_TOOBIG (one after the other, computing and network take more than UW_STEP_SECONDS_MAX) or
  * UW_ERR_NOMEM. */
 int uw_step_time(const struct uw_step_config *c, struct uw_step_time *t);
 
