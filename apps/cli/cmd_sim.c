@@ -4,6 +4,7 @@
 #include "job.h"
 #include "lr.h"
 #include "sim.h"
+#include "sim_advise.h"
 #include "sim_fleet.h"
 #include "sim_scenario.h"
 
@@ -14,11 +15,14 @@
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
 #define STEP_SECONDS_MAX 86400
+#define ADVISE_EVAL_SAMPLES 300     /* by default: candidates are tested often */
+#define ADVISE_EVAL_NODES 16
 #define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
 
 static const struct uw_opt rows[] = {
     ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
         "a scenario: devices, links and these flags as keys; a flag wins over its key"),
+    ROW("scenario", UW_OPT_TEXT, config, 0, 0, "FILE", "the same as --config"),
     ROW("dry-run", UW_OPT_FLAG, dry_run, 0, 0, NULL,
         "only show the devices that are drawn, by groups, and run nothing"),
     ROW("devices", UW_OPT_FLAG, devices, 0, 0, NULL,
@@ -59,6 +63,8 @@ static const struct uw_opt rows[] = {
         "devices begin at random within so many seconds; 0: all at once (a step of each)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
+    ROW("virtual-seconds", UW_OPT_REAL, virtual_seconds, 0, UW_SIM_SECONDS_MAX, "S",
+        "end with the first step that ends so late; 0: no limit (0)"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
         "end with the test that reaches it, from 0 to 1"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
@@ -68,9 +74,9 @@ static const struct uw_opt rows[] = {
     ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
-        "of a node's test on the way; 0: all. The last test takes all (1000)"),
+        "of a node's test on the way; 0: all. The last test takes all (1000, 300 to advise)"),
     ROW("eval-nodes", UW_OPT_U32, eval_nodes, 1, 0, "N",
-        "whose models are tested, at most, spread evenly (64)"),
+        "whose models are tested, at most, spread evenly (64, 16 to advise)"),
     ROW("eval-epochs", UW_OPT_U32, eval_epochs, 0, 0, "N",
         "test after every N epochs; 0: after none, only at the end (1)"),
     ROW("eval-seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
@@ -81,6 +87,12 @@ static const struct uw_opt rows[] = {
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N",
         "nodes' steps computed at a time; any number gives the same run (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
+    ROW("advise", UW_OPT_FLAG, advise, 0, 0, NULL,
+        "try exchanges, periods, schedules and momentum rules, and say which to use"),
+    ROW("advise-seconds", UW_OPT_REAL, advise_seconds, 1, 0, "S",
+        "of computing that --advise may take, about (60)"),
+    ROW("advise-runs", UW_OPT_REAL, advise_runs, 0, 1000, "N",
+        "the same in whole runs, whatever they take; 0: the seconds count (0)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
     ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
         "save the whole run there when it ends or is stopped, and now and then"),
@@ -102,7 +114,7 @@ const struct uw_opts uw_sim_flags = {rows, sizeof rows / sizeof rows[0]};
 static const struct uw_args_spec spec = {
     .command = "sim",
     .summary = "simulate a run: many nodes, a network, a virtual clock",
-    .usage = "--config FILE | --model M [--nodes K] [--data D] [flags]",
+    .usage = "[--advise] --config FILE | --model M [--nodes K] [--data D] [flags]",
     .example = "uwasa sim --model mlp --nodes 16 --skew sorted --period 10 --step-seconds 0.01",
     .epilogue =
         "The nodes run the very protocols of uwasa node, without encryption, and train for real;\n"
@@ -110,6 +122,9 @@ static const struct uw_args_spec spec = {
         "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
         "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
         "--step-seconds the same flags give the same run, bit for bit, on one machine.\n"
+        "--advise judges candidates by the virtual time to --until-accuracy, else to 98 % of the\n"
+        "best one's accuracy, within --virtual-seconds; what the command line says of exchange,\n"
+        "period, schedule and momentum rule stays, what a file says of them does not.\n"
         "Scenarios to begin with are in tools/experiments/scenarios; README.md has their keys.\n"
         "`uwasa sim time --help` tells the flags of speed-ups without training.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
@@ -220,6 +235,46 @@ static int check_fleet(const struct uw_sim_options *o)
                                            o->config != NULL ? o->config : "the fleet", err.text);
 }
 
+static int check_schedule(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: is not for --exchange allreduce: all average",
+                            said(f, o, "schedule"));
+    }
+    return -1;
+}
+
+/* What belongs to a run by itself. */
+static int check_advise(const struct uw_sim_options *o)
+{
+    const struct {
+        const char *flag;
+        bool given;
+    } not_for[] = {{"csv", o->csv != NULL}, {"checkpoint", o->checkpoint != NULL},
+                   {"resume", o->resume != NULL}, {"timeline", o->timeline > 0.0},
+                   {"per-node", o->per_node}, {"dry-run", o->dry_run}};
+    for (size_t i = 0; i < sizeof not_for / sizeof not_for[0]; i++) {
+        if (not_for[i].given) {
+            return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is not for --advise, which makes many "
+                                "runs", not_for[i].flag);
+        }
+    }
+    return -1;
+}
+
+/* What goes together, of one run. */
+static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
+    }
+    int status = check_schedule(f, o);
+    status = status >= 0 ? status : check_rule(f, o);
+    status = status >= 0 ? status : check_network(f, o);
+    return status >= 0 ? status : check_ranks(o);
+}
+
 static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     if (o->model == NULL) {
@@ -232,15 +287,6 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
                             said(f, o, "skew"));
-    }
-    if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
-    }
-    o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
-    if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: is not for --exchange allreduce: all average",
-                            said(f, o, "schedule"));
     }
     if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
@@ -255,9 +301,8 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
                             said(f, o, "lr-schedule"));
     }
     int status = check_nodes(f, o);
-    status = status >= 0 ? status : check_rule(f, o);
-    status = status >= 0 ? status : check_network(f, o);
-    status = status >= 0 ? status : check_ranks(o);
+    status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
+    o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
     return status >= 0 ? status : check_fleet(o);
 }
 
@@ -300,14 +345,38 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
     return -1;
 }
 
-/* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with. */
-static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int argc, char **argv)
+/* What the file says for another exchange than the command line's does not count. */
+static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options *o)
+{
+    if (flags->exchange == NULL) {
+        return;
+    }
+    if (strcmp(o->exchange, "allreduce") == 0) {
+        o->schedule = flags->schedule;
+    } else if (strcmp(o->exchange, "gossip") == 0) {
+        o->algorithm = flags->algorithm;
+    }
+}
+
+/* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with.
+ * asked: what the flags alone say of what --advise is to find. */
+static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
+                        struct uw_advice_asked *asked, int argc, char **argv)
 {
     struct uw_sim_options flags = *o;
     struct uw_error err = {.text = ""};
+    flags.exchange = flags.momentum_rule = NULL;
+    flags.period = 0;
     int status = uw_args_parse(&spec, argc, argv, &flags, NULL);
     if (status >= 0) {
         return status;
+    }
+    *asked = (struct uw_advice_asked){.exchange = flags.exchange, .schedule = flags.schedule,
+                                      .rule = flags.momentum_rule, .period = flags.period,
+                                      .argc = argc, .argv = argv};
+    if (flags.advise) {
+        o->eval_samples = ADVISE_EVAL_SAMPLES;
+        o->eval_nodes = ADVISE_EVAL_NODES;
     }
     int rc = flags.config != NULL ? uw_sim_file_load(f, flags.config, spec.opts, o, &err)
                                   : uw_sim_file_plain(f, &err);
@@ -318,6 +387,7 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int arg
         o->steps = o->epochs = 0;       /* each is instead of the other */
     }
     status = uw_args_parse(&spec, argc, argv, o, NULL);
+    drop_keys(&flags, o);
     if (status < 0 && !o->devices) {
         status = check_devices(o);
         status = status >= 0 ? status : make_fleet(f, o);
@@ -326,7 +396,7 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o, int arg
     return status;
 }
 
-static int start(const struct uw_sim_options *o)
+static int start(const struct uw_sim_options *o, const struct uw_advice_asked *asked)
 {
     if (o->devices) {
         return uw_sim_print_devices(o->json);
@@ -336,7 +406,7 @@ static int start(const struct uw_sim_options *o)
             .scenario = o->scenario, .model = o->model, .backend = o->backend, .json = o->json,
             .batch = o->batch});
     }
-    return uw_sim_run(o);
+    return o->advise ? uw_sim_advise(o, asked) : uw_sim_run(o);
 }
 
 int uw_cmd_sim(int argc, char **argv)
@@ -350,13 +420,15 @@ int uw_cmd_sim(int argc, char **argv)
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
                                .start_spread = -1.0,
                                .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
-                               .checkpoint_seconds = 300.0, .flags = &spec.opts};
+                               .checkpoint_seconds = 300.0, .advise_seconds = 60.0,
+                               .flags = &spec.opts};
     struct uw_sim_file file = {.grouped = false};
+    struct uw_advice_asked asked;
     if (argc > 1 && strcmp(argv[1], "time") == 0) {
         return uw_cmd_sim_time(argc - 1, argv + 1);
     }
-    int status = read_options(&file, &o, argc, argv);
-    status = status >= 0 ? status : start(&o);
+    int status = read_options(&file, &o, &asked, argc, argv);
+    status = status >= 0 ? status : start(&o, &asked);
     uw_sim_file_close(&file);
     return status;
 }

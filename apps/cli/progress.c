@@ -46,6 +46,9 @@ void uw_progress_show(struct uw_progress *p, const char *format, ...)
 {
     char line[512];
     va_list args;
+    if (p->quiet) {
+        return;
+    }
     uw_progress_clear(p);
     va_start(args, format);
     if (vsnprintf(line, sizeof line, format, args) < 0) {
@@ -66,6 +69,9 @@ void uw_progress_say(struct uw_progress *p, const char *format, ...)
 {
     char line[512];
     va_list args;
+    if (p->quiet) {
+        return;
+    }
     uw_progress_clear(p);
     va_start(args, format);
     if (vsnprintf(line, sizeof line, format, args) < 0) {

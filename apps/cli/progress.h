@@ -15,6 +15,7 @@
 struct uw_progress {
     bool terminal;          /* standard error is one */
     bool open;              /* a live line stands there */
+    bool quiet;             /* nothing is shown */
     uint64_t next_us;
     char who[40];           /* "n3: " in front of every line where several write to one pipe; "" */
 };

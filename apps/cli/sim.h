@@ -20,6 +20,8 @@
 #include "args.h"
 #include "events.h"
 #include "progress.h"
+#include "uwasa/data.h"
+#include "uwasa/kept.h"
 #include "uwasa/sim_scenario.h"
 #include "uwasa/sim_skew.h"
 #include "uwasa/sim_world.h"
@@ -37,6 +39,7 @@ struct uw_sim_options {
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
+    double virtual_seconds;                 /* it ends then; 0: no limit */
     double start_spread;                    /* seconds; below 0: a local step */
     uint32_t eval_epochs;                   /* between tests; 0: none */
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
@@ -54,8 +57,13 @@ struct uw_sim_options {
     uint32_t pull_latencies;                /* 0: 2 */
     const char *config;                     /* a scenario file */
     bool dry_run, devices;
+    bool advise;                            /* see sim_advise.h */
+    double advise_seconds, advise_runs;     /* runs 0: the seconds count */
     const struct uw_sim_scenario *scenario; /* the devices: what file and flags say together */
 };
+
+/* Nobody said how many: the clock ends the run. */
+#define UW_SIM_STEPS_ENDLESS UINT64_MAX
 
 /* The flags; a scenario file has most of them as keys. */
 extern const struct uw_opts uw_sim_flags;
@@ -71,14 +79,17 @@ struct uw_sim_score {
     uint32_t nodes;                         /* that were tested */
 };
 
+struct uw_sim_trial;
+
 struct uw_sim_report {
     const struct uw_sim_options *o;
+    struct uw_sim_trial *trial;             /* whom to tell instead of anybody else; NULL: none */
     struct uw_progress progress;
     struct uw_events events;
     FILE *csv;                              /* NULL: no table */
     uint64_t start_us;                      /* of this process's clock */
     uint64_t train_us;                      /* the same, when the first step began */
-    uint64_t steps, per_epoch;              /* of each node */
+    uint64_t steps, per_epoch;              /* of each node; steps may be UW_SIM_STEPS_ENDLESS */
     uint64_t node_steps;                    /* of all nodes together, so far ... */
     uint64_t resumed_steps;                 /* ... of which so many before this process */
     bool resumed;                           /* it goes on from a checkpoint */
@@ -96,6 +107,37 @@ struct uw_sim_moment {
 /* Run it. Progress goes to standard error, the result to standard output and to the events.
  * Returns the exit status. */
 int uw_sim_run(const struct uw_sim_options *o);
+
+/* The data, and how long a step takes here: what candidates of an advice share. */
+struct uw_sim_inputs {
+    struct uw_data data, test;
+    struct uw_kept trains, tests;   /* the same, of which some stays in memory */
+    struct uw_deal deal;
+    uint64_t step_us;               /* measured; 0: not yet */
+    uint64_t open_us;               /* on the wall, that it took to open them */
+    bool open;
+};
+
+/* Close what the trials opened. Safe on a zeroed struct and twice. */
+void uw_sim_inputs_close(struct uw_sim_inputs *in);
+
+/* A run that tells nobody but its caller: one candidate of an advice. The callbacks return false to
+ * end it. */
+struct uw_sim_trial {
+    struct uw_sim_inputs *inputs;           /* of all candidates; the first run opens them */
+    bool tests_last;                        /* a last test, which nobody is told of */
+    double next_s;                          /* virtual time of the next test: set by the caller */
+    void (*on_open)(struct uw_sim_trial *t, const struct uw_sim_report *r,
+                    const struct uw_world *w);  /* before the first step */
+    bool (*on_step)(struct uw_sim_trial *t, double virtual_seconds);
+    bool (*on_test)(struct uw_sim_trial *t, const struct uw_sim_moment *m);
+    bool stopped;                           /* set: by a signal */
+    int status;                             /* set: to exit with, when it could not be prepared */
+    struct uw_error err;                    /* set: what failed */
+};
+
+/* Run it. Options that name files for results are NULL. Returns UW_OK, or what failed. */
+int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t);
 
 /* Fill mean, quartiles and extremes from s->accuracies. Returns UW_OK or UW_ERR_NOMEM. */
 int uw_sim_score_spread(struct uw_sim_score *s);
@@ -122,9 +164,13 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
 void uw_sim_report_trained(struct uw_sim_report *r, const struct uw_world *w, uint32_t node,
                            uint64_t step);
 
-/* Show how far it is, now and then. step: of the slowest node; score may be NULL. */
-void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+/* Show how far it is, now and then. step: of the slowest node; score may be NULL. Returns whether
+ * the run goes on: a trial may end it. */
+bool uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
+
+/* The share of the run that lies behind, 0 .. 1, by steps of one node or by virtual time. */
+double uw_sim_report_share(const struct uw_sim_report *r, const struct uw_world *w, double steps);
 
 /* Is a test due now that the slowest node has done step steps: at the end of an epoch, of
  * --eval-steps or of --eval-seconds? Says so once. */
@@ -133,8 +179,8 @@ bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64
 /* Is it due when the slowest node has done just so many steps, or is it now? */
 bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
 
-/* Tell a test. */
-void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+/* Tell a test. Returns as uw_sim_report_step. */
+bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
 
 /* Tell that it was stopped, and how far it has come; score NULL: no test was made. */

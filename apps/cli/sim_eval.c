@@ -108,7 +108,7 @@ static void run_test(struct uw_future *f, uint32_t thread)
     r.x = t->x;
     t->rc = uw_model_use(&job->model, &r);
     if (t->rc == UW_OK) {
-        t->rc = uw_job_evaluate(job, t->s->test.base, t->limit, stop_is_near, t, &t->score);
+        t->rc = uw_job_evaluate(job, &t->s->in->tests.base, t->limit, stop_is_near, t, &t->score);
     }
     p->threads[thread].tests_ns += uw_sim_profile_now(p) - from_ns;
 }

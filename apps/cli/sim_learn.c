@@ -48,7 +48,9 @@ int uw_sim_open_learners(struct uw_sim *s)
     const struct uw_sim_options *o = s->o;
     const struct uw_model *m = &s->jobs[0].model;
     s->vectors = uw_optimizer_vectors(&m->optimizer);
-    s->behind_max = TOGETHER_N / m->params.size_n < TOGETHER_MOST
+    bool timed = s->schedule.kind != UW_SCHEDULE_CONSTANT &&
+                 (o->virtual_seconds > 0.0 || s->report.trial != NULL);
+    s->behind_max = timed ? 0 : TOGETHER_N / m->params.size_n < TOGETHER_MOST
                         ? TOGETHER_N / m->params.size_n : TOGETHER_MOST - 1u;
     s->learners = calloc(o->nodes, sizeof *s->learners);
     s->held = calloc(o->nodes, sizeof *s->held);
@@ -62,7 +64,7 @@ int uw_sim_open_learners(struct uw_sim *s)
         l->place = i;
         l->future.run = run;
         l->momentum = s->jobs[0].config.optimizer.momentum;
-        uw_share_init(&l->share, s->data.base, &s->deal, i);
+        uw_share_init(&l->share, &s->in->trains.base, &s->in->deal, i);
         const struct uw_loader_config loader = {.dataset = &l->share.base, .batch_n = o->batch,
                                                 .seed = uw_rng_mix(o->seed, 2u + i)};
         rc = uw_loader_init(&l->loader, &loader);
@@ -109,7 +111,8 @@ void uw_sim_close_learners(struct uw_sim *s)
 
 /* ---- steps ---- */
 
-static float lr_of(const struct uw_sim *s, uint64_t step, uint64_t epoch)
+/* Of a step that was put off: what it hangs on is not the time, see uw_sim_open_learners. */
+static float late_lr(const struct uw_sim *s, uint64_t step, uint64_t epoch)
 {
     const struct uw_schedule_at at = {.step = step, .epoch = epoch,
                                       .progress = (double)step / (double)s->report.steps};
@@ -156,7 +159,7 @@ static int compute_all(struct uw_sim_learner *l, struct uw_model *m, struct uw_e
     m->optimizer.momentum = l->momentum;
     while (rc == UW_OK && l->behind != 0) {
         uint64_t step = l->step - l->behind;
-        m->optimizer.lr = lr_of(l->sim, step, l->loader.epoch);
+        m->optimizer.lr = late_lr(l->sim, step, l->loader.epoch);
         rc = compute(l, m, step, err);
         add_loss(l, step);
         l->behind -= rc == UW_OK;
@@ -246,7 +249,10 @@ static uint64_t epoch_of(const struct uw_sim_learner *l)
 
 void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
 {
-    l->lr = lr_of(s, l->step, epoch_of(l));
+    const struct uw_schedule_at at = {.step = l->step, .epoch = epoch_of(l),
+                                      .progress = uw_sim_report_share(&s->report, &s->world,
+                                                                      (double)l->step)};
+    l->lr = uw_schedule_lr(&s->schedule, s->o->lr, &at);
     l->trains = true;
     l->computed = l->handed = false;
     l->held = uw_sim_report_near(&s->report, &s->world, l->step);

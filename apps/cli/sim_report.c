@@ -49,7 +49,8 @@ static void add_work(cJSON *ev, const struct uw_sim_report *r)
                    : o->momentum > 0.0                   ? (float)o->momentum
                                                          : 0.0f);
     cJSON_AddNumberToObject(ev, "weight_decay", o->weight_decay);
-    cJSON_AddNumberToObject(ev, "steps", (double)r->steps);
+    cJSON_AddNumberToObject(ev, "steps",
+                            r->steps != UW_SIM_STEPS_ENDLESS ? (double)r->steps : 0.0);
     cJSON_AddNumberToObject(ev, "steps_per_epoch", (double)r->per_epoch);
 }
 
@@ -71,7 +72,8 @@ static bool untold(const char *flag)
 {
     static const char *const flags[] = {"json", "csv", "label", "config", "dry-run", "devices",
                                         "epochs", "profile", "threads", "per-node", "checkpoint",
-                                        "checkpoint-seconds", "resume"};
+                                        "checkpoint-seconds", "resume", "scenario", "advise",
+                                        "advise-seconds", "advise-runs"};
     for (uint32_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         if (strcmp(flag, flags[i]) == 0) {
             return true;
@@ -159,9 +161,14 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
         uw_progress_say(&r->progress, "%s: going on after %.6g s of virtual time", r->o->resume,
                         virtual_s(w));
     }
-    char step[64];
-    uw_progress_say(&r->progress, "%u nodes, %u parameters, %llu steps each, %s of virtual time",
-                    (unsigned)o->nodes, (unsigned)params_n, (unsigned long long)r->steps,
+    char step[64], each[48];
+    if (r->steps == UW_SIM_STEPS_ENDLESS) {
+        snprintf(each, sizeof each, "%.6g virtual seconds", o->virtual_seconds);
+    } else {
+        snprintf(each, sizeof each, "%llu steps each", (unsigned long long)r->steps);
+    }
+    uw_progress_say(&r->progress, "%u nodes, %u parameters, %s, %s of virtual time",
+                    (unsigned)o->nodes, (unsigned)params_n, each,
                     step_text(w->config.fleet, step));
     r->train_us = uw_board_now_us();
     (void)uw_progress_due(&r->progress, r->train_us);   /* the first steps tell little */
@@ -191,12 +198,14 @@ static const char *short_count(double n, char text[UW_TEXT_BYTES])
 static void write_line(char *line, size_t line_bytes, const struct uw_sim_report *r,
                        const struct uw_world *w, uint64_t step, const char *rest)
 {
-    char whole[32], brief[UW_TEXT_BYTES];
+    char whole[32], brief[UW_TEXT_BYTES + 1], count[UW_TEXT_BYTES];
     double at = virtual_s(w);
-    snprintf(whole, sizeof whole, "%llu", (unsigned long long)r->steps);
-    const char *total[] = {whole, short_count((double)r->steps, brief), brief};
+    bool endless = r->steps == UW_SIM_STEPS_ENDLESS;
+    snprintf(whole, sizeof whole, endless ? "" : "/%llu", (unsigned long long)r->steps);
+    snprintf(brief, sizeof brief, endless ? "" : "/%s", short_count((double)r->steps, count));
+    const char *total[] = {whole, brief, brief};
     for (int tries = 0; tries < 3; tries++) {
-        int n = snprintf(line, line_bytes, "%u nodes  step %llu/%s  %s%.*f s  %s",
+        int n = snprintf(line, line_bytes, "%u nodes  step %llu%s  %s%.*f s  %s",
                          (unsigned)r->o->nodes, (unsigned long long)step, total[tries],
                          tries < 2 ? "virtual " : "", at < 100.0 ? 2 : at < 10000.0 ? 1 : 0, at,
                          rest);
@@ -206,25 +215,51 @@ static void write_line(char *line, size_t line_bytes, const struct uw_sim_report
     }
 }
 
+static double share_of(const struct uw_sim_report *r, double steps, double virtual_seconds)
+{
+    double limit = r->o->virtual_seconds;
+    double by_steps = r->steps != UW_SIM_STEPS_ENDLESS ? steps / (double)r->steps : 0.0;
+    double by_time = limit > 0.0 ? virtual_seconds / limit : 0.0;
+    double share = by_steps > by_time ? by_steps : by_time;
+    return share < 1.0 ? share : 1.0;
+}
+
+double uw_sim_report_share(const struct uw_sim_report *r, const struct uw_world *w, double steps)
+{
+    return share_of(r, steps, virtual_s(w));
+}
+
+/* What a run that goes on had behind it when this process began. */
+static double resumed_share(const struct uw_sim_report *r, const struct uw_world *w)
+{
+    double steps = (double)r->resumed_steps / (double)r->o->nodes;
+    return r->resumed ? share_of(r, steps, (double)w->config.past.trained_us / 1e6) : 0.0;
+}
+
 /* What is left is counted in steps of all nodes: they take the time here, and in the end only
  * slow nodes have some left. */
-void uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+bool uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score)
 {
     char eta[UW_TEXT_BYTES], speed[UW_TEXT_BYTES], known[32] = "", rest[96], line[192];
+    if (r->trial != NULL) {
+        return r->trial->on_step(r->trial, virtual_s(w));
+    }
     if (!uw_progress_due(&r->progress, uw_board_now_us())) {
-        return;
+        return true;
     }
     if (score != NULL) {
         snprintf(known, sizeof known, "accuracy %.1f %%  ", 100.0 * score->accuracy);
     }
     double took = seconds(r->train_us), done = (double)(r->node_steps - r->resumed_steps);
-    double left = (double)r->steps * (double)r->o->nodes - (double)r->node_steps;
+    double nodes = r->o->nodes, share = uw_sim_report_share(r, w, (double)r->node_steps / nodes);
+    double before = resumed_share(r, w);
     short_count(took > 0.0 ? done / took : 0.0, speed);
-    uw_text_time(done > 0.0 ? took * left / done : -1.0, eta);
+    uw_text_time(share > before ? took * (1.0 - share) / (share - before) : -1.0, eta);
     snprintf(rest, sizeof rest, "%s%s node-steps/s  ETA %s", known, speed, eta);
     write_line(line, sizeof line, r, w, step, rest);
     uw_progress_show(&r->progress, "%s", line);
+    return true;
 }
 
 /* Multiples of what makes a test due. */
@@ -244,6 +279,9 @@ static struct multiples passed(const struct uw_sim_report *r, const struct uw_wo
 
 bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
 {
+    if (r->trial != NULL) {
+        return virtual_s(w) >= r->trial->next_s;
+    }
     const struct multiples m = passed(r, w, step);
     return (m.epoch > r->epoch && step % (r->per_epoch * r->o->eval_epochs) == 0) ||
            (m.steps > r->eval_steps && step % r->o->eval_steps == 0) || m.seconds > r->evals;
@@ -251,6 +289,9 @@ bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w,
 
 bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
 {
+    if (r->trial != NULL) {
+        return uw_sim_report_near(r, w, step);
+    }
     const struct multiples m = passed(r, w, step);
     bool due = m.epoch > r->epoch || m.steps > r->eval_steps || m.seconds > r->evals;
     r->epoch = m.epoch;
@@ -259,15 +300,21 @@ bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64
     return due;
 }
 
+static struct uw_sim_moment moment_of(const struct uw_sim_report *r, const struct uw_world *w,
+                                      uint64_t step, const struct uw_sim_score *s)
+{
+    return (struct uw_sim_moment){.epochs = (double)step / (double)r->per_epoch,
+                                  .virtual_seconds = virtual_s(w),
+                                  .bytes_sent = (double)uw_world_sent_bytes(w),
+                                  .step = step,
+                                  .score = s};
+}
+
 /* What a test and the end have in common. */
 static void put_state(struct uw_sim_report *r, cJSON *ev, const struct uw_world *w, uint64_t step,
                       const struct uw_sim_score *s)
 {
-    const struct uw_sim_moment m = {.epochs = (double)step / (double)r->per_epoch,
-                                    .virtual_seconds = virtual_s(w),
-                                    .bytes_sent = (double)uw_world_sent_bytes(w),
-                                    .step = step,
-                                    .score = s};
+    const struct uw_sim_moment m = moment_of(r, w, step, s);
     cJSON_AddNumberToObject(ev, "epochs", m.epochs);
     cJSON_AddNumberToObject(ev, "steps", (double)step);
     cJSON_AddNumberToObject(ev, "virtual_seconds", m.virtual_seconds);
@@ -288,9 +335,13 @@ static void put_state(struct uw_sim_report *r, cJSON *ev, const struct uw_world 
     uw_sim_csv_put(r, &m);
 }
 
-void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *s)
 {
+    if (r->trial != NULL) {
+        const struct uw_sim_moment m = moment_of(r, w, step, s);
+        return r->trial->on_test(r->trial, &m);
+    }
     cJSON *ev = uw_event("eval");
     put_state(r, ev, w, step, s);
     uw_events_put(&r->events, ev);
@@ -298,6 +349,7 @@ void uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint6
                     "epoch %.4g  %.2f s  test accuracy %.2f %% (%.2f to %.2f), mean model %.2f %%",
                     (double)step / (double)r->per_epoch, virtual_s(w), 100.0 * s->accuracy,
                     100.0 * s->worst, 100.0 * s->best, 100.0 * s->mean_model_accuracy);
+    return true;
 }
 
 void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,

@@ -21,39 +21,37 @@
 
 /* ---- set-up ---- */
 
-static int open_data(struct uw_sim *s)
+/* How many steps there are; with --virtual-seconds alone the clock ends them. */
+static void count_steps(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
-    const struct uw_model_def *def = &s->jobs[0].file.def;
-    struct uw_data_config config = {.seed = o->seed, .channels = def->in_channels,
-                                    .height = def->in_h, .width = def->in_w};
-    int rc = uw_data_open(&s->data, o->data, &config, &s->err);
-    config.test = true;
-    rc = rc < 0 ? rc : uw_data_open(&s->test, o->data, &config, &s->err);
-    rc = rc < 0 ? rc : uw_job_check_data(&s->jobs[0], s->data.base, o->data, &s->err);
-    if (rc < 0) {
-        return rc;
-    }
-    struct uw_error why = {.text = ""};
-    rc = uw_deal_open(&s->deal, s->data.base, &o->dealt, o->nodes, uw_rng_mix(o->seed, 1), &why);
-    if (rc < 0) {
-        return uw_error_set(&s->err, rc, "--nodes %u, --skew %.40s, data %.80s: %.100s",
-                            (unsigned)o->nodes, o->skew, o->data, why.text);
-    }
     uint64_t together = (uint64_t)o->nodes * o->batch;
-    s->report.per_epoch = (s->data.base->samples_n + together - 1u) / together;
-    s->report.steps =
-        o->steps != 0 ? o->steps : s->report.per_epoch * (o->epochs != 0 ? o->epochs : 1u);
-    return UW_OK;
+    s->report.per_epoch = (s->in->data.base->samples_n + together - 1u) / together;
+    s->report.steps = o->steps != 0          ? o->steps
+                      : o->epochs != 0       ? s->report.per_epoch * o->epochs
+                      : o->virtual_seconds > 0.0 ? UW_SIM_STEPS_ENDLESS
+                                                 : s->report.per_epoch;
 }
 
-/* A run that goes on keeps what was measured when it began. */
+static int open_data(struct uw_sim *s)
+{
+    int rc = uw_sim_inputs_open(s->in, s->o, &s->jobs[0], &s->err);
+    if (rc == UW_OK) {
+        count_steps(s);
+    }
+    return rc;
+}
+
+/* A run that goes on keeps what was measured when it began, a trial what the first one measured. */
 static int open_fleet(struct uw_sim *s)
 {
     int rc = UW_OK;
-    if (uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED) && !s->report.resumed) {
+    s->step_us = s->in->step_us != 0 ? s->in->step_us : s->step_us;
+    if (uw_sim_scenario_uses(s->o->scenario, UW_SIM_STEP_MEASURED) && s->step_us == 0 &&
+        !s->report.resumed) {
         rc = uw_sim_measure_step(s, &s->step_us);
     }
+    s->in->step_us = s->step_us;
     rc = rc < 0 ? rc : uw_sim_fleet_draw(&s->draw, s->o->scenario, &s->jobs[0], s->step_us,
                                          &s->err);
     if (rc == UW_OK) {
@@ -250,8 +248,8 @@ static int test_now(struct uw_sim *s, const struct uw_sim_report *before)
 {
     int rc = uw_sim_evaluate(s, s->o->eval_samples);
     if (rc == UW_OK) {
-        uw_sim_report_eval(&s->report, &s->world, s->least, &s->score);
-        s->reached = s->o->until_accuracy > 0.0 && s->score.accuracy >= s->o->until_accuracy;
+        s->ended = !uw_sim_report_eval(&s->report, &s->world, s->least, &s->score) ||
+                   (s->o->until_accuracy > 0.0 && s->score.accuracy >= s->o->until_accuracy);
     } else {
         s->report = *before;        /* it is still due */
     }
@@ -277,6 +275,12 @@ static struct uw_world_node *next(struct uw_sim *s)
     return n;
 }
 
+static bool past_the_end(const struct uw_sim *s)
+{
+    double limit_us = 1e6 * s->o->virtual_seconds;
+    return limit_us > 0.0 && (double)(s->world.now_us - s->world.start_us) >= limit_us;
+}
+
 /* The world says that something has ended for a node. */
 static int turn(struct uw_sim *s, struct uw_world_node *n)
 {
@@ -293,10 +297,13 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     if (rc < 0 || !trained) {
         return rc;
     }
-    uw_sim_report_step(&s->report, &s->world, s->least, s->scored ? &s->score : NULL);
+    bool goes_on = uw_sim_report_step(&s->report, &s->world, s->least,
+                                      s->scored ? &s->score : NULL);
     const struct uw_sim_report before = s->report;
     bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, &s->world, s->least);
-    return due ? test_now(s, &before) : UW_OK;
+    rc = due ? test_now(s, &before) : UW_OK;
+    s->ended = s->ended || !goes_on || past_the_end(s);
+    return rc;
 }
 
 /* Better a little late than in the middle of an average. */
@@ -335,12 +342,15 @@ static int run_steps(struct uw_sim *s)
     int rc = UW_OK;
     uw_sim_profile_start(&s->profile);
     begin_steps(s);
-    while (rc == UW_OK && !s->reached && !s->stopped && (n = next(s)) != NULL) {
+    while (rc == UW_OK && !s->ended && !s->stopped && (n = next(s)) != NULL) {
         rc = turn(s, n);
         s->stopped = rc == UW_OK && uw_sim_looks(&s->look_us) && uw_stop_asked(&s->stop);
         rc = rc == UW_OK && !s->stopped ? save_now_and_then(s) : rc;
     }
-    rc = rc == UW_OK && !s->stopped ? uw_sim_evaluate(s, 0) : rc;
+    const struct uw_sim_trial *t = s->report.trial;
+    if (rc == UW_OK && !s->stopped && (t == NULL || t->tests_last)) {
+        rc = uw_sim_evaluate(s, t == NULL ? 0 : s->o->eval_samples);
+    }
     s->stopped = s->stopped || rc == UW_ERR_AGAIN;
     rc = s->stopped ? end_averages(s) : rc;
     return rc < 0 ? rc : uw_sim_save(s);
@@ -369,25 +379,13 @@ static void report_end(struct uw_sim *s)
     }
 }
 
-int uw_sim_run(const struct uw_sim_options *o)
+/* From the first step to the end, which is told. */
+static int run_told(struct uw_sim *s)
 {
-    struct uw_sim *s = calloc(1, sizeof *s);
-    int status = UW_EXIT_FAILED;
-    if (s == NULL) {
-        return uw_cli_error("sim", status, "out of memory");
-    }
-    s->o = s->report.o = o;
-    s->profile.on = o->profile;
-    s->timeline = (struct uw_sim_timeline){.report = &s->report, .world = &s->world};
-    s->report.start_us = uw_board_now_us();
-    uw_progress_init(&s->report.progress);
-    int rc = prepare(s, &status);
-    if (rc == UW_OK) {
-        status = UW_EXIT_FAILED;
-        uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
-        rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
-        rc = rc < 0 ? rc : run_steps(s);
-    }
+    const struct uw_sim_options *o = s->o;
+    uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
+    int rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
+    rc = rc < 0 ? rc : run_steps(s);
     if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
         uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
                         "there", 1e-6 * (double)s->draw.until_us);
@@ -398,13 +396,25 @@ int uw_sim_run(const struct uw_sim_options *o)
         report_end(s);
         rc = uw_sim_report_close(&s->report, &s->err);
     }
-    uw_progress_clear(&s->report.progress);
-    if (rc < 0) {
-        uw_cli_error("sim", status, "%s",
-                     s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
-    } else {
-        status = s->stopped ? end_stopped(s) : UW_EXIT_DONE;
+    return rc;
+}
+
+static struct uw_sim *open_run(const struct uw_sim_options *o)
+{
+    struct uw_sim *s = calloc(1, sizeof *s);
+    if (s != NULL) {
+        s->o = s->report.o = o;
+        s->in = &s->own;
+        s->profile.on = o->profile;
+        s->timeline = (struct uw_sim_timeline){.report = &s->report, .world = &s->world};
+        s->report.start_us = uw_board_now_us();
+        uw_progress_init(&s->report.progress);
     }
+    return s;
+}
+
+static void close_run(struct uw_sim *s)
+{
     uw_sim_report_close(&s->report, NULL);
     uw_futures_close(&s->futures);
     uw_world_close(&s->world);
@@ -412,9 +422,51 @@ int uw_sim_run(const struct uw_sim_options *o)
     uw_sim_close_state(s);
     uw_sim_close_eval(s);
     uw_sim_close_learners(s);
-    uw_deal_close(&s->deal);
-    uw_data_close(&s->test);
-    uw_data_close(&s->data);
+    uw_sim_inputs_close(&s->own);
     free(s);
+}
+
+int uw_sim_run(const struct uw_sim_options *o)
+{
+    struct uw_sim *s = open_run(o);
+    int status = UW_EXIT_FAILED;
+    if (s == NULL) {
+        return uw_cli_error("sim", status, "out of memory");
+    }
+    int rc = prepare(s, &status);
+    if (rc == UW_OK) {
+        status = UW_EXIT_FAILED;
+        rc = run_told(s);
+    }
+    uw_progress_clear(&s->report.progress);
+    if (rc < 0) {
+        uw_cli_error("sim", status, "%s",
+                     s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
+    } else {
+        status = s->stopped ? end_stopped(s) : UW_EXIT_DONE;
+    }
+    close_run(s);
     return status;
+}
+
+int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t)
+{
+    struct uw_sim *s = open_run(o);
+    if (s == NULL) {
+        return uw_error_set(&t->err, UW_ERR_NOMEM, "out of memory");
+    }
+    s->in = t->inputs;
+    s->report.trial = t;
+    s->report.progress.quiet = true;
+    int rc = prepare(s, &t->status);
+    if (rc == UW_OK) {
+        t->on_open(t, &s->report, &s->world);
+        rc = run_steps(s);
+    }
+    t->stopped = s->stopped;
+    if (rc < 0) {
+        uw_error_set(&t->err, rc, "%s", s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
+    }
+    close_run(s);
+    return rc;
 }

@@ -3,6 +3,7 @@
  * sim_run.h - the inside of a simulated run (private to the files below)
  *
  *     sim_run.c      set-up and the loop over the world's clock
+ *     sim_inputs.c   the data, dealt out
  *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
  *     sim_eval.c     tests of the nodes' models
  *     sim_profile.c  where the time goes
@@ -27,7 +28,6 @@
 #include "sim_profile.h"
 #include "stop.h"
 
-#include "uwasa/data.h"
 #include "uwasa/replica.h"
 #include "uwasa/schedule.h"
 #include "uwasa/storage_file.h"
@@ -75,8 +75,7 @@ struct uw_sim {
     uint32_t threads;
     struct uw_job *jobs;            /* [threads]: a model for each, on one thread */
     struct uw_futures *futures;
-    struct uw_data data, test;
-    struct uw_deal deal;
+    struct uw_sim_inputs own, *in;  /* in: these, or a trial's */
     struct uw_sim_learner *learners;    /* [o->nodes] */
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
@@ -90,7 +89,7 @@ struct uw_sim {
     struct uw_sim_report report;
     struct uw_sim_profile profile;
     struct uw_sim_score score;
-    bool scored, reached;
+    bool scored, ended;
     uint64_t step_us;               /* of a device whose step is measured */
     struct uw_world_past past;      /* when it was last saved */
     uint64_t *left_us;              /* [o->nodes] see struct uw_world_past; NULL: it begins */
@@ -113,6 +112,13 @@ struct uw_sim {
 /* Is it time to look whether the run is to stop? It is every 20 ms: a look costs as much as a step
  * of a small model. Any thread, with a time of its own. */
 bool uw_sim_looks(uint64_t *next_us);
+
+/* ---- sim_inputs.c ---- */
+
+/* Open and deal out the data, unless that is done. Close in every case. Returns UW_OK, or what
+ * opening, reading or dealing gives, err filled. */
+int uw_sim_inputs_open(struct uw_sim_inputs *in, const struct uw_sim_options *o,
+                       const struct uw_job *job, struct uw_error *err);
 
 /* ---- sim_learn.c ---- */
 

@@ -10,7 +10,8 @@
 static const char *const free_flags[] = {
     "threads", "profile", "json", "csv", "label", "per-node", "timeline", "eval-samples",
     "eval-nodes", "eval-epochs", "eval-seconds", "eval-steps", "until-accuracy", "checkpoint",
-    "checkpoint-seconds", "resume", "config", "dry-run", "devices"};
+    "checkpoint-seconds", "resume", "config", "scenario", "dry-run", "devices", "advise",
+    "advise-seconds", "advise-runs"};
 
 bool uw_sim_flag_is_free(const char *flag)
 {

@@ -77,6 +77,23 @@ class Results(unittest.TestCase):
         self.assertNotIn("accuracies", events[1])
         self.assertNotIn("label", events[0])
 
+    def test_virtual_seconds_end_a_run(self):
+        """With the first step that ends so late; alone, no number of steps does. The learning rate
+        follows the clock then: a cosine over half of the time has halved where it ends."""
+        in_step = ("--start-spread", "0")
+        events = self.run_sim("--virtual-seconds", "0.505", "--eval-seconds", "0.25", *in_step)
+        self.assertEqual(events[0]["steps"], 0)
+        self.assertAlmostEqual(events[-1]["virtual_seconds"], 0.51)
+        self.assertEqual(events[-1]["steps"], 50)       # of the slowest: one has ended its 51st
+        for steps, done in (("10", 10), ("99", 19)):
+            events = self.run_sim("--virtual-seconds", "0.2", "--steps", steps, *in_step)
+            self.assertEqual(events[-1]["steps"], done)
+        by_time = self.run_sim("--virtual-seconds", "0.4", "--lr-schedule", "cosine", *in_step)[-1]
+        by_steps = self.run_sim("--steps", "40", "--lr-schedule", "cosine", *in_step)[-1]
+        constant = self.run_sim("--virtual-seconds", "0.4", *in_step)[-1]
+        self.assertAlmostEqual(by_time["test_loss"], by_steps["test_loss"], 2)
+        self.assertNotAlmostEqual(by_time["test_loss"], constant["test_loss"], 3)
+
     def test_start_tells_every_option(self):
         with open(os.path.join(self.folder, "fleet.json"), "w", encoding="utf-8") as file:
             file.write('{"cells": {"nodes": 2}, "exchange": "hierarchical"}')
@@ -84,7 +101,8 @@ class Results(unittest.TestCase):
         self.assertEqual(start["event"], "start")
         self.assertEqual((start["config"], start["exchange"]), ("fleet.json", "hierarchical"))
         unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "checkpoint",
-                  "checkpoint_seconds", "resume", "devices", "dry_run"}
+                  "checkpoint_seconds", "resume", "devices", "dry_run", "scenario", "advise",
+                  "advise_seconds", "advise_runs"}
         run = sim_runs.simulate(PROGRAM, self.folder, "--help")
         flags = {line.split()[0][2:].replace("-", "_") for line in run.stdout.splitlines()
                  if line.startswith("  --")}

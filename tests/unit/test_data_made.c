@@ -4,6 +4,7 @@
 #include "test_support.h"
 
 #include "augment.h"
+#include "uwasa/kept.h"
 #include "uwasa/keywords.h"
 #include "uwasa/status.h"
 
@@ -145,6 +146,42 @@ static void test_augment_moved_out_of_sight_is_black(void **state)
     }
 }
 
+static uint32_t reads;
+
+static int read_counted(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
+{
+    reads++;
+    x[0] = (float)index + 0.5f;
+    x[1] = -(float)index;
+    *label = (uint32_t)index % 3u;
+    return index < base->samples_n ? UW_OK : UW_ERR_INVALID;
+}
+
+static void test_kept_samples_are_read_once_and_the_rest_each_time(void **state)
+{
+    (void)state;
+    static const struct uw_dataset_ops ops = {.name = "counted", .read = read_counted};
+    struct uw_dataset whole = {.ops = &ops, .channels = 2, .height = 1, .width = 1, .classes = 3,
+                               .samples_n = 10};
+    for (uint32_t n = 0; n <= 12; n++) {
+        struct uw_kept k;
+        uint32_t most = n < 10 ? n : 10;
+        reads = 0;
+        assert_int_equal(uw_kept_open(&k, &whole, n), UW_OK);
+        for (uint32_t i = 0; i < 20; i++) {
+            float x[2];
+            uint32_t label;
+            assert_int_equal(k.base.ops->read(&k.base, i % 10, x, &label), UW_OK);
+            assert_true(x[0] == (float)(i % 10) + 0.5f && x[1] == -(float)(i % 10));
+            assert_int_equal(label, i % 10 % 3);
+        }
+        assert_int_equal(reads, most + 2 * (10 - most));
+        assert_int_equal(k.base.samples_n, 10);
+        uw_kept_close(&k);
+        uw_kept_close(&k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_keywords_first_samples_have_the_known_bits),
         cmocka_unit_test(test_augment_shows_every_move_and_mirror_and_nothing_else),
         cmocka_unit_test(test_augment_moved_out_of_sight_is_black),
+        cmocka_unit_test(test_kept_samples_are_read_once_and_the_rest_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

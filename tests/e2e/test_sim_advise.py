@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""uwasa sim --advise: what it says is what runs show. test_sim_advise.py PROGRAM"""
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import sim_runs
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+FLAGS = ("exchange", "period", "schedule", "momentum_rule")
+
+
+class Advice(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        sim_runs.make_inputs(self.folder)
+
+    def simulate(self, *flags):
+        return sim_runs.simulate(PROGRAM, self.folder, *flags)
+
+    def advise(self, *flags, runs="6"):
+        """Its events; the candidates in their order."""
+        run = self.simulate("--advise", "--advise-runs", runs, "--skew", "sorted", "--steps", "200",
+                            "--json", "-", *flags)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        events = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual(events[0]["event"], "start")
+        self.assertEqual(events[-1]["event"], "done")
+        self.assertEqual({event["event"] for event in events[1:-1]}, {"candidate"})
+        return events
+
+    def best_of(self, events, exchange):
+        return next(event for event in events[1:-1] if event["exchange"] == exchange)
+
+    def test_fields_and_ranks(self):
+        events = self.advise("--nodes", "8")
+        start, candidates, done = events[0], events[1:-1], events[-1]
+        self.assertEqual((start["nodes"], start["virtual_seconds"]), (8, 2))
+        self.assertEqual([c["rank"] for c in candidates], list(range(1, len(candidates) + 1)))
+        self.assertEqual({c["exchange"] for c in candidates},
+                         {"gossip", "allreduce", "hierarchical"})
+        names = [tuple(c[key] for key in FLAGS) for c in candidates]
+        self.assertEqual(len(set(names)), len(names))
+        ran = [c for c in candidates if c["state"] == "ran"]
+        self.assertGreater(len(ran), 10)
+        self.assertEqual(candidates[:len(ran)], ran)
+        ends = [c["virtual_seconds"] for c in ran]
+        self.assertEqual(ends, sorted(ends, reverse=True))
+        for c in ran:
+            self.assertEqual(c["curve"][-1], [c["virtual_seconds"], c["test_accuracy"]])
+            times = [point[0] for point in c["curve"]]
+            self.assertEqual(times, sorted(times))
+            self.assertTrue(all(0 <= point[1] <= 1 for point in c["curve"]))
+            self.assertGreaterEqual(c["bytes_per_node"], 0)
+            if "target_seconds" in c:
+                self.assertLessEqual(c["target_seconds"], c["virtual_seconds"])
+        for c in candidates[len(ran):]:
+            self.assertNotIn("test_accuracy", c)
+        for key in (*FLAGS, "test_accuracy", "bytes_per_node", "target_seconds"):
+            self.assertEqual(done[key], ran[0][key])
+        self.assertGreaterEqual(ran[0]["test_accuracy"], done["target_accuracy"])
+        self.assertAlmostEqual(done["target_accuracy"],
+                               0.98 * max(c["test_accuracy"] for c in ran if
+                                          c["virtual_seconds"] == 2))
+        same = [c for c in ran[1:] if c["virtual_seconds"] == 2]
+        self.assertGreaterEqual(len(same), 1)
+        for c in same:
+            if "loses_seconds" in c:
+                self.assertGreaterEqual(c["loses_seconds"], 0)
+            else:
+                self.assertGreaterEqual(c["loses_accuracy"], 0)
+        self.assertFalse(done["stopped"])
+        self.assertGreater(done["runs"], 12)
+
+    def test_the_command_shows_what_was_expected(self):
+        """Every test of the best candidate, by ordinary runs that end there."""
+        done = (events := self.advise("--period", "5"))[-1]
+        command = shlex.split(done["command"])
+        self.assertEqual(command[:2], ["uwasa", "sim"])
+        self.assertNotIn("--advise", command)
+        for moment, accuracy in events[1]["curve"][5:]:
+            run = subprocess.run(
+                [PROGRAM, *command[1:], "--virtual-seconds", str(moment), "--eval-seconds",
+                 repr(moment), "--eval-samples", "300", "--json", "-"],
+                cwd=self.folder, capture_output=True, text=True, timeout=60, check=True)
+            told = [json.loads(line) for line in run.stdout.splitlines()]
+            there = [event for event in told if event["event"] in ("eval", "done") and
+                     event["virtual_seconds"] >= moment - 1e-9]
+            self.assertIn(accuracy, [event["test_accuracy"] for event in there], moment)
+
+    def test_a_narrow_network_wants_few_exchanges(self):
+        """A pull takes 0.4 s, an average 0.6: at every step an average would leave 2 %."""
+        done = (events := self.advise("--bandwidth", "10000", "--steps", "1000"))[-1]
+        self.assertGreaterEqual(done["period"], 10)
+        waits = [c for c in events[1:-1] if c["exchange"] == "allreduce" and c["period"] == 1]
+        self.assertEqual([c["state"] for c in waits], ["not run"])
+        self.assertIn("would leave", waits[0]["why"])
+        pulls = [c for c in events[1:-1] if c["exchange"] == "gossip" and c["period"] == 1]
+        self.assertTrue(all(c["state"] == "not run" for c in pulls))
+
+    def test_a_fast_network_wants_exact_averages_at_every_step(self):
+        """Sorted data, and exchanges that cost nothing. Of pairs among four, two rounds are exact."""
+        events = self.advise("--bandwidth", "0", "--latency", "0", "--nodes", "16",
+                             "--momentum-rule", "none", runs="8")
+        self.assertEqual((events[-1]["exchange"], events[-1]["period"]), ("allreduce", 1))
+        gossip = self.best_of(events, "gossip")
+        self.assertTrue(gossip.get("loses_seconds", 0) > 0 or gossip["loses_accuracy"] > 0)
+
+    def test_the_same_again_whatever_computes(self):
+        told = []
+        for threads in ("1", "3"):
+            events = self.advise("--threads", threads, "--nodes", "6")
+            for event in events:
+                event.pop("seconds", None)
+            events[-1]["command"] = ""
+            told.append(events)
+        self.assertEqual(*told)
+
+    def test_a_target_is_kept_or_said_to_be_out_of_reach(self):
+        done = self.advise("--until-accuracy", "0.9")[-1]
+        self.assertEqual(done["target_accuracy"], 0.9)
+        self.assertGreaterEqual(done["test_accuracy"], 0.9)
+        self.assertIn("what was asked for", done["advice"])
+        done = self.advise("--until-accuracy", "1", "--lr", "0.001")[-1]
+        self.assertLess(done["target_accuracy"], 1)
+        self.assertIn("No candidate came to the 100.0 %", done["advice"])
+
+    def test_flags_fix_and_a_file_does_not(self):
+        with open(os.path.join(self.folder, "fleet.json"), "w", encoding="utf-8") as file:
+            json.dump({"exchange": "gossip", "schedule": "exponential", "period": 20,
+                       "momentum_rule": "noloco", "cells": {"nodes": 2}}, file)
+        events = self.advise("--scenario", "fleet.json")
+        self.assertEqual({c["exchange"] for c in events[1:-1]},
+                         {"gossip", "allreduce", "hierarchical", "auto"})
+        for exchange in ("allreduce", "gossip"):     # the file's own keys are in nobody's way
+            events = self.advise("--scenario", "fleet.json", "--exchange", exchange, "--period",
+                                 "10", "--momentum-rule", "none", runs="4")
+            self.assertEqual({(c["exchange"], c["period"], c["momentum_rule"])
+                              for c in events[1:-1]}, {(exchange, 10, "none")})
+            command = shlex.split(events[-1]["command"])
+            run = subprocess.run([PROGRAM, *command[1:]], cwd=self.folder, capture_output=True,
+                                 text=True, timeout=60, check=False)
+            self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_what_people_read(self):
+        run = self.simulate("--advise", "--advise-runs", "4", "--steps", "100")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, r"\AUse (gossip|allreduce), period \d+")
+        self.assertRegex(run.stdout, r"\n    uwasa sim .*--exchange \w+ --period \d+")
+        self.assertIn("Uncertain: this is one seed", " ".join(run.stdout.split()))
+        self.assertRegex(run.stdout, r"\nexchange +period +schedule +rule +to [\d.]+ % ")
+        paragraph = run.stdout.split("\n\n")[0].splitlines()
+        self.assertLessEqual(max(map(len, paragraph)), 100)
+
+    def test_a_budget_of_seconds_shortens_runs(self):
+        run = self.simulate("--advise", "--advise-seconds", "1", "--steps", "2000000", "--json", "-")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        events = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertLess(events[0]["virtual_seconds"], events[0]["wanted_seconds"])
+        self.assertIn("of the scenario's 2e+04 s", events[-1]["advice"])
+
+    def test_wrong_use(self):
+        for flags, words in ((["--advise-runs", "-1"], "--advise-runs -1"),
+                             (["--advise-seconds", "0"], "--advise-seconds 0"),
+                             (["--csv", "x.csv"], "--csv: is not for --advise"),
+                             (["--checkpoint", "x"], "--checkpoint: is not for --advise"),
+                             (["--timeline", "1"], "--timeline: is not for --advise"),
+                             (["--per-node"], "--per-node: is not for --advise"),
+                             (["--exchange", "gossip", "--momentum-rule", "slowmo"],
+                              "--momentum-rule"),
+                             (["--scenario", "nowhere.json"], "nowhere.json"),
+                             (["--data", "csv:nowhere.csv"], "nowhere.csv"),
+                             (["--json", "nowhere/x"], "--json nowhere/x")):
+            run = self.simulate("--advise", *flags)
+            self.assertIn(run.returncode, (1, 2), flags)
+            self.assertEqual(run.returncode == 1, words in ("nowhere.csv", "--json nowhere/x"),
+                             (flags, run.stderr))
+            self.assertEqual(len(re.findall("(?m)^uwasa sim: ", run.stderr)), 1, run.stderr)
+            self.assertIn(words, run.stderr)
+            self.assertEqual(run.stdout, "")
+
+    def test_candidates_that_fail_do_not_end_it(self):
+        """All do at such a rate, but some only later: whoever is left is judged, else it is said."""
+        run = self.simulate("--advise", "--advise-runs", "4", "--steps", "200", "--lr", "1e30")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("a lower --lr may help", run.stderr)
+
+    def test_interrupt_tells_what_is_known(self):
+        """Once a candidate has been screened: that is so when another one's turn is shown."""
+        with subprocess.Popen(
+                [PROGRAM, "sim", "--model", "plane.json", "--data", "csv:four.csv", "--nodes", "8",
+                 "--step-seconds", "0.01", "--advise", "--advise-runs", "1000", "--steps", "60000",
+                 "--batch", "10", "--json", "-"], cwd=self.folder, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            timer = threading.Timer(120, run.kill)
+            timer.start()
+            for line in run.stderr:
+                if re.match(r"screening ([2-9]|\d\d)/|closer|to the end", line):
+                    break
+            run.send_signal(signal.SIGINT)
+            out, err = run.communicate()
+            timer.cancel()
+        self.assertEqual(run.returncode, 0, err)
+        done = json.loads(out.splitlines()[-1])
+        self.assertTrue(done["stopped"])
+        self.assertIn("stopped before its end", done["advice"])
+        self.assertLess(done["virtual_seconds"], 600)
+
+
+if __name__ == "__main__":
+    unittest.main()
