@@ -226,7 +226,12 @@ static void mix_arrived(struct uw_gossip *g)
                 float weight = s->adopt            ? 1.0f
                                : s->weight != 0.0f ? s->weight
                                                    : g->config.constants.weight;
-                uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
+                if (s->adopt || g->config.snapshot->version == 0) {
+                    uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
+                } else {
+                    uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n,
+                                  g->config.snapshot->data, s->x);
+                }
                 g->mixed_round++;
                 g->adopting = g->adopting || s->adopt;
                 store(&g->mixed, load(&g->mixed) + 1u);

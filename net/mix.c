@@ -170,6 +170,32 @@ void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x)
     }
 }
 
+static void add_difference(float weight, uint32_t n, const float *s, const float *s_peer, float *x)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] += weight * (s_peer[i] - s[i]);
+    }
+}
+
+void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
+                   const float *s, const float *s_peer)
+{
+    const uint32_t end_n = at_n + n;
+    uint32_t done_n = at_n;
+    for (uint32_t i = 0; i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        uint32_t from_n = g->offset_n > done_n ? g->offset_n : done_n;
+        uint32_t to_n = g->offset_n + g->size_n < end_n ? g->offset_n + g->size_n : end_n;
+        if (g->statistic && from_n < to_n) {
+            add_difference(weight, from_n - done_n, s + done_n, s_peer + (done_n - at_n),
+                           p->x + done_n);
+            uw_mix_chunk(weight, to_n - from_n, s_peer + (from_n - at_n), p->x + from_n);
+            done_n = to_n;
+        }
+    }
+    add_difference(weight, end_n - done_n, s + done_n, s_peer + (done_n - at_n), p->x + done_n);
+}
+
 void uw_mix_mean_gradient(uint32_t n, const float *s, const float *x, float lr_sum, float *z)
 {
     float scale = lr_sum > 0.0f ? 1.0f / lr_sum : 0.0f;

@@ -68,6 +68,25 @@ static uint32_t pick_head(struct uw_node_state *s)
     return place;
 }
 
+static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
+{
+    uint32_t n = strcmp(s->cell.name, cell) == 0 ? 1u : 0;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        n += reachable(m) && strcmp(m->progress.cell, cell) == 0 ? 1u : 0;
+    }
+    return n;
+}
+
+/* A cell's model counts by its nodes: between two of a size as between two nodes. */
+static float weight_of(const struct uw_node_state *s, const struct uw_member *head)
+{
+    float theirs = (float)nodes_in(s, head->progress.cell);
+    float ours = (float)nodes_in(s, s->cell.name);
+    float weight = 2.0f * s->gossip.config.constants.weight * theirs / (ours + theirs);
+    return weight < 1.0f ? weight : 1.0f;
+}
+
 /* Has this node ever heard of another cell that has not said goodbye? */
 static bool knows_another_cell(const struct uw_node_state *s)
 {
@@ -119,6 +138,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     }
     if (place != 0) {
         b->due = false;
+        b->weight = weight_of(s, &s->membership.members[place]);
     } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
         go_alone(s);
     }
@@ -153,7 +173,7 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
 static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer)
 {
     float *own = s->chunk, *inbox = s->bridge.inbox + peer->offset_n;
-    const float weight = s->gossip.config.constants.weight;
+    const float weight = s->bridge.weight;
     struct uw_snapshot_info info;
     double sum = 0.0;
     if (uw_snapshot_read(s->config.snapshot, peer->offset_n, peer->count_n, own, &info) < 0) {

@@ -8,7 +8,8 @@
  *
  * aside until the cell averages next, and hands in x + c d, c the number of ranks: the average then
  * moves by d for everybody. Its own training never sees c d. A round that is aborted leaves d for
- * the next one. For this a node that may lead keeps one vector more.
+ * the next one. For this a node that may lead keeps one vector more. w goes by the nodes in either
+ * cell, n_peer / (n + n_peer): one straggler does not pull a large cell back half of its way.
  *
  * Training waits for none of it: a pull may take as many rounds as the link needs. When no other
  * cell can be reached the cell goes on alone, says so, and says so again when they meet.
@@ -29,6 +30,7 @@ struct uw_node_bridge {
     bool any, added;                /* d is not all zero; it is in what was handed in */
     bool alone, met;                /* as it was told */
     bool holds;                     /* the last average is not published yet: chunks wait */
+    float weight;                   /* w of the pull */
     uint32_t version;               /* what is published instead */
     uint64_t heard_us;              /* of another cell; 0: not looked yet */
     uint64_t alone_us;              /* alone since */

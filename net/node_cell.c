@@ -167,6 +167,7 @@ static void give_back(struct uw_node_scope *o, enum uw_average_end how)
 {
     struct uw_node_state *s = o->node;
     s->cell.asked = NULL;
+    uw_node_near_back(s, how == UW_AVERAGE_DONE && o->cell.ranks_n > 1u);
     uw_allreduce_release(&s->cell.allreduce);
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ended(s);
@@ -295,7 +296,7 @@ static void set_name(struct uw_node_state *s)
     } else if (c->mode != UW_NODE_GOSSIP) {
         bool named = c->cell != NULL && c->cell[0] != '\0';
         strcpy(s->cell.name, named ? c->cell : c->name);
-        s->cell.finds = !named && c->mode == UW_NODE_AUTO;
+        s->cell.near.on = !named && c->mode == UW_NODE_AUTO;
     }
 }
 
@@ -361,6 +362,7 @@ static void take_up(struct uw_node_state *s)
     }
     struct uw_node_scope *o = &s->cell.scopes[scope];
     s->cell.asked = o;
+    uw_node_near_asked(s);
     if (!vector_is_finite(o)) {
         s->counters.refused_nonfinite++;
         give_up(o);
@@ -391,6 +393,11 @@ static void look_at_result(struct uw_node_state *s)
     }
 }
 
+static uint64_t sooner(uint64_t a_us, uint64_t b_us)
+{
+    return a_us < b_us ? a_us : b_us;
+}
+
 uint64_t uw_node_cell_step(struct uw_node_state *s)
 {
     if (!s->cell.on) {
@@ -407,19 +414,14 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
         uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
     }
-    uint64_t pairs_us = uw_node_pairs_step(s);
-    next_us = pairs_us < next_us ? pairs_us : next_us;
+    next_us = sooner(next_us, uw_node_pairs_step(s));
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        uint64_t at_us = uw_cell_run(&s->cell.scopes[i].cell, s->now_us);
-        next_us = at_us < next_us ? at_us : next_us;
+        next_us = sooner(next_us, uw_cell_run(&s->cell.scopes[i].cell, s->now_us));
     }
-    uint64_t at_us = uw_node_cost_run(s);
-    next_us = at_us < next_us ? at_us : next_us;
-    at_us = uw_allreduce_run(&s->cell.allreduce, s->now_us);
-    next_us = at_us < next_us ? at_us : next_us;
+    next_us = sooner(next_us, uw_node_cost_run(s));
+    next_us = sooner(next_us, uw_allreduce_run(&s->cell.allreduce, s->now_us));
     look_at_result(s);
-    at_us = uw_node_gradients_step(s);
-    return at_us < next_us ? at_us : next_us;
+    return sooner(next_us, uw_node_gradients_step(s));
 }
 
 /* ---- what comes in ---- */

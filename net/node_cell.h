@@ -24,6 +24,19 @@ struct uw_node_scope {
     struct uw_cell_member *rows;    /* [members_max]; of a pair [2] */
 };
 
+/* A cell that is found, by what averages with others cost: node_near.c. */
+struct uw_node_near {
+    bool on;
+    bool wary;                      /* round trips alone prove nothing: averages were too dear */
+    uint32_t hops;                  /* to the node that the cell is named by */
+    uint64_t look_us;               /* when to look again */
+    uint64_t asked_us, back_us;     /* training handed the parameters over, and has them since */
+    uint32_t train_us;              /* a round without its average, smoothed; 0: not known */
+    float dear;                     /* what averages cost too much lately, in rounds' training */
+    uint32_t left_n;                /* times that this node has left for that */
+    uint64_t hold_us;               /* nobody is taken in before */
+};
+
 struct uw_node_cell {
     struct uw_node_scope scopes[UW_NODE_SCOPES];
     struct uw_node_scope *asked;    /* the one that has the parameters; NULL: training has them */
@@ -31,11 +44,9 @@ struct uw_node_cell {
     struct uw_allreduce allreduce;
     uint8_t *out;                   /* [buffer_bytes] a part on its way out */
     char name[UW_NODE_NAME_BYTES];  /* of the cell; "": none */
-    uint32_t hops;                  /* of a cell that was found: to the node that it is named by */
-    uint64_t look_us;               /* when to look for one again */
+    struct uw_node_near near;
     enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
     bool on;                        /* it takes part in averages */
-    bool finds;                     /* its cell, by what is near */
     bool stale;                     /* the rows are */
 };
 

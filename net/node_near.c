@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
+#include "bits.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define LOOK_US 500000u
-#define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limit */
 #define HOPS_MAX 8u
 #define SLOW_US 10000000u           /* a model that takes longer does not travel within a cell */
+#define SHARE 0.5f                  /* of a round's training that an average may cost */
+#define PACE 1.5f                   /* times as long may a member's round be as another's */
+#define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limits of time */
+#define LEAVE_PACE 3.0f             /* and at this pace */
+#define DEAR_TIMES 1.0f             /* of a round's training: averages that cost more are dear */
+#define DEAR_ROUNDS 8.0f            /* and left when that adds up to so many rounds' */
+#define HOLD_ROUNDS 32u             /* then nobody is taken in for so many; doubled each time */
+#define HOLD_DOUBLED 6u
 
 /* A cell that was found is named "~" and the identity of one of its nodes. */
 static bool found_name(const char *name, uint32_t *id)
@@ -26,14 +35,86 @@ static bool found_name(const char *name, uint32_t *id)
     return name[9] == '\0';
 }
 
+/* ---- what averages cost, and how long training takes between them ---- */
+
+static uint32_t smoothed(uint32_t old_us, uint64_t us)
+{
+    us = us < UINT32_MAX / 8u ? us : UINT32_MAX / 8u;
+    return old_us == 0 ? (uint32_t)us : (uint32_t)((old_us * UINT64_C(3) + us) / 4u);
+}
+
+void uw_node_near_asked(struct uw_node_state *s)
+{
+    struct uw_node_near *f = &s->cell.near;
+    f->asked_us = s->now_us;
+    if (f->back_us != 0) {
+        f->train_us = smoothed(f->train_us, s->now_us - f->back_us);
+    }
+}
+
+void uw_node_near_back(struct uw_node_state *s, bool averaged)
+{
+    struct uw_node_near *f = &s->cell.near;
+    f->back_us = s->now_us;
+    float over = averaged && f->train_us != 0
+                     ? (float)(s->now_us - f->asked_us) / (float)f->train_us - DEAR_TIMES
+                     : -DEAR_ROUNDS;
+    f->dear = f->dear + over > 0.0f ? f->dear + over : 0.0f;
+}
+
+/* An exact average over all that are there, if all are as this one: halving's closed cost, and a
+ * round trip each to gather the ranks and to commit. */
+static float average_us(const struct uw_node_state *s, const struct uw_member *m)
+{
+    uint32_t n = uw_membership_alive(&s->membership) + 1u, phases = 0;
+    for (uint32_t p = 1; p < n && p < UW_CELL_RANKS_MAX; p *= 2u) {
+        phases++;
+    }
+    return 2.0f * (float)s->config.params->size_n / m->floats_per_us +
+           (float)(phases + 2u) * (float)m->srtt_us;
+}
+
+static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)
+{
+    float own = (float)s->cell.near.train_us, its = (float)m->progress.train_us;
+    return own > 0.0f && its > 0.0f && its <= times * own && own <= times * its;
+}
+
 static bool is_near(const struct uw_node_state *s, const struct uw_member *m)
 {
-    uint64_t limit_us = (uint64_t)s->config.near_us * (m->near ? LEAVE_TIMES : 1u);
-    bool slow = m->floats_per_us > 0.0f &&
-                (float)s->config.params->size_n > m->floats_per_us * (float)SLOW_US;
-    return m->state == UW_MEMBER_ALIVE && m->same_model && m->srtt_us != 0 &&
-           m->srtt_us <= limit_us && !slow;
+    const struct uw_node_near *f = &s->cell.near;
+    uint32_t times = m->near ? LEAVE_TIMES : 1u;
+    bool known = m->floats_per_us > 0.0f;
+    if (m->state != UW_MEMBER_ALIVE || !m->same_model || m->srtt_us == 0 ||
+        !keeps_pace(s, m, m->near ? LEAVE_PACE : PACE) ||
+        (known && (float)s->config.params->size_n > m->floats_per_us * (float)SLOW_US)) {
+        return false;
+    }
+    bool close = m->srtt_us <= (uint64_t)s->config.near_us * times;
+    if (!known) {
+        return close && (m->near || !f->wary);
+    }
+    bool cheap = average_us(s, m) <= (float)times * SHARE * (float)f->train_us;
+    return m->near ? close || cheap : cheap && s->now_us >= f->hold_us;
 }
+
+/* Averages that cost more than they were thought to: leave, and believe only rates for a while. */
+static void leave_if_dear(struct uw_node_state *s)
+{
+    struct uw_node_near *f = &s->cell.near;
+    if (f->dear < DEAR_ROUNDS) {
+        return;
+    }
+    f->dear = 0.0f;
+    f->wary = true;
+    f->hold_us = s->now_us + (uint64_t)f->train_us * (HOLD_ROUNDS << f->left_n);
+    f->left_n += f->left_n < HOLD_DOUBLED;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        s->membership.members[i].near = false;
+    }
+}
+
+/* ---- who is near ---- */
 
 static bool is_alive(const struct uw_node_state *s, uint32_t id)
 {
@@ -48,12 +129,14 @@ static bool is_alive(const struct uw_node_state *s, uint32_t id)
 
 uint64_t uw_node_near_step(struct uw_node_state *s)
 {
-    if (!s->cell.finds) {
+    struct uw_node_near *f = &s->cell.near;
+    if (!f->on) {
         return UINT64_MAX;
     }
-    if (s->now_us < s->cell.look_us) {
-        return s->cell.look_us;
+    if (s->now_us < f->look_us) {
+        return f->look_us;
     }
+    leave_if_dear(s);
     uint32_t best = s->membership.members[0].id, hops = 0;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         struct uw_member *m = &s->membership.members[i];
@@ -67,12 +150,12 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     }
     char name[UW_NODE_NAME_BYTES];
     snprintf(name, sizeof name, "~%08lx", (unsigned long)best);
-    s->cell.hops = hops;
+    f->hops = hops;
     if (strcmp(name, s->cell.name) != 0) {
         strcpy(s->cell.name, name);
         uw_node_cell_stale(s);
         uw_membership_hurry(&s->membership, s->now_us);
     }
-    s->cell.look_us = s->now_us + LOOK_US;
-    return s->cell.look_us;
+    f->look_us = s->now_us + LOOK_US;
+    return f->look_us;
 }

@@ -140,9 +140,16 @@ struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 /* node_near.c */
 
 /* Find the cell of a node that was not given one: the nodes that are near, and those near to them.
- * They go by the least identity among them, which each takes over from its neighbours while its
- * owner is alive. Returns when to look again. */
+ * Near is with whom an exact average costs half of a round's training at most, by round trip and
+ * rate of pulls, and who trains at the same pace, which the first round tells; while a rate is not
+ * known, who is within config.near_us. They go by the least identity among them, which each takes
+ * over from its neighbours while its owner is alive. Returns when to look again. */
 uint64_t uw_node_near_step(struct uw_node_state *s);
+
+/* Training has handed its parameters over for an average; it has them back, averaged with others or
+ * not. */
+void uw_node_near_asked(struct uw_node_state *s);
+void uw_node_near_back(struct uw_node_state *s, bool averaged);
 
 /* node_cell.c */
 

@@ -35,7 +35,8 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .shuffles = s->config.samples != NULL && !s->left,
     };
     strcpy(p->cell, s->cell.name);
-    p->cell_hops = s->cell.hops;
+    p->cell_hops = s->cell.near.hops;
+    p->train_us = s->cell.near.on ? s->cell.near.train_us : 0;
     p->pairs = (uint32_t)s->pairs.state;
 }
 

@@ -211,6 +211,87 @@ static void test_cells_are_found_by_round_trips(void **state)
     world_free(w);
 }
 
+static bool in_one_cell(const struct world *w, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        if (strcmp(w->nodes[i].node.state->cell.name, w->nodes[0].node.state->cell.name) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* 20 ms apart: too far when a round trains for 50 ms, and an average is cheap when it does for a
+ * second. */
+static void test_who_is_far_is_in_the_cell_when_averages_are_cheap(void **state)
+{
+    (void)state;
+    for (uint32_t slow = 0; slow < 2; slow++) {
+        struct world *w = world_new(N, SIZE_N, 300);
+        w->config.mode = UW_NODE_AUTO;
+        w->config.head_weight = 1;
+        w->train_us = slow ? 300000 : 5000;
+        w->impairment.delay_us = 20000;
+        world_start(w);
+        world_run(w, 60000000);
+        assert_int_equal(in_one_cell(w, N), slow);
+        assert_int_equal(w->nodes[1].node.state->cell.scopes[UW_AVERAGE_CELL].cell.ranks_n,
+                         slow ? N : 1u);
+        world_free(w);
+    }
+}
+
+/* It would make all wait. Towards the cell it counts as the one node that it is. */
+static void test_a_straggler_is_in_no_cell_with_others(void **state)
+{
+    (void)state;
+    struct world *w = world_new(N, SIZE_N, 300);
+    w->config.mode = UW_NODE_AUTO;
+    w->config.head_weight = 1;
+    w->train_us = 5000;
+    w->nodes[N - 1u].slowness = 10;
+    world_start(w);
+    world_run(w, 40000000);
+    assert_true(in_one_cell(w, N - 1u));
+    assert_false(in_one_cell(w, N));
+    uint32_t heads = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        const struct uw_node_state *s = w->nodes[i].node.state;
+        if (s->cell.scopes[UW_AVERAGE_CELL].cell.head == uw_name_id(w->nodes[i].name)) {
+            heads++;
+            assert_float_equal(s->bridge.weight, i == N - 1u ? 5.0f / 6.0f : 1.0f / 6.0f, 1e-6);
+        }
+    }
+    assert_int_equal(heads, 2);
+    world_free(w);
+}
+
+/* Whatever was foreseen: averages that cost many times the training between them are left. */
+static void test_averages_that_turn_out_dear_are_left(void **state)
+{
+    (void)state;
+    struct world *w = world_new(N, SIZE_N, 300);
+    w->config.mode = UW_NODE_AUTO;
+    w->config.head_weight = 1;
+    w->train_us = 5000;
+    world_start(w);
+    world_run(w, 20000000);
+    assert_true(in_one_cell(w, N));
+    struct uw_node_state *s = w->nodes[1].node.state;
+    uw_node_near_asked(s);
+    s->now_us += 10u * (uint64_t)s->cell.near.train_us;
+    uw_node_near_back(s, true);
+    assert_false(s->cell.near.wary);
+    s->cell.near.look_us = 0;
+    uw_node_near_asked(s);
+    (void)uw_node_near_step(s);
+    assert_true(s->cell.near.wary);
+    assert_string_not_equal(s->cell.name, w->nodes[0].node.state->cell.name);
+    world_run(w, 40000000);
+    assert_true(in_one_cell(w, N));     /* once rates are known that say otherwise */
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +301,9 @@ int main(void)
         cmocka_unit_test(test_cell_of_one_takes_part),
         cmocka_unit_test(test_two_newcomers_without_a_cell_pull_from_each_other_at_once),
         cmocka_unit_test(test_cells_are_found_by_round_trips),
+        cmocka_unit_test(test_who_is_far_is_in_the_cell_when_averages_are_cheap),
+        cmocka_unit_test(test_a_straggler_is_in_no_cell_with_others),
+        cmocka_unit_test(test_averages_that_turn_out_dear_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void test_quasi_global_momentum_follows_its_equation(void **state)
             if (t == 2u) {
                 push(&b, round, round % 4u, (float)round, false);
                 for (uint32_t i = round % 4u * CHUNK; i < N && i < (round % 4u + 1u) * CHUNK; i++) {
-                    x[i] = 0.5 * x[i] + 0.5 * (double)round;
+                    x[i] += 0.5 * ((double)round - s[i]);
                 }
                 uw_gossip_ended(&b.g, round, UW_GOSSIP_CUT);
             }
@@ -339,6 +339,34 @@ static void test_training_goes_on_while_the_pull_is_late(void **state)
     tear_down(&b);
 }
 
+/* x += w (s_peer - s): a pull that is late undoes no step, however many there were. */
+static void test_what_is_learned_during_a_pull_stays_whole(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_none, 1, false);
+    struct uw_segment parts[] = {{.name = "w", .size_n = 10},
+                                 {.name = "var", .offset_n = 10, .size_n = 9, .statistic = true},
+                                 {.name = "b", .offset_n = 19, .size_n = N - 19}};
+    b.params.segments = parts;
+    b.params.segments_n = 3;
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(uw_gossip_take(&b.g), 1);
+    for (uint32_t i = 0; i < N; i++) {
+        b.x[i] += 1.0f;
+    }
+    for (uint32_t chunk = 0; chunk * CHUNK < N; chunk++) {
+        push(&b, 1, chunk, 5.0f, false);
+    }
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED);
+    for (uint32_t i = 0; i < N; i++) {
+        float s = b.s[i], x = s + 1.0f;
+        bool statistic = i >= 10 && i < 19;
+        assert_float_equal(b.x[i], statistic ? 0.5f * x + 2.5f : x + 0.5f * (5.0f - s), 1e-5);
+    }
+    tear_down(&b);
+}
+
 static void test_outlier_is_refused_and_so_is_the_rest_of_its_pull(void **state)
 {
     (void)state;
@@ -460,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_gradient_tracking_finds_the_common_optimum),
         cmocka_unit_test(test_round_without_peers_or_steps_leaves_the_velocity_alone),
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
+        cmocka_unit_test(test_what_is_learned_during_a_pull_stays_whole),
         cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
         cmocka_unit_test(test_newcomer_copies_and_shows_nothing_before),
         cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),

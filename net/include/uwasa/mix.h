@@ -6,7 +6,7 @@
  * nodes' parameters, and ends. Every rule here is elementwise, so that a round needs no second
  * model: chunks are mixed in place as they arrive, and the end streams once over the vectors.
  *
- *     gossip         x = (1 - w) x + w s_peer for every chunk; then end
+ *     gossip         x += w (s_peer - s) for every chunk; then end
  *     average        before; x becomes the exact mean over the nodes, in place; after. The vector
  *                    that held s may have been lent to the averaging: rules that have no before
  *                    and after need s kept elsewhere, one vector more, and end
@@ -142,6 +142,19 @@ void uw_mix_pair(const struct uw_mix_rule *rule, float weight, const struct uw_p
 
 /* x = (1 - weight) x + weight s over n elements. weight 1 copies, whatever x holds. */
 void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);
+
+/* Mix a chunk that was pulled while training went on: x += weight (s_peer - s), so that what was
+ * learned since s stays whole, however long the pull took; (1 - weight) x + weight s_peer would
+ * undo a share of it. Running statistics, which must not fall below zero, are mixed that way all
+ * the same.
+ *
+ *   at_n, n  place and length of the chunk in p->x
+ *   s        [p->size_n] own parameters when the pull began
+ *   s_peer   [n] the peer's
+ *
+ * Source: S. Shen et al., "Computation and Communication Decoupled SGD", 2019. */
+void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
+                   const float *s, const float *s_peer);
 
 /* z = (s - x) / lr_sum over n elements: the mean gradient, corrections included, that led from s
  * to x. lr_sum 0, no steps: z = 0. */

@@ -46,7 +46,8 @@ enum uw_node_mode {
     UW_NODE_GOSSIP,                 /* pull a peer's parameters every T steps, wait for nobody */
     UW_NODE_ALLREDUCE,              /* average exactly over all nodes every T steps */
     UW_NODE_HIERARCHICAL,           /* exactly over the cell; its head pulls other cells' heads */
-    UW_NODE_AUTO                    /* the same, and without a name the cell is found */
+    UW_NODE_AUTO                    /* the same, and without a name the cell is found: who is near
+                                       enough for averages to be cheap, at the same pace */
 };
 
 struct uw_node_gradients_config;    /* uwasa/node_gradients.h */
@@ -73,7 +74,8 @@ struct uw_node_config {
                                        in mode auto the nodes that are near */
     uint32_t head_weight;           /* the highest leads its cell: mains power, a good link. 0: only
                                        when there is no other, and never towards other cells */
-    uint32_t near_us;               /* a round trip up to which nodes are near; 0: 5 ms */
+    uint32_t near_us;               /* a round trip up to which nodes are near while it is not known
+                                       what averages with them cost; 0: 5 ms */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
     bool together;                  /* the nodes start together and stay: every average waits for
                                        all that are not dead, slow and silent ones too */
