@@ -208,6 +208,14 @@ static int start(struct uw_average *a, const struct uw_node_progress *p)
     return rc == UW_ERR_AGAIN ? 0 : rc;
 }
 
+/* Pairs may be given up after any step. */
+bool uw_average_touches(const struct uw_average *a)
+{
+    bool due = a->pace == UW_AVERAGE_NOW || (a->pace == UW_AVERAGE_BY_PERIOD &&
+                                             a->steps + 1u >= a->gossip->config.period_steps);
+    return !a->started || a->waiting || a->looking || a->last || a->pairs || due;
+}
+
 int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p)
 {
     struct uw_gossip *g = a->gossip;

@@ -76,6 +76,9 @@ void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spar
 /* Training. See uw_node_after_step. */
 int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p);
 
+/* Training, while the network stands still. See uw_node_touches. */
+bool uw_average_touches(const struct uw_average *a);
+
 /* Training. The next call of uw_average_after_step, or of the gossip's, whatever its learning rate,
  * begins one average over the whole run. */
 void uw_average_agree(struct uw_average *a);

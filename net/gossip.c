@@ -342,6 +342,13 @@ static int start(struct uw_gossip *g, uint32_t step)
     return 0;
 }
 
+bool uw_gossip_touches(const struct uw_gossip *g)
+{
+    bool over = load(&g->ended) == g->round && g->steps + 1u >= g->config.period_steps;
+    return !g->started || g->ending || g->adopting || g->half_adopted || over ||
+           load(&g->head) != load(&g->tail);
+}
+
 int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
 {
     if (g->config.snapshot->data == NULL) {

@@ -103,6 +103,9 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
 /* Training. See uw_node_after_step. */
 int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p);
 
+/* Training, while the network stands still. See uw_node_touches. */
+bool uw_gossip_touches(const struct uw_gossip *g);
+
 /* Training. What others are told of it. */
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p);
 

@@ -441,6 +441,12 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     return (next_us > now_us ? next_us : now_us) - s->clock_us;
 }
 
+static bool averages(const struct uw_node_state *s)
+{
+    const struct uw_average *a = &s->cell.average;
+    return s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
+}
+
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
 {
     struct uw_node_state *s = n->state;
@@ -450,10 +456,17 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     if (s->gradients.on) {
         return uw_node_gradients_after_step(s, p);
     }
-    const struct uw_average *a = &s->cell.average;
-    bool average = s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
-    return average ? uw_average_after_step(&s->cell.average, p)
-                   : uw_gossip_after_step(&s->gossip, p);
+    return averages(s) ? uw_average_after_step(&s->cell.average, p)
+                       : uw_gossip_after_step(&s->gossip, p);
+}
+
+bool uw_node_touches(const struct uw_node *n)
+{
+    const struct uw_node_state *s = n->state;
+    if (s == NULL || s->gradients.on) {
+        return true;
+    }
+    return averages(s) ? uw_average_touches(&s->cell.average) : uw_gossip_touches(&s->gossip);
 }
 
 bool uw_node_asks(const struct uw_node *n)

@@ -41,6 +41,7 @@ struct uw_sim_options {
     double until_accuracy;                  /* 0: no limit */
     double virtual_seconds;                 /* it ends then; 0: no limit */
     double start_spread;                    /* seconds; below 0: a local step */
+    uint32_t eval_epochs;                   /* between tests; 0: none */
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
     uint64_t pull_window;
@@ -48,6 +49,7 @@ struct uw_sim_options {
     const char *checkpoint, *resume;        /* files; NULL: none */
     double checkpoint_seconds;              /* between two, on the wall; 0: only at the end */
     const struct uw_opts *flags;            /* the table that these options are read by */
+    bool profile;                           /* see sim_profile.h */
     bool per_node;                          /* tests tell every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
     const char *network, *algorithm;        /* algorithm NULL: auto */

@@ -49,8 +49,10 @@ struct range {
 static void mean_range(struct uw_future *f, uint32_t thread)
 {
     struct range *r = (struct range *)f;
-    (void)thread;
+    struct uw_sim_profile *p = &r->s->profile;
+    uint64_t from_ns = uw_sim_profile_now(p);
     uw_sim_mean_model(&r->s->world, r->first, r->n, r->s->mean + r->first, &r->sums);
+    p->threads[thread].tests_ns += uw_sim_profile_now(p) - from_ns;
 }
 
 static int take_mean(struct uw_sim *s, double *consensus_distance)
@@ -100,12 +102,15 @@ static void run_test(struct uw_future *f, uint32_t thread)
 {
     struct test *t = (struct test *)f;
     struct uw_job *job = &t->s->jobs[thread];
+    struct uw_sim_profile *p = &t->s->profile;
+    uint64_t from_ns = uw_sim_profile_now(p);
     struct uw_replica r = uw_model_replica(&job->model);
     r.x = t->x;
     t->rc = uw_model_use(&job->model, &r);
     if (t->rc == UW_OK) {
         t->rc = uw_job_evaluate(job, &t->s->in->tests.base, t->limit, stop_is_near, t, &t->score);
     }
+    p->threads[thread].tests_ns += uw_sim_profile_now(p) - from_ns;
 }
 
 /* The first test is the mean model's. */
@@ -152,7 +157,7 @@ static int run_tests(struct uw_sim *s, uint32_t limit, struct uw_sim_score *scor
 int uw_sim_evaluate(struct uw_sim *s, uint32_t limit)
 {
     struct uw_sim_score score = {.accuracies = s->accuracies, .nodes = s->tested_n};
-    uw_futures_drain(s->futures);
+    uw_sim_catch_up(s);
     int rc = take_mean(s, &score.consensus_distance);
     rc = rc < 0 ? rc : run_tests(s, limit, &score);
     if (rc == UW_OK) {

@@ -71,7 +71,7 @@ static uint32_t cell_nodes(const struct uw_world *w)
 static bool untold(const char *flag)
 {
     static const char *const flags[] = {"json", "csv", "label", "config", "dry-run", "devices",
-                                        "epochs", "threads", "per-node", "checkpoint",
+                                        "epochs", "profile", "threads", "per-node", "checkpoint",
                                         "checkpoint-seconds", "resume", "scenario", "advise",
                                         "advise-seconds", "advise-runs"};
     for (uint32_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
@@ -272,7 +272,7 @@ static struct multiples passed(const struct uw_sim_report *r, const struct uw_wo
 {
     const struct uw_sim_options *o = r->o;
     return (struct multiples){
-        .epoch = step / r->per_epoch,
+        .epoch = o->eval_epochs != 0 ? step / r->per_epoch / o->eval_epochs : 0,
         .steps = o->eval_steps != 0 ? step / o->eval_steps : 0,
         .seconds = o->eval_seconds > 0.0 ? (uint64_t)(virtual_s(w) / o->eval_seconds) : 0};
 }
@@ -283,7 +283,7 @@ bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w,
         return virtual_s(w) >= r->trial->next_s;
     }
     const struct multiples m = passed(r, w, step);
-    return (m.epoch > r->epoch && step % r->per_epoch == 0) ||
+    return (m.epoch > r->epoch && step % (r->per_epoch * r->o->eval_epochs) == 0) ||
            (m.steps > r->eval_steps && step % r->o->eval_steps == 0) || m.seconds > r->evals;
 }
 

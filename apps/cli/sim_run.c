@@ -138,6 +138,8 @@ static int open_world(struct uw_sim *s)
                  .seed = uw_rng_mix(o->seed, 0)},
         .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
         .event_arg = &s->timeline,
+        .on_touch = uw_sim_touch,
+        .touch_arg = s,
         .mtu_bytes = o->mtu,
         .past = s->past};
     choose_network(&config, o);
@@ -226,7 +228,9 @@ static int after_step(struct uw_sim *s, struct uw_world_node *n, bool trained)
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= s->report.steps;
+    uint64_t from_ns = uw_sim_profile_now(&s->profile);
     int flags = uw_world_trained(&s->world, n, &p, last ? PAUSE_US : 0);
+    s->profile.network_ns += uw_sim_profile_now(&s->profile) - from_ns;
     if (flags < 0) {
         return uw_error_set(&s->err, flags, "the exchange with peers: %s", uw_status_text(flags));
     }
@@ -262,6 +266,14 @@ static void begin_steps(struct uw_sim *s)
             uw_sim_begin_step(s, l);
         }
     }
+}
+
+static struct uw_world_node *next(struct uw_sim *s)
+{
+    uint64_t from_ns = uw_sim_profile_now(&s->profile);
+    struct uw_world_node *n = uw_world_next(&s->world);
+    s->profile.network_ns += uw_sim_profile_now(&s->profile) - from_ns;
+    return n;
 }
 
 static bool past_the_end(const struct uw_sim *s)
@@ -318,7 +330,7 @@ static int end_averages(struct uw_sim *s)
     struct uw_world_node *n;
     int rc = UW_OK;
     while (rc == UW_OK && s->o->checkpoint != NULL && uw_board_now_us() < until_us &&
-           uw_sim_some_average(s) && (n = uw_world_next(&s->world)) != NULL) {
+           uw_sim_some_average(s) && (n = next(s)) != NULL) {
         rc = turn(s, n);
     }
     return rc == UW_ERR_AGAIN ? UW_OK : rc;
@@ -329,8 +341,9 @@ static int run_steps(struct uw_sim *s)
 {
     struct uw_world_node *n;
     int rc = UW_OK;
+    uw_sim_profile_start(&s->profile);
     begin_steps(s);
-    while (rc == UW_OK && !s->ended && !s->stopped && (n = uw_world_next(&s->world)) != NULL) {
+    while (rc == UW_OK && !s->ended && !s->stopped && (n = next(s)) != NULL) {
         rc = turn(s, n);
         s->stopped = rc == UW_OK && uw_sim_looks(&s->look_us) && uw_stop_asked(&s->stop);
         rc = rc == UW_OK && !s->stopped ? save_now_and_then(s) : rc;
@@ -379,6 +392,8 @@ static int run_told(struct uw_sim *s)
                         "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
+        uw_sim_profile_report(&s->profile, s->report.node_steps - s->report.resumed_steps,
+                              &s->report.events);
         report_end(s);
         rc = uw_sim_report_close(&s->report, &s->err);
     }
@@ -391,6 +406,7 @@ static struct uw_sim *open_run(const struct uw_sim_options *o)
     if (s != NULL) {
         s->o = s->report.o = o;
         s->in = &s->own;
+        s->profile.on = o->profile;
         s->timeline = (struct uw_sim_timeline){.report = &s->report, .world = &s->world};
         s->report.start_us = uw_board_now_us();
         uw_progress_init(&s->report.progress);

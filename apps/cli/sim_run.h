@@ -6,12 +6,16 @@
  *     sim_inputs.c   the data, dealt out
  *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
  *     sim_eval.c     tests of the nodes' models
+ *     sim_profile.c  where the time goes
  *     sim_save.c, sim_resume.c   a run that is stopped and goes on
  *
  * The world says when a local step ends. From its beginning to then nobody touches the node's
- * parameters, velocity and optimizer state; so a step is handed to the threads when it begins and
- * awaited when it ends. What it computes depends on the node alone, not on who computes it when,
- * and all that follows from it happens on the main thread, in the order of virtual time.
+ * parameters, velocity and optimizer state, and often not at its end either: between the mixings of
+ * a round of T steps. So steps are put off until the world says that it will look
+ * (uw_world_touches), are handed to the threads together, and awaited at the end of the last: the
+ * nodes' vectors fit no cache, and are fetched once for all of them. What steps compute depends on
+ * the node alone, not on who computes them when, and all that follows from them happens on the main
+ * thread, in the order of virtual time.
  *
  * Context    main thread, unless said
  */
@@ -21,6 +25,7 @@
 #include "futures.h"
 #include "job.h"
 #include "sim.h"
+#include "sim_profile.h"
 #include "stop.h"
 
 #include "uwasa/replica.h"
@@ -33,22 +38,24 @@ struct uw_sim;
 
 /* What a node has beside its place in the network. */
 struct uw_sim_learner {
-    struct uw_future future;        /* the step in progress */
+    struct uw_future future;        /* the steps put off, and the one in progress */
     struct uw_sim *sim;
     uint32_t place;
     struct uw_share share;
     struct uw_loader loader;
     struct uw_replica replica;      /* x and velocity are the world's */
-    uint64_t step;                  /* ended */
+    uint64_t step;                  /* ended, in virtual time */
     uint64_t agree_until_us;        /* 0: it trains */
     uint32_t agreed;                /* rounds since its last step */
     bool trains;                    /* a step is in progress ... */
-    bool held;                      /* ... and not handed out yet */
+    bool held;                      /* ... and is not to be handed out yet */
+    bool handed;                    /* it was handed out */
     float lr;                       /* of the step in progress, else of the last */
     float momentum;
-    double loss;                    /* running mean */
 
-    /* written by the thread that computes the step */
+    /* written by the thread that computes the steps */
+    uint32_t behind;                /* steps that have ended and are not computed yet */
+    double loss;                    /* running mean over the computed ones that have ended */
     double step_loss;
     bool computed;                  /* the step in progress has been */
     int rc;
@@ -72,6 +79,7 @@ struct uw_sim {
     struct uw_sim_learner *learners;    /* [o->nodes] */
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
+    uint32_t behind_max;            /* steps of a node that may be put off */
     char name[32];                  /* of the run, as the nodes tell each other */
     struct uw_params fresh;         /* the first values */
     struct uw_sim_draw draw;        /* the devices */
@@ -79,6 +87,7 @@ struct uw_sim {
     struct uw_schedule schedule;    /* of the learning rate */
     struct uw_stop stop;
     struct uw_sim_report report;
+    struct uw_sim_profile profile;
     struct uw_sim_score score;
     bool scored, ended;
     uint64_t step_us;               /* of a device whose step is measured */
@@ -90,7 +99,7 @@ struct uw_sim {
     uint64_t look_us;               /* see uw_sim_looks */
     uint64_t least;                 /* steps that the slowest nodes have ended ... */
     uint32_t least_n;               /* ... so many of them */
-    uint32_t *held;                 /* [held_n] nodes whose steps are not handed out yet */
+    uint32_t *held;                 /* [held_n] nodes whose steps wait for a test */
     uint32_t held_n;
     uint32_t *tested;               /* [tested_n] nodes whose models are tested */
     uint32_t tested_n;
@@ -129,8 +138,14 @@ int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us);
  * the test is over, or the node's turn comes before: the test sees what the last step left. */
 void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l);
 
-/* Hand out what was held back. */
+/* As struct uw_world_config.on_touch; arg is the run. */
+void uw_sim_touch(void *arg, uint32_t place);
+
+/* End the holding back. */
 void uw_sim_release(struct uw_sim *s);
+
+/* Compute all that was put off, and the steps in progress but for those that are held back. */
+void uw_sim_catch_up(struct uw_sim *s);
 
 /* Its step has ended. Returns UW_OK, or what failed, s->err filled. */
 int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l);
@@ -158,7 +173,8 @@ int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
 
 /* ---- sim_save.c, sim_resume.c ---- */
 
-/* Write all that the run is to --checkpoint, if there is one; the threads stand still meanwhile.
+/* Write all that the run is to --checkpoint, if there is one; steps that have ended are computed
+ * first, and the threads stand still then.
  * Nothing is written when a step has failed already. Returns UW_OK, or what failed, s->err filled.
  */
 int uw_sim_save(struct uw_sim *s);

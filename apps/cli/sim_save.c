@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Flags that change nothing of how the nodes learn. */
+/* Flags that change nothing of how the nodes learn; what a scenario says is seen in its values. */
 static const char *const free_flags[] = {
-    "threads", "json", "csv", "label", "per-node", "timeline", "eval-samples", "eval-nodes",
-    "eval-seconds", "eval-steps", "until-accuracy", "checkpoint", "checkpoint-seconds", "resume",
-    "config", "scenario", "dry-run", "devices", "advise", "advise-seconds",
-    "advise-runs"};      /* what a scenario says is seen in its values */
+    "threads", "profile", "json", "csv", "label", "per-node", "timeline", "eval-samples",
+    "eval-nodes", "eval-epochs", "eval-seconds", "eval-steps", "until-accuracy", "checkpoint",
+    "checkpoint-seconds", "resume", "config", "scenario", "dry-run", "devices", "advise",
+    "advise-seconds", "advise-runs"};
 
 bool uw_sim_flag_is_free(const char *flag)
 {
@@ -277,12 +277,19 @@ int uw_sim_save(struct uw_sim *s)
     }
     uw_futures_discard(s->futures);
     for (uint32_t i = 0; i < s->o->nodes; i++) {
+        struct uw_sim_learner *l = &s->learners[i];
+        if (l->behind != 0) {
+            uw_futures_submit(s->futures, &l->future);
+        }
+    }
+    uw_futures_drain(s->futures);
+    for (uint32_t i = 0; i < s->o->nodes; i++) {
         failed = failed || s->learners[i].rc < 0;
     }
     int rc = failed ? UW_OK : save_state(s);    /* a step that failed is told in its turn */
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         struct uw_sim_learner *l = &s->learners[i];
-        if (l->trains && !l->held && !l->computed) {
+        if (l->handed && l->trains && !l->held && !l->computed) {
             uw_futures_submit(s->futures, &l->future);
         }
     }

@@ -76,6 +76,16 @@ cmp -s a b || { diff a b >&2; fail "the same seed, another run"; }
 told other.jsonl | sed 's/"seed":2/"seed":1/' >b
 cmp -s a b && fail "another seed, the same run"
 
+# fewer tests change nothing else, nor does a look at where the time goes
+./sim --skew sorted --epochs 4 --eval-epochs 2 --profile --json fewer.jsonl >/dev/null 2>err ||
+    fail "--eval-epochs 2"
+[ "$(grep -c '"event":"eval"' fewer.jsonl)" = 1 ] || fail "--eval-epochs 2: not one test"
+told fewer.jsonl | tail -n 1 >b
+tail -n 1 a | cmp -s - b || fail "--eval-epochs 2: another run"
+grep -q '^training .* us a node-step$' err || fail "--profile tells nothing"
+[ "$(grep '"event":"profile"' fewer.jsonl | tr , '\n' | grep -c '_seconds"')" = 4 ] ||
+    fail "no profile among the events"
+
 # as many threads as you like compute the same, and fail the same
 for flags in "--nodes 7 --skew sorted --epochs 3" "--exchange allreduce --nodes 5 --steps 60" \
     "--momentum-rule kgt --steps 60 --eval-steps 7" "--period 1 --steps 40 --bandwidth 100000" \

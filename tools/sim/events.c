@@ -43,11 +43,27 @@ static void set_due(struct uw_world *w, struct uw_seat *s)
     uw_sim_clock_set(&e->clock, n->place, at_us, turn);
 }
 
+static bool events_touches(const struct uw_world *w, const struct uw_world_node *n)
+{
+    (void)w;
+    return n->waits || n->restarted || uw_node_touches(&n->node);
+}
+
+/* What has arrived may be for the training. */
+static void tell_touch(struct uw_world *w, struct uw_seat *s)
+{
+    if (s->untouched && uw_node_touches(&s->node->node)) {
+        s->untouched = false;
+        w->config.on_touch(w->config.touch_arg, s->node->place);
+    }
+}
+
 /* Who waits for an average looks whether it is there. */
 static void step_network(struct uw_world *w, struct uw_seat *s)
 {
     struct uw_world_node *n = s->node;
     uint64_t next_us = uw_node_step(&n->node, w->now_us);
+    tell_touch(w, s);
     if (n->waits) {
         n->train_at_us = w->now_us;
         next_us = next_us < w->now_us + LOOK_AVERAGE_US ? next_us : w->now_us + LOOK_AVERAGE_US;
@@ -257,6 +273,7 @@ static int events_trained(struct uw_world *w, struct uw_world_node *n,
     if ((flags > 0 && !waited) || waited != n->waits || uw_node_asks(&n->node)) {
         s->net_at_us = w->now_us;
     }
+    s->untouched = w->config.on_touch != NULL && !events_touches(w, n);
     uint64_t step_us = w->config.fleet->devices[n->place].step_us;
     n->train_at_us = n->waits ? UINT64_MAX : w->now_us + (pause_us != 0 ? pause_us : step_us);
     set_due(w, s);
@@ -321,6 +338,7 @@ const struct uw_world_ops uw_world_events = {
     .meet = events_meet,
     .next = events_next,
     .trained = events_trained,
+    .touches = events_touches,
     .agree = events_agree,
     .sent_bytes = events_sent_bytes,
     .counters = events_counters,

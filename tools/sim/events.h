@@ -23,6 +23,7 @@ struct uw_seat {
     uint64_t sent_before;           /* bytes sent before training */
     uint32_t absence;               /* the next one, or the present one */
     bool away, active, listed;      /* active: it trains or will; listed: in changed */
+    bool untouched;                 /* its training would not be looked at, when that was told */
     struct uw_seat *next_changed;
     struct uw_node_counters counted;    /* before its restarts */
     char name[16], address[12], cell[16];

@@ -47,14 +47,28 @@ static bool some_will_do(const struct uw_node_config *c)
     return c->mode != UW_NODE_ALLREDUCE && random && !pairs && !c->agree;
 }
 
-/* A ring that holds a model is never waited for. */
-static size_t window_of(const struct uw_world_config *c)
+static bool averages(const struct uw_node_config *c)
+{
+    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
+    return c->mode != UW_NODE_GOSSIP || pairs || c->agree;
+}
+
+static size_t min_bytes(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A ring that holds a model is never waited for, and a larger one is no better. */
+static void set_window(struct uw_world_config *c)
 {
     size_t chunk = c->mtu_bytes > WINDOW_HEAD_BYTES ? c->mtu_bytes - WINDOW_HEAD_BYTES : 1u;
     size_t chunks = (c->params->size_n * sizeof(float) + chunk - 1u) / chunk;
-    size_t bytes = uw_size_mul(chunks, c->mtu_bytes), share = WINDOWS_BYTES / c->fleet->devices_n;
-    bytes = bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
-    return bytes < share ? bytes : share;
+    size_t model = uw_size_mul(chunks, c->mtu_bytes), share = WINDOWS_BYTES / c->fleet->devices_n;
+    if (c->node.window_bytes == 0) {
+        c->node.window_bytes = min_bytes(min_bytes(model, WINDOW_BYTES), share);
+    } else if (!averages(&c->node)) {
+        c->node.window_bytes = min_bytes(model, c->node.window_bytes);
+    }
 }
 
 void uw_world_events_defaults(struct uw_world_config *c)
@@ -66,20 +80,12 @@ void uw_world_events_defaults(struct uw_world_config *c)
         c->members_max = nodes > MEMBERS_ALL && some_will_do(&c->node) ? some : nodes;
     }
     c->members_max = min_u32(c->members_max, nodes);
-    if (c->node.window_bytes == 0) {
-        c->node.window_bytes = window_of(c);
-    }
+    set_window(c);
 }
 
 static bool knows_all(const struct uw_world_config *c)
 {
     return c->members_max >= c->fleet->devices_n;
-}
-
-static bool averages(const struct uw_node_config *c)
-{
-    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
-    return c->mode != UW_NODE_GOSSIP || pairs || c->agree;
 }
 
 /* What all nodes' memory depends on. */

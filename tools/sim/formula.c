@@ -75,6 +75,14 @@ int uw_formula_trained(struct uw_formula *f, struct uw_formula_node *n,
     return flags;
 }
 
+bool uw_formula_touches(const struct uw_formula *f, const struct uw_formula_node *n)
+{
+    bool arrives = n->pulling && n->arrives_us <= n->train_at_us;
+    bool average = f->config.mode != UW_NODE_GOSSIP || f->pairs;
+    bool over = n->steps + 1u >= f->config.period_steps && (average || !n->pulling);
+    return n->waits || n->agreeing || over || (arrives && !average);
+}
+
 void uw_formula_agree(struct uw_formula *f, struct uw_formula_node *n)
 {
     n->agreeing = n->agreeing || f->pairs;

@@ -154,6 +154,9 @@ struct uw_formula_node *uw_formula_next(struct uw_formula *f);
 int uw_formula_trained(struct uw_formula *f, struct uw_formula_node *n,
                        const struct uw_node_progress *progress, uint64_t pause_us);
 
+/* As uw_world_touches. It stays what it was when the step began. */
+bool uw_formula_touches(const struct uw_formula *f, const struct uw_formula_node *n);
+
 /* As uw_node_agree, for rules over pairs: the node's next round is an average over all nodes, which
  * waits for all of them. */
 void uw_formula_agree(struct uw_formula *f, struct uw_formula_node *n);

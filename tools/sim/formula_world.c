@@ -130,6 +130,12 @@ static int formula_trained(struct uw_world *w, struct uw_world_node *n,
     return flags;
 }
 
+static bool formula_touches(const struct uw_world *w, const struct uw_world_node *n)
+{
+    const struct uw_world_formula_state *s = w->state;
+    return uw_formula_touches(&s->f, &s->f.nodes[n->place]);
+}
+
 static void formula_agree(struct uw_world *w, struct uw_world_node *n)
 {
     struct uw_world_formula_state *s = w->state;
@@ -166,6 +172,7 @@ const struct uw_world_ops uw_world_formula = {
     .meet = formula_meet,
     .next = formula_next,
     .trained = formula_trained,
+    .touches = formula_touches,
     .agree = formula_agree,
     .sent_bytes = formula_sent_bytes,
     .counters = formula_counters,

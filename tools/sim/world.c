@@ -170,6 +170,11 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
     return w->ops->trained(w, n, progress, pause_us);
 }
 
+bool uw_world_touches(const struct uw_world *w, const struct uw_world_node *n)
+{
+    return w->ops->touches(w, n);
+}
+
 void uw_world_agree(struct uw_world *w, struct uw_world_node *n)
 {
     w->ops->agree(w, n);

@@ -25,6 +25,7 @@ struct uw_world_ops {
     struct uw_world_node *(*next)(struct uw_world *w);
     int (*trained)(struct uw_world *w, struct uw_world_node *n,
                    const struct uw_node_progress *progress, uint64_t pause_us);
+    bool (*touches)(const struct uw_world *w, const struct uw_world_node *n);
     void (*agree)(struct uw_world *w, struct uw_world_node *n);
     uint64_t (*sent_bytes)(const struct uw_world *w);
     struct uw_node_counters (*counters)(const struct uw_world *w);

@@ -190,6 +190,12 @@ enum uw_node_after {
  * snapshot). */
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
 
+/* Context training, while no uw_node_step runs. Would uw_node_after_step look at the parameters or
+ * change them or the velocity, were it called now after one more local step? While it would not,
+ * that step and those before it may be computed later; only what arrives in uw_node_step can make a
+ * no a yes. May say yes without need. */
+bool uw_node_touches(const struct uw_node *n);
+
 /* Has uw_node_after_step asked for a pull that uw_node_step has not seen yet? For callers that have
  * both in one thread. */
 bool uw_node_asks(const struct uw_node *n);

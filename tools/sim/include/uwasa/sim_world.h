@@ -16,6 +16,9 @@
  *     }
  *     uw_world_close(&w);
  *
+ * Many nodes' vectors fit no cache. So a caller may put steps off, and compute several of a node
+ * one after the other: see uw_world_touches.
+ *
  * Absences: while a device is away its node computes nothing and what is sent to it is lost; what
  * it had sent before arrives. A step under way ends so much later. A node that forgets is handed
  * out once when it returns, with `restarted` and `waits`: what the caller keeps for it starts anew
@@ -73,7 +76,8 @@ struct uw_world_config {
     struct uw_node_config node;     /* what all nodes share; the world adds name, address, cell,
                                        link, vectors, seeds if NULL, and mixes seed and place.
                                        window_bytes 0: a model, 512 KiB at most, and 512 MiB for
-                                       all nodes; members_max is that below */
+                                       all nodes; of gossip a model at most; members_max is that
+                                       below */
     uint32_t mtu_bytes;
     uint32_t members_max;           /* of a node's table. 0: all; of more than 64, for gossip by
                                        random choice and for cells, 32 or twice the largest cell */
@@ -86,6 +90,9 @@ struct uw_world_config {
     /* What a node tells; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;
+    /* In uw_world_next: uw_world_touches says yes of a node now, and said no. May be NULL. */
+    void (*on_touch)(void *arg, uint32_t place);
+    void *touch_arg;
     struct uw_world_past past;
 };
 
@@ -127,6 +134,12 @@ struct uw_world_node *uw_world_next(struct uw_world *w);
  * pause_us later (0: as its device takes), or when an average that began with it lets it go on. */
 int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
                      const struct uw_node_progress *progress, uint64_t pause_us);
+
+/* Will uw_world_trained at the end of the node's present step read or change its vectors? If not,
+ * the step need not have been computed by then: what is put off is computed at once, before an end
+ * of a step of which this is true, or before somebody else looks at x. It may become true while
+ * the step lasts, see on_touch; never false. */
+bool uw_world_touches(const struct uw_world *w, const struct uw_world_node *n);
 
 /* As uw_node_agree. */
 void uw_world_agree(struct uw_world *w, struct uw_world_node *n);
