@@ -3,6 +3,7 @@
  * node_state.h - what is behind struct uw_node, shared by the files node*.c
  *
  *     node.c         set-up, the step
+ *     node_ping.c    membership's messages
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
  *     node_cell.c    exact averages; node_gradients*.c of every step's gradients
@@ -100,6 +101,8 @@ struct uw_node_state {
  * on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
 
+/* node_ping.c */
+
 /* Make s->out a hello, ping or ack with news of this device, of others, and records of so many
  * others of whom there is none. */
 void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
@@ -107,6 +110,9 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
 
 /* Send it, with as many of the others as fit. */
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station);
+
+/* Call members and seeds that are due. */
+void uw_node_call_members(struct uw_node_state *s);
 
 /* node_recv.c */
 

@@ -6,7 +6,7 @@
 #define WINDOW_FIRST 4.0f           /* a board's receive queue holds about this many large frames */
 #define WINDOW_MIN 4.0f
 #define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is chance */
-#define TIMEOUTS_FREE 6u            /* in a row, before they mean more than bad luck */
+#define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
 #define RTT_MAX_US 600000000u       /* nothing that takes longer is a round trip */
 #define RTO_UNKNOWN_US 300000u
 #define LOSSLESS_US 1000000u

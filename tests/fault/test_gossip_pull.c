@@ -51,7 +51,7 @@ static uint32_t mixed(const struct world *w)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < w->size_n; k++) {
-        float mix = 0.5f * value(1, k) + 0.5f * value(0, k);
+        float mix = value(1, k) + 0.5f * (value(0, k) - value(1, k));
         float x = w->nodes[1].x[k];
         if (x == mix) {
             n++;
@@ -268,8 +268,9 @@ static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state
         uint32_t of[2] = {0, 0};
         for (uint32_t i = 0; i < w->size_n; i++) {
             float add[2] = {first == 2 ? 0.25f : 0.0f, other == 2 ? 0.25f : 0.0f};
-            float mix[2] = {0.5f * value(1, i) + 0.5f * (value(first, i) + add[0]),
-                            0.5f * value(1, i) + 0.5f * (value(other, i) + add[1])};
+            float own = value(1, i);
+            float mix[2] = {own + 0.5f * (value(first, i) + add[0] - own),
+                            own + 0.5f * (value(other, i) + add[1] - own)};
             assert_true(w->nodes[1].x[i] == mix[0] || w->nodes[1].x[i] == mix[1]);
             of[w->nodes[1].x[i] == mix[0] ? 0 : 1]++;
         }
