@@ -78,13 +78,14 @@ static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
     return n;
 }
 
-/* A cell's model counts by its nodes: between two of a size as between two nodes. */
+/* A smaller cell's model counts by its nodes; that of a larger one, as another node's: more would
+ * swing under rules with outer momentum. */
 static float weight_of(const struct uw_node_state *s, const struct uw_member *head)
 {
     float theirs = (float)nodes_in(s, head->progress.cell);
     float ours = (float)nodes_in(s, s->cell.name);
-    float weight = 2.0f * s->gossip.config.constants.weight * theirs / (ours + theirs);
-    return weight < 1.0f ? weight : 1.0f;
+    float share = theirs < ours ? 2.0f * theirs / (ours + theirs) : 1.0f;
+    return share * s->gossip.config.constants.weight;
 }
 
 /* Has this node ever heard of another cell that has not said goodbye? */

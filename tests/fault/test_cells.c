@@ -259,7 +259,7 @@ static void test_a_straggler_is_in_no_cell_with_others(void **state)
         const struct uw_node_state *s = w->nodes[i].node.state;
         if (s->cell.scopes[UW_AVERAGE_CELL].cell.head == uw_name_id(w->nodes[i].name)) {
             heads++;
-            assert_float_equal(s->bridge.weight, i == N - 1u ? 5.0f / 6.0f : 1.0f / 6.0f, 1e-6);
+            assert_float_equal(s->bridge.weight, i == N - 1u ? 0.5f : 1.0f / 6.0f, 1e-6);
         }
     }
     assert_int_equal(heads, 2);

@@ -21,9 +21,9 @@ static void test_a_pull_brings_half_of_what_its_peer_showed_when_the_question_ca
         }
     }
     assert_int_equal(go_on(t, 1.0f, &n), UW_NODE_MIXED | UW_NODE_ROUND);
-    assert_close(n->x[0], 0.5f * 6.0f + 0.5f * 30.0f, 0.0);
+    assert_close(n->x[0], 6.0f + 0.5f * (30.0f - 3.0f), 0.0);
     assert_int_equal(go_on(t, 10.0f, &n), UW_NODE_MIXED | UW_NODE_ROUND);
-    assert_close(n->x[4], 0.5f * 60.0f + 0.5f * 3.0f, 0.0);
+    assert_close(n->x[4], 60.0f + 0.5f * (3.0f - 30.0f), 0.0);
     assert_int_equal(t->f.counters.pulls_done, 2);
     assert_close(t->f.sent_bytes, 2000.0, 0.0);
     close_setup(t);
@@ -86,7 +86,7 @@ static void test_what_is_on_its_way_stays_what_it_was(void **state)
                 /* 2 L + 5 ms after 3 ms: at 10 ms, and at 10.8 ms, seen at 11. */
                 uint32_t steps = late ? 11 : 10;
                 assert_int_equal(t->f.now_us, steps * STEP_US);
-                expected = 0.5f * (float)steps + 0.5f * (late ? 3.0f : 0.0f);
+                expected = (float)steps + 0.5f * ((late ? 3.0f : 0.0f) - 3.0f);
                 break;
             }
         }

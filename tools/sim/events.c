@@ -58,10 +58,23 @@ static void tell_touch(struct uw_world *w, struct uw_seat *s)
     }
 }
 
+/* Who averages and has done its last step leaves, so that nobody waits for it; gossip does not. */
+static bool leaves(const struct uw_world *w, const struct uw_seat *s)
+{
+    const struct uw_node_config *c = &w->config.node;
+    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
+    return !s->active && !s->away && (c->mode != UW_NODE_GOSSIP || pairs) &&
+           ((const struct uw_world_events_state *)w->state)->training &&
+           !uw_node_owes(&s->node->node);
+}
+
 /* Who waits for an average looks whether it is there. */
 static void step_network(struct uw_world *w, struct uw_seat *s)
 {
     struct uw_world_node *n = s->node;
+    if (leaves(w, s)) {
+        uw_node_leave(&n->node, w->now_us);
+    }
     uint64_t next_us = uw_node_step(&n->node, w->now_us);
     tell_touch(w, s);
     if (n->waits) {
@@ -231,6 +244,7 @@ static void see_changes(struct uw_world *w)
         s->next_changed = NULL;
         s->listed = false;
         if (s->node->train_at_us != s->train_known_us) {
+            s->net_at_us = w->now_us;       /* it may be over */
             set_due(w, s);
         }
     }

@@ -88,6 +88,7 @@ struct uw_formula_node {
     struct uw_rng rng;
     uint32_t snapshot;              /* published; of the pool */
     uint32_t pulled, held;          /* on its way; of another cell, for the next average */
+    float held_weight;              /* by the nodes of that cell and its own */
     uint32_t peer;                  /* pulled from, or paired with */
     float weight;                   /* of the peer; 0: the rule's own */
     uint64_t asked_us, arrives_us;
@@ -107,6 +108,7 @@ struct uw_formula_group {
     uint32_t first, nodes_n;        /* in f->members */
     uint32_t waiting_n, ended_n;    /* of them */
     uint32_t bridge;                /* what its head pulled and this average takes; of the pool */
+    float weight;                   /* of it */
     uint64_t takes_us;
     double sent_bytes;
 };

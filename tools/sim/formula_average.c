@@ -50,6 +50,7 @@ static void begin_average(struct uw_formula *f, uint32_t group)
     if (g->waiting_n != 0 && g->waiting_n + g->ended_n == g->nodes_n) {
         struct uw_formula_node *head = head_of(f, g);
         g->bridge = head->held;
+        g->weight = head->held_weight;
         head->held = UW_FORMULA_NONE;
         uw_formula_set(f, uw_formula_end_alarm(group), f->now_us + g->takes_us);
     }
@@ -118,12 +119,11 @@ static void add_bridge(struct uw_formula *f, struct uw_formula_group *g)
 {
     const float *peer = uw_formula_vector(f, g->bridge);
     const float *own = uw_formula_vector(f, head_of(f, g)->snapshot);
-    float weight = f->config.constants.weight;
     for (uint32_t i = 0; i < g->nodes_n; i++) {
         float *x = member(f, g, i)->x;
         uint32_t size_n = member(f, g, i)->ended ? 0 : f->config.params->size_n;
         for (uint32_t k = 0; k < size_n; k++) {
-            x[k] += weight * (peer[k] - own[k]);
+            x[k] += g->weight * (peer[k] - own[k]);
         }
     }
     uw_formula_drop(f, &g->bridge);
@@ -172,6 +172,14 @@ static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
         head->due = true;
         uw_formula_bridge(f, head);
     }
+}
+
+float uw_formula_bridge_weight(const struct uw_formula *f, uint32_t own, uint32_t other)
+{
+    const struct uw_formula_group *g = f->groups;
+    float ours = (float)g[own].nodes_n, theirs = (float)g[other].nodes_n;
+    float share = theirs < ours ? 2.0f * theirs / (ours + theirs) : 1.0f;
+    return share * f->config.constants.weight;
 }
 
 void uw_formula_bridge(struct uw_formula *f, struct uw_formula_node *n)

@@ -62,7 +62,8 @@ static void pull_is_here(struct uw_formula *f, struct uw_formula_node *n)
 static void mix(struct uw_formula *f, struct uw_formula_node *n)
 {
     float weight = n->weight != 0.0f ? n->weight : f->config.constants.weight;
-    uw_mix_chunk(weight, n->params.size_n, uw_formula_vector(f, n->pulled), n->x);
+    uw_mix_pulled(weight, &n->params, 0, n->params.size_n, uw_formula_vector(f, n->snapshot),
+                  uw_formula_vector(f, n->pulled));
     uw_formula_drop(f, &n->pulled);
     n->mixed = true;
     pull_is_here(f, n);
@@ -83,6 +84,7 @@ void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
     } else {
         uw_formula_drop(f, &n->held);
         n->held = n->pulled;
+        n->held_weight = uw_formula_bridge_weight(f, f->group_of[n->place], f->group_of[n->peer]);
         n->pulled = UW_FORMULA_NONE;
         pull_is_here(f, n);
         uw_formula_bridge(f, n);
