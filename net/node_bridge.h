@@ -8,8 +8,8 @@
  *
  * aside until the cell averages next, and hands in x + c d, c the number of ranks: the average then
  * moves by d for everybody. Its own training never sees c d. A round that is aborted leaves d for
- * the next one. For this a node that may lead keeps one vector more. w is 1/2, and of a smaller cell
- * n_peer / (n + n_peer), by the nodes in either: a straggler does not hold a large cell back.
+ * the next one. For this a node that may lead keeps one vector more. w is 1/2, and of a smaller
+ * cell n_peer / (n + n_peer), by the nodes in either: a straggler does not hold a large cell back.
  *
  * Training waits for none of it: a pull may take as many rounds as the link needs. When no other
  * cell can be reached the cell goes on alone, says so, and says so again when they meet.
