@@ -130,7 +130,7 @@ class Advice(unittest.TestCase):
         self.assertEqual(done["target_accuracy"], 0.9)
         self.assertGreaterEqual(done["test_accuracy"], 0.9)
         self.assertIn("what was asked for", done["advice"])
-        done = self.advise("--until-accuracy", "1", "--lr", "0.001")[-1]
+        done = self.advise("--until-accuracy", "1", "--lr", "0.00001")[-1]
         self.assertLess(done["target_accuracy"], 1)
         self.assertIn("No candidate came to the 100.0 %", done["advice"])
 

@@ -102,7 +102,7 @@ class Results(unittest.TestCase):
         self.assertEqual((start["config"], start["exchange"]), ("fleet.json", "hierarchical"))
         unsaid = {"json", "csv", "label", "threads", "epochs", "help", "per_node", "checkpoint",
                   "checkpoint_seconds", "resume", "devices", "dry_run", "scenario", "advise",
-                  "advise_seconds", "advise_runs"}
+                  "advise_seconds", "advise_runs", "profile"}
         run = sim_runs.simulate(PROGRAM, self.folder, "--help")
         flags = {line.split()[0][2:].replace("-", "_") for line in run.stdout.splitlines()
                  if line.startswith("  --")}
