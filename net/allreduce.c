@@ -256,6 +256,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     }
     if (round->ways != NULL) {
         memcpy(a->ways, round->ways, round->ranks * sizeof *a->ways);
+        a->r.ways = NULL;           /* the caller's */
     }
     struct uw_allreduce_kept *kept = &a->kept[round->round % 2];
     kept->round = round->round;

@@ -22,7 +22,7 @@ void uw_allreduce_store_early(struct uw_allreduce *a, uint32_t from, const struc
         }
     }
     if (a->early_n == UW_ALLREDUCE_EARLY_MAX || p->count_n > a->store_n - a->early_used_n) {
-        if (p->step < a->steps_max && a->dropped[p->step].round != p->round) {
+        if (p->step < a->steps_max && a->dropped[p->step].round != (p->round & (UINT32_MAX >> 1))) {
             struct uw_part stop = {.type = UW_PART_WAIT, .round = p->round, .step = p->step,
                                    .reply = true};
             (void)uw_allreduce_send(a, from, &stop);

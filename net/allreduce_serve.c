@@ -75,13 +75,25 @@ static struct uw_allreduce_out *push_of(struct uw_allreduce *a, uint32_t rank, u
     return NULL;
 }
 
+/* It goes on at its pace, and does not make up for the time without a place. */
+static void go_on(struct uw_allreduce *a, struct uw_allreduce_out *o)
+{
+    const uint64_t now_ns = a->now_us * 1000u;
+    if (o->paused) {
+        o->start_us = o->sent != 0 ? a->now_us : o->start_us;
+        o->ahead = o->sent != 0 && o->ahead != 0 ? o->sent : o->ahead;
+        a->pace_ns = a->pace_ns > now_ns ? a->pace_ns : now_ns;
+    }
+    o->paused = false;
+}
+
 /* Those of the chunks that are not going to be pushed anyway. */
 static uint64_t not_coming(struct uw_allreduce *a, uint32_t rank, uint32_t round,
                            const struct uw_want *want)
 {
     struct uw_allreduce_out *o = push_of(a, rank, round, want->transfer);
     if (o != NULL) {
-        o->paused = false;      /* who asks has a place */
+        go_on(a, o);            /* who asks has a place */
     }
     if (o == NULL || o->want.wanted == 0) {
         return want->wanted;
@@ -125,8 +137,10 @@ void uw_allreduce_pause_push(struct uw_allreduce *a, uint32_t rank, uint32_t rou
                              bool pause)
 {
     struct uw_allreduce_out *o = push_of(a, rank, round, k);
-    if (o != NULL) {
-        o->paused = pause;
+    if (o != NULL && pause) {
+        o->paused = true;
+    } else if (o != NULL) {
+        go_on(a, o);
     }
 }
 

@@ -226,7 +226,7 @@ static void mix_arrived(struct uw_gossip *g)
                 float weight = s->adopt            ? 1.0f
                                : s->weight != 0.0f ? s->weight
                                                    : g->config.constants.weight;
-                if (s->adopt || g->config.snapshot->version == 0) {
+                if (s->adopt || g->half_adopted || g->config.snapshot->version == 0) {
                     uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
                 } else {
                     uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n,

@@ -408,8 +408,9 @@ void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
 {
     const struct uw_member *self = &m->members[0];
+    uint64_t pace_ms = uw_membership_pace_us(m) / 1000u;
     *peer = (uwasa_Peer){.incarnation = self->incarnation, .state = uwasa_State_ALIVE,
-                         .pace_ms = (uint32_t)(uw_membership_pace_us(m) / 1000u)};
+                         .pace_ms = pace_ms < PACE_MAX_MS ? (uint32_t)pace_ms : PACE_MAX_MS};
     copy_text(peer->name, self->name, sizeof peer->name);
     copy_text(peer->address, self->address, sizeof peer->address);
 }

@@ -124,7 +124,7 @@ struct uw_membership {
     uint16_t gathered[UW_GATHER_MAX];
     uint32_t states_n[UW_MEMBER_LEFT + 1u];     /* members of each state, this device not */
     uint32_t message_bytes;         /* of a message, about */
-    uint64_t paid_us;               /* when the rate will have paid for what was sent */
+    uint64_t paid_us, own_us;       /* when the rate, its part for calls, will have paid it all */
     uint64_t now_us;
     uint64_t swap_us;               /* no live member makes room before */
     uint32_t seq, turn;

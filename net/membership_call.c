@@ -11,6 +11,7 @@
 #define CALLS_A_LOOKUP 9u           /* of a seed in vain before its name is looked up once more */
 #define LOOKUP_US 50000u            /* how soon to see whether a name has been looked up */
 #define TRIES_MIN 3u                /* questions before silence means something */
+#define SEED_RARELY 12u             /* times as far apart */
 #define TRIES_EARLY 6u              /* calls of a new member that are not slowed down */
 #define LIVE_PARTS 4u               /* of the rate all but one are for live members */
 #define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
@@ -36,7 +37,7 @@ void uw_membership_pay(struct uw_membership *m, uint32_t bytes)
 {
     uint64_t us = (uint64_t)bytes * 1000000u / m->config.rate_bytes_per_s;
     uint64_t most_us = m->now_us + 2u * burst_us(m);    /* who asks too much is answered all the
-                                                           same, and must not silence this device */
+                                                           same, and not paid for for ever */
     m->paid_us = (m->paid_us > m->now_us ? m->paid_us : m->now_us) + us;
     m->paid_us = m->paid_us < most_us ? m->paid_us : most_us;
     m->message_bytes = (m->message_bytes * 15u + bytes + 8u) / 16u;
@@ -278,7 +279,9 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
         s->next_us = m->now_us + LOOKUP_US;
         return 0;
     }
-    s->next_us = m->now_us + call_pause(m, s->tries++);
+    /* A seed that is in no full table is called rarely: its answer brings many records. */
+    bool rarely = m->states_n[UW_MEMBER_ALIVE] > TRIES_EARLY && s->tries > TRIES_EARLY;
+    s->next_us = m->now_us + call_pause(m, s->tries++) * (rarely ? SEED_RARELY : 1u);
     /* A member's own calls cover its seed. */
     if (s->station == UW_LINK_STATION_NONE || state_at(m, s->station) == UW_MEMBER_DEAD) {
         return 0;
@@ -316,11 +319,12 @@ static int next_seed(struct uw_membership *m, uint16_t *station, uint32_t *seq)
 }
 
 /* The keys of the heap may be too early, when somebody was heard since, and are made exact when
- * their time comes. A call that cannot be afforded stays first. */
+ * their time comes. A call that cannot be afforded stays first; but a quarter of the rate is for
+ * own calls, however much others ask: who is silent would not be noticed else. */
 int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
 {
     m->now_us = now_us;
-    bool affordable = now_us >= afford_us(m);
+    bool affordable = now_us >= afford_us(m) || now_us >= m->own_us;
     int type = affordable ? next_seed(m, station, seq) : 0;
     while (type == 0 && m->members_n > 1u) {
         struct uw_member *it = &m->members[m->heap[0]];
@@ -335,6 +339,9 @@ int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *stati
         type = calls ? call_member(m, it, station, seq) : 0;
         uw_membership_set_due(m, it, member_due_us(m, it));
     }
+    if (type != 0) {
+        m->own_us = now_us + price_us(m, LIVE_PARTS);
+    }
     return type;
 }
 
@@ -347,7 +354,7 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
         }
     }
     /* Not before what was due is affordable. */
-    uint64_t paid_us = afford_us(m);
+    uint64_t paid_us = afford_us(m) < m->own_us ? afford_us(m) : m->own_us;
     return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
 }
 

@@ -370,6 +370,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     if (slept_us != 0) {
         uw_pull_slept(&s->pull.transfer, slept_us);
         uw_node_cell_slept(s, slept_us);
+        uw_node_near_slept(s, slept_us);
     }
     if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
         next_us = now_us;

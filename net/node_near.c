@@ -15,6 +15,7 @@
 #define LEAVE_PACE 3.0f             /* and at this pace */
 #define DEAR_TIMES 1.0f             /* of a round's training: averages that cost more are dear */
 #define DEAR_ROUNDS 8.0f            /* and left when that adds up to so many rounds' */
+#define DEAR_ONCE 2.0f              /* of them at most at once: a member that dies is no price */
 #define HOLD_ROUNDS 32u             /* then nobody is taken in for so many; doubled each time */
 #define HOLD_DOUBLED 6u
 
@@ -59,7 +60,14 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
     float over = averaged && f->train_us != 0
                      ? (float)(s->now_us - f->asked_us) / (float)f->train_us - DEAR_TIMES
                      : -DEAR_ROUNDS;
+    over = over < DEAR_ONCE ? over : DEAR_ONCE;
     f->dear = f->dear + over > 0.0f ? f->dear + over : 0.0f;
+}
+
+void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us)
+{
+    s->cell.near.asked_us += slept_us;
+    s->cell.near.back_us += s->cell.near.back_us != 0 ? slept_us : 0;
 }
 
 /* An exact average over all that are there, if all are as this one: halving's closed cost, and a
@@ -150,7 +158,8 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     }
     char name[UW_NODE_NAME_BYTES];
     snprintf(name, sizeof name, "~%08lx", (unsigned long)best);
-    f->hops = hops;
+    /* Who has left a cell names nobody else's: what others hand on of its name dies out. */
+    f->hops = s->now_us < f->hold_us ? HOPS_MAX : hops;
     if (strcmp(name, s->cell.name) != 0) {
         strcpy(s->cell.name, name);
         uw_node_cell_stale(s);

@@ -187,8 +187,8 @@ static int check_ranks(const struct uw_sim_options *o)
     return -1;
 }
 
-/* What only one of the networks has. */
-static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
+/* What only closed costs have. */
+static int check_formula(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
     if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0 || o->pull_waits)) {
@@ -197,22 +197,28 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
                                        : o->pull_latencies != 0 ? "pull-latencies"
                                                                 : "pull-waits"));
     }
+    if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: is for --network formula: nobody sends a whole model to a "
+                            "ring's next rank", said(f, o, "algorithm"));
+    }
+    return -1;
+}
+
+/* What the exchange of one run leaves. */
+static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
     if (o->pull_waits &&
         (strcmp(o->exchange, "gossip") != 0 || strcmp(o->momentum_rule, "none") != 0)) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: is for --exchange gossip and --momentum-rule none, these are %s "
                             "and %s", said(f, o, "pull-waits"), o->exchange, o->momentum_rule);
     }
-    if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: is for --network formula: nobody sends a whole model to a "
-                            "ring's next rank", said(f, o, "algorithm"));
-    }
     if (o->algorithm != NULL && strcmp(o->exchange, "gossip") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for exact averages, see --exchange",
                             said(f, o, "algorithm"));
     }
-    if (formula && strcmp(o->exchange, "auto") == 0) {
+    if (strcmp(o->network, "formula") == 0 && strcmp(o->exchange, "auto") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: nodes find out by messages what is near, which --network "
                             "formula does not have", said(f, o, "exchange"));
@@ -263,7 +269,8 @@ static int check_advise(const struct uw_sim_options *o)
         bool given;
     } not_for[] = {{"csv", o->csv != NULL}, {"checkpoint", o->checkpoint != NULL},
                    {"resume", o->resume != NULL}, {"timeline", o->timeline > 0.0},
-                   {"per-node", o->per_node}, {"dry-run", o->dry_run}};
+                   {"per-node", o->per_node}, {"dry-run", o->dry_run},
+                   {"profile", o->profile}};
     for (size_t i = 0; i < sizeof not_for / sizeof not_for[0]; i++) {
         if (not_for[i].given) {
             return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is not for --advise, which makes many "
@@ -311,6 +318,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
                             said(f, o, "lr-schedule"));
     }
     int status = check_nodes(f, o);
+    status = status >= 0 ? status : check_formula(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
     o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
     return status >= 0 ? status : check_fleet(o);
@@ -340,7 +348,8 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
     const struct uw_sim_said flags = {.nodes = o->nodes, .cell_nodes = o->cell_nodes,
                                       .bandwidth = o->bandwidth, .latency = o->latency,
                                       .step_seconds = o->step_seconds,
-                                      .cells = strcmp(o->exchange, "hierarchical") == 0};
+                                      .cells = !o->advise &&
+                                               strcmp(o->exchange, "hierarchical") == 0};
     struct uw_error err = {.text = ""};
     if (uw_sim_file_flags(f, &flags, &err) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);

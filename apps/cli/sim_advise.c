@@ -203,6 +203,7 @@ static void set_budget(struct search *s)
         a->enough_s = LEAST_RUNS * run_costs(s, a->wanted_s);
     }
     s->budget = s->budget > LEAST_RUNS ? s->budget : LEAST_RUNS;
+    s->budget = s->budget < UW_ADVICE_MAX ? s->budget : UW_ADVICE_MAX;
     uw_advice_rule_out(a);
     plan(s);
 }

@@ -62,7 +62,8 @@ double uw_advice_reached(const struct uw_advice *a, const struct uw_advice_try *
     }
     double before = t->accuracy[k - 1u], step = t->accuracy[k] - before;
     double from_s = uw_advice_time(a, k - 1u), to_s = uw_advice_time(a, k);
-    return from_s + (to_s - from_s) * (step > 0.0 ? (accuracy - before) / step : 1.0);
+    double share = before >= accuracy ? 0.0 : step > 0.0 ? (accuracy - before) / step : 1.0;
+    return from_s + (to_s - from_s) * share;
 }
 
 /* ---- who is better ---- */

@@ -73,6 +73,7 @@ static bool admits_rule(const struct uw_advice *a, const struct family *f, const
     bool averages = strcmp(f->exchange, "gossip") != 0;
     return (asked == NULL || strcmp(asked, name) == 0) &&
            !(rule->frozen && a->o->momentum == 0.0) &&
+           !(a->o->pull_waits && (averages || strcmp(name, "none") != 0)) &&
            f->pairs == (rule->over == UW_MIX_OVER_PAIRS) &&
            !(f->pairs && averages) && !(rule->over == UW_MIX_OVER_AVERAGES && !averages);
 }

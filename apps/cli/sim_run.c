@@ -361,13 +361,16 @@ static int run_steps(struct uw_sim *s)
 static int end_stopped(const struct uw_sim *s)
 {
     unsigned long long step = s->least, steps = s->report.steps;
+    char of[32] = "";
+    if (s->report.steps != UW_SIM_STEPS_ENDLESS) {
+        snprintf(of, sizeof of, " of %llu", steps);
+    }
     if (s->o->checkpoint == NULL) {
         return uw_cli_error("sim", UW_EXIT_FAILED,
-                            "stopped at step %llu of %llu, nothing is kept: no --checkpoint", step,
-                            steps);
+                            "stopped at step %llu%s, nothing is kept: no --checkpoint", step, of);
     }
-    fprintf(stderr, "uwasa sim: stopped at step %llu of %llu, saved; --resume %s goes on\n", step,
-            steps, s->o->checkpoint);
+    fprintf(stderr, "uwasa sim: stopped at step %llu%s, saved; --resume %s goes on\n", step, of,
+            s->o->checkpoint);
     return UW_EXIT_DONE;
 }
 
@@ -392,6 +395,7 @@ static int run_told(struct uw_sim *s)
                         "there", 1e-6 * (double)s->draw.until_us);
     }
     if (rc == UW_OK) {
+        uw_progress_clear(&s->report.progress);
         uw_sim_profile_report(&s->profile, s->report.node_steps - s->report.resumed_steps,
                               &s->report.events);
         report_end(s);
@@ -454,6 +458,7 @@ int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t)
 {
     struct uw_sim *s = open_run(o);
     if (s == NULL) {
+        t->status = UW_EXIT_FAILED;
         return uw_error_set(&t->err, UW_ERR_NOMEM, "out of memory");
     }
     s->in = t->inputs;

@@ -277,18 +277,33 @@ static void test_averages_that_turn_out_dear_are_left(void **state)
     world_start(w);
     world_run(w, 20000000);
     assert_true(in_one_cell(w, N));
-    struct uw_node_state *s = w->nodes[1].node.state;
-    uw_node_near_asked(s);
-    s->now_us += 10u * (uint64_t)s->cell.near.train_us;
-    uw_node_near_back(s, true);
-    assert_false(s->cell.near.wary);
-    s->cell.near.look_us = 0;
-    uw_node_near_asked(s);
-    (void)uw_node_near_step(s);
-    assert_true(s->cell.near.wary);
-    assert_string_not_equal(s->cell.name, w->nodes[0].node.state->cell.name);
-    world_run(w, 40000000);
-    assert_true(in_one_cell(w, N));     /* once rates are known that say otherwise */
+    uint32_t leader = 0;        /* the cell has its name */
+    while (w->nodes[leader].node.state->cell.near.hops != 0) {
+        leader++;
+    }
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        uint32_t i = turn == 0 ? (leader + 1u) % N : leader;
+        struct uw_node_state *s = w->nodes[i].node.state;
+        const uint32_t train_us = s->cell.near.train_us;
+        for (uint32_t k = 1; k <= 4u; k++) {    /* one stall is no price */
+            assert_false(s->cell.near.wary);
+            uw_node_near_asked(s);
+            s->cell.near.asked_us -= 100u * (uint64_t)train_us;
+            uw_node_near_back(s, true);
+            s->cell.near.look_us = 0;
+            (void)uw_node_near_step(s);
+        }
+        assert_true(s->cell.near.wary);
+        uint64_t hold_us = s->cell.near.hold_us;
+        s->cell.near.hold_us = UINT64_MAX;
+        world_run(w, 10000000);
+        for (uint32_t k = 0; k < N; k++) {
+            assert_int_equal(strcmp(s->cell.name, w->nodes[k].node.state->cell.name) == 0, k == i);
+        }
+        s->cell.near.hold_us = hold_us;
+        world_run(w, 40000000);
+        assert_true(in_one_cell(w, N));     /* once rates are known that say otherwise */
+    }
     world_free(w);
 }
 

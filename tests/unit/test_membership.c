@@ -1,75 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The member table by itself: what is said to it, and whom it wants to call. */
-#include "test_support.h"
-
-#include "membership.h"
-
-#include "uwasa/link_loopback.h"
-
-#define SECOND 1000000u
-
-struct bench {
-    struct uw_loopback_hub hub;
-    struct uw_link_loopback link;
-    struct uw_link *real;               /* behind a link with slow names */
-    struct uw_membership m;
-    _Alignas(16) uint8_t hub_memory[16384];
-    uint8_t memory[16384];
-    uint32_t events[UW_NODE_EVENTS_N];
-};
-
-static void on_change(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
-                      uint64_t silent_us)
-{
-    struct bench *b = arg;
-    (void)m;
-    (void)silent_us;
-    b->events[kind]++;
-}
-
-static void set_up(struct bench *b, uint32_t members_max, const char *const *seeds, uint32_t n)
-{
-    memset(b, 0, sizeof *b);
-    struct uw_loopback_config hub = {.memory = b->hub_memory, .endpoints_n = 8, .queue_n = 1,
-                                     .memory_bytes = sizeof b->hub_memory};
-    assert_int_equal(uw_loopback_hub_init(&b->hub, &hub), UW_OK);
-    assert_int_equal(uw_link_loopback_init(&b->link, &b->hub, 0), UW_OK);
-    const struct uw_membership_config c = {
-        .name = "a", .address = "0", .incarnation = 10, .model = 1, .seeds = seeds, .seeds_n = n,
-        .members_max = members_max, .ping_us = SECOND, .suspect_us = 3 * SECOND,
-        .dead_us = 10 * SECOND, .rate_bytes_per_s = 100000,
-        .seed = 1, .link = &b->link.link, .changed = on_change,
-        .arg = b};
-    struct uw_arena arena;
-    uw_arena_init(&arena, b->memory, sizeof b->memory);
-    assert_int_equal(uw_membership_place(&b->m, &arena, &c), UW_OK);
-    uw_membership_wake(&b->m, SECOND);
-}
-
-static int tell(struct bench *b, uint16_t station, const char *name, uint32_t incarnation,
-                uint64_t now_us)
-{
-    uwasa_Ping ping = {.model = 1, .has_self = true};
-    strcpy(ping.self.name, name);
-    ping.self.incarnation = incarnation;
-    return uw_membership_tell(&b->m, station, &ping, now_us, NULL);
-}
-
-/* Run the clock; returns the calls that went to `station`. */
-static uint32_t run(struct bench *b, uint64_t from_us, uint64_t to_us, uint16_t station)
-{
-    uint32_t calls = 0;
-    for (uint64_t t = from_us; t < to_us; t += SECOND / 20u) {
-        uint16_t to;
-        uint32_t seq;
-        uw_membership_wake(&b->m, t);
-        while (uw_membership_next(&b->m, t, &to, &seq) != 0) {
-            calls += to == station;
-        }
-    }
-    return calls;
-}
+#include "unit/membership_bench.h"
 
 static void test_silence_makes_suspect_then_dead_then_called_for_ever(void **state)
 {
@@ -381,67 +313,6 @@ static void test_what_others_do_not_hear_is_asked_at_once(void **state)
     assert_true(run(&b, 22 * SECOND, 23 * SECOND, 1) >= 1);
 }
 
-/* Calls wait until the rate has paid for what was sent; answers are not asked whether they may. */
-static void test_calls_keep_to_the_rate(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"b", "c", "d", "e", "f", "g"};
-    struct bench b;
-    uint32_t calls = 0, bytes = 200;
-    set_up(&b, 8, NULL, 0);
-    b.m.config.rate_bytes_per_s = 100;
-    for (uint16_t i = 0; i < 6; i++) {
-        assert_int_equal(tell(&b, (uint16_t)(i + 1u), names[i], 5, SECOND), UW_OK);
-    }
-    for (uint64_t t = SECOND; t < 201u * (uint64_t)SECOND; t += SECOND / 20u) {
-        uint16_t to;
-        uint32_t seq;
-        uw_membership_wake(&b.m, t);
-        while (uw_membership_next(&b.m, t, &to, &seq) != 0) {
-            uw_membership_sent(&b.m, bytes, 0);
-            calls++;
-        }
-        assert_true(uw_membership_next_us(&b.m) > t);
-    }
-    assert_true(calls * bytes < 100u * 200u + 16u * bytes);
-    assert_true(calls * bytes > 100u * 200u / 5u);
-    /* A flood of questions delays this device's own, and not for ever. */
-    for (uint32_t i = 0; i < 10000; i++) {
-        uw_membership_sent(&b.m, bytes, 0);
-    }
-    assert_true(run(&b, 202u * (uint64_t)SECOND, 262u * (uint64_t)SECOND, 1) > 0);
-}
-
-/* Records of news come first, so many times as it takes to reach all, then those in turn. */
-static void test_news_is_told_first_and_often_enough(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"b", "c", "d", "e", "f", "g"};
-    uwasa_Peer peers[UW_GATHER_MAX];
-    struct bench b;
-    uint32_t told[6] = {0}, rounds = 0;
-    set_up(&b, 8, NULL, 0);
-    for (uint16_t i = 0; i < 6; i++) {
-        assert_int_equal(tell(&b, (uint16_t)(i + 1u), names[i], 5, SECOND), UW_OK);
-    }
-    while (uw_membership_gather(&b.m, peers, 0) != 0 && rounds++ < 1000) {
-        told[peers[0].name[0] - 'b']++;         /* a message that has room for one */
-        uw_membership_sent(&b.m, 100, 1);
-    }
-    for (uint32_t i = 0; i < 6; i++) {
-        assert_true(told[i] >= 3 && told[i] == told[0]);
-    }
-    assert_int_equal(uw_membership_gather(&b.m, peers, 2), 2);
-    char first = peers[0].name[0];
-    assert_int_equal(uw_membership_gather(&b.m, peers, 1), 1);
-    assert_true(peers[0].name[0] != first);
-    uwasa_Peer gone = {.name = "d", .incarnation = 5};
-    uw_membership_goodbye(&b.m, 3, &gone, SECOND);
-    assert_int_equal(uw_membership_gather(&b.m, peers, 1), 2);
-    assert_string_equal(peers[0].name, "d");
-    assert_int_equal(peers[0].state, uwasa_State_LEFT);
-}
-
 /* Places that change their names and stations are found by those they have now. */
 static void test_places_are_found_by_name_and_by_station_whatever_has_changed(void **state)
 {
@@ -491,8 +362,6 @@ int main(void)
         cmocka_unit_test(
             test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_asked),
         cmocka_unit_test(test_what_others_do_not_hear_is_asked_at_once),
-        cmocka_unit_test(test_calls_keep_to_the_rate),
-        cmocka_unit_test(test_news_is_told_first_and_often_enough),
         cmocka_unit_test(
             test_places_are_found_by_name_and_by_station_whatever_has_changed),
     };

@@ -95,7 +95,7 @@ class Series:
                  "--model-bytes", w.model_bytes, "--nodes", r.nodes, "--period", r.period,
                  "--skew", r.skew, "--seed", r.seed, "--momentum-rule", "none", "--step-seconds",
                  r.step_seconds, "--steps", steps + 1, "--eval-steps", look, "--eval-nodes", 8,
-                 "--eval-samples", 1000, "--consensus-rounds", 0, "--json", "-"]
+                 "--eval-samples", 1000, "--consensus-rounds", 0, "--eval-epochs", 0, "--json", "-"]
         words += ["--threads", self.threads] if self.threads else []
         return [str(word) for word in words], look, steps
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The member table by itself: what its calls cost, and the news that they carry. */
+#include "unit/membership_bench.h"
+
+/* Make the calls of a moment, which take so many bytes; returns how many there are. */
+static uint32_t calls_at(struct bench *b, uint64_t now_us, uint32_t bytes)
+{
+    uint32_t calls = 0, seq;
+    uint16_t to;
+    for (uw_membership_wake(&b->m, now_us); uw_membership_next(&b->m, now_us, &to, &seq) != 0;) {
+        uw_membership_sent(&b->m, bytes, 0);
+        calls++;
+    }
+    return calls;
+}
+
+/* Calls wait until the rate has paid for what was sent; answers are not asked whether they may. */
+static void test_calls_keep_to_the_rate(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b", "c", "d", "e", "f", "g"};
+    struct bench b;
+    uint32_t calls = 0, bytes = 200;
+    set_up(&b, 8, NULL, 0);
+    b.m.config.rate_bytes_per_s = 100;
+    for (uint16_t i = 0; i < 6; i++) {
+        assert_int_equal(tell(&b, (uint16_t)(i + 1u), names[i], 5, SECOND), UW_OK);
+    }
+    for (uint64_t t = SECOND; t < 201u * (uint64_t)SECOND; t += SECOND / 20u) {
+        calls += calls_at(&b, t, bytes);
+        assert_true(uw_membership_next_us(&b.m) > t);
+    }
+    assert_true(calls * bytes < 100u * 200u + 16u * bytes);
+    assert_true(calls * bytes > 100u * 200u / 5u);
+    /* A flood of questions delays this device's own, and not for ever. */
+    for (uint32_t i = 0; i < 10000; i++) {
+        uw_membership_sent(&b.m, bytes, 0);
+    }
+    assert_true(run(&b, 202u * (uint64_t)SECOND, 262u * (uint64_t)SECOND, 1) > 0);
+    /* Nor while it lasts: answers of 2000 bytes a second, twenty times the rate. */
+    calls = 0;
+    for (uint64_t t = 262u * (uint64_t)SECOND; t < 462u * (uint64_t)SECOND; t += SECOND / 10u) {
+        uw_membership_sent(&b.m, bytes, 0);
+        calls += calls_at(&b, t, bytes);
+    }
+    assert_true(calls * bytes > 100u * 200u / 5u && calls * bytes < 100u * 200u / 3u);
+}
+
+/* Records of news come first, so many times as it takes to reach all, then those in turn. */
+static void test_news_is_told_first_and_often_enough(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b", "c", "d", "e", "f", "g"};
+    uwasa_Peer peers[UW_GATHER_MAX];
+    struct bench b;
+    uint32_t told[6] = {0}, rounds = 0;
+    set_up(&b, 8, NULL, 0);
+    for (uint16_t i = 0; i < 6; i++) {
+        assert_int_equal(tell(&b, (uint16_t)(i + 1u), names[i], 5, SECOND), UW_OK);
+    }
+    while (uw_membership_gather(&b.m, peers, 0) != 0 && rounds++ < 1000) {
+        told[peers[0].name[0] - 'b']++;         /* a message that has room for one */
+        uw_membership_sent(&b.m, 100, 1);
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_true(told[i] >= 3 && told[i] == told[0]);
+    }
+    assert_int_equal(uw_membership_gather(&b.m, peers, 2), 2);
+    char first = peers[0].name[0];
+    assert_int_equal(uw_membership_gather(&b.m, peers, 1), 1);
+    assert_true(peers[0].name[0] != first);
+    uwasa_Peer gone = {.name = "d", .incarnation = 5};
+    uw_membership_goodbye(&b.m, 3, &gone, SECOND);
+    assert_int_equal(uw_membership_gather(&b.m, peers, 1), 2);
+    assert_string_equal(peers[0].name, "d");
+    assert_int_equal(peers[0].state, uwasa_State_LEFT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_keep_to_the_rate),
+        cmocka_unit_test(test_news_is_told_first_and_often_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
