@@ -201,8 +201,11 @@ static void write_line(char *line, size_t line_bytes, const struct uw_sim_report
     char whole[32], brief[UW_TEXT_BYTES + 1], count[UW_TEXT_BYTES];
     double at = virtual_s(w);
     bool endless = r->steps == UW_SIM_STEPS_ENDLESS;
-    snprintf(whole, sizeof whole, endless ? "" : "/%llu", (unsigned long long)r->steps);
-    snprintf(brief, sizeof brief, endless ? "" : "/%s", short_count((double)r->steps, count));
+    whole[0] = brief[0] = '\0';
+    if (!endless) {
+        snprintf(whole, sizeof whole, "/%llu", (unsigned long long)r->steps);
+        snprintf(brief, sizeof brief, "/%s", short_count((double)r->steps, count));
+    }
     const char *total[] = {whole, brief, brief};
     for (int tries = 0; tries < 3; tries++) {
         int n = snprintf(line, line_bytes, "%u nodes  step %llu%s  %s%.*f s  %s",

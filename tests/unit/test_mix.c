@@ -362,7 +362,8 @@ static void test_what_is_learned_during_a_pull_stays_whole(void **state)
     for (uint32_t i = 0; i < N; i++) {
         float s = b.s[i], x = s + 1.0f;
         bool statistic = i >= 10 && i < 19;
-        assert_float_equal(b.x[i], statistic ? 0.5f * x + 2.5f : x + 0.5f * (5.0f - s), 1e-5);
+        float mixed = statistic ? 0.5f * x + 2.5f : x + 0.5f * (5.0f - s);
+        assert_float_equal(b.x[i], mixed, 1e-5);
     }
     tear_down(&b);
 }
