@@ -196,6 +196,12 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
     add_difference(weight, end_n - done_n, s + done_n, s_peer + (done_n - at_n), p->x + done_n);
 }
 
+float uw_mix_cell_weight(float weight, uint32_t ours_n, uint32_t theirs_n)
+{
+    float ours = (float)ours_n, theirs = (float)theirs_n;
+    return theirs < ours ? weight * (2.0f * theirs / (ours + theirs)) : weight;
+}
+
 void uw_mix_mean_gradient(uint32_t n, const float *s, const float *x, float lr_sum, float *z)
 {
     float scale = lr_sum > 0.0f ? 1.0f / lr_sum : 0.0f;

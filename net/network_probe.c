@@ -403,11 +403,6 @@ void uw_network_probe_take(struct uw_network_probe *p, uint32_t from, const stru
     }
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 uint64_t uw_network_probe_run(struct uw_network_probe *p, uint64_t now_us)
 {
     uint64_t next_us = UINT64_MAX;
@@ -419,7 +414,7 @@ uint64_t uw_network_probe_run(struct uw_network_probe *p, uint64_t now_us)
         next_turn(p);
         next_us = p->done ? next_us : tell(p);
     }
-    next_us = sooner(next_us, run_stage(p));
-    next_us = sooner(next_us, report(p));
-    return sooner(next_us, run_answers(p));
+    next_us = uw_min_u64(next_us, run_stage(p));
+    next_us = uw_min_u64(next_us, report(p));
+    return uw_min_u64(next_us, run_answers(p));
 }

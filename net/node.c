@@ -327,11 +327,6 @@ int uw_node_send(struct uw_node_state *s, uint16_t station)
     return rc;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A caller's clock that goes back, by a wrap or by being set, stands still for us instead: every
  * silence and deadline is a difference of two times. */
 static void set_clock(struct uw_node_state *s, uint64_t caller_us)
@@ -379,19 +374,19 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     if (!s->left) {
         uw_node_call_members(s);
         uw_node_pull_step(s);
-        next_us = earlier(next_us, uw_node_cell_step(s));
-        next_us = earlier(next_us, uw_node_shuffle_step(s));
-        next_us = earlier(next_us, uw_membership_next_us(&s->membership));
-        next_us = earlier(next_us, uw_node_pull_next_us(s));
+        next_us = uw_min_u64(next_us, uw_node_cell_step(s));
+        next_us = uw_min_u64(next_us, uw_node_shuffle_step(s));
+        next_us = uw_min_u64(next_us, uw_membership_next_us(&s->membership));
+        next_us = uw_min_u64(next_us, uw_node_pull_next_us(s));
     }
     uw_node_serve_step(s, SERVE_MOST);
     uint64_t serve_us = uw_serve_next_us(&s->serve);
     if (s->blocked && serve_us < now_us + RETRY_US) {
         serve_us = now_us + RETRY_US;
     }
-    next_us = earlier(next_us, serve_us);
-    next_us = earlier(next_us, uw_link_step(s->config.link, now_us));
-    next_us = earlier(next_us, now_us + poll_us(s));
+    next_us = uw_min_u64(next_us, serve_us);
+    next_us = uw_min_u64(next_us, uw_link_step(s->config.link, now_us));
+    next_us = uw_min_u64(next_us, now_us + poll_us(s));
     return (next_us > now_us ? next_us : now_us) - s->clock_us;
 }
 

@@ -78,16 +78,6 @@ static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
     return n;
 }
 
-/* A smaller cell's model counts by its nodes; that of a larger one, as another node's: more would
- * swing under rules with outer momentum. */
-static float weight_of(const struct uw_node_state *s, const struct uw_member *head)
-{
-    float theirs = (float)nodes_in(s, head->progress.cell);
-    float ours = (float)nodes_in(s, s->cell.name);
-    float share = theirs < ours ? 2.0f * theirs / (ours + theirs) : 1.0f;
-    return share * s->gossip.config.constants.weight;
-}
-
 /* Has this node ever heard of another cell that has not said goodbye? */
 static bool knows_another_cell(const struct uw_node_state *s)
 {
@@ -139,7 +129,8 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     }
     if (place != 0) {
         b->due = false;
-        b->weight = weight_of(s, &s->membership.members[place]);
+        b->weight = uw_mix_cell_weight(s->gossip.config.constants.weight, nodes_in(s, s->cell.name),
+                                       nodes_in(s, s->membership.members[place].progress.cell));
     } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
         go_alone(s);
     }

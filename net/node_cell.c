@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
+#include "bits.h"
 #include "part.h"
 
 #include "uwasa/fmath.h"
@@ -391,11 +392,6 @@ static void look_at_result(struct uw_node_state *s)
     }
 }
 
-static uint64_t sooner(uint64_t a_us, uint64_t b_us)
-{
-    return a_us < b_us ? a_us : b_us;
-}
-
 uint64_t uw_node_cell_step(struct uw_node_state *s)
 {
     if (!s->cell.on) {
@@ -412,14 +408,14 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
         uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
     }
-    next_us = sooner(next_us, uw_node_pairs_step(s));
+    next_us = uw_min_u64(next_us, uw_node_pairs_step(s));
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        next_us = sooner(next_us, uw_cell_run(&s->cell.scopes[i].cell, s->now_us));
+        next_us = uw_min_u64(next_us, uw_cell_run(&s->cell.scopes[i].cell, s->now_us));
     }
-    next_us = sooner(next_us, uw_node_cost_run(s));
-    next_us = sooner(next_us, uw_allreduce_run(&s->cell.allreduce, s->now_us));
+    next_us = uw_min_u64(next_us, uw_node_cost_run(s));
+    next_us = uw_min_u64(next_us, uw_allreduce_run(&s->cell.allreduce, s->now_us));
     look_at_result(s);
-    return sooner(next_us, uw_node_gradients_step(s));
+    return uw_min_u64(next_us, uw_node_gradients_step(s));
 }
 
 /* ---- what comes in ---- */

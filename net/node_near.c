@@ -74,12 +74,9 @@ void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us)
  * round trip each to gather the ranks and to commit. */
 static float average_us(const struct uw_node_state *s, const struct uw_member *m)
 {
-    uint32_t n = uw_membership_alive(&s->membership) + 1u, phases = 0;
-    for (uint32_t p = 1; p < n && p < UW_CELL_RANKS_MAX; p *= 2u) {
-        phases++;
-    }
+    uint32_t n = uw_min_u32(uw_membership_alive(&s->membership) + 1u, UW_CELL_RANKS_MAX);
     return 2.0f * (float)s->config.params->size_n / m->floats_per_us +
-           (float)(phases + 2u) * (float)m->srtt_us;
+           (float)(uw_log2_up(n) + 2u) * (float)m->srtt_us;
 }
 
 static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)

@@ -174,14 +174,6 @@ static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
     }
 }
 
-float uw_formula_bridge_weight(const struct uw_formula *f, uint32_t own, uint32_t other)
-{
-    const struct uw_formula_group *g = f->groups;
-    float ours = (float)g[own].nodes_n, theirs = (float)g[other].nodes_n;
-    float share = theirs < ours ? 2.0f * theirs / (ours + theirs) : 1.0f;
-    return share * f->config.constants.weight;
-}
-
 void uw_formula_bridge(struct uw_formula *f, struct uw_formula_node *n)
 {
     if (!n->due || n->pulling || f->groups_n < 2) {

@@ -84,7 +84,9 @@ void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
     } else {
         uw_formula_drop(f, &n->held);
         n->held = n->pulled;
-        n->held_weight = uw_formula_bridge_weight(f, f->group_of[n->place], f->group_of[n->peer]);
+        n->held_weight = uw_mix_cell_weight(f->config.constants.weight,
+                                            f->groups[f->group_of[n->place]].nodes_n,
+                                            f->groups[f->group_of[n->peer]].nodes_n);
         n->pulled = UW_FORMULA_NONE;
         pull_is_here(f, n);
         uw_formula_bridge(f, n);

@@ -95,7 +95,4 @@ void uw_formula_end(struct uw_formula *f, struct uw_formula_node *n);
 /* The first device of a cell looks whether it may pull from another cell. */
 void uw_formula_bridge(struct uw_formula *f, struct uw_formula_node *n);
 
-/* How much another group's model counts in this group's, as in net/node_bridge.h. */
-float uw_formula_bridge_weight(const struct uw_formula *f, uint32_t own, uint32_t other);
-
 #endif

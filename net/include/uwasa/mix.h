@@ -156,6 +156,11 @@ void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);
 void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
                    const float *s, const float *s_peer);
 
+/* The share of another cell's model in this cell's: weight, that of another node's, and of a
+ * smaller cell 2 weight theirs_n / (ours_n + theirs_n), by the nodes in either. A larger one counts
+ * no more than a node: it would swing under rules with outer momentum. */
+float uw_mix_cell_weight(float weight, uint32_t ours_n, uint32_t theirs_n);
+
 /* z = (s - x) / lr_sum over n elements: the mean gradient, corrections included, that led from s
  * to x. lr_sum 0, no steps: z = 0. */
 void uw_mix_mean_gradient(uint32_t n, const float *s, const float *x, float lr_sum, float *z);
