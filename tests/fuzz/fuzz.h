@@ -15,7 +15,8 @@
  * When an input crashes, hangs (20 s) or fails, it is written to `<name>.crash` in the working
  * directory and the command that replays it is printed. `fuzz_json FILE...` replays.
  *
- * UWASA_FUZZ_SECONDS is the time (2 when unset), UWASA_TEST_SEED the seed; both may be set.
+ * UWASA_FUZZ_SECONDS is the time (2 when unset), UWASA_TEST_SEED the seed (1 when unset: the suite
+ * tries much the same each time; a search for new faults sets both).
  */
 #ifndef UWASA_TESTS_FUZZ_H
 #define UWASA_TESTS_FUZZ_H

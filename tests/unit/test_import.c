@@ -91,17 +91,14 @@ static void test_mean_and_spread_over_different_axes_are_no_layer_norm(void **st
     }
 }
 
-/* Up to opset 12 a softmax without an axis runs over all axes but the first. */
-static void test_attention_weights_add_up_to_one_over_the_keys(void **state)
+/* Attention over [N][3][4]; the softmax over its scores is `softmax`, of "scores" to "p". */
+static struct message attention(const struct message *softmax)
 {
     static const int64_t dim[3] = {0, 3, 4};
     static const int64_t matrix[2] = {4, 4};
     static const int64_t exchange[3] = {0, 2, 1};
     static const float half = 0.5f;
-    (void)state;
     struct message g = {.n = 0};
-    struct uw_convert_model c;
-    struct uw_error err;
     value(&g, 11, "x", 3, dim);
     value(&g, 12, "y", 3, dim);
     weight(&g, "w", 2, matrix, 0);
@@ -112,12 +109,41 @@ static void test_attention_weights_add_up_to_one_over_the_keys(void **state)
     add(&g, "Transpose", "k", "kt", "perm", 3, exchange);
     add(&g, "MatMul", "q kt", "qk", "", 0, NULL);
     add(&g, "Mul", "qk half", "scores", "", 0, NULL);
-    add(&g, "Softmax", "scores", "p", "", 0, NULL);
+    inside(&g, 1, softmax);
     add(&g, "MatMul", "p v", "mixed", "", 0, NULL);
     add(&g, "MatMul", "mixed w", "y", "", 0, NULL);
+    return g;
+}
+
+/* Up to opset 12 a softmax without an axis runs over all axes but the first. */
+static void test_attention_weights_add_up_to_one_over_the_keys(void **state)
+{
+    (void)state;
+    struct message softmax = node("Softmax", "s", "scores", "p");
+    struct message g = attention(&softmax);
+    struct uw_convert_model c;
+    struct uw_error err;
     assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
     uw_convert_deinit(&c);
     expect(&g, 12, UW_ERR_UNSUPPORTED, "a product of two computed values");
+}
+
+static void test_attention_s_softmax_is_over_the_last_axis(void **state)
+{
+    static const int64_t axes[] = {2, -1, 1, -2, 3, INT64_MAX, INT64_MIN};
+    (void)state;
+    for (uint32_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+        struct message softmax = node("Softmax", "s", "scores", "p");
+        struct message a = {.n = 0};
+        struct uw_convert_model c;
+        struct uw_error err;
+        text(&a, 1, "axis");
+        number(&a, 3, axes[i]);
+        inside(&softmax, 5, &a);
+        struct message g = attention(&softmax);
+        assert_int_equal(read_as(&c, &g, 13, &err), i < 2 ? UW_OK : UW_ERR_UNSUPPORTED);
+        uw_convert_deinit(&c);
+    }
 }
 
 static void test_recurrent_activation_of_another_gate_is_refused(void **state)
@@ -220,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_weight_behind_a_second_reader_is_not_the_normalization_s),
         cmocka_unit_test(test_mean_and_spread_over_different_axes_are_no_layer_norm),
         cmocka_unit_test(test_attention_weights_add_up_to_one_over_the_keys),
+        cmocka_unit_test(test_attention_s_softmax_is_over_the_last_axis),
         cmocka_unit_test(test_recurrent_activation_of_another_gate_is_refused),
         cmocka_unit_test(test_same_padding_of_a_transposed_convolution_is_its_own),
         cmocka_unit_test(test_average_of_two_kinds_of_padding_is_refused),

@@ -214,7 +214,7 @@ int uw_op_attention(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_value *q = qk != NULL ? uw_import_in(im, qk, 0) : NULL;
     const struct uw_value *k = qk != NULL ? uw_import_in(im, qk, 1) : NULL;
     if (!find_source(im, q, false, &s[0]) || !find_source(im, k, true, &s[1]) ||
-        (axis != -1 && axis + 1 != q->view.axes_n)) {
+        (axis != -1 && axis != (int64_t)q->view.axes_n - 1)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "%s", why);
     }
     scale *= (double)q->view.scale * (double)k->view.scale * (double)value->view.scale;
