@@ -39,72 +39,94 @@ void uw_test_conv_end(struct uw_test_conv *t)
     uw_test_release(t->dy);
 }
 
-/* The definition: call visit for every product w[wi] * x[xi] that belongs to y[yi]. */
-typedef void (*visit_fn)(void *arg, size_t xi, size_t wi, size_t yi);
+/* The definition in rows: for j < n, w[wi] * x[xi + j * step] belongs to y[yi + j]. */
+struct row {
+    size_t xi, wi, yi;
+    uint32_t n, step;
+};
 
-static void each_column(const struct uw_conv2d *c, size_t x_plane, size_t w_plane, size_t yi,
-                        uint32_t oh, uint32_t ow, visit_fn visit, void *arg)
+typedef void (*visit_fn)(const struct uw_test_conv *t, const struct row *r, struct uw_sum *sum);
+
+/* The row of one tap, whose first weight and planes of x and y are given; may be empty. */
+static struct row row_of(const struct uw_conv2d *c, size_t x_plane, size_t yi, uint32_t kh,
+                         uint32_t kw, uint32_t oh)
 {
-    for (uint32_t kh = 0; kh < c->kernel_h; kh++) {
-        for (uint32_t kw = 0; kw < c->kernel_w; kw++) {
-            int64_t ih = (int64_t)oh * c->stride_h + (int64_t)kh * c->dilation_h - c->pad_h;
-            int64_t iw = (int64_t)ow * c->stride_w + (int64_t)kw * c->dilation_w - c->pad_w;
-            if (ih >= 0 && ih < c->in_h && iw >= 0 && iw < c->in_w) {
-                visit(arg, (x_plane * c->in_h + (size_t)ih) * c->in_w + (size_t)iw,
-                      (w_plane * c->kernel_h + kh) * c->kernel_w + kw, yi);
-            }
-        }
+    int64_t stride = c->stride_w;
+    int64_t ih = (int64_t)oh * c->stride_h + (int64_t)kh * c->dilation_h - c->pad_h;
+    int64_t left = (int64_t)kw * c->dilation_w - c->pad_w;      /* of the first output */
+    int64_t first = left < 0 ? (stride - 1 - left) / stride : 0;
+    int64_t end = left < c->in_w ? (c->in_w - 1 - left) / stride + 1 : 0;
+    end = end < c->out_w ? end : c->out_w;
+    if (ih < 0 || ih >= c->in_h || first >= end) {
+        return (struct row){0};
     }
+    return (struct row){.xi = (x_plane * c->in_h + (size_t)ih) * c->in_w +
+                              (size_t)(left + first * stride),
+                        .yi = yi + (size_t)oh * c->out_w + (size_t)first,
+                        .n = (uint32_t)(end - first), .step = c->stride_w};
 }
 
-static void each_product(const struct uw_test_conv *t, visit_fn visit, void *arg)
+static void each_row(const struct uw_test_conv *t, visit_fn visit, struct uw_sum *sum)
 {
     const struct uw_conv2d *c = &t->c;
     uint32_t group_in = c->in_channels / c->groups, group_out = c->out_channels / c->groups;
-    size_t yi = 0;
-    for (uint32_t n = 0; n < t->batch_n; n++) {
-        for (uint32_t co = 0; co < c->out_channels; co++) {
-            for (uint32_t q = 0; q < c->out_h * c->out_w; q++, yi++) {
-                for (uint32_t ci = 0; ci < group_in; ci++) {
-                    each_column(c, (size_t)n * c->in_channels + co / group_out * group_in + ci,
-                                (size_t)co * group_in + ci, yi, q / c->out_w, q % c->out_w,
-                                visit, arg);
-                }
+    uint32_t taps = c->kernel_h * c->kernel_w, planes = c->out_channels * group_in;
+    for (uint32_t i = 0; i < t->batch_n * planes; i++) {
+        uint32_t n = i / planes, co = i % planes / group_in, ci = i % group_in;
+        size_t x_plane = (size_t)n * c->in_channels + co / group_out * group_in + ci;
+        size_t yi = ((size_t)n * c->out_channels + co) * c->out_h * c->out_w;
+        for (uint32_t tap = 0; tap < taps; tap++) {
+            for (uint32_t oh = 0; oh < c->out_h; oh++) {
+                struct row r = row_of(c, x_plane, yi, tap / c->kernel_w, tap % c->kernel_w, oh);
+                r.wi = ((size_t)co * group_in + ci) * taps + tap;
+                visit(t, &r, sum);
             }
         }
     }
 }
 
-struct sums {
-    const struct uw_test_conv *t;
-    struct uw_sum *sum;
-};
-
-static void add_fw(void *arg, size_t xi, size_t wi, size_t yi)
+static void add_fw(const struct uw_test_conv *t, const struct row *r, struct uw_sum *sum)
 {
-    struct sums *s = arg;
-    uw_sum_add(&s->sum[yi], (double)s->t->x[xi] * (double)s->t->w[wi]);
+    for (size_t j = 0; j < r->n; j++) {
+        uw_sum_add(&sum[r->yi + j], (double)t->x[r->xi + j * r->step] * (double)t->w[r->wi]);
+    }
 }
 
-static void add_bw_input(void *arg, size_t xi, size_t wi, size_t yi)
+static void add_bw_input(const struct uw_test_conv *t, const struct row *r, struct uw_sum *sum)
 {
-    struct sums *s = arg;
-    uw_sum_add(&s->sum[xi], (double)s->t->dy[yi] * (double)s->t->w[wi]);
+    for (size_t j = 0; j < r->n; j++) {
+        uw_sum_add(&sum[r->xi + j * r->step], (double)t->dy[r->yi + j] * (double)t->w[r->wi]);
+    }
 }
 
-static void add_bw_param(void *arg, size_t xi, size_t wi, size_t yi)
+static void add_bw_param(const struct uw_test_conv *t, const struct row *r, struct uw_sum *sum)
 {
-    struct sums *s = arg;
-    uw_sum_add(&s->sum[wi], (double)s->t->dy[yi] * (double)s->t->x[xi]);
+    struct uw_sum s = sum[r->wi];
+    for (size_t j = 0; j < r->n; j++) {
+        uw_sum_add(&s, (double)t->dy[r->yi + j] * (double)t->x[r->xi + j * r->step]);
+    }
+    sum[r->wi] = s;
 }
 
 /* The sums of products for each of n results. */
 static struct uw_sum *sums_of(const struct uw_test_conv *t, visit_fn visit, size_t n)
 {
-    struct sums s = {t, calloc(n + 1, sizeof(struct uw_sum))};
-    assert_non_null(s.sum);
-    each_product(t, visit, &s);
-    return s.sum;
+    struct uw_sum *sum = calloc(n + 1, sizeof *sum);
+    assert_non_null(sum);
+    each_row(t, visit, sum);
+    return sum;
+}
+
+/* What the definition says of every part; slow, so computed once for all that is compared. */
+struct truth {
+    struct uw_sum *fw, *bw_input, *bw_param;
+};
+
+static void free_truth(struct truth *truth)
+{
+    free(truth->fw);
+    free(truth->bw_input);
+    free(truth->bw_param);
 }
 
 /* got[i] = before[i] (or bias of its channel, or 0) + scale * its sum; scale is a power of two */
@@ -141,10 +163,10 @@ static void check_bias_gradient(const struct uw_test_conv *t, float scale, const
     }
 }
 
-static void check_fw(const struct uw_test_conv *t, const struct uw_exec *e)
+static void check_fw(const struct uw_test_conv *t, const struct uw_exec *e,
+                     const struct uw_sum *sums)
 {
     const struct uw_kernels *k = e->kernels;
-    struct uw_sum *sums = sums_of(t, add_fw, t->y_n);
     float *y = uw_test_floats(t->y_n);
     assert_int_equal(k->conv2d_fw(e, t->geometry, t->batch_n, t->raw, t->w, t->b, y, false), UW_OK);
     check(t, sums, 1.0, t->y_n, y, NULL, t->b);
@@ -157,13 +179,12 @@ static void check_fw(const struct uw_test_conv *t, const struct uw_exec *e)
     assert_int_equal(k->conv2d_fw(e, t->geometry, t->batch_n, t->raw, t->w, NULL, y, true), UW_OK);
     check(t, sums, 1.0, t->y_n, y, t->dy, NULL);
     uw_test_release(y);
-    free(sums);
 }
 
-static void check_bw_input(const struct uw_test_conv *t, const struct uw_exec *e)
+static void check_bw_input(const struct uw_test_conv *t, const struct uw_exec *e,
+                           const struct uw_sum *sums)
 {
     const struct uw_kernels *k = e->kernels;
-    struct uw_sum *sums = sums_of(t, add_bw_input, t->x_n);
     float *dx = uw_test_floats(t->x_n);
     assert_int_equal(k->conv2d_bw_input(e, t->geometry, t->batch_n, t->dy, t->w, dx, false), UW_OK);
     check(t, sums, 1.0, t->x_n, dx, NULL, NULL);
@@ -173,13 +194,12 @@ static void check_bw_input(const struct uw_test_conv *t, const struct uw_exec *e
     check(t, sums, 1.0, t->x_n, dx, before, NULL);
     uw_test_release(before);
     uw_test_release(dx);
-    free(sums);
 }
 
-static void check_bw_param(const struct uw_test_conv *t, const struct uw_exec *e)
+static void check_bw_param(const struct uw_test_conv *t, const struct uw_exec *e,
+                           const struct uw_sum *sums)
 {
     const struct uw_kernels *k = e->kernels;
-    struct uw_sum *sums = sums_of(t, add_bw_param, t->w_n);
     float *dw = uw_test_copy_floats(t->w_n, t->w);
     float *db = uw_test_copy_floats(t->c.out_channels, t->b);
     assert_int_equal(k->conv2d_bw_param(e, t->geometry, t->batch_n, t->raw, t->dy, -0.25f, dw, db),
@@ -196,22 +216,24 @@ static void check_bw_param(const struct uw_test_conv *t, const struct uw_exec *e
     check_bias_gradient(t, 2.0f, db, t->b);
     uw_test_release(db);
     uw_test_release(dw);
-    free(sums);
 }
 
-static void check_parts(const struct uw_test_conv *t, const struct uw_kernels *k, uint32_t threads)
+static void check_parts(const struct uw_test_conv *t, const struct truth *truth,
+                        const struct uw_kernels *k, uint32_t threads)
 {
     struct uw_test_exec e;
     uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(k, t->geometry, t->batch_n, threads));
     e.exec.kernels = k;
-    check_fw(t, &e.exec);
-    check_bw_input(t, &e.exec);
-    check_bw_param(t, &e.exec);
+    if (truth->fw != NULL) {
+        check_fw(t, &e.exec, truth->fw);
+    }
+    check_bw_input(t, &e.exec, truth->bw_input);
+    check_bw_param(t, &e.exec, truth->bw_param);
     uw_test_exec_end(&e);
 }
 
-/* What is read becomes the batch norm of what is given. */
-static void check_normed(struct uw_test_conv *t, uint32_t threads)
+/* What is read becomes the batch norm of what is given: to the gradient of it that is the same. */
+static void check_normed(struct uw_test_conv *t, const struct truth *plain_truth, uint32_t threads)
 {
     const struct uw_kernels *k = uw_test_table();
     uint32_t n = t->c.in_channels;
@@ -233,13 +255,25 @@ static void check_normed(struct uw_test_conv *t, uint32_t threads)
                      UW_OK);
     t->raw = raw;
     t->geometry = &normed.conv2d;
-    check_parts(t, k, threads);
+    struct truth truth = {sums_of(t, add_fw, t->y_n), plain_truth->bw_input,
+                          sums_of(t, add_bw_param, t->w_n)};
+    check_parts(t, &truth, k, threads);
+    free(truth.fw);
+    free(truth.bw_param);
     t->geometry = &t->c;
     uw_test_release(t->x);
     t->raw = t->x = raw;
     uw_test_release(beta);
     uw_test_release(gamma);
     uw_test_release(stats);
+}
+
+/* Sums of as many terms that are all zero. */
+static void clear_sums(struct uw_sum *sums, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sums[i].value = sums[i].size = 0.0;
+    }
 }
 
 /* The gradients once more for a dy that is mostly zeros, as a max pool leaves it; some channels
@@ -252,39 +286,40 @@ static void check_sparse(struct uw_test_conv *t, uint32_t threads)
     tile.winograd = NULL;
     table.tile = &tile;
     size_t out_hw = (size_t)t->c.out_h * t->c.out_w;
-    struct uw_test_exec e;
     for (size_t i = 0; i < t->y_n; i++) {
         if (i / out_hw % 5 == 3 || uw_test_below(5) != 0) {
             t->dy[i] = i % 2 == 0 ? 0.0f : -0.0f;
         }
     }
-    uw_test_exec_begin(&e, threads, k->conv2d_scratch_bytes(k, &t->c, t->batch_n, threads));
-    e.exec.kernels = k;
-    check_bw_input(t, &e.exec);
-    check_bw_param(t, &e.exec);
+    struct truth truth = {NULL, sums_of(t, add_bw_input, t->x_n), sums_of(t, add_bw_param, t->w_n)};
+    check_parts(t, &truth, k, threads);
     memset(t->dy, 0, t->y_n * sizeof *t->dy);
-    check_bw_input(t, &e.exec);
-    check_bw_param(t, &e.exec);
-    uw_test_exec_end(&e);
+    clear_sums(truth.bw_input, t->x_n);
+    clear_sums(truth.bw_param, t->w_n);
+    check_parts(t, &truth, k, threads);
+    free_truth(&truth);
 }
 
 void uw_test_conv_check(struct uw_conv2d c, uint32_t batch_n, uint32_t threads)
 {
     struct uw_test_conv t;
     uw_test_conv_begin(&t, &c, batch_n);
-    check_parts(&t, uw_test_table(), threads);
+    struct truth truth = {sums_of(&t, add_fw, t.y_n), sums_of(&t, add_bw_input, t.x_n),
+                          sums_of(&t, add_bw_param, t.w_n)};
+    check_parts(&t, &truth, uw_test_table(), threads);
     if (uw_test_table()->tile != NULL && uw_test_table()->tile->small != NULL) {
         struct uw_kernels packed = *uw_test_table();    /* the way of larger work */
         struct uw_tile tile = *packed.tile;
         tile.small = NULL;
         packed.tile = &tile;
-        check_parts(&t, &packed, threads);
+        check_parts(&t, &truth, &packed, threads);
     }
     if (batch_n > 0 && uw_test_table()->conv2d_takes_norm(uw_test_table(), &t.c, batch_n)) {
-        check_normed(&t, threads);
+        check_normed(&t, &truth, threads);
     }
     if (uw_test_table()->tile != NULL && uw_test_table()->tile->small != NULL) {
         check_sparse(&t, threads);
     }
+    free_truth(&truth);
     uw_test_conv_end(&t);
 }
