@@ -35,6 +35,8 @@ struct world_rank {
     struct uw_allreduce a;
     void *link_memory, *memory;
     uint64_t link_us, engine_us;    /* when they want to run */
+    bool refused;                   /* the link was full when the engine ran last, */
+    uint64_t retry_us;              /* which wanted to run after that time again */
     uint64_t done_us;
 };
 
