@@ -21,9 +21,7 @@ static int read_source(struct uw_dataset *base, uint64_t index, float *x, uint32
     if (index >= base->samples_n) {
         return UW_ERR_INVALID;
     }
-    for (uint32_t k = 0; k < base->channels; k++) {
-        x[k] = element(s->owner * BY_NODE + (uint32_t)index, k);
-    }
+    memcpy(x, s->elements + index * base->channels, base->channels * sizeof *x);
     *label = s->owner;
     return UW_OK;
 }
@@ -42,10 +40,19 @@ struct shuffle_world *shuffle_world_new(uint32_t n, uint32_t samples_n, uint32_t
     a->sample_n = sample_n;
     a->slots_n = slots_n;
     a->loan_us = 4000000;
+    a->elements = malloc((size_t)n * samples_n * sample_n * sizeof(float));
+    assert_non_null(a->elements);
+    for (uint32_t i = 0; i < n * samples_n; i++) {
+        for (uint32_t k = 0; k < sample_n; k++) {
+            uint32_t number = i / samples_n * BY_NODE + i % samples_n;
+            a->elements[(size_t)i * sample_n + k] = element(number, k);
+        }
+    }
     for (uint32_t i = 0; i < n; i++) {
         a->nodes[i].source =
             (struct shuffle_source){.base = {.ops = &source_ops, .channels = sample_n, .height = 1,
                                              .width = 1, .classes = n, .samples_n = samples_n},
+                                    .elements = a->elements + (size_t)i * samples_n * sample_n,
                                     .owner = i};
     }
     return a;
@@ -82,11 +89,12 @@ void shuffle_world_down(struct shuffle_world *a, uint32_t i)
 /* Which sample it is; it must be one, and whole. */
 static uint32_t number_of(const struct shuffle_world *a, const float *x, uint32_t label)
 {
-    uint32_t number = (uint32_t)x[0] / 64u, owner = number / BY_NODE;
-    for (uint32_t k = 0; k < a->sample_n; k++) {
-        assert_true(x[k] == element(number, k));
+    uint32_t number = (uint32_t)x[0] / 64u, owner = number / BY_NODE, index = number % BY_NODE;
+    assert_true(owner < a->w->n && index < a->samples_n);
+    const float *want = a->nodes[owner].source.elements + (size_t)index * a->sample_n;
+    if (memcmp(x, want, a->sample_n * sizeof *x) != 0) {
+        fail_msg("sample %u of %s is torn", (unsigned)index, a->w->nodes[owner].name);
     }
-    assert_true(owner < a->w->n && number % BY_NODE < a->samples_n);
     assert_int_equal(label, owner);
     return number;
 }
@@ -151,5 +159,6 @@ void shuffle_world_free(struct shuffle_world *a)
         free(a->nodes[i].memory);
     }
     world_free(a->w);
+    free(a->elements);
     free(a);
 }

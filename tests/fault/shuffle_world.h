@@ -13,6 +13,7 @@
 
 struct shuffle_source {
     struct uw_dataset base;
+    const float *elements;          /* sample after sample */
     uint32_t owner;
 };
 
@@ -29,6 +30,7 @@ struct shuffle_world {
     struct world *w;
     uint32_t samples_n, sample_n, slots_n;  /* of every node; floats of a sample */
     uint64_t loan_us;
+    float *elements;                /* of all samples: node after node */
     uint32_t seen_by[WORLD_MAX][SHUFFLE_SAMPLES_MAX];       /* nodes that draw it now: bits */
     uint64_t seen_us[WORLD_MAX][SHUFFLE_SAMPLES_MAX];       /* last drawn by anybody */
     uint32_t foreign_n[WORLD_MAX];  /* samples of others it draws now */
