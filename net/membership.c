@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "membership.h"
+#include "membership_inner.h"
 
 #include "bits.h"
 

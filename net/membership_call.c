@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The clockwork of membership: who has been silent for how long, who is called when. */
-#include "membership.h"
+#include "membership_inner.h"
 
 #include <stdio.h>
 
