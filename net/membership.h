@@ -126,6 +126,7 @@ struct uw_membership {
     uint32_t message_bytes;         /* of a message, about */
     uint64_t paid_us, own_us;       /* when the rate, its part for calls, will have paid it all */
     uint64_t now_us;
+    uint64_t late_us;               /* that steps come after they should, smoothed */
     uint64_t swap_us;               /* no live member makes room before */
     uint32_t seq, turn;
     struct uw_rng rng;
@@ -163,9 +164,10 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                          uint64_t now_us);
 
 /* Before anything else in a step. When this device itself slept or was stopped, the silence of
- * the others was its own and is forgiven.
+ * the others was its own and is forgiven. Where every step comes late, it is busy, not asleep.
+ *   promised_us  when the step was to come at the latest
  * Returns for how long it slept; 0: it did not. */
-uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us);
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us);
 
 /* Notice silence; give the next call that is due.
  *   station  set to where to send

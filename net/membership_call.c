@@ -15,6 +15,8 @@
 #define TRIES_EARLY 6u              /* calls of a new member that are not slowed down */
 #define LIVE_PARTS 4u               /* of the rate all but one are for live members */
 #define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
+#define BUSY_TIMES 4u               /* a step that is so many times as late as usual slept */
+#define LATE_PARTS 8u               /* of what is usual, the last step is one */
 #define BURST_US 4000000u           /* of the rate, saved up ... */
 #define BURST_MESSAGES 8u           /* ... and so many messages at least */
 
@@ -358,12 +360,11 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
     return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
 }
 
-uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us)
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us)
 {
-    uint64_t promised_us = uw_membership_next_us(m);
-    promised_us = promised_us > m->now_us ? promised_us : m->now_us;
-    uint64_t late_us = now_us > promised_us ? now_us - promised_us : 0;
-    bool slept = m->started && late_us >= m->config.ping_us;
+    uint64_t late_us = m->started && now_us > promised_us ? now_us - promised_us : 0;
+    bool slept = late_us >= m->config.ping_us && late_us / BUSY_TIMES >= m->late_us;
+    m->late_us = (m->late_us * (LATE_PARTS - 1u) + late_us) / LATE_PARTS;
     m->started = true;
     m->now_us = now_us;
     for (uint32_t i = 1; slept && i < m->members_n; i++) {

@@ -361,7 +361,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     }
     (void)uw_link_step(s->config.link, now_us);
     uint64_t next_us = UINT64_MAX;
-    uint64_t slept_us = uw_membership_wake(&s->membership, now_us);
+    uint64_t slept_us = uw_membership_wake(&s->membership, s->promised_us, now_us);
     if (slept_us != 0) {
         uw_pull_slept(&s->pull.transfer, slept_us);
         uw_node_cell_slept(s, slept_us);
@@ -387,7 +387,8 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     next_us = uw_min_u64(next_us, serve_us);
     next_us = uw_min_u64(next_us, uw_link_step(s->config.link, now_us));
     next_us = uw_min_u64(next_us, now_us + poll_us(s));
-    return (next_us > now_us ? next_us : now_us) - s->clock_us;
+    s->promised_us = next_us > now_us ? next_us : now_us;
+    return s->promised_us - s->clock_us;
 }
 
 static bool averages(const struct uw_node_state *s)

@@ -65,6 +65,7 @@ struct uw_node_state {
     uint32_t chunk_n;               /* largest chunk this link carries */
     uint32_t buffer_bytes;          /* largest message, a part of an average */
     uint64_t now_us, first_us;
+    uint64_t promised_us;           /* the next step comes then, or sooner */
     uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
     bool started, left;
     uint32_t shown_version;

@@ -268,7 +268,7 @@ static void test_answer_that_waited_for_a_stopped_device_is_no_round_trip(void *
     struct uw_member *it = &b.m.members[1];
     uint32_t seq = it->ping_seq;
     assert_int_not_equal(seq, 0);
-    uw_membership_wake(&b.m, 60 * SECOND);
+    uw_membership_wake(&b.m, 3 * SECOND, 60 * SECOND);
     uw_membership_acked(&b.m, it, seq, 60 * SECOND);
     assert_int_equal(it->srtt_us, 0);
 }

@@ -153,8 +153,9 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
                  struct uw_error *err);
 
 /* Context network. Take what has arrived, answer, do what is due. Bounded work per call. A clock
- * that leaps ahead counts as sleep: nobody is blamed for it. One that goes back is taken to stand
- * still in between.
+ * that leaps ahead counts as sleep, and so does a step that comes later than it wants by a ping or
+ * more: nobody is blamed for it. Where all come late the device is taken to be busy. A clock that
+ * goes back is taken to stand still in between.
  * Returns when it wants to run again (now_us: at once), also after link->fd becomes readable. */
 uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
 
