@@ -94,6 +94,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
         return;
     }
     uw_membership_set_state(m, member, UW_MEMBER_ALIVE, now_us);
+    member->unanswered = 0;
     member->next_us = now_us + uw_membership_jitter(m, m->config.ping_us);
     uw_membership_rush(m, member);
     if (before == UW_MEMBER_SUSPECT) {
@@ -282,7 +283,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         /* Its memory of us is gone, and so is what we held against it. */
         it->strikes = 0;
         it->avoid_until_us = 0;
-        it->srtt_us = 0;
+        it->srtt_us = it->unanswered = 0;
         it->chunk_limit_n = 0;
         it->way = (struct uw_allreduce_way){0};
     }
@@ -388,7 +389,7 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                           ? sample
                           : (uint32_t)((member->srtt_us * (parts - 1u) + sample) / parts);
     member->ping_us = 0;
-    member->ping_seq = 0;
+    member->ping_seq = member->unanswered = 0;
     if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
         member->patience--;
     }

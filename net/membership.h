@@ -65,10 +65,11 @@ struct uw_member {
     uint32_t incarnation;
     char name[UW_NODE_NAME_BYTES];
     char address[UW_LINK_ADDRESS_BYTES];    /* as it says itself; "" when it says nothing */
-    uint64_t ping_us;               /* last call */
+    uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
     uint64_t changed_us;            /* of state */
     uint32_t tries;                 /* calls without an answer */
     uint32_t ping_seq;
+    uint32_t unanswered;            /* so many of those in a row, about */
     uint32_t pace_us;               /* its own, as it said; 0: it has none */
     uint32_t told_n;                /* how often its last news went out; UW_TOLD_MAX: it is none */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
