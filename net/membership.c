@@ -343,10 +343,9 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         uw_membership_soon(m, it);
         return;
     }
-    /* Somebody else hears nothing of it: ask. */
-    if (it->state == UW_MEMBER_ALIVE && it->asked_us == 0 && peer->state != uwasa_State_ALIVE &&
-        peer->incarnation >= it->incarnation && now_us - it->heard_us >= m->config.ping_us) {
-        uw_membership_soon(m, it);
+    /* Somebody else hears nothing of it. */
+    if (peer->state != uwasa_State_ALIVE && peer->incarnation >= it->incarnation) {
+        uw_membership_doubt(m, it, now_us);
     }
     /* News of somebody out of reach: it may have come back at another address. */
     if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
@@ -394,6 +393,15 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
         member->patience--;
     }
     uw_membership_rush(m, member);
+}
+
+void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us)
+{
+    m->now_us = now_us;
+    if (member->state == UW_MEMBER_ALIVE && member->asked_us == 0 &&
+        now_us - member->heard_us >= m->config.ping_us) {
+        uw_membership_soon(m, member);
+    }
 }
 
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)

@@ -191,6 +191,9 @@ void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told);
 /* How far apart this device's pings to a member are for its rate's sake; 0: as configured. */
 uint64_t uw_membership_pace_us(const struct uw_membership *m);
 
+/* A member should have said something: ask it soon whether it lives, unless that is done. */
+void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us);
+
 /* Ping everybody soon: there is news of this device. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 

@@ -294,6 +294,7 @@ static void check_pull(struct uw_node_state *s)
         }
     } else if (silent_us >= s->config.pull_silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
+        uw_membership_doubt(&s->membership, m, s->now_us);
         if (!move_pull(s, "the peer fell silent") && silent_us >= s->config.pull_silence_us) {
             m->avoid_until_us = s->now_us + AVOID_CUT_US;
             cut(s, "the peer fell silent");
