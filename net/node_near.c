@@ -53,6 +53,20 @@ void uw_node_near_asked(struct uw_node_state *s)
     }
 }
 
+static uint64_t hold_us(const struct uw_node_near *f, uint32_t left_n)
+{
+    return (uint64_t)f->train_us * (HOLD_ROUNDS << left_n);
+}
+
+/* An average is done. So long a hold as the last one without leaving, and it counts no more. */
+static void calm_down(struct uw_node_near *f, uint64_t now_us)
+{
+    if (f->left_n != 0 && now_us >= f->calm_us) {
+        f->left_n--;
+        f->calm_us = now_us + (f->left_n != 0 ? hold_us(f, f->left_n - 1u) : 0);
+    }
+}
+
 void uw_node_near_back(struct uw_node_state *s, bool averaged)
 {
     struct uw_node_near *f = &s->cell.near;
@@ -62,11 +76,15 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
                      : -DEAR_ROUNDS;
     over = over < DEAR_ONCE ? over : DEAR_ONCE;
     f->dear = f->dear + over > 0.0f ? f->dear + over : 0.0f;
+    if (averaged) {
+        calm_down(f, s->now_us);
+    }
 }
 
 void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us)
 {
     s->cell.near.asked_us += slept_us;
+    s->cell.near.calm_us += slept_us;
     s->cell.near.back_us += s->cell.near.back_us != 0 ? slept_us : 0;
 }
 
@@ -112,7 +130,8 @@ static void leave_if_dear(struct uw_node_state *s)
     }
     f->dear = 0.0f;
     f->wary = true;
-    f->hold_us = s->now_us + (uint64_t)f->train_us * (HOLD_ROUNDS << f->left_n);
+    f->hold_us = s->now_us + hold_us(f, f->left_n);
+    f->calm_us = f->hold_us + hold_us(f, f->left_n);
     f->left_n += f->left_n < HOLD_DOUBLED;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         s->membership.members[i].near = false;

@@ -307,6 +307,45 @@ static void test_averages_that_turn_out_dear_are_left(void **state)
     world_free(w);
 }
 
+static struct uw_node_near *leave(struct uw_node_state *s)
+{
+    s->cell.near.dear = 100.0f;
+    s->cell.near.look_us = 0;
+    (void)uw_node_near_step(s);
+    return &s->cell.near;
+}
+
+/* Six times in a day are held against nobody for ever: each hold that passes in a cell counts. */
+static void test_a_calm_time_in_a_cell_makes_the_next_hold_shorter(void **state)
+{
+    (void)state;
+    struct world *w = world_new(3, SIZE_N, 300);
+    w->config.mode = UW_NODE_AUTO;
+    w->config.head_weight = 1;
+    w->train_us = 5000;
+    world_start(w);
+    world_run(w, 20000000);
+    struct uw_node_state *s = w->nodes[1].node.state;
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_int_equal(leave(s)->left_n, i);
+    }
+    uint64_t hold_us = s->cell.near.hold_us - w->now_us;
+    world_run(w, hold_us + hold_us / 2u);
+    assert_true(in_one_cell(w, 3));
+    assert_int_equal(s->cell.near.left_n, 3);       /* no calm hold has passed yet */
+    world_run(w, hold_us / 2u + hold_us / 4u);
+    assert_int_equal(s->cell.near.left_n, 2);
+    world_run(w, hold_us);
+    assert_int_equal(s->cell.near.left_n, 0);
+    assert_int_equal(leave(s)->left_n, 1);
+    /* Alone no time is calm. */
+    world_down(w, 0);
+    world_down(w, 2);
+    world_run(w, 4u * hold_us);
+    assert_int_equal(s->cell.near.left_n, 1);
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_who_is_far_is_in_the_cell_when_averages_are_cheap),
         cmocka_unit_test(test_a_straggler_is_in_no_cell_with_others),
         cmocka_unit_test(test_averages_that_turn_out_dear_are_left),
+        cmocka_unit_test(test_a_calm_time_in_a_cell_makes_the_next_hold_shorter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
