@@ -226,7 +226,7 @@ static void mix_arrived(struct uw_gossip *g)
                 float weight = s->adopt            ? 1.0f
                                : s->weight != 0.0f ? s->weight
                                                    : g->config.constants.weight;
-                if (s->adopt || g->half_adopted || g->config.snapshot->version == 0) {
+                if (s->adopt || g->jumped || g->config.snapshot->version == 0) {
                     uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
                 } else {
                     uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n,
@@ -234,6 +234,7 @@ static void mix_arrived(struct uw_gossip *g)
                 }
                 g->mixed_round++;
                 g->adopting = g->adopting || s->adopt;
+                g->jumped = g->jumped || s->adopt;
                 store(&g->mixed, load(&g->mixed) + 1u);
             }
         }
@@ -267,6 +268,7 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
         rc = uw_snapshot_publish(g->config.snapshot, g->config.params->x, step);
     }
     if (rc == UW_OK) {
+        g->jumped = false;
         measure_rms(g);
         atomic_store_explicit(&g->version, g->config.snapshot->version, memory_order_release);
     }
@@ -297,13 +299,14 @@ static void end_round(struct uw_gossip *g)
     const struct uw_gossip_config *c = &g->config;
     uint32_t how = load(&g->ended_how);
     bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
-    if (how == UW_GOSSIP_NONE) {
-        g->half_adopted = false;    /* nobody left to take the rest from: train with what is here */
-    }
     if (g->adopting) {
-        /* The jump to another's model is no displacement of ours: the velocity starts anew. */
         g->half_adopted = !complete;
-    } else if (!c->adopt_only && g->lr_sum > 0.0f && c->snapshot->version != 0) {
+    } else if (how == UW_GOSSIP_NONE || complete) {
+        g->half_adopted = false;    /* nobody left to take the rest from, or all of somebody's
+                                       model is in it: train with what is here */
+    }
+    /* The jump to another's model is no displacement of ours: the velocity starts anew. */
+    if (!g->jumped && !c->adopt_only && g->lr_sum > 0.0f && c->snapshot->version != 0) {
         uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum);
     }
     if (g->mixed_round != 0 && !g->half_adopted) {
@@ -377,8 +380,9 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     }
     /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
     g->resting = g->config.adopt_only && !g->half_adopted;
-    bool show = !g->half_adopted && (!g->resting || g->mixed_round != 0) &&
-                (g->mixed_round != 0 || g->steps != 0 || g->config.snapshot->version == 0);
+    bool mixed = g->mixed_round != 0 || g->jumped;
+    bool show = !g->half_adopted && (!g->resting || mixed) &&
+                (mixed || g->steps != 0 || g->config.snapshot->version == 0);
     if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
         if (!g->resting) {
             ask(g);

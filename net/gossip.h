@@ -88,6 +88,8 @@ struct uw_gossip {
     double rms;                     /* of all parameters, when last published */
     uint32_t mixed_round;           /* chunks mixed in this round */
     bool adopting, half_adopted, started, ending, resting;
+    bool jumped;                    /* taken over in part since it was last published: what it is
+                                       now is no step from the snapshot */
 };
 
 /* Bytes of one slot of the ring. */
