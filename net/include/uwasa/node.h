@@ -110,8 +110,10 @@ struct uw_node_config {
                                        other than random need all that take part in the table */
     uint32_t membership_rate;       /* bytes a second, without the link's own headers, that hellos,
                                        pings and their answers may cost this node however many
-                                       members it knows; 0: 4096, and a sixteenth of a link that
-                                       is thinner than that. The more members, the rarer pings */
+                                       members it knows; 0: 4096, or a sixteenth of the link's rate
+                                       where it tells one and that is less. UDP and TCP tell none:
+                                       give it where they go over less than half a megabit a
+                                       second. The more members, the rarer pings */
     uint64_t ping_us;               /* the closest pings of a member; 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
     uint64_t dead_us;               /* silence to give up, 0: 10 s */
