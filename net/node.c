@@ -10,8 +10,6 @@
 #define MEMBERS_DEFAULT 32u
 #define PING_DEFAULT_US 700000u
 #define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
-#define PACE_WIDEST_MS (1u << 20)   /* of those that take so many bytes on the wire */
-#define FOUND_NAME "~01234567"       /* of cells that are found: so long */
 #define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
 #define DEAD_DEFAULT_US 10000000u
 #define PULL_DEFAULT_US 120000000u
@@ -208,47 +206,6 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return rc < 0 ? rc : uw_node_shuffle_place(s, arena);
 }
 
-/* The most that this device will tell of itself. */
-static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
-{
-    const struct uw_node_cell *cell = &s->cell;
-    const char *name = cell->near.on && strlen(cell->name) < strlen(FOUND_NAME) ? FOUND_NAME
-                                                                               : cell->name;
-    *ping = (uwasa_Ping){
-        .run = 1, .model = 1, .seq = UINT32_MAX, .has_self = true, .has_progress = true};
-    ping->self = (uwasa_Peer){.incarnation = UINT32_MAX, .state = uwasa_State_ALIVE,
-                              .pace_ms = PACE_WIDEST_MS};
-    strcpy(ping->self.name, s->config.name);
-    if (s->config.address != NULL) {
-        strcpy(ping->self.address, s->config.address);
-    }
-    ping->progress = (uwasa_Progress){
-        .step = UINT32_MAX, .rounds = UINT32_MAX, .version = UINT32_MAX,
-        .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
-        .pulled_bytes = UINT64_MAX, .newcomer = true, .head_weight = s->config.head_weight,
-        .averages = cell->on, .cell_hops = cell->near.on,
-        .pairs = s->config.rule->over == UW_MIX_OVER_PAIRS,
-        .shuffles = s->config.samples != NULL,
-        .train_us = cell->near.on ? UINT32_MAX : 0};
-    strcpy(ping->progress.cell, name);
-}
-
-/* Every ping must be able to carry it. */
-static int check_mtu(struct uw_node_state *s, struct uw_error *err)
-{
-    s->out.type = UW_WIRE_PING;
-    fill_widest(s, &s->out.ping);
-    uint8_t scratch[512];
-    int bytes = uw_message_encode(&s->out, scratch, sizeof scratch);
-    if (bytes < 0 || (uint32_t)bytes > s->buffer_bytes) {
-        return uw_error_set(err, UW_ERR_TOOBIG,
-                            "link %s carries %u bytes: with this name and address it takes %d",
-                            s->config.link->ops != NULL ? s->config.link->ops->name : "?",
-                            (unsigned)s->buffer_bytes, bytes);
-    }
-    return UW_OK;
-}
-
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
                     const struct uw_node_config *config, struct uw_arena *arena,
                     struct uw_error *err)
@@ -277,7 +234,7 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     if (rc < 0) {
         return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
     }
-    rc = check_mtu(s, err);
+    rc = uw_node_check_mtu(s, err);
     n->state = rc == UW_OK ? memory : NULL;
     return rc;
 }

@@ -3,6 +3,7 @@
  * node_state.h - what is behind struct uw_node, shared by the files node*.c
  *
  *     node.c         set-up, the step
+ *     node_mtu.c     what a link must carry
  *     node_ping.c    membership's messages
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
@@ -101,6 +102,14 @@ struct uw_node_state {
 /* Send s->out. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost, as
  * on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
+
+/* node_mtu.c */
+
+/* Can pings carry all that this device may come to tell? Returns UW_OK or UW_ERR_TOOBIG. */
+int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err);
+
+/* So many nodes can be named in the message that an average begins with. */
+uint32_t uw_node_ranks_max(struct uw_node_state *s);
 
 /* node_ping.c */
 

@@ -58,33 +58,45 @@ static void grow_old(struct uw_node_state *s)
     }
 }
 
+static void set_up(struct uw_node_config *c)
+{
+    struct bench *b = &bench;
+    b->segment = (struct uw_segment){.name = "w", .size_n = SIZE_N};
+    b->params = (struct uw_params){.x = b->x, .size_n = SIZE_N, .segments = &b->segment,
+                                   .segments_n = 1, .hash = 1};
+    b->snapshot = (struct uw_snapshot){.data = b->s, .size_n = SIZE_N};
+    b->link = (struct uw_link){.ops = &no_ops, .fd = -1};
+    c->run = "run";
+    c->link = &b->link;
+    c->params = &b->params;
+    c->snapshot = &b->snapshot;
+    c->velocity = b->v;
+    c->spare = b->spare;
+}
+
+static struct uw_node_state *bind(const struct uw_node_config *c)
+{
+    struct uw_arena arena;
+    struct uw_error err = {.text = ""};
+    uw_arena_init(&arena, bench.memory, sizeof bench.memory);
+    assert_int_equal(uw_node_bind(&bench.node, c, &arena, &err), UW_OK);
+    return bench.node.state;
+}
+
 static void expect_all_told(struct uw_node_config c)
 {
     struct bench *b = &bench;
     struct uw_error err = {.text = ""};
     size_t bytes = 0;
     int rc = UW_ERR_TOOBIG;
-    b->segment = (struct uw_segment){.name = "w", .size_n = SIZE_N};
-    b->params = (struct uw_params){.x = b->x, .size_n = SIZE_N, .segments = &b->segment,
-                                   .segments_n = 1, .hash = 1};
-    b->snapshot = (struct uw_snapshot){.data = b->s, .size_n = SIZE_N};
-    b->link = (struct uw_link){.ops = &no_ops, .fd = -1};
-    c.run = "run";
+    set_up(&c);
     c.members_max = 4;
-    c.link = &b->link;
-    c.params = &b->params;
-    c.snapshot = &b->snapshot;
-    c.velocity = b->v;
-    c.spare = b->spare;
     while (rc == UW_ERR_TOOBIG && b->link.mtu_bytes++ < MTU_MOST) {
         rc = uw_node_measure(&c, &bytes, &err);
     }
     assert_int_equal(rc, UW_OK);
     assert_true(bytes < sizeof b->memory);
-    struct uw_arena arena;
-    uw_arena_init(&arena, b->memory, sizeof b->memory);
-    assert_int_equal(uw_node_bind(&b->node, &c, &arena, &err), UW_OK);
-    struct uw_node_state *s = b->node.state;
+    struct uw_node_state *s = bind(&c);
     grow_old(s);
     uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX, 0);
     assert_true(s->out.ping.self.pace_ms >= 600000u);
@@ -123,10 +135,40 @@ static void test_narrowest_link_carries_the_longest_ping(void **state)
     expect_all_told(c);
 }
 
+/* The message that names so many ranks and begins the last round there can be. */
+static int start_bytes(uint32_t ranks_n)
+{
+    static struct uw_message m;
+    uint8_t buf[MTU_MOST];
+    m = (struct uw_message){.type = UW_WIRE_CELL};
+    m.cell = (uwasa_Cell){.run = 1, .model = 1, .scope = UW_AVERAGE_RUN, .act = UW_CELL_START,
+                          .group = 1, .round = UINT32_MAX, .kind = UW_ALLREDUCE_KINDS_N,
+                          .chunk_n = MTU_MOST, .ids_count = (pb_size_t)ranks_n,
+                          .hints_count = UW_CELL_HINTS};
+    return uw_message_encode(&m, buf, sizeof buf);
+}
+
+static void test_average_has_no_more_ranks_than_its_first_message_names(void **state)
+{
+    (void)state;
+    struct uw_node_config c = {.name = "a", .mode = UW_NODE_ALLREDUCE};
+    set_up(&c);
+    c.members_max = 100;
+    for (uint32_t mtu = 120; mtu < MTU_MOST; mtu += 11) {
+        bench.link.mtu_bytes = mtu;
+        const struct uw_cell_config *cell =
+            &bind(&c)->cell.scopes[UW_AVERAGE_RUN].cell.config;
+        assert_true(start_bytes(cell->ranks_max) <= (int)mtu);
+        assert_true(cell->ranks_max == UW_NODE_RANKS_MAX ||
+                    start_bytes(cell->ranks_max + 1u) > (int)mtu);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_narrowest_link_carries_the_longest_ping),
+        cmocka_unit_test(test_average_has_no_more_ranks_than_its_first_message_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

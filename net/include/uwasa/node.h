@@ -130,7 +130,8 @@ struct uw_node_config {
  * for rules over pairs, else 0. */
 uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n);
 
-#define UW_NODE_RANKS_MAX 64u       /* nodes of one exact average */
+#define UW_NODE_RANKS_MAX 64u       /* nodes of one exact average; fewer where a link's messages are
+                                       shorter than 330 bytes: 46 at 256 */
 struct uw_node_state;               /* private; in the arena */
 
 struct uw_node {
