@@ -257,7 +257,7 @@ static void ask(struct uw_gossip *g)
     g->steps = 0;
     g->lr_sum = 0.0f;
     g->mixed_round = 0;
-    g->adopting = g->ending = false;
+    g->adopting = g->ending = g->turned = g->late = false;
     atomic_store_explicit(&g->asked, g->round, memory_order_release);
 }
 
@@ -293,22 +293,41 @@ void uw_gossip_mixed_round(struct uw_gossip *g)
     uw_gossip_settle(g);
 }
 
-/* What the rule wants, once a round. s is the snapshot, which only this thread writes. */
-static void end_round(struct uw_gossip *g)
+/* What the rule wants, every T steps. s is the snapshot, which only this thread writes. The jump to
+ * another's model is no displacement of ours: the velocity starts anew. */
+static void turn(struct uw_gossip *g)
 {
     const struct uw_gossip_config *c = &g->config;
+    if (!g->turned && !g->jumped && !c->adopt_only && g->lr_sum > 0.0f &&
+        c->snapshot->version != 0) {
+        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum);
+    }
+    g->turned = true;
+}
+
+/* T steps are done and the pull is not: show what is here, and let it go on. */
+static void end_steps(struct uw_gossip *g, uint32_t step)
+{
+    turn(g);
+    g->late = true;
+    if (uw_gossip_publish(g, step) == UW_OK) {
+        g->turned = false;
+        g->steps = 0;
+        g->lr_sum = 0.0f;
+    }
+}
+
+static void end_round(struct uw_gossip *g)
+{
     uint32_t how = load(&g->ended_how);
     bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
     if (g->adopting) {
         g->half_adopted = !complete;
-    } else if (how == UW_GOSSIP_NONE || complete) {
+    } else if (how == UW_GOSSIP_NONE || how == UW_GOSSIP_STALE || complete) {
         g->half_adopted = false;    /* nobody left to take the rest from, or all of somebody's
                                        model is in it: train with what is here */
     }
-    /* The jump to another's model is no displacement of ours: the velocity starts anew. */
-    if (!g->jumped && !c->adopt_only && g->lr_sum > 0.0f && c->snapshot->version != 0) {
-        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum);
-    }
+    turn(g);
     if (g->mixed_round != 0 && !g->half_adopted) {
         uw_gossip_mixed_round(g);
     }
@@ -317,7 +336,7 @@ static void end_round(struct uw_gossip *g)
 
 static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 {
-    return ended && (lr == 0.0f || g->adopting || g->half_adopted ||
+    return ended && (lr == 0.0f || g->adopting || g->half_adopted || g->late ||
                      g->steps >= g->config.period_steps);
 }
 
@@ -347,7 +366,7 @@ static int start(struct uw_gossip *g, uint32_t step)
 
 bool uw_gossip_touches(const struct uw_gossip *g)
 {
-    bool over = load(&g->ended) == g->round && g->steps + 1u >= g->config.period_steps;
+    bool over = g->steps + 1u >= g->config.period_steps || g->late;
     return !g->started || g->ending || g->adopting || g->half_adopted || over ||
            load(&g->head) != load(&g->tail);
 }
@@ -373,9 +392,14 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         mix_arrived(g);
         flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
         if (!round_is_over(g, ended, p->lr)) {
+            if (p->lr > 0.0f && g->steps >= g->config.period_steps && !g->adopting &&
+                !g->half_adopted && !g->config.adopt_only) {
+                end_steps(g, p->step);
+            }
             return flags | (g->adopting || g->half_adopted ? UW_NODE_ADOPTING : 0);
         }
-        flags |= g->mixed_round != 0 ? UW_NODE_ROUND : 0;
+        bool stale = load(&g->ended_how) == UW_GOSSIP_STALE;
+        flags |= g->mixed_round != 0 || stale ? UW_NODE_ROUND : 0;
         end_round(g);
     }
     /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */

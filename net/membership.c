@@ -282,6 +282,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     if (restarted) {
         /* Its memory of us is gone, and so is what we held against it. */
         it->strikes = 0;
+        it->mixed_version = 0;
         it->avoid_until_us = 0;
         it->srtt_us = it->unanswered = 0;
         it->chunk_limit_n = 0;

@@ -78,6 +78,8 @@ struct uw_member {
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
     uint32_t refused_n, strikes;
+    uint32_t mixed_version;         /* of its parameters, the latest pulled as a whole; 0: none */
+    uint64_t mixed_us;              /* when that was */
     float floats_per_us;            /* rate of the last pull from it */
     struct uw_allreduce_way way;    /* of exact averages */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */

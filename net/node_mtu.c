@@ -33,7 +33,8 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
         .averages = cell->on, .cell_hops = cell->near.on,
         .pairs = s->config.rule->over == UW_MIX_OVER_PAIRS,
         .shuffles = s->config.samples != NULL,
-        .train_us = cell->near.on ? UINT32_MAX : 0};
+        .train_us = cell->near.on ? UINT32_MAX : 0,
+        .drift = cell->near.on ? 1.0f : 0.0f};
     strcpy(ping->progress.cell, name);
 }
 

@@ -9,7 +9,10 @@
 #define LOOK_US 500000u
 #define HOPS_MAX 8u
 #define SLOW_US 10000000u           /* a model that takes longer does not travel within a cell */
-#define SHARE 0.5f                  /* of a round's training that an average may cost */
+#define SHARE 0.1f                  /* of a round's training that an average may cost anyway */
+#define DRIFT 0.1f                  /* a drift above it tells that nodes' data differ: they are */
+#define SHARE_DRIFT 1.0f            /* worth so much more for each of what is above */
+#define SHARE_MAX 1.0f
 #define PACE 1.5f                   /* times as long may a member's round be as another's */
 #define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limits of time */
 #define LEAVE_PACE 3.0f             /* and at this pace */
@@ -97,13 +100,30 @@ static float average_us(const struct uw_node_state *s, const struct uw_member *m
            (float)(uw_log2_up(n) + 2u) * (float)m->srtt_us;
 }
 
+/* Share of a round's training that averages are worth: what all that can be asked think of it. */
+static float worth(const struct uw_node_state *s)
+{
+    float sum = uw_average_drift(&s->cell.average);
+    uint32_t n = 1;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        float drift = m->progress.drift;
+        bool counts = m->state == UW_MEMBER_ALIVE && m->same_model && drift != 0.0f &&
+                      drift >= -UW_DRIFT_MAX && drift <= UW_DRIFT_MAX;
+        sum += counts ? drift : 0.0f;
+        n += counts ? 1u : 0u;
+    }
+    float share = SHARE + SHARE_DRIFT * (sum / (float)n - DRIFT);
+    return share > SHARE_MAX ? SHARE_MAX : share > SHARE ? share : SHARE;
+}
+
 static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)
 {
     float own = (float)s->cell.near.train_us, its = (float)m->progress.train_us;
     return own > 0.0f && its > 0.0f && its <= times * own && own <= times * its;
 }
 
-static bool is_near(const struct uw_node_state *s, const struct uw_member *m)
+static bool is_near(const struct uw_node_state *s, const struct uw_member *m, float share)
 {
     const struct uw_node_near *f = &s->cell.near;
     uint32_t times = m->near ? LEAVE_TIMES : 1u;
@@ -117,7 +137,7 @@ static bool is_near(const struct uw_node_state *s, const struct uw_member *m)
     if (!known) {
         return close && (m->near || !f->wary);
     }
-    bool cheap = average_us(s, m) <= (float)times * SHARE * (float)f->train_us;
+    bool cheap = average_us(s, m) <= (float)times * share * (float)f->train_us;
     return m->near ? close || cheap : cheap && s->now_us >= f->hold_us;
 }
 
@@ -162,10 +182,11 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     }
     leave_if_dear(s);
     uint32_t best = s->membership.members[0].id, hops = 0;
+    float share = worth(s);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         struct uw_member *m = &s->membership.members[i];
         uint32_t id;
-        m->near = is_near(s, m);
+        m->near = is_near(s, m, share);
         if (m->near && found_name(m->progress.cell, &id) && id < best && is_alive(s, id) &&
             m->progress.cell_hops < HOPS_MAX) {
             best = id;

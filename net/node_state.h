@@ -47,6 +47,7 @@ struct uw_node_pull {
     bool adopt, judged;             /* judged: its outlier has been dealt with */
     bool bridge;                    /* of another cell's head, for node_bridge.c */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
+    uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
     uint64_t bytes;
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */

@@ -261,9 +261,10 @@ static void test_training_goes_on_while_the_pull_is_late(void **state)
     set_up(&b, &uw_mix_none, 3, false);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     assert_int_equal(uw_gossip_take(&b.g), 1);
-    for (uint32_t i = 0; i < 50; i++) {
+    for (uint32_t i = 1; i < 51; i++) {
         assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
         assert_int_equal(uw_gossip_take(&b.g), 0);
+        assert_int_equal(b.snapshot.version, 1u + i / 3u);  /* others see what is learned */
     }
     /* A reader inside delays the publishing, not the training. */
     uw_gossip_ended(&b.g, 1, UW_GOSSIP_NONE);
@@ -273,7 +274,50 @@ static void test_training_goes_on_while_the_pull_is_late(void **state)
     atomic_flag_clear(&b.snapshot.busy);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     assert_int_equal(uw_gossip_take(&b.g), 2);
-    assert_int_equal(b.snapshot.version, 2);
+    assert_int_equal(b.snapshot.version, 18);
+    tear_down(&b);
+}
+
+/* m follows its equation over every T steps, however many times T a pull takes, and over what is
+ * left when it ends; what comes late is compared with what was shown last. */
+static void test_velocity_turns_every_period_of_a_long_pull(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_qg, 2, false);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(uw_gossip_take(&b.g), 1);
+    float m = 0.0f, s = b.x[0], x = s;
+    for (uint32_t step = 1; step <= 6; step++) {
+        bool ends = step == 6u, busy = step == 4u, comes = step == 5u;
+        for (uint32_t i = 0; i < N; i++) {
+            b.x[i] -= 0.25f;
+        }
+        x -= 0.25f;
+        if (comes) {
+            push(&b, 1, 0, 3.0f, false);
+            x += 0.5f * (3.0f - s);
+        }
+        if (ends) {
+            uw_gossip_ended(&b.g, 1, UW_GOSSIP_COMPLETE);
+        }
+        if (busy) {     /* a reader: shown a step later, and turned once */
+            assert_false(atomic_flag_test_and_set(&b.snapshot.busy));
+        }
+        int flags = uw_gossip_after_step(&b.g, &b.p);
+        assert_int_equal(flags, comes ? UW_NODE_MIXED : ends ? UW_NODE_ROUND : 0);
+        if (step % 2u == 0) {
+            m = 0.9f * m + 0.1f * (s - x) / (ends ? 0.1f : 0.2f);
+        }
+        if (step == 2u || step == 5u || ends) {
+            s = x;
+        }
+        atomic_flag_clear(&b.snapshot.busy);
+        assert_float_equal(b.x[0], x, 1e-5);
+        assert_float_equal(b.m[0], m, 1e-5);
+        assert_float_equal(b.s[0], s, 1e-5);
+    }
+    assert_int_equal(uw_gossip_take(&b.g), 2);
     tear_down(&b);
 }
 
@@ -282,7 +326,7 @@ static void test_what_is_learned_during_a_pull_stays_whole(void **state)
 {
     (void)state;
     struct bench b;
-    set_up(&b, &uw_mix_none, 1, false);
+    set_up(&b, &uw_mix_none, 2, false);
     struct uw_segment parts[] = {{.name = "w", .size_n = 10},
                                  {.name = "var", .offset_n = 10, .size_n = 9, .statistic = true},
                                  {.name = "b", .offset_n = 19, .size_n = N - 19}};
@@ -399,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_gradient_tracking_finds_the_common_optimum),
         cmocka_unit_test(test_round_without_peers_or_steps_leaves_the_velocity_alone),
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
+        cmocka_unit_test(test_velocity_turns_every_period_of_a_long_pull),
         cmocka_unit_test(test_what_is_learned_during_a_pull_stays_whole),
         cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
         cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),

@@ -49,6 +49,7 @@ static void grow_old(struct uw_node_state *s)
     if (s->cell.near.on) {
         s->cell.near.hops = HOPS_MOST;
         s->cell.near.train_us = UINT32_MAX / 8u;
+        store(&s->cell.average.drift, one);
         if (strlen(s->cell.name) < 9u) {    /* else it goes by its own name at first */
             strcpy(s->cell.name, "~ffffffff");
         }

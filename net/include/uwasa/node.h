@@ -166,7 +166,8 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
 struct uw_node_progress {
     uint32_t step;                  /* training steps done so far */
     float lr;                       /* learning rate of that step; 0: no step was done */
-    float loss, accuracy;           /* accuracy 0 .. 1, negative: not known */
+    float step_loss;                /* of that step alone, before its update; 0: not known */
+    float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
     float samples_per_s;
 };
 
