@@ -34,6 +34,23 @@ static void test_parts_that_leave_elements_out_are_refused(void **state)
     expect(&g, 13, UW_ERR_SHAPE, "its parts have 6 of 7 elements");
 }
 
+/* A zero repeated to 2^63 elements has no strides that an integer could hold, and needs none. */
+static void test_more_elements_than_integers_count_are_reshaped(void **state)
+{
+    static const float sizes[3] = {0x1p31f, 0x1p31f, 2.0f};
+    static const int64_t three[1] = {3};
+    (void)state;
+    struct message g = begin();
+    struct uw_convert_model c;
+    struct uw_error err;
+    constant(&g, "sizes", 1, three, sizes, 0);
+    add(&g, "ConstantOfShape", "sizes", "zeros", "", 0, NULL);
+    add(&g, "Reshape", "zeros sizes", "again", "", 0, NULL);
+    add(&g, "Conv", "x conv.weight", "y", "", 0, NULL);
+    assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+    uw_convert_deinit(&c);
+}
+
 /* [N][6][6] in, so that an exchanged axis has the size of the right one. */
 static struct message square(void)
 {
@@ -242,6 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_node_without_an_output_does_no_harm),
         cmocka_unit_test(test_parts_that_leave_elements_out_are_refused),
+        cmocka_unit_test(test_more_elements_than_integers_count_are_reshaped),
         cmocka_unit_test(test_weight_is_a_normalization_s_only_along_its_axes),
         cmocka_unit_test(test_weight_behind_a_second_reader_is_not_the_normalization_s),
         cmocka_unit_test(test_mean_and_spread_over_different_axes_are_no_layer_norm),

@@ -265,9 +265,10 @@ int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
     rc = same ? UW_OK : compact(im, n, out);
     out->rank = (uint32_t)count;
     memcpy(out->dim, dim, sizeof dim);
-    set_strides(out);
-    for (uint32_t a = 0; a < out->rank && same; a++) {
-        out->stride[a] = 0;
+    if (same) { /* of any size */
+        memset(out->stride, 0, sizeof out->stride);
+    } else {
+        set_strides(out);
     }
     return rc;
 }
