@@ -117,9 +117,24 @@ class Numbers(Plot):
                          [["curve", "x", "y"], ["tree", "2", "1.5"], ["tree", "4", "2.5"],
                           ["tree, no overlap", "2", "1.25"]])
         for text, said in (('{"event": "point"}', "other lines"), ("x", "other lines"),
-                           (CURVES.splitlines()[0], "no points")):
+                           (CURVES.splitlines()[0], "no points"),
+                           (CURVES.replace('"speed-up"', "1"), "other lines"),
+                           (CURVES.replace('"tree"', "null"), "other lines"),
+                           (CURVES.replace("1.5", "NaN"), "other lines")):
             self.write("faulty.jsonl", text)
-            self.assertIn(said, self.plot("curves", "faulty.jsonl", "--print", status=1))
+            for out in (("--print",), ("-o", "faulty.svg")):
+                self.assertIn(said, self.plot("curves", "faulty.jsonl", *out, status=1))
+        self.assertIn("shows one FILE", self.plot("curves", "curves.jsonl", "gossip.jsonl",
+                                                  "--print", status=2))
+
+    def test_words_that_a_kind_would_leave_out_are_refused(self):
+        self.write("curves.jsonl", CURVES)
+        for words in (("curves", "--target", "0.5"), ("curves", "--label", "x"),
+                      ("curves", "--seconds", "0:1"), ("consensus", "--target", "0.5"),
+                      ("bars", "--seconds", "0:1"), ("accuracy-time", "--log-y")):
+            file = "curves.jsonl" if words[0] == "curves" else "gossip.jsonl"
+            self.assertIn(f"{words[1]}: is not for {words[0]}",
+                          self.plot(*words, file, "--print", status=2))
 
     def test_numbers_are_those_of_the_events(self):
         tests = [event for event in self.events("average.jsonl")
