@@ -308,6 +308,9 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
     }
+    if (o->csv != NULL && o->json != NULL && strcmp(o->csv, o->json) == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv %s: events go there, see --json", o->csv);
+    }
     if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs 0, or %g or more",
                             said(f, o, "eval-seconds"), EVAL_SECONDS_MIN);

@@ -155,7 +155,8 @@ struct uw_sim_apart {
 void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
                        struct uw_sim_apart *sums);
 
-/* Open the files for events and table. Close in every case. Returns UW_OK or UW_ERR_IO. */
+/* Open the files for events and table; what was in them goes when both are open. Close in every
+ * case. Returns UW_OK or UW_ERR_IO. */
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err);
 
 /* Tell what is about to be simulated: an event "start" and a line. */
@@ -195,7 +196,8 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
 /* Safe on a zeroed struct and twice. Returns UW_OK, or UW_ERR_IO when something was not written. */
 int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err);
 
-/* The table: its header, a row, its end. As uw_sim_report_open, _eval and _close. */
+/* The table: its header (what was in the file goes), a row, its end. As uw_sim_report_open, _eval
+ * and _close. */
 int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err);
 void uw_sim_csv_put(struct uw_sim_report *r, const struct uw_sim_moment *m);
 int uw_sim_csv_close(struct uw_sim_report *r, struct uw_error *err);

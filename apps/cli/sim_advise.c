@@ -373,7 +373,7 @@ static int open_search(struct search *s)
     s->trial.on_step = on_step;
     s->trial.on_test = on_test;
     uw_progress_init(&s->progress);
-    return uw_events_open(&s->events, o->json, &s->err);
+    return uw_events_open_again(&s->events, o->json, &s->err);  /* emptied when the search begins */
 }
 
 /* Whether anything is known in the end. */
@@ -414,6 +414,7 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
                         "screened, %u run for nearly half, %u to the end", (unsigned)s->a.tries_n,
                         s->a.length_s, (unsigned)s->left[0], (unsigned)s->left[1],
                         (unsigned)s->left[2]);
+        uw_events_empty(&s->events);
         uw_advice_tell_start(&s->a, &s->events);
         search(s);
         rc = conclude(s);

@@ -23,9 +23,12 @@ static double seconds(uint64_t start_us)
 
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err)
 {
-    int rc = r->resumed ? uw_events_open_again(&r->events, r->o->json, err)
-                        : uw_events_open(&r->events, r->o->json, err);
-    return rc < 0 ? rc : uw_sim_csv_open(r, err);
+    int rc = uw_events_open_again(&r->events, r->o->json, err);
+    rc = rc < 0 ? rc : uw_sim_csv_open(r, err);
+    if (rc == UW_OK && !r->resumed) {
+        uw_events_empty(&r->events);
+    }
+    return rc;
 }
 
 int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err)

@@ -210,6 +210,22 @@ class Results(unittest.TestCase):
             self.assertEqual(run.returncode, 2 if flag == "-" else 1)
             self.assertIn(f"--csv {flag}: ", run.stderr)
 
+    def test_a_file_of_results_keeps_what_was_in_it_when_the_run_cannot_start(self):
+        kept = os.path.join(self.folder, "kept")
+        for status, *flags in ((1, "--json", "kept", "--csv", "nowhere/run.csv"),
+                               (1, "--csv", "kept", "--json", "nowhere/run.jsonl"),
+                               (2, "--csv", "kept", "--json", "kept"),
+                               (1, "--advise", "--json", "kept", "--data", "csv:nowhere.csv")):
+            with open(kept, "w", encoding="utf-8") as file:
+                file.write("earlier results\n")
+            run = sim_runs.simulate(PROGRAM, self.folder, "--steps", "2", *flags)
+            self.assertEqual(run.returncode, status, run.stderr)
+            with open(kept, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "earlier results\n", flags)
+        self.run_sim("--steps", "2", "--csv", "kept")
+        with open(kept, encoding="utf-8") as file:
+            self.assertTrue(file.readline().startswith("label,"))
+
 
 if __name__ == "__main__":
     unittest.main()
