@@ -18,6 +18,8 @@
 #define ADVISE_EVAL_SAMPLES 300     /* by default: candidates are tested often */
 #define ADVISE_EVAL_NODES 16
 #define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
+#define MTU 16384                   /* by default */
+#define PULL_WINDOW (512u << 10)
 
 static const struct uw_opt rows[] = {
     ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
@@ -187,7 +189,7 @@ static int check_ranks(const struct uw_sim_options *o)
     return -1;
 }
 
-/* What only closed costs have. */
+/* What only closed costs have, or only messages. */
 static int check_formula(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
@@ -196,6 +198,10 @@ static int check_formula(const struct uw_sim_file *f, const struct uw_sim_option
                             said(f, o, o->model_bytes != 0      ? "model-bytes"
                                        : o->pull_latencies != 0 ? "pull-latencies"
                                                                 : "pull-waits"));
+    }
+    if (formula && (o->mtu != 0 || o->pull_window != 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network events: closed costs "
+                            "have no messages", said(f, o, o->mtu != 0 ? "mtu" : "pull-window"));
     }
     if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
@@ -324,6 +330,8 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     status = status >= 0 ? status : check_formula(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
     o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
+    o->mtu = o->mtu != 0 ? o->mtu : MTU;
+    o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;
     return status >= 0 ? status : check_fleet(o);
 }
 
@@ -367,9 +375,17 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
     return -1;
 }
 
-/* What the file says for another exchange than the command line's does not count. */
+/* What the file says for another exchange or network than the command line's does not count. */
 static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options *o)
 {
+    if (flags->network != NULL && strcmp(o->network, "formula") == 0) {
+        o->mtu = flags->mtu;
+        o->pull_window = flags->pull_window;
+    } else if (flags->network != NULL) {
+        o->model_bytes = flags->model_bytes;
+        o->pull_latencies = flags->pull_latencies;
+        o->pull_waits = flags->pull_waits;
+    }
     if (flags->exchange == NULL) {
         return;
     }
@@ -387,7 +403,7 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
 {
     struct uw_sim_options flags = *o;
     struct uw_error err = {.text = ""};
-    flags.exchange = flags.momentum_rule = NULL;
+    flags.exchange = flags.momentum_rule = flags.network = NULL;
     flags.period = 0;
     int status = uw_args_parse(&spec, argc, argv, &flags, NULL);
     if (status >= 0) {
@@ -438,10 +454,10 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant", .network = "events",
                                .period = 10, .batch = 32,
                                .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
-                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
+                               .consensus_rounds = 1, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
                                .start_spread = -1.0,
-                               .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
+                               .lr = 0.05, .momentum = -1.0,
                                .checkpoint_seconds = 300.0, .advise_seconds = 60.0,
                                .flags = &spec.opts};
     struct uw_sim_file file = {.grouped = false};

@@ -43,6 +43,8 @@ done <<END
 --cell-nodes 4 --exchange gossip
 --schedule matching --exchange allreduce
 --cell-nodes 65 --nodes 70 --exchange hierarchical
+--mtu 1024 --network formula
+--pull-window 64K --network formula
 END
 expect 1 ./sim --data csv:nowhere.csv
 expect 1 "$uwasa" sim --model plane.json --data digits
