@@ -174,6 +174,16 @@ no.such.thing --resume nowhere
 damaged --resume four.csv
 damaged --resume plane.json
 END
+while read -r sentence from to; do      # of other programs: no word of damage; sizes stay
+    LC_ALL=C sed "s/$from/$to/" part >older
+    expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume older
+    grep -q "another version of uwasa: $sentence" err && ! grep -q damaged err ||
+        { cat err >&2; fail "a state with $to"; }
+done <<END
+its.states.are.of.version.7,.this.one's.of.1 "uwasa.version":"1" "uwasa.version":"7"
+it.had.no.--start-spread.yet "flag.start-spread": "fleg.start-spread":
+it.had.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
+END
 fleet() { # fleet DOWN SPEED: devices of their own, in fleet.json
     cat >fleet.json <<END
 {"model": "plane.json", "data": "csv:four.csv", "batch": 10, "steps": 20, "nodes": [{"count": 4,
