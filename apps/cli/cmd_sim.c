@@ -66,7 +66,8 @@ static const struct uw_opt rows[] = {
     ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",
         "devices begin at random within so many seconds; 0: all at once (a step of each)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
-    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
+    ROW("steps", UW_OPT_U64, steps, 0, 0, "N",
+        "of each node, instead of epochs; 0: until --virtual-seconds"),
     ROW("virtual-seconds", UW_OPT_REAL, virtual_seconds, 0, UW_SIM_SECONDS_MAX, "S",
         "end with the first step that ends so late; 0: no limit (0)"),
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
@@ -133,6 +134,11 @@ static const struct uw_args_spec spec = {
         "`uwasa sim time --help` tells the flags of speed-ups without training.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
+
+static bool says_steps(const struct uw_sim_options *o)
+{
+    return o->steps != 0 && o->steps != UW_SIM_STEPS_ENDLESS;
+}
 
 /* A sentence begins with what was said, and where: the flag, or the key of the file. */
 static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
@@ -303,10 +309,15 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->model == NULL) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
-    if (o->steps != 0 && o->epochs != 0) {
+    if (says_steps(o) && o->epochs != 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: and epochs: give one of them",
                             said(f, o, "steps"));
     }
+    if (o->steps == 0 && o->epochs == 0 && o->virtual_seconds == 0.0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs --virtual-seconds, which then ends "
+                            "the run", said(f, o, "steps"));
+    }
+    o->steps = says_steps(o) ? o->steps : 0;
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
                             said(f, o, "skew"));
@@ -421,8 +432,10 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
     if (rc < 0) {
         return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
     }
-    if (flags.steps != 0 || flags.epochs != 0) {
-        o->steps = o->epochs = 0;       /* each is instead of the other */
+    asked->file_counts = says_steps(o) || o->epochs != 0;
+    if (flags.steps != UW_SIM_STEPS_ENDLESS || flags.epochs != 0) {
+        o->steps = UW_SIM_STEPS_ENDLESS;        /* each is instead of the other */
+        o->epochs = 0;
     }
     status = uw_args_parse(&spec, argc, argv, o, NULL);
     drop_keys(&flags, o);
@@ -454,7 +467,7 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant", .network = "events",
                                .period = 10, .batch = 32,
                                .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
-                               .consensus_rounds = 1, .seed = 1,
+                               .consensus_rounds = 1, .steps = UW_SIM_STEPS_ENDLESS, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
                                .start_spread = -1.0,
                                .lr = 0.05, .momentum = -1.0,

@@ -128,6 +128,8 @@ struct uw_sim_trial {
     struct uw_sim_inputs *inputs;           /* of all candidates; the first run opens them */
     bool tests_last;                        /* a last test, which nobody is told of */
     double next_s;                          /* virtual time of the next test: set by the caller */
+    double whole_s;                         /* of the run that it stands for, however soon it ends:
+                                               learning rate schedules span it. 0: not known yet */
     void (*on_open)(struct uw_sim_trial *t, const struct uw_sim_report *r,
                     const struct uw_world *w);  /* before the first step */
     bool (*on_step)(struct uw_sim_trial *t, double virtual_seconds);

@@ -100,7 +100,8 @@ static bool is_flag(const char *arg, const char *name)
 static int left_out(const struct uw_advice_try *best, const char *arg)
 {
     static const char *const said[] = {"--advise-seconds", "--advise-runs", "--json", "--exchange",
-                                       "--schedule", "--period", "--momentum-rule"};
+                                       "--schedule", "--period", "--momentum-rule", "--steps",
+                                       "--epochs"};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
         if (is_flag(arg, said[i])) {
             return 2;
@@ -143,6 +144,10 @@ static void say_command(const struct uw_advice *a, struct paragraph *p)
         say(p, " --schedule %s", best->schedule);
     }
     say(p, " --momentum-rule %s", best->rule);
+    say(p, asked->file_counts ? " --steps 0" : "");
+    if (a->o->virtual_seconds == 0.0) {
+        say(p, " --virtual-seconds %.15g", a->wanted_s);
+    }
 }
 
 /* ---- the sentences ---- */

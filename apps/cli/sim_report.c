@@ -223,7 +223,7 @@ static void write_line(char *line, size_t line_bytes, const struct uw_sim_report
 
 static double share_of(const struct uw_sim_report *r, double steps, double virtual_seconds)
 {
-    double limit = r->o->virtual_seconds;
+    double limit = r->trial != NULL ? r->trial->whole_s : r->o->virtual_seconds;
     double by_steps = r->steps != UW_SIM_STEPS_ENDLESS ? steps / (double)r->steps : 0.0;
     double by_time = limit > 0.0 ? virtual_seconds / limit : 0.0;
     double share = by_steps > by_time ? by_steps : by_time;

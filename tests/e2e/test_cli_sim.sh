@@ -32,6 +32,7 @@ done <<END
 --momentum 0 --momentum-rule kgt
 --until-accuracy 2
 --steps 5 --epochs 5
+--steps 0
 --step-seconds -1
 --step-seconds 1e-9
 --bandwidth 99
