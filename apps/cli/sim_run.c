@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define MEET_US 600000000u          /* virtual; slow links and many nodes need seconds */
+#define MEET_TOLD 256u              /* so many take a while */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
 #define LOOK_US 20000u
@@ -108,6 +109,10 @@ static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
 
 static int meet(struct uw_sim *s)
 {
+    if (s->o->nodes >= MEET_TOLD) {
+        uw_progress_show(&s->report.progress, "%u nodes get to know each other",
+                         (unsigned)s->o->nodes);
+    }
     int rc = uw_world_meet(&s->world, MEET_US);
     if (rc == UW_ERR_AGAIN) {
         return uw_error_set(&s->err, rc, "--nodes %u: they do not all find each other within "
@@ -367,7 +372,8 @@ static int end_stopped(const struct uw_sim *s)
     }
     if (s->o->checkpoint == NULL) {
         return uw_cli_error("sim", UW_EXIT_FAILED,
-                            "stopped at step %llu%s, nothing is kept: no --checkpoint", step, of);
+                            "stopped at step %llu%s; without --checkpoint it cannot go on", step,
+                            of);
     }
     fprintf(stderr, "uwasa sim: stopped at step %llu%s, saved; --resume %s goes on\n", step, of,
             s->o->checkpoint);
