@@ -347,20 +347,24 @@ int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct
     return UW_OK;
 }
 
+static void print_row(const struct uw_opt *o, bool keys)
+{
+    char left[80];
+    const char *values = o->values != NULL                ? o->values
+                         : keys && o->kind == UW_OPT_FLAG ? "true|false"
+                                                          : "";
+    snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
+    if (strlen(left) > 28u) {
+        printf("  %s\n", left);
+        left[0] = '\0';
+    }
+    printf("  %-28s %s\n", left, o->help);
+}
+
 void uw_opts_print(struct uw_opts opts, bool keys)
 {
     for (uint32_t i = 0; i < opts.n; i++) {
-        const struct uw_opt *o = &opts.row[i];
-        char left[80];
-        const char *values = o->values != NULL                ? o->values
-                             : keys && o->kind == UW_OPT_FLAG ? "true|false"
-                                                              : "";
-        snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
-        if (strlen(left) > 28u) {
-            printf("  %s\n", left);
-            left[0] = '\0';
-        }
-        printf("  %-28s %s\n", left, o->help);
+        print_row(&opts.row[i], keys);
     }
 }
 
@@ -368,7 +372,15 @@ static void print_help(const struct uw_args_spec *spec)
 {
     printf("uwasa %s: %s\n\nUsage: uwasa %s %s\n\n", spec->command, spec->summary, spec->command,
            spec->usage);
-    uw_opts_print(spec->opts, false);
+    const struct uw_args_heading *next = spec->headings;
+    for (uint32_t i = 0; i < spec->opts.n; i++) {
+        const struct uw_opt *o = &spec->opts.row[i];
+        if (next != NULL && next->before != NULL && strcmp(next->before, o->name) == 0) {
+            printf("%s%s:\n", next == spec->headings ? "" : "\n", next->text);
+            next++;
+        }
+        print_row(o, false);
+    }
     printf("  %-28s %s\n", "--help", "this text");
     if (spec->epilogue != NULL) {
         printf("\n%s\n", spec->epilogue);

@@ -54,6 +54,12 @@ struct uw_opts {
     uint32_t n;
 };
 
+/* A line of help above a row. */
+struct uw_args_heading {
+    const char *before;         /* the row's name; NULL ends the list */
+    const char *text;
+};
+
 struct uw_args_spec {
     const char *command;        /* "train" */
     const char *summary;        /* first line of help */
@@ -61,6 +67,7 @@ struct uw_args_spec {
     const char *example;        /* whole command line */
     const char *epilogue;       /* more help, or NULL */
     struct uw_opts opts;
+    const struct uw_args_heading *headings;     /* or NULL; in the order of the rows */
     uint32_t positional_max;
 };
 

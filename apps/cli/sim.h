@@ -2,7 +2,8 @@
  *
  * sim.h - a run of many nodes simulated in this process: real training, virtual time
  *
- *     cmd_sim.c      flags
+ *     sim_flags.c    flags
+ *     cmd_sim.c      what of flags and scenario goes together
  *     sim_run.c      set-up and the loop over virtual time; sim_run.h: its parts
  *     sim_score.c    how good and how far apart the nodes' models are
  *     sim_report.c   what is told of it, as events and to a person
@@ -68,6 +69,7 @@ struct uw_sim_options {
 
 /* The flags; a scenario file has most of them as keys. */
 extern const struct uw_opts uw_sim_flags;
+extern const struct uw_args_spec uw_sim_args;
 
 /* How good the nodes' models are at one moment. */
 struct uw_sim_score {

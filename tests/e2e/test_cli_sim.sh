@@ -10,6 +10,11 @@ exec "$uwasa" sim --model plane.json --data csv:four.csv --nodes 4 --batch 10 --
 END
 chmod +x sim
 
+# the help has its headings, the last of which comes only after all others
+"$uwasa" sim --help >out || fail "--help"
+[ "$(grep -c '^[A-Z][^.]*:$' out)" = 10 ] && grep -q '^Results:$' out ||
+    { cat out >&2; fail "headings of --help"; }
+
 # what is refused, each with one line and status 2
 expect 2 "$uwasa" sim
 grep -q -- '--model: is needed' err || fail "a missing model"
