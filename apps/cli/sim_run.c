@@ -97,12 +97,13 @@ static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
     uw_text_bytes(there, free_text);
     if (there > 0.0 && nodes > there) {     /* the models have theirs already */
         return uw_error_set(&s->err, UW_ERR_NOMEM,
-                            "--nodes %u: they take %s of memory and %s are free; fewer nodes or a "
-                            "smaller model are needed", (unsigned)s->o->nodes, nodes_text,
+                            "--nodes %u: they take about %s of memory and %s are free; fewer nodes "
+                            "or a smaller model are needed", (unsigned)s->o->nodes, nodes_text,
                             free_text);
     }
-    uw_progress_say(&s->report.progress, "memory: %s for the nodes, %s for %u model%s, %s are free",
-                    nodes_text, models_text, (unsigned)s->threads, s->threads == 1 ? "" : "s",
+    uw_progress_say(&s->report.progress,
+                    "memory: about %s for the nodes, %s for %u model%s, %s are free", nodes_text,
+                    models_text, (unsigned)s->threads, s->threads == 1 ? "" : "s",
                     there > 0.0 ? free_text : "unknown");
     return UW_OK;
 }
