@@ -144,6 +144,28 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     }
 }
 
+static bool parse_real(const char *text, double *value)
+{
+    char *end;
+    if (text[0] == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
+        return false;
+    }
+    *value = strtod(text, &end);
+    return *end == '\0' && isfinite(*value);
+}
+
+/* "1e7", as files have it; up to where doubles have all whole numbers. */
+static bool parse_power(const char *text, uint64_t *value)
+{
+    double real;
+    if (!parse_real(text, &real) || !(real >= 0.0 && real <= 9007199254740992.0) ||
+        real != floor(real)) {
+        return false;
+    }
+    *value = (uint64_t)real;
+    return true;
+}
+
 static bool parse_u64(const char *text, bool suffix, uint64_t *value)
 {
     char *end;
@@ -155,6 +177,9 @@ static bool parse_u64(const char *text, bool suffix, uint64_t *value)
     if (errno != 0) {
         return false;
     }
+    if (*end == 'e' || *end == 'E' || *end == '.') {
+        return parse_power(text, value);
+    }
     unsigned shift = 0;
     if (suffix && *end != '\0') {
         shift = *end == 'K' ? 10u : *end == 'M' ? 20u : *end == 'G' ? 30u : 0u;
@@ -165,16 +190,6 @@ static bool parse_u64(const char *text, bool suffix, uint64_t *value)
     }
     *value <<= shift;
     return true;
-}
-
-static bool parse_real(const char *text, double *value)
-{
-    char *end;
-    if (text[0] == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
-        return false;
-    }
-    *value = strtod(text, &end);
-    return *end == '\0' && isfinite(*value);
 }
 
 /* Is text one of the words of "a|b|c"? */
@@ -431,6 +446,16 @@ static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, in
     return -1;
 }
 
+static int unexpected(const struct uw_args_spec *spec, const char *arg)
+{
+    if (uw_args_ends_in(arg, ".json") && uw_opt_find(spec->opts, "config", 6) != NULL) {
+        return uw_cli_error(spec->command, UW_EXIT_USAGE,
+                            "%s: not expected here, did you mean --config %s?", arg, arg);
+    }
+    return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: not expected here, see uwasa %s --help",
+                        arg, spec->command);
+}
+
 int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
                   const char **positional)
 {
@@ -451,9 +476,7 @@ int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: flags start with two dashes",
                                 argv[i]);
         } else if (positional_n == spec->positional_max) {
-            return uw_cli_error(spec->command, UW_EXIT_USAGE,
-                                "%s: not expected here, see uwasa %s --help", argv[i],
-                                spec->command);
+            return unexpected(spec, argv[i]);
         } else {
             positional[positional_n++] = argv[i];
         }

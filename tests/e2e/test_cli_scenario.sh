@@ -50,6 +50,8 @@ done <<END
 "exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
 END
 expect 2 "$uwasa" sim --config nowhere.json
+expect 2 "$uwasa" sim nowhere.json
+grep -q 'did you mean --config nowhere.json' err || { cat err >&2; fail "a file without its flag"; }
 scenario '"nodes": [{"count": 4}]'
 expect 2 "$uwasa" sim --config s.json --nodes 5
 scenario '"nodes": 4, "cells": {"sizes": [2, 3]}'

@@ -252,6 +252,11 @@ class Numbers(Plot):
             self.assertEqual(status == 1, len(err.splitlines()) == 1, err)
         self.assertIn("-o OUT.png or --print", self.plot("bars", "gossip.jsonl", status=2))
         self.assertIn(".png or .svg", self.plot("bars", "gossip.jsonl", "-o", "x.pdf", status=2))
+        self.assertIn("no folder nowhere",
+                      self.plot("bars", "gossip.jsonl", "-o", "nowhere/x.png", status=1))
+        os.makedirs(os.path.join(self.folder, "folder.svg"), exist_ok=True)
+        self.assertIn("cannot be written",
+                      self.plot("bars", "gossip.jsonl", "-o", "folder.svg", status=1))
 
     def test_without_gnuplot_it_says_what_to_install(self):
         with tempfile.TemporaryDirectory() as empty:
