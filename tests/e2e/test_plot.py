@@ -258,6 +258,14 @@ class Numbers(Plot):
         self.assertIn("cannot be written",
                       self.plot("bars", "gossip.jsonl", "-o", "folder.svg", status=1))
 
+    def test_one_test_is_said_to_make_no_curve(self):
+        events = self.events("gossip.jsonl")
+        self.write("single.jsonl", json.dumps(events[0]) + "\n" + json.dumps(events[-1]) + "\n")
+        for kind, said in (("accuracy-time", True), ("spread", True), ("bars", False)):
+            run = subprocess.run([sys.executable, PLOT, kind, "single.jsonl", "--print"], text=True,
+                                 cwd=self.folder, capture_output=True, timeout=120, check=True)
+            self.assertEqual("one test makes no curve" in run.stderr, said, run.stderr)
+
     def test_without_gnuplot_it_says_what_to_install(self):
         with tempfile.TemporaryDirectory() as empty:
             err = self.plot("bars", "gossip.jsonl", "-o", "out.png", status=1, path=empty)
