@@ -175,8 +175,8 @@ void uw_sim_report_trained(struct uw_sim_report *r, const struct uw_world *w, ui
 bool uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
 
-/* The share of the run that lies behind, 0 .. 1, by steps of one node or by virtual time; of a trial
- * the share of what it stands for. */
+/* The share of the run that lies behind, 0 .. 1, by steps of one node or by virtual time; of a
+ * trial the share of what it stands for. */
 double uw_sim_report_share(const struct uw_sim_report *r, const struct uw_world *w, double steps);
 
 /* Is a test due now that the slowest node has done step steps: at the end of an epoch, of
