@@ -182,6 +182,8 @@ static void say_loss(const struct uw_advice *a, const struct uw_advice_try *t, s
     double best_s = reached_s(a, &a->tries[a->order[0]], uw_advice_judged(t));
     if (l.in_time && l.seconds < 0.005 * best_s) {
         say(p, "is as fast");
+    } else if (l.in_time && l.seconds >= best_s && best_s > 0.0) {
+        say(p, "needs %.2g times as long", 1.0 + l.seconds / best_s);
     } else if (l.in_time && best_s > 0.0) {
         say(p, "needs %.0f %% longer", percent(l.seconds / best_s));
     } else if (l.accuracy > 0.0005) {
