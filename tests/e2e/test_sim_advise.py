@@ -147,12 +147,14 @@ class Advice(unittest.TestCase):
                 file.write(f"{x:.4f},{y:.4f},{label}\n")
         events = self.advise_shortly("--data", "csv:noisy.csv", "--lr", "2", "--lr-schedule",
                                      "linear")
-        done, curve = events[-1], events[1]["curve"]
-        self.assertLess(events[0]["virtual_seconds"], 0.5 * events[0]["wanted_seconds"])
+        start, done, curve = events[0], events[-1], events[1]["curve"]
+        self.assertLess(start["virtual_seconds"], 0.5 * start["wanted_seconds"])
         self.assertGreater(len({accuracy for _, accuracy in curve}), 3, curve)
         for moment, accuracy in curve[-4:]:
             ran = self.told(*shlex.split(done["command"])[2:], "--eval-epochs", "0",
-                            "--eval-seconds", repr(moment), "--until-accuracy", "1e-9")
+                            "--eval-seconds", repr(moment), "--until-accuracy", "1e-9",
+                            "--eval-samples", str(start["eval_samples"]),   # fewer where it is slow
+                            "--eval-nodes", str(start["eval_nodes"]))
             self.assertEqual(ran[-2]["event"], "eval")
             self.assertEqual(ran[-2]["test_accuracy"], accuracy, moment)
 
