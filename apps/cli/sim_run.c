@@ -231,6 +231,7 @@ static int after_step(struct uw_sim *s, struct uw_world_node *n, bool trained)
     struct uw_sim_learner *l = &s->learners[n->place];
     const struct uw_node_progress p = {.step = (uint32_t)l->step,
                                        .lr = trained ? l->lr : 0.0f,
+                                       .step_loss = trained ? (float)l->step_loss : 0.0f,
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= s->report.steps;

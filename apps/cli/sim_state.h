@@ -39,6 +39,7 @@ enum uw_sim_word {
     X("pulls_done", uint32_t, s->past.counters.pulls_done)              \
     X("pulls_cut", uint32_t, s->past.counters.pulls_cut)                \
     X("pulls_refused", uint32_t, s->past.counters.pulls_refused)        \
+    X("pulls_stale", uint32_t, s->past.counters.pulls_stale)            \
     X("averages_done", uint32_t, s->past.counters.averages_done)        \
     X("averages_cut", uint32_t, s->past.counters.averages_cut)          \
     X("pairs_half", uint32_t, s->past.counters.pairs_half)              \
