@@ -18,6 +18,7 @@
 
 #include "sim_run.h"
 
+/* Of the form of the file. Flags need no new one: those of the file are compared by name. */
 #define UW_SIM_STATE_VERSION 1u
 
 /* What a learner is beside vectors; floats and doubles as the bits of a double. */
@@ -45,7 +46,6 @@ enum uw_sim_word {
     X("refused_outlier", uint32_t, s->past.counters.refused_outlier)    \
     X("chunks_again", uint32_t, s->past.counters.chunks_again)          \
     X("pulled_bytes", uint64_t, s->past.counters.pulled_bytes)
-
 
 /* A row a node. */
 struct uw_sim_tensor {
