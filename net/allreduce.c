@@ -400,8 +400,12 @@ static void take_got(struct uw_allreduce *a, uint32_t from, const struct uw_part
         uw_allreduce_step_at(a, p->step).to != from) {
         return;
     }
-    a->got[p->step] = 1;
-    uw_allreduce_learn(a, from, p->offset_n);
+    /* It may come twice, or after one without a rate, which was asked for. */
+    if (a->got[p->step] != UW_GOT_LEARNED) {
+        bool measured = p->offset_n != UW_MEASURED_NOTHING;
+        a->got[p->step] = measured ? UW_GOT_LEARNED : UW_GOT;
+        uw_allreduce_learn(a, from, p->offset_n);
+    }
     if (p->step == a->held) {
         a->held = UW_ALLREDUCE_NONE;
         if (a->state == UW_ALLREDUCE_RUNNING && a->entered) {

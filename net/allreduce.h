@@ -53,6 +53,9 @@
 
 enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
 
+/* Has what a step sent arrived, and is it known how fast? */
+enum uw_got { UW_GOT_NOTHING, UW_GOT, UW_GOT_LEARNED };
+
 /* What ranks send each other. */
 struct uw_part {
     enum uw_part_type type;
@@ -184,7 +187,7 @@ struct uw_allreduce {
     uint64_t pace_ns;               /* when the next chunk may be pushed, but for a few at first */
     uint32_t tries, nudges;
 
-    uint8_t *got;                   /* [steps_max] of this round */
+    uint8_t *got;                   /* [steps_max] of this round: enum uw_got */
     uint32_t *done;                 /* [ranks_max] first round that a rank is not done with */
     uint32_t store_n, steps_max;
     struct uw_allreduce_kept kept[2];

@@ -35,10 +35,13 @@ int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
     }
     int rc = a->owed_n == 0 ? a->config.send(a->config.arg, rank, p) : UW_ERR_AGAIN;
     for (uint32_t i = 0; i < a->owed_n; i++) {
-        const struct uw_part *o = &a->owed[i].part;
+        struct uw_part *o = &a->owed[i].part;
         if (a->owed[i].rank == rank && o->type == p->type && o->round == p->round &&
             o->step == p->step && o->reply == p->reply) {
-            a->owed[i].part = *p;       /* once is enough */
+            bool rate = p->type == UW_PART_GOT && o->offset_n != UW_MEASURED_NOTHING;
+            if (!rate) {
+                *o = *p;                /* once is enough */
+            }
             return UW_OK;
         }
     }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "average.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
+
+#define DRIFT_ROUNDS 16u            /* that count in the drift */
 
 void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spare)
 {
@@ -56,6 +60,29 @@ void uw_average_retreat(struct uw_average *a)
     atomic_store_explicit(&a->retreat, true, memory_order_relaxed);
 }
 
+void uw_average_offer(struct uw_average *a)
+{
+    atomic_store_explicit(&a->offered, true, memory_order_release);
+}
+
+bool uw_average_keep(struct uw_average *a)
+{
+    return atomic_exchange_explicit(&a->offered, false, memory_order_acquire);
+}
+
+bool uw_average_offers(const struct uw_average *a)
+{
+    return atomic_load_explicit(&a->offered, memory_order_acquire);
+}
+
+float uw_average_drift(const struct uw_average *a)
+{
+    uint32_t bits = (uint32_t)atomic_load_explicit(&a->drift, memory_order_relaxed);
+    float drift;
+    memcpy(&drift, &bits, sizeof drift);
+    return drift;
+}
+
 void uw_average_ended(struct uw_average *a, enum uw_average_end how)
 {
     atomic_store_explicit(&a->ended_how, (uint32_t)how, memory_order_relaxed);
@@ -73,7 +100,7 @@ static void begin_round(struct uw_average *a)
 {
     a->steps = 0;
     a->lr_sum = 0.0f;
-    a->ruled = a->folded = a->back = a->waiting = false;
+    a->ruled = a->folded = a->back = a->waiting = a->added = false;
     a->last = a->then_last;
     a->then_last = false;
 }
@@ -102,6 +129,45 @@ static int hand_over_pair(struct uw_average *a, uint32_t step)
     uw_mix_pair_vector(c->params, c->snapshot->data, a->lr_sum, a->spare);
     ask(a);
     return UW_NODE_AVERAGING;
+}
+
+static float known(float loss)
+{
+    return loss > 0.0f && loss <= FLT_MAX ? loss : 0.0f;
+}
+
+/* The first step since an average had such a loss. */
+static void learn_drift(struct uw_average *a, float loss)
+{
+    a->fresh = false;
+    if (a->last_loss == 0.0f || known(loss) == 0.0f) {
+        return;
+    }
+    float is = logf(loss / a->last_loss), was = uw_average_drift(a);
+    is = is < UW_DRIFT_MAX ? is > -UW_DRIFT_MAX ? is : -UW_DRIFT_MAX : UW_DRIFT_MAX;
+    a->drifts_n += a->drifts_n < DRIFT_ROUNDS ? 1u : 0u;
+    was += (is - was) / (float)a->drifts_n;
+    uint32_t bits;
+    memcpy(&bits, &was, sizeof bits);
+    atomic_store_explicit(&a->drift, bits, memory_order_relaxed);
+}
+
+/* Add what is offered, if anything is. The loss was that of x before. */
+static bool take_offer(struct uw_average *a, float loss)
+{
+    if (a->inbox == NULL || !uw_average_offers(a)) {
+        return false;
+    }
+    const struct uw_params *p = a->gossip->config.params;
+    for (uint32_t i = 0; i < p->size_n; i++) {
+        p->x[i] += a->inbox[i];
+        a->inbox[i] = 0.0f;
+    }
+    atomic_store_explicit(&a->offered, false, memory_order_release);
+    a->last_loss = known(loss);
+    a->added = true;
+    a->fresh = a->follows;
+    return true;
 }
 
 /* Keep a copy of x and hand it over. Returns false when a reader holds the snapshot: once more. */
@@ -144,10 +210,11 @@ static void end_rule(struct uw_average *a, bool done)
 static int take_back(struct uw_average *a, uint32_t step)
 {
     uint32_t how = (uint32_t)atomic_load_explicit(&a->ended_how, memory_order_relaxed);
-    bool done = how == UW_AVERAGE_DONE;
+    bool done = how == UW_AVERAGE_DONE || (how == UW_AVERAGE_ALONE && a->added);
     if (!a->back) {
         a->back = true;
         end_rule(a, done);
+        a->fresh = a->follows && (a->fresh || done);
         if (done) {
             uw_gossip_mixed_round(a->gossip);
         } else if (how == UW_AVERAGE_ALONE) {
@@ -213,7 +280,8 @@ bool uw_average_touches(const struct uw_average *a)
 {
     bool due = a->pace == UW_AVERAGE_NOW || (a->pace == UW_AVERAGE_BY_PERIOD &&
                                              a->steps + 1u >= a->gossip->config.period_steps);
-    return !a->started || a->waiting || a->looking || a->last || a->pairs || due;
+    return !a->started || a->waiting || a->looking || a->last || a->pairs || a->fresh || due ||
+           uw_average_offers(a);
 }
 
 int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p)
@@ -242,12 +310,17 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
     } else if (p->lr > 0.0f) {
         a->steps++;
         a->lr_sum += p->lr;
+        if (a->fresh) {
+            learn_drift(a, p->step_loss);
+        }
+        flags = take_offer(a, p->step_loss) ? UW_NODE_MIXED : 0;
     }
     bool due = a->pace == UW_AVERAGE_NOW ||
                (a->pace == UW_AVERAGE_BY_PERIOD && a->steps >= g->config.period_steps);
     if (!due && !a->last) {
-        return 0;
+        return flags;
     }
+    a->last_loss = known(p->step_loss);
     if (is_pair(a)) {
         return hand_over_pair(a, p->step);
     }

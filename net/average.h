@@ -28,6 +28,8 @@
 
 #include "gossip.h"
 
+#define UW_DRIFT_MAX 3.0f           /* of a round, either way: a loss near 0 says little */
+
 enum uw_average_scope {
     UW_AVERAGE_CELL,                /* this node's cell */
     UW_AVERAGE_RUN,                 /* all nodes of the run, once, at the end */
@@ -47,6 +49,7 @@ struct uw_average {
     struct uw_gossip *gossip;       /* its configuration, its snapshot, what it tells */
     float *spare;                   /* [size_n] for rules without before and after, [2 size_n] for
                                        rules over pairs; else NULL */
+    float *inbox;                   /* [size_n] to be added to x while it is offered; or NULL */
     bool over_pairs;                /* the rule that it began with is */
 
     /* between the threads */
@@ -54,6 +57,8 @@ struct uw_average {
     atomic_uint_least32_t recalled;             /* training: the round it wants back soon */
     atomic_uint_least32_t ended, ended_how;     /* network */
 
+    atomic_uint_least32_t drift;                /* training: a float; uw_average_drift */
+    atomic_bool offered;                        /* network sets it, and training is done with it */
     atomic_bool retreat;                        /* network: no more pairs */
     float weight;                               /* network, before ended: the partner's share */
 
@@ -64,9 +69,14 @@ struct uw_average {
     uint32_t round, steps;
     enum uw_average_pace pace;
     float lr_sum;
+    float last_loss;                /* of the last step before the latest average; 0: not known */
+    uint32_t drifts_n;
+    bool fresh;                     /* nothing was trained since an average */
     bool pairs;                     /* over_pairs, and no retreat yet */
     bool started, looking, waiting, last, then_last;
     bool ruled;                     /* the rule takes part in this round */
+    bool follows;                   /* the drift is wanted */
+    bool added;                     /* what was offered has been, in this round */
     bool folded, back;              /* its first part is done; x is here again, not yet published */
 };
 
@@ -95,11 +105,27 @@ bool uw_average_pairs(const struct uw_average *a);
 /* Network. Go over to quasi-global momentum; training does so between two rounds. */
 void uw_average_retreat(struct uw_average *a);
 
+/* Network. What averages do to the loss of this node's own samples: the natural logarithm of the
+ * loss right after one over the loss right before, a mean over the last rounds. Not above 0 where
+ * all nodes' samples are of one distribution; large where they are not, and local steps drift
+ * apart. 0 while not known. */
+float uw_average_drift(const struct uw_average *a);
+
 /* Network. Does training want the round back that was taken last? */
 bool uw_average_recalled(const struct uw_average *a);
 
 /* Network. A round that was handed over and was not returned before; 0: none. */
 uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope);
+
+/* Network. Have inbox added to x, and cleared, at the end of the next local step: what a cell of
+ * one has pulled waits for no round. */
+void uw_average_offer(struct uw_average *a);
+
+/* Network. Take an offer back, while training waits. Returns whether it was still open. */
+bool uw_average_keep(struct uw_average *a);
+
+/* Network. Is an offer open? */
+bool uw_average_offers(const struct uw_average *a);
 
 /* Network, between take and ended. Put back what was handed over. */
 void uw_average_restore(struct uw_average *a);

@@ -88,15 +88,32 @@ enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, u
     return UW_CELL_UNKNOWN;
 }
 
+/* Where to note a decision: two of a group are enough, and those of others stay. A head that stood
+ * still in a round must not find it forgotten when it goes on, however many there were since. */
+static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
+{
+    uint32_t of_group = 0, oldest = 0;
+    for (uint32_t i = 0; i < UW_CELL_LOG && i < c->log_n; i++) {
+        if (c->log[i].group == group) {
+            oldest = of_group++ == 0 || c->log[i].at < c->log[oldest].at ? i : oldest;
+        }
+    }
+    if (of_group < 2u) {
+        oldest = c->log_n % UW_CELL_LOG;
+        c->log_n = c->log_n + 1u < 2u * UW_CELL_LOG ? c->log_n + 1u : UW_CELL_LOG;
+    }
+    return oldest;
+}
+
 void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed)
 {
     enum uw_cell_status status = uw_cell_status_of(c, group, round);
     if (status != UW_CELL_COMMITTED && status != UW_CELL_ABORTED) {
-        uint32_t at = c->log_n % UW_CELL_LOG;
+        uint32_t at = place_in_log(c, group);
         c->log[at].group = group;
         c->log[at].round = round;
         c->log[at].committed = committed;
-        c->log_n = c->log_n + 1u < 2u * UW_CELL_LOG ? c->log_n + 1u : UW_CELL_LOG;
+        c->log[at].at = c->noted_n++;
     }
 }
 

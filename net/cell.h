@@ -177,10 +177,10 @@ struct uw_cell {
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
     bool met;                       /* it has been in a round */
     struct {
-        uint32_t group, round;
+        uint32_t group, round, at;  /* at: how many were noted before it */
         bool committed;
     } log[UW_CELL_LOG];
-    uint32_t log_n;
+    uint32_t log_n, noted_n;
     struct uw_cell_head h;
 };
 

@@ -226,7 +226,7 @@ static void mix_arrived(struct uw_gossip *g)
                 float weight = s->adopt            ? 1.0f
                                : s->weight != 0.0f ? s->weight
                                                    : g->config.constants.weight;
-                if (s->adopt || g->half_adopted || g->config.snapshot->version == 0) {
+                if (s->adopt || g->jumped || g->config.snapshot->version == 0) {
                     uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
                 } else {
                     uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n,
@@ -234,6 +234,7 @@ static void mix_arrived(struct uw_gossip *g)
                 }
                 g->mixed_round++;
                 g->adopting = g->adopting || s->adopt;
+                g->jumped = g->jumped || s->adopt;
                 store(&g->mixed, load(&g->mixed) + 1u);
             }
         }
@@ -256,7 +257,7 @@ static void ask(struct uw_gossip *g)
     g->steps = 0;
     g->lr_sum = 0.0f;
     g->mixed_round = 0;
-    g->adopting = g->ending = false;
+    g->adopting = g->ending = g->turned = g->late = false;
     atomic_store_explicit(&g->asked, g->round, memory_order_release);
 }
 
@@ -267,6 +268,7 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
         rc = uw_snapshot_publish(g->config.snapshot, g->config.params->x, step);
     }
     if (rc == UW_OK) {
+        g->jumped = false;
         measure_rms(g);
         atomic_store_explicit(&g->version, g->config.snapshot->version, memory_order_release);
     }
@@ -291,21 +293,41 @@ void uw_gossip_mixed_round(struct uw_gossip *g)
     uw_gossip_settle(g);
 }
 
-/* What the rule wants, once a round. s is the snapshot, which only this thread writes. */
-static void end_round(struct uw_gossip *g)
+/* What the rule wants, every T steps. s is the snapshot, which only this thread writes. The jump to
+ * another's model is no displacement of ours: the velocity starts anew. */
+static void turn(struct uw_gossip *g)
 {
     const struct uw_gossip_config *c = &g->config;
-    uint32_t how = load(&g->ended_how);
-    bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
-    if (how == UW_GOSSIP_NONE) {
-        g->half_adopted = false;    /* nobody left to take the rest from: train with what is here */
-    }
-    if (g->adopting) {
-        /* The jump to another's model is no displacement of ours: the velocity starts anew. */
-        g->half_adopted = !complete;
-    } else if (!c->adopt_only && g->lr_sum > 0.0f && c->snapshot->version != 0) {
+    if (!g->turned && !g->jumped && !c->adopt_only && g->lr_sum > 0.0f &&
+        c->snapshot->version != 0) {
         uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum);
     }
+    g->turned = true;
+}
+
+/* T steps are done and the pull is not: show what is here, and let it go on. */
+static void end_steps(struct uw_gossip *g, uint32_t step)
+{
+    turn(g);
+    g->late = true;
+    if (uw_gossip_publish(g, step) == UW_OK) {
+        g->turned = false;
+        g->steps = 0;
+        g->lr_sum = 0.0f;
+    }
+}
+
+static void end_round(struct uw_gossip *g)
+{
+    uint32_t how = load(&g->ended_how);
+    bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
+    if (g->adopting) {
+        g->half_adopted = !complete;
+    } else if (how == UW_GOSSIP_NONE || how == UW_GOSSIP_STALE || complete) {
+        g->half_adopted = false;    /* nobody left to take the rest from, or all of somebody's
+                                       model is in it: train with what is here */
+    }
+    turn(g);
     if (g->mixed_round != 0 && !g->half_adopted) {
         uw_gossip_mixed_round(g);
     }
@@ -314,7 +336,7 @@ static void end_round(struct uw_gossip *g)
 
 static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 {
-    return ended && (lr == 0.0f || g->adopting || g->half_adopted ||
+    return ended && (lr == 0.0f || g->adopting || g->half_adopted || g->late ||
                      g->steps >= g->config.period_steps);
 }
 
@@ -344,7 +366,7 @@ static int start(struct uw_gossip *g, uint32_t step)
 
 bool uw_gossip_touches(const struct uw_gossip *g)
 {
-    bool over = load(&g->ended) == g->round && g->steps + 1u >= g->config.period_steps;
+    bool over = g->steps + 1u >= g->config.period_steps || g->late;
     return !g->started || g->ending || g->adopting || g->half_adopted || over ||
            load(&g->head) != load(&g->tail);
 }
@@ -370,15 +392,21 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         mix_arrived(g);
         flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
         if (!round_is_over(g, ended, p->lr)) {
+            if (p->lr > 0.0f && g->steps >= g->config.period_steps && !g->adopting &&
+                !g->half_adopted && !g->config.adopt_only) {
+                end_steps(g, p->step);
+            }
             return flags | (g->adopting || g->half_adopted ? UW_NODE_ADOPTING : 0);
         }
-        flags |= g->mixed_round != 0 ? UW_NODE_ROUND : 0;
+        bool stale = load(&g->ended_how) == UW_GOSSIP_STALE;
+        flags |= g->mixed_round != 0 || stale ? UW_NODE_ROUND : 0;
         end_round(g);
     }
     /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
     g->resting = g->config.adopt_only && !g->half_adopted;
-    bool show = !g->half_adopted && (!g->resting || g->mixed_round != 0) &&
-                (g->mixed_round != 0 || g->steps != 0 || g->config.snapshot->version == 0);
+    bool mixed = g->mixed_round != 0 || g->jumped;
+    bool show = !g->half_adopted && (!g->resting || mixed) &&
+                (mixed || g->steps != 0 || g->config.snapshot->version == 0);
     if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
         if (!g->resting) {
             ask(g);

@@ -10,6 +10,10 @@
  *     training:  ask(r) ................ mix, mix, mix ............ end of round, publish, ask(r+1)
  *     network:          pick a peer, push, push, push, ended(r)
  *
+ * A pull that takes longer than T steps holds nothing up: every T steps the rule has its turn and
+ * the parameters are published; the round ends when the pull does. A peer that shows what was mixed
+ * in before is passed over by the network thread, so that one that is slow holds nobody back.
+ *
  * Guards at the mixing point. The network thread has already refused chunks that are damaged, of
  * another run or model, or not finite. Here a chunk is an outlier when the rms of its difference
  * to ours exceeds both 10 times the running median of that rms in the chunk's segment and 32 times
@@ -39,7 +43,8 @@
 enum uw_gossip_end {
     UW_GOSSIP_NONE,                 /* nobody to pull from */
     UW_GOSSIP_CUT,                  /* ended early */
-    UW_GOSSIP_COMPLETE
+    UW_GOSSIP_COMPLETE,
+    UW_GOSSIP_STALE                 /* whoever can be asked shows what was mixed in before */
 };
 
 struct uw_gossip_config {
@@ -88,6 +93,10 @@ struct uw_gossip {
     double rms;                     /* of all parameters, when last published */
     uint32_t mixed_round;           /* chunks mixed in this round */
     bool adopting, half_adopted, started, ending, resting;
+    bool turned;                    /* the rule's part of these steps is done; nothing shown yet */
+    bool late;                      /* the pull takes longer than T steps */
+    bool jumped;                    /* taken over in part since it was last published: what it is
+                                       now is no step from the snapshot */
 };
 
 /* Bytes of one slot of the ring. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "membership.h"
+#include "membership_inner.h"
 
 #include "bits.h"
 
@@ -94,6 +94,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
         return;
     }
     uw_membership_set_state(m, member, UW_MEMBER_ALIVE, now_us);
+    member->unanswered = 0;
     member->next_us = now_us + uw_membership_jitter(m, m->config.ping_us);
     uw_membership_rush(m, member);
     if (before == UW_MEMBER_SUSPECT) {
@@ -281,8 +282,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     if (restarted) {
         /* Its memory of us is gone, and so is what we held against it. */
         it->strikes = 0;
+        it->mixed_version = 0;
         it->avoid_until_us = 0;
-        it->srtt_us = 0;
+        it->srtt_us = it->unanswered = 0;
         it->chunk_limit_n = 0;
         it->way = (struct uw_allreduce_way){0};
     }
@@ -342,10 +344,9 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         uw_membership_soon(m, it);
         return;
     }
-    /* Somebody else hears nothing of it: ask. */
-    if (it->state == UW_MEMBER_ALIVE && it->asked_us == 0 && peer->state != uwasa_State_ALIVE &&
-        peer->incarnation >= it->incarnation && now_us - it->heard_us >= m->config.ping_us) {
-        uw_membership_soon(m, it);
+    /* Somebody else hears nothing of it. */
+    if (peer->state != uwasa_State_ALIVE && peer->incarnation >= it->incarnation) {
+        uw_membership_doubt(m, it, now_us);
     }
     /* News of somebody out of reach: it may have come back at another address. */
     if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
@@ -388,11 +389,20 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                           ? sample
                           : (uint32_t)((member->srtt_us * (parts - 1u) + sample) / parts);
     member->ping_us = 0;
-    member->ping_seq = 0;
+    member->ping_seq = member->unanswered = 0;
     if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
         member->patience--;
     }
     uw_membership_rush(m, member);
+}
+
+void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us)
+{
+    m->now_us = now_us;
+    if (member->state == UW_MEMBER_ALIVE && member->asked_us == 0 &&
+        now_us - member->heard_us >= m->config.ping_us) {
+        uw_membership_soon(m, member);
+    }
 }
 
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)

@@ -65,10 +65,11 @@ struct uw_member {
     uint32_t incarnation;
     char name[UW_NODE_NAME_BYTES];
     char address[UW_LINK_ADDRESS_BYTES];    /* as it says itself; "" when it says nothing */
-    uint64_t ping_us;               /* last call */
+    uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
     uint64_t changed_us;            /* of state */
     uint32_t tries;                 /* calls without an answer */
     uint32_t ping_seq;
+    uint32_t unanswered;            /* so many of those in a row, about */
     uint32_t pace_us;               /* its own, as it said; 0: it has none */
     uint32_t told_n;                /* how often its last news went out; UW_TOLD_MAX: it is none */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
@@ -77,6 +78,8 @@ struct uw_member {
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
     uint32_t refused_n, strikes;
+    uint32_t mixed_version;         /* of its parameters, the latest pulled as a whole; 0: none */
+    uint64_t mixed_us;              /* when that was */
     float floats_per_us;            /* rate of the last pull from it */
     struct uw_allreduce_way way;    /* of exact averages */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
@@ -126,6 +129,7 @@ struct uw_membership {
     uint32_t message_bytes;         /* of a message, about */
     uint64_t paid_us, own_us;       /* when the rate, its part for calls, will have paid it all */
     uint64_t now_us;
+    uint64_t late_us;               /* that steps come after they should, smoothed */
     uint64_t swap_us;               /* no live member makes room before */
     uint32_t seq, turn;
     struct uw_rng rng;
@@ -163,9 +167,10 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                          uint64_t now_us);
 
 /* Before anything else in a step. When this device itself slept or was stopped, the silence of
- * the others was its own and is forgiven.
+ * the others was its own and is forgiven. Where every step comes late, it is busy, not asleep.
+ *   promised_us  when the step was to come at the latest
  * Returns for how long it slept; 0: it did not. */
-uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us);
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us);
 
 /* Notice silence; give the next call that is due.
  *   station  set to where to send
@@ -188,6 +193,9 @@ void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told);
 /* How far apart this device's pings to a member are for its rate's sake; 0: as configured. */
 uint64_t uw_membership_pace_us(const struct uw_membership *m);
 
+/* A member should have said something: ask it soon whether it lives, unless that is done. */
+void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us);
+
 /* Ping everybody soon: there is news of this device. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 
@@ -199,52 +207,5 @@ uint32_t uw_membership_alive(const struct uw_membership *m);
 
 /* A name's identity in schedules: FNV-1a 32. */
 uint32_t uw_name_id(const char *name);
-
-/* Between membership*.c. */
-#define UW_MEMBER_PATIENCE 4u       /* quarters: the configured silence once */
-
-/* Tell the owner. */
-void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
-                           const struct uw_member *member, uint64_t silent_us);
-
-/* A member's state changes: that is news. */
-void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
-                             enum uw_member_state state, uint64_t now_us);
-
-/* Its record is to be told anew; or no more, because its place gets another name. */
-void uw_membership_news(struct uw_membership *m, struct uw_member *member);
-void uw_membership_no_news(struct uw_membership *m, struct uw_member *member);
-
-/* So many bytes were sent. */
-void uw_membership_pay(struct uw_membership *m, uint32_t bytes);
-
-/* An exchange has brought all that there is to know: the next one in its time. */
-void uw_membership_exchanged(struct uw_membership *m, struct uw_member *member);
-
-/* Call it soon: at once, and where pings are rare within a part of their distance. */
-void uw_membership_soon(struct uw_membership *m, struct uw_member *member);
-
-/* membership_table.c: places by station, by name and by what is due. */
-
-/* Take the tables' memory. Returns UW_OK or what uw_arena_take returns. */
-int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena);
-
-/* A place gets a name, a member a station (UW_LINK_STATION_NONE: none). */
-void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name);
-void uw_membership_set_station(struct uw_membership *m, struct uw_member *member,
-                               uint16_t station);
-struct uw_member *uw_membership_named(struct uw_membership *m, const char *name);
-
-/* Move a member in the heap to where it belongs when something is due at due_us. */
-void uw_membership_set_due(struct uw_membership *m, struct uw_member *member, uint64_t due_us);
-
-/* Something about a member may be due earlier than it was. */
-void uw_membership_rush(struct uw_membership *m, struct uw_member *member);
-
-/* Let the link recycle a station, unless a member or a seed goes by its number. */
-void uw_membership_let_go(struct uw_membership *m, uint16_t station);
-
-/* us, give or take an eighth. */
-uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The clockwork of membership: who has been silent for how long, who is called when. */
-#include "membership.h"
+#include "membership_inner.h"
 
 #include <stdio.h>
 
@@ -15,6 +15,9 @@
 #define TRIES_EARLY 6u              /* calls of a new member that are not slowed down */
 #define LIVE_PARTS 4u               /* of the rate all but one are for live members */
 #define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
+#define UNANSWERED_MAX 3u           /* doublings of the time that a ping has */
+#define BUSY_TIMES 4u               /* a step that is so many times as late as usual slept */
+#define LATE_PARTS 8u               /* of what is usual, the last step is one */
 #define BURST_US 4000000u           /* of the rate, saved up ... */
 #define BURST_MESSAGES 8u           /* ... and so many messages at least */
 
@@ -189,6 +192,19 @@ static int locate(struct uw_membership *m, struct uw_member *it)
     return rc;
 }
 
+/* The round trip of one ping at a time is taken: it may be longer than the pause to the next. What
+ * is not answered was lost, or takes still longer: the next one has twice the time. */
+static void time_ping(struct uw_membership *m, struct uw_member *it, uint32_t seq, bool live)
+{
+    uint64_t lost_us = m->config.suspect_us << (live ? it->unanswered : 0);
+    if (it->ping_us != 0 && m->now_us - it->ping_us < lost_us) {
+        return;
+    }
+    it->unanswered += it->ping_us != 0 && it->unanswered < UNANSWERED_MAX;
+    it->ping_seq = seq;
+    it->ping_us = m->now_us;
+}
+
 static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
                        uint32_t *seq)
 {
@@ -212,17 +228,14 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
             uw_link_forget(m->config.link, it->station);
         }
     }
-    bool first = it->tries++ == 0;
+    it->tries++;
     it->asked_us = it->asked_us != 0 ? it->asked_us : m->now_us;
     if (found < 0) {
         return 0;
     }
     *station = it->station;
     *seq = ++m->seq;
-    if (first || it->ping_us == 0) {
-        it->ping_seq = *seq;        /* a long round trip is longer than the pause to the next */
-        it->ping_us = m->now_us;
-    }
+    time_ping(m, it, *seq, live);
     return live ? UW_WIRE_PING : UW_WIRE_HELLO;
 }
 
@@ -358,12 +371,11 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
     return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
 }
 
-uint64_t uw_membership_wake(struct uw_membership *m, uint64_t now_us)
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us)
 {
-    uint64_t promised_us = uw_membership_next_us(m);
-    promised_us = promised_us > m->now_us ? promised_us : m->now_us;
-    uint64_t late_us = now_us > promised_us ? now_us - promised_us : 0;
-    bool slept = m->started && late_us >= m->config.ping_us;
+    uint64_t late_us = m->started && now_us > promised_us ? now_us - promised_us : 0;
+    bool slept = late_us >= m->config.ping_us && late_us / BUSY_TIMES >= m->late_us;
+    m->late_us = (m->late_us * (LATE_PARTS - 1u) + late_us) / LATE_PARTS;
     m->started = true;
     m->now_us = now_us;
     for (uint32_t i = 1; slept && i < m->members_n; i++) {

@@ -2,7 +2,7 @@
  *
  * What members tell of other members. Lists of those whose record went out 0, 1, 2 .. times since
  * it changed: the next message takes from the first list that is not empty. */
-#include "membership.h"
+#include "membership_inner.h"
 
 #include "bits.h"
 

@@ -2,7 +2,7 @@
  *
  * Where in the table somebody is: chains by station and by name, a heap by what is due next. Place
  * 0, this device, is in none of them and ends the chains. */
-#include "membership.h"
+#include "membership_inner.h"
 
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #define MEMBERS_DEFAULT 32u
 #define PING_DEFAULT_US 700000u
 #define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
-#define PACE_WIDEST_MS (1u << 20)   /* of those that take so many bytes on the wire */
 #define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
 #define DEAD_DEFAULT_US 10000000u
 #define PULL_DEFAULT_US 120000000u
@@ -127,34 +126,6 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     return check_rule(c, err);
 }
 
-/* The numbers every ping must be able to carry: this device's own record at its largest. */
-static int check_mtu(struct uw_node_state *s, struct uw_error *err)
-{
-    memset(&s->out, 0, sizeof s->out);
-    s->out.type = UW_WIRE_PING;
-    s->out.ping = (uwasa_Ping){
-        .run = 1, .model = 1, .seq = UINT32_MAX, .has_self = true, .has_progress = true};
-    s->out.ping.self = (uwasa_Peer){.incarnation = UINT32_MAX, .state = uwasa_State_ALIVE,
-                                    .pace_ms = PACE_WIDEST_MS};
-    strcpy(s->out.ping.self.name, s->config.name);
-    if (s->config.address != NULL) {
-        strcpy(s->out.ping.self.address, s->config.address);
-    }
-    s->out.ping.progress = (uwasa_Progress){
-        .step = UINT32_MAX, .rounds = UINT32_MAX / 16u, .version = UINT32_MAX / 16u,
-        .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
-        .pulled_bytes = UINT64_MAX / 1024u, .newcomer = true};
-    uint8_t scratch[512];
-    uint32_t cap = s->buffer_bytes < sizeof scratch ? s->buffer_bytes : sizeof scratch;
-    if (uw_message_encode(&s->out, scratch, cap) < 0) {
-        return uw_error_set(err, UW_ERR_TOOBIG,
-                            "link %s carries %u bytes: too few for this name and address",
-                            s->config.link->ops != NULL ? s->config.link->ops->name : "?",
-                            (unsigned)s->buffer_bytes);
-    }
-    return UW_OK;
-}
-
 static uint32_t run_tag(const char *run)
 {
     uint32_t tag = uw_name_id(run);
@@ -178,7 +149,7 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
     }
     uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
     s->chunk_n = (chunk_bytes - UW_WIRE_DATA_BYTES) / 4u;
-    return check_mtu(s, err);
+    return UW_OK;
 }
 
 /* What membership may cost: as configured, or a share of a thin link. */
@@ -263,8 +234,9 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     if (rc < 0) {
         return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
     }
-    n->state = memory;
-    return UW_OK;
+    rc = uw_node_check_mtu(s, err);
+    n->state = rc == UW_OK ? memory : NULL;
+    return rc;
 }
 
 int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err)
@@ -361,7 +333,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     }
     (void)uw_link_step(s->config.link, now_us);
     uint64_t next_us = UINT64_MAX;
-    uint64_t slept_us = uw_membership_wake(&s->membership, now_us);
+    uint64_t slept_us = uw_membership_wake(&s->membership, s->promised_us, now_us);
     if (slept_us != 0) {
         uw_pull_slept(&s->pull.transfer, slept_us);
         uw_node_cell_slept(s, slept_us);
@@ -387,7 +359,8 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     next_us = uw_min_u64(next_us, serve_us);
     next_us = uw_min_u64(next_us, uw_link_step(s->config.link, now_us));
     next_us = uw_min_u64(next_us, now_us + poll_us(s));
-    return (next_us > now_us ? next_us : now_us) - s->clock_us;
+    s->promised_us = next_us > now_us ? next_us : now_us;
+    return s->promised_us - s->clock_us;
 }
 
 static bool averages(const struct uw_node_state *s)

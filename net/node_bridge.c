@@ -188,6 +188,37 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     return UW_OK;
 }
 
+/* Has training added what it was offered? */
+static void look_at_offer(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = &s->bridge;
+    if (b->offered && !uw_average_offers(&s->cell.average)) {
+        b->offered = b->any = false;
+    }
+}
+
+void uw_node_bridge_keep(struct uw_node_state *s)
+{
+    look_at_offer(s);
+    if (s->bridge.offered) {
+        s->bridge.offered = false;
+        s->bridge.any = uw_average_keep(&s->cell.average);
+    }
+}
+
+/* Rules over averages would take it for what an average has changed, twice a round: momentum of it
+ * feeds on itself. */
+static void offer_alone(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = &s->bridge;
+    bool pulls = s->pull.transfer.active && s->pull.bridge;
+    if (b->any && !b->offered && !pulls && s->config.rule->over != UW_MIX_OVER_AVERAGES &&
+        nodes_in(s, s->cell.name) == 1u) {
+        b->offered = true;
+        uw_average_offer(&s->cell.average);
+    }
+}
+
 /* While the cell averages, and until the training thread has published the result, what chunks are
  * compared with, the last average, is not there. */
 int uw_node_bridge_step(struct uw_node_state *s)
@@ -198,9 +229,11 @@ int uw_node_bridge_step(struct uw_node_state *s)
         return rc;
     }
     s->bridge.holds = s->bridge.holds && s->bridge.version == shown(s);
-    while (s->cell.asked == NULL && !s->bridge.holds && rc == UW_OK) {
+    look_at_offer(s);
+    while (s->cell.asked == NULL && !s->bridge.holds && !s->bridge.offered && rc == UW_OK) {
         const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
         if (slot == NULL) {
+            offer_alone(s);
             return UW_OK;
         }
         rc = take_chunk(s, slot);

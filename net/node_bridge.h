@@ -11,6 +11,8 @@
  * the next one. For this a node that may lead keeps one vector more. w is 1/2, and of a smaller
  * cell n_peer / (n + n_peer), by the nodes in either: a straggler does not hold a large cell back.
  *
+ * A cell of one has d added to its x as soon as it is whole.
+ *
  * Training waits for none of it: a pull may take as many rounds as the link needs. When no other
  * cell can be reached the cell goes on alone, says so, and says so again when they meet.
  */
@@ -29,6 +31,7 @@ struct uw_node_bridge {
     bool due;                       /* the next pull is */
     bool any, added;                /* d is not all zero; it is in what was handed in */
     bool alone, met;                /* as it was told */
+    bool offered;                   /* d is, to training */
     bool holds;                     /* the last average is not published yet: chunks wait */
     float weight;                   /* w of the pull */
     uint32_t version;               /* what is published instead */
@@ -53,6 +56,9 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete);
 /* Look at the chunks of another cell's head that have come.
  * Returns UW_OK or UW_ERR_DENIED (one was too far from ours, and is gone). */
 int uw_node_bridge_step(struct uw_node_state *s);
+
+/* The node's parameters were handed over: an offer to training is off. */
+void uw_node_bridge_keep(struct uw_node_state *s);
 
 /* A round of the cell begins with so many ranks; it is decided. */
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);

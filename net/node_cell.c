@@ -315,7 +315,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
     bool pairs = c->rule->over == UW_MIX_OVER_PAIRS;
     uint32_t size_n = pairs ? 2u * c->params->size_n : c->params->size_n;
     uint32_t chunk_n = chunk_of(s);
-    uint32_t ranks = c->members_max < UW_CELL_RANKS_MAX ? c->members_max : UW_CELL_RANKS_MAX;
+    uint32_t ranks = uw_node_ranks_max(s);
     uint32_t small_n = early_n(size_n, chunk_n);
     uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
     if (c->mode == UW_NODE_GOSSIP && !c->agree && !pairs) {
@@ -341,6 +341,8 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
         rc = place_scope(s, arena, (enum uw_average_scope)i, ranks);
     }
     uw_average_init(&s->cell.average, &s->gossip, c->spare);
+    s->cell.average.inbox = s->bridge.inbox;
+    s->cell.average.follows = s->cell.near.on;
     s->cell.stale = true;
     return rc < 0 ? rc : uw_node_gradients_place(s, arena);
 }
@@ -362,6 +364,7 @@ static void take_up(struct uw_node_state *s)
     struct uw_node_scope *o = &s->cell.scopes[scope];
     s->cell.asked = o;
     uw_node_near_asked(s);
+    uw_node_bridge_keep(s);
     if (!vector_is_finite(o)) {
         s->counters.refused_nonfinite++;
         give_up(o);

@@ -33,7 +33,8 @@ struct uw_node_near {
     uint64_t asked_us, back_us;     /* training handed the parameters over, and has them since */
     uint32_t train_us;              /* a round without its average, smoothed; 0: not known */
     float dear;                     /* what averages cost too much lately, in rounds' training */
-    uint32_t left_n;                /* times that this node has left for that */
+    uint32_t left_n;                /* times that this node has left for that, less calm holds */
+    uint64_t calm_us;               /* the next of them counts no more */
     uint64_t hold_us;               /* nobody is taken in before */
 };
 

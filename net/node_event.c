@@ -272,7 +272,7 @@ void uw_node_tell_full(struct uw_node_state *s)
     if (worth_telling(s, e.kind, 0)) {
         snprintf(s->text, sizeof s->text,
                  "%u nodes average already, and no more can: this one goes on alone",
-                 (unsigned)UW_CELL_RANKS_MAX);
+                 (unsigned)s->cell.scopes[UW_AVERAGE_CELL].cell.config.ranks_max);
         report(s, &e);
     }
 }

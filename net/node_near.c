@@ -9,7 +9,10 @@
 #define LOOK_US 500000u
 #define HOPS_MAX 8u
 #define SLOW_US 10000000u           /* a model that takes longer does not travel within a cell */
-#define SHARE 0.5f                  /* of a round's training that an average may cost */
+#define SHARE 0.1f                  /* of a round's training that an average may cost anyway */
+#define DRIFT 0.1f                  /* a drift above it tells that nodes' data differ: they are */
+#define SHARE_DRIFT 1.0f            /* worth so much more for each of what is above */
+#define SHARE_MAX 1.0f
 #define PACE 1.5f                   /* times as long may a member's round be as another's */
 #define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limits of time */
 #define LEAVE_PACE 3.0f             /* and at this pace */
@@ -53,6 +56,20 @@ void uw_node_near_asked(struct uw_node_state *s)
     }
 }
 
+static uint64_t hold_us(const struct uw_node_near *f, uint32_t left_n)
+{
+    return (uint64_t)f->train_us * (HOLD_ROUNDS << left_n);
+}
+
+/* An average is done. So long a hold as the last one without leaving, and it counts no more. */
+static void calm_down(struct uw_node_near *f, uint64_t now_us)
+{
+    if (f->left_n != 0 && now_us >= f->calm_us) {
+        f->left_n--;
+        f->calm_us = now_us + (f->left_n != 0 ? hold_us(f, f->left_n - 1u) : 0);
+    }
+}
+
 void uw_node_near_back(struct uw_node_state *s, bool averaged)
 {
     struct uw_node_near *f = &s->cell.near;
@@ -62,11 +79,15 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
                      : -DEAR_ROUNDS;
     over = over < DEAR_ONCE ? over : DEAR_ONCE;
     f->dear = f->dear + over > 0.0f ? f->dear + over : 0.0f;
+    if (averaged) {
+        calm_down(f, s->now_us);
+    }
 }
 
 void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us)
 {
     s->cell.near.asked_us += slept_us;
+    s->cell.near.calm_us += slept_us;
     s->cell.near.back_us += s->cell.near.back_us != 0 ? slept_us : 0;
 }
 
@@ -79,13 +100,30 @@ static float average_us(const struct uw_node_state *s, const struct uw_member *m
            (float)(uw_log2_up(n) + 2u) * (float)m->srtt_us;
 }
 
+/* Share of a round's training that averages are worth: what all that can be asked think of it. */
+static float worth(const struct uw_node_state *s)
+{
+    float sum = uw_average_drift(&s->cell.average);
+    uint32_t n = 1;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        float drift = m->progress.drift;
+        bool counts = m->state == UW_MEMBER_ALIVE && m->same_model && drift != 0.0f &&
+                      drift >= -UW_DRIFT_MAX && drift <= UW_DRIFT_MAX;
+        sum += counts ? drift : 0.0f;
+        n += counts ? 1u : 0u;
+    }
+    float share = SHARE + SHARE_DRIFT * (sum / (float)n - DRIFT);
+    return share > SHARE_MAX ? SHARE_MAX : share > SHARE ? share : SHARE;
+}
+
 static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)
 {
     float own = (float)s->cell.near.train_us, its = (float)m->progress.train_us;
     return own > 0.0f && its > 0.0f && its <= times * own && own <= times * its;
 }
 
-static bool is_near(const struct uw_node_state *s, const struct uw_member *m)
+static bool is_near(const struct uw_node_state *s, const struct uw_member *m, float share)
 {
     const struct uw_node_near *f = &s->cell.near;
     uint32_t times = m->near ? LEAVE_TIMES : 1u;
@@ -99,7 +137,7 @@ static bool is_near(const struct uw_node_state *s, const struct uw_member *m)
     if (!known) {
         return close && (m->near || !f->wary);
     }
-    bool cheap = average_us(s, m) <= (float)times * SHARE * (float)f->train_us;
+    bool cheap = average_us(s, m) <= (float)times * share * (float)f->train_us;
     return m->near ? close || cheap : cheap && s->now_us >= f->hold_us;
 }
 
@@ -112,7 +150,8 @@ static void leave_if_dear(struct uw_node_state *s)
     }
     f->dear = 0.0f;
     f->wary = true;
-    f->hold_us = s->now_us + (uint64_t)f->train_us * (HOLD_ROUNDS << f->left_n);
+    f->hold_us = s->now_us + hold_us(f, f->left_n);
+    f->calm_us = f->hold_us + hold_us(f, f->left_n);
     f->left_n += f->left_n < HOLD_DOUBLED;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         s->membership.members[i].near = false;
@@ -143,10 +182,11 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     }
     leave_if_dear(s);
     uint32_t best = s->membership.members[0].id, hops = 0;
+    float share = worth(s);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         struct uw_member *m = &s->membership.members[i];
         uint32_t id;
-        m->near = is_near(s, m);
+        m->near = is_near(s, m, share);
         if (m->near && found_name(m->progress.cell, &id) && id < best && is_alive(s, id) &&
             m->progress.cell_hops < HOPS_MAX) {
             best = id;

@@ -7,10 +7,12 @@
 #define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
 #define DEADLINE_MIN_US 2000000u
 #define AVOID_CUT_US 2000000u
+#define AVOID_STALE_MIN_US 20000u
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
 #define AVOID_MAX_US 600000000u
 #define WANTS_MOST 8u
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
+#define VERSION_MIXED UINT32_MAX    /* chunks of more than one peer */
 #define FULL_RETRY_US 2000u
 #define SEND_RETRY_US 500u
 
@@ -83,6 +85,7 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->member_id = m->id;
     p->adopt = adopt;
     p->judged = p->bridge = false;
+    p->version = 0;
     p->bytes = 0;
     const struct uw_path path = path_to(m);
     uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
@@ -208,8 +211,13 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
 static void complete(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
+    struct uw_member *m = uw_node_pull_member(s);
     uw_deadline_add(&p->took, s->now_us - p->transfer.started_us);
     s->counters.pulls_done++;
+    if (m != NULL && p->version != VERSION_MIXED) {
+        m->mixed_version = p->version;
+        m->mixed_us = s->now_us;
+    }
     finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, UW_NODE_PULL_DONE, "");
     if (p->adopt) {
@@ -263,6 +271,7 @@ static bool move_pull(struct uw_node_state *s, const char *why)
     const struct uw_path path = path_to(m);
     uw_node_tell_pull(s, UW_NODE_PULL_MOVED, why);
     remember_rate(s);
+    p->version = VERSION_MIXED;
     p->member = place;
     p->member_id = m->id;
     uw_pull_move(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), &path, s->now_us);
@@ -294,6 +303,7 @@ static void check_pull(struct uw_node_state *s)
         }
     } else if (silent_us >= s->config.pull_silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
+        uw_membership_doubt(&s->membership, m, s->now_us);
         if (!move_pull(s, "the peer fell silent") && silent_us >= s->config.pull_silence_us) {
             m->avoid_until_us = s->now_us + AVOID_CUT_US;
             cut(s, "the peer fell silent");
@@ -344,6 +354,28 @@ void uw_node_pull_step(struct uw_node_state *s)
     send_wants(s);
 }
 
+/* What the peer shows was mixed in before: again and again, it would hold back whoever is faster.
+ * Look elsewhere; it is asked again when what it showed is twice as old. */
+static void pass_over(struct uw_node_state *s, struct uw_member *m)
+{
+    struct uw_node_pull *p = &s->pull;
+    uint64_t age_us = s->now_us - m->mixed_us;
+    uint32_t place;
+    age_us = age_us < AVOID_CUT_US ? age_us : AVOID_CUT_US;
+    m->avoid_until_us = s->now_us + (age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US);
+    s->counters.pulls_stale++;
+    if (p->bridge) {
+        s->bridge.heard_us = s->now_us;     /* that cell lives */
+    } else if (list_members(s, false, false) != 0) {
+        float none;
+        place = pick(s, &uw_peer_schedule_random, p->round, &none);
+        uw_pull_stop(&p->transfer);
+        start_pull(s, p->round, place, false);
+        return;
+    }
+    finish(s, UW_GOSSIP_STALE);
+}
+
 /* Hand a chunk to whoever mixes it. */
 static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_data *d)
 {
@@ -370,6 +402,10 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
     if (rc == UW_ERR_CORRUPT) {
         s->counters.refused_corrupt++;
     }
+    if (rc == UW_OK && !p->adopt && p->version == 0 && d->version == m->mixed_version) {
+        pass_over(s, m);
+        return;
+    }
     struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
     if (slot == NULL) {
         return;
@@ -380,6 +416,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
         return;
     }
     push(s, slot, d);
+    p->version = p->version == 0 || d->version < p->version ? d->version : p->version;
     uw_pull_arrived(&p->transfer, d->seq, d->offset_n, s->now_us);
     p->bytes += d->count_n * 4u;
     m->from_bytes += d->count_n * 4u;

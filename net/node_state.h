@@ -3,6 +3,7 @@
  * node_state.h - what is behind struct uw_node, shared by the files node*.c
  *
  *     node.c         set-up, the step
+ *     node_mtu.c     what a link must carry
  *     node_ping.c    membership's messages
  *     node_recv.c    what to do with each message
  *     node_bridge.c  between cells
@@ -46,6 +47,7 @@ struct uw_node_pull {
     bool adopt, judged;             /* judged: its outlier has been dealt with */
     bool bridge;                    /* of another cell's head, for node_bridge.c */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
+    uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
     uint64_t bytes;
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */
@@ -65,6 +67,7 @@ struct uw_node_state {
     uint32_t chunk_n;               /* largest chunk this link carries */
     uint32_t buffer_bytes;          /* largest message, a part of an average */
     uint64_t now_us, first_us;
+    uint64_t promised_us;           /* the next step comes then, or sooner */
     uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
     bool started, left;
     uint32_t shown_version;
@@ -100,6 +103,14 @@ struct uw_node_state {
 /* Send s->out. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost, as
  * on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
+
+/* node_mtu.c */
+
+/* Can pings carry all that this device may come to tell? Returns UW_OK or UW_ERR_TOOBIG. */
+int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err);
+
+/* So many nodes can be named in the message that an average begins with. */
+uint32_t uw_node_ranks_max(struct uw_node_state *s);
 
 /* node_ping.c */
 

@@ -37,6 +37,7 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
     strcpy(p->cell, s->cell.name);
     p->cell_hops = s->cell.near.hops;
     p->train_us = s->cell.near.on ? s->cell.near.train_us : 0;
+    p->drift = s->cell.near.on ? uw_average_drift(&s->cell.average) : 0.0f;
     p->pairs = (uint32_t)s->pairs.state;
 }
 

@@ -36,6 +36,7 @@ void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
     X(pulls_done) \
     X(pulls_cut) \
     X(pulls_refused) \
+    X(pulls_stale) \
     X(chunks_mixed) \
     X(refused_nonfinite) \
     X(refused_outlier) \

@@ -144,6 +144,28 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     }
 }
 
+static bool parse_real(const char *text, double *value)
+{
+    char *end;
+    if (text[0] == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
+        return false;
+    }
+    *value = strtod(text, &end);
+    return *end == '\0' && isfinite(*value);
+}
+
+/* "1e7", as files have it; up to where doubles have all whole numbers. */
+static bool parse_power(const char *text, uint64_t *value)
+{
+    double real;
+    if (!parse_real(text, &real) || !(real >= 0.0 && real <= 9007199254740992.0) ||
+        real != floor(real)) {
+        return false;
+    }
+    *value = (uint64_t)real;
+    return true;
+}
+
 static bool parse_u64(const char *text, bool suffix, uint64_t *value)
 {
     char *end;
@@ -155,6 +177,9 @@ static bool parse_u64(const char *text, bool suffix, uint64_t *value)
     if (errno != 0) {
         return false;
     }
+    if (*end == 'e' || *end == 'E' || *end == '.') {
+        return parse_power(text, value);
+    }
     unsigned shift = 0;
     if (suffix && *end != '\0') {
         shift = *end == 'K' ? 10u : *end == 'M' ? 20u : *end == 'G' ? 30u : 0u;
@@ -165,16 +190,6 @@ static bool parse_u64(const char *text, bool suffix, uint64_t *value)
     }
     *value <<= shift;
     return true;
-}
-
-static bool parse_real(const char *text, double *value)
-{
-    char *end;
-    if (text[0] == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
-        return false;
-    }
-    *value = strtod(text, &end);
-    return *end == '\0' && isfinite(*value);
 }
 
 /* Is text one of the words of "a|b|c"? */
@@ -347,20 +362,24 @@ int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct
     return UW_OK;
 }
 
+static void print_row(const struct uw_opt *o, bool keys)
+{
+    char left[80];
+    const char *values = o->values != NULL                ? o->values
+                         : keys && o->kind == UW_OPT_FLAG ? "true|false"
+                                                          : "";
+    snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
+    if (strlen(left) > 28u) {
+        printf("  %s\n", left);
+        left[0] = '\0';
+    }
+    printf("  %-28s %s\n", left, o->help);
+}
+
 void uw_opts_print(struct uw_opts opts, bool keys)
 {
     for (uint32_t i = 0; i < opts.n; i++) {
-        const struct uw_opt *o = &opts.row[i];
-        char left[80];
-        const char *values = o->values != NULL                ? o->values
-                             : keys && o->kind == UW_OPT_FLAG ? "true|false"
-                                                              : "";
-        snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
-        if (strlen(left) > 28u) {
-            printf("  %s\n", left);
-            left[0] = '\0';
-        }
-        printf("  %-28s %s\n", left, o->help);
+        print_row(&opts.row[i], keys);
     }
 }
 
@@ -368,7 +387,15 @@ static void print_help(const struct uw_args_spec *spec)
 {
     printf("uwasa %s: %s\n\nUsage: uwasa %s %s\n\n", spec->command, spec->summary, spec->command,
            spec->usage);
-    uw_opts_print(spec->opts, false);
+    const struct uw_args_heading *next = spec->headings;
+    for (uint32_t i = 0; i < spec->opts.n; i++) {
+        const struct uw_opt *o = &spec->opts.row[i];
+        if (next != NULL && next->before != NULL && strcmp(next->before, o->name) == 0) {
+            printf("%s%s:\n", next == spec->headings ? "" : "\n", next->text);
+            next++;
+        }
+        print_row(o, false);
+    }
     printf("  %-28s %s\n", "--help", "this text");
     if (spec->epilogue != NULL) {
         printf("\n%s\n", spec->epilogue);
@@ -419,6 +446,16 @@ static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, in
     return -1;
 }
 
+static int unexpected(const struct uw_args_spec *spec, const char *arg)
+{
+    if (uw_args_ends_in(arg, ".json") && uw_opt_find(spec->opts, "config", 6) != NULL) {
+        return uw_cli_error(spec->command, UW_EXIT_USAGE,
+                            "%s: not expected here, did you mean --config %s?", arg, arg);
+    }
+    return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: not expected here, see uwasa %s --help",
+                        arg, spec->command);
+}
+
 int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
                   const char **positional)
 {
@@ -439,9 +476,7 @@ int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: flags start with two dashes",
                                 argv[i]);
         } else if (positional_n == spec->positional_max) {
-            return uw_cli_error(spec->command, UW_EXIT_USAGE,
-                                "%s: not expected here, see uwasa %s --help", argv[i],
-                                spec->command);
+            return unexpected(spec, argv[i]);
         } else {
             positional[positional_n++] = argv[i];
         }

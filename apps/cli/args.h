@@ -25,8 +25,8 @@ enum uw_opt_kind {
     UW_OPT_FLAG,        /* bool; the flag takes no value */
     UW_OPT_TEXT,        /* const char * */
     UW_OPT_CHOICE,      /* const char *, one of the words in `values` ("sgd|momentum") */
-    UW_OPT_U32,         /* uint32_t */
-    UW_OPT_U64,         /* uint64_t */
+    UW_OPT_U32,         /* uint32_t; "1e7" and "1.5e6" are whole numbers too */
+    UW_OPT_U64,         /* uint64_t, the same */
     UW_OPT_REAL,        /* double, finite */
     UW_OPT_BYTES,       /* uint64_t; the suffixes K, M, G are powers of 1024 */
     UW_OPT_BITS,        /* uint32_t, bit n for each n of "0,2,5"; 31 at most */
@@ -54,6 +54,12 @@ struct uw_opts {
     uint32_t n;
 };
 
+/* A line of help above a row. */
+struct uw_args_heading {
+    const char *before;         /* the row's name; NULL ends the list */
+    const char *text;
+};
+
 struct uw_args_spec {
     const char *command;        /* "train" */
     const char *summary;        /* first line of help */
@@ -61,6 +67,7 @@ struct uw_args_spec {
     const char *example;        /* whole command line */
     const char *epilogue;       /* more help, or NULL */
     struct uw_opts opts;
+    const struct uw_args_heading *headings;     /* or NULL; in the order of the rows */
     uint32_t positional_max;
 };
 

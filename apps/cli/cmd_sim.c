@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "choices.h"
 #include "commands.h"
 #include "job.h"
 #include "lr.h"
@@ -10,127 +9,16 @@
 
 #include <string.h>
 
-#define ROW(name, kind, member, min, max, values, help) \
-    {name, kind, offsetof(struct uw_sim_options, member), min, max, values, help}
-
-#define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
-#define STEP_SECONDS_MAX 86400
 #define ADVISE_EVAL_SAMPLES 300     /* by default: candidates are tested often */
 #define ADVISE_EVAL_NODES 16
 #define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
+#define MTU 16384                   /* by default */
+#define PULL_WINDOW (512u << 10)
 
-static const struct uw_opt rows[] = {
-    ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
-        "a scenario: devices, links and these flags as keys; a flag wins over its key"),
-    ROW("scenario", UW_OPT_TEXT, config, 0, 0, "FILE", "the same as --config"),
-    ROW("dry-run", UW_OPT_FLAG, dry_run, 0, 0, NULL,
-        "only show the devices that are drawn, by groups, and run nothing"),
-    ROW("devices", UW_OPT_FLAG, devices, 0, 0, NULL,
-        "only list the devices whose speed is known, with sources"),
-    ROW("nodes", UW_OPT_U32, nodes, 2, 100000, "K", "devices (16)"),
-    ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
-        "built-in name (see uwasa models), ONNX file or JSON file"),
-    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
-    ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
-        "who holds which samples: even, sorted or dirichlet:A (even)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES,
-        "pull, average over all, or over cells whose heads pull (gossip)"),
-    ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
-        "nodes of a cell, for --exchange hierarchical (4)"),
-    ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
-    ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0, UW_PEER_SCHEDULES,
-        "whom a node pulls from, or is paired with (random; matching with kgt)"),
-    ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, UW_MOMENTUM_RULES,
-        "what a round does beside averaging (qg)"),
-    ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
-        "a second that each node can send, not receive; 0: unlimited (1000000000)"),
-    ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
-        "seconds from node to node, one way (0.005)"),
-    ROW("network", UW_OPT_CHOICE, network, 0, 0, "events|formula",
-        "the shipped protocols over simulated links, or the closed costs of exchanges (events)"),
-    ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, UW_SIM_ALGORITHMS,
-        "of exact averages; ring-study: as the wide-area study prints it (auto: the fastest)"),
-    ROW("model-bytes", UW_OPT_U64, model_bytes, 1, 1e12, "N",
-        "that --network formula takes a model to have (4 a parameter)"),
-    ROW("pull-latencies", UW_OPT_U32, pull_latencies, 1, 2, "N",
-        "of a pull with --network formula: 2, question and answer, or 1 as the study counts (2)"),
-    ROW("pull-waits", UW_OPT_FLAG, pull_waits, 0, 0, NULL,
-        "with --network formula: whoever pulls does no step meanwhile, as plain gossip is written"),
-    ROW("mtu", UW_OPT_U32, mtu, 256, 16384, "BYTES", "largest message (16384)"),
-    ROW("pull-window", UW_OPT_BYTES, pull_window, 4096, 1u << 30, "BYTES",
-        "what a pull moves during a local step at most (512K)"),
-    ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
-        "virtual time of a local step; 0: as long as here (0)"),
-    ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",
-        "devices begin at random within so many seconds; 0: all at once (a step of each)"),
-    ROW("epochs", UW_OPT_U32, epochs, 1, 0, "E", "passes over the data by all together (1)"),
-    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "of each node, instead of epochs"),
-    ROW("virtual-seconds", UW_OPT_REAL, virtual_seconds, 0, UW_SIM_SECONDS_MAX, "S",
-        "end with the first step that ends so late; 0: no limit (0)"),
-    ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
-        "end with the test that reaches it, from 0 to 1"),
-    ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
-    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
-    ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
-        "constant, cosine, linear, as --schedule of uwasa train (constant)"),
-    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
-    ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
-    ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
-        "of a node's test on the way; 0: all. The last test takes all (1000, 300 to advise)"),
-    ROW("eval-nodes", UW_OPT_U32, eval_nodes, 1, 0, "N",
-        "whose models are tested, at most, spread evenly (64, 16 to advise)"),
-    ROW("eval-epochs", UW_OPT_U32, eval_epochs, 0, 0, "N",
-        "test after every N epochs; 0: after none, only at the end (1)"),
-    ROW("eval-seconds", UW_OPT_REAL, eval_seconds, 0, 0, "S",
-        "test every S virtual seconds too; 0: do not (0)"),
-    ROW("eval-steps", UW_OPT_U64, eval_steps, 0, 0, "N", "test every N steps too; 0: do not (0)"),
-    ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
-        "pulls of gossip after the last step; with kgt one average over all (1)"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N",
-        "nodes' steps computed at a time; any number gives the same run (one a core)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS, "kernels (auto)"),
-    ROW("advise", UW_OPT_FLAG, advise, 0, 0, NULL,
-        "try exchanges, periods, schedules and momentum rules, and say which to use"),
-    ROW("advise-seconds", UW_OPT_REAL, advise_seconds, 1, 0, "S",
-        "of computing that --advise may take, about (60)"),
-    ROW("advise-runs", UW_OPT_REAL, advise_runs, 0, 1000, "N",
-        "the same in whole runs, whatever they take; 0: the seconds count (0)"),
-    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
-    ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
-        "save the whole run there when it ends or is stopped, and now and then"),
-    ROW("checkpoint-seconds", UW_OPT_REAL, checkpoint_seconds, 0, 0, "S",
-        "of computing between two; 0: at the end only (300)"),
-    ROW("resume", UW_OPT_TEXT, resume, 0, 0, "FILE",
-        "go on from a checkpoint; the other flags must be the same"),
-    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
-    ROW("csv", UW_OPT_TEXT, csv, 0, 0, "FILE", "write a table with a row for each test"),
-    ROW("label", UW_OPT_TEXT, label, 0, 0, "TEXT", "what plots and tables call this run"),
-    ROW("profile", UW_OPT_FLAG, profile, 0, 0, NULL, "tell where the processors' time went"),
-    ROW("per-node", UW_OPT_FLAG, per_node, 0, 0, NULL, "events tell the accuracy of every node"),
-    ROW("timeline", UW_OPT_REAL, timeline, 0, 0, "S",
-        "events tell who exchanged when, and every step, in the first S virtual seconds"),
-};
-
-const struct uw_opts uw_sim_flags = {rows, sizeof rows / sizeof rows[0]};
-
-static const struct uw_args_spec spec = {
-    .command = "sim",
-    .summary = "simulate a run: many nodes, a network, a virtual clock",
-    .usage = "[--advise] --config FILE | --model M [--nodes K] [--data D] [flags]",
-    .example = "uwasa sim --model mlp --nodes 16 --skew sorted --period 10 --step-seconds 0.01",
-    .epilogue =
-        "The nodes run the very protocols of uwasa node, without encryption, and train for real;\n"
-        "only time is simulated. test_accuracy is the mean over the nodes, each with its own\n"
-        "model; mean_model_accuracy is that of all models' mean, which the exact average at the\n"
-        "end of a run leaves. virtual_seconds begin when all nodes know each other. With\n"
-        "--step-seconds the same flags give the same run, bit for bit, on one machine.\n"
-        "--advise judges candidates by the virtual time to --until-accuracy, else to 98 % of the\n"
-        "best one's accuracy, within --virtual-seconds; what the command line says of exchange,\n"
-        "period, schedule and momentum rule stays, what a file says of them does not.\n"
-        "Scenarios to begin with are in tools/experiments/scenarios; README.md has their keys.\n"
-        "`uwasa sim time --help` tells the flags of speed-ups without training.",
-    .opts = {rows, sizeof rows / sizeof rows[0]},
-};
+static bool says_steps(const struct uw_sim_options *o)
+{
+    return o->steps != 0 && o->steps != UW_SIM_STEPS_ENDLESS;
+}
 
 /* A sentence begins with what was said, and where: the flag, or the key of the file. */
 static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
@@ -138,7 +26,7 @@ static const char *said(const struct uw_sim_file *f, const struct uw_sim_options
 {
     static char text[256];
     char value[128];
-    uw_opt_text(uw_opt_find(spec.opts, flag, strlen(flag)), o, value, sizeof value);
+    uw_opt_text(uw_opt_find(uw_sim_flags, flag, strlen(flag)), o, value, sizeof value);
     return uw_sim_file_where(f, flag, value, text, sizeof text);
 }
 
@@ -187,7 +75,7 @@ static int check_ranks(const struct uw_sim_options *o)
     return -1;
 }
 
-/* What only closed costs have. */
+/* What only closed costs have, or only messages. */
 static int check_formula(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     bool formula = strcmp(o->network, "formula") == 0;
@@ -196,6 +84,10 @@ static int check_formula(const struct uw_sim_file *f, const struct uw_sim_option
                             said(f, o, o->model_bytes != 0      ? "model-bytes"
                                        : o->pull_latencies != 0 ? "pull-latencies"
                                                                 : "pull-waits"));
+    }
+    if (formula && (o->mtu != 0 || o->pull_window != 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network events: closed costs "
+                            "have no messages", said(f, o, o->mtu != 0 ? "mtu" : "pull-window"));
     }
     if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
@@ -228,7 +120,7 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
 
 static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
-    double max = uw_opt_find(spec.opts, "nodes", strlen("nodes"))->max;
+    double max = uw_opt_find(uw_sim_flags, "nodes", strlen("nodes"))->max;
     const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, "nodes");
     if (o->nodes >= 2 && o->nodes <= max) {
         return -1;
@@ -297,16 +189,24 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->model == NULL) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
-    if (o->steps != 0 && o->epochs != 0) {
+    if (says_steps(o) && o->epochs != 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: and epochs: give one of them",
                             said(f, o, "steps"));
     }
+    if (o->steps == 0 && o->epochs == 0 && o->virtual_seconds == 0.0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs --virtual-seconds, which then ends "
+                            "the run", said(f, o, "steps"));
+    }
+    o->steps = says_steps(o) ? o->steps : 0;
     if (uw_skew_parse(o->skew, &o->dealt) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
                             said(f, o, "skew"));
     }
     if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
+    }
+    if (o->csv != NULL && o->json != NULL && strcmp(o->csv, o->json) == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv %s: events go there, see --json", o->csv);
     }
     if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs 0, or %g or more",
@@ -321,6 +221,8 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     status = status >= 0 ? status : check_formula(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
     o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
+    o->mtu = o->mtu != 0 ? o->mtu : MTU;
+    o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;
     return status >= 0 ? status : check_fleet(o);
 }
 
@@ -364,9 +266,17 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
     return -1;
 }
 
-/* What the file says for another exchange than the command line's does not count. */
+/* What the file says for another exchange or network than the command line's does not count. */
 static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options *o)
 {
+    if (flags->network != NULL && strcmp(o->network, "formula") == 0) {
+        o->mtu = flags->mtu;
+        o->pull_window = flags->pull_window;
+    } else if (flags->network != NULL) {
+        o->model_bytes = flags->model_bytes;
+        o->pull_latencies = flags->pull_latencies;
+        o->pull_waits = flags->pull_waits;
+    }
     if (flags->exchange == NULL) {
         return;
     }
@@ -384,9 +294,9 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
 {
     struct uw_sim_options flags = *o;
     struct uw_error err = {.text = ""};
-    flags.exchange = flags.momentum_rule = NULL;
+    flags.exchange = flags.momentum_rule = flags.network = NULL;
     flags.period = 0;
-    int status = uw_args_parse(&spec, argc, argv, &flags, NULL);
+    int status = uw_args_parse(&uw_sim_args, argc, argv, &flags, NULL);
     if (status >= 0) {
         return status;
     }
@@ -397,15 +307,17 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
         o->eval_samples = ADVISE_EVAL_SAMPLES;
         o->eval_nodes = ADVISE_EVAL_NODES;
     }
-    int rc = flags.config != NULL ? uw_sim_file_load(f, flags.config, spec.opts, o, &err)
+    int rc = flags.config != NULL ? uw_sim_file_load(f, flags.config, uw_sim_flags, o, &err)
                                   : uw_sim_file_plain(f, &err);
     if (rc < 0) {
         return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
     }
-    if (flags.steps != 0 || flags.epochs != 0) {
-        o->steps = o->epochs = 0;       /* each is instead of the other */
+    asked->file_counts = says_steps(o) || o->epochs != 0;
+    if (flags.steps != UW_SIM_STEPS_ENDLESS || flags.epochs != 0) {
+        o->steps = UW_SIM_STEPS_ENDLESS;        /* each is instead of the other */
+        o->epochs = 0;
     }
-    status = uw_args_parse(&spec, argc, argv, o, NULL);
+    status = uw_args_parse(&uw_sim_args, argc, argv, o, NULL);
     drop_keys(&flags, o);
     if (status < 0 && !o->devices) {
         status = check_devices(o);
@@ -435,12 +347,12 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant", .network = "events",
                                .period = 10, .batch = 32,
                                .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
-                               .consensus_rounds = 1, .mtu = 16384, .seed = 1,
+                               .consensus_rounds = 1, .steps = UW_SIM_STEPS_ENDLESS, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
                                .start_spread = -1.0,
-                               .lr = 0.05, .momentum = -1.0, .pull_window = 512u << 10,
+                               .lr = 0.05, .momentum = -1.0,
                                .checkpoint_seconds = 300.0, .advise_seconds = 60.0,
-                               .flags = &spec.opts};
+                               .flags = &uw_sim_flags};
     struct uw_sim_file file = {.grouped = false};
     struct uw_advice_asked asked;
     if (argc > 1 && strcmp(argv[1], "time") == 0) {

@@ -120,6 +120,7 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
     cJSON_AddNumberToObject(out, "pulls_done", c->pulls_done);
     cJSON_AddNumberToObject(out, "pulls_cut", c->pulls_cut);
     cJSON_AddNumberToObject(out, "pulls_refused", c->pulls_refused);
+    cJSON_AddNumberToObject(out, "pulls_stale", c->pulls_stale);
     cJSON_AddNumberToObject(out, "averages_done", c->averages_done);
     cJSON_AddNumberToObject(out, "averages_cut", c->averages_cut);
     cJSON_AddNumberToObject(out, "samples_in", (double)c->samples_in);

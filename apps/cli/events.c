@@ -43,6 +43,13 @@ int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error 
     return open_events(e, path, true, err);
 }
 
+void uw_events_empty(struct uw_events *e)
+{
+    if (e->file != NULL && e->file != stdout) {
+        uw_empty_file(e->file);
+    }
+}
+
 bool uw_events_take_stdout(const struct uw_events *e)
 {
     return e->file == stdout;

@@ -35,6 +35,9 @@ int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err);
 /* The same, after what is in the file. */
 int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error *err);
 
+/* Drop what was in the file before uw_events_open_again. */
+void uw_events_empty(struct uw_events *e);
+
 /* Are results for people to be kept off standard output, because events go there? */
 bool uw_events_take_stdout(const struct uw_events *e);
 

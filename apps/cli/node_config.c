@@ -108,7 +108,7 @@ static const struct uw_opt rows[] = {
         "largest message (udp: 1232, else a sixteenth of the model, 8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("membership_rate", UW_OPT_U32, membership_rate, 16, 1000000, "BYTES",
-        "a second for telling who is here (4096)"),
+        "a second for telling who is here; on a thin link at most a sixteenth of it (4096)"),
     ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, PULL_WINDOW_MAX, "BYTES",
         "that may wait for the training thread (512K)"),
     ROW("emulate.loss", UW_OPT_REAL, emulate_loss, 0, 1, "P", "a bad network, for trials: lost"),

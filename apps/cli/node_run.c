@@ -168,6 +168,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
 {
     const struct uw_node_progress p = {.step = (uint32_t)r->step,
                                        .lr = lr,
+                                       .step_loss = (float)r->step_loss,
                                        .loss = (float)r->loss,
                                        .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
                                        .samples_per_s = samples_per_s(r)};
@@ -224,6 +225,7 @@ static int train_one(struct uw_node_work *r)
     uw_node_trace_part(r, NULL, before_us, uw_board_now_us());
     uw_node_work_rest(r, before_us);
     uint64_t now_us = uw_board_now_us();
+    r->step_loss = result.loss;
     r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
     if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
         uw_node_report_step(&r->report, r->step, r->loss, (double)r->samples,

@@ -43,6 +43,7 @@ struct uw_node_work {
     uint64_t start_us, samples;
     uint64_t train_us, trained_us;      /* the training's first and last moment; 0: not yet */
     uint64_t step_event_us, saved_us, scored_us;
+    double step_loss;                   /* of the last step */
     double loss;                        /* running mean */
     struct uw_score score;
     bool scored;

@@ -38,3 +38,9 @@ FILE *uw_open_file_again(const char *path)
     }
     return f;
 }
+
+void uw_empty_file(FILE *f)
+{
+    (void)!ftruncate(fileno(f), 0);     /* a pipe has nothing to cut */
+    (void)fseek(f, 0, SEEK_END);
+}

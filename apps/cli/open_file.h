@@ -21,4 +21,7 @@ FILE *uw_open_file(const char *path, bool to_write);
 /* Open a file to write after what is in it, made if need be. As uw_open_file. */
 FILE *uw_open_file_again(const char *path);
 
+/* Drop what was in it before: for files that are emptied once all others are open, too. */
+void uw_empty_file(FILE *f);
+
 #endif

@@ -2,7 +2,8 @@
  *
  * sim.h - a run of many nodes simulated in this process: real training, virtual time
  *
- *     cmd_sim.c      flags
+ *     sim_flags.c    flags
+ *     cmd_sim.c      what of flags and scenario goes together
  *     sim_run.c      set-up and the loop over virtual time; sim_run.h: its parts
  *     sim_score.c    how good and how far apart the nodes' models are
  *     sim_report.c   what is told of it, as events and to a person
@@ -68,6 +69,7 @@ struct uw_sim_options {
 
 /* The flags; a scenario file has most of them as keys. */
 extern const struct uw_opts uw_sim_flags;
+extern const struct uw_args_spec uw_sim_args;
 
 /* How good the nodes' models are at one moment. */
 struct uw_sim_score {
@@ -128,6 +130,8 @@ struct uw_sim_trial {
     struct uw_sim_inputs *inputs;           /* of all candidates; the first run opens them */
     bool tests_last;                        /* a last test, which nobody is told of */
     double next_s;                          /* virtual time of the next test: set by the caller */
+    double whole_s;                         /* of the run that it stands for, however soon it ends:
+                                               learning rate schedules span it. 0: not known yet */
     void (*on_open)(struct uw_sim_trial *t, const struct uw_sim_report *r,
                     const struct uw_world *w);  /* before the first step */
     bool (*on_step)(struct uw_sim_trial *t, double virtual_seconds);
@@ -155,7 +159,8 @@ struct uw_sim_apart {
 void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
                        struct uw_sim_apart *sums);
 
-/* Open the files for events and table. Close in every case. Returns UW_OK or UW_ERR_IO. */
+/* Open the files for events and table; what was in them goes when both are open. Close in every
+ * case. Returns UW_OK or UW_ERR_IO. */
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err);
 
 /* Tell what is about to be simulated: an event "start" and a line. */
@@ -170,7 +175,8 @@ void uw_sim_report_trained(struct uw_sim_report *r, const struct uw_world *w, ui
 bool uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
 
-/* The share of the run that lies behind, 0 .. 1, by steps of one node or by virtual time. */
+/* The share of the run that lies behind, 0 .. 1, by steps of one node or by virtual time; of a
+ * trial the share of what it stands for. */
 double uw_sim_report_share(const struct uw_sim_report *r, const struct uw_world *w, double steps);
 
 /* Is a test due now that the slowest node has done step steps: at the end of an epoch, of
@@ -195,7 +201,8 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
 /* Safe on a zeroed struct and twice. Returns UW_OK, or UW_ERR_IO when something was not written. */
 int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err);
 
-/* The table: its header, a row, its end. As uw_sim_report_open, _eval and _close. */
+/* The table: its header (what was in the file goes), a row, its end. As uw_sim_report_open, _eval
+ * and _close. */
 int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err);
 void uw_sim_csv_put(struct uw_sim_report *r, const struct uw_sim_moment *m);
 int uw_sim_csv_close(struct uw_sim_report *r, struct uw_error *err);

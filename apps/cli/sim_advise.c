@@ -51,6 +51,11 @@ struct search {
     int status;
 };
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 static double since_s(uint64_t us)
 {
     return 1e-6 * (double)(uw_board_now_us() - us);
@@ -117,8 +122,10 @@ static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r,
     }
     double epochs = a->o->epochs != 0 ? a->o->epochs : 1.0;
     double steps = a->o->steps != 0 ? (double)a->o->steps : epochs * (double)r->per_epoch;
-    a->wanted_s = a->o->virtual_seconds > 0.0 ? a->o->virtual_seconds : steps * step_s;
-    a->length_s = a->wanted_s;
+    double whole_s = a->o->virtual_seconds > 0.0 ? a->o->virtual_seconds
+                                                 : round(1e6 * steps * step_s) / 1e6;
+    a->wanted_s = whole_s < UW_SIM_SECONDS_MAX ? whole_s : UW_SIM_SECONDS_MAX;
+    a->length_s = t->whole_s = a->wanted_s;
     uw_advice_open_space(a, f, a->o->model_bytes != 0 ? (double)a->o->model_bytes : params_bytes,
                          &s->err);
     s->rates.open_s = since_s(s->run_us) - 1e-6 * (double)s->inputs.open_us;
@@ -337,6 +344,18 @@ static uint32_t choose_second(struct search *s, uint32_t *list)
     return n;
 }
 
+/* For the last stage: the best of the second one; without any, who exchanges before the end. */
+static uint32_t choose_last(const struct search *s, uint32_t *list)
+{
+    uint32_t n = uw_advice_rank(&s->a, uw_advice_stage_tests[1], list);
+    for (uint32_t i = 0, none = n == 0; none && i < s->a.tries_n; i++) {
+        if (starts_in(s, i, 2)) {
+            list[n++] = i;
+        }
+    }
+    return least(n, s->left[2]);
+}
+
 static void search(struct search *s)
 {
     uint32_t list[UW_ADVICE_MAX], n = 0;
@@ -348,8 +367,8 @@ static void search(struct search *s)
     run_stage(s, 0, list, n);
     n = s->a.stopped ? 0u : choose_second(s, list);
     run_stage(s, 1, list, n);
-    n = uw_advice_rank(&s->a, uw_advice_stage_tests[1], list);
-    run_stage(s, 2, list, s->a.stopped ? 0u : n < s->left[2] ? n : s->left[2]);
+    n = s->a.stopped ? 0u : choose_last(s, list);
+    run_stage(s, 2, list, n);
 }
 
 /* ---- the whole ---- */
@@ -373,7 +392,32 @@ static int open_search(struct search *s)
     s->trial.on_step = on_step;
     s->trial.on_test = on_test;
     uw_progress_init(&s->progress);
-    return uw_events_open(&s->events, o->json, &s->err);
+    return uw_events_open_again(&s->events, o->json, &s->err);  /* emptied when the search begins */
+}
+
+/* Why nothing is known in the end. */
+static int say_nothing(struct search *s)
+{
+    const struct uw_advice *a = &s->a;
+    const struct uw_advice_try *best = &a->tries[a->order[0]];
+    bool some = false;
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        some = some || starts_in(s, i, 2);
+    }
+    if (a->stopped) {
+        return uw_error_set(&s->err, UW_ERR_AGAIN, "stopped before anything was known");
+    }
+    if (best->end == UW_ADVICE_FAILED) {
+        return uw_error_set(&s->err, UW_ERR_AGAIN, "%s", best->why);
+    }
+    if (!some) {
+        return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise: nothing is known of an exchange "
+                            "until it has ended, and none that may be tried ends within %.4g s: "
+                            "--virtual-seconds (or --steps) are too few, or --period is too long",
+                            a->length_s);
+    }
+    return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise-seconds %g: too few for any run of this "
+                        "scenario, about %.0f would do", a->o->advise_seconds, ceil(a->enough_s));
 }
 
 /* Whether anything is known in the end. */
@@ -385,10 +429,7 @@ static int conclude(struct search *s)
     const struct uw_advice_try *best = &a->tries[a->order[0]];
     uw_progress_clear(&s->progress);
     if (uw_advice_judged(best) == 0) {
-        return uw_error_set(&s->err, UW_ERR_AGAIN, "%s",
-                            a->stopped ? "stopped before anything was known"
-                            : best->end == UW_ADVICE_FAILED ? best->why
-                            : "--advise-seconds: too few for any run of this scenario");
+        return say_nothing(s);
     }
     uw_advice_tell(a, &s->events);
     return uw_events_close(&s->events, &s->err);
@@ -412,8 +453,10 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
         set_budget(s);
         uw_progress_say(&s->progress, "%u candidates, runs of %.4g virtual seconds; %u are "
                         "screened, %u run for nearly half, %u to the end", (unsigned)s->a.tries_n,
-                        s->a.length_s, (unsigned)s->left[0], (unsigned)s->left[1],
-                        (unsigned)s->left[2]);
+                        s->a.length_s, (unsigned)least(s->left[0], s->a.tries_n),
+                        (unsigned)least(s->left[1], s->a.tries_n),
+                        (unsigned)least(s->left[2], s->a.tries_n));
+        uw_events_empty(&s->events);
         uw_advice_tell_start(&s->a, &s->events);
         search(s);
         rc = conclude(s);

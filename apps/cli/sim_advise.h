@@ -4,10 +4,11 @@
  *
  * Candidates are whole simulated runs, one after the other, on the same data and devices. Of each,
  * accuracy is known at UW_ADVICE_TESTS moments of virtual time, its curve: test k of n is at
- * (k/n)^2 of the run, because much happens early. A search in three stages runs many for a sixth of
- * the time, the better ones and what is like the best of them for nearly a half, and the best of
- * those to the end. A run that goes on longer begins anew: the same seed gives the same curve, and
- * one run at a time is in memory.
+ * (k/n)^2 of the run, because much happens early. Where the budget makes runs shorter than what
+ * they stand for, learning rates are those of the whole. A search in three stages runs many for a
+ * sixth of the time, the better ones and what is like the best of them for nearly a half, and the
+ * best of those to the end. A run that goes on longer begins anew: the same seed gives the same
+ * curve, and one run at a time is in memory.
  *
  *     sim_advise.c         the search
  *     sim_advise_space.c   the candidates; which of them closed costs rule out
@@ -55,6 +56,7 @@ struct uw_advice_try {
 struct uw_advice_asked {
     const char *exchange, *schedule, *rule;
     uint32_t period;
+    bool file_counts;                       /* a file says how many steps or epochs there are */
     int argc;                               /* the command line, for the answer's */
     char **argv;
 };

@@ -99,22 +99,42 @@ static double exact_s(const struct uw_advice *a, const struct uw_sim_fleet *flee
     return uw_sim_allreduce_s(algorithm, n, &path, bytes, NULL);
 }
 
-/* The slowest cell's; where the fleet has none, neighbours are one. */
-static double cells_s(const struct uw_advice *a, const struct uw_sim_fleet *fleet,
-                      uint32_t *members, double bytes)
+/* Where the fleet has none, neighbours are one. */
+static uint32_t cell_of(const struct uw_advice *a, const struct uw_sim_fleet *f, uint32_t device)
 {
-    uint32_t cells = fleet->cells_n, each = a->o->cell_nodes;
-    uint32_t count = cells != 0 ? cells : (fleet->devices_n + each - 1u) / each;
+    return f->cells_n != 0 ? f->devices[device].cell : device / a->o->cell_nodes;
+}
+
+/* The slowest cell's.
+ *   members  [devices_n] becomes all devices that are in a cell, one cell after the other
+ *   ends     [devices_n + cells_n] becomes where each cell ends there */
+static double cells_s(const struct uw_advice *a, const struct uw_sim_fleet *fleet,
+                      uint32_t *members, uint32_t *ends, double bytes)
+{
+    uint32_t n = fleet->devices_n, first = 0;
+    uint32_t cells = fleet->cells_n != 0 ? fleet->cells_n : (n - 1u) / a->o->cell_nodes + 1u;
     double most = 0.0;
-    for (uint32_t c = 0; c < count; c++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < fleet->devices_n; i++) {
-            uint32_t cell = cells != 0 ? fleet->devices[i].cell : i / each;
-            if (cell == c) {
-                members[n++] = i;
-            }
+    memset(ends, 0, cells * sizeof *ends);
+    for (uint32_t i = 0; i < n; i++) {      /* sizes */
+        uint32_t cell = cell_of(a, fleet, i);
+        if (cell < cells) {
+            ends[cell]++;
         }
-        double s = n > 1u ? exact_s(a, fleet, members, n, bytes) : 0.0;
+    }
+    for (uint32_t c = 0; c < cells; c++) {  /* beginnings */
+        uint32_t size = ends[c];
+        ends[c] = first;
+        first += size;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t cell = cell_of(a, fleet, i);
+        if (cell < cells) {
+            members[ends[cell]++] = i;
+        }
+    }
+    for (uint32_t c = 0, from = 0; c < cells; from = ends[c++]) {
+        uint32_t size = ends[c] - from;
+        double s = size > 1u ? exact_s(a, fleet, members + from, size, bytes) : 0.0;
         most = s > most ? s : most;
     }
     return most;
@@ -128,7 +148,7 @@ static int count_costs(struct uw_advice *a, const struct uw_sim_fleet *fleet, do
                        struct costs *c)
 {
     uint32_t n = fleet->devices_n;
-    uint32_t *members = calloc(n, sizeof *members);
+    uint32_t *members = calloc(2u * (size_t)n + fleet->cells_n, sizeof *members);
     if (members == NULL) {
         return UW_ERR_NOMEM;
     }
@@ -141,7 +161,7 @@ static int count_costs(struct uw_advice *a, const struct uw_sim_fleet *fleet, do
         a->pull_s += uw_sim_pull_s(&path, bytes, true) / n;
         c->pair_s += uw_sim_pull_s(&path, 2.0 * bytes, false) / n;
     }
-    c->cells_s = cells_s(a, fleet, members, bytes);
+    c->cells_s = cells_s(a, fleet, members, members + n, bytes);
     for (uint32_t i = 0; i < n; i++) {
         members[i] = i;
     }

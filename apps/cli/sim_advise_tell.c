@@ -100,7 +100,8 @@ static bool is_flag(const char *arg, const char *name)
 static int left_out(const struct uw_advice_try *best, const char *arg)
 {
     static const char *const said[] = {"--advise-seconds", "--advise-runs", "--json", "--exchange",
-                                       "--schedule", "--period", "--momentum-rule"};
+                                       "--schedule", "--period", "--momentum-rule", "--steps",
+                                       "--epochs"};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
         if (is_flag(arg, said[i])) {
             return 2;
@@ -143,6 +144,10 @@ static void say_command(const struct uw_advice *a, struct paragraph *p)
         say(p, " --schedule %s", best->schedule);
     }
     say(p, " --momentum-rule %s", best->rule);
+    say(p, asked->file_counts ? " --steps 0" : "");
+    if (a->o->virtual_seconds == 0.0) {
+        say(p, " --virtual-seconds %.15g", a->wanted_s);
+    }
 }
 
 /* ---- the sentences ---- */
@@ -177,6 +182,8 @@ static void say_loss(const struct uw_advice *a, const struct uw_advice_try *t, s
     double best_s = reached_s(a, &a->tries[a->order[0]], uw_advice_judged(t));
     if (l.in_time && l.seconds < 0.005 * best_s) {
         say(p, "is as fast");
+    } else if (l.in_time && l.seconds >= best_s && best_s > 0.0) {
+        say(p, "needs %.2g times as long", 1.0 + l.seconds / best_s);
     } else if (l.in_time && best_s > 0.0) {
         say(p, "needs %.0f %% longer", percent(l.seconds / best_s));
     } else if (l.accuracy > 0.0005) {

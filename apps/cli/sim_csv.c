@@ -8,15 +8,16 @@
 int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err)
 {
     const char *path = r->o->csv;
-    bool again = path != NULL && r->resumed;
-    r->csv = path == NULL ? NULL : again ? uw_open_file_again(path) : uw_open_file(path, true);
+    r->csv = path != NULL ? uw_open_file_again(path) : NULL;
     if (path == NULL) {
         return UW_OK;
     }
     if (r->csv == NULL) {
         return uw_error_set(err, UW_ERR_IO, "--csv %s: %s", path, strerror(errno));
     }
-    if (again && ftell(r->csv) > 0) {
+    if (!r->resumed) {
+        uw_empty_file(r->csv);
+    } else if (ftell(r->csv) > 0) {
         return UW_OK;
     }
     fputs("label,nodes,epochs,steps,virtual_seconds,test_accuracy,worst_accuracy,"

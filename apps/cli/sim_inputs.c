@@ -3,7 +3,6 @@
 
 #include "uwasa/board.h"
 
-
 /* What is kept of sets that are read often: many nodes are tested on the same samples, and all
  * candidates of an advice train on the same. */
 #define TEST_BYTES_MAX (64u << 20)

@@ -23,9 +23,12 @@ static double seconds(uint64_t start_us)
 
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err)
 {
-    int rc = r->resumed ? uw_events_open_again(&r->events, r->o->json, err)
-                        : uw_events_open(&r->events, r->o->json, err);
-    return rc < 0 ? rc : uw_sim_csv_open(r, err);
+    int rc = uw_events_open_again(&r->events, r->o->json, err);
+    rc = rc < 0 ? rc : uw_sim_csv_open(r, err);
+    if (rc == UW_OK && !r->resumed) {
+        uw_events_empty(&r->events);
+    }
+    return rc;
 }
 
 int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err)
@@ -194,24 +197,29 @@ static const char *short_count(double n, char text[UW_TEXT_BYTES])
     return text;
 }
 
-/* As much of it as a terminal has room for: the total of steps is shortened first. */
+/* As much of it as a terminal has room for: the total of steps is shortened first. Steps are the
+ * mean of the nodes, as in the ETA; who sleeps for long may have done none. */
 static void write_line(char *line, size_t line_bytes, const struct uw_sim_report *r,
                        const struct uw_world *w, uint64_t step, const char *rest)
 {
-    char whole[32], brief[UW_TEXT_BYTES + 1], count[UW_TEXT_BYTES];
+    char whole[32], brief[UW_TEXT_BYTES + 1], slowest[40] = "", count[UW_TEXT_BYTES];
     double at = virtual_s(w);
+    uint64_t mean = r->node_steps / r->o->nodes;
+    if (mean > step + step / 10u + 1u) {
+        snprintf(slowest, sizeof slowest, ", slowest %llu", (unsigned long long)step);
+    }
     bool endless = r->steps == UW_SIM_STEPS_ENDLESS;
     whole[0] = brief[0] = '\0';
     if (!endless) {
         snprintf(whole, sizeof whole, "/%llu", (unsigned long long)r->steps);
         snprintf(brief, sizeof brief, "/%s", short_count((double)r->steps, count));
     }
-    const char *total[] = {whole, brief, brief};
-    for (int tries = 0; tries < 3; tries++) {
-        int n = snprintf(line, line_bytes, "%u nodes  step %llu%s  %s%.*f s  %s",
-                         (unsigned)r->o->nodes, (unsigned long long)step, total[tries],
-                         tries < 2 ? "virtual " : "", at < 100.0 ? 2 : at < 10000.0 ? 1 : 0, at,
-                         rest);
+    const char *total[] = {whole, brief, brief, brief};
+    for (int tries = 0; tries < 4; tries++) {
+        int n = snprintf(line, line_bytes, "%u nodes  step %llu%s%s  %s%.*f s  %s",
+                         (unsigned)r->o->nodes, (unsigned long long)mean, total[tries],
+                         tries < 3 ? slowest : "", tries < 2 ? "virtual " : "",
+                         at < 100.0 ? 2 : at < 10000.0 ? 1 : 0, at, rest);
         if (n >= 0 && (unsigned)n <= COLUMNS) {
             break;
         }
@@ -220,7 +228,7 @@ static void write_line(char *line, size_t line_bytes, const struct uw_sim_report
 
 static double share_of(const struct uw_sim_report *r, double steps, double virtual_seconds)
 {
-    double limit = r->o->virtual_seconds;
+    double limit = r->trial != NULL ? r->trial->whole_s : r->o->virtual_seconds;
     double by_steps = r->steps != UW_SIM_STEPS_ENDLESS ? steps / (double)r->steps : 0.0;
     double by_time = limit > 0.0 ? virtual_seconds / limit : 0.0;
     double share = by_steps > by_time ? by_steps : by_time;

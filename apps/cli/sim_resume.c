@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,13 @@ static int damaged(struct uw_sim *s, const char *what)
 {
     return uw_error_set(&s->err, UW_ERR_CORRUPT, "--resume %.160s: no state of a simulated run "
                         "inside, or a damaged one: %s", s->o->resume, what);
+}
+
+/* By a program that had other flags, or another form of file. */
+static int of_another(struct uw_sim *s, const char *what)
+{
+    return uw_error_set(&s->err, UW_ERR_MISMATCH, "--resume %.120s: saved by another version of "
+                        "uwasa: %s; go on with that one, or begin anew", s->o->resume, what);
 }
 
 static int get_number(struct uw_sim *s, const cJSON *meta, const char *key, uint64_t *value)
@@ -39,6 +47,21 @@ static const char *said(const char *text)
                                                                                          : text;
 }
 
+/* Those of the program that saved it and of this one must be the same. */
+static int check_known(struct uw_sim *s, const cJSON *meta)
+{
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, meta) {
+        const char *flag = strncmp(entry->string, "flag.", 5) == 0 ? entry->string + 5 : NULL;
+        if (flag != NULL && uw_opt_find(*s->o->flags, flag, strlen(flag)) == NULL) {
+            char what[80];
+            snprintf(what, sizeof what, "it had --%.32s, which this one has not", flag);
+            return of_another(s, what);
+        }
+    }
+    return UW_OK;
+}
+
 static int check_flags(struct uw_sim *s, const cJSON *meta)
 {
     for (uint32_t i = 0; i < s->o->flags->n; i++) {
@@ -51,7 +74,8 @@ static int check_flags(struct uw_sim *s, const cJSON *meta)
         snprintf(name, sizeof name, "flag.%s", flag->name);
         const char *then = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(meta, name));
         if (then == NULL) {
-            return damaged(s, name);
+            snprintf(name, sizeof name, "it had no --%.32s yet", flag->name);
+            return of_another(s, name);
         }
         if (strcmp(now, then) != 0) {
             return uw_error_set(&s->err, UW_ERR_MISMATCH,
@@ -67,8 +91,12 @@ static int get_numbers(struct uw_sim *s, const cJSON *meta)
     uint64_t value = 0;
     int rc = get_number(s, meta, "version", &value);
     if (rc == UW_OK && value != UW_SIM_STATE_VERSION) {
-        return damaged(s, "uwasa.version");
+        char what[80];
+        snprintf(what, sizeof what, "its states are of version %llu, this one's of %u",
+                 (unsigned long long)value, UW_SIM_STATE_VERSION);
+        return of_another(s, what);
     }
+    rc = rc < 0 ? rc : check_known(s, meta);
     rc = rc < 0 ? rc : check_flags(s, meta);
     rc = rc < 0 ? rc : get_number(s, meta, "fleet", &s->saved.fleet);
     rc = rc < 0 ? rc : get_number(s, meta, "parameters", &value);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define MEET_US 600000000u          /* virtual; slow links and many nodes need seconds */
+#define MEET_TOLD 256u              /* so many take a while */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
 #define LOOK_US 20000u
@@ -96,18 +97,23 @@ static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
     uw_text_bytes(there, free_text);
     if (there > 0.0 && nodes > there) {     /* the models have theirs already */
         return uw_error_set(&s->err, UW_ERR_NOMEM,
-                            "--nodes %u: they take %s of memory and %s are free; fewer nodes or a "
-                            "smaller model are needed", (unsigned)s->o->nodes, nodes_text,
+                            "--nodes %u: they take about %s of memory and %s are free; fewer nodes "
+                            "or a smaller model are needed", (unsigned)s->o->nodes, nodes_text,
                             free_text);
     }
-    uw_progress_say(&s->report.progress, "memory: %s for the nodes, %s for %u model%s, %s are free",
-                    nodes_text, models_text, (unsigned)s->threads, s->threads == 1 ? "" : "s",
+    uw_progress_say(&s->report.progress,
+                    "memory: about %s for the nodes, %s for %u model%s, %s are free", nodes_text,
+                    models_text, (unsigned)s->threads, s->threads == 1 ? "" : "s",
                     there > 0.0 ? free_text : "unknown");
     return UW_OK;
 }
 
 static int meet(struct uw_sim *s)
 {
+    if (s->o->nodes >= MEET_TOLD) {
+        uw_progress_show(&s->report.progress, "%u nodes get to know each other",
+                         (unsigned)s->o->nodes);
+    }
     int rc = uw_world_meet(&s->world, MEET_US);
     if (rc == UW_ERR_AGAIN) {
         return uw_error_set(&s->err, rc, "--nodes %u: they do not all find each other within "
@@ -225,6 +231,7 @@ static int after_step(struct uw_sim *s, struct uw_world_node *n, bool trained)
     struct uw_sim_learner *l = &s->learners[n->place];
     const struct uw_node_progress p = {.step = (uint32_t)l->step,
                                        .lr = trained ? l->lr : 0.0f,
+                                       .step_loss = trained ? (float)l->step_loss : 0.0f,
                                        .loss = (float)l->loss,
                                        .accuracy = -1.0f};
     bool last = l->step >= s->report.steps;
@@ -367,7 +374,8 @@ static int end_stopped(const struct uw_sim *s)
     }
     if (s->o->checkpoint == NULL) {
         return uw_cli_error("sim", UW_EXIT_FAILED,
-                            "stopped at step %llu%s, nothing is kept: no --checkpoint", step, of);
+                            "stopped at step %llu%s; without --checkpoint it cannot go on", step,
+                            of);
     }
     fprintf(stderr, "uwasa sim: stopped at step %llu%s, saved; --resume %s goes on\n", step, of,
             s->o->checkpoint);

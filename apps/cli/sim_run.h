@@ -187,7 +187,7 @@ bool uw_sim_averages(const struct uw_sim *s, const struct uw_world_node *n);
 bool uw_sim_some_average(const struct uw_sim *s);
 
 /* Go on from --resume, if there is one: everything but the vectors, before the world is open.
- * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_MISMATCH (other flags or another model), UW_ERR_NOMEM or
+ * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_MISMATCH (other flags, model or program), UW_ERR_NOMEM or
  * what reading gives, s->err filled. */
 int uw_sim_resume(struct uw_sim *s);
 

@@ -18,6 +18,7 @@
 
 #include "sim_run.h"
 
+/* Of the form of the file. Flags need no new one: those of the file are compared by name. */
 #define UW_SIM_STATE_VERSION 1u
 
 /* What a learner is beside vectors; floats and doubles as the bits of a double. */
@@ -38,13 +39,13 @@ enum uw_sim_word {
     X("pulls_done", uint32_t, s->past.counters.pulls_done)              \
     X("pulls_cut", uint32_t, s->past.counters.pulls_cut)                \
     X("pulls_refused", uint32_t, s->past.counters.pulls_refused)        \
+    X("pulls_stale", uint32_t, s->past.counters.pulls_stale)            \
     X("averages_done", uint32_t, s->past.counters.averages_done)        \
     X("averages_cut", uint32_t, s->past.counters.averages_cut)          \
     X("pairs_half", uint32_t, s->past.counters.pairs_half)              \
     X("refused_outlier", uint32_t, s->past.counters.refused_outlier)    \
     X("chunks_again", uint32_t, s->past.counters.chunks_again)          \
     X("pulled_bytes", uint64_t, s->past.counters.pulled_bytes)
-
 
 /* A row a node. */
 struct uw_sim_tensor {

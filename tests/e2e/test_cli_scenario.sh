@@ -44,10 +44,14 @@ done <<END
 "algorithm": "ring-study", "exchange": "allreduce"
 "epochs": 3
 "network": "formula", "exchange": "auto"
+"network": "formula", "mtu": 1024
+"network": "formula", "pull_window": 65536
 "eval_seconds": 1e-9
 "exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
 END
 expect 2 "$uwasa" sim --config nowhere.json
+expect 2 "$uwasa" sim nowhere.json
+grep -q 'did you mean --config nowhere.json' err || { cat err >&2; fail "a file without its flag"; }
 scenario '"nodes": [{"count": 4}]'
 expect 2 "$uwasa" sim --config s.json --nodes 5
 scenario '"nodes": 4, "cells": {"sizes": [2, 3]}'
@@ -66,6 +70,12 @@ awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 0.8 && s < 1) }' |
     fail "--step-seconds does not win"
 run --nodes 5 --epochs 1
 [ "$(number out steps)" = 20 ] || fail "--epochs instead of steps"
+for keys in '"mtu": 1024, "pull_window": 65536' '"network": "formula", "model_bytes": 100'; do
+    scenario "$keys"        # what is of the other network does not count
+    [ "${keys#*formula}" = "$keys" ] && network=formula || network=events
+    run --network $network
+done
+scenario '"nodes": 4, "bandwidth": {"up": 1e6}, "latency": 0.02, "step": {"seconds": 0.01}'
 run --nodes 5 --steps 3
 grep -q '"event":"fleet","nodes":5' out || fail "the run does not tell its devices"
 [ "$(number out nodes)" = 5 ] && [ "$(number out steps)" = 3 ] || fail "--nodes, --steps"

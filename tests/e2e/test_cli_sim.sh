@@ -10,6 +10,11 @@ exec "$uwasa" sim --model plane.json --data csv:four.csv --nodes 4 --batch 10 --
 END
 chmod +x sim
 
+# the help has its headings, the last of which comes only after all others
+"$uwasa" sim --help >out || fail "--help"
+[ "$(grep -c '^[A-Z][^.]*:$' out)" = 10 ] && grep -q '^Results:$' out ||
+    { cat out >&2; fail "headings of --help"; }
+
 # what is refused, each with one line and status 2
 expect 2 "$uwasa" sim
 grep -q -- '--model: is needed' err || fail "a missing model"
@@ -32,6 +37,7 @@ done <<END
 --momentum 0 --momentum-rule kgt
 --until-accuracy 2
 --steps 5 --epochs 5
+--steps 0
 --step-seconds -1
 --step-seconds 1e-9
 --bandwidth 99
@@ -43,6 +49,8 @@ done <<END
 --cell-nodes 4 --exchange gossip
 --schedule matching --exchange allreduce
 --cell-nodes 65 --nodes 70 --exchange hierarchical
+--mtu 1024 --network formula
+--pull-window 64K --network formula
 END
 expect 1 ./sim --data csv:nowhere.csv
 expect 1 "$uwasa" sim --model plane.json --data digits
@@ -172,6 +180,16 @@ no.such.thing --resume nowhere
 damaged --resume four.csv
 damaged --resume plane.json
 END
+while read -r sentence from to; do      # of other programs: no word of damage; sizes stay
+    LC_ALL=C sed "s/$from/$to/" part >older
+    expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume older
+    grep -q "another version of uwasa: $sentence" err && ! grep -q damaged err ||
+        { cat err >&2; fail "a state with $to"; }
+done <<END
+its.states.are.of.version.7,.this.one's.of.1 "uwasa.version":"1" "uwasa.version":"7"
+it.had.no.--start-spread.yet "flag.start-spread": "fleg.start-spread":
+it.had.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
+END
 fleet() { # fleet DOWN SPEED: devices of their own, in fleet.json
     cat >fleet.json <<END
 {"model": "plane.json", "data": "csv:four.csv", "batch": 10, "steps": 20, "nodes": [{"count": 4,
@@ -241,7 +259,7 @@ head -n 1 err | grep -q '^memory: .* for the nodes, .* for 3 models, .* free' ||
     { cat err >&2; fail "it does not say what it takes"; }
 if [ "$(awk '/MemAvailable/ { print $2 }' /proc/meminfo)" -lt 100000000 ]; then  # 100 GB
     expect 1 "$uwasa" sim --model fedavg-cnn --nodes 25000 --step-seconds 0.1
-    grep -q 'nodes 25000: they take [0-9.]* GiB of memory and .* free' err ||
+    grep -q 'nodes 25000: they take about [0-9.]* GiB of memory and .* free' err ||
         { cat err >&2; fail "no sentence about memory"; }
 else
     echo "not tested: a run that does not fit, this machine is too large"

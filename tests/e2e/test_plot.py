@@ -117,9 +117,24 @@ class Numbers(Plot):
                          [["curve", "x", "y"], ["tree", "2", "1.5"], ["tree", "4", "2.5"],
                           ["tree, no overlap", "2", "1.25"]])
         for text, said in (('{"event": "point"}', "other lines"), ("x", "other lines"),
-                           (CURVES.splitlines()[0], "no points")):
+                           (CURVES.splitlines()[0], "no points"),
+                           (CURVES.replace('"speed-up"', "1"), "other lines"),
+                           (CURVES.replace('"tree"', "null"), "other lines"),
+                           (CURVES.replace("1.5", "NaN"), "other lines")):
             self.write("faulty.jsonl", text)
-            self.assertIn(said, self.plot("curves", "faulty.jsonl", "--print", status=1))
+            for out in (("--print",), ("-o", "faulty.svg")):
+                self.assertIn(said, self.plot("curves", "faulty.jsonl", *out, status=1))
+        self.assertIn("shows one FILE", self.plot("curves", "curves.jsonl", "gossip.jsonl",
+                                                  "--print", status=2))
+
+    def test_words_that_a_kind_would_leave_out_are_refused(self):
+        self.write("curves.jsonl", CURVES)
+        for words in (("curves", "--target", "0.5"), ("curves", "--label", "x"),
+                      ("curves", "--seconds", "0:1"), ("consensus", "--target", "0.5"),
+                      ("bars", "--seconds", "0:1"), ("accuracy-time", "--log-y")):
+            file = "curves.jsonl" if words[0] == "curves" else "gossip.jsonl"
+            self.assertIn(f"{words[1]}: is not for {words[0]}",
+                          self.plot(*words, file, "--print", status=2))
 
     def test_numbers_are_those_of_the_events(self):
         tests = [event for event in self.events("average.jsonl")
@@ -237,6 +252,19 @@ class Numbers(Plot):
             self.assertEqual(status == 1, len(err.splitlines()) == 1, err)
         self.assertIn("-o OUT.png or --print", self.plot("bars", "gossip.jsonl", status=2))
         self.assertIn(".png or .svg", self.plot("bars", "gossip.jsonl", "-o", "x.pdf", status=2))
+        self.assertIn("no folder nowhere",
+                      self.plot("bars", "gossip.jsonl", "-o", "nowhere/x.png", status=1))
+        os.makedirs(os.path.join(self.folder, "folder.svg"), exist_ok=True)
+        self.assertIn("cannot be written",
+                      self.plot("bars", "gossip.jsonl", "-o", "folder.svg", status=1))
+
+    def test_one_test_is_said_to_make_no_curve(self):
+        events = self.events("gossip.jsonl")
+        self.write("single.jsonl", json.dumps(events[0]) + "\n" + json.dumps(events[-1]) + "\n")
+        for kind, said in (("accuracy-time", True), ("spread", True), ("bars", False)):
+            run = subprocess.run([sys.executable, PLOT, kind, "single.jsonl", "--print"], text=True,
+                                 cwd=self.folder, capture_output=True, timeout=120, check=True)
+            self.assertEqual("one test makes no curve" in run.stderr, said, run.stderr)
 
     def test_without_gnuplot_it_says_what_to_install(self):
         with tempfile.TemporaryDirectory() as empty:

@@ -2,6 +2,7 @@
 """uwasa sim --advise: what it says is what runs show. test_sim_advise.py PROGRAM"""
 import json
 import os
+import random
 import re
 import shlex
 import signal
@@ -37,6 +38,24 @@ class Advice(unittest.TestCase):
         self.assertEqual(events[-1]["event"], "done")
         self.assertEqual({event["event"] for event in events[1:-1]}, {"candidate"})
         return events
+
+    def told(self, *flags):
+        """Events of a run with these flags only."""
+        run = subprocess.run([PROGRAM, "sim", *flags, "--json", "-"], cwd=self.folder, text=True,
+                             capture_output=True, timeout=120, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return [json.loads(line) for line in run.stdout.splitlines()]
+
+    def advise_shortly(self, *flags):
+        """Of runs that are shorter than the scenario: a budget of seconds that is one here."""
+        for seconds in ("1", "5", "25", "125"):
+            run = self.simulate("--advise", "--advise-seconds", seconds, "--steps", "2000000",
+                                "--json", "-", *flags)
+            if run.returncode == 0:
+                break
+            self.assertRegex(run.stderr, rf"--advise-seconds {seconds}: too few .* \d+ would do")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return [json.loads(line) for line in run.stdout.splitlines()]
 
     def best_of(self, events, exchange):
         return next(event for event in events[1:-1] if event["exchange"] == exchange)
@@ -97,6 +116,48 @@ class Advice(unittest.TestCase):
                      event["virtual_seconds"] >= moment - 1e-9]
             self.assertIn(accuracy, [event["test_accuracy"] for event in there], moment)
 
+    def test_the_command_lasts_as_long_as_was_promised(self):
+        """Among stragglers, whose steps end long after the others': a count of steps would not."""
+        fleet = {"nodes": 8, "step": {"seconds": 0.01}, "skew": "sorted", "lr_schedule": "linear",
+                 "stragglers": {"share": 0.25, "factor": 20}}
+        for keys, flags in (({"steps": 40}, ()), ({"epochs": 3}, ("--steps", "40")),
+                            ({}, ("--epochs=3",)), ({"epochs": 3, "virtual_seconds": 1}, ())):
+            with open(os.path.join(self.folder, "slow.json"), "w", encoding="utf-8") as file:
+                json.dump({"model": "plane.json", "data": "csv:four.csv", "batch": 10, **fleet,
+                           **keys}, file)
+            events = self.told("--scenario", "slow.json", "--advise", "--advise-runs", "4", "--lr",
+                               "0.5", *flags)
+            start, done = events[0], events[-1]
+            self.assertEqual(start["virtual_seconds"], start["wanted_seconds"])
+            self.assertEqual(done["virtual_seconds"], start["wanted_seconds"])
+            ran = self.told(*shlex.split(done["command"])[2:], "--eval-seconds",
+                            repr(done["virtual_seconds"]))
+            test = next(event for event in ran if event["event"] == "eval" and
+                        event["virtual_seconds"] >= done["virtual_seconds"])
+            self.assertEqual(test["test_accuracy"], done["test_accuracy"], done["command"])
+            self.assertAlmostEqual(ran[-1]["virtual_seconds"], done["virtual_seconds"], delta=0.3)
+
+    def test_shorter_runs_have_the_learning_rates_of_the_whole(self):
+        """Labels that are often wrong and a high rate: accuracy goes up and down all the time."""
+        rng = random.Random(2)
+        with open(os.path.join(self.folder, "noisy.csv"), "w", encoding="utf-8") as file:
+            for _ in range(1200):
+                x, y, label = rng.uniform(-1, 1), rng.uniform(-1, 1), rng.randrange(4)
+                label = label if rng.random() < 0.5 else 2 * (x > 0) + (y > 0)
+                file.write(f"{x:.4f},{y:.4f},{label}\n")
+        events = self.advise_shortly("--data", "csv:noisy.csv", "--lr", "2", "--lr-schedule",
+                                     "linear")
+        start, done, curve = events[0], events[-1], events[1]["curve"]
+        self.assertLess(start["virtual_seconds"], 0.5 * start["wanted_seconds"])
+        self.assertGreater(len({accuracy for _, accuracy in curve}), 3, curve)
+        for moment, accuracy in curve[-4:]:
+            ran = self.told(*shlex.split(done["command"])[2:], "--eval-epochs", "0",
+                            "--eval-seconds", repr(moment), "--until-accuracy", "1e-9",
+                            "--eval-samples", str(start["eval_samples"]),   # fewer where it is slow
+                            "--eval-nodes", str(start["eval_nodes"]))
+            self.assertEqual(ran[-2]["event"], "eval")
+            self.assertEqual(ran[-2]["test_accuracy"], accuracy, moment)
+
     def test_a_narrow_network_wants_few_exchanges(self):
         """A pull takes 0.4 s, an average 0.6: at every step an average would leave 2 %."""
         done = (events := self.advise("--bandwidth", "10000", "--steps", "1000"))[-1]
@@ -105,7 +166,7 @@ class Advice(unittest.TestCase):
         self.assertEqual([c["state"] for c in waits], ["not run"])
         self.assertIn("would leave", waits[0]["why"])
         pulls = [c for c in events[1:-1] if c["exchange"] == "gossip" and c["period"] == 1]
-        self.assertTrue(all(c["state"] == "not run" for c in pulls))
+        self.assertEqual({c["state"] for c in pulls}, {"not run"})
 
     def test_a_fast_network_wants_exact_averages_at_every_step(self):
         """Sorted data, and exchanges that cost nothing. Of pairs among four, two rounds are exact."""
@@ -162,9 +223,7 @@ class Advice(unittest.TestCase):
         self.assertLessEqual(max(map(len, paragraph)), 100)
 
     def test_a_budget_of_seconds_shortens_runs(self):
-        run = self.simulate("--advise", "--advise-seconds", "1", "--steps", "2000000", "--json", "-")
-        self.assertEqual(run.returncode, 0, run.stderr)
-        events = [json.loads(line) for line in run.stdout.splitlines()]
+        events = self.advise_shortly()
         self.assertLess(events[0]["virtual_seconds"], events[0]["wanted_seconds"])
         self.assertIn("of the scenario's 2e+04 s", events[-1]["advice"])
 
@@ -187,6 +246,16 @@ class Advice(unittest.TestCase):
             self.assertEqual(len(re.findall("(?m)^uwasa sim: ", run.stderr)), 1, run.stderr)
             self.assertIn(words, run.stderr)
             self.assertEqual(run.stdout, "")
+
+    def test_runs_that_are_too_short_for_any_exchange(self):
+        """Of a few that are long some still come to one."""
+        events = self.advise("--period", "150", runs="4")
+        self.assertEqual({c["virtual_seconds"] for c in events[1:-1] if c["state"] == "ran"}, {2})
+        self.assertEqual(events[-1]["period"], 150)
+        run = self.simulate("--advise", "--advise-runs", "4", "--steps", "200", "--period", "200")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("--period is too long", run.stderr)
+        self.assertEqual(run.stdout, "")
 
     def test_candidates_that_fail_do_not_end_it(self):
         """All do at such a rate, but some only later: whoever is left is judged, else it is said."""

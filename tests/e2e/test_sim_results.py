@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What uwasa sim leaves behind: events, table, time line. test_sim_results.py PROGRAM"""
 import csv
+import json
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -209,6 +212,52 @@ class Results(unittest.TestCase):
             run = sim_runs.simulate(PROGRAM, self.folder, "--steps", "2", "--csv", flag)
             self.assertEqual(run.returncode, 2 if flag == "-" else 1)
             self.assertIn(f"--csv {flag}: ", run.stderr)
+
+    @unittest.skipIf(os.environ.get("UWASA_SANITIZED"), "skipped: sanitizers take memory")
+    def test_memory_is_what_was_told_before(self):
+        """About: of 200 nodes more than of 80, so that the rest of the program does not count;
+        what a process takes begins with what Python had."""
+        wide = {"name": "wide", "input": [2], "layers": [
+            {"name": "fc1", "type": "dense", "out": 3000}, {"name": "relu", "type": "relu"},
+            {"name": "fc2", "type": "dense", "out": 4}]}
+        with open(os.path.join(self.folder, "wide.json"), "w", encoding="utf-8") as file:
+            json.dump(wide, file)
+        for flags in (("--exchange", "gossip"), ("--exchange", "hierarchical"),
+                      ("--network", "formula")):
+            told, took = [], []
+            for nodes in ("80", "200"):
+                with open(os.path.join(self.folder, "err"), "w+", encoding="utf-8") as err:
+                    run = subprocess.Popen(
+                        [PROGRAM, "sim", "--model", "wide.json", "--data", "csv:four.csv",
+                         "--nodes", nodes, "--steps", "20", "--batch", "2", "--threads", "1",
+                         "--step-seconds", "0.1", "--eval-epochs", "0", "--eval-nodes", "1",
+                         *flags], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=err)
+                    _, status, usage = os.wait4(run.pid, 0)
+                    run.returncode = os.waitstatus_to_exitcode(status)
+                    err.seek(0)
+                    text = err.read()
+                self.assertEqual(run.returncode, 0, text)
+                number, unit = re.search(r"memory: about ([\d.]+) (.iB) for the nodes", text).groups()
+                told.append(float(number) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit])
+                took.append(1024 * usage.ru_maxrss)
+            ratio = (took[1] - took[0]) / (told[1] - told[0])
+            self.assertLess(abs(ratio - 1), 0.25, (flags, told, took))
+
+    def test_a_file_of_results_keeps_what_was_in_it_when_the_run_cannot_start(self):
+        kept = os.path.join(self.folder, "kept")
+        for status, *flags in ((1, "--json", "kept", "--csv", "nowhere/run.csv"),
+                               (1, "--csv", "kept", "--json", "nowhere/run.jsonl"),
+                               (2, "--csv", "kept", "--json", "kept"),
+                               (1, "--advise", "--json", "kept", "--data", "csv:nowhere.csv")):
+            with open(kept, "w", encoding="utf-8") as file:
+                file.write("earlier results\n")
+            run = sim_runs.simulate(PROGRAM, self.folder, "--steps", "2", *flags)
+            self.assertEqual(run.returncode, status, run.stderr)
+            with open(kept, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "earlier results\n", flags)
+        self.run_sim("--steps", "2", "--csv", "kept")
+        with open(kept, encoding="utf-8") as file:
+            self.assertTrue(file.readline().startswith("label,"))
 
 
 if __name__ == "__main__":

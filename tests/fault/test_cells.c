@@ -195,7 +195,7 @@ static void test_cells_are_found_by_round_trips(void **state)
     struct world *w = world_new(N, SIZE_N, 300);
     w->config.mode = UW_NODE_AUTO;
     w->config.head_weight = 1;
-    w->train_us = 5000;
+    w->train_us = 100000;
     w->impairment.delay_us = 20000;
     w->far = at_the_other_site;
     world_start(w);
@@ -221,24 +221,90 @@ static bool in_one_cell(const struct world *w, uint32_t n)
     return true;
 }
 
-/* 20 ms apart: too far when a round trains for 50 ms, and an average is cheap when it does for a
- * second. */
-static void test_who_is_far_is_in_the_cell_when_averages_are_cheap(void **state)
+/* What its samples want: of those on the right the opposite, where nodes' data differ. */
+static void learn(struct world_node *n, float goal)
 {
+    float off = n->x[0] - goal;
+    n->progress.step_loss = off * off + 0.01f;
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        n->x[k] -= 0.3f * (n->x[k] - goal);
+    }
+}
+
+static void learn_alike(struct world_node *n)
+{
+    learn(n, 1.0f);
+}
+
+static void learn_apart(struct world_node *n)
+{
+    learn(n, left(n->place) ? 1.0f : -1.0f);
+}
+
+/* 20 ms apart, so that an average takes 200 ms: too much when a round trains for 25 ms, and cheap
+ * when it does for 5 s; at 1.5 s it is worth it when training drifts apart without. */
+static void test_who_is_far_is_in_the_cell_when_averages_are_worth_it(void **state)
+{
+    static const struct {
+        uint64_t train_us;
+        void (*train)(struct world_node *n);
+        bool together;
+    } cases[] = {{5000, NULL, false},
+                 {5000, learn_alike, false},
+                 {300000, NULL, false},
+                 {300000, learn_alike, false},
+                 {300000, learn_apart, true},
+                 {1000000, learn_alike, true}};
     (void)state;
-    for (uint32_t slow = 0; slow < 2; slow++) {
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world *w = world_new(N, SIZE_N, 300);
         w->config.mode = UW_NODE_AUTO;
         w->config.head_weight = 1;
-        w->train_us = slow ? 300000 : 5000;
+        w->train_us = cases[i].train_us;
         w->impairment.delay_us = 20000;
+        for (uint32_t k = 0; k < N; k++) {
+            w->nodes[k].train = cases[i].train;
+        }
         world_start(w);
         world_run(w, 60000000);
-        assert_int_equal(in_one_cell(w, N), slow);
+        assert_int_equal(in_one_cell(w, N), cases[i].together);
         assert_int_equal(w->nodes[1].node.state->cell.scopes[UW_AVERAGE_CELL].cell.ranks_n,
-                         slow ? N : 1u);
+                         cases[i].together ? N : 1u);
+        float drift = uw_average_drift(&w->nodes[1].node.state->cell.average);
+        assert_true(cases[i].train == learn_apart ? drift > 1.0f : drift < 0.1f);
         world_free(w);
     }
+}
+
+static void count_early(struct world_node *n, int flags)
+{
+    const struct uw_average *a = &n->node.state->cell.average;
+    if ((flags & UW_NODE_MIXED) != 0 && (flags & UW_NODE_ROUND) == 0) {
+        assert_true(a->steps < 100u);
+        n->world->nodes[N].rounds++;
+    }
+}
+
+/* A round is 2 s long, a pull a tenth of that: it is in the model long before the round's end. */
+static void test_cell_of_one_mixes_what_it_has_pulled_at_once(void **state)
+{
+    (void)state;
+    struct world *w = world_new(2, SIZE_N, 300);
+    w->config.mode = UW_NODE_HIERARCHICAL;
+    w->config.head_weight = 1;
+    w->config.period_steps = 400;
+    w->train_us = 5000;
+    for (uint32_t i = 0; i < 2; i++) {
+        w->nodes[i].after = count_early;
+    }
+    world_start(w);
+    world_run(w, 21000000);
+    uint32_t rounds = w->nodes[0].rounds + w->nodes[1].rounds;
+    assert_true(rounds >= 16u && w->nodes[N].rounds + 2u >= rounds);
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        assert_true(fabsf(w->nodes[0].x[k] - w->nodes[1].x[k]) < 0.1f);
+    }
+    world_free(w);
 }
 
 /* It would make all wait. Towards the cell it counts as the one node that it is. */
@@ -248,7 +314,7 @@ static void test_a_straggler_is_in_no_cell_with_others(void **state)
     struct world *w = world_new(N, SIZE_N, 300);
     w->config.mode = UW_NODE_AUTO;
     w->config.head_weight = 1;
-    w->train_us = 5000;
+    w->train_us = 100000;
     w->nodes[N - 1u].slowness = 10;
     world_start(w);
     world_run(w, 40000000);
@@ -273,7 +339,7 @@ static void test_averages_that_turn_out_dear_are_left(void **state)
     struct world *w = world_new(N, SIZE_N, 300);
     w->config.mode = UW_NODE_AUTO;
     w->config.head_weight = 1;
-    w->train_us = 5000;
+    w->train_us = 100000;
     world_start(w);
     world_run(w, 20000000);
     assert_true(in_one_cell(w, N));
@@ -307,6 +373,45 @@ static void test_averages_that_turn_out_dear_are_left(void **state)
     world_free(w);
 }
 
+static struct uw_node_near *leave(struct uw_node_state *s)
+{
+    s->cell.near.dear = 100.0f;
+    s->cell.near.look_us = 0;
+    (void)uw_node_near_step(s);
+    return &s->cell.near;
+}
+
+/* Six times in a day are held against nobody for ever: each hold that passes in a cell counts. */
+static void test_a_calm_time_in_a_cell_makes_the_next_hold_shorter(void **state)
+{
+    (void)state;
+    struct world *w = world_new(3, SIZE_N, 300);
+    w->config.mode = UW_NODE_AUTO;
+    w->config.head_weight = 1;
+    w->train_us = 50000;
+    world_start(w);
+    world_run(w, 20000000);
+    struct uw_node_state *s = w->nodes[1].node.state;
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_int_equal(leave(s)->left_n, i);
+    }
+    uint64_t hold_us = s->cell.near.hold_us - w->now_us;
+    world_run(w, hold_us + hold_us / 2u);
+    assert_true(in_one_cell(w, 3));
+    assert_int_equal(s->cell.near.left_n, 3);       /* no calm hold has passed yet */
+    world_run(w, hold_us / 2u + hold_us / 4u);
+    assert_int_equal(s->cell.near.left_n, 2);
+    world_run(w, hold_us);
+    assert_int_equal(s->cell.near.left_n, 0);
+    assert_int_equal(leave(s)->left_n, 1);
+    /* Alone no time is calm. */
+    world_down(w, 0);
+    world_down(w, 2);
+    world_run(w, 4u * hold_us);
+    assert_int_equal(s->cell.near.left_n, 1);
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,9 +421,11 @@ int main(void)
         cmocka_unit_test(test_cell_of_one_takes_part),
         cmocka_unit_test(test_two_newcomers_without_a_cell_pull_from_each_other_at_once),
         cmocka_unit_test(test_cells_are_found_by_round_trips),
-        cmocka_unit_test(test_who_is_far_is_in_the_cell_when_averages_are_cheap),
+        cmocka_unit_test(test_who_is_far_is_in_the_cell_when_averages_are_worth_it),
+        cmocka_unit_test(test_cell_of_one_mixes_what_it_has_pulled_at_once),
         cmocka_unit_test(test_a_straggler_is_in_no_cell_with_others),
         cmocka_unit_test(test_averages_that_turn_out_dear_are_left),
+        cmocka_unit_test(test_a_calm_time_in_a_cell_makes_the_next_hold_shorter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

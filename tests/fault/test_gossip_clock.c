@@ -5,6 +5,7 @@
 
 #define SECOND 1000000u
 #define DAY (86400u * (uint64_t)SECOND)
+#define RARE_PINGS 16u              /* bytes a second of membership */
 
 static bool all_know_all(struct world *w)
 {
@@ -31,16 +32,17 @@ static bool b_is_pulling(struct world *w)
     return t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u;
 }
 
-/* Three nodes on a slow path, b in the middle of a pull. */
-static struct world *pulling(void)
+/* Three nodes on a slow path, b in the middle of a pull; membership_rate 0: the usual. */
+static struct world *pulling(uint32_t membership_rate)
 {
     struct world *w = world_new(3, 4000, 300);
     w->now_us = 3u * DAY;
+    w->config.membership_rate = membership_rate;
     w->train_us = 20000;
     w->impairment.rate_bits_per_s = 400000;
     world_start(w);
     world_until(w, all_know_all, 10u * SECOND);
-    world_run(w, 5u * SECOND);
+    world_run(w, membership_rate != 0 ? 60u * SECOND : 5u * SECOND);
     world_until(w, b_is_pulling, 20u * SECOND);
     memset(w->nodes[1].events, 0, sizeof w->nodes[1].events);
     return w;
@@ -72,7 +74,7 @@ static void expect_no_harm(struct world *w)
 static void test_clock_of_one_device_that_leaps_ahead_by_a_day_harms_nobody(void **state)
 {
     (void)state;
-    struct world *w = pulling();
+    struct world *w = pulling(0);
     w->nodes[1].clock_us += DAY;
     expect_no_harm(w);
     world_free(w);
@@ -81,7 +83,7 @@ static void test_clock_of_one_device_that_leaps_ahead_by_a_day_harms_nobody(void
 static void test_clock_of_one_device_that_goes_back_by_a_day_harms_nobody(void **state)
 {
     (void)state;
-    struct world *w = pulling();
+    struct world *w = pulling(0);
     w->nodes[1].clock_us -= DAY;
     expect_no_harm(w);
     w->nodes[1].clock_us -= SECOND;     /* and once more, by a little */
@@ -96,13 +98,54 @@ static void test_clocks_of_all_that_leap_together_harm_nobody(void **state)
 {
     (void)state;
     for (int back = 0; back < 2; back++) {
-        struct world *w = pulling();
+        struct world *w = pulling(0);
         for (uint32_t i = 0; i < w->n; i++) {
             w->nodes[i].clock_us += back != 0 ? 0u - DAY : DAY;
         }
         expect_no_harm(w);
         world_free(w);
     }
+}
+
+static bool b_is_pulling_and_pings_nobody_soon(struct world *w)
+{
+    const struct uw_node_state *b = w->nodes[1].node.state;
+    return b_is_pulling(w) && uw_membership_next_us(&b->membership) > b->now_us + 4u * SECOND;
+}
+
+/* Nobody is called for seconds: it is the pull that wants a step every few milliseconds. */
+static void test_sleep_shorter_than_the_pause_between_pings_harms_no_pull(void **state)
+{
+    (void)state;
+    struct world *w = pulling(RARE_PINGS);
+    world_until(w, b_is_pulling_and_pings_nobody_soon, 60u * SECOND);
+    w->nodes[1].clock_us += 9u * SECOND / 2u;
+    world_run(w, 2u * SECOND);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
+    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], 0);
+    assert_true(w->nodes[1].events[UW_NODE_PULL_DONE] > 0);
+    world_free(w);
+}
+
+static bool b_knows_that_c_is_dead(struct world *w)
+{
+    return world_state(w, 1, "c") == UW_MEMBER_DEAD;
+}
+
+/* Between its steps the device is busy, not asleep. */
+static void test_device_that_always_comes_late_notices_who_dies(void **state)
+{
+    (void)state;
+    struct world *w = world_new(3, 4000, 300);
+    w->train_us = 20000;
+    w->nodes[1].pause_us = 3u * SECOND / 2u;
+    world_start(w);
+    world_until(w, all_know_all, 20u * SECOND);
+    world_run(w, 20u * SECOND);
+    world_down(w, 2);
+    world_until(w, b_knows_that_c_is_dead, 40u * SECOND);
+    assert_true(world_state(w, 1, "a") == UW_MEMBER_ALIVE);
+    world_free(w);
 }
 
 /* The rounds that three devices end in 20 s beside one that computes and answers `slowness` times
@@ -152,6 +195,8 @@ int main(void)
         cmocka_unit_test(test_clock_of_one_device_that_leaps_ahead_by_a_day_harms_nobody),
         cmocka_unit_test(test_clock_of_one_device_that_goes_back_by_a_day_harms_nobody),
         cmocka_unit_test(test_clocks_of_all_that_leap_together_harm_nobody),
+        cmocka_unit_test(test_sleep_shorter_than_the_pause_between_pings_harms_no_pull),
+        cmocka_unit_test(test_device_that_always_comes_late_notices_who_dies),
         cmocka_unit_test(test_device_ten_times_slower_takes_part_and_holds_up_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

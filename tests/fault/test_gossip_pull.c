@@ -182,6 +182,39 @@ static void test_pull_resumes_after_a_short_partition(void **state)
     world_free(w);
 }
 
+static bool b_is_half_way_and_pings_a_late(struct world *w)
+{
+    const struct uw_membership *m = &w->nodes[1].node.state->membership;
+    return pull_is_half_way(w) && m->members[1].asked_us == 0 &&
+           m->members[1].next_us > w->now_us + 10000000u;
+}
+
+static bool b_suspects_a(struct world *w)
+{
+    return world_state(w, 1, "a") == UW_MEMBER_SUSPECT;
+}
+
+/* Where pings are rare the pull is the first to notice, after 4 s at most; 2 s for the question
+ * and 2.1 s of silence follow. */
+static void test_who_falls_silent_in_a_pull_is_asked_whether_it_lives(void **state)
+{
+    (void)state;
+    struct world *w = pair(5000, 127);
+    w->config.membership_rate = 8;
+    w->config.period_steps = 1;
+    w->train_us = 1000000;
+    w->impairment.rate_bits_per_s = 500000;
+    begin(w);
+    world_run(w, 120000000);
+    world_until(w, b_is_half_way_and_pings_a_late, 60000000);
+    world_down(w, 0);
+    uint64_t down_us = w->now_us;
+    world_until(w, b_suspects_a, 30000000);
+    print_message("suspected %.1f s after it died\n", (double)(w->now_us - down_us) * 1e-6);
+    assert_true(w->now_us - down_us < 8200000u);
+    world_free(w);
+}
+
 /* A path too slow for the whole model: each pull is cut, the next begins where it stopped. */
 static void test_pulls_that_are_always_cut_mix_every_part_of_the_model_in_turn(void **state)
 {
@@ -415,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_pull_whose_server_dies_after_any_datagram_leaves_old_or_mixed),
         cmocka_unit_test(test_pull_while_the_server_publishes_mixes_each_chunk_from_one_version),
         cmocka_unit_test(test_pull_resumes_after_a_short_partition),
+        cmocka_unit_test(test_who_falls_silent_in_a_pull_is_asked_whether_it_lives),
         cmocka_unit_test(test_pulls_that_are_always_cut_mix_every_part_of_the_model_in_turn),
         cmocka_unit_test(test_pull_whose_server_dies_is_finished_by_another_peer),
         cmocka_unit_test(test_quick_pull_whose_server_dies_is_finished_in_time),

@@ -81,6 +81,27 @@ static bool ab_alive(struct world *w)
     return world_state(w, 1, "a") == UW_MEMBER_ALIVE && world_state(w, 0, "b") == UW_MEMBER_ALIVE;
 }
 
+static void test_round_trips_of_three_seconds_are_known_with_a_ping_every_second(void **state)
+{
+    (void)state;
+    struct world *w = world_new(3, 50, 0);
+    struct uw_node_member rows[WORLD_MAX];
+    w->config.ping_us = 1000000;
+    w->impairment.delay_us = 1500000;
+    world_start(w);
+    world_until(w, all_know_all, 30000000);
+    world_run(w, 30000000);
+    for (uint32_t i = 0; i < w->n; i++) {
+        assert_int_equal(uw_node_status(&w->nodes[i].node, w->now_us, rows, WORLD_MAX, NULL), w->n);
+        for (uint32_t k = 1; k < w->n; k++) {
+            assert_in_range(rows[k].rtt_us, 3000000, 3010000);
+            assert_int_equal(rows[k].state, UW_MEMBER_ALIVE);
+        }
+        assert_int_equal(w->nodes[i].events[UW_NODE_SUSPECT], 0);
+    }
+    world_free(w);
+}
+
 static void test_partition_is_noticed_and_heals_by_itself(void **state)
 {
     (void)state;
@@ -423,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodes_find_each_other_from_one_seed_and_agree),
+        cmocka_unit_test(test_round_trips_of_three_seconds_are_known_with_a_ping_every_second),
         cmocka_unit_test(test_partition_is_noticed_and_heals_by_itself),
         cmocka_unit_test(test_node_stopped_for_thirty_seconds_blames_nobody_and_returns),
         cmocka_unit_test(test_killed_node_returns_with_a_new_incarnation),

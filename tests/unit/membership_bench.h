@@ -48,7 +48,7 @@ static inline void set_up(struct bench *b, uint32_t members_max, const char *con
     struct uw_arena arena;
     uw_arena_init(&arena, b->memory, sizeof b->memory);
     assert_int_equal(uw_membership_place(&b->m, &arena, &c), UW_OK);
-    uw_membership_wake(&b->m, SECOND);
+    uw_membership_wake(&b->m, 0, SECOND);
 }
 
 static inline int tell(struct bench *b, uint16_t station, const char *name, uint32_t incarnation,
@@ -67,7 +67,7 @@ static inline uint32_t run(struct bench *b, uint64_t from_us, uint64_t to_us, ui
     for (uint64_t t = from_us; t < to_us; t += SECOND / 20u) {
         uint16_t to;
         uint32_t seq;
-        uw_membership_wake(&b->m, t);
+        uw_membership_wake(&b->m, uw_membership_next_us(&b->m), t);
         while (uw_membership_next(&b->m, t, &to, &seq) != 0) {
             calls += to == station;
         }

@@ -3,7 +3,7 @@
  * Ranks on virtual time, the test in the place of the network. */
 #include "test_support.h"
 
-#include "allreduce.h"
+#include "allreduce_inner.h"
 
 #include "uwasa/rng.h"
 
@@ -294,6 +294,55 @@ static void test_the_algorithm_changes_from_round_to_round(void **state)
     }
 }
 
+static struct uw_part got_with(uint32_t measured)
+{
+    return (struct uw_part){.type = UW_PART_GOT, .group = 5, .round = 1, .step = 0,
+                            .offset_n = measured};
+}
+
+/* Networks repeat messages; a GOT that was asked for once more tells no rate. */
+static void test_what_a_got_tells_is_learned_once(void **state)
+{
+    (void)state;
+    static const uint32_t told[] = {4000000, UW_MEASURED_LOSS};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct world w;
+        set_up(&w, 2, 1);
+        begin(&w, &w.ranks[0], UW_ALLREDUCE_RING, 5000);
+        struct uw_allreduce *a = &w.ranks[0].a;
+        struct uw_part bare = got_with(UW_MEASURED_NOTHING), got = got_with(told[i % 2]);
+        const float rate = i % 2 == 0 ? 8.0f : 16.0f;
+        a->ways[1].to = 16.0f;
+        if (i >= 2) {           /* overtaken by the answer to a question for it */
+            assert_int_equal(uw_allreduce_take(a, 1, &bare, w.net.now_us), UW_OK);
+        }
+        for (uint32_t k = 0; k < 3; k++) {
+            assert_int_equal(uw_allreduce_take(a, 1, &got, w.net.now_us), UW_OK);
+            assert_int_equal(uw_allreduce_take(a, 1, &bare, w.net.now_us), UW_OK);
+        }
+        assert_float_equal(a->ways[1].to, rate, 1e-3);
+        assert_int_equal(a->ways[1].wary, i % 2);
+        tear_down(&w);
+    }
+}
+
+static void test_a_got_that_waits_for_room_keeps_its_rate(void **state)
+{
+    (void)state;
+    struct world w;
+    set_up(&w, 2, 1);
+    w.net.full = 1.0;
+    begin(&w, &w.ranks[0], UW_ALLREDUCE_RING, 5000);
+    struct uw_allreduce *a = &w.ranks[0].a;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct uw_part got = got_with(i == 1 ? 8000000 : UW_MEASURED_NOTHING);
+        assert_int_equal(uw_allreduce_send(a, 1, &got), UW_OK);
+        assert_int_equal(a->owed_n, 1);
+        assert_int_equal(a->owed[0].part.offset_n, i >= 1 ? 8000000 : UW_MEASURED_NOTHING);
+    }
+    tear_down(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +351,8 @@ int main(void)
         cmocka_unit_test(test_a_fifth_is_lost),
         cmocka_unit_test(test_a_link_is_often_full),
         cmocka_unit_test(test_the_algorithm_changes_from_round_to_round),
+        cmocka_unit_test(test_what_a_got_tells_is_learned_once),
+        cmocka_unit_test(test_a_got_that_waits_for_room_keeps_its_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

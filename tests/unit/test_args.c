@@ -64,6 +64,17 @@ static void test_args_every_kind_is_read(void **state)
                                                  "--classes", "0,31", NULL}),
                      -1);
     assert_int_equal(o.peer.n, 2);
+    assert_int_equal(parse(&o, positional,
+                           (const char *const[]){"--batch", "1.5e6", "--seed", "9e15", "--budget",
+                                                 "1e0", NULL}),
+                     -1);
+    assert_int_equal(o.batch, 1500000);
+    assert_true(o.seed == 9000000000000000u);
+    assert_int_equal(o.budget, 1);
+    assert_int_equal(parse(&o, positional,
+                           (const char *const[]){"--budget", "3K", "--seed=18446744073709551615",
+                                                 NULL}),
+                     -1);
     assert_string_equal(o.peer.item[1], "b:2");
     assert_int_equal(o.budget, 3072);
     assert_true(o.classes == 0x80000001u);
@@ -76,6 +87,8 @@ static void test_args_mistakes_exit_with_two(void **state)
     static const char *const bad[][4] = {
         {"--batch", "0"},       {"--batch", "-1"},      {"--batch", "4294967296"},
         {"--batch", "1.5"},     {"--batch", ""},        {"--batch", " 1"},
+        {"--batch", "1e10"},    {"--batch", "1e-3"},    {"--batch", "15e"},
+        {"--seed", "1e16"},     {"--seed", "1e999"},    {"--seed", "1e1K"},
         {"--batch"},            {"--bach", "1"},        {"--zzzzzz", "1"},
         {"--lr", "nan"},        {"--lr", "inf"},        {"--lr", "0x1p3"},
         {"--lr", "-0.1"},       {"--lr", "1e999"},      {"--rule", "q"},

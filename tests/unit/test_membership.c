@@ -3,6 +3,8 @@
  * The member table by itself: what is said to it, and whom it wants to call. */
 #include "unit/membership_bench.h"
 
+#include "membership_inner.h"
+
 static void test_silence_makes_suspect_then_dead_then_called_for_ever(void **state)
 {
     (void)state;
@@ -266,9 +268,54 @@ static void test_answer_that_waited_for_a_stopped_device_is_no_round_trip(void *
     struct uw_member *it = &b.m.members[1];
     uint32_t seq = it->ping_seq;
     assert_int_not_equal(seq, 0);
-    uw_membership_wake(&b.m, 60 * SECOND);
+    uw_membership_wake(&b.m, 3 * SECOND, 60 * SECOND);
     uw_membership_acked(&b.m, it, seq, 60 * SECOND);
     assert_int_equal(it->srtt_us, 0);
+}
+
+/* Both sides ping every second, over a path on which every other answer is lost; returns the round
+ * trip that is known after 100 s. */
+static uint32_t measured_rtt(uint64_t rtt_us, bool lossy)
+{
+    struct bench b;
+    struct {
+        uint64_t at_us;
+        uint32_t seq;
+    } ack[64] = {{0}};
+    uint32_t sent_n = 0, taken_n = 0, seq;
+    uint16_t to;
+    set_up(&b, 4, NULL, 0);
+    assert_int_equal(tell(&b, 1, "b", 5, SECOND), UW_OK);
+    for (uint64_t t = SECOND; t < 101u * (uint64_t)SECOND; t += SECOND / 20u) {
+        uw_membership_wake(&b.m, t, t);
+        if (t % SECOND == 0) {
+            assert_int_equal(tell(&b, 1, "b", 5, t), UW_OK);
+        }
+        for (; taken_n < sent_n && ack[taken_n % 64u].at_us <= t; taken_n++) {
+            if (!lossy || taken_n % 2u == 1) {
+                assert_int_equal(tell(&b, 1, "b", 5, t), UW_OK);
+                uw_membership_acked(&b.m, &b.m.members[1], ack[taken_n % 64u].seq, t);
+            }
+        }
+        while (uw_membership_next(&b.m, t, &to, &seq) != 0) {
+            ack[sent_n % 64u].at_us = t + rtt_us;
+            ack[sent_n++ % 64u].seq = seq;
+        }
+    }
+    assert_int_equal(b.events[UW_NODE_SUSPECT], 0);
+    return b.m.members[1].srtt_us;
+}
+
+static void test_round_trip_longer_than_the_pause_between_pings_is_measured(void **state)
+{
+    (void)state;
+    static const uint64_t rtt_us[] = {SECOND / 10u, 3u * SECOND / 2u, 5u * SECOND, 20u * SECOND};
+    for (size_t i = 0; i < sizeof rtt_us / sizeof rtt_us[0]; i++) {
+        for (int lossy = 0; lossy < 2; lossy++) {
+            uint32_t srtt_us = measured_rtt(rtt_us[i], lossy != 0);
+            assert_in_range(srtt_us, rtt_us[i], rtt_us[i] + SECOND / 20u);
+        }
+    }
 }
 
 /* Silence begins with a question: who is asked seldom is not suspected for it. */
@@ -359,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_full_table_gives_the_place_of_the_dead_to_hearsay),
         cmocka_unit_test(test_one_station_with_many_names_does_not_fill_the_table),
         cmocka_unit_test(test_answer_that_waited_for_a_stopped_device_is_no_round_trip),
+        cmocka_unit_test(test_round_trip_longer_than_the_pause_between_pings_is_measured),
         cmocka_unit_test(
             test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_asked),
         cmocka_unit_test(test_what_others_do_not_hear_is_asked_at_once),

@@ -8,7 +8,8 @@ static uint32_t calls_at(struct bench *b, uint64_t now_us, uint32_t bytes)
 {
     uint32_t calls = 0, seq;
     uint16_t to;
-    for (uw_membership_wake(&b->m, now_us); uw_membership_next(&b->m, now_us, &to, &seq) != 0;) {
+    uw_membership_wake(&b->m, uw_membership_next_us(&b->m), now_us);
+    while (uw_membership_next(&b->m, now_us, &to, &seq) != 0) {
         uw_membership_sent(&b->m, bytes, 0);
         calls++;
     }

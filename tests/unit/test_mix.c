@@ -1,71 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Mixing rules, and the training side of gossip: the test takes the network thread's place. */
-#include "test_support.h"
-
-#include "gossip.h"
+#include "unit/mix_bench.h"
 
 #include "uwasa/rng.h"
-
-#define N 37u
-#define CHUNK 10u
-
-struct bench {
-    struct uw_gossip g;
-    struct uw_params params;
-    struct uw_snapshot snapshot;
-    struct uw_segment segment;
-    float *x, *m, *s;
-    uint8_t memory[8192];
-    struct uw_node_progress p;
-};
-
-static void set_up(struct bench *b, const struct uw_mix_rule *rule, uint32_t period, bool newcomer)
-{
-    memset(b, 0, sizeof *b);
-    b->x = uw_test_floats(N);
-    b->m = uw_test_floats(N);
-    b->s = uw_test_floats(N);
-    for (uint32_t i = 0; i < N; i++) {
-        b->x[i] = 1.0f + 0.1f * (float)i;
-        b->m[i] = 0.0f;
-    }
-    b->segment = (struct uw_segment){.name = "w", .size_n = N};
-    b->params = (struct uw_params){.x = b->x, .size_n = N, .segments = &b->segment,
-                                   .segments_n = 1};
-    b->snapshot.data = b->s;
-    b->snapshot.size_n = N;
-    atomic_flag_clear(&b->snapshot.busy);
-    const struct uw_gossip_config c = {
-        .params = &b->params, .snapshot = &b->snapshot, .velocity = b->m, .newcomer = newcomer,
-        .rule = rule, .period_steps = period, .chunk_n = CHUNK, .slots_n = 8};
-    struct uw_arena arena;
-    uw_arena_init(&arena, b->memory, sizeof b->memory);
-    assert_int_equal(uw_gossip_place(&b->g, &arena, &c), UW_OK);
-    b->p.lr = 0.1f;
-}
-
-static void tear_down(struct bench *b)
-{
-    uw_test_release(b->x);
-    uw_test_release(b->m);
-    uw_test_release(b->s);
-}
-
-static void push(struct bench *b, uint32_t round, uint32_t chunk, float v, bool adopt)
-{
-    struct uw_gossip_slot *slot = uw_gossip_slot(&b->g);
-    assert_non_null(slot);
-    slot->round = round;
-    slot->offset_n = chunk * CHUNK;
-    slot->count_n = N - slot->offset_n < CHUNK ? N - slot->offset_n : CHUNK;
-    slot->adopt = adopt;
-    slot->weight = 0.0f;
-    for (uint32_t i = 0; i < slot->count_n; i++) {
-        slot->x[i] = v;
-    }
-    uw_gossip_push(&b->g);
-}
 
 /* m = 0.9 m + 0.1 (s - x) / (sum of lr), over rounds with mixing and changing learning rate. */
 static void test_quasi_global_momentum_follows_its_equation(void **state)
@@ -323,9 +261,10 @@ static void test_training_goes_on_while_the_pull_is_late(void **state)
     set_up(&b, &uw_mix_none, 3, false);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     assert_int_equal(uw_gossip_take(&b.g), 1);
-    for (uint32_t i = 0; i < 50; i++) {
+    for (uint32_t i = 1; i < 51; i++) {
         assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
         assert_int_equal(uw_gossip_take(&b.g), 0);
+        assert_int_equal(b.snapshot.version, 1u + i / 3u);  /* others see what is learned */
     }
     /* A reader inside delays the publishing, not the training. */
     uw_gossip_ended(&b.g, 1, UW_GOSSIP_NONE);
@@ -335,7 +274,50 @@ static void test_training_goes_on_while_the_pull_is_late(void **state)
     atomic_flag_clear(&b.snapshot.busy);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     assert_int_equal(uw_gossip_take(&b.g), 2);
-    assert_int_equal(b.snapshot.version, 2);
+    assert_int_equal(b.snapshot.version, 18);
+    tear_down(&b);
+}
+
+/* m follows its equation over every T steps, however many times T a pull takes, and over what is
+ * left when it ends; what comes late is compared with what was shown last. */
+static void test_velocity_turns_every_period_of_a_long_pull(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_qg, 2, false);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    assert_int_equal(uw_gossip_take(&b.g), 1);
+    float m = 0.0f, s = b.x[0], x = s;
+    for (uint32_t step = 1; step <= 6; step++) {
+        bool ends = step == 6u, busy = step == 4u, comes = step == 5u;
+        for (uint32_t i = 0; i < N; i++) {
+            b.x[i] -= 0.25f;
+        }
+        x -= 0.25f;
+        if (comes) {
+            push(&b, 1, 0, 3.0f, false);
+            x += 0.5f * (3.0f - s);
+        }
+        if (ends) {
+            uw_gossip_ended(&b.g, 1, UW_GOSSIP_COMPLETE);
+        }
+        if (busy) {     /* a reader: shown a step later, and turned once */
+            assert_false(atomic_flag_test_and_set(&b.snapshot.busy));
+        }
+        int flags = uw_gossip_after_step(&b.g, &b.p);
+        assert_int_equal(flags, comes ? UW_NODE_MIXED : ends ? UW_NODE_ROUND : 0);
+        if (step % 2u == 0) {
+            m = 0.9f * m + 0.1f * (s - x) / (ends ? 0.1f : 0.2f);
+        }
+        if (step == 2u || step == 5u || ends) {
+            s = x;
+        }
+        atomic_flag_clear(&b.snapshot.busy);
+        assert_float_equal(b.x[0], x, 1e-5);
+        assert_float_equal(b.m[0], m, 1e-5);
+        assert_float_equal(b.s[0], s, 1e-5);
+    }
+    assert_int_equal(uw_gossip_take(&b.g), 2);
     tear_down(&b);
 }
 
@@ -344,7 +326,7 @@ static void test_what_is_learned_during_a_pull_stays_whole(void **state)
 {
     (void)state;
     struct bench b;
-    set_up(&b, &uw_mix_none, 1, false);
+    set_up(&b, &uw_mix_none, 2, false);
     struct uw_segment parts[] = {{.name = "w", .size_n = 10},
                                  {.name = "var", .offset_n = 10, .size_n = 9, .statistic = true},
                                  {.name = "b", .offset_n = 19, .size_n = N - 19}};
@@ -386,34 +368,6 @@ static void test_outlier_is_refused_and_so_is_the_rest_of_its_pull(void **state)
         assert_float_equal(b.x[i], i < CHUNK ? 0.5f * own + 2.5f : own, 1e-6);
     }
     assert_int_equal(uw_gossip_room(&b.g), 8);
-    tear_down(&b);
-}
-
-static void test_newcomer_copies_and_shows_nothing_before(void **state)
-{
-    (void)state;
-    struct bench b;
-    set_up(&b, &uw_mix_qg, 1, true);
-    b.m[0] = 0.25f;
-    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    assert_int_equal(b.snapshot.version, 0);
-    assert_int_equal(uw_gossip_take(&b.g), 1);
-    push(&b, 1, 0, 30.0f, true);
-    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ADOPTING);
-    uw_gossip_ended(&b.g, 1, UW_GOSSIP_CUT);
-    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_ROUND | UW_NODE_ADOPTING);
-    assert_int_equal(b.snapshot.version, 0);
-    assert_int_equal(uw_gossip_take(&b.g), 2);
-    for (uint32_t c = 0; c < 4; c++) {
-        push(&b, 2, c, 30.0f, true);
-    }
-    uw_gossip_ended(&b.g, 2, UW_GOSSIP_COMPLETE);
-    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ROUND);
-    assert_int_equal(b.snapshot.version, 1);
-    for (uint32_t i = 0; i < N; i++) {
-        assert_float_equal(b.x[i], 30.0f, 0.0);
-    }
-    assert_float_equal(b.m[0], 0.25f, 0.0);
     tear_down(&b);
 }
 
@@ -489,9 +443,9 @@ int main(void)
         cmocka_unit_test(test_gradient_tracking_finds_the_common_optimum),
         cmocka_unit_test(test_round_without_peers_or_steps_leaves_the_velocity_alone),
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
+        cmocka_unit_test(test_velocity_turns_every_period_of_a_long_pull),
         cmocka_unit_test(test_what_is_learned_during_a_pull_stays_whole),
         cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
-        cmocka_unit_test(test_newcomer_copies_and_shows_nothing_before),
         cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),
         cmocka_unit_test(test_weights_of_all_zeros_let_no_absurd_chunk_in),
         cmocka_unit_test(test_names_find_rules),

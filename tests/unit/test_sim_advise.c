@@ -183,6 +183,41 @@ static void test_closed_costs_rule_out_what_waits_and_what_is_the_same(void **st
     assert_int_equal(find(&a, "gossip", 100, "qg")->end, UW_ADVICE_RAN);
 }
 
+/* Eight 64 kbit/s devices: an average of a cell moves at least its model once over the slowest. */
+static double cost_of_cells(uint32_t cells_n, const uint32_t *cell_of)
+{
+    static struct uw_sim_cell cells[4];
+    struct uw_error err;
+    struct uw_advice a = make(0);
+    struct uw_sim_fleet f = make_fleet(&a, 64000);
+    f.cells = cells;
+    f.cells_n = cells_n;
+    for (uint32_t i = 0; i < 8; i++) {
+        devices[i].cell = cell_of[i];
+        devices[i].up_bits_per_s = i == 5 ? 32000 : 64000;
+    }
+    assert_int_equal(uw_advice_open_space(&a, &f, 4e3, &err), UW_OK);
+    return find(&a, "hierarchical", 1, "qg")->exchange_s;
+}
+
+static void test_the_slowest_cell_counts_whatever_the_order_of_devices(void **state)
+{
+    (void)state;
+    const uint32_t no = UW_SIM_NO_CELL;
+    const uint32_t blocks[] = {0, 0, 1, 1, 2, 2, 3, 3}, turns[] = {0, 1, 2, 3, 0, 2, 1, 3};
+    const uint32_t alone[] = {0, 0, 1, 1, 2, 3, 2, 3}, outside[] = {0, 0, 0, 0, 0, no, no, no};
+    const uint32_t single[] = {0, 0, 1, 1, 3, 2, 3, 3};
+    double pair = cost_of_cells(4, blocks);
+    assert_true(pair > 0.99);                               /* 4 kB twice over 64 kbit/s */
+    assert_true(cost_of_cells(4, turns) == pair);           /* 5 is one of a pair again */
+    assert_true(cost_of_cells(4, alone) == pair);
+    assert_true(cost_of_cells(1, outside) < pair);          /* 5 is in no cell */
+    double fast = cost_of_cells(4, single);                 /* 5 has nobody to average with */
+    assert_true(fast > 0.0 && fast < pair);
+    const uint32_t none[8] = {0};
+    assert_true(cost_of_cells(0, none) > pair);             /* neighbours: four each */
+}
+
 static void test_variations_differ_in_one_thing_and_are_new(void **state)
 {
     (void)state;
@@ -238,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_equal_accuracies_are_ranked_by_time_then_by_bytes),
         cmocka_unit_test(test_who_failed_comes_after_who_ran),
         cmocka_unit_test(test_closed_costs_rule_out_what_waits_and_what_is_the_same),
+        cmocka_unit_test(test_the_slowest_cell_counts_whatever_the_order_of_devices),
         cmocka_unit_test(test_variations_differ_in_one_thing_and_are_new),
         cmocka_unit_test(test_what_was_asked_for_stays),
     };

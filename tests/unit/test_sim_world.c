@@ -307,7 +307,9 @@ static void test_who_forgets_takes_over_a_model(void **state)
     assert_true(took_us > 5001000u + 2000u * 5000u && took_us < 5001000u + 2010u * 5000u);
     /* ... and began where the others were, not at 0. */
     assert_true(then > 600.0f);
-    assert_true(uw_world_counters(&w).pulls_done > 6u * 450u);
+    /* Who has ended shows nothing new: the last of it trained almost alone. */
+    assert_true(uw_world_counters(&w).pulls_done > 6u * 430u);
+    assert_true(uw_world_counters(&w).pulls_stale > 0);
     uw_world_close(&w);
     uw_test_release(x);
 }

@@ -79,7 +79,7 @@ bool uw_formula_touches(const struct uw_formula *f, const struct uw_formula_node
 {
     bool arrives = n->pulling && n->arrives_us <= n->train_at_us;
     bool average = f->config.mode != UW_NODE_GOSSIP || f->pairs;
-    bool over = n->steps + 1u >= f->config.period_steps && (average || !n->pulling);
+    bool over = n->steps + 1u >= f->config.period_steps || n->late;
     return n->waits || n->agreeing || over || (arrives && !average);
 }
 

@@ -97,6 +97,7 @@ struct uw_formula_node {
     float lr_sum;
     bool pulling, due;              /* an answer is not here yet; the next pull may begin */
     bool mixed;                     /* in this round */
+    bool late;                      /* its pull takes longer than T steps */
     bool averaged;                  /* what it waited for is there */
     bool agreeing;                  /* its next round is the whole run's last average */
     bool ended;                     /* it averages no more */

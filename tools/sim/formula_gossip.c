@@ -116,9 +116,7 @@ uint32_t uw_formula_pick(struct uw_formula *f, struct uw_formula_node *n, float 
 static int begin_round(struct uw_formula *f, struct uw_formula_node *n)
 {
     float weight;
-    n->steps = 0;
-    n->lr_sum = 0.0f;
-    n->mixed = false;
+    n->mixed = n->late = false;
     uint32_t peer = uw_formula_pick(f, n, &weight);
     n->round++;
     if (peer != UW_FORMULA_NONE) {
@@ -143,14 +141,20 @@ int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, floa
         mix(f, n);
         flags |= UW_NODE_MIXED;
     }
-    if (n->pulling || (lr > 0.0f && n->steps < c->period_steps)) {
+    bool full = n->steps >= c->period_steps;
+    if (n->pulling ? lr == 0.0f || !full : lr > 0.0f && !full && !n->late) {
         return flags;
     }
-    flags |= n->mixed ? UW_NODE_ROUND : 0;
     if (n->lr_sum > 0.0f) {
         uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
                    n->velocity, n->lr_sum);
     }
     uw_formula_publish(f, n);
-    return flags | begin_round(f, n);
+    n->steps = 0;
+    n->lr_sum = 0.0f;
+    if (n->pulling) {
+        n->late = true;
+        return flags;
+    }
+    return flags | (n->mixed ? UW_NODE_ROUND : 0) | begin_round(f, n);
 }

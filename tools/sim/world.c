@@ -87,6 +87,7 @@ void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters
     sum->pulls_done += c->pulls_done;
     sum->pulls_cut += c->pulls_cut;
     sum->pulls_refused += c->pulls_refused;
+    sum->pulls_stale += c->pulls_stale;
     sum->chunks_mixed += c->chunks_mixed;
     sum->refused_nonfinite += c->refused_nonfinite;
     sum->refused_outlier += c->refused_outlier;

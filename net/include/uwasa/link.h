@@ -109,7 +109,9 @@ struct uw_link_stats {
 struct uw_link {
     const struct uw_link_ops *ops;
     uint32_t mtu_bytes;             /* largest message */
-    uint64_t rate_bits_per_s;       /* of the carrier; 0: fast, or not known */
+    uint64_t rate_bits_per_s;       /* of the carrier, where the link knows it: emulated links do,
+                                       UDP, TCP and MPI do not. 0: not known, taken to be fast; see
+                                       membership_rate in uwasa/node.h */
     bool reliable;                  /* neither loses, repeats, reorders nor damages */
     bool secure;                    /* both ends are authenticated, contents are secret */
     int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask

@@ -110,8 +110,10 @@ struct uw_node_config {
                                        other than random need all that take part in the table */
     uint32_t membership_rate;       /* bytes a second, without the link's own headers, that hellos,
                                        pings and their answers may cost this node however many
-                                       members it knows; 0: 4096, and a sixteenth of a link that
-                                       is thinner than that. The more members, the rarer pings */
+                                       members it knows; 0: 4096, or a sixteenth of the link's rate
+                                       where it tells one and that is less. UDP and TCP tell none:
+                                       give it where they go over less than half a megabit a
+                                       second. The more members, the rarer pings */
     uint64_t ping_us;               /* the closest pings of a member; 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
     uint64_t dead_us;               /* silence to give up, 0: 10 s */
@@ -128,7 +130,8 @@ struct uw_node_config {
  * for rules over pairs, else 0. */
 uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n);
 
-#define UW_NODE_RANKS_MAX 64u       /* nodes of one exact average */
+#define UW_NODE_RANKS_MAX 64u       /* nodes of one exact average; fewer where a link's messages are
+                                       shorter than 330 bytes: 46 at 256 */
 struct uw_node_state;               /* private; in the arena */
 
 struct uw_node {
@@ -153,8 +156,9 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
                  struct uw_error *err);
 
 /* Context network. Take what has arrived, answer, do what is due. Bounded work per call. A clock
- * that leaps ahead counts as sleep: nobody is blamed for it. One that goes back is taken to stand
- * still in between.
+ * that leaps ahead counts as sleep, and so does a step that comes later than it wants by a ping or
+ * more: nobody is blamed for it. Where all come late the device is taken to be busy. A clock that
+ * goes back is taken to stand still in between.
  * Returns when it wants to run again (now_us: at once), also after link->fd becomes readable. */
 uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
 
@@ -162,7 +166,8 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
 struct uw_node_progress {
     uint32_t step;                  /* training steps done so far */
     float lr;                       /* learning rate of that step; 0: no step was done */
-    float loss, accuracy;           /* accuracy 0 .. 1, negative: not known */
+    float step_loss;                /* of that step alone, before its update; 0: not known */
+    float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
     float samples_per_s;
 };
 

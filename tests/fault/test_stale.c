@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A peer that shows nothing new is not mixed in again: a straggler pulled twenty times for each of
+ * its rounds would hold back all that are faster. */
+#include "fault/gossip_world.h"
+
+#define SIZE_N 600u
+
+/* a trains, but shows nothing new for hours; b ends a round every 20 ms. Neither learns. */
+static struct world *still(enum uw_node_mode mode)
+{
+    struct world *w = world_new(3, SIZE_N, 300);
+    w->config.mode = mode;
+    w->config.head_weight = 1;
+    w->nodes[0].slowness = 1000000;
+    for (uint32_t i = 0; i < 2; i++) {
+        world_up(w, i);
+    }
+    return w;
+}
+
+static void assert_mixed_once(const struct world *w, float before, float other)
+{
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        assert_float_equal(w->nodes[1].x[k], 0.5f * (before + other), 1e-5);
+    }
+}
+
+static void test_what_a_peer_shows_is_mixed_in_once(void **state)
+{
+    static const enum uw_node_mode modes[] = {UW_NODE_GOSSIP, UW_NODE_HIERARCHICAL};
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct world *w = still(modes[i]);
+        world_run(w, 3000000);
+        struct uw_node_counters c = world_counters(w, 1);
+        assert_true(c.pulls_stale > 2u);
+        assert_int_equal(c.pulls_done, 1);
+        assert_mixed_once(w, 2.0f, 1.0f);
+        world_free(w);
+    }
+}
+
+/* It counts its versions from 1 again. */
+static void test_a_peer_that_was_restarted_is_new(void **state)
+{
+    (void)state;
+    struct world *w = still(UW_NODE_GOSSIP);
+    world_run(w, 3000000);
+    world_down(w, 0);
+    w->nodes[0].snapshot.version = 0;
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        w->nodes[0].x[k] = 3.0f;
+    }
+    world_up(w, 0);
+    world_run(w, 20000000);
+    assert_int_equal(world_counters(w, 1).pulls_done, 2);
+    assert_mixed_once(w, 1.5f, 3.0f);
+    world_free(w);
+}
+
+/* Who else is there is asked in its place, in the same round. */
+static void test_another_peer_is_asked_at_once(void **state)
+{
+    (void)state;
+    struct world *w = still(UW_NODE_GOSSIP);
+    world_up(w, 2);
+    w->nodes[2].slowness = 20;      /* a round every 100 ms: rarer than those of b */
+    world_run(w, 5000000);
+    uint32_t stale_n = world_counters(w, 1).pulls_stale, rounds = w->nodes[1].rounds;
+    uint32_t done_n = world_counters(w, 1).pulls_done;
+    world_run(w, 10000000);
+    assert_true(world_counters(w, 1).pulls_stale - stale_n > 50u);
+    assert_true(world_counters(w, 1).pulls_done - done_n > 60u);     /* of 100 that are new */
+    assert_true(w->nodes[1].rounds - rounds > 200u);
+    assert_true(fabsf(w->nodes[1].x[7] - w->nodes[2].x[7]) < 0.1f);
+    world_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_a_peer_shows_is_mixed_in_once),
+        cmocka_unit_test(test_a_peer_that_was_restarted_is_new),
+        cmocka_unit_test(test_another_peer_is_asked_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
