@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the experiments share: running the program, keeping what it told, tables, figures."""
+"""What the experiments share: models, running the program, keeping what it told, tables, figures."""
 import json
 import math
 import os
@@ -10,6 +10,22 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(ROOT, "build", "release", "uwasa")
 PLANE_SAMPLES = 768
+
+
+def convolutions(channels, kernel):
+    layers = []
+    for i, out in enumerate(channels, 1):
+        layers += [{"name": f"conv{i}", "type": "conv2d", "out_channels": out, "kernel": kernel,
+                    "padding": kernel // 2}, {"name": f"relu{i}", "type": "relu"},
+                   {"name": f"pool{i}", "type": "maxpool2d", "kernel": 2}]
+    return layers + [{"name": "flatten", "type": "flatten"}]
+
+
+MLP = json.dumps({"name": "mlp", "input": [1, 28, 28], "layers": [
+    {"name": "flatten", "type": "flatten"}, {"name": "fc1", "type": "dense", "out": 64},
+    {"name": "relu1", "type": "relu"}, {"name": "fc2", "type": "dense", "out": 10}]})
+VGG_TWIN = json.dumps({"name": "vgg-twin", "input": [3, 32, 32], "layers": convolutions(
+    (16, 32, 64, 64), 3) + [{"name": "fc", "type": "dense", "out": 10}]})
 
 
 def run(command):
