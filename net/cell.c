@@ -172,8 +172,9 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     while (rank < m->ids_n && m->ids[rank] != c->config.self) {
         rank++;
     }
+    bool of_last_life = m->asks != 0 && m->asks != c->asks;
     if (status != UW_CELL_UNKNOWN || c->state != UW_CELL_WAITING || rank == m->ids_n ||
-        m->ids_n > c->config.ranks_max || m->kind >= UW_ALLREDUCE_KINDS_N) {
+        of_last_life || m->ids_n > c->config.ranks_max || m->kind >= UW_ALLREDUCE_KINDS_N) {
         uw_cell_note(c, m->group, m->round, false);
         uw_cell_say(c, from, m->group, m->round);
         return;

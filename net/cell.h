@@ -62,7 +62,8 @@ struct uw_cell_message {
     enum uw_allreduce_kind kind;    /* start */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
-    uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is */
+    uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is. start: which
+                                       of the receiver's waits it answers; 0: not known */
     float rms;                      /* ready: of what it hands in */
     uint32_t chunk_n;               /* ready: config's; start: the least of all ranks' */
     float hints[UW_CELL_HINTS];     /* start */

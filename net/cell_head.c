@@ -36,6 +36,14 @@ struct uw_cell_seat *uw_cell_seat_of(struct uw_cell *c, uint32_t id)
     return seat;
 }
 
+void uw_cell_send_start(struct uw_cell *c, uint32_t to)
+{
+    const struct uw_cell_seat *seat = find_seat(c, to);
+    struct uw_cell_message m = c->h.start;
+    m.asks = seat != NULL ? seat->asks : 0;
+    c->config.send(c->config.arg, to, &m);
+}
+
 void uw_cell_send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
 {
     for (uint32_t i = 0; i < c->h.start.ids_n; i++) {
@@ -54,13 +62,13 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         c->config.send(c->config.arg, from, &full);
         return;
     }
-    bool begun = seat->ranked && seat->status != UW_CELL_UNKNOWN;
+    bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
     if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
         /* It is lost with its last life, or it gave that round up while this node slept. */
         seat->gone = seat->ranked;
         seat->incarnation = m->incarnation;
     } else if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
-        c->config.send(c->config.arg, from, &h->start);     /* the first one was lost */
+        uw_cell_send_start(c, from);    /* the first one was lost */
         return;
     }
     if (m->status == UW_CELL_ABORTED) {
@@ -285,11 +293,16 @@ static void begin_round(struct uw_cell *c)
         h->seats[i].expected = false;
     }
     uw_cell_watch_begin(c, false);
-    uw_cell_send_to_ranks(c, &h->start);
+    bool ranked = false;
     for (uint32_t i = 0; i < m.ids_n; i++) {
         if (m.ids[i] == c->config.self) {
-            uw_cell_start(c, c->config.self, &h->start);
+            ranked = true;
+        } else {
+            uw_cell_send_start(c, m.ids[i]);
         }
+    }
+    if (ranked) {
+        uw_cell_start(c, c->config.self, &h->start);
     }
 }
 

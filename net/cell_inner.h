@@ -44,6 +44,9 @@ void uw_cell_head_gone(struct uw_cell *c, uint32_t id);
 /* A node's seat, a new one if need be; NULL: all are taken by nodes that matter. */
 struct uw_cell_seat *uw_cell_seat_of(struct uw_cell *c, uint32_t id);
 
+/* The head's START to one of its ranks, who sees in it which of its waits is answered. */
+void uw_cell_send_start(struct uw_cell *c, uint32_t to);
+
 /* To all of h.start but this node. */
 void uw_cell_send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m);
 

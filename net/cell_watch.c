@@ -83,7 +83,7 @@ static uint64_t start_again(struct uw_cell *c)
         if (s->ranked && s->status == UW_CELL_UNKNOWN && s->id != c->config.self) {
             lacks = true;
             if (due) {
-                c->config.send(c->config.arg, s->id, &h->start);
+                uw_cell_send_start(c, s->id);
             }
         }
     }

@@ -196,6 +196,16 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
     add_difference(weight, end_n - done_n, s + done_n, s_peer + (done_n - at_n), p->x + done_n);
 }
 
+float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c)
+{
+    bool diloco = rule == &uw_mix_diloco;
+    if (rule->over != UW_MIX_OVER_AVERAGES) {
+        return 1.0f;
+    }
+    float beta = or_else(c->beta, diloco ? 0.9f : 0.5f), mu = or_else(c->mu, diloco ? 0.7f : 1.0f);
+    return mu / (1.0f - beta);
+}
+
 float uw_mix_cell_weight(float weight, uint32_t ours_n, uint32_t theirs_n)
 {
     float ours = (float)ours_n, theirs = (float)theirs_n;

@@ -129,8 +129,10 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     }
     if (place != 0) {
         b->due = false;
-        b->weight = uw_mix_cell_weight(s->gossip.config.constants.weight, nodes_in(s, s->cell.name),
-                                       nodes_in(s, s->membership.members[place].progress.cell));
+        const struct uw_gossip_config *c = &s->gossip.config;
+        b->weight = uw_mix_cell_weight(c->constants.weight, nodes_in(s, s->cell.name),
+                                       nodes_in(s, s->membership.members[place].progress.cell)) /
+                    uw_mix_gain(c->rule, &c->constants);
     } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
         go_alone(s);
     }
@@ -206,14 +208,11 @@ void uw_node_bridge_keep(struct uw_node_state *s)
     }
 }
 
-/* Rules over averages would take it for what an average has changed, twice a round: momentum of it
- * feeds on itself. */
 static void offer_alone(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = &s->bridge;
     bool pulls = s->pull.transfer.active && s->pull.bridge;
-    if (b->any && !b->offered && !pulls && s->config.rule->over != UW_MIX_OVER_AVERAGES &&
-        nodes_in(s, s->cell.name) == 1u) {
+    if (b->any && !b->offered && !pulls && nodes_in(s, s->cell.name) == 1u) {
         b->offered = true;
         uw_average_offer(&s->cell.average);
     }

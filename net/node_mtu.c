@@ -60,7 +60,8 @@ uint32_t uw_node_ranks_max(struct uw_node_state *s)
     s->out.type = UW_WIRE_CELL;
     *w = (uwasa_Cell){
         .run = 1, .model = 1, .scope = UW_AVERAGE_RUN, .act = UW_CELL_START, .group = 1,
-        .round = UINT32_MAX, .kind = UW_ALLREDUCE_KINDS_N, .chunk_n = s->buffer_bytes,
+        .round = UINT32_MAX, .asks = UINT32_MAX, .kind = UW_ALLREDUCE_KINDS_N,
+        .chunk_n = s->buffer_bytes,
         .ids_count = (pb_size_t)uw_min_u32(s->config.members_max, UW_CELL_RANKS_MAX),
         .hints_count = UW_CELL_HINTS};
     for (uint32_t i = 0; i < w->ids_count; i++) {

@@ -59,6 +59,33 @@ static void test_a_peer_that_was_restarted_is_new(void **state)
     world_free(w);
 }
 
+/* Momentum over averages carries it on for many rounds, and not further than it should. */
+static void test_what_is_pulled_comes_to_its_share_under_outer_momentum(void **state)
+{
+    static const struct uw_mix_rule *const rules[] = {&uw_mix_slowmo, &uw_mix_diloco};
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct world *w = world_new(2, SIZE_N, 300);
+        float *spare[2];
+        w->config.mode = UW_NODE_HIERARCHICAL;
+        w->config.head_weight = 1;
+        w->config.rule = rules[i];
+        w->nodes[0].slowness = 1000000;
+        for (uint32_t k = 0; k < 2; k++) {
+            spare[k] = w->nodes[k].spare = uw_test_floats(SIZE_N);
+            world_up(w, k);
+        }
+        world_run(w, 5000000);
+        assert_int_equal(world_counters(w, 1).pulls_done, 1);
+        for (uint32_t k = 0; k < SIZE_N; k++) {
+            assert_float_equal(w->nodes[1].x[k], 1.5f, 1e-3);
+        }
+        world_free(w);
+        uw_test_release(spare[0]);
+        uw_test_release(spare[1]);
+    }
+}
+
 /* Who else is there is asked in its place, in the same round. */
 static void test_another_peer_is_asked_at_once(void **state)
 {
@@ -82,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_peer_shows_is_mixed_in_once),
         cmocka_unit_test(test_a_peer_that_was_restarted_is_new),
+        cmocka_unit_test(test_what_is_pulled_comes_to_its_share_under_outer_momentum),
         cmocka_unit_test(test_another_peer_is_asked_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,25 +352,28 @@ static void test_start_of_a_round_that_cannot_be_is_answered_with_aborted(void *
     const struct uw_cell_message good = {.act = UW_CELL_START, .group = 7, .round = 1,
                                          .kind = UW_ALLREDUCE_RING, .ids_n = 2,
                                          .ids = {id_of(0), id_of(1)}};
-    struct uw_cell_message bad[5] = {good, good, good, good, good};
+    struct uw_cell_message bad[6] = {good, good, good, good, good, good};
     bad[0].ids_n = STATIONS_MAX + 1u;
     bad[1].kind = UW_ALLREDUCE_KINDS_N;
     bad[2].kind = (enum uw_allreduce_kind)1000;
     bad[3].ids[0] = id_of(4);
     bad[4].ids_n = 0;
+    bad[5].asks = 4711;     /* a wait of its last life */
     assert_int_equal(answer_to(&b, &good)->status, UW_CELL_ABORTED);    /* it has not asked */
     ask(&b, 0);
-    for (uint32_t i = 0; i < 5; i++) {
+    for (uint32_t i = 0; i < 6; i++) {
         bad[i].group += i + 1u;
         assert_int_equal(answer_to(&b, &bad[i])->status, UW_CELL_ABORTED);
         assert_int_equal(b.stations[0].cell.state, UW_CELL_WAITING);
         bad[i].ids_n = 2;
         bad[i].kind = UW_ALLREDUCE_RING;
         bad[i].ids[0] = id_of(0);
+        bad[i].asks = 0;
         assert_int_equal(answer_to(&b, &bad[i])->status, UW_CELL_ABORTED);  /* once and for all */
     }
     struct uw_cell_message next = good;
     next.round = 2;
+    next.asks = b.stations[0].cell.asks;
     assert_null(answer_to(&b, &next));
     assert_int_equal(b.stations[0].cell.state, UW_CELL_IN_ROUND);
     assert_null(answer_to(&b, &next));              /* a copy begins nothing anew */

@@ -143,7 +143,8 @@ static int start_bytes(uint32_t ranks_n)
     uint8_t buf[MTU_MOST];
     m = (struct uw_message){.type = UW_WIRE_CELL};
     m.cell = (uwasa_Cell){.run = 1, .model = 1, .scope = UW_AVERAGE_RUN, .act = UW_CELL_START,
-                          .group = 1, .round = UINT32_MAX, .kind = UW_ALLREDUCE_KINDS_N,
+                          .group = 1, .round = UINT32_MAX, .asks = UINT32_MAX,
+                          .kind = UW_ALLREDUCE_KINDS_N,
                           .chunk_n = MTU_MOST, .ids_count = (pb_size_t)ranks_n,
                           .hints_count = UW_CELL_HINTS};
     return uw_message_encode(&m, buf, sizeof buf);

@@ -156,6 +156,11 @@ void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);
 void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
                    const float *s, const float *s_peer);
 
+/* What a displacement of x within a round comes to after many rounds under a rule over averages,
+ * whose momentum carries it on: mu / (1 - beta), 2 for slowmo and 7 for diloco as they are. What a
+ * cell takes from another is divided by it, or it would swing ever further. Other rules: 1. */
+float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c);
+
 /* The share of another cell's model in this cell's: weight, that of another node's, and of a
  * smaller cell 2 weight theirs_n / (ours_n + theirs_n), by the nodes in either. A larger one counts
  * no more than a node: it would swing under rules with outer momentum. */
