@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "average.h"
 
+#include "uwasa/fmath.h"
+
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #define DRIFT_ROUNDS 16u            /* that count in the drift */
@@ -143,7 +144,7 @@ static void learn_drift(struct uw_average *a, float loss)
     if (a->last_loss == 0.0f || known(loss) == 0.0f) {
         return;
     }
-    float is = logf(loss / a->last_loss), was = uw_average_drift(a);
+    float is = uw_logf(loss / a->last_loss), was = uw_average_drift(a);
     is = is < UW_DRIFT_MAX ? is > -UW_DRIFT_MAX ? is : -UW_DRIFT_MAX : UW_DRIFT_MAX;
     a->drifts_n += a->drifts_n < DRIFT_ROUNDS ? 1u : 0u;
     was += (is - was) / (float)a->drifts_n;

@@ -276,6 +276,8 @@ static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options 
         o->model_bytes = flags->model_bytes;
         o->pull_latencies = flags->pull_latencies;
         o->pull_waits = flags->pull_waits;
+        bool other = o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0;
+        o->algorithm = other ? flags->algorithm : o->algorithm;
     }
     if (flags->exchange == NULL) {
         return;

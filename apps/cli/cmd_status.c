@@ -78,10 +78,11 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
                uw_text_bytes((double)m[i].pulled_bytes, a), cells ? "  " : "",
                cells ? m[i].cell : "");
     }
-    printf("sent %s, received %s, pulls %u done, %u cut, %u refused, averages %u done, %u cut\n",
+    printf("sent %s, received %s, pulls %u done, %u cut, %u refused, %u stale, "
+           "averages %u done, %u cut\n",
            uw_text_bytes((double)c->sent_bytes, a), uw_text_bytes((double)c->received_bytes, b),
            (unsigned)c->pulls_done, (unsigned)c->pulls_cut, (unsigned)c->pulls_refused,
-           (unsigned)c->averages_done, (unsigned)c->averages_cut);
+           (unsigned)c->pulls_stale, (unsigned)c->averages_done, (unsigned)c->averages_cut);
     if (c->samples_in + c->samples_out != 0) {
         printf("samples %llu lent, %llu borrowed\n", (unsigned long long)c->samples_out,
                (unsigned long long)c->samples_in);

@@ -391,6 +391,7 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     cJSON_AddNumberToObject(ev, "nodes", r->o->nodes);
     cJSON_AddNumberToObject(ev, "pulls_done", c.pulls_done);
     cJSON_AddNumberToObject(ev, "pulls_cut", c.pulls_cut);
+    cJSON_AddNumberToObject(ev, "pulls_stale", c.pulls_stale);
     cJSON_AddNumberToObject(ev, "averages_done", c.averages_done);
     cJSON_AddNumberToObject(ev, "averages_cut", c.averages_cut);
     cJSON_AddNumberToObject(ev, "pairs_half", c.pairs_half);
@@ -415,8 +416,8 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     printf("sent           %s", uw_text_bytes(sent, text));
     printf(", %s a node\n", uw_text_bytes(sent / (double)r->o->nodes, text));
     if (c.pulls_done + c.pulls_cut != 0) {
-        printf("pulls          %u whole, %u cut\n", (unsigned)c.pulls_done,
-               (unsigned)c.pulls_cut);
+        printf("pulls          %u whole, %u cut, %u of nothing new\n", (unsigned)c.pulls_done,
+               (unsigned)c.pulls_cut, (unsigned)c.pulls_stale);
     }
     if (c.averages_done + c.averages_cut != 0) {
         printf("averages       %u taken, %u given up\n", (unsigned)c.averages_done,

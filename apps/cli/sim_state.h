@@ -19,7 +19,7 @@
 #include "sim_run.h"
 
 /* Of the form of the file. Flags need no new one: those of the file are compared by name. */
-#define UW_SIM_STATE_VERSION 1u
+#define UW_SIM_STATE_VERSION 2u
 
 /* What a learner is beside vectors; floats and doubles as the bits of a double. */
 enum uw_sim_word {

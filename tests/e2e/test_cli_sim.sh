@@ -186,7 +186,7 @@ while read -r sentence from to; do      # of other programs: no word of damage; 
     grep -q "another version of uwasa: $sentence" err && ! grep -q damaged err ||
         { cat err >&2; fail "a state with $to"; }
 done <<END
-its.states.are.of.version.7,.this.one's.of.1 "uwasa.version":"1" "uwasa.version":"7"
+its.states.are.of.version.7,.this.one's.of.2 "uwasa.version":"2" "uwasa.version":"7"
 it.had.no.--start-spread.yet "flag.start-spread": "fleg.start-spread":
 it.had.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
 END
