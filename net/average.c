@@ -211,11 +211,12 @@ static void end_rule(struct uw_average *a, bool done)
 static int take_back(struct uw_average *a, uint32_t step)
 {
     uint32_t how = (uint32_t)atomic_load_explicit(&a->ended_how, memory_order_relaxed);
-    bool done = how == UW_AVERAGE_DONE || (how == UW_AVERAGE_ALONE && a->added);
+    bool mixed = how == UW_AVERAGE_ALONE && a->added && !a->last;
+    bool done = how == UW_AVERAGE_DONE || mixed;
     if (!a->back) {
         a->back = true;
         end_rule(a, done);
-        a->fresh = a->follows && (a->fresh || done);
+        a->fresh = a->follows && (a->fresh || how == UW_AVERAGE_DONE);
         if (done) {
             uw_gossip_mixed_round(a->gossip);
         } else if (how == UW_AVERAGE_ALONE) {

@@ -10,7 +10,8 @@
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
     void *seats = NULL;
-    *c = (struct uw_cell){.config = *config, .head = UW_CELL_NOBODY};
+    *c = (struct uw_cell){.config = *config, .head = UW_CELL_NOBODY,
+                          .asks = config->incarnation * 0x9e3779b1u}; /* of no other life */
     c->config.tries_max = config->tries_max != 0 ? config->tries_max : TRIES_DEFAULT;
     int rc = uw_arena_take(arena, uw_size_mul(config->ranks_max, sizeof *c->h.seats), &seats);
     c->h.seats = seats;
@@ -80,7 +81,7 @@ enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, u
     if (at_hand(c, group, round)) {
         return c->state == UW_CELL_HAS_RESULT ? UW_CELL_PREPARED : UW_CELL_RUNNING;
     }
-    for (uint32_t i = 0; i < UW_CELL_LOG && i < c->log_n; i++) {
+    for (uint32_t i = 0; i < c->log_n; i++) {
         if (c->log[i].group == group && c->log[i].round == round) {
             return c->log[i].committed ? UW_CELL_COMMITTED : UW_CELL_ABORTED;
         }
@@ -92,17 +93,14 @@ enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, u
  * still in a round must not find it forgotten when it goes on, however many there were since. */
 static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
 {
-    uint32_t of_group = 0, oldest = 0;
-    for (uint32_t i = 0; i < UW_CELL_LOG && i < c->log_n; i++) {
+    uint32_t of_group = 0, mine = 0, oldest = 0;
+    for (uint32_t i = 0; i < c->log_n; i++) {
         if (c->log[i].group == group) {
-            oldest = of_group++ == 0 || c->log[i].at < c->log[oldest].at ? i : oldest;
+            mine = of_group++ == 0 || c->log[i].at < c->log[mine].at ? i : mine;
         }
+        oldest = c->log[i].at < c->log[oldest].at ? i : oldest;
     }
-    if (of_group < 2u) {
-        oldest = c->log_n % UW_CELL_LOG;
-        c->log_n = c->log_n + 1u < 2u * UW_CELL_LOG ? c->log_n + 1u : UW_CELL_LOG;
-    }
-    return oldest;
+    return of_group >= 2u ? mine : c->log_n < UW_CELL_LOG ? c->log_n++ : oldest;
 }
 
 void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed)

@@ -62,6 +62,9 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         c->config.send(c->config.arg, from, &full);
         return;
     }
+    if (seat->incarnation == m->incarnation && m->asks + 1u == seat->asks) {
+        return;     /* it comes late: of the wait before */
+    }
     bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
     if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
         /* It is lost with its last life, or it gave that round up while this node slept. */

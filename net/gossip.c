@@ -254,11 +254,17 @@ static void measure_rms(struct uw_gossip *g)
 static void ask(struct uw_gossip *g)
 {
     g->round++;
+    g->round_steps = 0;
+    g->mixed_round = 0;
+    g->adopting = g->ending = false;
+    atomic_store_explicit(&g->asked, g->round, memory_order_release);
+}
+
+static void begin_steps(struct uw_gossip *g)
+{
     g->steps = 0;
     g->lr_sum = 0.0f;
-    g->mixed_round = 0;
-    g->adopting = g->ending = g->turned = g->late = false;
-    atomic_store_explicit(&g->asked, g->round, memory_order_release);
+    g->turned = false;
 }
 
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
@@ -294,7 +300,7 @@ void uw_gossip_mixed_round(struct uw_gossip *g)
 }
 
 /* What the rule wants, every T steps. s is the snapshot, which only this thread writes. The jump to
- * another's model is no displacement of ours: the velocity starts anew. */
+ * another's model is no displacement of ours. */
 static void turn(struct uw_gossip *g)
 {
     const struct uw_gossip_config *c = &g->config;
@@ -309,11 +315,15 @@ static void turn(struct uw_gossip *g)
 static void end_steps(struct uw_gossip *g, uint32_t step)
 {
     turn(g);
-    g->late = true;
     if (uw_gossip_publish(g, step) == UW_OK) {
-        g->turned = false;
-        g->steps = 0;
-        g->lr_sum = 0.0f;
+        begin_steps(g);
+    }
+}
+
+static void end_pull(struct uw_gossip *g)
+{
+    if (g->mixed_round != 0 && !g->half_adopted) {
+        uw_gossip_mixed_round(g);
     }
 }
 
@@ -328,16 +338,14 @@ static void end_round(struct uw_gossip *g)
                                        model is in it: train with what is here */
     }
     turn(g);
-    if (g->mixed_round != 0 && !g->half_adopted) {
-        uw_gossip_mixed_round(g);
-    }
+    end_pull(g);
     g->ending = true;
 }
 
 static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 {
-    return ended && (lr == 0.0f || g->adopting || g->half_adopted || g->late ||
-                     g->steps >= g->config.period_steps);
+    return ended && (lr == 0.0f || g->adopting || g->half_adopted ||
+                     g->round_steps >= g->config.period_steps);
 }
 
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
@@ -360,13 +368,15 @@ static int start(struct uw_gossip *g, uint32_t step)
         measure_rms(g);
     }
     g->started = true;
+    begin_steps(g);
     ask(g);
     return 0;
 }
 
 bool uw_gossip_touches(const struct uw_gossip *g)
 {
-    bool over = g->steps + 1u >= g->config.period_steps || g->late;
+    uint32_t steps = g->steps > g->round_steps ? g->steps : g->round_steps;
+    bool over = steps + 1u >= g->config.period_steps;
     return !g->started || g->ending || g->adopting || g->half_adopted || over ||
            load(&g->head) != load(&g->tail);
 }
@@ -382,6 +392,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     }
     if (p->lr > 0.0f) {
         g->steps++;
+        g->round_steps++;
         g->lr_sum += p->lr;
     }
     int flags = 0;
@@ -391,15 +402,22 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         uint32_t before = g->mixed_round;
         mix_arrived(g);
         flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
+        bool own = p->lr > 0.0f && !g->adopting && !g->half_adopted && !g->config.adopt_only &&
+                   g->config.snapshot->version != 0;
+        bool full = g->steps >= g->config.period_steps;
         if (!round_is_over(g, ended, p->lr)) {
-            if (p->lr > 0.0f && g->steps >= g->config.period_steps && !g->adopting &&
-                !g->half_adopted && !g->config.adopt_only) {
+            if (own && full) {
                 end_steps(g, p->step);
             }
             return flags | (g->adopting || g->half_adopted ? UW_NODE_ADOPTING : 0);
         }
         bool stale = load(&g->ended_how) == UW_GOSSIP_STALE;
         flags |= g->mixed_round != 0 || stale ? UW_NODE_ROUND : 0;
+        if (own && !full) {     /* the T steps go on */
+            end_pull(g);
+            ask(g);
+            return flags;
+        }
         end_round(g);
     }
     /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
@@ -409,6 +427,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
                 (mixed || g->steps != 0 || g->config.snapshot->version == 0);
     if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
         if (!g->resting) {
+            begin_steps(g);
             ask(g);
         }
     } else {

@@ -11,7 +11,7 @@
  *     network:          pick a peer, push, push, push, ended(r)
  *
  * A pull that takes longer than T steps holds nothing up: every T steps the rule has its turn and
- * the parameters are published; the round ends when the pull does. A peer that shows what was mixed
+ * the parameters are published; the round ends when the pull does, in the middle of T steps too. A peer that shows what was mixed
  * in before is passed over by the network thread, so that one that is slow holds nobody back.
  *
  * Guards at the mixing point. The network thread has already refused chunks that are damaged, of
@@ -88,13 +88,14 @@ struct uw_gossip {
 
     /* training thread */
     float *median;                  /* [segments_n] of chunk distances; 0: none yet */
-    uint32_t round, steps;
-    float lr_sum;
+    uint32_t round;
+    uint32_t round_steps;           /* since the round was asked for */
+    uint32_t steps;                 /* since it was last published */
+    float lr_sum;                   /* of these */
     double rms;                     /* of all parameters, when last published */
     uint32_t mixed_round;           /* chunks mixed in this round */
     bool adopting, half_adopted, started, ending, resting;
     bool turned;                    /* the rule's part of these steps is done; nothing shown yet */
-    bool late;                      /* the pull takes longer than T steps */
     bool jumped;                    /* taken over in part since it was last published: what it is
                                        now is no step from the snapshot */
 };

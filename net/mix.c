@@ -203,7 +203,7 @@ float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants 
         return 1.0f;
     }
     float beta = or_else(c->beta, diloco ? 0.9f : 0.5f), mu = or_else(c->mu, diloco ? 0.7f : 1.0f);
-    return mu / (1.0f - beta);
+    return mu > 1.0f - beta && beta < 1.0f ? mu / (1.0f - beta) : 1.0f;
 }
 
 float uw_mix_cell_weight(float weight, uint32_t ours_n, uint32_t theirs_n)

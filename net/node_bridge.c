@@ -128,7 +128,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
         return 0;       /* what the last pull brought comes first */
     }
     if (place != 0) {
-        b->due = false;
+        b->due = b->whole = false;
         const struct uw_gossip_config *c = &s->gossip.config;
         b->weight = uw_mix_cell_weight(c->constants.weight, nodes_in(s, s->cell.name),
                                        nodes_in(s, s->membership.members[place].progress.cell)) /
@@ -143,6 +143,7 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
 {
     struct uw_node_bridge *b = &s->bridge;
     uint64_t silent_us = s->now_us - b->heard_us;
+    b->whole = complete;
     if (complete) {
         silent_us = b->alone ? s->now_us - b->alone_us : silent_us;
         bool met = b->alone || !b->met;
@@ -211,8 +212,7 @@ void uw_node_bridge_keep(struct uw_node_state *s)
 static void offer_alone(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = &s->bridge;
-    bool pulls = s->pull.transfer.active && s->pull.bridge;
-    if (b->any && !b->offered && !pulls && nodes_in(s, s->cell.name) == 1u) {
+    if (b->any && b->whole && !b->offered && nodes_in(s, s->cell.name) == 1u) {
         b->offered = true;
         uw_average_offer(&s->cell.average);
     }

@@ -32,6 +32,7 @@ struct uw_node_bridge {
     bool due;                       /* the next pull is */
     bool any, added;                /* d is not all zero; it is in what was handed in */
     bool alone, met;                /* as it was told */
+    bool whole;                     /* the last pull is: d is of all of the other's model */
     bool offered;                   /* d is, to training */
     bool holds;                     /* the last average is not published yet: chunks wait */
     float weight;                   /* w of the pull */

@@ -187,7 +187,8 @@ static void decided(void *arg, bool commit)
         uw_node_bridge_add(s, 1);
     }
     bool moved = s->bridge.added;
-    uw_node_bridge_committed(s, commit && (!alone || moved));
+    bool publishes = !alone || moved || (s->config.spare != NULL && !pair);
+    uw_node_bridge_committed(s, commit && publishes);
     if (!commit) {
         uw_node_cost_aborted(s);
         uw_allreduce_stop(&s->cell.allreduce);

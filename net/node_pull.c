@@ -155,7 +155,9 @@ static void remember_rate(struct uw_node_state *s)
 static void finish(struct uw_node_state *s, enum uw_gossip_end how)
 {
     struct uw_node_pull *p = &s->pull;
-    remember_rate(s);
+    if (how != UW_GOSSIP_STALE) {       /* of which nothing was taken, and nothing learned */
+        remember_rate(s);
+    }
     uw_pull_stop(&p->transfer);
     s->counters.chunks_again += (uint32_t)p->transfer.again_n;
     s->counters.chunks_twice += (uint32_t)p->transfer.twice_n;

@@ -271,7 +271,7 @@ static void test_who_is_far_is_in_the_cell_when_averages_are_worth_it(void **sta
         assert_int_equal(w->nodes[1].node.state->cell.scopes[UW_AVERAGE_CELL].cell.ranks_n,
                          cases[i].together ? N : 1u);
         float drift = uw_average_drift(&w->nodes[1].node.state->cell.average);
-        assert_true(cases[i].train == learn_apart ? drift > 1.0f : drift < 0.1f);
+        assert_true(cases[i].train == learn_apart ? drift > 1.0f : drift < 0.3f);
         world_free(w);
     }
 }

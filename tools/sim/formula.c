@@ -79,7 +79,8 @@ bool uw_formula_touches(const struct uw_formula *f, const struct uw_formula_node
 {
     bool arrives = n->pulling && n->arrives_us <= n->train_at_us;
     bool average = f->config.mode != UW_NODE_GOSSIP || f->pairs;
-    bool over = n->steps + 1u >= f->config.period_steps || n->late;
+    uint32_t steps = n->steps > n->round_steps ? n->steps : n->round_steps;
+    bool over = steps + 1u >= f->config.period_steps;
     return n->waits || n->agreeing || over || (arrives && !average);
 }
 

@@ -93,11 +93,11 @@ struct uw_formula_node {
     float weight;                   /* of the peer; 0: the rule's own */
     uint64_t asked_us, arrives_us;
     uint64_t pair_us;               /* what the exchange with a higher place takes */
-    uint32_t round, steps;
-    float lr_sum;
+    uint32_t round;
+    uint32_t round_steps, steps;    /* since the round began; since it was last published */
+    float lr_sum;                   /* of steps */
     bool pulling, due;              /* an answer is not here yet; the next pull may begin */
     bool mixed;                     /* in this round */
-    bool late;                      /* its pull takes longer than T steps */
     bool averaged;                  /* what it waited for is there */
     bool agreeing;                  /* its next round is the whole run's last average */
     bool ended;                     /* it averages no more */

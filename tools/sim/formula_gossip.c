@@ -117,13 +117,27 @@ uint32_t uw_formula_pick(struct uw_formula *f, struct uw_formula_node *n, float 
 static int begin_round(struct uw_formula *f, struct uw_formula_node *n)
 {
     float weight;
-    n->mixed = n->late = false;
+    n->round_steps = 0;
+    n->mixed = false;
     uint32_t peer = uw_formula_pick(f, n, &weight);
     n->round++;
     if (peer != UW_FORMULA_NONE) {
         uw_formula_ask(f, n, peer, weight);
     }
     return f->config.pull_waits && n->pulling ? UW_NODE_AVERAGING : 0;
+}
+
+/* T steps are done, or there are no more: the rule has its turn, others see what is here. */
+static void end_steps(struct uw_formula *f, struct uw_formula_node *n)
+{
+    const struct uw_formula_config *c = &f->config;
+    if (n->lr_sum > 0.0f) {
+        uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
+                   n->velocity, n->lr_sum);
+    }
+    uw_formula_publish(f, n);
+    n->steps = 0;
+    n->lr_sum = 0.0f;
 }
 
 int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, float lr)
@@ -136,25 +150,18 @@ int uw_formula_gossip_step(struct uw_formula *f, struct uw_formula_node *n, floa
     }
     if (lr > 0.0f) {
         n->steps++;
+        n->round_steps++;
         n->lr_sum += lr;
     }
     if (n->pulling && n->pulled != UW_FORMULA_NONE && n->arrives_us <= f->now_us) {
         mix(f, n);
         flags |= UW_NODE_MIXED;
     }
-    bool full = n->steps >= c->period_steps;
-    if (n->pulling ? lr == 0.0f || !full : lr > 0.0f && !full && !n->late) {
-        return flags;
+    bool over = !n->pulling && (lr == 0.0f || n->round_steps >= c->period_steps);
+    if ((over && lr == 0.0f) || n->steps >= c->period_steps) {
+        end_steps(f, n);
     }
-    if (n->lr_sum > 0.0f) {
-        uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
-                   n->velocity, n->lr_sum);
-    }
-    uw_formula_publish(f, n);
-    n->steps = 0;
-    n->lr_sum = 0.0f;
-    if (n->pulling) {
-        n->late = true;
+    if (!over) {
         return flags;
     }
     return flags | (n->mixed ? UW_NODE_ROUND : 0) | begin_round(f, n);

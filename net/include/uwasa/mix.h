@@ -158,7 +158,8 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
 
 /* What a displacement of x within a round comes to after many rounds under a rule over averages,
  * whose momentum carries it on: mu / (1 - beta), 2 for slowmo and 7 for diloco as they are. What a
- * cell takes from another is divided by it, or it would swing ever further. Other rules: 1. */
+ * cell takes from another is divided by it, or it would swing ever further. 1 at least, and for
+ * other rules. */
 float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c);
 
 /* The share of another cell's model in this cell's: weight, that of another node's, and of a
