@@ -11,8 +11,9 @@
  *     network:          pick a peer, push, push, push, ended(r)
  *
  * A pull that takes longer than T steps holds nothing up: every T steps the rule has its turn and
- * the parameters are published; the round ends when the pull does, in the middle of T steps too. A peer that shows what was mixed
- * in before is passed over by the network thread, so that one that is slow holds nobody back.
+ * the parameters are published; the round ends when the pull does, in the middle of T steps too.
+ * A peer that shows what was mixed in before is passed over by the network thread, so that one that
+ * is slow holds nobody back.
  *
  * Guards at the mixing point. The network thread has already refused chunks that are damaged, of
  * another run or model, or not finite. Here a chunk is an outlier when the rms of its difference

@@ -161,9 +161,10 @@ struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
 /* Find the cell of a node that was not given one: the nodes that are near, and those near to them.
  * Near is with whom an exact average costs a tenth of a round's training at most, and more where
- * nodes' samples differ, by round trip and rate of pulls, and who trains at the same pace, which the
- * first round tells; while a rate is not known, who is within config.near_us. They go by the least identity among them, which each takes
- * over from its neighbours while its owner is alive. Returns when to look again. */
+ * nodes' samples differ, by round trip and rate of pulls, and who trains at the same pace, which
+ * the first round tells; while a rate is not known, who is within config.near_us. They go by the
+ * least identity among them, which each takes over from its neighbours while its owner is alive.
+ * Returns when to look again. */
 uint64_t uw_node_near_step(struct uw_node_state *s);
 
 /* Training has handed its parameters over for an average; it has them back, averaged with others or
