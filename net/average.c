@@ -78,10 +78,7 @@ bool uw_average_offers(const struct uw_average *a)
 
 float uw_average_drift(const struct uw_average *a)
 {
-    uint32_t bits = (uint32_t)atomic_load_explicit(&a->drift, memory_order_relaxed);
-    float drift;
-    memcpy(&drift, &bits, sizeof drift);
-    return drift;
+    return uw_told_float(&a->drift);
 }
 
 void uw_average_ended(struct uw_average *a, enum uw_average_end how)
@@ -147,10 +144,7 @@ static void learn_drift(struct uw_average *a, float loss)
     float is = uw_logf(loss / a->last_loss), was = uw_average_drift(a);
     is = is < UW_DRIFT_MAX ? is > -UW_DRIFT_MAX ? is : -UW_DRIFT_MAX : UW_DRIFT_MAX;
     a->drifts_n += a->drifts_n < DRIFT_ROUNDS ? 1u : 0u;
-    was += (is - was) / (float)a->drifts_n;
-    uint32_t bits;
-    memcpy(&bits, &was, sizeof bits);
-    atomic_store_explicit(&a->drift, bits, memory_order_relaxed);
+    uw_tell_float(&a->drift, was + (is - was) / (float)a->drifts_n);
 }
 
 /* Add what is offered, if anything is. The loss was that of x before. */

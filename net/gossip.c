@@ -57,13 +57,6 @@ static void store(atomic_uint_least32_t *a, uint32_t v)
     atomic_store_explicit(a, v, memory_order_relaxed);
 }
 
-static void store_float(atomic_uint_least32_t *a, float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    store(a, bits);
-}
-
 uint32_t uw_gossip_room(const struct uw_gossip *g)
 {
     uint32_t head = (uint32_t)atomic_load_explicit(&g->head, memory_order_acquire);
@@ -116,10 +109,7 @@ void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how
 
 double uw_gossip_rms(const struct uw_gossip *g)
 {
-    uint32_t bits = load(&g->shown_rms);
-    float rms;
-    memcpy(&rms, &bits, sizeof rms);
-    return (double)rms;
+    return (double)uw_told_float(&g->shown_rms);
 }
 
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
@@ -248,7 +238,7 @@ static void measure_rms(struct uw_gossip *g)
     const struct uw_params *p = g->config.params;
     double sum = squares(p->x, p->size_n);
     g->rms = p->size_n != 0 ? (double)sqrtf((float)(sum / p->size_n)) : 0.0;
-    store_float(&g->shown_rms, (float)g->rms);
+    uw_tell_float(&g->shown_rms, (float)g->rms);
 }
 
 static void ask(struct uw_gossip *g)
@@ -351,9 +341,9 @@ static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
 {
     store(&g->step, p->step);
-    store_float(&g->loss, p->loss);
-    store_float(&g->accuracy, p->accuracy);
-    store_float(&g->samples_per_s, p->samples_per_s);
+    uw_tell_float(&g->loss, p->loss);
+    uw_tell_float(&g->accuracy, p->accuracy);
+    uw_tell_float(&g->samples_per_s, p->samples_per_s);
 }
 
 /* A newcomer shows its own weights to nobody before it has looked for somebody else's. */

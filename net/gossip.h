@@ -38,6 +38,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define UW_GOSSIP_OUTLIER_FLOOR 32.0    /* times the rms of the whole model: not yet an outlier */
 
@@ -100,6 +101,22 @@ struct uw_gossip {
     bool jumped;                    /* taken over in part since it was last published: what it is
                                        now is no step from the snapshot */
 };
+
+/* A float between the threads: tell and told, relaxed. */
+static inline void uw_tell_float(atomic_uint_least32_t *to, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    atomic_store_explicit(to, bits, memory_order_relaxed);
+}
+
+static inline float uw_told_float(const atomic_uint_least32_t *from)
+{
+    uint32_t bits = (uint32_t)atomic_load_explicit(from, memory_order_relaxed);
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
 
 /* Bytes of one slot of the ring. */
 static inline size_t uw_gossip_slot_bytes(uint32_t chunk_n)

@@ -6,6 +6,11 @@
 
 #define BLOCK_N 256u
 
+#define SLOWMO_BETA 0.5f
+#define SLOWMO_MU 1.0f
+#define DILOCO_BETA 0.9f
+#define DILOCO_MU 0.7f
+
 /* What was given, or the rule's own. */
 static float or_else(float given, float own)
 {
@@ -56,8 +61,8 @@ static void noloco_end(const struct uw_mix_constants *c, uint32_t n, const float
 static void slowmo_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
                        float *m, float lr_sum)
 {
-    float beta = or_else(c->beta, 0.5f);
-    float step = or_else(c->mu, 1.0f) * lr_sum;
+    float beta = or_else(c->beta, SLOWMO_BETA);
+    float step = or_else(c->mu, SLOWMO_MU) * lr_sum;
     float scale = 1.0f / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
         m[i] = beta * m[i] + scale * (s[i] - x[i]);
@@ -68,8 +73,8 @@ static void slowmo_end(const struct uw_mix_constants *c, uint32_t n, const float
 static void diloco_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
                        float *m, float lr_sum)
 {
-    float beta = or_else(c->beta, 0.9f);
-    float mu = or_else(c->mu, 0.7f);
+    float beta = or_else(c->beta, DILOCO_BETA);
+    float mu = or_else(c->mu, DILOCO_MU);
     (void)lr_sum;
     for (uint32_t i = 0; i < n; i++) {
         float d = s[i] - x[i];
@@ -202,7 +207,8 @@ float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants 
     if (rule->over != UW_MIX_OVER_AVERAGES) {
         return 1.0f;
     }
-    float beta = or_else(c->beta, diloco ? 0.9f : 0.5f), mu = or_else(c->mu, diloco ? 0.7f : 1.0f);
+    float beta = or_else(c->beta, diloco ? DILOCO_BETA : SLOWMO_BETA);
+    float mu = or_else(c->mu, diloco ? DILOCO_MU : SLOWMO_MU);
     return mu > 1.0f - beta && beta < 1.0f ? mu / (1.0f - beta) : 1.0f;
 }
 

@@ -10,14 +10,6 @@ static uint32_t told(const atomic_uint_least32_t *a)
     return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
 }
 
-static float told_float(const atomic_uint_least32_t *a)
-{
-    uint32_t bits = told(a);
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
 {
     const struct uw_gossip *g = &s->gossip;
@@ -25,9 +17,9 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .step = told(&g->step),
         .rounds = told(&g->rounds),
         .version = told(&g->version),
-        .loss = told_float(&g->loss),
-        .accuracy = told_float(&g->accuracy),
-        .samples_per_s = told_float(&g->samples_per_s),
+        .loss = uw_told_float(&g->loss),
+        .accuracy = uw_told_float(&g->accuracy),
+        .samples_per_s = uw_told_float(&g->samples_per_s),
         .pulled_bytes = s->counters.pulled_bytes,
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
         .head_weight = s->config.head_weight,
