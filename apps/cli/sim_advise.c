@@ -126,6 +126,8 @@ static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r,
                                                  : round(1e6 * steps * step_s) / 1e6;
     a->wanted_s = whole_s < UW_SIM_SECONDS_MAX ? whole_s : UW_SIM_SECONDS_MAX;
     a->length_s = t->whole_s = a->wanted_s;
+    uint64_t away_us = uw_sim_fleet_first_away_us(f);
+    a->away_s = away_us != UINT64_MAX ? 1e-6 * (double)away_us : INFINITY;
     uw_advice_open_space(a, f, a->o->model_bytes != 0 ? (double)a->o->model_bytes : params_bytes,
                          &s->err);
     s->rates.open_s = since_s(s->run_us) - 1e-6 * (double)s->inputs.open_us;
@@ -400,9 +402,10 @@ static int say_nothing(struct search *s)
 {
     const struct uw_advice *a = &s->a;
     const struct uw_advice_try *best = &a->tries[a->order[0]];
-    bool some = false;
+    bool some = false, later = false;       /* in runs of length_s, of wanted_s */
     for (uint32_t i = 0; i < a->tries_n; i++) {
         some = some || starts_in(s, i, 2);
+        later = later || uw_advice_exchanges_by(a, &a->tries[i], a->wanted_s);
     }
     if (a->stopped) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "stopped before anything was known");
@@ -410,11 +413,17 @@ static int say_nothing(struct search *s)
     if (best->end == UW_ADVICE_FAILED) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "%s", best->why);
     }
+    if (!some && later && a->length_s < a->wanted_s) {
+        return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise-seconds %g: too few for an exchange: "
+                            "they allow runs of %.4g of the scenario's %.4g virtual seconds; about "
+                            "%.0f would do for all of it here, fewer nodes take less",
+                            a->o->advise_seconds, a->length_s, a->wanted_s, ceil(a->enough_s));
+    }
     if (!some) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise: nothing is known of an exchange "
                             "until it has ended, and none that may be tried ends within %.4g s: "
                             "--virtual-seconds (or --steps) are too few, or --period is too long",
-                            a->length_s);
+                            a->wanted_s);
     }
     return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise-seconds %g: too few for any run of this "
                         "scenario, about %.0f would do", a->o->advise_seconds, ceil(a->enough_s));

@@ -398,11 +398,8 @@ static int run_told(struct uw_sim *s)
     uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
     int rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
     rc = rc < 0 ? rc : run_steps(s);
-    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
-        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
-                        "there", 1e-6 * (double)s->draw.until_us);
-    }
     if (rc == UW_OK) {
+        uw_sim_report_absences(&s->report, &s->world, &s->draw);
         uw_progress_clear(&s->report.progress);
         uw_sim_profile_report(&s->profile, s->report.node_steps - s->report.resumed_steps,
                               &s->report.events);

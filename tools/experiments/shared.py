@@ -44,6 +44,17 @@ def step_times(program, nodes, **flags):
     return [e for e in run(command) if e["event"] == "step_time"]
 
 
+def choose(rows, words, separator=","):
+    """Rows whose first member, the name, has one of the words; "": all. Ends the program with the
+    names there are where none has."""
+    rows = list(rows)
+    chosen = [row for row in rows if not words or any(w in row[0] for w in words.split(separator))]
+    if not chosen:
+        sys.exit(f"--rows {words}: no row has that in its name; there are\n  " +
+                 "\n  ".join(row[0] for row in rows))
+    return chosen
+
+
 def print_table(head, rows):
     """A Markdown table of texts."""
     print("| " + " | ".join(head) + " |")

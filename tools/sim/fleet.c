@@ -38,6 +38,18 @@ void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts)
     }
 }
 
+uint64_t uw_sim_fleet_first_away_us(const struct uw_sim_fleet *f)
+{
+    uint64_t first_us = UINT64_MAX;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        const struct uw_sim_device *v = &f->devices[i];
+        if (v->absences_n != 0 && v->absences[0].from_us < first_us) {
+            first_us = v->absences[0].from_us;
+        }
+    }
+    return first_us;
+}
+
 void uw_sim_fleet_close(struct uw_sim_fleet *f)
 {
     free(f->devices);
