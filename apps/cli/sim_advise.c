@@ -116,14 +116,11 @@ static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r,
     if (!s->probing) {
         return;
     }
-    double params_bytes = 4.0 * w->config.params->size_n, step_s = 0.0;
-    for (uint32_t i = 0; i < f->devices_n; i++) {
-        step_s += 1e-6 * (double)f->devices[i].step_us / f->devices_n;
-    }
+    double params_bytes = 4.0 * w->config.params->size_n;
     double epochs = a->o->epochs != 0 ? a->o->epochs : 1.0;
     double steps = a->o->steps != 0 ? (double)a->o->steps : epochs * (double)r->per_epoch;
     double whole_s = a->o->virtual_seconds > 0.0 ? a->o->virtual_seconds
-                                                 : round(1e6 * steps * step_s) / 1e6;
+                                                 : round(uw_sim_fleet_trained_us(f, steps)) / 1e6;
     a->wanted_s = whole_s < UW_SIM_SECONDS_MAX ? whole_s : UW_SIM_SECONDS_MAX;
     a->length_s = t->whole_s = a->wanted_s;
     uint64_t away_us = uw_sim_fleet_first_away_us(f);
