@@ -190,6 +190,9 @@ bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w,
 bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
 
+/* Tell that only the last test, which may take long, is left. */
+void uw_sim_report_last_test(struct uw_sim_report *r);
+
 /* Tell where the run did not show what a scenario says of absences: it ended before the first one,
  * or outlasted those that were drawn. */
 void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_world *w,

@@ -364,6 +364,14 @@ bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint6
     return true;
 }
 
+void uw_sim_report_last_test(struct uw_sim_report *r)
+{
+    if (uw_progress_due(&r->progress, uw_board_now_us()) || r->progress.terminal) {
+        uw_progress_show(&r->progress, "%u nodes  the steps are done, the last test takes all "
+                         "samples", (unsigned)r->o->nodes);
+    }
+}
+
 void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_world *w,
                             const struct uw_sim_draw *d)
 {
