@@ -59,7 +59,8 @@ static void test_a_peer_that_was_restarted_is_new(void **state)
     world_free(w);
 }
 
-/* Momentum over averages carries it on for many rounds, and not further than it should. */
+/* Momentum over averages carries it on for many rounds, and not further than it should; running
+ * statistics, here the second half, it does not carry. */
 static void test_what_is_pulled_comes_to_its_share_under_outer_momentum(void **state)
 {
     static const struct uw_mix_rule *const rules[] = {&uw_mix_slowmo, &uw_mix_diloco};
@@ -70,6 +71,7 @@ static void test_what_is_pulled_comes_to_its_share_under_outer_momentum(void **s
         w->config.mode = UW_NODE_HIERARCHICAL;
         w->config.head_weight = 1;
         w->config.rule = rules[i];
+        w->segments[1].statistic = true;
         w->nodes[0].slowness = 1000000;
         for (uint32_t k = 0; k < 2; k++) {
             spare[k] = w->nodes[k].spare = uw_test_floats(SIZE_N);
