@@ -46,6 +46,7 @@ struct uw_node_pull {
     uint32_t member_id;             /* guards against the place being reused */
     bool adopt, judged;             /* judged: its outlier has been dealt with */
     bool bridge;                    /* of another cell's head, for node_bridge.c */
+    uint32_t passed;                /* peers that had nothing new for this round */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
     uint64_t bytes;
