@@ -209,7 +209,7 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
 void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
 
-/* There is no room for this node in its cell. */
+/* There is no room for this node in its cell, or no way for it to take part. */
 void uw_node_tell_full(struct uw_node_state *s);
 
 /* News of a cell. */
