@@ -65,6 +65,17 @@ static void send_away(struct uw_cell *c, uint32_t to, uint32_t culprit)
     }
 }
 
+/* Is it of a wait before the one that this node is known to be in? Of the one before that can be at
+ * any time; older messages do not live long, and a node that was started anew without another
+ * incarnation counts its waits from the beginning. */
+static bool is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
+                    const struct uw_cell_message *m)
+{
+    uint32_t before = seat->asks - m->asks;
+    bool older = before - 1u < UINT32_MAX / 2u && c->now_us - seat->ready_us < READY_STALE_US;
+    return seat->incarnation == m->incarnation && (before == 1u || older);
+}
+
 void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     struct uw_cell_head *h = &c->h;
@@ -73,8 +84,8 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         send_away(c, from, UW_CELL_NOBODY);
         return;
     }
-    if (seat->incarnation == m->incarnation && m->asks + 1u == seat->asks) {
-        return;     /* it comes late: of the wait before */
+    if (is_late(c, seat, m)) {
+        return;
     }
     bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
     if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {

@@ -151,6 +151,41 @@ static void test_start_of_a_round_that_cannot_be_is_answered_with_aborted(void *
     assert_int_equal(b.stations[0].cell.round, 2);
 }
 
+/* What a station said in its first wait comes in its third: while it waits, or in the round. */
+static void test_late_news_of_an_earlier_wait_ends_no_round(void **state)
+{
+    (void)state;
+    for (uint32_t waits = 0; waits < 2; waits++) {
+        static struct bus b;
+        struct uw_cell_message late = {.asks = 0};
+        set_up(&b, 3);
+        for (uint32_t round = 1; round <= 3; round++) {
+            struct uw_cell *head = &b.stations[2].cell;
+            enum uw_cell_state when = waits ? UW_CELL_WAITING : UW_CELL_IN_ROUND;
+            bool heard = false;
+            ask_all(&b);
+            b.stations[1].cell.repeat_us += waits ? 200000 : 0;     /* all wait for it */
+            for (uint32_t k = 0; k < 200; k++) {
+                tick(&b);
+                for (uint32_t i = 0; i < b.letters_n && late.asks == 0; i++) {
+                    late = b.letters[i].from == id_of(0) ? b.letters[i].m : late;
+                }
+                if (round == 3 && k > 20 && head->state == when && !heard) {
+                    heard = true;
+                    uw_cell_take(head, id_of(0), &late, b.now_us);
+                }
+            }
+            assert_int_equal(heard, round == 3);
+        }
+        assert_int_equal(late.act, UW_CELL_READY);
+        assert_int_equal(b.rounds_n, 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(b.rounds[i].committed, 7);
+            assert_int_equal(b.stations[i].news[UW_CELL_NEWS_ABORTED], 0);
+        }
+    }
+}
+
 static void sleep_head(struct bus *b, struct station *head)
 {
     head->asleep = true;
@@ -232,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_taken_over_round_is_given_up_when_nobody_has_a_result),
         cmocka_unit_test(test_head_that_vanishes_at_any_moment_parts_nobody),
         cmocka_unit_test(test_start_of_a_round_that_cannot_be_is_answered_with_aborted),
+        cmocka_unit_test(test_late_news_of_an_earlier_wait_ends_no_round),
         cmocka_unit_test(test_head_that_slept_blames_nobody),
         cmocka_unit_test(test_head_knows_who_has_not_heard_the_end),
     };
