@@ -231,6 +231,23 @@ float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants 
     return mu > 1.0f - beta && beta < 1.0f ? mu / (1.0f - beta) : 1.0f;
 }
 
+void uw_mix_from_cell(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                      float weight, const struct uw_params *p, uint32_t at_n, uint32_t n, float *d)
+{
+    const float share = 1.0f / uw_mix_gain(rule, c);
+    for (uint32_t k = 0; k < n; k++) {
+        d[k] *= weight;
+    }
+    for (uint32_t i = 0; share < 1.0f && i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        uint32_t from_n = g->offset_n > at_n ? g->offset_n : at_n;
+        uint32_t to_n = g->offset_n + g->size_n < at_n + n ? g->offset_n + g->size_n : at_n + n;
+        for (uint32_t k = from_n; !g->statistic && k < to_n; k++) {
+            d[k - at_n] *= share;
+        }
+    }
+}
+
 float uw_mix_cell_weight(float weight, uint32_t ours_n, uint32_t theirs_n)
 {
     float ours = (float)ours_n, theirs = (float)theirs_n;

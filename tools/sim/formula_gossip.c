@@ -87,8 +87,7 @@ void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
         n->held = n->pulled;
         n->held_weight = uw_mix_cell_weight(f->config.constants.weight,
                                             f->groups[f->group_of[n->place]].nodes_n,
-                                            f->groups[f->group_of[n->peer]].nodes_n) /
-                         uw_mix_gain(f->config.rule, &f->config.constants);
+                                            f->groups[f->group_of[n->peer]].nodes_n);
         n->pulled = UW_FORMULA_NONE;
         pull_is_here(f, n);
         uw_formula_bridge(f, n);

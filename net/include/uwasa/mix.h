@@ -174,6 +174,15 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
  * other rules. */
 float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c);
 
+/* What a cell takes from another, in place of the difference: weight d, and of what is under the
+ * rule, all but running statistics, that divided by uw_mix_gain.
+ *
+ *   at_n, n  place and length of d in p->x
+ *   d        [n] s_peer - s; written */
+void uw_mix_from_cell(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                      float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
+                      float *d);
+
 /* The share of another cell's model in this cell's: weight, that of another node's, and of a
  * smaller cell 2 weight theirs_n / (ours_n + theirs_n), by the nodes in either. A larger one counts
  * no more than a node: it would swing under rules with outer momentum. */
