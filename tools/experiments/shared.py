@@ -80,15 +80,24 @@ def step_times(program, nodes, **flags):
     return [e for e in run(command) if e["event"] == "step_time"]
 
 
-def choose(rows, words, separator=","):
-    """Rows whose first member, the name, has one of the words; "": all. Ends the program with the
-    names there are where none has."""
+def chosen(names, texts):
+    """Those of the rows that the texts of --rows mean, in their order; all if there is no text."""
+    found = set()
+    for text in texts:
+        found |= (set(names) & {text} or {n for n in names if text in n} or
+                  {n for n in names if any(word in n for word in text.split(","))})
+    return [n for n in names if n in found or not texts]
+
+
+def choose(rows, texts):
+    """Rows, whose first member is the name, that the texts mean. Ends the program with the names
+    there are where it is none."""
     rows = list(rows)
-    chosen = [row for row in rows if not words or any(w in row[0] for w in words.split(separator))]
-    if not chosen:
-        sys.exit(f"--rows {words}: no row has that in its name; there are\n  " +
+    names = chosen([row[0] for row in rows], texts)
+    if not names:
+        sys.exit(f"--rows {' '.join(texts)}: no row has that in its name; there are\n  " +
                  "\n  ".join(row[0] for row in rows))
-    return chosen
+    return [row for row in rows if row[0] in names]
 
 
 def print_table(head, rows):
