@@ -201,6 +201,18 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
     add_difference(weight, end_n - done_n, s + done_n, s_peer + (done_n - at_n), p->x + done_n);
 }
 
+void uw_mix_carried(float c, const struct uw_params *p, const float *s, const float *s_peer)
+{
+    for (uint32_t k = 0; k < p->segments_n; k++) {
+        const struct uw_segment *g = &p->segments[k];
+        for (uint32_t i = g->offset_n; i < g->offset_n + g->size_n; i++) {
+            float x = p->x[i] + c * (s != NULL ? s_peer[i] - s[i] : s_peer[i]);
+            float half = 0.5f * p->x[i];
+            p->x[i] = g->variance && x < half ? half : x;
+        }
+    }
+}
+
 float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c)
 {
     bool diloco = rule == &uw_mix_diloco;

@@ -350,6 +350,29 @@ static void test_what_is_learned_during_a_pull_stays_whole(void **state)
     tear_down(&b);
 }
 
+static void test_a_variance_falls_by_half_at_most(void **state)
+{
+    (void)state;
+    float x[] = {4.0f, 4.0f, 4.0f, 4.0f, -1.0f, 4.0f}, s[] = {9.0f, 9.0f, 5.0f, 1.0f, 3.0f, 9.0f};
+    const float peer[] = {1.0f, 1.0f, 4.0f, 7.0f, 2.0f, 1.0f};
+    const float mixed[] = {0.0f, 2.0f, 3.5f, 7.0f, -1.5f, 0.0f};
+    const struct uw_segment parts[] = {
+        {.name = "w", .size_n = 1},
+        {.name = "var", .offset_n = 1, .size_n = 3, .statistic = true, .variance = true},
+        {.name = "mean", .offset_n = 4, .size_n = 2, .statistic = true}};
+    const struct uw_params p = {.x = x, .size_n = 6, .segments = parts, .segments_n = 3};
+    uw_mix_carried(0.5f, &p, s, peer);
+    assert_memory_equal(x, mixed, sizeof x);
+    for (uint32_t i = 0; i < 6; i++) {
+        s[i] = -8.0f;
+        x[i] = 4.0f;
+    }
+    uw_mix_carried(2.0f, &p, NULL, s);
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_float_equal(x[i], i >= 1 && i < 4 ? 2.0f : -12.0f, 0.0f);
+    }
+}
+
 static void test_outlier_is_refused_and_so_is_the_rest_of_its_pull(void **state)
 {
     (void)state;
@@ -445,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
         cmocka_unit_test(test_velocity_turns_every_period_of_a_long_pull),
         cmocka_unit_test(test_what_is_learned_during_a_pull_stays_whole),
+        cmocka_unit_test(test_a_variance_falls_by_half_at_most),
         cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
         cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),
         cmocka_unit_test(test_weights_of_all_zeros_let_no_absurd_chunk_in),

@@ -120,10 +120,8 @@ static void add_bridge(struct uw_formula *f, struct uw_formula_group *g)
     const float *peer = uw_formula_vector(f, g->bridge);
     const float *own = uw_formula_vector(f, head_of(f, g)->snapshot);
     for (uint32_t i = 0; i < g->nodes_n; i++) {
-        float *x = member(f, g, i)->x;
-        uint32_t size_n = member(f, g, i)->ended ? 0 : f->config.params->size_n;
-        for (uint32_t k = 0; k < size_n; k++) {
-            x[k] += g->weight * (peer[k] - own[k]);
+        if (!member(f, g, i)->ended) {
+            uw_mix_carried(g->weight, &member(f, g, i)->params, own, peer);
         }
     }
     uw_formula_drop(f, &g->bridge);
