@@ -274,14 +274,15 @@ awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it
     { cat err >&2; fail "a measured step"; }
 
 # it can be stopped, at once, and keeps what it has
-for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint among" \
-    "--checkpoint stopped --checkpoint-seconds 0.2"; do
+stop() { # stop EVENT FLAGS: half a second after an event; leaves $status
+    event=$1
+    shift
     rm -f ev.jsonl
-    ./sim --epochs 100000 $flags --json ev.jsonl >out 2>err &
+    ./sim --epochs 100000 "$@" --json ev.jsonl >out 2>err &
     pid=$!
     trap 'kill -9 $pid 2>/dev/null; rm -rf "$work"' EXIT
-    for tenth in $(seq 300); do     # until it has told a test
-        grep -q '"event":"eval"' ev.jsonl 2>/dev/null && break
+    for tenth in $(seq 300); do     # until it has told it
+        grep -q "\"event\":\"$event\"" ev.jsonl 2>/dev/null && break
         sleep 0.1
     done
     sleep 0.5
@@ -293,6 +294,12 @@ for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint
     kill -0 $pid 2>/dev/null && fail "SIGINT does not stop it"
     wait $pid
     status=$?
+}
+stop start --nodes 16 --step-seconds 86400 --checkpoint day    # one step is a day of messages
+[ $status = 0 ] || { cat err >&2; fail "stopped in the first day: status $status"; }
+for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint among" \
+    "--checkpoint stopped --checkpoint-seconds 0.2"; do
+    stop eval $flags
     [ "$status" = "$([ -n "$flags" ] && echo 0 || echo 1)" ] || fail "$flags: status $status"
     grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
     tail -n 1 ev.jsonl | grep -q '"event":"stopped".*"test_accuracy"' || fail "the last event"
