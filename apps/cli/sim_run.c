@@ -15,7 +15,6 @@
 #define MEET_TOLD 256u              /* so many take a while */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
-#define LOOK_US 20000u
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 #define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
@@ -78,14 +77,6 @@ static void choose_network(struct uw_world_config *c, const struct uw_sim_option
     c->model_bytes = o->model_bytes;
     c->study_pull = o->pull_latencies == 1u;
     c->pull_waits = o->pull_waits;
-}
-
-bool uw_sim_looks(uint64_t *next_us)
-{
-    uint64_t now_us = uw_board_now_us();
-    bool looks = now_us >= *next_us;
-    *next_us = looks ? now_us + LOOK_US : *next_us;
-    return looks;
 }
 
 /* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
@@ -277,6 +268,7 @@ static int test_now(struct uw_sim *s, const struct uw_sim_report *before)
 
 static void begin_steps(struct uw_sim *s)
 {
+    uw_sim_report_go_on(&s->report, &s->world, s->least);
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         struct uw_sim_learner *l = &s->learners[i];
         if (!s->report.resumed || (l->trains && !l->computed)) {

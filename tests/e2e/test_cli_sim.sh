@@ -186,7 +186,7 @@ while read -r sentence from to; do      # of other programs: no word of damage; 
     grep -q "another version of uwasa: $sentence" err && ! grep -q damaged err ||
         { cat err >&2; fail "a state with $to"; }
 done <<END
-its.states.are.of.version.7,.this.one's.of.2 "uwasa.version":"2" "uwasa.version":"7"
+its.states.are.of.version.7,.this.one's.of.3 "uwasa.version":"3" "uwasa.version":"7"
 it.had.no.--start-spread.yet "flag.start-spread": "fleg.start-spread":
 it.had.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
 END
@@ -205,8 +205,28 @@ for other in "0.101 1" "0.1 2"; do
     grep -q 'made with other devices' err || { cat err >&2; fail "another fleet: $other"; }
 done
 head -c 3000 part >cut
-expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume cut
-grep -q damaged err || fail "half a file"
+{ cat part; echo; } >long
+set -- cut long
+header=$(od -An -tu8 -N8 part)
+for at in $((header - 200)) $((8 + header + 48)) $((8 + header + 500)) $(($(wc -c <part) - 300)) \
+    $(($(wc -c <part) - 3)); do         # a shape, a learner, parameters, velocities, the hash
+    byte=$(od -An -tu1 -j "$at" -N 1 part)
+    cp part "bit$at"
+    printf "\\$(printf %03o $((byte ^ 1)))" | dd of="bit$at" bs=1 seek="$at" conv=notrunc 2>/dev/null
+    set -- "$@" "bit$at"
+done
+for file in "$@"; do
+    expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume "$file"
+    grep -q damaged err || { cat err >&2; fail "--resume $file"; }
+done
+# with other tests than before it makes those to come, and none that lies behind
+./sim --epochs 9 --until-accuracy 0.01 --eval-epochs 3 --checkpoint tests >/dev/null 2>&1 ||
+    fail "the first of three epochs"
+./sim --epochs 9 --eval-epochs 4 --resume tests --json - 2>/dev/null >out || fail "--eval-epochs 4"
+grep -q '"event":"eval","epochs":4' out && grep -q '"event":"eval","epochs":8' out &&
+    [ "$(grep -c '"event":"eval"' out)" = 2 ] || { cat out >&2; fail "other tests"; }
+./sim --epochs 9 --eval-epochs 2 --resume tests --json - 2>/dev/null >out || fail "--eval-epochs 2"
+grep '"event":"eval"' out | head -n 1 | grep -q '"epochs":4' || { cat out >&2; fail "a test behind"; }
 expect 2 ./sim --checkpoint four.csv
 grep -q 'stays as it is' err || fail "data as a checkpoint"
 
