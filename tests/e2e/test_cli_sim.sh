@@ -230,6 +230,19 @@ grep '"event":"eval"' out | head -n 1 | grep -q '"epochs":4' || { cat out >&2; f
 expect 2 ./sim --checkpoint four.csv
 grep -q 'stays as it is' err || fail "data as a checkpoint"
 
+# results replace nothing that the run reads, and are not each other
+echo '{"model": "plane.json", "data": "csv:four.csv", "steps": 3, "nodes": 3}' >small.json
+ln -s four.csv linked
+for flags in "--json four.csv" "--csv ./four.csv" "--json plane.json" "--csv linked" \
+    "--config small.json --json small.json" "--resume part --json part" "--resume part --csv ./part" \
+    "--json new.x --csv ./new.x" "--json new.x --checkpoint new.x" "--csv $PWD/new.x --checkpoint new.x"; do
+    cat four.csv plane.json small.json part | cksum >before
+    expect 2 ./sim --steps 3 $flags
+    cat four.csv plane.json small.json part | cksum | cmp -s - before && [ ! -e new.x ] ||
+        fail "$flags: a file is lost"
+done
+expect 0 ./sim --steps 3 --json /dev/null --csv /dev/null
+
 # all rules, schedules and kinds of skew run, and events may go to standard output
 for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
     "--schedule matching" "--schedule hypercube --skew dirichlet:0.5" "--schedule base2" \
