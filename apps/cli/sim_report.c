@@ -312,6 +312,24 @@ bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64
     return due;
 }
 
+uint32_t uw_sim_report_dues(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    return (m.epoch > r->epoch ? 1u : 0u) | (m.steps > r->eval_steps ? 2u : 0u) |
+           (m.seconds > r->evals ? 4u : 0u);
+}
+
+void uw_sim_report_go_on(struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    if (!r->resumed) {
+        return;
+    }
+    r->epoch = m.epoch - ((r->due & 1u) != 0 && m.epoch != 0 ? 1u : 0u);
+    r->eval_steps = m.steps - ((r->due & 2u) != 0 && m.steps != 0 ? 1u : 0u);
+    r->evals = m.seconds - ((r->due & 4u) != 0 && m.seconds != 0 ? 1u : 0u);
+}
+
 static struct uw_sim_moment moment_of(const struct uw_sim_report *r, const struct uw_world *w,
                                       uint64_t step, const struct uw_sim_score *s)
 {

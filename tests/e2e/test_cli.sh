@@ -100,6 +100,16 @@ expect 1 "$uwasa" train --model mlp --steps 1 --json /nonexistent/file
 expect 1 "$uwasa" train --model mlp --steps 20 --lr 1e30
 grep -Eq "layer '[a-z0-9]+'|loss" err || fail "a NaN does not name its place"
 
+# events replace nothing that the same command reads or saves
+"$uwasa" models mlp >own.json
+cp own.json kept.json
+for command in "train --model own.json --steps 1 --json ./own.json" \
+    "train --model own.json --steps 1 --trace own.json" "train --model mlp --save n --json n" \
+    "eval --model own.json --weights weights.safetensors --json own.json"; do
+    expect 2 "$uwasa" $command
+    cmp -s own.json kept.json && [ ! -e n ] || fail "$command: a file is lost"
+done
+
 # a file that may not grow, as on a full disk
 (ulimit -f 100; expect 1 "$uwasa" train --model mlp --steps 2 --save grown) || exit 1
 grep -q 'no space is left' err || fail "a full disk is not told"
