@@ -115,6 +115,24 @@ void uw_node_bridge_due(struct uw_node_state *s)
     s->bridge.due = uw_node_has_bridge(s);
 }
 
+/* Its share of what this cell becomes. */
+static void weigh(struct uw_node_state *s, uint32_t place)
+{
+    const struct uw_gossip_config *c = &s->gossip.config;
+    s->bridge.weight = uw_mix_cell_weight(c->constants.weight, nodes_in(s, s->cell.name),
+                                          nodes_in(s, s->membership.members[place].progress.cell)) /
+                       uw_mix_gain(c->rule, &c->constants);
+}
+
+uint32_t uw_node_bridge_another(struct uw_node_state *s)
+{
+    uint32_t place = pick_head(s);
+    if (place != 0) {
+        weigh(s, place);
+    }
+    return place;
+}
+
 uint32_t uw_node_bridge_take(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = &s->bridge;
@@ -129,10 +147,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     }
     if (place != 0) {
         b->due = b->whole = false;
-        const struct uw_gossip_config *c = &s->gossip.config;
-        b->weight = uw_mix_cell_weight(c->constants.weight, nodes_in(s, s->cell.name),
-                                       nodes_in(s, s->membership.members[place].progress.cell)) /
-                    uw_mix_gain(c->rule, &c->constants);
+        weigh(s, place);
     } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
         go_alone(s);
     }

@@ -84,7 +84,8 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->member = place;
     p->member_id = m->id;
     p->adopt = adopt;
-    p->judged = p->bridge = false;
+    p->bridge = round == BRIDGE_ROUND;
+    p->judged = false;
     p->version = 0;
     p->bytes = 0;
     const struct uw_path path = path_to(m);
@@ -227,25 +228,34 @@ static void complete(struct uw_node_state *s)
     }
 }
 
-/* Another member to pull from than m; sets *place to its place in the table. false: nobody. */
-static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t *place)
+/* The place in the table of somebody to go on with, whom no schedule names; 0: nobody. */
+static uint32_t pick_another(struct uw_node_state *s)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    float none;
+    if (s->pull.bridge) {
+        return uw_node_bridge_another(s);
+    }
+    return list_members(s, newcomer, false) != 0
+               ? pick(s, &uw_peer_schedule_random, s->pull.round, &none) : 0;
+}
+
+/* Another member to pull from than m, its place in the table; 0: nobody. */
+static uint32_t another_than(struct uw_node_state *s, struct uw_member *m)
+{
     uint64_t avoid_until_us = m != NULL ? m->avoid_until_us : 0;
     if (m != NULL) {
         m->avoid_until_us = s->now_us + AVOID_CUT_US;
     }
-    uint32_t n = list_members(s, newcomer, false);
-    if (n != 0) {
-        float none;
-        *place = pick(s, &uw_peer_schedule_random, s->pull.round, &none);
-        uint32_t limit_n = s->membership.members[*place].chunk_limit_n;
-        n = limit_n == 0 || limit_n >= s->pull.transfer.chunk_n;
+    uint32_t place = pick_another(s);
+    uint32_t limit_n = s->membership.members[place].chunk_limit_n;
+    if (limit_n != 0 && limit_n < s->pull.transfer.chunk_n) {
+        place = 0;
     }
-    if (n == 0 && m != NULL) {
+    if (place == 0 && m != NULL) {
         m->avoid_until_us = avoid_until_us;
     }
-    return n != 0;
+    return place;
 }
 
 /* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
@@ -255,8 +265,7 @@ static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t 
 static bool move_pull(struct uw_node_state *s, const char *why)
 {
     struct uw_node_pull *p = &s->pull;
-    uint32_t place;
-    if (p->adopt || p->bridge) {
+    if (p->adopt) {
         return false;
     }
     if (uw_gossip_room(&s->gossip) < s->gossip.config.slots_n) {
@@ -266,7 +275,8 @@ static bool move_pull(struct uw_node_state *s, const char *why)
     if (!p->transfer.active) {
         return true;
     }
-    if (!another_than(s, uw_node_pull_member(s), &place)) {
+    uint32_t place = another_than(s, uw_node_pull_member(s));
+    if (place == 0) {
         return false;
     }
     const struct uw_member *m = &s->membership.members[place];
@@ -344,7 +354,6 @@ void uw_node_pull_step(struct uw_node_state *s)
         uint32_t head = round == 0 ? uw_node_bridge_take(s) : 0;
         if (head != 0) {
             start_pull(s, BRIDGE_ROUND, head, false);
-            p->bridge = true;
         }
         if (round == 0) {
             send_wants(s);
@@ -362,15 +371,14 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m)
 {
     struct uw_node_pull *p = &s->pull;
     uint64_t age_us = s->now_us - m->mixed_us;
-    uint32_t place;
     age_us = age_us < AVOID_CUT_US ? age_us : AVOID_CUT_US;
     m->avoid_until_us = s->now_us + (age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US);
     s->counters.pulls_stale++;
     if (p->bridge) {
         s->bridge.heard_us = s->now_us;     /* that cell lives */
-    } else if (list_members(s, false, false) != 0) {
-        float none;
-        place = pick(s, &uw_peer_schedule_random, p->round, &none);
+    }
+    uint32_t place = pick_another(s);
+    if (place != 0) {
         uw_pull_stop(&p->transfer);
         start_pull(s, p->round, place, false);
         return;
@@ -435,9 +443,7 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
     if (refuse->reason == uwasa_Reason_CHUNK_TOO_BIG && refuse->chunk_n >= UW_CHUNK_MIN_N &&
         refuse->chunk_n < p->transfer.chunk_n && p->transfer.have_chunks == 0) {
         m->chunk_limit_n = refuse->chunk_n;
-        bool bridge = p->bridge;
         start_pull(s, p->round, p->member, p->adopt);
-        p->bridge = bridge;
         return;
     }
     s->counters.pulls_refused++;
