@@ -53,14 +53,16 @@ static bool leads(const struct uw_node_state *s, const struct uw_member *m)
     return true;
 }
 
-/* The place of another cell's head to pull from, any of them; 0: there is none now. */
-static uint32_t pick_head(struct uw_node_state *s)
+/* The place of another cell's head to pull from, any whose link carries chunks of chunk_n; 0: there
+ * is none now. */
+static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n)
 {
     uint32_t n = 0, place = 0;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
-            !m->progress.newcomer && s->now_us >= m->avoid_until_us && leads(s, m) &&
+            !m->progress.newcomer && s->now_us >= m->avoid_until_us &&
+            (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n) && leads(s, m) &&
             uw_rng_below(&s->rng, ++n) == 0) {
             place = i;
         }
@@ -118,15 +120,14 @@ void uw_node_bridge_due(struct uw_node_state *s)
 /* Its share of what this cell becomes. */
 static void weigh(struct uw_node_state *s, uint32_t place)
 {
-    const struct uw_gossip_config *c = &s->gossip.config;
-    s->bridge.weight = uw_mix_cell_weight(c->constants.weight, nodes_in(s, s->cell.name),
-                                          nodes_in(s, s->membership.members[place].progress.cell)) /
-                       uw_mix_gain(c->rule, &c->constants);
+    const struct uw_member *m = &s->membership.members[place];
+    s->bridge.weight = uw_mix_cell_weight(s->gossip.config.constants.weight,
+                                          nodes_in(s, s->cell.name), nodes_in(s, m->progress.cell));
 }
 
-uint32_t uw_node_bridge_another(struct uw_node_state *s)
+uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n)
 {
-    uint32_t place = pick_head(s);
+    uint32_t place = pick_head(s, chunk_n);
     if (place != 0) {
         weigh(s, place);
     }
@@ -141,7 +142,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
         return 0;
     }
     b->heard_us = b->heard_us != 0 ? b->heard_us : s->now_us;
-    uint32_t place = pick_head(s);
+    uint32_t place = pick_head(s, 1);
     if (place != 0 && uw_gossip_oldest(&s->gossip) != NULL) {
         return 0;       /* what the last pull brought comes first */
     }
@@ -182,8 +183,8 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
  * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from ours). */
 static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer)
 {
-    float *own = s->chunk, *inbox = s->bridge.inbox + peer->offset_n;
-    const float weight = s->bridge.weight;
+    const struct uw_gossip_config *c = &s->gossip.config;
+    float *own = s->chunk;
     struct uw_snapshot_info info;
     double sum = 0.0;
     if (uw_snapshot_read(s->config.snapshot, peer->offset_n, peer->count_n, own, &info) < 0) {
@@ -198,9 +199,9 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     if (isinf(rms) || (limit > 0.0 && rms > limit)) {
         return UW_ERR_DENIED;
     }
-    for (uint32_t i = 0; i < peer->count_n; i++) {
-        inbox[i] = weight * own[i];
-    }
+    uw_mix_from_cell(c->rule, &c->constants, s->bridge.weight, c->params, peer->offset_n,
+                     peer->count_n, own);
+    memcpy(s->bridge.inbox + peer->offset_n, own, peer->count_n * sizeof *own);
     s->bridge.any = true;
     s->bridge.heard_us = s->now_us;
     return UW_OK;

@@ -10,7 +10,8 @@
  * moves by d for everybody. Its own training never sees c d. A round that is aborted leaves d for
  * the next one. For this a node that may lead keeps one vector more. w is 1/2, and of a smaller
  * cell n_peer / (n + n_peer), by the nodes in either: a straggler does not hold a large cell back.
- * Under a rule with momentum over averages it is as much smaller as that enlarges it (uw_mix_gain).
+ * Under a rule with momentum over averages it is as much smaller as that enlarges it (uw_mix_gain),
+ * but for running statistics, which are not under the rule.
  *
  * A cell of one has d added to its x as soon as it is whole. Where a head falls silent another goes
  * on: d is by parts of either then, each with the weight of its cell.
@@ -53,9 +54,9 @@ void uw_node_bridge_due(struct uw_node_state *s);
 /* The member to pull from now, its place in the table; 0: none. */
 uint32_t uw_node_bridge_take(struct uw_node_state *s);
 
-/* Another cell's head to go on with where that one has stopped, its place in the table; 0: none.
- * What comes from now on has its cell's weight. */
-uint32_t uw_node_bridge_another(struct uw_node_state *s);
+/* Another cell's head to go on with where that one has stopped, in chunks of chunk_n: its place in
+ * the table; 0: none. What comes from now on has its cell's weight. */
+uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n);
 
 /* A pull is over. */
 void uw_node_bridge_ended(struct uw_node_state *s, bool complete);

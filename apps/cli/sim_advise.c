@@ -230,8 +230,8 @@ static int run(struct search *s, const struct uw_advice_try *t)
     return rc;
 }
 
-/* A step of any candidate, and in a budget of seconds some more and a test: what a run costs, and
- * whether model, data and devices go together. */
+/* A step of any candidate, and in a budget of seconds some more and a test of few samples: what a
+ * run costs, and whether model, data and devices go together. */
 static int probe(struct search *s)
 {
     struct uw_advice_try first;
@@ -240,9 +240,13 @@ static int probe(struct search *s)
         s->status = UW_EXIT_USAGE;
         return rc;
     }
+    struct uw_sim_options *o = &s->o;
+    const uint32_t nodes = o->eval_nodes, limit = o->eval_samples;
     s->probing = true;
     s->trial.tests_last = s->timed;
     s->now = &first;
+    o->eval_nodes = least(nodes, (uint32_t)LEAST_NODES);
+    o->eval_samples = limit != 0 ? least(limit, (uint32_t)LEAST_SAMPLES) : (uint32_t)LEAST_SAMPLES;
     rc = run(s, &first);
     s->probing = s->trial.tests_last = false;
     s->rates.test_s = s->timed && s->steps_us != 0 ? since_s(s->steps_us) : 0.0;
@@ -250,8 +254,12 @@ static int probe(struct search *s)
         s->status = s->trial.status;
         return uw_error_set(&s->err, rc, "%s", s->trial.err.text);
     }
-    uint32_t samples_n = s->inputs.test.base->samples_n, limit = s->a.o->eval_samples;
-    s->a.tested_n = limit != 0 && limit < samples_n ? limit : samples_n;
+    uint32_t samples_n = s->inputs.test.base->samples_n;
+    s->a.tested_n = limit != 0 ? least(limit, samples_n) : samples_n;
+    s->rates.test_s *= (double)least(nodes, o->nodes) / least(o->eval_nodes, o->nodes) *
+                       s->a.tested_n / least(o->eval_samples, samples_n);
+    o->eval_nodes = nodes;
+    o->eval_samples = limit;
     return s->err.code < 0 ? s->err.code : UW_OK;
 }
 
@@ -410,14 +418,16 @@ static int say_nothing(struct search *s)
     if (best->end == UW_ADVICE_FAILED) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "%s", best->why);
     }
-    if (!some) {
+    if (!some && !(a->length_s < a->wanted_s)) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise: nothing is known of an exchange "
                             "until it has ended, and none that may be tried ends within %.4g s: "
                             "--virtual-seconds (or --steps) are too few, or --period is too long",
                             a->length_s);
     }
+    double least_s = LEAST_RUNS * run_costs(s, uw_advice_least(a, SHORTEST));
     return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise-seconds %g: too few for any run of this "
-                        "scenario, about %.0f would do", a->o->advise_seconds, ceil(a->enough_s));
+                        "scenario, about %.0f would do for short ones and %.0f for whole ones",
+                        a->o->advise_seconds, ceil(least_s), ceil(a->enough_s));
 }
 
 /* Whether anything is known in the end. */

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define MEASURED_STEPS 15u
+#define MEASURED_LEAST 3u           /* steps, of those that take long ... */
+#define MEASURED_US 300000u         /* ... and no further one begins so late */
 
 static void add_products(void *arg, const struct uw_layer_info *layer)
 {
@@ -359,17 +361,19 @@ static int by_time(const void *a, const void *b)
 int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct uw_error *err)
 {
     struct uw_step_result result;
-    uint64_t us[MEASURED_STEPS];
-    for (uint32_t i = 0; i < MEASURED_STEPS; i++) {
-        uint64_t start_us = uw_board_now_us();
+    uint64_t us[MEASURED_STEPS], first_us = uw_board_now_us(), start_us = first_us;
+    uint32_t steps = 0;
+    while (steps < MEASURED_LEAST ||
+           (steps < MEASURED_STEPS && start_us - first_us < MEASURED_US)) {
         int rc = uw_model_train_step(&job->model, &(struct uw_minibatch){.n = n}, &result, err);
         if (rc < 0) {
             return rc;
         }
-        us[i] = uw_board_now_us() - start_us;
+        us[steps] = uw_board_now_us() - start_us;
+        start_us += us[steps++];
     }
-    qsort(us, MEASURED_STEPS, sizeof us[0], by_time);
-    *took_us = us[MEASURED_STEPS / 2u];
+    qsort(us, steps, sizeof us[0], by_time);
+    *took_us = us[steps / 2u];
     return UW_OK;
 }
 

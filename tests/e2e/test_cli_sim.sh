@@ -37,7 +37,14 @@ done <<END
 --momentum 0 --momentum-rule kgt
 --until-accuracy 2
 --steps 5 --epochs 5
+--steps 0 --epochs 5
+--steps 0 --epochs 5 --virtual-seconds 1
 --steps 0
+--advise-seconds 5
+--advise-runs 5
+--checkpoint-seconds 5
+--csv out.csv --dry-run
+--checkpoint kept --dry-run
 --step-seconds -1
 --step-seconds 1e-9
 --bandwidth 99

@@ -52,12 +52,12 @@ static void test_quasi_global_momentum_follows_its_equation(void **state)
 }
 
 /* One round of a rule in double, from its equation in mix.h; s, x, m are the round's. */
-static void twin(const char *rule, double l, const double *s, double *x, double *m)
+static void twin(const char *rule, double l, double a, const double *s, double *x, double *m)
 {
     for (uint32_t i = 0; i < N; i++) {
         double d = s[i] - x[i];
         if (strcmp(rule, "qg") == 0) {
-            m[i] = 0.9 * m[i] + 0.1 * d / l;
+            m[i] = 0.9 * (1.0 - 0.1 * a) * m[i] + 0.1 * d / l;
         } else if (strcmp(rule, "noloco") == 0) {
             m[i] = 0.5 * m[i] - 0.7 * d;
             x[i] = s[i] + m[i];
@@ -84,6 +84,7 @@ static void test_every_rule_follows_its_equation(void **state)
         double x[N], m[N] = {0.0}, s[N];
         for (uint32_t round = 0; round < 50; round++) {
             float lr_sum = 0.1f + 0.4f * uw_rng_uniform(&rng);
+            float recent = 2.0f * uw_rng_uniform(&rng);
             for (uint32_t i = 0; i < N; i++) {      /* what steps and mixing did, whatever it is */
                 b.s[i] = b.x[i];
                 b.x[i] += 0.01f * uw_rng_normal(&rng);
@@ -91,8 +92,9 @@ static void test_every_rule_follows_its_equation(void **state)
                 x[i] = s[i] + ((double)b.x[i] - (double)b.s[i]);
             }
             uw_mix_end(rule, &(struct uw_mix_constants){.weight = 0.0f}, &b.params, b.s, b.m,
-                       lr_sum);
-            twin(names[r], (double)lr_sum, s, x, m);
+                       lr_sum, recent);
+            double a = recent < 1.0f ? 1.0 - (double)recent : 0.0;
+            twin(names[r], (double)lr_sum, a, s, x, m);
             for (uint32_t i = 0; i < N; i++) {
                 assert_true(fabs((double)b.x[i] - x[i]) < 2e-5);
                 assert_true(fabs((double)b.m[i] - m[i]) < 2e-5);
@@ -118,7 +120,7 @@ static void test_running_statistics_stay_as_they_were_mixed(void **state)
         b.x[i] = 0.5f;
     }
     uw_mix_end(&uw_mix_noloco, &(struct uw_mix_constants){.beta = 0.9f, .mu = 0.25f}, &b.params,
-               b.s, b.m, 0.1f);
+               b.s, b.m, 0.1f, 1.0f);
     for (uint32_t i = 0; i < N; i++) {
         bool statistic = i >= 10 && i < 30;
         const float x = statistic ? 0.5f : 0.875f, m = statistic ? 0.0f : -0.125f;
@@ -140,7 +142,7 @@ static void test_in_two_parts_a_round_ends_the_same(void **state)
     float *m = uw_test_floats(N);
     uw_rng_seed(&rng, uw_test_seed(8));
     for (uint32_t round = 0; round < 200; round++) {
-        float lr_sum = 0.01f + uw_rng_uniform(&rng);
+        float lr_sum = 0.01f + uw_rng_uniform(&rng), alone = uw_rng_uniform(&rng);
         double worst = 0.0;
         for (uint32_t i = 0; i < N; i++) {
             m[i] = b.m[i] = 0.1f * uw_rng_normal(&rng);
@@ -148,9 +150,9 @@ static void test_in_two_parts_a_round_ends_the_same(void **state)
             b.x[i] = b.s[i] + 0.01f * lr_sum * uw_rng_normal(&rng);
             worst = fmax(worst, fabs((double)b.s[i]));
         }
-        uw_mix_qg.before(&c, N, b.s, m, lr_sum);
+        uw_mix_qg.before(&c, N, b.s, m, lr_sum, alone);
         uw_mix_qg.after(&c, N, b.x, m, lr_sum);
-        uw_mix_qg.end(&c, N, b.s, b.x, b.m, lr_sum);
+        uw_mix_qg.end(&c, N, b.s, b.x, b.m, lr_sum, alone);
         for (uint32_t i = 0; i < N; i++) {
             double ulp = ldexp(0.1 * worst / (double)lr_sum + 1.0, -24);
             assert_true(fabs((double)m[i] - (double)b.m[i]) <= 4.0 * ulp);
@@ -164,6 +166,30 @@ static void test_in_two_parts_a_round_ends_the_same(void **state)
     }
     uw_test_release(m);
     tear_down(&b);
+}
+
+/* Alone for good: what the velocity itself has moved is no evidence, so that of a constant gradient
+ * it becomes as much, not ten times as much. Who mixes a model in ten rounds is not alone. */
+static void test_velocity_of_a_node_alone_is_the_gradient(void **state)
+{
+    (void)state;
+    const struct uw_mix_constants c = {.weight = 0.0f};
+    for (uint32_t every = 0; every <= 9; every += 9) {
+        struct bench b;
+        set_up(&b, &uw_mix_qg, 1, false);
+        float recent = UW_MIX_RECENT_FIRST;
+        for (uint32_t round = 0; round < 2000; round++) {
+            recent = uw_mix_recent(&c, recent, every != 0 && round % every == 0 ? 7.0f : 0.0f);
+            for (uint32_t i = 0; i < N; i++) {
+                b.s[i] = 0.0f;
+                b.x[i] = -0.1f * (1.0f + 0.9f * b.m[i]);        /* gradient 1, lr_sum 0.1 */
+            }
+            uw_mix_end(&uw_mix_qg, &c, &b.params, b.s, b.m, 0.1f, recent);
+        }
+        assert_true(every == 0 ? fabsf(b.m[0] - 1.0f) < 1e-3f : b.m[0] > 4.0f);
+        assert_true(recent <= 10.0f);
+        tear_down(&b);
+    }
 }
 
 #define NODES 6u
@@ -287,7 +313,7 @@ static void test_velocity_turns_every_period_of_a_long_pull(void **state)
     set_up(&b, &uw_mix_qg, 2, false);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     assert_int_equal(uw_gossip_take(&b.g), 1);
-    float m = 0.0f, s = b.x[0], x = s;
+    float m = 0.0f, s = b.x[0], x = s, recent = UW_MIX_RECENT_FIRST;
     for (uint32_t step = 1; step <= 7; step++) {
         bool ends = step == 6u, busy = step == 4u, comes = step == 5u;
         for (uint32_t i = 0; i < N; i++) {
@@ -307,7 +333,8 @@ static void test_velocity_turns_every_period_of_a_long_pull(void **state)
         int flags = uw_gossip_after_step(&b.g, &b.p);
         assert_int_equal(flags, comes ? UW_NODE_MIXED : ends ? UW_NODE_ROUND : 0);
         if (step == 2u || step == 4u || step == 7u) {
-            m = 0.9f * m + 0.1f * (s - x) / 0.2f;
+            recent = 0.9f * recent + (step == 7u ? (float)CHUNK / N : 0.0f);
+            m = 0.9f * (1.0f - 0.1f * (1.0f - recent)) * m + 0.1f * (s - x) / 0.2f;
         }
         if (step == 2u || step == 5u || step == 7u) {
             s = x;
@@ -440,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_every_rule_follows_its_equation),
         cmocka_unit_test(test_running_statistics_stay_as_they_were_mixed),
         cmocka_unit_test(test_in_two_parts_a_round_ends_the_same),
+        cmocka_unit_test(test_velocity_of_a_node_alone_is_the_gradient),
         cmocka_unit_test(test_gradient_tracking_finds_the_common_optimum),
         cmocka_unit_test(test_round_without_peers_or_steps_leaves_the_velocity_alone),
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
