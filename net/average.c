@@ -217,7 +217,8 @@ static int take_back(struct uw_average *a, uint32_t step)
             uw_gossip_settle(a->gossip);
         }
     }
-    if ((done || a->spare != NULL) && uw_gossip_publish(a->gossip, step) < 0) {
+    bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is shown already */
+    if (changed && uw_gossip_publish(a->gossip, step) < 0) {
         return UW_NODE_AVERAGING;
     }
     begin_round(a);

@@ -53,14 +53,16 @@ static bool leads(const struct uw_node_state *s, const struct uw_member *m)
     return true;
 }
 
-/* The place of another cell's head to pull from, any of them; 0: there is none now. */
-static uint32_t pick_head(struct uw_node_state *s)
+/* The place of another cell's head to pull from, any whose link carries chunks of chunk_n; 0: there
+ * is none now. */
+static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n)
 {
     uint32_t n = 0, place = 0;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
-            !m->progress.newcomer && s->now_us >= m->avoid_until_us && leads(s, m) &&
+            !m->progress.newcomer && s->now_us >= m->avoid_until_us &&
+            (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n) && leads(s, m) &&
             uw_rng_below(&s->rng, ++n) == 0) {
             place = i;
         }
@@ -115,6 +117,23 @@ void uw_node_bridge_due(struct uw_node_state *s)
     s->bridge.due = uw_node_has_bridge(s);
 }
 
+/* Its share of what this cell becomes. */
+static void weigh(struct uw_node_state *s, uint32_t place)
+{
+    const struct uw_member *m = &s->membership.members[place];
+    s->bridge.weight = uw_mix_cell_weight(s->gossip.config.constants.weight,
+                                          nodes_in(s, s->cell.name), nodes_in(s, m->progress.cell));
+}
+
+uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n)
+{
+    uint32_t place = pick_head(s, chunk_n);
+    if (place != 0) {
+        weigh(s, place);
+    }
+    return place;
+}
+
 uint32_t uw_node_bridge_take(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = &s->bridge;
@@ -123,15 +142,13 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
         return 0;
     }
     b->heard_us = b->heard_us != 0 ? b->heard_us : s->now_us;
-    uint32_t place = pick_head(s);
+    uint32_t place = pick_head(s, 1);
     if (place != 0 && uw_gossip_oldest(&s->gossip) != NULL) {
         return 0;       /* what the last pull brought comes first */
     }
     if (place != 0) {
         b->due = b->whole = false;
-        b->weight =
-            uw_mix_cell_weight(s->gossip.config.constants.weight, nodes_in(s, s->cell.name),
-                               nodes_in(s, s->membership.members[place].progress.cell));
+        weigh(s, place);
     } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
         go_alone(s);
     }

@@ -14,7 +14,8 @@
  * averages it is as much smaller as that enlarges it (uw_mix_gain), but for running statistics,
  * which are not under the rule.
  *
- * A cell of one has d added to its x as soon as it is whole.
+ * A cell of one has d added to its x as soon as it is whole. Where a head falls silent another goes
+ * on: d is by parts of either then, each with the weight of its cell.
  *
  * Training waits for none of it: a pull may take as many rounds as the link needs. When no other
  * cell can be reached the cell goes on alone, says so, and says so again when they meet.
@@ -53,6 +54,10 @@ void uw_node_bridge_due(struct uw_node_state *s);
 
 /* The member to pull from now, its place in the table; 0: none. */
 uint32_t uw_node_bridge_take(struct uw_node_state *s);
+
+/* Another cell's head to go on with where that one has stopped, in chunks of chunk_n: its place in
+ * the table; 0: none. What comes from now on has its cell's weight. */
+uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n);
 
 /* A pull is over. */
 void uw_node_bridge_ended(struct uw_node_state *s, bool complete);

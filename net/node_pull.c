@@ -88,7 +88,8 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->member = place;
     p->member_id = m->id;
     p->adopt = adopt;
-    p->judged = p->bridge = false;
+    p->bridge = round == BRIDGE_ROUND;
+    p->judged = false;
     p->version = 0;
     p->bytes = 0;
     const struct uw_path path = path_to(m);
@@ -239,22 +240,25 @@ static void complete(struct uw_node_state *s)
     }
 }
 
-/* Another member to pull from than m, whose link carries the chunks that this pull has; sets *place
- * to its place in the table. false: nobody. */
-static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t *place)
+/* Another member to pull from than m, whose link carries the chunks that this pull has: its place
+ * in the table; 0: nobody. */
+static uint32_t another_than(struct uw_node_state *s, struct uw_member *m)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     uint64_t avoid_until_us = m != NULL ? m->avoid_until_us : 0;
+    uint32_t chunk_n = s->pull.transfer.chunk_n, place = 0;
     if (m != NULL) {
         m->avoid_until_us = s->now_us + AVOID_CUT_US;
     }
-    uint32_t n = list_members(s, newcomer, false, s->pull.transfer.chunk_n);
-    if (n != 0) {
-        *place = pick_any(s, s->pull.round);
-    } else if (m != NULL) {
+    if (s->pull.bridge) {
+        place = uw_node_bridge_another(s, chunk_n);
+    } else if (list_members(s, newcomer, false, chunk_n) != 0) {
+        place = pick_any(s, s->pull.round);
+    }
+    if (place == 0 && m != NULL) {
         m->avoid_until_us = avoid_until_us;
     }
-    return n != 0;
+    return place;
 }
 
 /* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
@@ -264,8 +268,7 @@ static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t 
 static bool move_pull(struct uw_node_state *s, const char *why)
 {
     struct uw_node_pull *p = &s->pull;
-    uint32_t place;
-    if (p->adopt || p->bridge) {
+    if (p->adopt) {
         return false;
     }
     if (uw_gossip_room(&s->gossip) < s->gossip.config.slots_n) {
@@ -275,7 +278,8 @@ static bool move_pull(struct uw_node_state *s, const char *why)
     if (!p->transfer.active) {
         return true;
     }
-    if (!another_than(s, uw_node_pull_member(s), &place)) {
+    uint32_t place = another_than(s, uw_node_pull_member(s));
+    if (place == 0) {
         return false;
     }
     const struct uw_member *m = &s->membership.members[place];
@@ -353,7 +357,6 @@ void uw_node_pull_step(struct uw_node_state *s)
         uint32_t head = round == 0 ? uw_node_bridge_take(s) : 0;
         if (head != 0) {
             start_pull(s, BRIDGE_ROUND, head, false);
-            p->bridge = true;
         }
         if (round == 0) {
             send_wants(s);
@@ -444,9 +447,7 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
     if (refuse->reason == uwasa_Reason_CHUNK_TOO_BIG && refuse->chunk_n >= UW_CHUNK_MIN_N &&
         refuse->chunk_n < p->transfer.chunk_n && p->transfer.have_chunks == 0) {
         m->chunk_limit_n = refuse->chunk_n;
-        bool bridge = p->bridge;
         start_pull(s, p->round, p->member, p->adopt);
-        p->bridge = bridge;
         return;
     }
     s->counters.pulls_refused++;

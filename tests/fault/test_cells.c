@@ -442,6 +442,43 @@ static void test_a_calm_time_in_a_cell_makes_the_next_hold_shorter(void **state)
     world_free(w);
 }
 
+static bool b_is_amid_a_pull(struct world *w)
+{
+    const struct uw_pull *t = &w->nodes[1].node.state->pull.transfer;
+    return t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u;
+}
+
+static bool b_has_moved_it(struct world *w)
+{
+    return w->nodes[1].events[UW_NODE_PULL_MOVED] != 0;
+}
+
+/* The head that b pulls from leaves; of the two others one cannot send chunks of that size. */
+static void test_pull_goes_on_with_another_head_whose_link_is_wide_enough(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 12; k++) {
+        struct world *w = world_new(4, 601, 127);
+        w->config.mode = UW_NODE_HIERARCHICAL;
+        w->config.head_weight = 1;
+        w->seed += k;
+        w->impairment.rate_bits_per_s = 300000;
+        world_start(w);
+        world_until(w, b_is_amid_a_pull, 20000000);
+        const struct uw_node_state *s = w->nodes[1].node.state;
+        struct uw_member *members = s->membership.members;
+        members[(s->pull.member + k % 2u) % 3u + 1u].chunk_limit_n = 8;
+        members[s->pull.member].state = UW_MEMBER_LEFT;
+        uint32_t done_n = w->nodes[1].events[UW_NODE_PULL_DONE];
+        world_until(w, b_has_moved_it, 1000000);
+        assert_int_equal(members[s->pull.member].chunk_limit_n, 0);
+        world_run(w, 2000000);
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
+        assert_true(w->nodes[1].events[UW_NODE_PULL_DONE] > done_n);
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_a_straggler_is_in_no_cell_with_others),
         cmocka_unit_test(test_averages_that_turn_out_dear_are_left),
         cmocka_unit_test(test_a_calm_time_in_a_cell_makes_the_next_hold_shorter),
+        cmocka_unit_test(test_pull_goes_on_with_another_head_whose_link_is_wide_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

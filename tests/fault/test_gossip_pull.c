@@ -354,25 +354,31 @@ static bool b_pulls_from_a(struct world *w)
            s->membership.members[s->pull.member].station == 0;
 }
 
-/* Where pulls are quick the deadline is short; the other peer is asked before it has passed. */
+/* Where pulls are quick the deadline is short; the other peer is asked before it has passed. So
+ * it is between cells. */
 static void test_quick_pull_whose_server_dies_is_finished_in_time(void **state)
 {
+    static const enum uw_node_mode modes[] = {UW_NODE_GOSSIP, UW_NODE_HIERARCHICAL};
     (void)state;
-    struct world *w = world_new(3, 4000, 300);
-    w->train_us = 20000;
-    w->impairment.rate_bits_per_s = 4000000;
-    world_start(w);
-    world_run(w, 10000000);
-    assert_true(w->nodes[1].node.state->pull.took.took_n > 5);
-    world_until(w, b_pulls_from_a, 20000000);
-    uint32_t done = w->nodes[1].events[UW_NODE_PULL_DONE];
-    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
-    world_down(w, 0);
-    world_run(w, 1500000);
-    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], 1);
-    assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
-    assert_true(w->nodes[1].events[UW_NODE_PULL_DONE] > done);
-    world_free(w);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct world *w = world_new(3, 4000, 300);
+        w->config.mode = modes[i];
+        w->config.head_weight = 1;
+        w->train_us = 20000;
+        w->impairment.rate_bits_per_s = 4000000;
+        world_start(w);
+        world_run(w, 10000000);
+        assert_true(w->nodes[1].node.state->pull.took.took_n > 5);
+        world_until(w, b_pulls_from_a, 20000000);
+        uint32_t done = w->nodes[1].events[UW_NODE_PULL_DONE];
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
+        world_down(w, 0);
+        world_run(w, 1500000);
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], 1);
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
+        assert_true(w->nodes[1].events[UW_NODE_PULL_DONE] > done);
+        world_free(w);
+    }
 }
 
 /* The outlier waits in the ring while its sender dies: it is blamed, not who would go on. */

@@ -106,6 +106,24 @@ static void test_another_peer_is_asked_at_once(void **state)
     world_free(w);
 }
 
+/* What a cell of one hands over is what it gets back: shown again, it would pass for new. */
+static void test_a_cell_of_one_shows_a_round_once(void **state)
+{
+    (void)state;
+    struct world *w = world_new(2, SIZE_N, 300);
+    w->config.mode = UW_NODE_HIERARCHICAL;
+    w->config.head_weight = 1;
+    world_start(w);
+    world_run(w, 3000000);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct world_node *n = &w->nodes[i];
+        uint32_t rounds = n->progress.step / w->config.period_steps;
+        assert_true(n->rounds > 20u);
+        assert_in_range(n->snapshot.version, rounds, rounds + 2u);
+    }
+    world_free(w);
+}
+
 /* b has mixed in what each of eight shows, and may ask any of them at any time: round trips to all
  * would add up. */
 static void test_a_round_asks_few_that_have_nothing_new(void **state)
@@ -143,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_a_peer_that_was_restarted_is_new),
         cmocka_unit_test(test_what_is_pulled_comes_to_its_share_under_outer_momentum),
         cmocka_unit_test(test_another_peer_is_asked_at_once),
+        cmocka_unit_test(test_a_cell_of_one_shows_a_round_once),
         cmocka_unit_test(test_a_round_asks_few_that_have_nothing_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
