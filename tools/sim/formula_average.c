@@ -128,22 +128,22 @@ static void add_bridge(struct uw_formula *f, struct uw_formula_group *g)
         }
         uw_mix_from_cell(f->config.rule, &f->config.constants, g->weight, p, at, n, d);
         for (uint32_t i = 0; i < g->nodes_n; i++) {
-            float *x = member(f, g, i)->x + at;
-            for (uint32_t k = 0; k < n && !member(f, g, i)->ended; k++) {
-                x[k] += d[k];
+            if (!member(f, g, i)->ended) {
+                uw_mix_carried(1.0f, &member(f, g, i)->params, at, n, d);
             }
         }
     }
     uw_formula_drop(f, &g->bridge);
 }
 
-static void end_rule(struct uw_formula *f, struct uw_formula_node *n)
+static void end_rule(struct uw_formula *f, struct uw_formula_node *n, bool mixed)
 {
     const struct uw_formula_config *c = &f->config;
     if (!n->agreeing && n->lr_sum > 0.0f && c->rule->end != NULL) {
         uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
-                   n->velocity, n->lr_sum);
+                   n->velocity, n->lr_sum, n->recent);
     }
+    n->recent = uw_mix_recent(&c->constants, n->recent, mixed ? 1.0f : 0.0f);
 }
 
 static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
@@ -163,7 +163,7 @@ static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
         if (n->ended) {
             continue;
         }
-        end_rule(f, n);
+        end_rule(f, n, together || bridged);
         if (shows(f) && n != head && memcmp(n->x, head->x, n->params.size_n * sizeof(float)) == 0) {
             uw_formula_share(f, n, head);
         } else if (shows(f)) {
