@@ -230,6 +230,17 @@ grep '"event":"eval"' out | head -n 1 | grep -q '"epochs":4' || { cat out >&2; f
 expect 2 ./sim --checkpoint four.csv
 grep -q 'stays as it is' err || fail "data as a checkpoint"
 
+# rows after the checkpoint, as a run has them that was killed, are not there twice; nor one half
+./sim --epochs 9 --resume tests --csv table.csv --label 'a
+b,"c"' >/dev/null 2>&1 || fail "a table after --resume"
+[ "$(grep -c '^b,' table.csv)" = 6 ] || { cat table.csv >&2; fail "not 6 rows"; }
+for cut in 0 40; do
+    head -c -$cut table.csv >again.csv
+    ./sim --epochs 9 --resume tests --csv again.csv --label 'a
+b,"c"' >/dev/null 2>&1
+    cmp -s table.csv again.csv || { cat again.csv >&2; fail "the table after a kill, less $cut bytes"; }
+done
+
 # results replace nothing that the run reads, and are not each other
 echo '{"model": "plane.json", "data": "csv:four.csv", "steps": 3, "nodes": 3}' >small.json
 ln -s four.csv linked
