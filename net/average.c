@@ -154,7 +154,7 @@ static bool take_offer(struct uw_average *a, float loss)
         return false;
     }
     const struct uw_params *p = a->gossip->config.params;
-    uw_mix_carried(1.0f, p, NULL, a->inbox);
+    uw_mix_carried(1.0f, p, 0, p->size_n, a->inbox);
     memset(a->inbox, 0, p->size_n * sizeof *a->inbox);
     atomic_store_explicit(&a->offered, false, memory_order_release);
     a->last_loss = known(loss);
@@ -172,7 +172,7 @@ static bool hand_over(struct uw_average *a, uint32_t step)
         a->ruled = !a->last && a->lr_sum > 0.0f && c->snapshot->version != 0;
         if (a->ruled && !copies(a)) {
             uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
-                          a->lr_sum);
+                          a->lr_sum, a->gossip->recent);
         }
     }
     if (copies(a)) {
@@ -193,7 +193,8 @@ static void end_rule(struct uw_average *a, bool done)
                         a->lr_sum);
         }
     } else if (a->ruled && copies(a)) {
-        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, a->lr_sum);
+        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, a->lr_sum,
+                   a->gossip->recent);
     } else if (a->ruled) {
         uw_mix_after(c->rule, &c->constants, c->params, c->velocity, a->lr_sum);
     }
@@ -208,6 +209,7 @@ static int take_back(struct uw_average *a, uint32_t step)
     if (!a->back) {
         a->back = true;
         end_rule(a, done);
+        uw_gossip_recall(a->gossip, done);
         a->fresh = a->follows && (a->fresh || how == UW_AVERAGE_DONE);
         if (done) {
             uw_gossip_mixed_round(a->gossip);

@@ -175,6 +175,9 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
         of_last_life || m->ids_n > c->config.ranks_max || m->kind >= UW_ALLREDUCE_KINDS_N) {
         uw_cell_note(c, m->group, m->round, false);
         uw_cell_say(c, from, m->group, m->round);
+        if (c->state == UW_CELL_WAITING && m->asks == c->asks && m->kind >= UW_ALLREDUCE_KINDS_N) {
+            uw_cell_refused(c, UW_CELL_NEWS_UNABLE);
+        }
         return;
     }
     c->state = UW_CELL_IN_ROUND;
@@ -332,8 +335,13 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
 {
     if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&
         from == c->head) {
-        uw_cell_refused(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER
-                                                        : UW_CELL_NEWS_FULL);
+        if (m->culprit == from) {
+            c->state = UW_CELL_IDLE;
+            c->config.give_up(c->config.arg);
+        } else {
+            uw_cell_refused(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER
+                                                            : UW_CELL_NEWS_FULL);
+        }
         return;
     }
     uw_cell_head_state(c, from, m);

@@ -19,9 +19,11 @@
  * group's order asks everybody (POLL): what anybody knows to be decided is decided; else the round
  * is committed when all who are left are prepared and are more than half, and aborted otherwise.
  *
- * Who is late is left out, and ready for the next round. Who is new is waited for only after its
- * first round, so that joining holds up nobody. One whose parameters have an rms of more than 32
- * times the median is refused: it has diverged, and would carry all others along.
+ * Who is late is left out, and ready for the next round. Whom the head does not ask (it has no
+ * place, cannot do what is asked or has just ended a round) is told so and goes on without. Who is
+ * new is waited for only after its first round, so that joining holds up nobody. One whose
+ * parameters have an rms of more than 32 times the median is refused: it has diverged, and would
+ * carry all others along.
  * Messages may be lost, repeated and reordered. Whatever asks is repeated until it is answered.
  *
  * Units      _us microseconds
@@ -61,7 +63,9 @@ struct uw_cell_message {
     enum uw_cell_status status;     /* state; ready: UW_CELL_ABORTED takes it back */
     enum uw_allreduce_kind kind;    /* start */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
-    uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY */
+    uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY. Of no group,
+                                       from the head: the receiver: it has diverged; the head: it
+                                       avoids it; nobody: no place is left */
     uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is. start: which
                                        of the receiver's waits it answers; 0: not known */
     float rms;                      /* ready: of what it hands in */
@@ -92,6 +96,7 @@ enum uw_cell_news_kind {
     UW_CELL_NEWS_ABORTED,           /* id: whose fault; UW_CELL_NOBODY: not known */
     UW_CELL_NEWS_OUTLIER,           /* id: what it hands in is far too large, and left out */
     UW_CELL_NEWS_FULL,              /* id: itself; the cell has ranks_max nodes already */
+    UW_CELL_NEWS_UNABLE,            /* id: itself; it cannot average as the others do */
     UW_CELL_NEWS_TAKEN_OVER         /* id: the head that vanished; this node decides in its place */
 };
 

@@ -53,17 +53,39 @@ void uw_cell_send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
     }
 }
 
+/* A node is told to go on without the others; itself may be the one. */
+static void send_away(struct uw_cell *c, uint32_t to, uint32_t culprit)
+{
+    const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
+                                      .culprit = culprit};
+    if (to == c->config.self) {
+        uw_cell_refused(c, culprit == to ? UW_CELL_NEWS_OUTLIER : UW_CELL_NEWS_FULL);
+    } else {
+        c->config.send(c->config.arg, to, &m);
+    }
+}
+
+/* Is it of a wait before the one that this node is known to be in? Of the one before that can be at
+ * any time; older messages do not live long, and a node that was started anew without another
+ * incarnation counts its waits from the beginning. */
+static bool is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
+                    const struct uw_cell_message *m)
+{
+    uint32_t before = seat->asks - m->asks;
+    bool older = before - 1u < UINT32_MAX / 2u && c->now_us - seat->ready_us < READY_STALE_US;
+    return seat->incarnation == m->incarnation && (before == 1u || older);
+}
+
 void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     struct uw_cell_head *h = &c->h;
     struct uw_cell_seat *seat = uw_cell_seat_of(c, from);
     if (seat == NULL) {
-        const struct uw_cell_message full = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED};
-        c->config.send(c->config.arg, from, &full);
+        send_away(c, from, UW_CELL_NOBODY);
         return;
     }
-    if (seat->incarnation == m->incarnation && m->asks + 1u == seat->asks) {
-        return;     /* it comes late: of the wait before */
+    if (is_late(c, seat, m)) {
+        return;
     }
     bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
     if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
@@ -76,6 +98,11 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     }
     if (m->status == UW_CELL_ABORTED) {
         seat->ready = false;
+        return;
+    }
+    if (c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.tells_all) {
+        seat->ready = false;
+        send_away(c, from, c->config.self);
         return;
     }
     seat->since_us = seat->ready ? seat->since_us : c->now_us;
@@ -187,7 +214,7 @@ static bool lacks_anybody(struct uw_cell *c)
     for (uint32_t i = 0; i < c->members_n; i++) {
         const struct uw_cell_seat *s = find_seat(c, c->members[i].id);
         lacks = lacks || (uw_cell_reaches(c, c->members[i].id) && !has_no_place(c, s) &&
-                          (s == NULL || !s->ready));
+                          (s == NULL || (!s->ready && c->now_us >= s->avoid_until_us)));
     }
     return lacks;
 }
@@ -240,15 +267,11 @@ static void refuse_outliers(struct uw_cell *c)
         if (!can_take_part(c, s) || s->rms <= limit) {
             continue;
         }
-        const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
-                                          .culprit = s->id};
         s->ready = false;
-        if (s->id == c->config.self) {
-            uw_cell_refused(c, UW_CELL_NEWS_OUTLIER);
-        } else {
+        if (s->id != c->config.self) {
             uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
-            c->config.send(c->config.arg, s->id, &m);
         }
+        send_away(c, s->id, s->id);
     }
 }
 

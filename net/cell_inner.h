@@ -31,7 +31,7 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 /* This node is told to begin; itself may be the one who tells. */
 void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
 
-/* This node is refused: as an outlier, or because the cell is full. */
+/* This node goes on without: as an outlier, because the cell is full, or unable. */
 void uw_cell_refused(struct uw_cell *c, enum uw_cell_news_kind why);
 
 /* The round at hand is decided. */

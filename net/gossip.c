@@ -29,6 +29,7 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
     }
     g->ring = ring;
     g->median = median;
+    g->recent = UW_MIX_RECENT_FIRST;
     atomic_init(&g->newcomer, config->newcomer);
     return rc;
 }
@@ -223,6 +224,7 @@ static void mix_arrived(struct uw_gossip *g)
                                   g->config.snapshot->data, s->x);
                 }
                 g->mixed_round++;
+                g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
                 g->adopting = g->adopting || s->adopt;
                 g->jumped = g->jumped || s->adopt;
                 store(&g->mixed, load(&g->mixed) + 1u);
@@ -276,6 +278,12 @@ void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule)
     g->config.rule = rule;
     g->config.adopt_only = false;
     g->started = g->resting = g->half_adopted = false;
+    g->recent = UW_MIX_RECENT_FIRST;
+}
+
+void uw_gossip_recall(struct uw_gossip *g, bool mixed)
+{
+    g->recent = uw_mix_recent(&g->config.constants, g->recent, mixed ? 1.0f : 0.0f);
 }
 
 void uw_gossip_settle(struct uw_gossip *g)
@@ -294,9 +302,16 @@ void uw_gossip_mixed_round(struct uw_gossip *g)
 static void turn(struct uw_gossip *g)
 {
     const struct uw_gossip_config *c = &g->config;
-    if (!g->turned && !g->jumped && !c->adopt_only && g->lr_sum > 0.0f &&
-        c->snapshot->version != 0) {
-        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum);
+    if (g->turned || c->adopt_only) {
+        return;
+    }
+    if (g->lr_sum > 0.0f) {
+        g->recent = uw_mix_recent(&c->constants, g->recent, g->mixed_models);
+        g->mixed_models = 0.0f;
+    }
+    if (!g->jumped && g->lr_sum > 0.0f && c->snapshot->version != 0) {
+        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum,
+                   g->recent);
     }
     g->turned = true;
 }

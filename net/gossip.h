@@ -94,6 +94,8 @@ struct uw_gossip {
     uint32_t round_steps;           /* since the round was asked for */
     uint32_t steps;                 /* since it was last published */
     float lr_sum;                   /* of these */
+    float mixed_models;             /* mixed in since the rule's turn */
+    float recent;                   /* see uw_mix_recent */
     double rms;                     /* of all parameters, when last published */
     uint32_t mixed_round;           /* chunks mixed in this round */
     bool adopting, half_adopted, started, ending, resting;
@@ -144,6 +146,10 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step);
 /* Training, while the gossip rests or was never asked: rounds of gossip under this rule from now
  * on. The next uw_gossip_after_step begins the first. */
 void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule);
+
+/* Training thread. A round of an average is over, of all of the model or of nothing: for the rule's
+ * next turn. */
+void uw_gossip_recall(struct uw_gossip *g, bool mixed);
 
 /* Training thread. Others may take the model over: it is no newcomer's any more. */
 void uw_gossip_settle(struct uw_gossip *g);

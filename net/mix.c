@@ -6,6 +6,8 @@
 
 #define BLOCK_N 256u
 
+#define QG_BETA 0.9f
+#define QG_MU 0.1f
 #define SLOWMO_BETA 0.5f
 #define SLOWMO_MU 1.0f
 #define DILOCO_BETA 0.9f
@@ -17,41 +19,46 @@ static float or_else(float given, float own)
     return given != 0.0f ? given : own;
 }
 
-static void qg_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
-                   float *m, float lr_sum)
+static float qg_kept(const struct uw_mix_constants *c, float alone)
 {
-    float beta = or_else(c->beta, 0.9f);
-    float share = or_else(c->mu, 0.1f) / lr_sum;
+    return or_else(c->beta, QG_BETA) * (1.0f - or_else(c->mu, QG_MU) * alone);
+}
+
+static void qg_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
+                   float *m, float lr_sum, float alone)
+{
+    float kept = qg_kept(c, alone);
+    float share = or_else(c->mu, QG_MU) / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
-        m[i] = beta * m[i] + share * (s[i] - x[i]);
+        m[i] = kept * m[i] + share * (s[i] - x[i]);
     }
 }
 
 static void qg_before(const struct uw_mix_constants *c, uint32_t n, const float *s, float *m,
-                      float lr_sum)
+                      float lr_sum, float alone)
 {
-    float beta = or_else(c->beta, 0.9f);
-    float share = or_else(c->mu, 0.1f) / lr_sum;
+    float kept = qg_kept(c, alone);
+    float share = or_else(c->mu, QG_MU) / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
-        m[i] = beta * m[i] + share * s[i];
+        m[i] = kept * m[i] + share * s[i];
     }
 }
 
 static void qg_after(const struct uw_mix_constants *c, uint32_t n, const float *x, float *m,
                      float lr_sum)
 {
-    float share = or_else(c->mu, 0.1f) / lr_sum;
+    float share = or_else(c->mu, QG_MU) / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
         m[i] -= share * x[i];
     }
 }
 
 static void noloco_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
-                       float *m, float lr_sum)
+                       float *m, float lr_sum, float alone)
 {
     float beta = or_else(c->beta, 0.5f);
     float mu = or_else(c->mu, 0.7f);
-    (void)lr_sum;
+    (void)lr_sum, (void)alone;
     for (uint32_t i = 0; i < n; i++) {
         m[i] = beta * m[i] + mu * (x[i] - s[i]);
         x[i] = s[i] + m[i];
@@ -59,11 +66,12 @@ static void noloco_end(const struct uw_mix_constants *c, uint32_t n, const float
 }
 
 static void slowmo_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
-                       float *m, float lr_sum)
+                       float *m, float lr_sum, float alone)
 {
     float beta = or_else(c->beta, SLOWMO_BETA);
     float step = or_else(c->mu, SLOWMO_MU) * lr_sum;
     float scale = 1.0f / lr_sum;
+    (void)alone;
     for (uint32_t i = 0; i < n; i++) {
         m[i] = beta * m[i] + scale * (s[i] - x[i]);
         x[i] = s[i] - step * m[i];
@@ -71,11 +79,11 @@ static void slowmo_end(const struct uw_mix_constants *c, uint32_t n, const float
 }
 
 static void diloco_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
-                       float *m, float lr_sum)
+                       float *m, float lr_sum, float alone)
 {
     float beta = or_else(c->beta, DILOCO_BETA);
     float mu = or_else(c->mu, DILOCO_MU);
-    (void)lr_sum;
+    (void)lr_sum, (void)alone;
     for (uint32_t i = 0; i < n; i++) {
         float d = s[i] - x[i];
         m[i] = beta * m[i] + d;
@@ -129,25 +137,36 @@ const struct uw_mix_rule *uw_mix_find(const char *name)
     return NULL;
 }
 
+float uw_mix_recent(const struct uw_mix_constants *c, float recent, float mixed)
+{
+    return or_else(c->beta, QG_BETA) * recent + (mixed < 1.0f ? mixed : 1.0f);
+}
+
+static float alone(float recent)
+{
+    return recent < 1.0f ? 1.0f - recent : 0.0f;
+}
+
 void uw_mix_end(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
-                const struct uw_params *p, const float *s, float *m, float lr_sum)
+                const struct uw_params *p, const float *s, float *m, float lr_sum, float recent)
 {
     for (uint32_t i = 0; rule->end != NULL && i < p->segments_n; i++) {
         const struct uw_segment *g = &p->segments[i];
         if (!g->statistic) {
             uint32_t at = g->offset_n;
-            rule->end(c, g->size_n, s + at, p->x + at, m != NULL ? m + at : NULL, lr_sum);
+            rule->end(c, g->size_n, s + at, p->x + at, m != NULL ? m + at : NULL, lr_sum,
+                      alone(recent));
         }
     }
 }
 
 void uw_mix_before(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
-                   const struct uw_params *p, const float *s, float *m, float lr_sum)
+                   const struct uw_params *p, const float *s, float *m, float lr_sum, float recent)
 {
     for (uint32_t i = 0; rule->before != NULL && i < p->segments_n; i++) {
         const struct uw_segment *g = &p->segments[i];
         if (!g->statistic) {
-            rule->before(c, g->size_n, s + g->offset_n, m + g->offset_n, lr_sum);
+            rule->before(c, g->size_n, s + g->offset_n, m + g->offset_n, lr_sum, alone(recent));
         }
     }
 }
@@ -182,6 +201,18 @@ static void add_difference(float weight, uint32_t n, const float *s, const float
     }
 }
 
+struct span {
+    uint32_t from_n, to_n;
+};
+
+/* What of a segment lies within n from at_n; from_n >= to_n: nothing. */
+static struct span span_of(const struct uw_segment *g, uint32_t at_n, uint32_t n)
+{
+    const uint32_t ends_n = g->offset_n + g->size_n;
+    return (struct span){.from_n = g->offset_n > at_n ? g->offset_n : at_n,
+                         .to_n = ends_n < at_n + n ? ends_n : at_n + n};
+}
+
 void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
                    const float *s, const float *s_peer)
 {
@@ -189,24 +220,25 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
     uint32_t done_n = at_n;
     for (uint32_t i = 0; i < p->segments_n; i++) {
         const struct uw_segment *g = &p->segments[i];
-        uint32_t from_n = g->offset_n > done_n ? g->offset_n : done_n;
-        uint32_t to_n = g->offset_n + g->size_n < end_n ? g->offset_n + g->size_n : end_n;
-        if (g->statistic && from_n < to_n) {
-            add_difference(weight, from_n - done_n, s + done_n, s_peer + (done_n - at_n),
+        struct span both = span_of(g, done_n, end_n - done_n);
+        if (g->statistic && both.from_n < both.to_n) {
+            add_difference(weight, both.from_n - done_n, s + done_n, s_peer + (done_n - at_n),
                            p->x + done_n);
-            uw_mix_chunk(weight, to_n - from_n, s_peer + (from_n - at_n), p->x + from_n);
-            done_n = to_n;
+            uw_mix_chunk(weight, both.to_n - both.from_n, s_peer + (both.from_n - at_n),
+                         p->x + both.from_n);
+            done_n = both.to_n;
         }
     }
     add_difference(weight, end_n - done_n, s + done_n, s_peer + (done_n - at_n), p->x + done_n);
 }
 
-void uw_mix_carried(float c, const struct uw_params *p, const float *s, const float *s_peer)
+void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t n, const float *d)
 {
     for (uint32_t k = 0; k < p->segments_n; k++) {
         const struct uw_segment *g = &p->segments[k];
-        for (uint32_t i = g->offset_n; i < g->offset_n + g->size_n; i++) {
-            float x = p->x[i] + c * (s != NULL ? s_peer[i] - s[i] : s_peer[i]);
+        struct span s = span_of(g, at_n, n);
+        for (uint32_t i = s.from_n; i < s.to_n; i++) {
+            float x = p->x[i] + c * d[i - at_n];
             float half = 0.5f * p->x[i];
             p->x[i] = g->variance && x < half ? half : x;
         }
@@ -222,6 +254,22 @@ float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants 
     float beta = or_else(c->beta, diloco ? DILOCO_BETA : SLOWMO_BETA);
     float mu = or_else(c->mu, diloco ? DILOCO_MU : SLOWMO_MU);
     return mu > 1.0f - beta && beta < 1.0f ? mu / (1.0f - beta) : 1.0f;
+}
+
+void uw_mix_from_cell(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                      float weight, const struct uw_params *p, uint32_t at_n, uint32_t n, float *d)
+{
+    const float share = 1.0f / uw_mix_gain(rule, c);
+    for (uint32_t k = 0; k < n; k++) {
+        d[k] *= weight;
+    }
+    for (uint32_t i = 0; share < 1.0f && i < p->segments_n; i++) {
+        const struct uw_segment *g = &p->segments[i];
+        struct span s = span_of(g, at_n, n);
+        for (uint32_t k = s.from_n; !g->statistic && k < s.to_n; k++) {
+            d[k - at_n] *= share;
+        }
+    }
 }
 
 float uw_mix_cell_weight(float weight, uint32_t ours_n, uint32_t theirs_n)

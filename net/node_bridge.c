@@ -129,10 +129,9 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     }
     if (place != 0) {
         b->due = b->whole = false;
-        const struct uw_gossip_config *c = &s->gossip.config;
-        b->weight = uw_mix_cell_weight(c->constants.weight, nodes_in(s, s->cell.name),
-                                       nodes_in(s, s->membership.members[place].progress.cell)) /
-                    uw_mix_gain(c->rule, &c->constants);
+        b->weight =
+            uw_mix_cell_weight(s->gossip.config.constants.weight, nodes_in(s, s->cell.name),
+                               nodes_in(s, s->membership.members[place].progress.cell));
     } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
         go_alone(s);
     }
@@ -167,8 +166,8 @@ void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
  * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from ours). */
 static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer)
 {
-    float *own = s->chunk, *inbox = s->bridge.inbox + peer->offset_n;
-    const float weight = s->bridge.weight;
+    const struct uw_gossip_config *c = &s->gossip.config;
+    float *own = s->chunk;
     struct uw_snapshot_info info;
     double sum = 0.0;
     if (uw_snapshot_read(s->config.snapshot, peer->offset_n, peer->count_n, own, &info) < 0) {
@@ -183,9 +182,9 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     if (isinf(rms) || (limit > 0.0 && rms > limit)) {
         return UW_ERR_DENIED;
     }
-    for (uint32_t i = 0; i < peer->count_n; i++) {
-        inbox[i] = weight * own[i];
-    }
+    uw_mix_from_cell(c->rule, &c->constants, s->bridge.weight, c->params, peer->offset_n,
+                     peer->count_n, own);
+    memcpy(s->bridge.inbox + peer->offset_n, own, peer->count_n * sizeof *own);
     s->bridge.any = true;
     s->bridge.heard_us = s->now_us;
     return UW_OK;
@@ -248,7 +247,8 @@ void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
     if (!uw_node_has_bridge(s) || !s->bridge.any) {
         return;
     }
-    uw_mix_carried((float)ranks_n, s->config.params, NULL, s->bridge.inbox);
+    uw_mix_carried((float)ranks_n, s->config.params, 0, s->config.params->size_n,
+                   s->bridge.inbox);
     s->bridge.added = true;
 }
 

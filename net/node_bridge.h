@@ -11,7 +11,8 @@
  * training never sees c d. A round that is aborted leaves d for the next one. For this a node that
  * may lead keeps one vector more. w is 1/2, and of a smaller cell n_peer / (n + n_peer), by the
  * nodes in either: a straggler does not hold a large cell back. Under a rule with momentum over
- * averages it is as much smaller as that enlarges it (uw_mix_gain).
+ * averages it is as much smaller as that enlarges it (uw_mix_gain), but for running statistics,
+ * which are not under the rule.
  *
  * A cell of one has d added to its x as soon as it is whole.
  *

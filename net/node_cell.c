@@ -220,7 +220,7 @@ static uint32_t progress(void *arg, uint32_t *waits_for)
 static void tell(void *arg, const struct uw_cell_news *news)
 {
     struct uw_node_scope *o = scope_of(arg);
-    if (news->kind == UW_CELL_NEWS_FULL) {
+    if (news->kind == UW_CELL_NEWS_FULL || news->kind == UW_CELL_NEWS_UNABLE) {
         uw_node_tell_full(o->node);
     } else if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
         uw_node_tell_pair(o->node, news);
@@ -451,7 +451,7 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
     }
     if (m.act == UW_CELL_START && (!has_room(&s->cell.scopes[w->scope], m.kind) ||
                                    m.chunk_n < UW_CHUNK_MIN_N)) {
-        m.ids_n = 0;    /* this node is no rank of such a round */
+        m.kind = UW_ALLREDUCE_KINDS_N;      /* nothing that this node can do */
     }
     if (w->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_message(s, member->id, &m, w->turn);

@@ -271,7 +271,8 @@ void uw_node_tell_full(struct uw_node_state *s)
                               .station = UW_LINK_STATION_NONE};
     if (worth_telling(s, e.kind, 0)) {
         snprintf(s->text, sizeof s->text,
-                 "%u nodes average already, and no more can: this one goes on alone",
+                 "averages have no place for this node (%u at most), or it has no memory or link "
+                 "for them: it goes on alone",
                  (unsigned)s->cell.scopes[UW_AVERAGE_CELL].cell.config.ranks_max);
         report(s, &e);
     }

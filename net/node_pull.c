@@ -11,6 +11,7 @@
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
 #define AVOID_MAX_US 600000000u
 #define WANTS_MOST 8u
+#define PASSED_MOST 3u              /* peers a round passes over, and asks one more */
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define VERSION_MIXED UINT32_MAX    /* chunks of more than one peer */
 #define FULL_RETRY_US 2000u
@@ -33,24 +34,27 @@ static uint64_t deadline_us(const struct uw_node_state *s)
 }
 
 static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
-                               bool newcomer, bool further)
+                               bool newcomer, bool further, uint32_t chunk_n)
 {
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
            m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
            (!m->progress.newcomer || newcomer) &&
+           (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
 
 /* List the members of the run by identity, this one too; those who are gone for long are none.
- * `further`: only what a newcomer would adopt can be used. Returns how many can. */
-static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool further)
+ * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
+ * chunk_n. Returns how many can. */
+static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool further,
+                             uint32_t chunk_n)
 {
     struct uw_node_candidates *c = &s->candidates;
     uint32_t usable_n = 0;
     c->n = 0;
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        bool usable = i > 0 && can_be_pulled_from(s, m, newcomer, further);
+        bool usable = i > 0 && can_be_pulled_from(s, m, newcomer, further, chunk_n);
         if (i > 0 && (m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
                       !m->same_model)) {
             continue;
@@ -108,13 +112,20 @@ static uint32_t pick(struct uw_node_state *s, const struct uw_peer_schedule *sch
     return choice.at < c->n ? c->place[choice.at] : 0;
 }
 
+/* Any of those listed. */
+static uint32_t pick_any(struct uw_node_state *s, uint32_t round)
+{
+    float none;
+    return pick(s, &uw_peer_schedule_random, round, &none);
+}
+
 /* Choose a peer for the round; false: wait a little for one to appear. */
 static bool begin_round(struct uw_node_state *s, uint32_t round)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    bool further = newcomer && list_members(s, true, true) != 0;
+    bool further = newcomer && list_members(s, true, true, 1) != 0;
     bool adopt_only = s->gossip.config.adopt_only;
-    uint32_t n = further ? 1 : list_members(s, newcomer, false), place = 0;
+    uint32_t n = further ? 1 : list_members(s, newcomer, false, 1), place = 0;
     float weight = 0.0f;
     if (n != 0 && (further || !adopt_only)) {
         place = pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, &weight);
@@ -127,6 +138,7 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
         uw_gossip_ended(&s->gossip, round, UW_GOSSIP_NONE);
     } else {
         s->pull.weight = weight;
+        s->pull.passed = 0;
         start_pull(s, round, place, further);
     }
     return true;
@@ -227,7 +239,8 @@ static void complete(struct uw_node_state *s)
     }
 }
 
-/* Another member to pull from than m; sets *place to its place in the table. false: nobody. */
+/* Another member to pull from than m, whose link carries the chunks that this pull has; sets *place
+ * to its place in the table. false: nobody. */
 static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t *place)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
@@ -235,14 +248,10 @@ static bool another_than(struct uw_node_state *s, struct uw_member *m, uint32_t 
     if (m != NULL) {
         m->avoid_until_us = s->now_us + AVOID_CUT_US;
     }
-    uint32_t n = list_members(s, newcomer, false);
+    uint32_t n = list_members(s, newcomer, false, s->pull.transfer.chunk_n);
     if (n != 0) {
-        float none;
-        *place = pick(s, &uw_peer_schedule_random, s->pull.round, &none);
-        uint32_t limit_n = s->membership.members[*place].chunk_limit_n;
-        n = limit_n == 0 || limit_n >= s->pull.transfer.chunk_n;
-    }
-    if (n == 0 && m != NULL) {
+        *place = pick_any(s, s->pull.round);
+    } else if (m != NULL) {
         m->avoid_until_us = avoid_until_us;
     }
     return n != 0;
@@ -357,20 +366,20 @@ void uw_node_pull_step(struct uw_node_state *s)
 }
 
 /* What the peer shows was mixed in before: again and again, it would hold back whoever is faster.
- * Look elsewhere; it is asked again when what it showed is twice as old. */
+ * Look elsewhere, but not everywhere: round trips add up. It is asked again when what it showed is
+ * twice as old. */
 static void pass_over(struct uw_node_state *s, struct uw_member *m)
 {
     struct uw_node_pull *p = &s->pull;
     uint64_t age_us = s->now_us - m->mixed_us;
-    uint32_t place;
     age_us = age_us < AVOID_CUT_US ? age_us : AVOID_CUT_US;
     m->avoid_until_us = s->now_us + (age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US);
     s->counters.pulls_stale++;
     if (p->bridge) {
         s->bridge.heard_us = s->now_us;     /* that cell lives */
-    } else if (list_members(s, false, false) != 0) {
-        float none;
-        place = pick(s, &uw_peer_schedule_random, p->round, &none);
+    } else if (p->passed < PASSED_MOST && list_members(s, false, false, 1) != 0) {
+        p->passed++;
+        uint32_t place = pick_any(s, p->round);
         uw_pull_stop(&p->transfer);
         start_pull(s, p->round, place, false);
         return;

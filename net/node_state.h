@@ -46,6 +46,7 @@ struct uw_node_pull {
     uint32_t member_id;             /* guards against the place being reused */
     bool adopt, judged;             /* judged: its outlier has been dealt with */
     bool bridge;                    /* of another cell's head, for node_bridge.c */
+    uint32_t passed;                /* peers that had nothing new for this round */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
     uint64_t bytes;
@@ -208,7 +209,7 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
 void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
 
-/* There is no room for this node in its cell. */
+/* There is no room for this node in its cell, or no way for it to take part. */
 void uw_node_tell_full(struct uw_node_state *s);
 
 /* News of a cell. */

@@ -205,7 +205,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->model == NULL) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
-    if (says_steps(o) && o->epochs != 0) {
+    if (o->steps != UW_SIM_STEPS_ENDLESS && o->epochs != 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: and epochs: give one of them",
                             said(f, o, "steps"));
     }
@@ -303,6 +303,31 @@ static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options 
     }
 }
 
+/* A flag that does nothing without another one, or with it. Those of `flags` were given, seconds of
+ * -1 were not; o has what the file says too. */
+static int check_given(const struct uw_sim_options *flags, const struct uw_sim_options *o)
+{
+    const struct {
+        const char *flag, *is;
+        bool wrong;
+    } useless[] = {
+        {"advise-seconds", "for --advise", flags->advise_seconds >= 0.0 && !o->advise},
+        {"advise-runs", "for --advise", flags->advise_runs != 0.0 && !o->advise},
+        {"checkpoint-seconds", "for --checkpoint",
+         flags->checkpoint_seconds >= 0.0 && o->checkpoint == NULL},
+        {"csv", "not for --dry-run, which runs nothing", flags->csv != NULL && o->dry_run},
+        {"checkpoint", "not for --dry-run, which runs nothing",
+         flags->checkpoint != NULL && o->dry_run},
+        {"resume", "not for --dry-run, which runs nothing", flags->resume != NULL && o->dry_run}};
+    for (size_t i = 0; i < sizeof useless / sizeof useless[0]; i++) {
+        if (useless[i].wrong) {
+            return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is %s", useless[i].flag,
+                                useless[i].is);
+        }
+    }
+    return -1;
+}
+
 /* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with.
  * asked: what the flags alone say of what --advise is to find. */
 static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
@@ -312,6 +337,7 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
     struct uw_error err = {.text = ""};
     flags.exchange = flags.momentum_rule = flags.network = NULL;
     flags.period = 0;
+    flags.advise_seconds = flags.checkpoint_seconds = -1.0;
     int status = uw_args_parse(&uw_sim_args, argc, argv, &flags, NULL);
     if (status >= 0) {
         return status;
@@ -336,7 +362,8 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
     status = uw_args_parse(&uw_sim_args, argc, argv, o, NULL);
     drop_keys(&flags, o);
     if (status < 0 && !o->devices) {
-        status = check_devices(o);
+        status = check_given(&flags, o);
+        status = status >= 0 ? status : check_devices(o);
         status = status >= 0 ? status : make_fleet(f, o);
         status = status >= 0 ? status : check(f, o);
     }

@@ -199,6 +199,14 @@ void uw_sim_report_go_on(struct uw_sim_report *r, const struct uw_world *w, uint
 bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
 
+/* Tell that only the last test, which may take long, is left. */
+void uw_sim_report_last_test(struct uw_sim_report *r);
+
+/* Tell where the run did not show what a scenario says of absences: it ended before the first one,
+ * or outlasted those that were drawn. */
+void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_world *w,
+                            const struct uw_sim_draw *d);
+
 /* Tell that it was stopped, and how far it has come; score NULL: no test was made. */
 void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                            const struct uw_sim_score *score);

@@ -70,6 +70,7 @@ struct uw_advice {
     double length_s;                        /* ... and a run to the end here */
     double enough_s;                        /* of computing, for runs that last wanted_s; 0: ? */
     double step_s, slowest_s;               /* a local step: mean of the devices, slowest */
+    double away_s;                          /* until a device is away; INFINITY: none ever is */
     double pull_s;                          /* closed cost of one, the mean */
     uint32_t tested_n;                      /* samples of a test */
     uint32_t runs;                          /* so far */
@@ -98,6 +99,10 @@ int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, 
 /* Is its first exchange over by then? Before, nothing is known of it. */
 bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
                             double seconds);
+
+/* The shortest run that tells anything: an exchange of a candidate that may still run is over, and
+ * it is a share of wanted_s at least. 0: there is none. */
+double uw_advice_least(const struct uw_advice *a, double share);
 
 /* Rule out what does not come to two rounds in a run of length_s, unless nothing is left. */
 void uw_advice_rule_out(struct uw_advice *a);
@@ -146,6 +151,10 @@ uint32_t uw_advice_judged(const struct uw_advice_try *t);
 /* "gossip, period 10, random, qg". Returns text. */
 #define UW_ADVICE_NAME_BYTES 96u
 const char *uw_advice_name(const struct uw_advice_try *t, char text[UW_ADVICE_NAME_BYTES]);
+
+/* Is the second one no worse than the best as far as tests can tell: not 10 % later, and not less
+ * accurate in the end by more than a test's error? */
+bool uw_advice_close(const struct uw_advice *a);
 
 /* Tell what is about to be searched. */
 void uw_advice_tell_start(const struct uw_advice *a, struct uw_events *events);

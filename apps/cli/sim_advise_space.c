@@ -338,11 +338,25 @@ static bool fits(const struct uw_advice *a, const struct uw_advice_try *t)
     return 2.0 * (steps_s + (averages(t) ? t->exchange_s : 0.0)) <= a->length_s;
 }
 
+static double first_exchange_s(const struct uw_advice *a, const struct uw_advice_try *t)
+{
+    return t->period * (averages(t) ? a->slowest_s : a->step_s) + t->exchange_s;
+}
+
 bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
                             double seconds)
 {
-    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
-    return steps_s + t->exchange_s <= seconds;
+    return first_exchange_s(a, t) <= seconds;
+}
+
+double uw_advice_least(const struct uw_advice *a, double share)
+{
+    double first_s = INFINITY;
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        double s = first_exchange_s(a, &a->tries[i]);
+        first_s = a->tries[i].end == UW_ADVICE_RAN && s < first_s ? s : first_s;
+    }
+    return first_s < INFINITY ? fmax(first_s, share * a->wanted_s) : 0.0;
 }
 
 void uw_advice_rule_out(struct uw_advice *a)

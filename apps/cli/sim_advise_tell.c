@@ -8,6 +8,7 @@
 
 #define COLUMNS 100u
 #define NEAR 0.01               /* of an accuracy: a cheaper candidate is as good */
+#define MORE 1.5                /* times the bytes: worth telling */
 #define ROWS 24u                /* of the table; the rest is counted ... */
 #define UNJUDGED_ROWS 6u        /* ... and of those that are not in it */
 
@@ -158,14 +159,13 @@ static void say_expected(const struct uw_advice *a, struct paragraph *p)
     uint32_t tests = uw_advice_judged(best);
     char name[UW_ADVICE_NAME_BYTES], bytes[UW_TEXT_BYTES];
     double s = reached_s(a, best, tests);
+    bool asked = a->o->until_accuracy > 0.0 && a->target == a->o->until_accuracy;
     say(p, "Use %s.", uw_advice_name(best, name));
     if (s >= 0.0) {
         say(p, " Expect %.1f %%, %s, after %.3g virtual seconds", percent(a->target),
-            a->target == a->o->until_accuracy ? "what was asked for" : "98 % of the best accuracy "
-                                                                       "that a candidate came to",
-            s);
-        say(p, a->target == a->o->until_accuracy ? "," : ", %.1f %% after %.3g s,",
-            percent(best->accuracy[tests]), uw_advice_time(a, tests));
+            asked ? "what was asked for" : "98 % of the best accuracy that a candidate came to", s);
+        say(p, asked ? "," : ", %.1f %% after %.3g s,", percent(best->accuracy[tests]),
+            uw_advice_time(a, tests));
     } else {
         say(p, " Expect %.1f %% after %.3g virtual seconds,", percent(best->accuracy[tests]),
             uw_advice_time(a, tests));
@@ -236,8 +236,7 @@ static void say_cheaper(const struct uw_advice *a, struct paragraph *p)
     }
 }
 
-/* Is the second one behind by less than what tests can tell? */
-static bool is_close(const struct uw_advice *a)
+bool uw_advice_close(const struct uw_advice *a)
 {
     const struct uw_advice_try *best = &a->tries[a->order[0]], *next;
     uint32_t tests = uw_advice_judged(best);
@@ -245,8 +244,8 @@ static bool is_close(const struct uw_advice *a)
         return false;
     }
     struct loss l = loss_of(a, next);
-    return l.in_time ? l.seconds < 0.1 * reached_s(a, best, tests)
-                     : l.accuracy < test_error(a, best->accuracy[tests]);
+    bool in_time = !l.in_time || l.seconds < 0.1 * reached_s(a, best, tests);
+    return in_time && l.accuracy < test_error(a, best->accuracy[tests]);
 }
 
 static void say_uncertain(const struct uw_advice *a, struct paragraph *p)
@@ -265,13 +264,22 @@ static void say_uncertain(const struct uw_advice *a, struct paragraph *p)
     if (a->length_s < 0.999 * a->wanted_s) {
         say(p, " --advise-seconds %.0f would do for all of it here.", ceil(a->enough_s));
     }
+    if (isfinite(a->away_s) && a->away_s >= length_s) {
+        say(p, " Nobody was away in them: the first absence begins after %.4g s.", a->away_s);
+    }
     if (3.0 * a->pull_s > length_s) {
         say(p, " A model takes %.3g s to get across, so hardly any did: --virtual-seconds %.2g and "
             "more would tell.", a->pull_s, 20.0 * a->pull_s);
     }
-    if (is_close(a)) {
-        say(p, " The second, %s, is as good as far as such tests can tell.",
-            uw_advice_name(&a->tries[a->order[1]], name));
+    if (uw_advice_close(a)) {
+        const struct uw_advice_try *next = &a->tries[a->order[1]];
+        double times = next->bytes[tests] / fmax(best->bytes[tests], 1.0);
+        say(p, " The second, %s, is as good as far as such tests can tell",
+            uw_advice_name(next, name));
+        if (times > MORE || times < 1.0 / MORE) {
+            say(p, ", and sends %.2g times as much", times);
+        }
+        say(p, ".");
     }
     if (a->stopped) {
         say(p, " The search was stopped before its end.");
@@ -429,7 +437,7 @@ static void put_done(const struct uw_advice *a, struct uw_events *events, const 
     add_figures(ev, a, &a->tries[a->order[0]]);
     cJSON_AddStringToObject(ev, "command", command);
     cJSON_AddStringToObject(ev, "advice", advice);
-    cJSON_AddBoolToObject(ev, "close", is_close(a));
+    cJSON_AddBoolToObject(ev, "close", uw_advice_close(a));
     cJSON_AddBoolToObject(ev, "stopped", a->stopped);
     cJSON_AddNumberToObject(ev, "runs", a->runs);
     cJSON_AddNumberToObject(ev, "seconds", a->seconds);

@@ -86,7 +86,7 @@ static const struct uw_opt rows[] = {
     ROW("advise", UW_OPT_FLAG, advise, 0, 0, NULL,
         "try exchanges, periods, schedules and momentum rules, and say which to use"),
     ROW("advise-seconds", UW_OPT_REAL, advise_seconds, 1, 0, "S",
-        "of computing that --advise may take, about (60)"),
+        "of computing that --advise may take, about (60); a few steps of all nodes at least"),
     ROW("advise-runs", UW_OPT_REAL, advise_runs, 0, 1000, "N",
         "the same in whole runs, whatever they take; 0: the seconds count (0)"),
     ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define MEASURED_STEPS 15u
+#define MEASURED_LEAST 3u           /* steps, of those that take long ... */
+#define MEASURED_US 300000u         /* ... and no further one begins so late */
 
 static void add_products(void *arg, const struct uw_layer_info *layer)
 {
@@ -222,7 +224,11 @@ static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, doub
     if (f->cells_n == 0) {
         return;
     }
-    printf("cells: %u of %u to %u nodes", (unsigned)f->cells_n, (unsigned)least, (unsigned)most);
+    printf("cells: %u of %u", (unsigned)f->cells_n, (unsigned)least);
+    if (most != least) {
+        printf(" to %u", (unsigned)most);
+    }
+    printf(" nodes");
     if (shared != 0) {
         printf(", %u of them with one channel for all inside", (unsigned)shared);
     }
@@ -254,6 +260,10 @@ static int print_fleet(const struct uw_sim_draw *d)
         print_group(d, g, scratch);
     }
     print_cells(d, sizes, scratch);
+    uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
+    if (first_us != UINT64_MAX) {
+        printf("the first absence begins after %.6g s\n", 1e-6 * (double)first_us);
+    }
     if (d->until_us != UINT64_MAX) {
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
@@ -323,6 +333,10 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
     for (uint32_t c = 0; c < d->fleet.cells_n; c++) {
         cJSON_AddItemToArray(cells, cell_event(&d->fleet.cells[c], sizes[c]));
     }
+    uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
+    if (first_us != UINT64_MAX) {
+        cJSON_AddNumberToObject(ev, "first_absence", 1e-6 * (double)first_us);
+    }
     if (d->until_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);
     }
@@ -359,17 +373,19 @@ static int by_time(const void *a, const void *b)
 int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct uw_error *err)
 {
     struct uw_step_result result;
-    uint64_t us[MEASURED_STEPS];
-    for (uint32_t i = 0; i < MEASURED_STEPS; i++) {
-        uint64_t start_us = uw_board_now_us();
+    uint64_t us[MEASURED_STEPS], first_us = uw_board_now_us(), start_us = first_us;
+    uint32_t steps = 0;
+    while (steps < MEASURED_LEAST ||
+           (steps < MEASURED_STEPS && start_us - first_us < MEASURED_US)) {
         int rc = uw_model_train_step(&job->model, &(struct uw_minibatch){.n = n}, &result, err);
         if (rc < 0) {
             return rc;
         }
-        us[i] = uw_board_now_us() - start_us;
+        us[steps] = uw_board_now_us() - start_us;
+        start_us += us[steps++];
     }
-    qsort(us, MEASURED_STEPS, sizeof us[0], by_time);
-    *took_us = us[MEASURED_STEPS / 2u];
+    qsort(us, steps, sizeof us[0], by_time);
+    *took_us = us[steps / 2u];
     return UW_OK;
 }
 

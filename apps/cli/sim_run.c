@@ -370,6 +370,7 @@ static int run_steps(struct uw_sim *s)
     }
     const struct uw_sim_trial *t = s->report.trial;
     if (rc == UW_OK && !s->stopped && (t == NULL || t->tests_last)) {
+        uw_sim_report_last_test(&s->report);
         rc = uw_sim_evaluate(s, t == NULL ? 0 : s->o->eval_samples);
     }
     s->stopped = s->stopped || rc == UW_ERR_AGAIN;
@@ -381,17 +382,21 @@ static int run_steps(struct uw_sim *s)
 static int end_stopped(const struct uw_sim *s)
 {
     unsigned long long step = s->least, steps = s->report.steps;
-    char of[32] = "";
+    char of[32] = "", known[64] = "";
     if (s->report.steps != UW_SIM_STEPS_ENDLESS) {
         snprintf(of, sizeof of, " of %llu", steps);
     }
+    if (s->scored) {
+        snprintf(known, sizeof known, " (%.2f %% in the last test, mean model %.2f %%)",
+                 100.0 * s->score.accuracy, 100.0 * s->score.mean_model_accuracy);
+    }
     if (s->o->checkpoint == NULL) {
         return uw_cli_error("sim", UW_EXIT_FAILED,
-                            "stopped at step %llu%s; without --checkpoint it cannot go on", step,
-                            of);
+                            "stopped at step %llu%s%s; without --checkpoint it cannot go on", step,
+                            of, known);
     }
-    fprintf(stderr, "uwasa sim: stopped at step %llu%s, saved; --resume %s goes on\n", step, of,
-            s->o->checkpoint);
+    fprintf(stderr, "uwasa sim: stopped at step %llu%s%s, saved; --resume %s goes on\n", step, of,
+            known, s->o->checkpoint);
     return UW_EXIT_DONE;
 }
 
@@ -411,11 +416,8 @@ static int run_told(struct uw_sim *s)
     uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
     int rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
     rc = rc < 0 ? rc : run_steps(s);
-    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
-        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
-                        "there", 1e-6 * (double)s->draw.until_us);
-    }
     if (rc == UW_OK) {
+        uw_sim_report_absences(&s->report, &s->world, &s->draw);
         uw_progress_clear(&s->report.progress);
         uw_sim_profile_report(&s->profile, s->report.node_steps - s->report.resumed_steps,
                               &s->report.events);

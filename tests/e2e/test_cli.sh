@@ -50,6 +50,7 @@ train --model lenet5 --micro-batch 0|--micro-batch 0: needs 1 or more
 train --model lenet5 --micro-batch 64|--micro-batch 64: needs at most --batch 32
 train --model lenet5 --schedule multistep:5s,6:0.1|needs constant
 train --model lenet5 --micro-batch 4 --spike 3|whole minibatches
+sim --model mlp --bandwidth 10M|--bandwidth 10M: needs a whole number, 0 or more, such as 10000000 or 1e7
 train --model lenet5 --threads 0|--threads 0: needs a whole number from 1 to 256
 train --model lenet5 --steps|--steps: needs a value
 train --model lennet5|did you mean lenet5?

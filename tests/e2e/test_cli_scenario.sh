@@ -108,6 +108,13 @@ scenario "\"nodes\": 3, \"step\": {\"seconds\": 0.01}, \"availability\": {\"trac
 run
 awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 2.4 && s < 4) }' ||
     { cat out >&2; fail "a trace"; }
+grep -q 'nobody was away' err && { cat err >&2; fail "somebody was away"; }
+printf '1,50,60\n2,40,45\n' >away.csv
+run
+grep -q '^nobody was away: the first absence begins after 40 s, and the run took 0\.4' err ||
+    { cat err >&2; fail "a run that ends before anybody is away"; }
+expect 0 "$uwasa" sim --config s.json --dry-run
+grep -qx 'the first absence begins after 40 s' out || { cat out >&2; fail "when who is away"; }
 
 # who forgets begins anew: its model is worse, the run goes on
 scenario '"nodes": 8, "step": {"seconds": 0.1}, "latency": 0.001, "availability":

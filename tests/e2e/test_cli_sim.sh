@@ -37,7 +37,14 @@ done <<END
 --momentum 0 --momentum-rule kgt
 --until-accuracy 2
 --steps 5 --epochs 5
+--steps 0 --epochs 5
+--steps 0 --epochs 5 --virtual-seconds 1
 --steps 0
+--advise-seconds 5
+--advise-runs 5
+--checkpoint-seconds 5
+--csv out.csv --dry-run
+--checkpoint kept --dry-run
 --step-seconds -1
 --step-seconds 1e-9
 --bandwidth 99
@@ -353,7 +360,8 @@ for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint
     "--checkpoint stopped --checkpoint-seconds 0.2"; do
     stop eval $flags
     [ "$status" = "$([ -n "$flags" ] && echo 0 || echo 1)" ] || fail "$flags: status $status"
-    grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
+    grep -q 'stopped at step [0-9]* of [0-9]* ([0-9.]* % in the last test, mean model [0-9.]* %)' err ||
+        { cat err >&2; fail "it does not say where it was stopped"; }
     tail -n 1 ev.jsonl | grep -q '"event":"stopped".*"test_accuracy"' || fail "the last event"
 done
 ./sim --epochs 100000 --exchange allreduce --period 1 --bandwidth 100000 --resume among \

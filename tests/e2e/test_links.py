@@ -11,7 +11,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 import unittest
 
 from fleet import Fleet, MNIST, PROGRAM, SANITIZED

@@ -293,6 +293,15 @@ class Numbers(Plot):
             self.assertIn("gnuplot-nox", err)
             self.plot("bars", "gossip.jsonl", "--print", path=empty)
 
+    def test_a_reader_that_has_enough_is_no_error(self):
+        read, write = os.pipe()
+        os.close(read)
+        run = subprocess.run([sys.executable, PLOT, "spread", "gossip.jsonl", "--print"],
+                             cwd=self.folder, text=True, stdout=write, stderr=subprocess.PIPE,
+                             timeout=120, check=False)
+        os.close(write)
+        self.assertEqual(run.stderr, "")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

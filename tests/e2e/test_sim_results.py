@@ -222,8 +222,8 @@ class Results(unittest.TestCase):
             {"name": "fc2", "type": "dense", "out": 4}]}
         with open(os.path.join(self.folder, "wide.json"), "w", encoding="utf-8") as file:
             json.dump(wide, file)
-        for flags in (("--exchange", "gossip"), ("--exchange", "hierarchical"),
-                      ("--network", "formula")):
+        for flags in (("--exchange", "gossip"), ("--exchange", "gossip", "--momentum-rule", "kgt"),
+                      ("--exchange", "hierarchical"), ("--network", "formula")):
             told, took = [], []
             for nodes in ("80", "200"):
                 with open(os.path.join(self.folder, "err"), "w+", encoding="utf-8") as err:

@@ -174,7 +174,7 @@ struct average_world *average_world_new(uint32_t n, uint32_t size_n, uint32_t mt
 }
 
 static void end_seen(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
-                     float *m, float lr_sum)
+                     float *m, float lr_sum, float alone)
 {
     struct average_world *a = world_of_all;
     uint32_t i = 0;
@@ -183,7 +183,7 @@ static void end_seen(const struct uw_mix_constants *c, uint32_t n, const float *
     }
     memcpy(a->nodes[i].came + (x - a->w->nodes[i].x), x, n * sizeof(float));
     a->nodes[i].ruled = true;
-    a->rule->end(c, n, s, x, m, lr_sum);
+    a->rule->end(c, n, s, x, m, lr_sum, alone);
 }
 
 void average_world_mix(struct average_world *a, const struct uw_mix_rule *rule)

@@ -257,12 +257,14 @@ static struct world *trio(uint32_t mtu_bytes)
     return w;
 }
 
-static bool b_knows_both(struct world *w)
+static bool b_knows_all(struct world *w)
 {
     const struct uw_membership *m = &w->nodes[1].node.state->membership;
-    return m->members_n == 3 && m->members[1].state == UW_MEMBER_ALIVE &&
-           m->members[2].state == UW_MEMBER_ALIVE && m->members[1].progress.version != 0 &&
-           m->members[2].progress.version != 0;
+    bool all = m->members_n == w->n;
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        all = all && m->members[i].state == UW_MEMBER_ALIVE && m->members[i].progress.version != 0;
+    }
+    return all;
 }
 
 static bool b_has_started(struct world *w)
@@ -271,9 +273,9 @@ static bool b_has_started(struct world *w)
 }
 
 /* Let b begin; returns the node it pulls from. */
-static uint32_t begin_trio(struct world *w)
+static uint32_t let_b_begin(struct world *w)
 {
-    world_until(w, b_knows_both, 20000000);
+    world_until(w, b_knows_all, 20000000);
     w->nodes[1].trains = true;
     w->nodes[1].train_at_us = w->now_us;
     world_until(w, b_has_started, 1000000);
@@ -288,7 +290,7 @@ static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state
     for (uint32_t k = 1; k < 24; k++) {
         struct world *w = trio(127);        /* 24 chunks */
         char drop[16];
-        uint32_t first = begin_trio(w);
+        uint32_t first = let_b_begin(w);
         uint32_t other = first == 0 ? 2 : 0;
         uint64_t seen = w->nodes[first].emulated.out.seen_n;
         snprintf(drop, sizeof drop, "%u-", (unsigned)(seen + k));
@@ -313,6 +315,35 @@ static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state
         world_free(w);
     }
     assert_true(of_both > 10);
+}
+
+static bool b_has_begun_to_mix(struct world *w)
+{
+    return world_counters(w, 1).chunks_mixed > 2u;
+}
+
+/* Of the two who are left one cannot send chunks of that size: the other goes on. */
+static void test_pull_goes_on_with_whose_link_is_wide_enough(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 12; k++) {
+        struct world *w = world_new(4, 601, 127);
+        w->config.period_steps = ONE_ROUND;
+        w->seed += k;
+        w->impairment.rate_bits_per_s = 300000;
+        w->nodes[1].trains = false;
+        world_start(w);
+        (void)let_b_begin(w);
+        world_until(w, b_has_begun_to_mix, 20000000);
+        struct uw_node_state *s = w->nodes[1].node.state;
+        const uint32_t first = s->pull.member;
+        s->membership.members[first].state = UW_MEMBER_LEFT;
+        s->membership.members[(first + k % 2u) % 3u + 1u].chunk_limit_n = 8;
+        settle(w);
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
+        assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], 1);
+        world_free(w);
+    }
 }
 
 static bool b_pulls_from_a(struct world *w)
@@ -349,13 +380,13 @@ static void test_outlier_of_a_peer_that_died_is_not_blamed_on_the_next(void **st
 {
     (void)state;
     struct world *w = trio(127);
-    world_until(w, b_knows_both, 20000000);
+    world_until(w, b_knows_all, 20000000);
     for (uint32_t i = 0; i < 3; i += 2) {
         for (uint32_t k = 0; k < w->size_n; k++) {
             w->nodes[i].snapshot.data[k] = 1e6f;
         }
     }
-    uint32_t first = begin_trio(w);
+    uint32_t first = let_b_begin(w);
     w->nodes[1].trains = false;
     world_run(w, 50000);
     const struct uw_node_state *s = w->nodes[1].node.state;
@@ -451,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_who_falls_silent_in_a_pull_is_asked_whether_it_lives),
         cmocka_unit_test(test_pulls_that_are_always_cut_mix_every_part_of_the_model_in_turn),
         cmocka_unit_test(test_pull_whose_server_dies_is_finished_by_another_peer),
+        cmocka_unit_test(test_pull_goes_on_with_whose_link_is_wide_enough),
         cmocka_unit_test(test_quick_pull_whose_server_dies_is_finished_in_time),
         cmocka_unit_test(test_outlier_of_a_peer_that_died_is_not_blamed_on_the_next),
         cmocka_unit_test(test_pull_into_a_slow_training_thread_drops_nothing),

@@ -59,7 +59,8 @@ static void test_a_peer_that_was_restarted_is_new(void **state)
     world_free(w);
 }
 
-/* Momentum over averages carries it on for many rounds, and not further than it should. */
+/* Momentum over averages carries it on for many rounds, and not further than it should; running
+ * statistics, here the second half, it does not carry. */
 static void test_what_is_pulled_comes_to_its_share_under_outer_momentum(void **state)
 {
     static const struct uw_mix_rule *const rules[] = {&uw_mix_slowmo, &uw_mix_diloco};
@@ -70,6 +71,7 @@ static void test_what_is_pulled_comes_to_its_share_under_outer_momentum(void **s
         w->config.mode = UW_NODE_HIERARCHICAL;
         w->config.head_weight = 1;
         w->config.rule = rules[i];
+        w->segments[1].statistic = true;
         w->nodes[0].slowness = 1000000;
         for (uint32_t k = 0; k < 2; k++) {
             spare[k] = w->nodes[k].spare = uw_test_floats(SIZE_N);
@@ -104,6 +106,36 @@ static void test_another_peer_is_asked_at_once(void **state)
     world_free(w);
 }
 
+/* b has mixed in what each of eight shows, and may ask any of them at any time: round trips to all
+ * would add up. */
+static void test_a_round_asks_few_that_have_nothing_new(void **state)
+{
+    (void)state;
+    struct world *w = world_new(9, SIZE_N, 300);
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->nodes[i].slowness = i != 1 ? 1000000 : 1;
+    }
+    world_start(w);
+    world_run(w, 10000000);
+    const struct uw_node_state *s = w->nodes[1].node.state;
+    assert_int_equal(world_counters(w, 1).pulls_done, 8);
+    uint32_t round = 0, before = 0, most = 0;
+    for (uint32_t i = 0; i < 2000; i++) {
+        for (uint32_t k = 1; k < s->membership.members_n; k++) {
+            s->membership.members[k].avoid_until_us = 0;
+        }
+        if (s->pull.round != round) {
+            round = s->pull.round;
+            before = world_counters(w, 1).pulls_stale;
+        }
+        world_tick(w);
+        uint32_t asked = s->pull.round == round ? world_counters(w, 1).pulls_stale - before : 0;
+        most = asked > most ? asked : most;
+    }
+    assert_int_equal(most, 4);
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +143,7 @@ int main(void)
         cmocka_unit_test(test_a_peer_that_was_restarted_is_new),
         cmocka_unit_test(test_what_is_pulled_comes_to_its_share_under_outer_momentum),
         cmocka_unit_test(test_another_peer_is_asked_at_once),
+        cmocka_unit_test(test_a_round_asks_few_that_have_nothing_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

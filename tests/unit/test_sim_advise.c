@@ -110,6 +110,28 @@ static void test_equal_accuracies_are_ranked_by_time_then_by_bytes(void **state)
     assert_true(fabs(a.target - 0.98) < 1e-12);
 }
 
+/* Tests of 300 samples are good to about four points at 80 %. */
+static void test_a_second_as_early_is_close_if_it_ends_as_well(void **state)
+{
+    (void)state;
+    struct uw_advice a = make(2);
+    a.tested_n = 300;
+    options.until_accuracy = 0.4;
+    for (int points = -10; points <= 10; points += 2) {
+        draw(&a, 0, N, 12, 0.8);
+        draw(&a, 1, N, 12, 0.8);
+        tries[1].accuracy[N] += 0.01 * points;
+        uw_advice_order(&a);
+        a.order[0] = 0;
+        a.order[1] = 1;
+        assert_int_equal(uw_advice_close(&a), points > -5);
+    }
+    draw(&a, 1, N, 14, 0.8);            /* 36 % later at the target */
+    uw_advice_order(&a);
+    assert_int_equal(a.order[0], 0);
+    assert_false(uw_advice_close(&a));
+}
+
 static void test_who_failed_comes_after_who_ran(void **state)
 {
     (void)state;
@@ -200,6 +222,23 @@ static double cost_of_cells(uint32_t cells_n, const uint32_t *cell_of)
     return find(&a, "hierarchical", 1, "qg")->exchange_s;
 }
 
+static void test_the_least_run_sees_an_exchange_and_a_share_of_the_whole(void **state)
+{
+    (void)state;
+    struct uw_advice a = make(2);
+    a.step_s = 2.0;
+    a.slowest_s = 5.0;
+    tries[0].period = tries[1].period = 4;
+    tries[0].exchange_s = tries[1].exchange_s = 1.0;
+    tries[1].exchange = "allreduce";
+    assert_true(uw_advice_least(&a, 0.01) == 9.0);
+    assert_true(uw_advice_least(&a, 0.5) == 0.5 * N * N);
+    tries[0].end = UW_ADVICE_COSTLY;
+    assert_true(uw_advice_least(&a, 0.01) == 21.0);
+    tries[1].end = UW_ADVICE_FAILED;
+    assert_true(uw_advice_least(&a, 0.01) == 0.0);
+}
+
 static void test_the_slowest_cell_counts_whatever_the_order_of_devices(void **state)
 {
     (void)state;
@@ -271,8 +310,10 @@ int main(void)
         cmocka_unit_test(test_moments_that_were_jumped_over_have_what_was_before),
         cmocka_unit_test(test_target_is_reached_between_tests),
         cmocka_unit_test(test_equal_accuracies_are_ranked_by_time_then_by_bytes),
+        cmocka_unit_test(test_a_second_as_early_is_close_if_it_ends_as_well),
         cmocka_unit_test(test_who_failed_comes_after_who_ran),
         cmocka_unit_test(test_closed_costs_rule_out_what_waits_and_what_is_the_same),
+        cmocka_unit_test(test_the_least_run_sees_an_exchange_and_a_share_of_the_whole),
         cmocka_unit_test(test_the_slowest_cell_counts_whatever_the_order_of_devices),
         cmocka_unit_test(test_variations_differ_in_one_thing_and_are_new),
         cmocka_unit_test(test_what_was_asked_for_stays),

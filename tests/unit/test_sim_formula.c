@@ -299,6 +299,30 @@ static void test_cells_average_inside_and_take_half_of_what_a_head_pulls(void **
     close_setup(t);
 }
 
+/* What is under diloco takes a seventh of what was pulled and is carried on; the rest is not. */
+static void test_running_statistics_pass_between_cells_as_they_are(void **state)
+{
+    static const struct uw_segment parts[] = {
+        {.name = "w", .size_n = 3}, {.name = "var", .offset_n = 3, .size_n = 2, .statistic = true}};
+    struct uw_params with = params;
+    (void)state;
+    struct setup *t = cells_of_two(4);
+    struct uw_formula_node *n;
+    with.segments = parts;
+    with.segments_n = 2;
+    t->config.params = &with;
+    t->config.rule = &uw_mix_diloco;
+    open_setup(t);
+    for (uint32_t k = 0; k < 4u * SIZE_N; k++) {
+        t->f.nodes[k / SIZE_N].x[k % SIZE_N] = k / SIZE_N < 2 ? 1.0f : 3.0f;
+    }
+    do {
+        (void)go_on(t, 0.0f, &n);
+    } while (t->f.nodes[0].x[4] == 1.0f);
+    assert_close(t->f.nodes[1].x[4], 2.0, 1e-6);
+    close_setup(t);
+}
+
 static void test_devices_without_a_cell_are_cells_of_one_that_pull(void **state)
 {
     (void)state;
@@ -373,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_who_has_ended_is_not_waited_for),
         cmocka_unit_test(test_time_does_not_overflow),
         cmocka_unit_test(test_cells_average_inside_and_take_half_of_what_a_head_pulls),
+        cmocka_unit_test(test_running_statistics_pass_between_cells_as_they_are),
         cmocka_unit_test(test_devices_without_a_cell_are_cells_of_one_that_pull),
         cmocka_unit_test(test_same_seed_same_bits_and_another_seed_other_bits),
         cmocka_unit_test(test_what_the_formulas_do_not_know_is_refused),

@@ -96,6 +96,7 @@ struct uw_formula_node {
     uint32_t round;
     uint32_t round_steps, steps;    /* since the round began; since it was last published */
     float lr_sum;                   /* of steps */
+    float mixed_models, recent;     /* since the rule's turn; see uw_mix_recent */
     bool pulling, due;              /* an answer is not here yet; the next pull may begin */
     bool mixed;                     /* in this round */
     bool averaged;                  /* what it waited for is there */

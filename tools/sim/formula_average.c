@@ -113,27 +113,37 @@ static void average(struct uw_formula *f, const struct uw_formula_group *g)
     }
 }
 
-/* x += w (s_peer - s) for everybody. The members' snapshots may differ, by the rule's velocity;
- * what has come was meant for the head's. */
+/* x += what a cell takes of s_peer - s, for everybody. The members' snapshots may differ, by the
+ * rule's velocity; what has come was meant for the head's. */
 static void add_bridge(struct uw_formula *f, struct uw_formula_group *g)
 {
     const float *peer = uw_formula_vector(f, g->bridge);
     const float *own = uw_formula_vector(f, head_of(f, g)->snapshot);
-    for (uint32_t i = 0; i < g->nodes_n; i++) {
-        if (!member(f, g, i)->ended) {
-            uw_mix_carried(g->weight, &member(f, g, i)->params, own, peer);
+    const struct uw_params *p = f->config.params;
+    float d[BLOCK_N];
+    for (uint32_t at = 0; at < p->size_n; at += BLOCK_N) {
+        uint32_t n = p->size_n - at < BLOCK_N ? p->size_n - at : BLOCK_N;
+        for (uint32_t k = 0; k < n; k++) {
+            d[k] = peer[at + k] - own[at + k];
+        }
+        uw_mix_from_cell(f->config.rule, &f->config.constants, g->weight, p, at, n, d);
+        for (uint32_t i = 0; i < g->nodes_n; i++) {
+            if (!member(f, g, i)->ended) {
+                uw_mix_carried(1.0f, &member(f, g, i)->params, at, n, d);
+            }
         }
     }
     uw_formula_drop(f, &g->bridge);
 }
 
-static void end_rule(struct uw_formula *f, struct uw_formula_node *n)
+static void end_rule(struct uw_formula *f, struct uw_formula_node *n, bool mixed)
 {
     const struct uw_formula_config *c = &f->config;
     if (!n->agreeing && n->lr_sum > 0.0f && c->rule->end != NULL) {
         uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
-                   n->velocity, n->lr_sum);
+                   n->velocity, n->lr_sum, n->recent);
     }
+    n->recent = uw_mix_recent(&c->constants, n->recent, mixed ? 1.0f : 0.0f);
 }
 
 static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
@@ -153,7 +163,7 @@ static void finish_group(struct uw_formula *f, struct uw_formula_group *g)
         if (n->ended) {
             continue;
         }
-        end_rule(f, n);
+        end_rule(f, n, together || bridged);
         if (shows(f) && n != head && memcmp(n->x, head->x, n->params.size_n * sizeof(float)) == 0) {
             uw_formula_share(f, n, head);
         } else if (shows(f)) {

@@ -66,6 +66,7 @@ static void mix(struct uw_formula *f, struct uw_formula_node *n)
                   uw_formula_vector(f, n->pulled));
     uw_formula_drop(f, &n->pulled);
     n->mixed = true;
+    n->mixed_models += 1.0f;
     pull_is_here(f, n);
 }
 
@@ -86,8 +87,7 @@ void uw_formula_pull_due(struct uw_formula *f, struct uw_formula_node *n)
         n->held = n->pulled;
         n->held_weight = uw_mix_cell_weight(f->config.constants.weight,
                                             f->groups[f->group_of[n->place]].nodes_n,
-                                            f->groups[f->group_of[n->peer]].nodes_n) /
-                         uw_mix_gain(f->config.rule, &f->config.constants);
+                                            f->groups[f->group_of[n->peer]].nodes_n);
         n->pulled = UW_FORMULA_NONE;
         pull_is_here(f, n);
         uw_formula_bridge(f, n);
@@ -132,8 +132,10 @@ static void end_steps(struct uw_formula *f, struct uw_formula_node *n)
 {
     const struct uw_formula_config *c = &f->config;
     if (n->lr_sum > 0.0f) {
+        n->recent = uw_mix_recent(&c->constants, n->recent, n->mixed_models);
+        n->mixed_models = 0.0f;
         uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
-                   n->velocity, n->lr_sum);
+                   n->velocity, n->lr_sum, n->recent);
     }
     uw_formula_publish(f, n);
     n->steps = 0;

@@ -186,6 +186,7 @@ static void open_node(struct uw_formula *f, uint32_t place)
     const struct uw_formula_config *c = &f->config;
     struct uw_formula_node *n = &f->nodes[place];
     n->place = place;
+    n->recent = UW_MIX_RECENT_FIRST;
     n->params = *c->params;
     n->params.x = n->x;
     n->snapshot = n->pulled = n->held = n->peer = UW_FORMULA_NONE;

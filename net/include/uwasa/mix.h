@@ -16,11 +16,15 @@
  * What the rules compute, L the round's learning rates summed (lr T when lr is constant):
  *
  *     none     nothing
- *     qg       m = beta m + mu (s - x) / L                               beta 0.9   mu 0.1
+ *     qg       m = beta (1 - mu a) m + mu (s - x) / L                    beta 0.9   mu 0.1
  *     noloco   m = beta m + mu (x - s);  x = s + m                       beta 0.5   mu 0.7
  *     slowmo   m = beta m + (s - x) / L;  x = s - mu L m                 beta 0.5   mu 1
  *     diloco   d = s - x;  m = beta m + d;  x = s - mu (d + beta m)      beta 0.9   mu 0.7
  *     kgt      z = (s - x) / L;  m += w (z_peer - z);  x = (1 - w) x + w x_peer
+ *
+ * qg's s - x holds what m itself has moved. Where nodes mix that is right: what comes from others
+ * takes back what they do not confirm. A node alone, a = 1, leaves it out: its m would grow to ten
+ * times its own gradient, and nodes that seldom mix would drift apart (uw_mix_recent).
  *
  * qg and kgt also guide the local steps, x -= lr (g + b m) with m frozen and b = beta for qg, 1
  * for kgt: struct uw_sgd with frozen = true, momentum = b. The sum of kgt's m over all nodes stays
@@ -68,16 +72,17 @@ struct uw_mix_rule {
      *   s       [n] own parameters at the round's start
      *   x       [n] parameters now: local steps and mixing are in them; the rule may change them
      *   m       [n] velocity, updated
-     *   lr_sum  learning rates of the round's local steps, summed: lr * T; > 0 */
+     *   lr_sum  learning rates of the round's local steps, summed: lr * T; > 0
+     *   alone   a: 0 for a node that mixes to 1 for one that does not */
     void (*end)(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x, float *m,
-                float lr_sum);
+                float lr_sum, float alone);
 
     /* (optional, both or none: NULL means only end does, if there is one) The same in two parts,
      * the first without x, the second without s. Between them m is no velocity: when the average
      * fails, `after` with the x that is there instead. Constants and lr_sum must be the same.
      * Rounds like s and x, which are larger than what remains of them: see test_mix.c. */
     void (*before)(const struct uw_mix_constants *c, uint32_t n, const float *s, float *m,
-                   float lr_sum);
+                   float lr_sum, float alone);
     void (*after)(const struct uw_mix_constants *c, uint32_t n, const float *x, float *m,
                   float lr_sum);
 
@@ -110,17 +115,24 @@ extern const struct uw_mix_rule uw_mix_kgt;
 /* Rule by name; NULL when there is none. */
 const struct uw_mix_rule *uw_mix_find(const char *name);
 
+/* Models mixed in within the velocity's memory, after one more round: beta recent + mixed.
+ *   recent  after the round before; UW_MIX_RECENT_FIRST at first
+ *   mixed   shares of a model mixed in during the round, summed; counts as 1 at most */
+#define UW_MIX_RECENT_FIRST 1.0f
+float uw_mix_recent(const struct uw_mix_constants *c, float recent, float mixed);
+
 /* rule->end, if there is one, over all parameters but running statistics: these stay as they were
  * mixed, since a variance that momentum carries on might fall below zero.
  *
  *   s  [p->size_n] own parameters at the round's start
- *   m  [p->size_n] velocity, NULL if the rule has none */
+ *   m  [p->size_n] velocity, NULL if the rule has none
+ *   recent  see uw_mix_recent; a = 1 - recent, 0 at least */
 void uw_mix_end(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
-                const struct uw_params *p, const float *s, float *m, float lr_sum);
+                const struct uw_params *p, const float *s, float *m, float lr_sum, float recent);
 
 /* The same for rule->before and rule->after. */
 void uw_mix_before(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
-                   const struct uw_params *p, const float *s, float *m, float lr_sum);
+                   const struct uw_params *p, const float *s, float *m, float lr_sum, float recent);
 void uw_mix_after(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
                   const struct uw_params *p, float *m, float lr_sum);
 
@@ -157,17 +169,27 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
                    const float *s, const float *s_peer);
 
 /* Add what another model brings to a cell's, however long ago the difference was taken:
- * x += c (s_peer - s) over all parameters. A variance falls by half of itself at most: the cell's
- * may have fallen meanwhile by more than the difference knows, and below zero it has no root.
+ * x += c d. A variance falls by half of itself at most: the cell's may have fallen meanwhile by
+ * more than the difference knows, and below zero it has no root.
  *
- *   s  [p->size_n] what s_peer was compared with; NULL: s_peer is the difference already */
-void uw_mix_carried(float c, const struct uw_params *p, const float *s, const float *s_peer);
+ *   at_n, n  place and length of d in p->x
+ *   d        [n] s_peer - s, or what uw_mix_from_cell made of it */
+void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t n, const float *d);
 
 /* What a displacement of x within a round comes to after many rounds under a rule over averages,
  * whose momentum carries it on: mu / (1 - beta), 2 for slowmo and 7 for diloco as they are. What a
  * cell takes from another is divided by it, or it would swing ever further. 1 at least, and for
  * other rules. */
 float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c);
+
+/* What a cell takes from another, in place of the difference: weight d, and of what is under the
+ * rule, all but running statistics, that divided by uw_mix_gain.
+ *
+ *   at_n, n  place and length of d in p->x
+ *   d        [n] s_peer - s; written */
+void uw_mix_from_cell(const struct uw_mix_rule *rule, const struct uw_mix_constants *c,
+                      float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
+                      float *d);
 
 /* The share of another cell's model in this cell's: weight, that of another node's, and of a
  * smaller cell 2 weight theirs_n / (ours_n + theirs_n), by the nodes in either. A larger one counts

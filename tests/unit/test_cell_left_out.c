@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who is not averaged with waits for nothing. */
+#include "unit/cell_bus.h"
+
+/* The last of five for whom four places are left, and be it the head. */
+static void test_who_has_no_place_goes_on_at_once(void **state)
+{
+    (void)state;
+    for (uint32_t last = 0; last < 5; last += 4u) {
+        static struct bus b;
+        set_up(&b, 5);
+        b.stations[4].cell.config.ranks_max = 4;
+        for (uint32_t i = 0; i < 5; i++) {
+            if (i != last) {
+                ask(&b, i);
+            }
+        }
+        run(&b, 100000);
+        ask(&b, last);
+        run(&b, 100000);
+        for (uint32_t i = 0; i < 5; i++) {
+            assert_int_equal(b.stations[i].given_up, i == last);
+            assert_int_equal(b.stations[i].news[UW_CELL_NEWS_FULL], i == last);
+        }
+        run(&b, SECOND);
+        assert_int_equal(b.rounds_n, 1);
+        assert_int_equal(b.rounds[0].committed, 31u & ~(1u << last));
+    }
+}
+
+/* In the first round one of three diverges; the others try again without it. Its head does not
+ * ask it for two seconds: it does not wait for that. */
+static void test_who_has_just_ended_a_round_goes_on_at_once(void **state)
+{
+    (void)state;
+    static struct bus b;
+    set_up(&b, 3);
+    ask_all(&b);
+    while (b.stations[0].cell.state != UW_CELL_IN_ROUND) {
+        tick(&b);
+    }
+    uw_cell_refuse(&b.stations[0].cell, b.now_us);
+    run(&b, 500000);
+    assert_int_equal(b.stations[0].given_up, 1);
+    assert_int_equal(b.stations[0].cell.state, UW_CELL_IDLE);
+    run(&b, SECOND);
+    assert_int_equal(b.stations[1].commits, 1);
+    assert_int_equal(b.stations[2].commits, 1);
+    run(&b, SECOND);
+    ask_all(&b);
+    run(&b, 2 * SECOND);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(b.stations[i].commits, i == 0 ? 1 : 2);
+    }
+}
+
+/* It has no memory for what the head has chosen. */
+static void test_who_cannot_average_as_the_others_do_goes_on_at_once(void **state)
+{
+    (void)state;
+    static struct bus b;
+    set_up(&b, 2);
+    ask(&b, 0);
+    const struct uw_cell_message start = {
+        .act = UW_CELL_START, .group = 7, .round = 1, .kind = UW_ALLREDUCE_KINDS_N, .ids_n = 2,
+        .ids = {id_of(0), id_of(1)}, .asks = b.stations[0].cell.asks};
+    assert_int_equal(answer_to(&b, &start)->status, UW_CELL_ABORTED);
+    assert_int_equal(b.stations[0].given_up, 1);
+    assert_int_equal(b.stations[0].news[UW_CELL_NEWS_UNABLE], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_has_no_place_goes_on_at_once),
+        cmocka_unit_test(test_who_has_just_ended_a_round_goes_on_at_once),
+        cmocka_unit_test(test_who_cannot_average_as_the_others_do_goes_on_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
