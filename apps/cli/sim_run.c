@@ -319,8 +319,7 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     s->ended = s->ended || !goes_on || past_the_end(s);
     if (rc == UW_OK && (double)(s->world.now_us - s->world.start_us) > 1e6 * VIRTUAL_MAX_S) {
         return uw_error_set(&s->err, UW_ERR_TOOBIG,
-                            "step %llu: %g virtual seconds have passed, time is counted no "
-                            "further; --virtual-seconds ends a run earlier",
+                            "step %llu: no more than %g virtual seconds are counted",
                             (unsigned long long)s->least, VIRTUAL_MAX_S);
     }
     return rc;
