@@ -152,6 +152,7 @@ static int get_numbers(struct uw_sim *s, const cJSON *meta)
     UW_SIM_NUMBERS(GET_NUMBER)
 #undef GET_NUMBER
     s->report.resumed_steps = s->report.node_steps;
+    s->report.resumed_s = (double)s->past.trained_us / 1e6;     /* as a row tells it */
     return rc;
 }
 

@@ -17,6 +17,7 @@
 #define AGREE_US 10000000u
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
+#define VIRTUAL_MAX_S 1e12          /* microseconds and what one event adds to them fit */
 #define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
 
 /* ---- set-up ---- */
@@ -316,6 +317,11 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, &s->world, s->least);
     rc = due ? test_now(s, &before) : UW_OK;
     s->ended = s->ended || !goes_on || past_the_end(s);
+    if (rc == UW_OK && (double)(s->world.now_us - s->world.start_us) > 1e6 * VIRTUAL_MAX_S) {
+        return uw_error_set(&s->err, UW_ERR_TOOBIG,
+                            "step %llu: no more than %g virtual seconds are counted",
+                            (unsigned long long)s->least, VIRTUAL_MAX_S);
+    }
     return rc;
 }
 

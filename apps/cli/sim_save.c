@@ -275,10 +275,10 @@ static int save_state(struct uw_sim *s)
     }
     uw_storage_file_deinit(&files);
     if (rc < 0) {
-        return uw_error_set(&s->err, rc, "--checkpoint %.160s: cannot write: %s", s->o->checkpoint,
-                            uw_status_text(rc));
+        uw_error_set(&s->err, rc, "--checkpoint %.160s: cannot be written: %s", s->o->checkpoint,
+                     uw_job_why_unsaved(rc));
     }
-    return UW_OK;
+    return rc == UW_ERR_AGAIN ? UW_ERR_IO : rc;     /* AGAIN means stopped, see run_steps */
 }
 
 bool uw_sim_averages(const struct uw_sim *s, const struct uw_world_node *n)

@@ -121,4 +121,10 @@ scenario '"nodes": 8, "step": {"seconds": 0.1}, "latency": 0.001, "availability"
     {"churn": {"up": 2, "down": 0.5, "forgets": 1}}'
 run --exchange gossip --steps 60
 awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s > 6.2) }' || { cat out >&2; fail "churn"; }
+# time that no clock can count ends a run, and says so
+scenario '"nodes": 2, "steps": 200000, "network": "formula", "step": {"seconds": 86400}, "period": 400000,
+    "eval_epochs": 0, "stragglers": {"share": 1, "factor": 1e6}'
+sed -i 's/"steps": 40, //; s/"batch": 10/"batch": 1/' s.json
+expect 1 "$uwasa" sim --config s.json
+grep -q '1e+12 virtual seconds are counted' err || { cat err >&2; fail "virtual time without end"; }
 echo passed

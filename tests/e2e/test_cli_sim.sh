@@ -237,6 +237,17 @@ grep '"event":"eval"' out | head -n 1 | grep -q '"epochs":4' || { cat out >&2; f
 expect 2 ./sim --checkpoint four.csv
 grep -q 'stays as it is' err || fail "data as a checkpoint"
 
+# rows after the checkpoint, as a run has them that was killed, are not there twice; nor one half
+./sim --epochs 9 --resume tests --csv table.csv --label 'a
+b,"c"' >/dev/null 2>&1 || fail "a table after --resume"
+[ "$(grep -c '^b,' table.csv)" = 6 ] || { cat table.csv >&2; fail "not 6 rows"; }
+for cut in 0 40; do
+    head -c -$cut table.csv >again.csv
+    ./sim --epochs 9 --resume tests --csv again.csv --label 'a
+b,"c"' >/dev/null 2>&1
+    cmp -s table.csv again.csv || { cat again.csv >&2; fail "the table after a kill, less $cut bytes"; }
+done
+
 # results replace nothing that the run reads, and are not each other
 echo '{"model": "plane.json", "data": "csv:four.csv", "steps": 3, "nodes": 3}' >small.json
 ln -s four.csv linked
@@ -314,17 +325,20 @@ awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it
     { cat err >&2; fail "a measured step"; }
 
 # it can be stopped, at once, and keeps what it has
-stop() { # stop EVENT FLAGS: half a second after an event; leaves $status
+start() { # start EVENT FLAGS: a run that does not end; until it has told an event. Leaves $pid
     event=$1
     shift
     rm -f ev.jsonl
     ./sim --epochs 100000 "$@" --json ev.jsonl >out 2>err &
     pid=$!
     trap 'kill -9 $pid 2>/dev/null; rm -rf "$work"' EXIT
-    for tenth in $(seq 300); do     # until it has told it
+    for tenth in $(seq 300); do
         grep -q "\"event\":\"$event\"" ev.jsonl 2>/dev/null && break
         sleep 0.1
     done
+}
+stop() { # stop EVENT FLAGS: half a second after an event; leaves $status
+    start "$@"
     sleep 0.5
     kill -INT $pid
     for tenth in $(seq 300); do     # half a minute
@@ -335,6 +349,11 @@ stop() { # stop EVENT FLAGS: half a second after an event; leaves $status
     wait $pid
     status=$?
 }
+start eval --checkpoint held --checkpoint-seconds 0.2
+flock held.part sleep 1                                 # as another run that saves there
+wait $pid
+[ $? = 1 ] && grep -q 'checkpoint held: .* another process is writing it' err ||
+    { cat err >&2; fail "two runs with one checkpoint"; }
 stop start --nodes 16 --step-seconds 86400 --checkpoint day    # one step is a day of messages
 [ $status = 0 ] || { cat err >&2; fail "stopped in the first day: status $status"; }
 for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint among" \

@@ -145,10 +145,25 @@ class Raw:
     def __init__(self, path, key_of):
         self.path, self.key_of, self.known = path, key_of, {}
         if path and os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                for line in file:
+            self.read()
+
+    def read(self):
+        """What a kill has cut off the last line goes, so that the next line begins a line."""
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read()
+            lines = data.split(b"\n")
+            for number, line in enumerate(lines, 1):
+                if number == len(lines) and line[:1] == b"{":
+                    os.truncate(self.path, len(data) - len(line))
+                    print(f"--raw {self.path}: line {number} is cut and left out", file=sys.stderr)
+                elif line or number < len(lines):
                     row = json.loads(line)
-                    self.known[key_of(row)] = row
+                    self.known[self.key_of(row)] = row
+        except OSError as error:
+            sys.exit(f"--raw {self.path}: {error.strerror}")
+        except (ValueError, KeyError, TypeError):
+            sys.exit(f"--raw {self.path}:{number}: is no run of this experiment, it stays as it is")
 
     def get(self, row):
         """The run with this one's key; None: there is none."""
