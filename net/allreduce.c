@@ -229,10 +229,13 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
                         uint64_t now_us)
 {
     bool same = a->r.group == round->group;
+    a->now_us = now_us;
+    if (same && a->tells && a->state == UW_ALLREDUCE_DONE) {
+        tell_all_done(a);       /* the others' next round but one waits for it */
+    }
     a->r = *round;
     a->r.chunk_n = round->chunk_n != 0 ? uw_min_u32(round->chunk_n, a->config.chunk_n)
                                        : a->config.chunk_n;
-    a->now_us = now_us;
     a->push_us = now_us + round->ahead_us;
     a->pace_ns = 0;
     a->state = UW_ALLREDUCE_RUNNING;

@@ -154,10 +154,8 @@ static bool take_offer(struct uw_average *a, float loss)
         return false;
     }
     const struct uw_params *p = a->gossip->config.params;
-    for (uint32_t i = 0; i < p->size_n; i++) {
-        p->x[i] += a->inbox[i];
-        a->inbox[i] = 0.0f;
-    }
+    uw_mix_carried(1.0f, p, 0, p->size_n, a->inbox);
+    memset(a->inbox, 0, p->size_n * sizeof *a->inbox);
     atomic_store_explicit(&a->offered, false, memory_order_release);
     a->last_loss = known(loss);
     a->added = true;

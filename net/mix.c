@@ -201,6 +201,18 @@ static void add_difference(float weight, uint32_t n, const float *s, const float
     }
 }
 
+struct span {
+    uint32_t from_n, to_n;
+};
+
+/* What of a segment lies within n from at_n; from_n >= to_n: nothing. */
+static struct span span_of(const struct uw_segment *g, uint32_t at_n, uint32_t n)
+{
+    const uint32_t ends_n = g->offset_n + g->size_n;
+    return (struct span){.from_n = g->offset_n > at_n ? g->offset_n : at_n,
+                         .to_n = ends_n < at_n + n ? ends_n : at_n + n};
+}
+
 void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
                    const float *s, const float *s_peer)
 {
@@ -208,16 +220,29 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
     uint32_t done_n = at_n;
     for (uint32_t i = 0; i < p->segments_n; i++) {
         const struct uw_segment *g = &p->segments[i];
-        uint32_t from_n = g->offset_n > done_n ? g->offset_n : done_n;
-        uint32_t to_n = g->offset_n + g->size_n < end_n ? g->offset_n + g->size_n : end_n;
-        if (g->statistic && from_n < to_n) {
-            add_difference(weight, from_n - done_n, s + done_n, s_peer + (done_n - at_n),
+        struct span both = span_of(g, done_n, end_n - done_n);
+        if (g->statistic && both.from_n < both.to_n) {
+            add_difference(weight, both.from_n - done_n, s + done_n, s_peer + (done_n - at_n),
                            p->x + done_n);
-            uw_mix_chunk(weight, to_n - from_n, s_peer + (from_n - at_n), p->x + from_n);
-            done_n = to_n;
+            uw_mix_chunk(weight, both.to_n - both.from_n, s_peer + (both.from_n - at_n),
+                         p->x + both.from_n);
+            done_n = both.to_n;
         }
     }
     add_difference(weight, end_n - done_n, s + done_n, s_peer + (done_n - at_n), p->x + done_n);
+}
+
+void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t n, const float *d)
+{
+    for (uint32_t k = 0; k < p->segments_n; k++) {
+        const struct uw_segment *g = &p->segments[k];
+        struct span s = span_of(g, at_n, n);
+        for (uint32_t i = s.from_n; i < s.to_n; i++) {
+            float x = p->x[i] + c * d[i - at_n];
+            float half = 0.5f * p->x[i];
+            p->x[i] = g->variance && x < half ? half : x;
+        }
+    }
 }
 
 float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c)
@@ -240,9 +265,8 @@ void uw_mix_from_cell(const struct uw_mix_rule *rule, const struct uw_mix_consta
     }
     for (uint32_t i = 0; share < 1.0f && i < p->segments_n; i++) {
         const struct uw_segment *g = &p->segments[i];
-        uint32_t from_n = g->offset_n > at_n ? g->offset_n : at_n;
-        uint32_t to_n = g->offset_n + g->size_n < at_n + n ? g->offset_n + g->size_n : at_n + n;
-        for (uint32_t k = from_n; !g->statistic && k < to_n; k++) {
+        struct span s = span_of(g, at_n, n);
+        for (uint32_t k = s.from_n; !g->statistic && k < s.to_n; k++) {
             d[k - at_n] *= share;
         }
     }

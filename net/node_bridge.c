@@ -261,13 +261,11 @@ int uw_node_bridge_step(struct uw_node_state *s)
 
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
 {
-    float *x = s->config.params->x;
     if (!uw_node_has_bridge(s) || !s->bridge.any) {
         return;
     }
-    for (uint32_t i = 0; i < s->config.params->size_n; i++) {
-        x[i] += (float)ranks_n * s->bridge.inbox[i];
-    }
+    uw_mix_carried((float)ranks_n, s->config.params, 0, s->config.params->size_n,
+                   s->bridge.inbox);
     s->bridge.added = true;
 }
 

@@ -7,11 +7,12 @@
  *     d = w (s_peer - s)         s: its cell's last average, s_peer: the other's
  *
  * aside until the cell averages next, and hands in x + c d, c the number of ranks: the average then
- * moves by d for everybody. Its own training never sees c d. A round that is aborted leaves d for
- * the next one. For this a node that may lead keeps one vector more. w is 1/2, and of a smaller
- * cell n_peer / (n + n_peer), by the nodes in either: a straggler does not hold a large cell back.
- * Under a rule with momentum over averages it is as much smaller as that enlarges it (uw_mix_gain),
- * but for running statistics, which are not under the rule.
+ * moves by d for everybody, a variance down no further than uw_mix_carried lets it. Its own
+ * training never sees c d. A round that is aborted leaves d for the next one. For this a node that
+ * may lead keeps one vector more. w is 1/2, and of a smaller cell n_peer / (n + n_peer), by the
+ * nodes in either: a straggler does not hold a large cell back. Under a rule with momentum over
+ * averages it is as much smaller as that enlarges it (uw_mix_gain), but for running statistics,
+ * which are not under the rule.
  *
  * A cell of one has d added to its x as soon as it is whole. Where a head falls silent another goes
  * on: d is by parts of either then, each with the weight of its cell.

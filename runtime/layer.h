@@ -35,6 +35,7 @@ struct uw_layer_tensor {
     uint32_t fan_in, fan_out;
     bool bias;                      /* what "bias only" trains */
     bool statistic;                 /* has no gradient */
+    bool variance;                  /* a statistic that is never below zero */
 };
 
 /* Indexes of layers, steps of the plan (at most 3 a layer) and readers of one value (at most

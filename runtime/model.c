@@ -54,6 +54,7 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
             *s = (struct uw_segment){.name = names, .offset_n = offset,
                                      .size_n = uw_tensor_size(&tensor), .rank = tensor.rank,
                                      .statistic = tensor.statistic,
+                                     .variance = tensor.variance,
                                      .state_n = trained ? state : UINT32_MAX};
             memcpy(s->dim, tensor.dim, sizeof s->dim);
             memcpy(names, l->def->name, stem);

@@ -140,7 +140,8 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
         snprintf(text, text_bytes, "needs %s from %.10g to %lu", whole, o->min,
                  (unsigned long)UINT32_MAX);
     } else {
-        snprintf(text, text_bytes, "needs %s, %.10g or more", whole, o->min);
+        snprintf(text, text_bytes, "needs %s, %.10g or more%s", whole, o->min,
+                 o->kind == UW_OPT_U64 ? ", such as 10000000 or 1e7" : "");
     }
 }
 

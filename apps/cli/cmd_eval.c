@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "events.h"
 #include "job.h"
+#include "results.h"
 #include "stop.h"
 
 #include "uwasa/board.h"
@@ -86,6 +87,15 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     return UW_OK;
 }
 
+static int check_results(const struct options *o, struct uw_error *err)
+{
+    const struct uw_named_file results = {.flag = "--json", .file = o->json};
+    const struct uw_named_file read[] = {{.flag = "--model", .file = o->model},
+                                         {.flag = "--data", .file = o->data},
+                                         {.flag = "--weights", .file = o->weights}};
+    return uw_check_results(&results, 1, read, 3, err);
+}
+
 int uw_cmd_eval(int argc, char **argv)
 {
     struct options o = {.data = "digits", .backend = "auto", .batch = 100, .seed = 1};
@@ -99,6 +109,9 @@ int uw_cmd_eval(int argc, char **argv)
     if (o.model == NULL || (o.weights == NULL && !uw_job_is_onnx(o.model))) {
         return uw_cli_error("eval", UW_EXIT_USAGE, "%s: is needed, see uwasa eval --help",
                             o.model == NULL ? "--model" : "--weights");
+    }
+    if (check_results(&o, &err) < 0) {
+        return uw_cli_error("eval", UW_EXIT_USAGE, "%s", err.text);
     }
     const struct uw_job_config config = {.model = o.model,
                                          .backend = o.backend,

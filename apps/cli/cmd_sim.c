@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "job.h"
 #include "lr.h"
+#include "results.h"
 #include "sim.h"
 #include "sim_advise.h"
 #include "sim_fleet.h"
@@ -184,6 +185,21 @@ static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
     return status >= 0 ? status : check_ranks(o);
 }
 
+static int check_results(const struct uw_sim_options *o)
+{
+    const struct uw_named_file results[] = {{.flag = "--json", .file = o->json},
+                                            {.flag = "--csv", .file = o->csv},
+                                            {"--checkpoint", o->checkpoint, .goes_on = true}};
+    const struct uw_named_file read[] = {{.flag = "--config", .file = o->config},
+                                         {.flag = "--model", .file = o->model},
+                                         {.flag = "--data", .file = o->data},
+                                         {.flag = "--resume", .file = o->resume}};
+    struct uw_error err = {.text = ""};
+    return uw_check_results(results, 3, read, 4, &err) < 0
+               ? uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text)
+               : -1;
+}
+
 static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     if (o->model == NULL) {
@@ -205,9 +221,6 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
     }
-    if (o->csv != NULL && o->json != NULL && strcmp(o->csv, o->json) == 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv %s: events go there, see --json", o->csv);
-    }
     if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs 0, or %g or more",
                             said(f, o, "eval-seconds"), EVAL_SECONDS_MIN);
@@ -217,7 +230,8 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
                             said(f, o, "lr-schedule"));
     }
-    int status = check_nodes(f, o);
+    int status = check_results(o);
+    status = status >= 0 ? status : check_nodes(f, o);
     status = status >= 0 ? status : check_formula(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
     o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
 #include "lr.h"
+#include "results.h"
 #include "train.h"
 
 #include <stdio.h>
@@ -61,6 +62,20 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
+static int check_results(const struct uw_train_options *o)
+{
+    const struct uw_named_file results[] = {{"--save", o->save, .goes_on = true},
+                                            {.flag = "--json", .file = o->json},
+                                            {.flag = "--trace", .file = o->trace}};
+    const struct uw_named_file read[] = {{.flag = "--model", .file = o->model},
+                                         {.flag = "--data", .file = o->data},
+                                         {.flag = "--weights", .file = o->weights}};
+    struct uw_error err = {.text = ""};
+    return uw_check_results(results, 3, read, 3, &err) < 0
+               ? uw_cli_error("train", UW_EXIT_USAGE, "%s", err.text)
+               : -1;
+}
+
 static int check(const struct uw_train_options *o)
 {
     if (o->model == NULL) {
@@ -90,7 +105,7 @@ static int check(const struct uw_train_options *o)
         return uw_cli_error("train", UW_EXIT_USAGE,
                             "--schedule %.60s: needs " UW_LR_ALLOWED, o->schedule);
     }
-    return -1;
+    return check_results(o);
 }
 
 int uw_cmd_train(int argc, char **argv)

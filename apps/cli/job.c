@@ -313,6 +313,15 @@ int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)
                         what, file);
 }
 
+const char *uw_job_why_unsaved(int rc)
+{
+    return rc == UW_ERR_AGAIN      ? "another process is writing it"
+           : rc == UW_ERR_NOTFOUND ? "its folder is not there"
+           : rc == UW_ERR_INVALID  ? "it is no ordinary file"
+           : rc == UW_ERR_DENIED   ? "permission is missing"
+                                   : uw_status_text(rc);
+}
+
 int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
                     struct uw_error *err)
 {
@@ -322,11 +331,7 @@ int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
     }
     if (rc < 0) {
         return uw_error_set(err, rc, "%s %.180s: cannot be written: %s", what, file,
-                            rc == UW_ERR_AGAIN      ? "another process is writing it"
-                            : rc == UW_ERR_NOTFOUND ? "its folder is not there"
-                            : rc == UW_ERR_INVALID  ? "it is no ordinary file"
-                            : rc == UW_ERR_DENIED   ? "permission is missing"
-                                                    : uw_status_text(rc));
+                            uw_job_why_unsaved(rc));
     }
     return UW_OK;
 }

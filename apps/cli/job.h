@@ -128,6 +128,9 @@ void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);
  * model, is not to be replaced by a checkpoint. Returns UW_OK or UW_ERR_INVALID, err filled. */
 int uw_job_guard_save(const char *what, const char *file, struct uw_error *err);
 
+/* Why the storage did not take an object, by what it returned. */
+const char *uw_job_why_unsaved(int rc);
+
 /* Find out now, not after hours, whether a file can be written; NULL: there is none to write.
  * `what` names it in the sentence, "--save". Returns UW_OK or a code of the storage, err filled. */
 int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,

@@ -195,7 +195,7 @@ static void check_duplicates(struct uw_json *j, const cJSON *object)
 void uw_json_keys(struct uw_json *j, const cJSON *object, const char *what, const char *keys)
 {
     if (!cJSON_IsObject(object)) {
-        uw_json_fail(j, object, "%s needs an object {...}", what);
+        uw_json_fail(j, object, "%s needs an object {...} with %s", what, keys);
         return;
     }
     for (const cJSON *m = object->child; m != NULL; m = m->next) {

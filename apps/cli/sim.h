@@ -95,8 +95,10 @@ struct uw_sim_report {
     uint64_t steps, per_epoch;              /* of each node; steps may be UW_SIM_STEPS_ENDLESS */
     uint64_t node_steps;                    /* of all nodes together, so far ... */
     uint64_t resumed_steps;                 /* ... of which so many before this process */
-    bool resumed;                           /* it goes on from a checkpoint */
+    bool resumed;                           /* it goes on from a checkpoint ... */
+    double resumed_s;                       /* ... of this virtual time */
     uint64_t epoch, eval_steps, evals;      /* multiples of what makes a test due, passed so far */
+    uint32_t due;                           /* bits: of which a test was due when it was saved */
     uint32_t exchanges_told, exchanges_untold, steps_told;
 };
 
@@ -186,9 +188,24 @@ bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64
 /* Is it due when the slowest node has done just so many steps, or is it now? */
 bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
 
+/* Bits that uw_sim_report_go_on takes: a test is due that was not made. */
+uint32_t uw_sim_report_dues(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+
+/* Of a run that goes on here, perhaps with other tests: r->due are due still, no others that lie
+ * behind. */
+void uw_sim_report_go_on(struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+
 /* Tell a test. Returns as uw_sim_report_step. */
 bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *score);
+
+/* Tell that only the last test, which may take long, is left. */
+void uw_sim_report_last_test(struct uw_sim_report *r);
+
+/* Tell where the run did not show what a scenario says of absences: it ended before the first one,
+ * or outlasted those that were drawn. */
+void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_world *w,
+                            const struct uw_sim_draw *d);
 
 /* Tell that it was stopped, and how far it has come; score NULL: no test was made. */
 void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
@@ -201,7 +218,8 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
 /* Safe on a zeroed struct and twice. Returns UW_OK, or UW_ERR_IO when something was not written. */
 int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err);
 
-/* The table: its header (what was in the file goes), a row, its end. As uw_sim_report_open, _eval
+/* The table: its header (what was in the file goes; of a run that goes on, the rows after the
+ * checkpoint), a row, its end. As uw_sim_report_open, _eval
  * and _close. */
 int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err);
 void uw_sim_csv_put(struct uw_sim_report *r, const struct uw_sim_moment *m);

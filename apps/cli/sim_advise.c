@@ -116,16 +116,15 @@ static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r,
     if (!s->probing) {
         return;
     }
-    double params_bytes = 4.0 * w->config.params->size_n, step_s = 0.0;
-    for (uint32_t i = 0; i < f->devices_n; i++) {
-        step_s += 1e-6 * (double)f->devices[i].step_us / f->devices_n;
-    }
+    double params_bytes = 4.0 * w->config.params->size_n;
     double epochs = a->o->epochs != 0 ? a->o->epochs : 1.0;
     double steps = a->o->steps != 0 ? (double)a->o->steps : epochs * (double)r->per_epoch;
     double whole_s = a->o->virtual_seconds > 0.0 ? a->o->virtual_seconds
-                                                 : round(1e6 * steps * step_s) / 1e6;
+                                                 : round(uw_sim_fleet_trained_us(f, steps)) / 1e6;
     a->wanted_s = whole_s < UW_SIM_SECONDS_MAX ? whole_s : UW_SIM_SECONDS_MAX;
     a->length_s = t->whole_s = a->wanted_s;
+    uint64_t away_us = uw_sim_fleet_first_away_us(f);
+    a->away_s = away_us != UINT64_MAX ? 1e-6 * (double)away_us : INFINITY;
     uw_advice_open_space(a, f, a->o->model_bytes != 0 ? (double)a->o->model_bytes : params_bytes,
                          &s->err);
     s->rates.open_s = since_s(s->run_us) - 1e-6 * (double)s->inputs.open_us;
@@ -408,9 +407,10 @@ static int say_nothing(struct search *s)
 {
     const struct uw_advice *a = &s->a;
     const struct uw_advice_try *best = &a->tries[a->order[0]];
-    bool some = false;
+    bool some = false, later = false;       /* in runs of length_s, of wanted_s */
     for (uint32_t i = 0; i < a->tries_n; i++) {
         some = some || starts_in(s, i, 2);
+        later = later || uw_advice_exchanges_by(a, &a->tries[i], a->wanted_s);
     }
     if (a->stopped) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "stopped before anything was known");
@@ -418,11 +418,11 @@ static int say_nothing(struct search *s)
     if (best->end == UW_ADVICE_FAILED) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "%s", best->why);
     }
-    if (!some && !(a->length_s < a->wanted_s)) {
+    if (!some && !(later && a->length_s < a->wanted_s)) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise: nothing is known of an exchange "
                             "until it has ended, and none that may be tried ends within %.4g s: "
                             "--virtual-seconds (or --steps) are too few, or --period is too long",
-                            a->length_s);
+                            a->wanted_s);
     }
     double least_s = LEAST_RUNS * run_costs(s, uw_advice_least(a, SHORTEST));
     return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise-seconds %g: too few for any run of this "

@@ -70,6 +70,7 @@ struct uw_advice {
     double length_s;                        /* ... and a run to the end here */
     double enough_s;                        /* of computing, for runs that last wanted_s; 0: ? */
     double step_s, slowest_s;               /* a local step: mean of the devices, slowest */
+    double away_s;                          /* until a device is away; INFINITY: none ever is */
     double pull_s;                          /* closed cost of one, the mean */
     uint32_t tested_n;                      /* samples of a test */
     uint32_t runs;                          /* so far */

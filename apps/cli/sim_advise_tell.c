@@ -264,6 +264,9 @@ static void say_uncertain(const struct uw_advice *a, struct paragraph *p)
     if (a->length_s < 0.999 * a->wanted_s) {
         say(p, " --advise-seconds %.0f would do for all of it here.", ceil(a->enough_s));
     }
+    if (isfinite(a->away_s) && a->away_s >= length_s) {
+        say(p, " Nobody was away in them: the first absence begins after %.4g s.", a->away_s);
+    }
     if (3.0 * a->pull_s > length_s) {
         say(p, " A model takes %.3g s to get across, so hardly any did: --virtual-seconds %.2g and "
             "more would tell.", a->pull_s, 20.0 * a->pull_s);

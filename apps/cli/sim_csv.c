@@ -3,7 +3,60 @@
 #include "sim.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define HEADER "label,nodes,epochs,steps,virtual_seconds,test_accuracy,worst_accuracy," \
+               "lower_quartile_accuracy,upper_quartile_accuracy,best_accuracy," \
+               "mean_model_accuracy,test_loss,bytes_sent,consensus_distance\n"
+#define BEHIND_TIME 9u          /* columns */
+
+/* virtual_seconds of the row that ends in this line; below 0: none does, it is cut or is of a label
+ * of several lines. */
+static double time_of(const char *line, size_t bytes)
+{
+    uint32_t commas = 0;
+    size_t at = bytes;
+    while (at > 0 && commas <= BEHIND_TIME) {
+        commas += line[--at] == ',';
+    }
+    char *end = NULL;
+    double seconds = commas > BEHIND_TIME ? strtod(line + at + 1, &end) : -1.0;
+    return end != NULL && *end == ',' && line[bytes - 1u] == '\n' ? seconds : -1.0;
+}
+
+/* Bytes of the file up to the first row after that time or one that was cut; -1: it is no table. */
+static off_t bytes_until(FILE *f, double seconds)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n = getline(&line, &room, f);
+    off_t at = n, kept = n > 0 && strcmp(line, HEADER) == 0 ? at : -1;
+    while (kept > 0 && (n = getline(&line, &room, f)) > 0) {
+        double row = time_of(line, (size_t)n);
+        at += n;
+        if (row > seconds) {
+            break;
+        }
+        kept = row >= 0.0 ? at : kept;
+    }
+    free(line);
+    return kept;
+}
+
+/* A run that was killed goes on from before its last rows: they come again. */
+static void drop_rows(const struct uw_sim_report *r)
+{
+    FILE *f = uw_open_file(r->o->csv, false);
+    off_t kept = f != NULL ? bytes_until(f, r->resumed_s) : -1;
+    if (f != NULL) {
+        fclose(f);
+    }
+    if (kept >= 0 && ftruncate(fileno(r->csv), kept) == 0) {
+        (void)fseek(r->csv, 0, SEEK_END);
+    }
+}
 
 int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err)
 {
@@ -18,11 +71,10 @@ int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err)
     if (!r->resumed) {
         uw_empty_file(r->csv);
     } else if (ftell(r->csv) > 0) {
+        drop_rows(r);
         return UW_OK;
     }
-    fputs("label,nodes,epochs,steps,virtual_seconds,test_accuracy,worst_accuracy,"
-          "lower_quartile_accuracy,upper_quartile_accuracy,best_accuracy,mean_model_accuracy,"
-          "test_loss,bytes_sent,consensus_distance\n", r->csv);
+    fputs(HEADER, r->csv);
     return UW_OK;
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_run.h"
 
+#include "uwasa/board.h"
+
 #include <math.h>
 #include <stdlib.h>
 
+#define LOOK_US 20000u
 #define RANGE_N 16384u              /* parameters whose mean one task takes */
 
 int uw_sim_open_eval(struct uw_sim *s)
@@ -35,6 +38,14 @@ void uw_sim_close_eval(struct uw_sim *s)
     s->tested = NULL;
     s->mean = NULL;
     s->accuracies = NULL;
+}
+
+bool uw_sim_looks(uint64_t *next_us)
+{
+    uint64_t now_us = uw_board_now_us();
+    bool looks = now_us >= *next_us;
+    *next_us = looks ? now_us + LOOK_US : *next_us;
+    return looks;
 }
 
 /* ---- the mean of all, and how far they are from it ---- */

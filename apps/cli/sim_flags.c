@@ -13,7 +13,7 @@
 
 static const struct uw_opt rows[] = {
     ROW("config", UW_OPT_TEXT, config, 0, 0, "FILE",
-        "a scenario: devices, links and these flags as keys; a flag wins over its key"),
+        "a scenario: devices, links, who sleeps, these flags as keys; a flag wins"),
     ROW("scenario", UW_OPT_TEXT, config, 0, 0, "FILE", "the same as --config"),
     ROW("dry-run", UW_OPT_FLAG, dry_run, 0, 0, NULL,
         "only show the devices that are drawn, by groups, and run nothing"),
@@ -22,7 +22,8 @@ static const struct uw_opt rows[] = {
     ROW("nodes", UW_OPT_U32, nodes, 2, 100000, "K", "devices (16)"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
-    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
+        "digits, mnist:DIR, csv:FILE ..., as for uwasa train (digits)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
     ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES,

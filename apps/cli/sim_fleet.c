@@ -224,7 +224,11 @@ static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, doub
     if (f->cells_n == 0) {
         return;
     }
-    printf("cells: %u of %u to %u nodes", (unsigned)f->cells_n, (unsigned)least, (unsigned)most);
+    printf("cells: %u of %u", (unsigned)f->cells_n, (unsigned)least);
+    if (most != least) {
+        printf(" to %u", (unsigned)most);
+    }
+    printf(" nodes");
     if (shared != 0) {
         printf(", %u of them with one channel for all inside", (unsigned)shared);
     }
@@ -256,6 +260,10 @@ static int print_fleet(const struct uw_sim_draw *d)
         print_group(d, g, scratch);
     }
     print_cells(d, sizes, scratch);
+    uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
+    if (first_us != UINT64_MAX) {
+        printf("the first absence begins after %.6g s\n", 1e-6 * (double)first_us);
+    }
     if (d->until_us != UINT64_MAX) {
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
@@ -324,6 +332,10 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
     cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
     for (uint32_t c = 0; c < d->fleet.cells_n; c++) {
         cJSON_AddItemToArray(cells, cell_event(&d->fleet.cells[c], sizes[c]));
+    }
+    uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
+    if (first_us != UINT64_MAX) {
+        cJSON_AddNumberToObject(ev, "first_absence", 1e-6 * (double)first_us);
     }
     if (d->until_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);

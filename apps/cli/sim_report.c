@@ -168,7 +168,8 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     if (r->steps == UW_SIM_STEPS_ENDLESS) {
         snprintf(each, sizeof each, "%.6g virtual seconds", o->virtual_seconds);
     } else {
-        snprintf(each, sizeof each, "%llu steps each", (unsigned long long)r->steps);
+        snprintf(each, sizeof each, "%llu step%s each", (unsigned long long)r->steps,
+                 r->steps == 1 ? "" : "s");
     }
     uw_progress_say(&r->progress, "%u nodes, %u parameters, %s, %s of virtual time",
                     (unsigned)o->nodes, (unsigned)params_n, each,
@@ -311,6 +312,24 @@ bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64
     return due;
 }
 
+uint32_t uw_sim_report_dues(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    return (m.epoch > r->epoch ? 1u : 0u) | (m.steps > r->eval_steps ? 2u : 0u) |
+           (m.seconds > r->evals ? 4u : 0u);
+}
+
+void uw_sim_report_go_on(struct uw_sim_report *r, const struct uw_world *w, uint64_t step)
+{
+    const struct multiples m = passed(r, w, step);
+    if (!r->resumed) {
+        return;
+    }
+    r->epoch = m.epoch - ((r->due & 1u) != 0 && m.epoch != 0 ? 1u : 0u);
+    r->eval_steps = m.steps - ((r->due & 2u) != 0 && m.steps != 0 ? 1u : 0u);
+    r->evals = m.seconds - ((r->due & 4u) != 0 && m.seconds != 0 ? 1u : 0u);
+}
+
 static struct uw_sim_moment moment_of(const struct uw_sim_report *r, const struct uw_world *w,
                                       uint64_t step, const struct uw_sim_score *s)
 {
@@ -363,6 +382,28 @@ bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint6
     return true;
 }
 
+void uw_sim_report_last_test(struct uw_sim_report *r)
+{
+    if (uw_progress_due(&r->progress, uw_board_now_us()) || r->progress.terminal) {
+        uw_progress_show(&r->progress, "%u nodes  the steps are done, the last test takes all "
+                         "samples", (unsigned)r->o->nodes);
+    }
+}
+
+void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_world *w,
+                            const struct uw_sim_draw *d)
+{
+    uint64_t took_us = w->now_us - w->start_us, first_us = uw_sim_fleet_first_away_us(&d->fleet);
+    if (first_us != UINT64_MAX && first_us >= took_us) {
+        uw_progress_say(&r->progress, "nobody was away: the first absence begins after %.6g s, and "
+                        "the run took %.6g s", 1e-6 * (double)first_us, 1e-6 * (double)took_us);
+    }
+    if (took_us > d->until_us) {
+        uw_progress_say(&r->progress, "absences were drawn for %.6g s only: then all were there",
+                        1e-6 * (double)d->until_us);
+    }
+}
+
 void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                            const struct uw_sim_score *s)
 {
@@ -412,7 +453,8 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     }
     printf(" (%.2f to %.2f)\n", 100.0 * s->worst, 100.0 * s->best);
     printf("mean model     %.2f %%\n", 100.0 * s->mean_model_accuracy);
-    printf("virtual time   %.3f s, %llu steps each\n", virtual_s(w), (unsigned long long)step);
+    printf("virtual time   %.3f s, %llu step%s each\n", virtual_s(w), (unsigned long long)step,
+           step == 1 ? "" : "s");
     printf("sent           %s", uw_text_bytes(sent, text));
     printf(", %s a node\n", uw_text_bytes(sent / (double)r->o->nodes, text));
     if (c.pulls_done + c.pulls_cut != 0) {

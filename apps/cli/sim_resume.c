@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_state.h"
 
+#include "uwasa/hash.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HEADER_MAX_BYTES 1000000u
+#define BLOCK_BYTES 65536u
 
 static double value_of(uint64_t bits)
 {
@@ -86,7 +89,37 @@ static int check_flags(struct uw_sim *s, const cJSON *meta)
     return UW_OK;
 }
 
-static int get_numbers(struct uw_sim *s, const cJSON *meta)
+static uint64_t u64_of(const uint8_t le[8])
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < 8u; i++) {
+        value |= (uint64_t)le[i] << (8u * i);
+    }
+    return value;
+}
+
+/* Is it all as it was written? */
+static int check_bytes(struct uw_sim *s)
+{
+    struct uw_storage *from = &s->saved.files.base;
+    uint64_t hash = UW_HASH64_START, size = 0;
+    uint8_t block[BLOCK_BYTES];
+    int rc = from->ops->size(from, s->o->resume, &size);
+    uint64_t end = size - UW_SIM_CHECK_BYTES;       /* there is more: a header */
+    for (uint64_t at = 0; rc == UW_OK && at < end; at += sizeof block) {
+        size_t n = end - at < sizeof block ? (size_t)(end - at) : sizeof block;
+        rc = from->ops->read(from, s->o->resume, at, block, n);
+        hash = uw_hash64(hash, block, n);
+    }
+    rc = rc < 0 ? rc : from->ops->read(from, s->o->resume, end, block, UW_SIM_CHECK_BYTES);
+    if (rc < 0) {
+        return uw_error_set(&s->err, rc, "--resume %.160s: %s", s->o->resume, uw_status_text(rc));
+    }
+    return u64_of(block) == hash ? UW_OK : damaged(s, "its bytes are not those that were written");
+}
+
+/* What another program wrote is told as such, before anybody looks for damage. */
+static int check_maker(struct uw_sim *s, const cJSON *meta)
 {
     uint64_t value = 0;
     int rc = get_number(s, meta, "version", &value);
@@ -98,6 +131,13 @@ static int get_numbers(struct uw_sim *s, const cJSON *meta)
     }
     rc = rc < 0 ? rc : check_known(s, meta);
     rc = rc < 0 ? rc : check_flags(s, meta);
+    return rc < 0 ? rc : check_bytes(s);
+}
+
+static int get_numbers(struct uw_sim *s, const cJSON *meta)
+{
+    uint64_t value = 0;
+    int rc = check_maker(s, meta);
     rc = rc < 0 ? rc : get_number(s, meta, "fleet", &s->saved.fleet);
     rc = rc < 0 ? rc : get_number(s, meta, "parameters", &value);
     if (rc == UW_OK && value != s->jobs[0].model.params.hash) {
@@ -112,6 +152,7 @@ static int get_numbers(struct uw_sim *s, const cJSON *meta)
     UW_SIM_NUMBERS(GET_NUMBER)
 #undef GET_NUMBER
     s->report.resumed_steps = s->report.node_steps;
+    s->report.resumed_s = (double)s->past.trained_us / 1e6;     /* as a row tells it */
     return rc;
 }
 
@@ -143,7 +184,7 @@ static int read_header(struct uw_sim *s)
     struct uw_sim_tensor t[UW_SIM_TENSORS_MAX];
     uint32_t tensors_n = uw_sim_tensors(s, t);
     uint8_t le[8];
-    uint64_t size = 0, bytes = 0;
+    uint64_t size = 0;
     int rc = from->ops->size(from, s->o->resume, &size);
     rc = rc < 0 ? rc : from->ops->read(from, s->o->resume, 0, le, sizeof le);
     if (rc < 0) {
@@ -151,9 +192,7 @@ static int read_header(struct uw_sim *s)
                                     : uw_error_set(&s->err, rc, "--resume %.160s: %s", s->o->resume,
                                                    uw_status_text(rc));
     }
-    for (uint32_t i = 0; i < 8u; i++) {
-        bytes |= (uint64_t)le[i] << (8u * i);
-    }
+    const uint64_t bytes = u64_of(le);
     if (bytes > HEADER_MAX_BYTES || bytes > size - sizeof le) {
         return damaged(s, "its header");
     }

@@ -15,9 +15,9 @@
 #define MEET_TOLD 256u              /* so many take a while */
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
-#define LOOK_US 20000u
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
+#define VIRTUAL_MAX_S 1e12          /* microseconds and what one event adds to them fit */
 #define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
 
 /* ---- set-up ---- */
@@ -123,6 +123,14 @@ static int meet(struct uw_sim *s)
     return rc;
 }
 
+/* A step of a day is a day of messages: look up from them. */
+static bool look_up(void *arg)
+{
+    struct uw_sim *s = arg;
+    s->interrupted = uw_sim_looks(&s->look_us);
+    return s->interrupted;
+}
+
 static int open_world(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
@@ -146,6 +154,8 @@ static int open_world(struct uw_sim *s)
         .event_arg = &s->timeline,
         .on_touch = uw_sim_touch,
         .touch_arg = s,
+        .interrupts = look_up,
+        .interrupt_arg = s,
         .mtu_bytes = o->mtu,
         .past = s->past};
     choose_network(&config, o);
@@ -195,14 +205,6 @@ static int prepare(struct uw_sim *s, int *status)
 }
 
 /* ---- the run ---- */
-
-bool uw_sim_looks(uint64_t *next_us)
-{
-    uint64_t now_us = uw_board_now_us();
-    bool looks = now_us >= *next_us;
-    *next_us = looks ? now_us + LOOK_US : *next_us;
-    return looks;
-}
 
 /* After the last step: gossip looks for others' last models a few times more, those who were paired
  * average exactly, as uwasa node does. Returns whether the node is done. */
@@ -267,6 +269,7 @@ static int test_now(struct uw_sim *s, const struct uw_sim_report *before)
 
 static void begin_steps(struct uw_sim *s)
 {
+    uw_sim_report_go_on(&s->report, &s->world, s->least);
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         struct uw_sim_learner *l = &s->learners[i];
         if (!s->report.resumed || (l->trains && !l->computed)) {
@@ -275,12 +278,15 @@ static void begin_steps(struct uw_sim *s)
     }
 }
 
-static struct uw_world_node *next(struct uw_sim *s)
+/* *n: whose turn it is; NULL: nobody's before it is time to look up. Returns whether the run goes
+ * on: somebody trains. */
+static bool next(struct uw_sim *s, struct uw_world_node **n)
 {
     uint64_t from_ns = uw_sim_profile_now(&s->profile);
-    struct uw_world_node *n = uw_world_next(&s->world);
+    s->interrupted = false;
+    *n = uw_world_next(&s->world);
     s->profile.network_ns += uw_sim_profile_now(&s->profile) - from_ns;
-    return n;
+    return *n != NULL || s->interrupted;
 }
 
 static bool past_the_end(const struct uw_sim *s)
@@ -311,6 +317,11 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, &s->world, s->least);
     rc = due ? test_now(s, &before) : UW_OK;
     s->ended = s->ended || !goes_on || past_the_end(s);
+    if (rc == UW_OK && (double)(s->world.now_us - s->world.start_us) > 1e6 * VIRTUAL_MAX_S) {
+        return uw_error_set(&s->err, UW_ERR_TOOBIG,
+                            "step %llu: no more than %g virtual seconds are counted",
+                            (unsigned long long)s->least, VIRTUAL_MAX_S);
+    }
     return rc;
 }
 
@@ -337,8 +348,8 @@ static int end_averages(struct uw_sim *s)
     struct uw_world_node *n;
     int rc = UW_OK;
     while (rc == UW_OK && s->o->checkpoint != NULL && uw_board_now_us() < until_us &&
-           uw_sim_some_average(s) && (n = next(s)) != NULL) {
-        rc = turn(s, n);
+           uw_sim_some_average(s) && next(s, &n)) {
+        rc = n != NULL ? turn(s, n) : UW_OK;
     }
     return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }
@@ -350,13 +361,15 @@ static int run_steps(struct uw_sim *s)
     int rc = UW_OK;
     uw_sim_profile_start(&s->profile);
     begin_steps(s);
-    while (rc == UW_OK && !s->ended && !s->stopped && (n = next(s)) != NULL) {
-        rc = turn(s, n);
-        s->stopped = rc == UW_OK && uw_sim_looks(&s->look_us) && uw_stop_asked(&s->stop);
+    while (rc == UW_OK && !s->ended && !s->stopped && next(s, &n)) {
+        rc = n != NULL ? turn(s, n) : UW_OK;
+        bool looks = s->interrupted || uw_sim_looks(&s->look_us);
+        s->stopped = rc == UW_OK && looks && uw_stop_asked(&s->stop);
         rc = rc == UW_OK && !s->stopped ? save_now_and_then(s) : rc;
     }
     const struct uw_sim_trial *t = s->report.trial;
     if (rc == UW_OK && !s->stopped && (t == NULL || t->tests_last)) {
+        uw_sim_report_last_test(&s->report);
         rc = uw_sim_evaluate(s, t == NULL ? 0 : s->o->eval_samples);
     }
     s->stopped = s->stopped || rc == UW_ERR_AGAIN;
@@ -368,17 +381,21 @@ static int run_steps(struct uw_sim *s)
 static int end_stopped(const struct uw_sim *s)
 {
     unsigned long long step = s->least, steps = s->report.steps;
-    char of[32] = "";
+    char of[32] = "", known[64] = "";
     if (s->report.steps != UW_SIM_STEPS_ENDLESS) {
         snprintf(of, sizeof of, " of %llu", steps);
     }
+    if (s->scored) {
+        snprintf(known, sizeof known, " (%.2f %% in the last test, mean model %.2f %%)",
+                 100.0 * s->score.accuracy, 100.0 * s->score.mean_model_accuracy);
+    }
     if (s->o->checkpoint == NULL) {
         return uw_cli_error("sim", UW_EXIT_FAILED,
-                            "stopped at step %llu%s; without --checkpoint it cannot go on", step,
-                            of);
+                            "stopped at step %llu%s%s; without --checkpoint it cannot go on", step,
+                            of, known);
     }
-    fprintf(stderr, "uwasa sim: stopped at step %llu%s, saved; --resume %s goes on\n", step, of,
-            s->o->checkpoint);
+    fprintf(stderr, "uwasa sim: stopped at step %llu%s%s, saved; --resume %s goes on\n", step, of,
+            known, s->o->checkpoint);
     return UW_EXIT_DONE;
 }
 
@@ -398,11 +415,8 @@ static int run_told(struct uw_sim *s)
     uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
     int rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
     rc = rc < 0 ? rc : run_steps(s);
-    if (rc == UW_OK && s->world.now_us - s->world.start_us > s->draw.until_us) {
-        uw_progress_say(&s->report.progress, "absences were drawn for %.6g s only: then all were "
-                        "there", 1e-6 * (double)s->draw.until_us);
-    }
     if (rc == UW_OK) {
+        uw_sim_report_absences(&s->report, &s->world, &s->draw);
         uw_progress_clear(&s->report.progress);
         uw_sim_profile_report(&s->profile, s->report.node_steps - s->report.resumed_steps,
                               &s->report.events);

@@ -96,6 +96,7 @@ struct uw_sim {
     struct uw_sim_saved saved;
     uint64_t saved_us;              /* of this process's clock */
     bool stopped;
+    bool interrupted;               /* nobody's turn: it is time to look whether it is to stop */
     uint64_t look_us;               /* see uw_sim_looks */
     uint64_t least;                 /* steps that the slowest nodes have ended ... */
     uint32_t least_n;               /* ... so many of them */

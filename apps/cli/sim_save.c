@@ -132,6 +132,19 @@ static void put_number(cJSON *to, const char *key, uint64_t value)
     put_text(to, "uwasa.", key, text);
 }
 
+/* A tensor in the header. Returns where the next one begins. */
+static uint64_t put_tensor(cJSON *header, const char *name, const char *dtype, uint64_t rows,
+                           uint64_t row_n, uint64_t at, uint64_t bytes)
+{
+    const double shape[2] = {(double)rows, (double)row_n};
+    const double offsets[2] = {(double)at, (double)(at + bytes)};
+    cJSON *entry = cJSON_AddObjectToObject(header, name);
+    cJSON_AddStringToObject(entry, "dtype", dtype);
+    cJSON_AddItemToObject(entry, "shape", cJSON_CreateDoubleArray(shape, 2));
+    cJSON_AddItemToObject(entry, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
+    return at + bytes;
+}
+
 /* The header as text, to be released with cJSON_free; NULL without memory. */
 static char *make_header(const struct uw_sim *s)
 {
@@ -156,21 +169,37 @@ static char *make_header(const struct uw_sim *s)
         }
     }
     for (uint32_t i = 0; i < tensors_n; i++) {
-        const double shape[2] = {s->o->nodes, (double)t[i].row_n};
-        uint64_t end = at + s->o->nodes * t[i].row_bytes;
-        const double offsets[2] = {(double)at, (double)end};
-        cJSON *entry = cJSON_AddObjectToObject(header, t[i].name);
-        cJSON_AddStringToObject(entry, "dtype", t[i].dtype);
-        cJSON_AddItemToObject(entry, "shape", cJSON_CreateDoubleArray(shape, 2));
-        cJSON_AddItemToObject(entry, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
-        at = end;
+        at = put_tensor(header, t[i].name, t[i].dtype, s->o->nodes, t[i].row_n, at,
+                        s->o->nodes * t[i].row_bytes);
     }
+    (void)put_tensor(header, UW_SIM_CHECK, "U64", 1, 1, at, UW_SIM_CHECK_BYTES);
     char *text = cJSON_PrintUnformatted(header);
     cJSON_Delete(header);
     return text;
 }
 
-static int write_header(const struct uw_sim *s, struct uw_storage *to)
+/* A file, and the hash of what is in it so far. */
+struct sink {
+    struct uw_storage *to;
+    uint64_t hash;
+};
+
+static int append(struct sink *k, const void *bytes, size_t bytes_n)
+{
+    k->hash = uw_hash64(k->hash, bytes, bytes_n);
+    return k->to->ops->append(k->to, bytes, bytes_n);
+}
+
+static int append_u64(struct sink *k, uint64_t value)
+{
+    uint8_t le[8];
+    for (uint32_t i = 0; i < sizeof le; i++) {
+        le[i] = (uint8_t)(value >> (8u * i));
+    }
+    return append(k, le, sizeof le);
+}
+
+static int write_header(const struct uw_sim *s, struct sink *to)
 {
     static const char spaces[8] = "        ";
     char *text = make_header(s);
@@ -178,18 +207,14 @@ static int write_header(const struct uw_sim *s, struct uw_storage *to)
         return UW_ERR_NOMEM;
     }
     size_t bytes = strlen(text), pad = (8u - bytes % 8u) % 8u;
-    uint8_t le[8];
-    for (uint32_t i = 0; i < 8u; i++) {
-        le[i] = (uint8_t)((uint64_t)(bytes + pad) >> (8u * i));
-    }
-    int rc = to->ops->append(to, le, sizeof le);
-    rc = rc < 0 ? rc : to->ops->append(to, text, bytes);
-    rc = rc < 0 ? rc : to->ops->append(to, spaces, pad);
+    int rc = append_u64(to, bytes + pad);
+    rc = rc < 0 ? rc : append(to, text, bytes);
+    rc = rc < 0 ? rc : append(to, spaces, pad);
     cJSON_free(text);
     return rc;
 }
 
-static int write_learners(const struct uw_sim *s, struct uw_storage *to)
+static int write_learners(const struct uw_sim *s, struct sink *to)
 {
     uint64_t *words = malloc((size_t)s->o->nodes * UW_SIM_WORDS_N * sizeof *words);
     if (words == NULL) {
@@ -198,7 +223,7 @@ static int write_learners(const struct uw_sim *s, struct uw_storage *to)
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         pack(s, &s->learners[i], words + (size_t)i * UW_SIM_WORDS_N);
     }
-    int rc = to->ops->append(to, words, (size_t)s->o->nodes * UW_SIM_WORDS_N * sizeof *words);
+    int rc = append(to, words, (size_t)s->o->nodes * UW_SIM_WORDS_N * sizeof *words);
     free(words);
     return rc;
 }
@@ -216,8 +241,9 @@ static const float *row_to_save(const struct uw_sim *s, uint32_t node, uint32_t 
                                  : uw_sim_row(&s->learners[node], tensor);
 }
 
-static int write_all(const struct uw_sim *s, struct uw_storage *to)
+static int write_all(const struct uw_sim *s, struct uw_storage *file)
 {
+    struct sink sink = {file, UW_HASH64_START}, *to = &sink;
     struct uw_sim_tensor t[UW_SIM_TENSORS_MAX];
     uint32_t tensors_n = uw_sim_tensors(s, t);
     float *zeros = calloc(s->fresh.size_n, sizeof *zeros);
@@ -225,11 +251,11 @@ static int write_all(const struct uw_sim *s, struct uw_storage *to)
     rc = rc < 0 ? rc : write_learners(s, to);
     for (uint32_t k = 1; k < tensors_n; k++) {
         for (uint32_t i = 0; rc == UW_OK && i < s->o->nodes; i++) {
-            rc = to->ops->append(to, row_to_save(s, i, k, zeros), t[k].row_bytes);
+            rc = append(to, row_to_save(s, i, k, zeros), t[k].row_bytes);
         }
     }
     free(zeros);
-    return rc;
+    return rc < 0 ? rc : append_u64(to, sink.hash);
 }
 
 /* Steps that nobody has begun are not part of it: they are handed out again. */
@@ -240,6 +266,7 @@ static int save_state(struct uw_sim *s)
     s->past = (struct uw_world_past){.trained_us = s->world.now_us - s->world.start_us,
                                      .sent_bytes = uw_world_sent_bytes(&s->world),
                                      .counters = uw_world_counters(&s->world)};
+    s->report.due = uw_sim_report_dues(&s->report, &s->world, s->least);
     rc = rc < 0 ? rc : files.base.ops->begin(&files.base, s->o->checkpoint);
     if (rc == UW_OK) {
         rc = write_all(s, &files.base);
@@ -248,10 +275,10 @@ static int save_state(struct uw_sim *s)
     }
     uw_storage_file_deinit(&files);
     if (rc < 0) {
-        return uw_error_set(&s->err, rc, "--checkpoint %.160s: cannot write: %s", s->o->checkpoint,
-                            uw_status_text(rc));
+        uw_error_set(&s->err, rc, "--checkpoint %.160s: cannot be written: %s", s->o->checkpoint,
+                     uw_job_why_unsaved(rc));
     }
-    return UW_OK;
+    return rc == UW_ERR_AGAIN ? UW_ERR_IO : rc;     /* AGAIN means stopped, see run_steps */
 }
 
 bool uw_sim_averages(const struct uw_sim *s, const struct uw_world_node *n)

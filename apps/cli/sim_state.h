@@ -19,7 +19,7 @@
 #include "sim_run.h"
 
 /* Of the form of the file. Flags need no new one: those of the file are compared by name. */
-#define UW_SIM_STATE_VERSION 2u
+#define UW_SIM_STATE_VERSION 3u
 
 /* What a learner is beside vectors; floats and doubles as the bits of a double. */
 enum uw_sim_word {
@@ -33,9 +33,7 @@ enum uw_sim_word {
     X("trained_us", uint64_t, s->past.trained_us)                       \
     X("sent_bytes", uint64_t, s->past.sent_bytes)                       \
     X("node_steps", uint64_t, s->report.node_steps)                     \
-    X("epoch", uint64_t, s->report.epoch)                               \
-    X("eval_steps", uint64_t, s->report.eval_steps)                     \
-    X("eval_seconds", uint64_t, s->report.evals)                        \
+    X("due", uint32_t, s->report.due)                                   \
     X("pulls_done", uint32_t, s->past.counters.pulls_done)              \
     X("pulls_cut", uint32_t, s->past.counters.pulls_cut)                \
     X("pulls_refused", uint32_t, s->past.counters.pulls_refused)        \
@@ -46,6 +44,11 @@ enum uw_sim_word {
     X("refused_outlier", uint32_t, s->past.counters.refused_outlier)    \
     X("chunks_again", uint32_t, s->past.counters.chunks_again)          \
     X("pulled_bytes", uint64_t, s->past.counters.pulled_bytes)
+
+/* The last eight bytes of the file, least significant first: uw_hash64 of all before. So that
+ * other programs can read the file, they are a tensor as well. */
+#define UW_SIM_CHECK "check"
+#define UW_SIM_CHECK_BYTES 8u
 
 /* A row a node. */
 struct uw_sim_tensor {

@@ -26,7 +26,8 @@ void uw_norm_tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor
         {.suffix = "weight", .init = UW_INIT_ONE},
         {.suffix = "bias", .bias = true},
         {.suffix = "running_mean", .statistic = true},
-        {.suffix = "running_var", .init = UW_INIT_ONE, .statistic = true}};
+        {.suffix = "running_var", .init = UW_INIT_ONE, .statistic = true,
+         .variance = true}};
 
     *out = tensors[l->def->norm.no_affine ? t + 2 : t];
     out->rank = 1;

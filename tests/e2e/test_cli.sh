@@ -50,6 +50,7 @@ train --model lenet5 --micro-batch 0|--micro-batch 0: needs 1 or more
 train --model lenet5 --micro-batch 64|--micro-batch 64: needs at most --batch 32
 train --model lenet5 --schedule multistep:5s,6:0.1|needs constant
 train --model lenet5 --micro-batch 4 --spike 3|whole minibatches
+sim --model mlp --bandwidth 10M|--bandwidth 10M: needs a whole number, 0 or more, such as 10000000 or 1e7
 train --model lenet5 --threads 0|--threads 0: needs a whole number from 1 to 256
 train --model lenet5 --steps|--steps: needs a value
 train --model lennet5|did you mean lenet5?
@@ -98,6 +99,16 @@ grep -q 'no ordinary file' err || fail "a folder instead of a file is not told"
 expect 1 "$uwasa" train --model mlp --steps 1 --json /nonexistent/file
 expect 1 "$uwasa" train --model mlp --steps 20 --lr 1e30
 grep -Eq "layer '[a-z0-9]+'|loss" err || fail "a NaN does not name its place"
+
+# events replace nothing that the same command reads or saves
+"$uwasa" models mlp >own.json
+cp own.json kept.json
+for command in "train --model own.json --steps 1 --json ./own.json" \
+    "train --model own.json --steps 1 --trace own.json" "train --model mlp --save n --json n" \
+    "eval --model own.json --weights weights.safetensors --json own.json"; do
+    expect 2 "$uwasa" $command
+    cmp -s own.json kept.json && [ ! -e n ] || fail "$command: a file is lost"
+done
 
 # a file that may not grow, as on a full disk
 (ulimit -f 100; expect 1 "$uwasa" train --model mlp --steps 2 --save grown) || exit 1

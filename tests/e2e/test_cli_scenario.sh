@@ -108,10 +108,23 @@ scenario "\"nodes\": 3, \"step\": {\"seconds\": 0.01}, \"availability\": {\"trac
 run
 awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 2.4 && s < 4) }' ||
     { cat out >&2; fail "a trace"; }
+grep -q 'nobody was away' err && { cat err >&2; fail "somebody was away"; }
+printf '1,50,60\n2,40,45\n' >away.csv
+run
+grep -q '^nobody was away: the first absence begins after 40 s, and the run took 0\.4' err ||
+    { cat err >&2; fail "a run that ends before anybody is away"; }
+expect 0 "$uwasa" sim --config s.json --dry-run
+grep -qx 'the first absence begins after 40 s' out || { cat out >&2; fail "when who is away"; }
 
 # who forgets begins anew: its model is worse, the run goes on
 scenario '"nodes": 8, "step": {"seconds": 0.1}, "latency": 0.001, "availability":
     {"churn": {"up": 2, "down": 0.5, "forgets": 1}}'
 run --exchange gossip --steps 60
 awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s > 6.2) }' || { cat out >&2; fail "churn"; }
+# time that no clock can count ends a run, and says so
+scenario '"nodes": 2, "steps": 200000, "network": "formula", "step": {"seconds": 86400}, "period": 400000,
+    "eval_epochs": 0, "stragglers": {"share": 1, "factor": 1e6}'
+sed -i 's/"steps": 40, //; s/"batch": 10/"batch": 1/' s.json
+expect 1 "$uwasa" sim --config s.json
+grep -q '1e+12 virtual seconds are counted' err || { cat err >&2; fail "virtual time without end"; }
 echo passed

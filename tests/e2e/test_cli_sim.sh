@@ -193,7 +193,7 @@ while read -r sentence from to; do      # of other programs: no word of damage; 
     grep -q "another version of uwasa: $sentence" err && ! grep -q damaged err ||
         { cat err >&2; fail "a state with $to"; }
 done <<END
-its.states.are.of.version.7,.this.one's.of.2 "uwasa.version":"2" "uwasa.version":"7"
+its.states.are.of.version.7,.this.one's.of.3 "uwasa.version":"3" "uwasa.version":"7"
 it.had.no.--start-spread.yet "flag.start-spread": "fleg.start-spread":
 it.had.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
 END
@@ -212,10 +212,54 @@ for other in "0.101 1" "0.1 2"; do
     grep -q 'made with other devices' err || { cat err >&2; fail "another fleet: $other"; }
 done
 head -c 3000 part >cut
-expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume cut
-grep -q damaged err || fail "half a file"
+{ cat part; echo; } >long
+set -- cut long
+header=$(od -An -tu8 -N8 part)
+for at in $((header - 200)) $((8 + header + 48)) $((8 + header + 500)) $(($(wc -c <part) - 300)) \
+    $(($(wc -c <part) - 3)); do         # a shape, a learner, parameters, velocities, the hash
+    byte=$(od -An -tu1 -j "$at" -N 1 part)
+    cp part "bit$at"
+    printf "\\$(printf %03o $((byte ^ 1)))" | dd of="bit$at" bs=1 seek="$at" conv=notrunc 2>/dev/null
+    set -- "$@" "bit$at"
+done
+for file in "$@"; do
+    expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume "$file"
+    grep -q damaged err || { cat err >&2; fail "--resume $file"; }
+done
+# with other tests than before it makes those to come, and none that lies behind
+./sim --epochs 9 --until-accuracy 0.01 --eval-epochs 3 --checkpoint tests >/dev/null 2>&1 ||
+    fail "the first of three epochs"
+./sim --epochs 9 --eval-epochs 4 --resume tests --json - 2>/dev/null >out || fail "--eval-epochs 4"
+grep -q '"event":"eval","epochs":4' out && grep -q '"event":"eval","epochs":8' out &&
+    [ "$(grep -c '"event":"eval"' out)" = 2 ] || { cat out >&2; fail "other tests"; }
+./sim --epochs 9 --eval-epochs 2 --resume tests --json - 2>/dev/null >out || fail "--eval-epochs 2"
+grep '"event":"eval"' out | head -n 1 | grep -q '"epochs":4' || { cat out >&2; fail "a test behind"; }
 expect 2 ./sim --checkpoint four.csv
 grep -q 'stays as it is' err || fail "data as a checkpoint"
+
+# rows after the checkpoint, as a run has them that was killed, are not there twice; nor one half
+./sim --epochs 9 --resume tests --csv table.csv --label 'a
+b,"c"' >/dev/null 2>&1 || fail "a table after --resume"
+[ "$(grep -c '^b,' table.csv)" = 6 ] || { cat table.csv >&2; fail "not 6 rows"; }
+for cut in 0 40; do
+    head -c -$cut table.csv >again.csv
+    ./sim --epochs 9 --resume tests --csv again.csv --label 'a
+b,"c"' >/dev/null 2>&1
+    cmp -s table.csv again.csv || { cat again.csv >&2; fail "the table after a kill, less $cut bytes"; }
+done
+
+# results replace nothing that the run reads, and are not each other
+echo '{"model": "plane.json", "data": "csv:four.csv", "steps": 3, "nodes": 3}' >small.json
+ln -s four.csv linked
+for flags in "--json four.csv" "--csv ./four.csv" "--json plane.json" "--csv linked" \
+    "--config small.json --json small.json" "--resume part --json part" "--resume part --csv ./part" \
+    "--json new.x --csv ./new.x" "--json new.x --checkpoint new.x" "--csv $PWD/new.x --checkpoint new.x"; do
+    cat four.csv plane.json small.json part | cksum >before
+    expect 2 ./sim --steps 3 $flags
+    cat four.csv plane.json small.json part | cksum | cmp -s - before && [ ! -e new.x ] ||
+        fail "$flags: a file is lost"
+done
+expect 0 ./sim --steps 3 --json /dev/null --csv /dev/null
 
 # all rules, schedules and kinds of skew run, and events may go to standard output
 for flags in "--momentum-rule noloco" "--momentum-rule none --momentum 0.9" \
@@ -281,16 +325,20 @@ awk -v e="$(number out epochs)" 'BEGIN { exit !(e >= 1 && e < 50) }' || fail "it
     { cat err >&2; fail "a measured step"; }
 
 # it can be stopped, at once, and keeps what it has
-for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint among" \
-    "--checkpoint stopped --checkpoint-seconds 0.2"; do
+start() { # start EVENT FLAGS: a run that does not end; until it has told an event. Leaves $pid
+    event=$1
+    shift
     rm -f ev.jsonl
-    ./sim --epochs 100000 $flags --json ev.jsonl >out 2>err &
+    ./sim --epochs 100000 "$@" --json ev.jsonl >out 2>err &
     pid=$!
     trap 'kill -9 $pid 2>/dev/null; rm -rf "$work"' EXIT
-    for tenth in $(seq 300); do     # until it has told a test
-        grep -q '"event":"eval"' ev.jsonl 2>/dev/null && break
+    for tenth in $(seq 300); do
+        grep -q "\"event\":\"$event\"" ev.jsonl 2>/dev/null && break
         sleep 0.1
     done
+}
+stop() { # stop EVENT FLAGS: half a second after an event; leaves $status
+    start "$@"
     sleep 0.5
     kill -INT $pid
     for tenth in $(seq 300); do     # half a minute
@@ -300,8 +348,20 @@ for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint
     kill -0 $pid 2>/dev/null && fail "SIGINT does not stop it"
     wait $pid
     status=$?
+}
+start eval --checkpoint held --checkpoint-seconds 0.2
+flock held.part sleep 1                                 # as another run that saves there
+wait $pid
+[ $? = 1 ] && grep -q 'checkpoint held: .* another process is writing it' err ||
+    { cat err >&2; fail "two runs with one checkpoint"; }
+stop start --nodes 16 --step-seconds 86400 --checkpoint day    # one step is a day of messages
+[ $status = 0 ] || { cat err >&2; fail "stopped in the first day: status $status"; }
+for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint among" \
+    "--checkpoint stopped --checkpoint-seconds 0.2"; do
+    stop eval $flags
     [ "$status" = "$([ -n "$flags" ] && echo 0 || echo 1)" ] || fail "$flags: status $status"
-    grep -q 'stopped at step' err || { cat err >&2; fail "it does not say where it was stopped"; }
+    grep -q 'stopped at step [0-9]* of [0-9]* ([0-9.]* % in the last test, mean model [0-9.]* %)' err ||
+        { cat err >&2; fail "it does not say where it was stopped"; }
     tail -n 1 ev.jsonl | grep -q '"event":"stopped".*"test_accuracy"' || fail "the last event"
 done
 ./sim --epochs 100000 --exchange allreduce --period 1 --bandwidth 100000 --resume among \

@@ -258,6 +258,26 @@ class Numbers(Plot):
         self.assertIn("cannot be written",
                       self.plot("bars", "gossip.jsonl", "-o", "folder.svg", status=1))
 
+    def test_what_is_no_number_is_told_by_its_line(self):
+        events = self.events("gossip.jsonl")
+        first = {}                  # of each kind of event
+        for i, event in enumerate(events):
+            first.setdefault(event["event"], i)
+        for kind, key, figure in (("start", "nodes", "bars"), ("step", "node", "timeline"),
+                                  ("step", "virtual_seconds", "timeline"),
+                                  ("exchange", "to_seconds", "timeline"),
+                                  ("exchange", "peer", "timeline"), ("exchange", "ok", "timeline"),
+                                  ("eval", "worst_accuracy", "spread"),
+                                  ("done", "test_accuracy", "accuracy-time")):
+            at = first[kind]
+            for value in (None, "x", [1], 10 ** 400):
+                self.write("odd.jsonl", "".join(
+                    json.dumps(dict(event, **{key: value}) if i == at else event) + "\n"
+                    for i, event in enumerate(events)))
+                err = self.plot(figure, "odd.jsonl", "--print", status=1)
+                self.assertIn(f"odd.jsonl:{at + 1}: is not an event", err)
+                self.assertEqual(len(err.splitlines()), 1, err)
+
     def test_one_test_is_said_to_make_no_curve(self):
         events = self.events("gossip.jsonl")
         self.write("single.jsonl", json.dumps(events[0]) + "\n" + json.dumps(events[-1]) + "\n")
@@ -272,6 +292,15 @@ class Numbers(Plot):
             self.assertIn("tools/setup plot", err)
             self.assertIn("gnuplot-nox", err)
             self.plot("bars", "gossip.jsonl", "--print", path=empty)
+
+    def test_a_reader_that_has_enough_is_no_error(self):
+        read, write = os.pipe()
+        os.close(read)
+        run = subprocess.run([sys.executable, PLOT, "spread", "gossip.jsonl", "--print"],
+                             cwd=self.folder, text=True, stdout=write, stderr=subprocess.PIPE,
+                             timeout=120, check=False)
+        os.close(write)
+        self.assertEqual(run.stderr, "")
 
 
 if __name__ == "__main__":

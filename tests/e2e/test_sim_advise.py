@@ -257,6 +257,15 @@ class Advice(unittest.TestCase):
         self.assertIn("--period is too long", run.stderr)
         self.assertEqual(run.stdout, "")
 
+    def test_a_budget_that_is_too_small_for_an_exchange(self):
+        """A pull takes 400 of 600 virtual seconds, whatever the machine."""
+        run = self.simulate("--advise", "--advise-seconds", "1", "--steps", "60000", "--nodes",
+                            "60", "--exchange", "gossip", "--network", "formula", "--model-bytes",
+                            "50000000", "--bandwidth", "1000000")
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stderr, r"--advise-seconds 1: too few for any run of this "
+                                     r"scenario, about \d+ would do for short ones and \d+ for ")
+
     def test_candidates_that_fail_do_not_end_it(self):
         """All do at such a rate, but some only later: whoever is left is judged, else it is said."""
         run = self.simulate("--advise", "--advise-runs", "4", "--steps", "200", "--lr", "1e30")

@@ -91,6 +91,36 @@ static void test_cells_agree_inside_and_come_together(void **state)
     world_free(w);
 }
 
+/* As after another kind of samples: a hundred times less, then as much again. */
+static void vary(struct world_node *n)
+{
+    for (uint32_t k = SIZE_N / 2u; k < SIZE_N; k++) {
+        n->x[k] = left(n->place) && n->progress.step / 7u % 2u == 0 ? 10.0f : 0.1f;
+    }
+}
+
+static void never_below_zero(struct world_node *n, int flags)
+{
+    (void)flags;
+    for (uint32_t k = SIZE_N / 2u; k < SIZE_N; k++) {
+        assert_true(n->x[k] > 0.0f);
+    }
+}
+
+static void test_a_variance_that_has_fallen_stays_above_zero(void **state)
+{
+    (void)state;
+    struct world *w = cells(5);
+    w->segments[1].statistic = w->segments[1].variance = true;
+    for (uint32_t i = 0; i < N; i++) {
+        w->nodes[i].train = vary;
+        w->nodes[i].after = never_below_zero;
+    }
+    world_run(w, 5000000);
+    assert_true(w->nodes[1].rounds > 50 && world_counters(w, 1).pulled_bytes > 0);
+    world_free(w);
+}
+
 static bool head_takes_part(struct world *w)
 {
     return w->nodes[1].rounds > 0 && world_counters(w, 1).pulled_bytes > 0;
@@ -453,6 +483,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cells_agree_inside_and_come_together),
+        cmocka_unit_test(test_a_variance_that_has_fallen_stays_above_zero),
         cmocka_unit_test(test_cells_parted_go_on_alone_and_meet_again),
         cmocka_unit_test(test_head_that_vanishes_is_replaced_towards_the_other_cell_too),
         cmocka_unit_test(test_cell_of_one_takes_part),

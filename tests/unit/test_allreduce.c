@@ -245,6 +245,35 @@ static void test_rounds_follow_each_other(void **state)
     run_all(0.0, 0.0, 0, 10.0f, 3);
 }
 
+/* Two steps of one to two latencies a round: nobody may wait for news that a rank which has begun
+ * anew never gave. */
+static void test_who_begins_anew_at_once_holds_up_nobody(void **state)
+{
+    (void)state;
+    struct world w;
+    set_up(&w, 4, 1);
+    w.net.jitter_us = w.net.latency_us;
+    for (uint32_t done = 0; done < w.p; w.net.now_us += 100) {
+        deliver(&w);
+        done = 0;
+        for (uint32_t i = 0; i < w.p; i++) {
+            struct rank *r = &w.ranks[i];
+            bool over = r->round == 0 || r->a.state == UW_ALLREDUCE_DONE;
+            if (over && r->round > 0) {
+                check(&w, r, UW_ALLREDUCE_DOUBLING, 1);
+            }
+            done += over && r->round == 40u;
+            if (over && r->round < 40u && uw_allreduce_settled(&r->a)) {
+                begin(&w, r, UW_ALLREDUCE_DOUBLING, 1);
+            } else {
+                (void)uw_allreduce_run(&r->a, w.net.now_us);
+            }
+        }
+    }
+    assert_true(w.net.now_us < 40u * 4u * w.net.latency_us);
+    tear_down(&w);
+}
+
 static void test_messages_overtake_and_come_twice(void **state)
 {
     (void)state;
@@ -347,6 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds_follow_each_other),
+        cmocka_unit_test(test_who_begins_anew_at_once_holds_up_nobody),
         cmocka_unit_test(test_messages_overtake_and_come_twice),
         cmocka_unit_test(test_a_fifth_is_lost),
         cmocka_unit_test(test_a_link_is_often_full),

@@ -276,7 +276,7 @@ static void test_builtins_are_written_as_they_are(void **state)
 #define LOSS(loss) HEAD "{\"name\": \"a\", \"type\": \"relu\"}],\n" loss "}"
 
 static const char *const bad[][2] = {
-    {"[]", "m.json:1: a model needs an object {...}"},
+    {"[]", "m.json:1: a model needs an object {...} with name|about|input|layers|loss|losses"},
     {"{\"name\": \"t\",\n\"input\": [4]}", "m.json:1: key \"layers\" is missing here"},
     {"{\"name\": \"t\", \"layer\": []}",
      "m.json:1: unknown key \"layer\" in a model, did you mean \"layers\"?"},

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/experiments/modes finds the rows that --rows names."""
+"""tools/experiments/modes finds the rows that --rows names; --raw, of all experiments, what a kill
+left."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
+import json
 import os
 import sys
+import tempfile
 import unittest
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools",
@@ -26,7 +31,7 @@ class Rows(unittest.TestCase):
         self.modes = load()
 
     def chosen(self, rows, *texts):
-        return self.modes.chosen([name for name, _, _ in rows()], list(texts))
+        return sys.modules["shared"].chosen([name for name, _, _ in rows()], list(texts))
 
     def test_a_name_with_commas_is_one_row(self):
         for rows in (self.modes.heterogeneous, self.modes.scenarios):
@@ -42,6 +47,45 @@ class Rows(unittest.TestCase):
                          self.chosen(rows, "2 decades", "3 times"))
         self.assertEqual(self.chosen(rows, "1 Mbit/s", "100 Mbit/s"), ["100 Mbit/s", "1 Mbit/s"])
         self.assertEqual(self.chosen(rows, "no such"), [])
+
+
+class RawFile(unittest.TestCase):
+    """A file of finished runs."""
+
+    def setUp(self):
+        load()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "raw.jsonl")
+
+    def write(self, text):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def open(self):
+        with contextlib.redirect_stderr(io.StringIO()):
+            return sys.modules["shared"].Raw(self.path, lambda run: run["row"])
+
+    def test_a_series_that_was_killed_while_it_wrote_goes_on(self):
+        text = "".join(json.dumps({"row": row, "is": [1, 2]}) + "\n" for row in "abc")
+        first = text.index("\n") + 1
+        for end in range(first, len(text) + 1):
+            self.write(text[:end])
+            raw = self.open()
+            self.assertEqual(len(raw.known), text[:end].count("\n"))
+            raw.add({"row": "d"})
+            self.assertEqual(sorted(self.open().known), sorted([*raw.known]))
+            self.assertIn("d", self.open().known)
+
+    def test_another_file_stays_as_it_is(self):
+        for text in ("a report\n", '{"row": "a"}\nor not\n{"row": "b"}\n', '{"seed": 1}\n', "[1]\n",
+                     "one line", '{"row": "a"}\n\n{"row": "b"}\n', "\xff\n"):
+            self.write(text)
+            with self.assertRaises(SystemExit) as ended:
+                self.open()
+            self.assertIn("it stays as it is", ended.exception.code)
+            with open(self.path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ static const struct {
     {"{\"latency\": {\"values\": []}}", "\"latency.values\" needs 1 to 64 numbers"},
     {"{\"latency\": {\"values\": [1, \"2\"]}}", "\"latency.values\" needs 1 to 64 numbers"},
     {"{\"loss\": 1.5}", "\"loss\" needs a number from 0 to 1"},
-    {"{\"step\": 0.1}", "\"step\" needs an object"},
+    {"{\"step\": 0.1}", "\"step\" needs an object {...} with seconds|measured|device"},
     {"{\"step\": {\"seconds\": 1, \"measured\": true}}",
      "\"step\" needs exactly one of seconds|measured|device"},
     {"{\"step\": {\"measured\": false}}", "\"step.measured\" needs true"},

@@ -341,6 +341,16 @@ static void test_a_trace_is_taken_as_it_is(void **state)
     assert_int_equal(last->absences[1].from_us, 1500000);
     assert_int_equal(last->absences[1].to_us, 2500000);
     assert_true(d.until_us == UINT64_MAX);
+    assert_int_equal(uw_sim_fleet_first_away_us(&d.fleet), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        d.fleet.devices[i].step_us = 1000000;
+    }
+    assert_true(fabs(uw_sim_fleet_trained_us(&d.fleet, 10.0) - 10.375e6) < 1.0);
+    assert_true(fabs(uw_sim_fleet_trained_us(&d.fleet, 11.0) - 13.9375e6) < 1.0);
+    d.fleet.devices[3].absences_n = 0;
+    assert_int_equal(uw_sim_fleet_first_away_us(&d.fleet), 10000000);
+    d.fleet.devices[0].absences_n = 0;
+    assert_true(uw_sim_fleet_first_away_us(&d.fleet) == UINT64_MAX);
     uw_sim_draw_close(&d);
 
     g[0].there = g[1].there = (struct uw_sim_availability){

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the experiments share: models, running the program, keeping what it told, tables, figures."""
+import argparse
+import concurrent.futures
 import json
 import math
 import os
@@ -28,12 +30,46 @@ VGG_TWIN = json.dumps({"name": "vgg-twin", "input": [3, 32, 32], "layers": convo
     (16, 32, 64, 64), 3) + [{"name": "fc", "type": "dense", "out": 10}]})
 
 
+def program(path):
+    """For argparse: a program that can be started."""
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+        raise argparse.ArgumentTypeError(f"{path} is no program; cmake --preset release && cmake "
+                                         "--build --preset release makes build/release/uwasa")
+    return os.path.abspath(path)
+
+
+class Pool(concurrent.futures.ThreadPoolExecutor):
+    """Runs side by side. Where the program ends early, what has not begun does not begin."""
+
+    def __exit__(self, kind, value, trace):
+        self.shutdown(cancel_futures=kind is not None)
+        return False
+
+
+def begin(main):
+    """Run a program's main. Ctrl-C ends it with a word, and keeps what --raw has."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+def events_of(text, command):
+    """Of a run that came to its end. One that was stopped, as Ctrl-C stops all that are under way,
+    tells less and counts for nothing: it ends this program."""
+    events = [json.loads(line) for line in text.splitlines()]
+    if not events or events[-1]["event"] != "done":
+        sys.exit(f"{' '.join(command)}\nwas stopped before its end")
+    return events
+
+
 def run(command):
     """The events of a run."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return events_of(done.stdout, command)
 
 
 def step_times(program, nodes, **flags):
@@ -42,6 +78,26 @@ def step_times(program, nodes, **flags):
     for key, value in flags.items():
         command += ["--" + key.replace("_", "-"), str(value)]
     return [e for e in run(command) if e["event"] == "step_time"]
+
+
+def chosen(names, texts):
+    """Those of the rows that the texts of --rows mean, in their order; all if there is no text."""
+    found = set()
+    for text in texts:
+        found |= (set(names) & {text} or {n for n in names if text in n} or
+                  {n for n in names if any(word in n for word in text.split(","))})
+    return [n for n in names if n in found or not texts]
+
+
+def choose(rows, texts):
+    """Rows, whose first member is the name, that the texts mean. Ends the program with the names
+    there are where it is none."""
+    rows = list(rows)
+    names = chosen([row[0] for row in rows], texts)
+    if not names:
+        sys.exit(f"--rows {' '.join(texts)}: no row has that in its name; there are\n  " +
+                 "\n  ".join(row[0] for row in rows))
+    return [row for row in rows if row[0] in names]
 
 
 def print_table(head, rows):
@@ -89,10 +145,25 @@ class Raw:
     def __init__(self, path, key_of):
         self.path, self.key_of, self.known = path, key_of, {}
         if path and os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                for line in file:
+            self.read()
+
+    def read(self):
+        """What a kill has cut off the last line goes, so that the next line begins a line."""
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read()
+            lines = data.split(b"\n")
+            for number, line in enumerate(lines, 1):
+                if number == len(lines) and line[:1] == b"{":
+                    os.truncate(self.path, len(data) - len(line))
+                    print(f"--raw {self.path}: line {number} is cut and left out", file=sys.stderr)
+                elif line or number < len(lines):
                     row = json.loads(line)
-                    self.known[key_of(row)] = row
+                    self.known[self.key_of(row)] = row
+        except OSError as error:
+            sys.exit(f"--raw {self.path}: {error.strerror}")
+        except (ValueError, KeyError, TypeError):
+            sys.exit(f"--raw {self.path}:{number}: is no run of this experiment, it stays as it is")
 
     def get(self, row):
         """The run with this one's key; None: there is none."""

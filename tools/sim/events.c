@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #define LOOK_US 10000u              /* how often to see whether all have met */
+#define ASKED_EVENTS 64u            /* so often the caller may interrupt */
 #define LOOK_AVERAGE_US 5000u       /* how often who waits for an average looks at it */
 
 /* ---- when a node is due ---- */
@@ -250,12 +251,20 @@ static void see_changes(struct uw_world *w)
     }
 }
 
+static bool interrupted(const struct uw_world *w)
+{
+    struct uw_world_events_state *e = w->state;
+    const struct uw_world_config *c = &w->config;
+    return ++e->events_n % ASKED_EVENTS == 0 && c->interrupts != NULL &&
+           c->interrupts(c->interrupt_arg);
+}
+
 static struct uw_world_node *events_next(struct uw_world *w)
 {
     const struct uw_world_events_state *e = w->state;
     struct uw_world_node *n = NULL;
     see_changes(w);
-    while (n == NULL && e->active_n != 0) {
+    while (n == NULL && e->active_n != 0 && !interrupted(w)) {
         n = next_event(w);
     }
     return n;

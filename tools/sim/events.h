@@ -39,6 +39,7 @@ struct uw_world_events_state {
     struct uw_node_member *rows;    /* [members_max] */
     uint32_t *cell_sizes;           /* [cells_n] */
     uint32_t active_n;
+    uint32_t events_n;              /* of uw_world_next so far; wraps */
     bool training;
     struct uw_seat *changed;        /* whose train_at_us the caller may have set */
 };

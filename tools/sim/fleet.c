@@ -38,6 +38,32 @@ void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts)
     }
 }
 
+uint64_t uw_sim_fleet_first_away_us(const struct uw_sim_fleet *f)
+{
+    uint64_t first_us = UINT64_MAX;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        const struct uw_sim_device *v = &f->devices[i];
+        if (v->absences_n != 0 && v->absences[0].from_us < first_us) {
+            first_us = v->absences[0].from_us;
+        }
+    }
+    return first_us;
+}
+
+double uw_sim_fleet_trained_us(const struct uw_sim_fleet *f, double steps)
+{
+    double sum_us = 0.0;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        const struct uw_sim_device *v = &f->devices[i];
+        double us = steps * (double)v->step_us;
+        for (uint32_t a = 0; a < v->absences_n && (double)v->absences[a].from_us < us; a++) {
+            us += (double)(v->absences[a].to_us - v->absences[a].from_us);
+        }
+        sum_us += us / f->devices_n;
+    }
+    return sum_us;
+}
+
 void uw_sim_fleet_close(struct uw_sim_fleet *f)
 {
     free(f->devices);

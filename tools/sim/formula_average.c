@@ -128,9 +128,8 @@ static void add_bridge(struct uw_formula *f, struct uw_formula_group *g)
         }
         uw_mix_from_cell(f->config.rule, &f->config.constants, g->weight, p, at, n, d);
         for (uint32_t i = 0; i < g->nodes_n; i++) {
-            float *x = member(f, g, i)->x + at;
-            for (uint32_t k = 0; k < n && !member(f, g, i)->ended; k++) {
-                x[k] += d[k];
+            if (!member(f, g, i)->ended) {
+                uw_mix_carried(1.0f, &member(f, g, i)->params, at, n, d);
             }
         }
     }

@@ -150,7 +150,7 @@ int uw_world_open(struct uw_world *w, const struct uw_world_config *config, stru
     }
     if (rc < 0 && err != NULL && err->text[0] == '\0') {
         return uw_error_set(err, rc, "%u nodes: %s", (unsigned)config->fleet->devices_n,
-                            uw_status_text(rc));
+                            rc == UW_ERR_NOMEM ? "out of memory" : uw_status_text(rc));
     }
     return rc;
 }

@@ -168,6 +168,14 @@ void uw_mix_chunk(float weight, uint32_t n, const float *s, float *x);
 void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint32_t n,
                    const float *s, const float *s_peer);
 
+/* Add what another model brings to a cell's, however long ago the difference was taken:
+ * x += c d. A variance falls by half of itself at most: the cell's may have fallen meanwhile by
+ * more than the difference knows, and below zero it has no root.
+ *
+ *   at_n, n  place and length of d in p->x
+ *   d        [n] s_peer - s, or what uw_mix_from_cell made of it */
+void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t n, const float *d);
+
 /* What a displacement of x within a round comes to after many rounds under a rule over averages,
  * whose momentum carries it on: mu / (1 - beta), 2 for slowmo and 7 for diloco as they are. What a
  * cell takes from another is divided by it, or it would swing ever further. 1 at least, and for

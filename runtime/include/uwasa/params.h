@@ -26,6 +26,7 @@ struct uw_segment {
     uint32_t dim[UW_SHAPE_RANK_MAX];
     uint32_t rank;
     bool statistic;                 /* a running statistic: mixed like the others, not trained */
+    bool variance;                  /* such a one that is never below zero */
     uint32_t state_n;               /* where its gradient and optimizer state begin in vectors of
                                        the trained parameters; UINT32_MAX: it is not trained */
 };

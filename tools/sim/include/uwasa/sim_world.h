@@ -93,6 +93,10 @@ struct uw_world_config {
     /* In uw_world_next: uw_world_touches says yes of a node now, and said no. May be NULL. */
     void (*on_touch)(void *arg, uint32_t place);
     void *touch_arg;
+    /* In uw_world_next of UW_WORLD_EVENTS, every so many events: it may go on for long before a
+     * step ends. true: it returns NULL, and is called again to go on. May be NULL. */
+    bool (*interrupts)(void *arg);
+    void *interrupt_arg;
     struct uw_world_past past;
 };
 
@@ -127,7 +131,7 @@ int uw_world_open(struct uw_world *w, const struct uw_world_config *config, stru
 int uw_world_meet(struct uw_world *w, uint64_t limit_us);
 
 /* Run the network up to the next end of a local step, or to where a node that waits may go on.
- * Returns the node; NULL: nobody trains. */
+ * Returns the node; NULL: nobody trains, or the caller has interrupted. */
 struct uw_world_node *uw_world_next(struct uw_world *w);
 
 /* Tell that the step was done: as uw_node_after_step, whose answer it returns. The next one ends
