@@ -208,8 +208,13 @@ static int take_back(struct uw_average *a, uint32_t step)
     bool done = how == UW_AVERAGE_DONE || mixed;
     if (!a->back) {
         a->back = true;
+        if (how == UW_AVERAGE_DONE) {
+            uw_mix_settle(a->gossip->config.params);
+        }
         end_rule(a, done);
-        uw_gossip_recall(a->gossip, done);
+        if (done || a->lr_sum > 0.0f) {
+            uw_gossip_recall(a->gossip, done);
+        }
         a->fresh = a->follows && (a->fresh || how == UW_AVERAGE_DONE);
         if (done) {
             uw_gossip_mixed_round(a->gossip);

@@ -335,6 +335,9 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
 {
     if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&
         from == c->head) {
+        if (m->asks != c->asks) {
+            return;     /* of a wait that is over */
+        }
         if (m->culprit == from) {
             c->state = UW_CELL_IDLE;
             c->config.give_up(c->config.arg);

@@ -19,8 +19,9 @@
  * group's order asks everybody (POLL): what anybody knows to be decided is decided; else the round
  * is committed when all who are left are prepared and are more than half, and aborted otherwise.
  *
- * Who is late is left out, and ready for the next round. Whom the head does not ask (it has no
- * place, cannot do what is asked or has just ended a round) is told so and goes on without. Who is
+ * Who is late is left out, and ready for the next round. Whom the head has no place for, or avoids
+ * since it has just ended a round, is told so and goes on without; who cannot do what is asked
+ * finds it out by itself. In patient cells and the run's last average nobody is avoided. Who is
  * new is waited for only after its first round, so that joining holds up nobody. One whose
  * parameters have an rms of more than 32 times the median is refused: it has diverged, and would
  * carry all others along.
@@ -66,8 +67,9 @@ struct uw_cell_message {
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY. Of no group,
                                        from the head: the receiver: it has diverged; the head: it
                                        avoids it; nobody: no place is left */
-    uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is. start: which
-                                       of the receiver's waits it answers; 0: not known */
+    uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is. start, and
+                                       state of no group: which of the receiver's waits it answers;
+                                       start 0: not known */
     float rms;                      /* ready: of what it hands in */
     uint32_t chunk_n;               /* ready: config's; start: the least of all ranks' */
     float hints[UW_CELL_HINTS];     /* start */
@@ -137,6 +139,8 @@ struct uw_cell_seat {
     uint32_t id, incarnation, asks;
     bool expected, ready;           /* expected: took part before */
     bool ranked, gone;              /* takes part in the round; died or left in it */
+    bool refused;                   /* that wait of its, for culprit's sake, see cell messages */
+    uint32_t culprit;
     float rms;
     enum uw_cell_status status;
     uint32_t step, waits_for;

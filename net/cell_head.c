@@ -53,11 +53,11 @@ void uw_cell_send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
     }
 }
 
-/* A node is told to go on without the others; itself may be the one. */
-static void send_away(struct uw_cell *c, uint32_t to, uint32_t culprit)
+/* A node is told to go on without the others from this wait of its; itself may be the one. */
+static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t culprit)
 {
     const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
-                                      .culprit = culprit};
+                                      .asks = asks, .culprit = culprit};
     if (to == c->config.self) {
         uw_cell_refused(c, culprit == to ? UW_CELL_NEWS_OUTLIER : UW_CELL_NEWS_FULL);
     } else {
@@ -76,21 +76,30 @@ static bool is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
     return seat->incarnation == m->incarnation && (before == 1u || older);
 }
 
+/* It has no part in what comes, and a late word of this wait changes nothing. */
+static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks)
+{
+    seat->ready = false;
+    seat->refused = true;
+    seat->asks = asks;
+    send_away(c, seat->id, asks, seat->culprit);
+}
+
 void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     struct uw_cell_head *h = &c->h;
     struct uw_cell_seat *seat = uw_cell_seat_of(c, from);
-    if (seat == NULL) {
-        send_away(c, from, UW_CELL_NOBODY);
-        return;
+    if (seat == NULL && m->status != UW_CELL_ABORTED) {
+        send_away(c, from, m->asks, UW_CELL_NOBODY);
     }
-    if (is_late(c, seat, m)) {
+    if (seat == NULL || is_late(c, seat, m)) {
         return;
     }
     bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
     if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
         /* It is lost with its last life, or it gave that round up while this node slept. */
         seat->gone = seat->ranked;
+        seat->refused = seat->refused && seat->incarnation == m->incarnation;
         seat->incarnation = m->incarnation;
     } else if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
         uw_cell_send_start(c, from);    /* the first one was lost */
@@ -100,11 +109,13 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         seat->ready = false;
         return;
     }
-    if (c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.tells_all) {
-        seat->ready = false;
-        send_away(c, from, c->config.self);
+    bool avoided = c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.tells_all;
+    if (avoided || (seat->refused && seat->asks == m->asks)) {
+        seat->culprit = seat->refused && seat->asks == m->asks ? seat->culprit : c->config.self;
+        refuse_seat(c, seat, m->asks);
         return;
     }
+    seat->refused = false;
     seat->since_us = seat->ready ? seat->since_us : c->now_us;
     seat->ready = true;
     seat->ready_us = c->now_us;
@@ -267,11 +278,11 @@ static void refuse_outliers(struct uw_cell *c)
         if (!can_take_part(c, s) || s->rms <= limit) {
             continue;
         }
-        s->ready = false;
         if (s->id != c->config.self) {
             uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
         }
-        send_away(c, s->id, s->id);
+        s->culprit = s->id;
+        refuse_seat(c, s, s->asks);
     }
 }
 

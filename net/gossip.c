@@ -279,6 +279,7 @@ void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule)
     g->config.adopt_only = false;
     g->started = g->resting = g->half_adopted = false;
     g->recent = UW_MIX_RECENT_FIRST;
+    g->mixed_models = 0.0f;
 }
 
 void uw_gossip_recall(struct uw_gossip *g, bool mixed)

@@ -232,15 +232,38 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
     add_difference(weight, end_n - done_n, s + done_n, s_peer + (done_n - at_n), p->x + done_n);
 }
 
+static void add(float c, uint32_t n, const float *d, float *x)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] += c * d[i];
+    }
+}
+
 void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t n, const float *d)
+{
+    const uint32_t end_n = at_n + n;
+    uint32_t done_n = at_n;
+    for (uint32_t k = 0; k < p->segments_n; k++) {
+        struct span both = span_of(&p->segments[k], done_n, end_n - done_n);
+        if (!p->segments[k].variance || both.from_n >= both.to_n) {
+            continue;
+        }
+        add(c, both.from_n - done_n, d + (done_n - at_n), p->x + done_n);
+        for (uint32_t i = both.from_n; i < both.to_n; i++) {
+            float half = -0.5f * p->x[i];
+            p->x[i] += c * (d[i - at_n] < half ? half : d[i - at_n]);
+        }
+        done_n = both.to_n;
+    }
+    add(c, end_n - done_n, d + (done_n - at_n), p->x + done_n);
+}
+
+void uw_mix_settle(const struct uw_params *p)
 {
     for (uint32_t k = 0; k < p->segments_n; k++) {
         const struct uw_segment *g = &p->segments[k];
-        struct span s = span_of(g, at_n, n);
-        for (uint32_t i = s.from_n; i < s.to_n; i++) {
-            float x = p->x[i] + c * d[i - at_n];
-            float half = 0.5f * p->x[i];
-            p->x[i] = g->variance && x < half ? half : x;
+        for (uint32_t i = g->offset_n; g->variance && i < g->offset_n + g->size_n; i++) {
+            p->x[i] = p->x[i] < 0.0f ? -p->x[i] : p->x[i];
         }
     }
 }

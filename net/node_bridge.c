@@ -196,7 +196,7 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     }
     double rms = (double)sqrtf((float)(sum / peer->count_n));
     double limit = UW_GOSSIP_OUTLIER_FLOOR * uw_gossip_rms(&s->gossip);
-    if (isinf(rms) || (limit > 0.0 && rms > limit)) {
+    if (!isfinite(rms) || !isfinite(limit) || (limit > 0.0 && rms > limit)) {
         return UW_ERR_DENIED;
     }
     uw_mix_from_cell(c->rule, &c->constants, s->bridge.weight, c->params, peer->offset_n,

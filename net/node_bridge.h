@@ -7,7 +7,7 @@
  *     d = w (s_peer - s)         s: its cell's last average, s_peer: the other's
  *
  * aside until the cell averages next, and hands in x + c d, c the number of ranks: the average then
- * moves by d for everybody, a variance down no further than uw_mix_carried lets it. Its own
+ * moves by d for everybody, a variance down by half at most (uw_mix_carried). Its own
  * training never sees c d. A round that is aborted leaves d for the next one. For this a node that
  * may lead keeps one vector more. w is 1/2, and of a smaller cell n_peer / (n + n_peer), by the
  * nodes in either: a straggler does not hold a large cell back. Under a rule with momentum over

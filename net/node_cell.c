@@ -436,12 +436,11 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
         return;     /* its pings say what is wrong */
     }
     const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
-    if (member == NULL || !s->cell.on || w->scope >= UW_NODE_SCOPES) {
+    bool tiny = m.act == UW_CELL_READY && m.chunk_n < UW_CHUNK_MIN_N;   /* all would send such */
+    if (member == NULL || !s->cell.on || w->scope >= UW_NODE_SCOPES || tiny) {
         return;
     }
-    for (uint32_t i = 0; i < m.ids_n; i++) {
-        m.ids[i] = w->ids[i];
-    }
+    memcpy(m.ids, w->ids, m.ids_n * sizeof m.ids[0]);
     if ((uint32_t)m.act >= UW_GRADIENTS_BREAK) {
         uw_node_gradients_message(s, member, &m);
         return;

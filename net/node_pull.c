@@ -240,8 +240,7 @@ static void complete(struct uw_node_state *s)
     }
 }
 
-/* Another member to pull from than m, whose link carries the chunks that this pull has: its place
- * in the table; 0: nobody. */
+/* The place of another member than m, whose link carries this pull's chunks; 0: nobody. */
 static uint32_t another_than(struct uw_node_state *s, struct uw_member *m)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
@@ -444,9 +443,10 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
     if (m == NULL) {
         return;
     }
-    if (refuse->reason == uwasa_Reason_CHUNK_TOO_BIG && refuse->chunk_n >= UW_CHUNK_MIN_N &&
-        refuse->chunk_n < p->transfer.chunk_n && p->transfer.have_chunks == 0) {
-        m->chunk_limit_n = refuse->chunk_n;
+    bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
+                  refuse->chunk_n >= UW_CHUNK_MIN_N && refuse->chunk_n < p->transfer.chunk_n;
+    m->chunk_limit_n = narrow ? refuse->chunk_n : m->chunk_limit_n;
+    if (narrow && p->transfer.have_chunks == 0) {
         start_pull(s, p->round, p->member, p->adopt);
         return;
     }

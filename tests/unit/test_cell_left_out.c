@@ -55,6 +55,42 @@ static void test_who_has_just_ended_a_round_goes_on_at_once(void **state)
     }
 }
 
+/* A word of the wait that was refused comes when the exile is over, and the refusal when the next
+ * wait has begun: neither counts, and nobody's round is ended by them. */
+static void test_late_words_of_a_refused_wait_do_not_count(void **state)
+{
+    (void)state;
+    static struct bus b;
+    set_up(&b, 3);
+    ask_all(&b);
+    while (b.stations[0].cell.state != UW_CELL_IN_ROUND) {
+        tick(&b);
+    }
+    uw_cell_refuse(&b.stations[0].cell, b.now_us);
+    run(&b, SECOND);
+    assert_int_equal(b.stations[0].given_up, 1);
+    const struct uw_cell *refused = &b.stations[0].cell;
+    const struct uw_cell_message late = {.act = UW_CELL_READY, .rms = 1.0f, .asks = refused->asks,
+                                         .incarnation = refused->config.incarnation};
+    const struct uw_cell_message refusal = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
+                                            .asks = late.asks, .culprit = id_of(2)};
+    run(&b, 2 * SECOND);
+    uw_cell_take(&b.stations[2].cell, id_of(0), &late, b.now_us);
+    ask(&b, 1);
+    ask(&b, 2);
+    run(&b, SECOND);
+    assert_int_equal(b.rounds[b.rounds_n - 1u].committed, 6);
+    assert_int_equal(b.rounds[b.rounds_n - 1u].aborted, 0);
+    ask(&b, 0);
+    assert_int_equal(refused->head, id_of(2));
+    uw_cell_take(&b.stations[0].cell, id_of(2), &refusal, b.now_us);
+    assert_int_equal(refused->state, UW_CELL_WAITING);
+    ask(&b, 1);
+    ask(&b, 2);
+    run(&b, SECOND);
+    assert_int_equal(b.rounds[b.rounds_n - 1u].committed, 7);
+}
+
 /* It has no memory for what the head has chosen. */
 static void test_who_cannot_average_as_the_others_do_goes_on_at_once(void **state)
 {
@@ -75,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_has_no_place_goes_on_at_once),
         cmocka_unit_test(test_who_has_just_ended_a_round_goes_on_at_once),
+        cmocka_unit_test(test_late_words_of_a_refused_wait_do_not_count),
         cmocka_unit_test(test_who_cannot_average_as_the_others_do_goes_on_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

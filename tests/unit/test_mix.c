@@ -141,6 +141,61 @@ static void test_velocity_turns_every_period_of_a_long_pull(void **state)
     tear_down(&b);
 }
 
+static float seen_alone;
+static uint32_t seen_n;
+
+static void end_seen(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
+                     float *m, float lr_sum, float alone)
+{
+    (void)c, (void)n, (void)s, (void)x, (void)m, (void)lr_sum;
+    seen_alone = alone;
+    seen_n++;
+}
+
+/* A round of one step in which so many of four chunks come; busy: it is shown a step later. */
+static void round_with(struct bench *b, uint32_t chunks_n, bool busy)
+{
+    uint32_t round = uw_gossip_take(&b->g);
+    for (uint32_t i = 0; i < chunks_n; i++) {
+        push(b, round, i, 0.0f, false);
+    }
+    uw_gossip_ended(&b->g, round, chunks_n == 4u ? UW_GOSSIP_COMPLETE : UW_GOSSIP_NONE);
+    if (busy) {
+        assert_false(atomic_flag_test_and_set(&b->snapshot.busy));
+        (void)uw_gossip_after_step(&b->g, &b->p);
+        atomic_flag_clear(&b->snapshot.busy);
+    }
+    (void)uw_gossip_after_step(&b->g, &b->p);
+}
+
+/* The rule is told how far the node has been alone: 1 - 0.9^r after r rounds of nothing, a whole
+ * model makes up for it, and a turn counts once. */
+static void test_rule_is_told_how_far_the_node_is_alone(void **state)
+{
+    (void)state;
+    const struct uw_mix_rule seen = {.name = "seen", .end = end_seen};
+    struct bench b;
+    float recent = UW_MIX_RECENT_FIRST;
+    set_up(&b, &seen, 1, false);
+    seen_n = 0;
+    (void)uw_gossip_after_step(&b.g, &b.p);
+    for (uint32_t round = 1; round <= 30; round++) {
+        uint32_t chunks_n = round == 11u ? 4u : round == 25u ? 1u : 0u;
+        round_with(&b, chunks_n, round == 5u || round == 11u);
+        recent = 0.9f * recent + (chunks_n == 4u ? 1.0f : chunks_n == 1u ? (float)CHUNK / N : 0.0f);
+        assert_int_equal(seen_n, round);
+        assert_float_equal(seen_alone, recent < 1.0f ? 1.0f - recent : 0.0f, 1e-5);
+    }
+    assert_true(seen_alone > 0.5f);
+    uw_gossip_go_on(&b.g, &seen);
+    assert_float_equal(b.g.recent, UW_MIX_RECENT_FIRST, 0.0f);
+    uw_gossip_recall(&b.g, true);
+    assert_float_equal(b.g.recent, 1.9f, 1e-6f);
+    uw_gossip_recall(&b.g, false);
+    assert_float_equal(b.g.recent, 1.71f, 1e-6f);
+    tear_down(&b);
+}
+
 /* x += w (s_peer - s): a pull that is late undoes no step, however many there were. */
 static void test_what_is_learned_during_a_pull_stays_whole(void **state)
 {
@@ -249,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_training_goes_on_while_the_pull_is_late),
         cmocka_unit_test(test_velocity_turns_every_period_of_a_long_pull),
         cmocka_unit_test(test_what_is_learned_during_a_pull_stays_whole),
+        cmocka_unit_test(test_rule_is_told_how_far_the_node_is_alone),
         cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
         cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),
         cmocka_unit_test(test_weights_of_all_zeros_let_no_absurd_chunk_in),

@@ -143,7 +143,9 @@ static void end_rule(struct uw_formula *f, struct uw_formula_node *n, bool mixed
         uw_mix_end(c->rule, &c->constants, &n->params, uw_formula_vector(f, n->snapshot),
                    n->velocity, n->lr_sum, n->recent);
     }
-    n->recent = uw_mix_recent(&c->constants, n->recent, mixed ? 1.0f : 0.0f);
+    if (mixed || n->lr_sum > 0.0f) {
+        n->recent = uw_mix_recent(&c->constants, n->recent, mixed ? 1.0f : 0.0f);
+    }
 }
 
 static void finish_group(struct uw_formula *f, struct uw_formula_group *g)

@@ -80,7 +80,7 @@ struct uw_mix_rule {
     /* (optional, both or none: NULL means only end does, if there is one) The same in two parts,
      * the first without x, the second without s. Between them m is no velocity: when the average
      * fails, `after` with the x that is there instead. Constants and lr_sum must be the same.
-     * Rounds like s and x, which are larger than what remains of them: see test_mix.c. */
+     * Rounds like s and x, which are larger than what remains of them: see test_mix_rules.c. */
     void (*before)(const struct uw_mix_constants *c, uint32_t n, const float *s, float *m,
                    float lr_sum, float alone);
     void (*after)(const struct uw_mix_constants *c, uint32_t n, const float *x, float *m,
@@ -169,12 +169,17 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
                    const float *s, const float *s_peer);
 
 /* Add what another model brings to a cell's, however long ago the difference was taken:
- * x += c d. A variance falls by half of itself at most: the cell's may have fallen meanwhile by
- * more than the difference knows, and below zero it has no root.
+ * x += c d. A variance's d takes half of x at most: the cell's may have fallen meanwhile by more
+ * than the difference knows, and below zero it has no root. Of x handed in for c ranks it may be
+ * below zero all the same, and hardly ever the mean of all (uw_mix_settle).
  *
  *   at_n, n  place and length of d in p->x
  *   d        [n] s_peer - s, or what uw_mix_from_cell made of it */
 void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t n, const float *d);
+
+/* After an average in which somebody handed in more than its own x: a variance below zero changes
+ * its sign. So it does for all who have the same average. */
+void uw_mix_settle(const struct uw_params *p);
 
 /* What a displacement of x within a round comes to after many rounds under a rule over averages,
  * whose momentum carries it on: mu / (1 - beta), 2 for slowmo and 7 for diloco as they are. What a

@@ -10,7 +10,7 @@
  *
  *     uw_world_open(&w, &config, &err);
  *     uw_world_meet(&w, limit_us);                     until the nodes know each other
- *     while ((n = uw_world_next(&w)) != NULL) {
+ *     while ((n = uw_world_next(&w)) != NULL) {        without config.interrupts
  *         if (!n->waits) { ... train n->x one step ... } else { progress.lr = 0; }
  *         rc = uw_world_trained(&w, n, &progress, 0);  n->train_at_us = UINT64_MAX: no more
  *     }
