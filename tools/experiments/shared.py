@@ -148,22 +148,37 @@ class Raw:
             self.read()
 
     def read(self):
-        """What a kill has cut off the last line goes, so that the next line begins a line."""
         try:
             with open(self.path, "rb") as file:
-                data = file.read()
-            lines = data.split(b"\n")
+                *lines, last = file.read().split(b"\n")
             for number, line in enumerate(lines, 1):
-                if number == len(lines) and line[:1] == b"{":
-                    os.truncate(self.path, len(data) - len(line))
-                    print(f"--raw {self.path}: line {number} is cut and left out", file=sys.stderr)
-                elif line or number < len(lines):
-                    row = json.loads(line)
-                    self.known[self.key_of(row)] = row
+                self.take(line)
+            number = len(lines) + 1
+            if last:
+                self.end(last)
         except OSError as error:
             sys.exit(f"--raw {self.path}: {error.strerror}")
         except (ValueError, KeyError, TypeError):
             sys.exit(f"--raw {self.path}:{number}: is no run of this experiment, it stays as it is")
+
+    def take(self, line):
+        row = json.loads(line)
+        self.known[self.key_of(row)] = row
+
+    def end(self, last):
+        """A last line without an end: what is whole gets one, so that the next line begins a line;
+        what a kill has cut off goes, if it comes after runs of this experiment."""
+        try:
+            json.loads(last)
+        except ValueError:
+            if last[:1] != b"{" or not self.known:
+                raise
+            os.truncate(self.path, os.path.getsize(self.path) - len(last))
+            print(f"--raw {self.path}: its last line is cut and left out", file=sys.stderr)
+            return
+        self.take(last)
+        with open(self.path, "ab") as file:
+            file.write(b"\n")
 
     def get(self, row):
         """The run with this one's key; None: there is none."""
