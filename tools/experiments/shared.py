@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,12 +31,15 @@ VGG_TWIN = json.dumps({"name": "vgg-twin", "input": [3, 32, 32], "layers": convo
     (16, 32, 64, 64), 3) + [{"name": "fc", "type": "dense", "out": 10}]})
 
 
+PROGRAMS = set()                # that may be run
+
+
 def program(path):
-    """For argparse: a program that can be started."""
-    if not os.path.isfile(path) or not os.access(path, os.X_OK):
-        raise argparse.ArgumentTypeError(f"{path} is no program; cmake --preset release && cmake "
-                                         "--build --preset release makes build/release/uwasa")
-    return os.path.abspath(path)
+    """For argparse: a path, or a name on PATH. Whether it can be started is told when the first
+    run begins: what a file of runs has needs none."""
+    path = os.path.abspath(shutil.which(path) or path)
+    PROGRAMS.add(path)
+    return path
 
 
 class Pool(concurrent.futures.ThreadPoolExecutor):
@@ -53,6 +57,11 @@ def begin(main):
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+    except OSError as error:
+        if error.filename not in PROGRAMS:
+            raise
+        sys.exit(f"{error.filename} is no program; cmake --preset release && cmake --build "
+                 "--preset release makes build/release/uwasa")
 
 
 def events_of(text, command):
