@@ -248,6 +248,23 @@ b,"c"' >/dev/null 2>&1
     cmp -s table.csv again.csv || { cat again.csv >&2; fail "the table after a kill, less $cut bytes"; }
 done
 
+# rows of another run stay, whichever of the two goes on; a run that has ended has its last row once
+cp table.csv two.csv
+sed -n 's/^b,""c""",/other,/p' table.csv >other.rows
+cat other.rows >>two.csv
+for cut in 0 5; do
+    head -c -$cut two.csv >again.csv
+    { cat again.csv; [ $cut = 0 ] || echo; } >want.csv
+    sed 1d table.csv >>want.csv
+    ./sim --epochs 9 --resume tests --csv again.csv --label 'a
+b,"c"' >/dev/null 2>&1
+    cmp -s want.csv again.csv || { diff want.csv again.csv >&2; fail "rows of another run"; }
+done
+./sim --epochs 2 --checkpoint ended --csv ended.csv >/dev/null 2>&1 || fail "a run that ends"
+cp ended.csv once.csv
+./sim --epochs 2 --resume ended --csv ended.csv >/dev/null 2>&1 || fail "a run that had ended"
+cmp -s once.csv ended.csv || { cat ended.csv >&2; fail "its last row is there twice"; }
+
 # results replace nothing that the run reads, and are not each other
 echo '{"model": "plane.json", "data": "csv:four.csv", "steps": 3, "nodes": 3}' >small.json
 ln -s four.csv linked
