@@ -90,8 +90,9 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
 static int check_results(const struct options *o, struct uw_error *err)
 {
     const struct uw_named_file results = {.flag = "--json", .file = o->json};
-    const struct uw_named_file read[] = {{.flag = "--model", .file = o->model},
-                                         {.flag = "--data", .file = o->data},
+    const struct uw_named_file read[] = {{.flag = "--model",
+                                          .file = uw_files_of_model(o->model)},
+                                         {.flag = "--data", .file = uw_files_of_data(o->data)},
                                          {.flag = "--weights", .file = o->weights}};
     return uw_check_results(&results, 1, read, 3, err);
 }

@@ -185,17 +185,25 @@ static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
     return status >= 0 ? status : check_ranks(o);
 }
 
-static int check_results(const struct uw_sim_options *o)
+/* Flags that read files, then the traces of the scenario. */
+#define READ_FLAGS 4u
+
+static int check_results(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     const struct uw_named_file results[] = {{.flag = "--json", .file = o->json},
                                             {.flag = "--csv", .file = o->csv},
-                                            {"--checkpoint", o->checkpoint, .goes_on = true}};
-    const struct uw_named_file read[] = {{.flag = "--config", .file = o->config},
-                                         {.flag = "--model", .file = o->model},
-                                         {.flag = "--data", .file = o->data},
-                                         {.flag = "--resume", .file = o->resume}};
+                                            {"--checkpoint", o->checkpoint,
+                                             .goes_on = "--resume"}};
+    struct uw_named_file read[READ_FLAGS + UW_SIM_TRACES_MAX] = {
+        {.flag = "--config", .file = o->config},
+        {.flag = "--model", .file = uw_files_of_model(o->model)},
+        {.flag = "--data", .file = uw_files_of_data(o->data)},
+        {.flag = "--resume", .file = o->resume}};
     struct uw_error err = {.text = ""};
-    return uw_check_results(results, 3, read, 4, &err) < 0
+    for (uint32_t i = 0; i < f->traces_n; i++) {
+        read[READ_FLAGS + i] = (struct uw_named_file){"--config", f->trace_files[i], NULL};
+    }
+    return uw_check_results(results, 3, read, READ_FLAGS + f->traces_n, &err) < 0
                ? uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text)
                : -1;
 }
@@ -230,7 +238,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
                             said(f, o, "lr-schedule"));
     }
-    int status = check_results(o);
+    int status = check_results(f, o);
     status = status >= 0 ? status : check_nodes(f, o);
     status = status >= 0 ? status : check_formula(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);

@@ -64,11 +64,12 @@ static const struct uw_args_spec spec = {
 
 static int check_results(const struct uw_train_options *o)
 {
-    const struct uw_named_file results[] = {{"--save", o->save, .goes_on = true},
+    const struct uw_named_file results[] = {{"--save", o->save, .goes_on = "--weights"},
                                             {.flag = "--json", .file = o->json},
                                             {.flag = "--trace", .file = o->trace}};
-    const struct uw_named_file read[] = {{.flag = "--model", .file = o->model},
-                                         {.flag = "--data", .file = o->data},
+    const struct uw_named_file read[] = {{.flag = "--model",
+                                          .file = uw_files_of_model(o->model)},
+                                         {.flag = "--data", .file = uw_files_of_data(o->data)},
                                          {.flag = "--weights", .file = o->weights}};
     struct uw_error err = {.text = ""};
     return uw_check_results(results, 3, read, 3, &err) < 0

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "results.h"
 
+#include "model_json.h"
+
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -34,7 +38,17 @@ static bool same_place(const char *a, const char *b)
            stat_folder(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Is the file the one that is read, or one of "kind:FILE,FILE"? */
+/* Is it in the folder, or what it links to? */
+static bool is_in(const char *file, const char *folder)
+{
+    struct stat x, y;
+    char real[PATH_MAX];
+    const char *path = realpath(file, real) != NULL ? real : file;
+    return stat(folder, &y) == 0 && S_ISDIR(y.st_mode) && stat_folder(path, &x) &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Is the file the one that is read, or one of "kind:FILE,FILE", or in "kind:FOLDER"? */
 static bool is_read(const char *file, const char *read)
 {
     const char *kind = strchr(read, ':');
@@ -47,13 +61,28 @@ static bool is_read(const char *file, const char *read)
         if (n < sizeof one) {
             memcpy(one, p, n);
             one[n] = '\0';
-            if (same_file(file, one)) {
+            if (same_file(file, one) || is_in(file, one)) {
                 return true;
             }
         }
         p = p[n] == ',' ? p + n + 1 : NULL;
     }
     return false;
+}
+
+const char *uw_files_of_model(const char *model)
+{
+    return model != NULL && uw_model_builtin_find(model) == NULL ? model : NULL;
+}
+
+const char *uw_files_of_data(const char *data)
+{
+    return data != NULL && strchr(data, ':') != NULL ? data : NULL;
+}
+
+static bool goes_on(const struct uw_named_file *result, const struct uw_named_file *read)
+{
+    return result->goes_on != NULL && strcmp(result->goes_on, read->flag) == 0;
 }
 
 static bool is_file(const char *file)
@@ -73,8 +102,9 @@ int uw_check_results(const struct uw_named_file *results, uint32_t results_n,
                                     results[i].flag, file, results[k].flag);
             }
         }
-        for (uint32_t k = 0; is_file(file) && !results[i].goes_on && k < read_n; k++) {
-            if (read[k].file != NULL && is_read(file, read[k].file)) {
+        for (uint32_t k = 0; is_file(file) && k < read_n; k++) {
+            if (read[k].file != NULL && !goes_on(&results[i], &read[k]) &&
+                is_read(file, read[k].file)) {
                 return uw_error_set(err, UW_ERR_INVALID,
                                     "%s %.120s: %s reads it, it stays as it is", results[i].flag,
                                     file, read[k].flag);

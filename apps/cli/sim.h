@@ -90,6 +90,8 @@ struct uw_sim_report {
     struct uw_progress progress;
     struct uw_events events;
     FILE *csv;                              /* NULL: no table */
+    char *csv_last;                         /* its last row, before the first one is put; or NULL */
+    bool csv_failed;                        /* no memory for a row */
     uint64_t start_us;                      /* of this process's clock */
     uint64_t train_us;                      /* the same, when the first step began */
     uint64_t steps, per_epoch;              /* of each node; steps may be UW_SIM_STEPS_ENDLESS */

@@ -39,6 +39,7 @@ struct search {
     uint64_t steps_us;              /* ... when the probe's steps ended */
     bool timed;                     /* the budget is in seconds */
     bool probing, cut;
+    double setup_s;                 /* until the search begins: reading, the probe */
     struct rates rates;
     double budget;                  /* in runs to the end */
     double planned, done;           /* the same, of all stages */
@@ -119,8 +120,12 @@ static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r,
     double params_bytes = 4.0 * w->config.params->size_n;
     double epochs = a->o->epochs != 0 ? a->o->epochs : 1.0;
     double steps = a->o->steps != 0 ? (double)a->o->steps : epochs * (double)r->per_epoch;
-    double whole_s = a->o->virtual_seconds > 0.0 ? a->o->virtual_seconds
-                                                 : round(uw_sim_fleet_trained_us(f, steps)) / 1e6;
+    double trained_us = uw_sim_fleet_trained_us(f, steps);
+    if (trained_us < 0.0) {
+        (void)uw_error_set(&s->err, UW_ERR_NOMEM, "out of memory");
+        return;
+    }
+    double whole_s = a->o->virtual_seconds > 0.0 ? a->o->virtual_seconds : round(trained_us) / 1e6;
     a->wanted_s = whole_s < UW_SIM_SECONDS_MAX ? whole_s : UW_SIM_SECONDS_MAX;
     a->length_s = t->whole_s = a->wanted_s;
     uint64_t away_us = uw_sim_fleet_first_away_us(f);
@@ -198,15 +203,15 @@ static void set_budget(struct search *s)
     struct uw_advice *a = &s->a;
     s->budget = s->o.advise_runs;
     if (s->timed) {
-        double each_s = s->o.advise_seconds / LEAST_RUNS;
+        double all_s = fmax(s->o.advise_seconds - s->setup_s, 0.0), each_s = all_s / LEAST_RUNS;
         fit_tests(s, each_s);
         double room_s = each_s - run_costs(s, 0.0);
         if (run_costs(s, a->wanted_s) > each_s) {
             double share = room_s / (s->rates.virtual_s * a->wanted_s);
             a->length_s = a->wanted_s * (share > SHORTEST ? share : SHORTEST);
         }
-        s->budget = s->o.advise_seconds / run_costs(s, a->length_s);
-        a->enough_s = LEAST_RUNS * run_costs(s, a->wanted_s);
+        s->budget = all_s / run_costs(s, a->length_s);
+        a->enough_s = s->setup_s + LEAST_RUNS * run_costs(s, a->wanted_s);
     }
     s->budget = s->budget > LEAST_RUNS ? s->budget : LEAST_RUNS;
     s->budget = s->budget < UW_ADVICE_MAX ? s->budget : UW_ADVICE_MAX;
@@ -424,10 +429,11 @@ static int say_nothing(struct search *s)
                             "--virtual-seconds (or --steps) are too few, or --period is too long",
                             a->wanted_s);
     }
-    double least_s = LEAST_RUNS * run_costs(s, uw_advice_least(a, SHORTEST));
+    double least_s = s->setup_s + LEAST_RUNS * run_costs(s, uw_advice_least(a, SHORTEST));
+    least_s = fmax(least_s, a->seconds);    /* which did not do */
     return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise-seconds %g: too few for any run of this "
                         "scenario, about %.0f would do for short ones and %.0f for whole ones",
-                        a->o->advise_seconds, ceil(least_s), ceil(a->enough_s));
+                        a->o->advise_seconds, ceil(least_s), ceil(fmax(least_s, a->enough_s)));
 }
 
 /* Whether anything is known in the end. */
@@ -460,6 +466,7 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
     rc = rc < 0 ? rc : probe(s);
     if (rc == UW_OK) {
         s->status = UW_EXIT_FAILED;
+        s->setup_s = since_s(s->start_us);
         set_budget(s);
         uw_progress_say(&s->progress, "%u candidates, runs of %.4g virtual seconds; %u are "
                         "screened, %u run for nearly half, %u to the end", (unsigned)s->a.tries_n,

@@ -243,9 +243,10 @@ bool uw_advice_close(const struct uw_advice *a)
     if (a->tries_n < 2u || uw_advice_judged(next = &a->tries[a->order[1]]) < tests) {
         return false;
     }
-    struct loss l = loss_of(a, next);
-    bool in_time = !l.in_time || l.seconds < 0.1 * reached_s(a, best, tests);
-    return in_time && l.accuracy < test_error(a, best->accuracy[tests]);
+    double best_s = reached_s(a, best, tests), next_s = reached_s(a, next, tests);
+    next_s = next_s >= 0.0 ? next_s : uw_advice_time(a, tests);     /* it would have been later */
+    bool in_time = best_s < 0.0 || next_s - best_s < 0.1 * best_s;
+    return in_time && loss_of(a, next).accuracy < test_error(a, best->accuracy[tests]);
 }
 
 static void say_uncertain(const struct uw_advice *a, struct paragraph *p)

@@ -117,7 +117,7 @@ static void read_trace(struct uw_sim_file *f, struct uw_sim_reader *r, const cJS
     size_t n = 0;
     int dir = name[0] == '/' ? 0 : (int)(base_of(scenario) - scenario);
     struct uw_error why = {.text = ""};
-    if (r->j->err.code < 0 || f->traces_n > UW_SIM_GROUPS_MAX) {
+    if (r->j->err.code < 0 || f->traces_n == UW_SIM_TRACES_MAX) {
         return;
     }
     bool fits = snprintf(path, sizeof path, "%.*s%s", dir, scenario, name) < (int)sizeof path;
@@ -133,7 +133,8 @@ static void read_trace(struct uw_sim_file *f, struct uw_sim_reader *r, const cJS
                                  &why) < 0) {
         uw_sim_wrong(r, m, "%.160s", why.text);
     } else {
-        v->away = f->traces[f->traces_n++];
+        v->away = f->traces[f->traces_n];
+        f->trace_files[f->traces_n++] = strdup(path);
     }
     free(text);
     if (file != NULL) {
@@ -418,6 +419,7 @@ void uw_sim_file_close(struct uw_sim_file *f)
 {
     while (f->traces_n != 0) {
         free(f->traces[--f->traces_n]);
+        free(f->trace_files[f->traces_n]);
     }
     free(f->scenario.groups);
     uw_json_close(&f->json);

@@ -23,6 +23,7 @@
 #define UW_SIM_BANDWIDTH 1000000000u    /* bits a second */
 #define UW_SIM_LATENCY 0.005            /* seconds from node to node */
 #define UW_SIM_CELL_NODES 4u
+#define UW_SIM_TRACES_MAX (UW_SIM_GROUPS_MAX + 1u)
 
 struct uw_sim_file {
     struct uw_sim_scenario scenario;    /* but for its seed */
@@ -30,7 +31,8 @@ struct uw_sim_file {
     bool grouped;                       /* the nodes come in groups, each of which says how many */
 
     /* private */
-    struct uw_sim_away *traces[UW_SIM_GROUPS_MAX + 1u];
+    struct uw_sim_away *traces[UW_SIM_TRACES_MAX];
+    char *trace_files[UW_SIM_TRACES_MAX];       /* where they were */
     uint32_t traces_n;
 };
 

@@ -267,7 +267,9 @@ echo '{"name": "i", "input": [1, 2, 2], "layers": [{"name": "f", "type": "flatte
 expect 0 "$uwasa" train --model images.json --data csv:images.csv --augment flip --steps 2
 
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.csv
-grep -q 'two.csv: is there and holds no weights' err || fail "--save over data is not refused"
+grep -q 'two.csv: --data reads it, it stays as it is' err || fail "--save over data is not refused"
+expect 2 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save images.csv
+grep -q 'images.csv: is there and holds no weights' err || fail "--save over a table is not refused"
 grep -q '^3,4,1' two.csv || fail "--save has replaced the data"
 expect 0 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.safetensors
 cp two.safetensors before

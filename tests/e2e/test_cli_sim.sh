@@ -248,9 +248,44 @@ b,"c"' >/dev/null 2>&1
     cmp -s table.csv again.csv || { cat again.csv >&2; fail "the table after a kill, less $cut bytes"; }
 done
 
+# rows of another run stay, whichever of the two goes on; a run that has ended has its last row once
+cp table.csv two.csv
+sed -n 's/^b,""c""",/other,/p' table.csv >other.rows
+cat other.rows >>two.csv
+for cut in 0 5; do
+    head -c -$cut two.csv >again.csv
+    { cat again.csv; [ $cut = 0 ] || echo; } >want.csv
+    sed 1d table.csv >>want.csv
+    ./sim --epochs 9 --resume tests --csv again.csv --label 'a
+b,"c"' >/dev/null 2>&1
+    cmp -s want.csv again.csv || { diff want.csv again.csv >&2; fail "rows of another run"; }
+done
+./sim --epochs 2 --checkpoint ended --csv ended.csv >/dev/null 2>&1 || fail "a run that ends"
+cp ended.csv once.csv
+./sim --epochs 2 --resume ended --csv ended.csv >/dev/null 2>&1 || fail "a run that had ended"
+cmp -s once.csv ended.csv || { cat ended.csv >&2; fail "its last row is there twice"; }
+
 # results replace nothing that the run reads, and are not each other
 echo '{"model": "plane.json", "data": "csv:four.csv", "steps": 3, "nodes": 3}' >small.json
 ln -s four.csv linked
+mkdir images
+cp four.csv images/t10k-labels-idx1-ubyte
+ln -s images/t10k-labels-idx1-ubyte labels
+echo '0,1,2' >away.csv
+cp away.csv lenet5
+echo '{"nodes": 4, "availability": {"trace": "away.csv"}}' >trace.json
+for flags in "--data mnist:images --json images/t10k-labels-idx1-ubyte" \
+    "--data mnist:./images/ --csv labels" "--data mnist:images --csv images/new.csv" \
+    "--config trace.json --csv away.csv" "--config trace.json --json ./away.csv" \
+    "--config trace.json --checkpoint trace.json" "--checkpoint plane.json"; do
+    cat four.csv images/t10k-labels-idx1-ubyte away.csv trace.json plane.json | cksum >before
+    expect 2 ./sim --steps 3 $flags
+    grep -q 'stays as it is' err || { cat err >&2; fail "$flags: another sentence"; }
+    cat four.csv images/t10k-labels-idx1-ubyte away.csv trace.json plane.json | cksum |
+        cmp -s - before && [ ! -e images/new.csv ] || fail "$flags: a file is lost"
+done
+expect 0 "$uwasa" sim --model lenet5 --data digits --nodes 2 --steps 1 --batch 1 \
+    --step-seconds 0.01 --eval-nodes 1 --eval-samples 10 --eval-epochs 0 --json lenet5
 for flags in "--json four.csv" "--csv ./four.csv" "--json plane.json" "--csv linked" \
     "--config small.json --json small.json" "--resume part --json part" "--resume part --csv ./part" \
     "--json new.x --csv ./new.x" "--json new.x --checkpoint new.x" "--csv $PWD/new.x --checkpoint new.x"; do

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import xml.etree.ElementTree
 
@@ -278,6 +279,23 @@ class Numbers(Plot):
                 self.assertIn(f"odd.jsonl:{at + 1}: is not an event", err)
                 self.assertEqual(len(err.splitlines()), 1, err)
 
+    def test_only_what_the_figure_reads_is_needed(self):
+        """As tools/experiments/wide_area tells its curves."""
+        sys.path.insert(0, os.path.join(os.path.dirname(PLOT), "experiments"))
+        from wide_runs import Run, Test, Work, write_events
+        curve = types.SimpleNamespace(run=Run("gossip", 10, 4), label="gossip, T = 10",
+                                      seconds=[0.5, 1.5],
+                                      tests=[Test(25, 0.25, 1000.0, 0.5), Test(50, 0.75, 2e3, 1.5)])
+        write_events(os.path.join(self.folder, "wide.jsonl"), [curve],
+                     Work("plane", "", "", 10, 0.1, 464, 50, 0.5))
+        out = self.plot("accuracy-time", "wide.jsonl", "--target", "0.5", "--print")
+        self.assertIn("after 1.5 s", out)
+        rows = [["gossip, T = 10", "0.5", "0.25"], ["gossip, T = 10", "1.5", "0.75"]]
+        self.assertEqual(self.rows("accuracy-time", "wide.jsonl")[1:], rows)
+        for kind in ("spread", "consensus", "bars"):
+            self.assertIn("wide.jsonl:2: is not an event",
+                          self.plot(kind, "wide.jsonl", "--print", status=1))
+
     def test_one_test_is_said_to_make_no_curve(self):
         events = self.events("gossip.jsonl")
         self.write("single.jsonl", json.dumps(events[0]) + "\n" + json.dumps(events[-1]) + "\n")
@@ -292,6 +310,15 @@ class Numbers(Plot):
             self.assertIn("tools/setup plot", err)
             self.assertIn("gnuplot-nox", err)
             self.plot("bars", "gossip.jsonl", "--print", path=empty)
+
+    def test_a_gnuplot_that_fails_is_told(self):
+        """Before it has read all of the figure."""
+        point = '{"event": "point", "curve": "a", "dashed": false, "x": %d, "y": 1}\n'
+        self.write("many.jsonl", "".join(point % x for x in range(40000)))
+        self.write("gnuplot", "#!/bin/sh\necho no room >&2\nexit 1\n")
+        os.chmod(os.path.join(self.folder, "gnuplot"), 0o755)
+        err = self.plot("curves", "many.jsonl", "-o", "out.png", status=1, path=self.folder)
+        self.assertIn("gnuplot failed: no room", err)
 
     def test_a_reader_that_has_enough_is_no_error(self):
         read, write = os.pipe()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import sim_runs
@@ -265,6 +266,22 @@ class Advice(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertRegex(run.stderr, r"--advise-seconds 1: too few for any run of this "
                                      r"scenario, about \d+ would do for short ones and \d+ for ")
+
+    def test_what_would_do_counts_reading_too(self):
+        """Of data that takes longer to read than the whole budget: what was spent did not do."""
+        for rows in (4, 16, 64):
+            with open(os.path.join(self.folder, "long.csv"), "w", encoding="utf-8") as file:
+                for _ in range(rows):
+                    file.write("1,1,0\n-1,1,1\n" * 500000)
+            begin = time.monotonic()
+            run = self.simulate("--data", "csv:long.csv", "--advise", "--advise-seconds", "1",
+                                "--steps", "6000")
+            took = time.monotonic() - begin
+            if run.returncode != 0:
+                break
+        found = re.search(r"about (\d+) would do for short ones and (\d+) for whole", run.stderr)
+        self.assertIsNotNone(found, run.stderr)
+        self.assertTrue(took - 1 < int(found[1]) <= int(found[2]), (took, run.stderr))
 
     def test_candidates_that_fail_do_not_end_it(self):
         """All do at such a rate, but some only later: whoever is left is judged, else it is said."""

@@ -31,9 +31,10 @@ class Experiments(unittest.TestCase):
             file.write(STOPPED)
         os.chmod(self.program, 0o755)
 
-    def run_one(self, name, *words):
+    def run_one(self, name, *words, cwd=None, env=None):
         run = subprocess.run([sys.executable, os.path.join(EXPERIMENTS, name), *words], text=True,
-                             capture_output=True, timeout=60, check=False, cwd=self.folder)
+                             capture_output=True, timeout=60, check=False, env=env,
+                             cwd=cwd or self.folder)
         self.assertNotIn("Traceback", run.stderr)
         self.assertNotEqual(run.returncode, 0, name)
         return run.stderr
@@ -50,6 +51,23 @@ class Experiments(unittest.TestCase):
                       ("one_partner",), ("wide_area", "1", "digits")):
             err = self.run_one(*words, "nowhere/uwasa")
             self.assertIn("nowhere/uwasa is no program; cmake --preset release", err)
+
+    def test_what_is_known_is_told_without_a_program(self):
+        own = '"own": [0.5, 0.6, 0.7], "mean": [0.5, 0.6, 0.7]'
+        with open(os.path.join(self.folder, "raw"), "w", encoding="utf-8") as file:
+            file.write('{"row": "sorted, pull gossip T = 10", "seed": 1, "init": "pytorch", '
+                       f'{own}}}\n')
+        run = subprocess.run([sys.executable, os.path.join(EXPERIMENTS, "reference"), "digits",
+                              "nowhere/uwasa", "--table", "--raw", "raw"], text=True,
+                             capture_output=True, timeout=60, check=False, cwd=self.folder)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertIn("| sorted, pull gossip T = 10 | own models | 50.0 |", run.stdout)
+
+    def test_a_program_on_path_will_do(self):
+        path = self.folder + os.pathsep + os.environ["PATH"]
+        err = self.run_one("reference", "digits", "stopped", "--rows", "even, pull", "--init", "he",
+                           cwd=os.path.dirname(self.folder), env=dict(os.environ, PATH=path))
+        self.assertIn("was stopped before its end", err)
 
     def test_runs_that_were_stopped_do_not_count(self):
         """Ctrl-C stops them as well, and they exit with 0: none may be kept as a whole one."""

@@ -72,14 +72,16 @@ class RawFile(unittest.TestCase):
         for end in range(first, len(text) + 1):
             self.write(text[:end])
             raw = self.open()
-            self.assertEqual(len(raw.known), text[:end].count("\n"))
+            self.assertEqual(len(raw.known), text[:end + 1].count("\n"))    # a whole line counts
             raw.add({"row": "d"})
             self.assertEqual(sorted(self.open().known), sorted([*raw.known]))
             self.assertIn("d", self.open().known)
 
     def test_another_file_stays_as_it_is(self):
         for text in ("a report\n", '{"row": "a"}\nor not\n{"row": "b"}\n', '{"seed": 1}\n', "[1]\n",
-                     "one line", '{"row": "a"}\n\n{"row": "b"}\n', "\xff\n"):
+                     "one line", '{"row": "a"}\n\n{"row": "b"}\n', "\xff\n",
+                     '{"name": "package", "version": "1.0.0"}', '{"row": "a"}\n{"seed": 1}',
+                     '{"name": "package",', "{"):
             self.write(text)
             with self.assertRaises(SystemExit) as ended:
                 self.open()

@@ -130,6 +130,17 @@ static void test_a_second_as_early_is_close_if_it_ends_as_well(void **state)
     uw_advice_order(&a);
     assert_int_equal(a.order[0], 0);
     assert_false(uw_advice_close(&a));
+    options.until_accuracy = 0.79;      /* which the second never reaches, at 144 and 324 s */
+    draw(&a, 1, N, 12, 0.78);
+    uw_advice_order(&a);
+    assert_true(a.target == 0.79);
+    assert_false(uw_advice_close(&a));
+    draw(&a, 0, N, 17, 0.8);            /* now the best does at 286 s: the end is later */
+    draw(&a, 1, N, 17, 0.78);
+    assert_false(uw_advice_close(&a));
+    draw(&a, 0, N, N, 0.8);             /* and at 320: the end is hardly later */
+    draw(&a, 1, N, N, 0.78);
+    assert_true(uw_advice_close(&a));
 }
 
 static void test_who_failed_comes_after_who_ran(void **state)

@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,12 +31,15 @@ VGG_TWIN = json.dumps({"name": "vgg-twin", "input": [3, 32, 32], "layers": convo
     (16, 32, 64, 64), 3) + [{"name": "fc", "type": "dense", "out": 10}]})
 
 
+PROGRAMS = set()                # that may be run
+
+
 def program(path):
-    """For argparse: a program that can be started."""
-    if not os.path.isfile(path) or not os.access(path, os.X_OK):
-        raise argparse.ArgumentTypeError(f"{path} is no program; cmake --preset release && cmake "
-                                         "--build --preset release makes build/release/uwasa")
-    return os.path.abspath(path)
+    """For argparse: a path, or a name on PATH. Whether it can be started is told when the first
+    run begins: what a file of runs has needs none."""
+    path = os.path.abspath(shutil.which(path) or path)
+    PROGRAMS.add(path)
+    return path
 
 
 class Pool(concurrent.futures.ThreadPoolExecutor):
@@ -53,6 +57,11 @@ def begin(main):
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+    except OSError as error:
+        if error.filename not in PROGRAMS:
+            raise
+        sys.exit(f"{error.filename} is no program; cmake --preset release && cmake --build "
+                 "--preset release makes build/release/uwasa")
 
 
 def events_of(text, command):
@@ -148,22 +157,37 @@ class Raw:
             self.read()
 
     def read(self):
-        """What a kill has cut off the last line goes, so that the next line begins a line."""
         try:
             with open(self.path, "rb") as file:
-                data = file.read()
-            lines = data.split(b"\n")
+                *lines, last = file.read().split(b"\n")
             for number, line in enumerate(lines, 1):
-                if number == len(lines) and line[:1] == b"{":
-                    os.truncate(self.path, len(data) - len(line))
-                    print(f"--raw {self.path}: line {number} is cut and left out", file=sys.stderr)
-                elif line or number < len(lines):
-                    row = json.loads(line)
-                    self.known[self.key_of(row)] = row
+                self.take(line)
+            number = len(lines) + 1
+            if last:
+                self.end(last)
         except OSError as error:
             sys.exit(f"--raw {self.path}: {error.strerror}")
         except (ValueError, KeyError, TypeError):
             sys.exit(f"--raw {self.path}:{number}: is no run of this experiment, it stays as it is")
+
+    def take(self, line):
+        row = json.loads(line)
+        self.known[self.key_of(row)] = row
+
+    def end(self, last):
+        """A last line without an end: what is whole gets one, so that the next line begins a line;
+        what a kill has cut off goes, if it comes after runs of this experiment."""
+        try:
+            json.loads(last)
+        except ValueError:
+            if last[:1] != b"{" or not self.known:
+                raise
+            os.truncate(self.path, os.path.getsize(self.path) - len(last))
+            print(f"--raw {self.path}: its last line is cut and left out", file=sys.stderr)
+            return
+        self.take(last)
+        with open(self.path, "ab") as file:
+            file.write(b"\n")
 
     def get(self, row):
         """The run with this one's key; None: there is none."""

@@ -85,8 +85,9 @@ void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts);
 /* When a device is away for the first time; UINT64_MAX: nobody ever is. */
 uint64_t uw_sim_fleet_first_away_us(const struct uw_sim_fleet *f);
 
-/* When its devices have done so many steps each, without exchanges and with the absences that come
- * before: the mean of them, in microseconds. */
+/* When half of its devices have done so many steps each, without exchanges and with the absences
+ * that come before: in microseconds, below 0 without memory. One that leaves for good does not
+ * count, as the mean of them would have it. */
 double uw_sim_fleet_trained_us(const struct uw_sim_fleet *f, double steps);
 
 /* Free what uw_sim_fleet_even took. Safe on a zeroed struct and twice. */
