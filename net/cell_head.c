@@ -304,7 +304,9 @@ static void name_ranks(struct uw_cell *c, struct uw_cell_message *m)
             continue;
         }
         uint32_t k = m->ids_n++;
-        m->chunk_n = k == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
+        if (s->chunk_n != 0) {
+            m->chunk_n = m->chunk_n == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
+        }
         for (; k > 0 && m->ids[k - 1u] > s->id; k--) {
             m->ids[k] = m->ids[k - 1u];
         }

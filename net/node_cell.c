@@ -436,7 +436,7 @@ void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa
         return;     /* its pings say what is wrong */
     }
     const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
-    bool tiny = m.act == UW_CELL_READY && m.chunk_n < UW_CHUNK_MIN_N;   /* all would send such */
+    bool tiny = m.act == UW_CELL_READY && m.chunk_n != 0 && m.chunk_n < UW_CHUNK_MIN_N;
     if (member == NULL || !s->cell.on || w->scope >= UW_NODE_SCOPES || tiny) {
         return;
     }
