@@ -77,12 +77,14 @@ static bool is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
 }
 
 /* It has no part in what comes, and a late word of this wait changes nothing. */
-static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks)
+static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks,
+                        uint32_t culprit)
 {
     seat->ready = false;
     seat->refused = true;
     seat->asks = asks;
-    send_away(c, seat->id, asks, seat->culprit);
+    seat->culprit = culprit;
+    send_away(c, seat->id, asks, culprit);
 }
 
 void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
@@ -110,9 +112,9 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
         return;
     }
     bool avoided = c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.tells_all;
-    if (avoided || (seat->refused && seat->asks == m->asks)) {
-        seat->culprit = seat->refused && seat->asks == m->asks ? seat->culprit : c->config.self;
-        refuse_seat(c, seat, m->asks);
+    bool again = seat->refused && seat->asks == m->asks;
+    if (avoided || again) {
+        refuse_seat(c, seat, m->asks, again ? seat->culprit : c->config.self);
         return;
     }
     seat->refused = false;
@@ -281,8 +283,7 @@ static void refuse_outliers(struct uw_cell *c)
         if (s->id != c->config.self) {
             uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
         }
-        s->culprit = s->id;
-        refuse_seat(c, s, s->asks);
+        refuse_seat(c, s, s->asks, s->id);
     }
 }
 

@@ -29,18 +29,24 @@ static void test_who_has_no_place_goes_on_at_once(void **state)
     }
 }
 
+/* The first of three, in the first round. */
+static void end_a_round(struct bus *b)
+{
+    set_up(b, 3);
+    ask_all(b);
+    while (b->stations[0].cell.state != UW_CELL_IN_ROUND) {
+        tick(b);
+    }
+    uw_cell_refuse(&b->stations[0].cell, b->now_us);
+}
+
 /* In the first round one of three diverges; the others try again without it. Its head does not
  * ask it for two seconds: it does not wait for that. */
 static void test_who_has_just_ended_a_round_goes_on_at_once(void **state)
 {
     (void)state;
     static struct bus b;
-    set_up(&b, 3);
-    ask_all(&b);
-    while (b.stations[0].cell.state != UW_CELL_IN_ROUND) {
-        tick(&b);
-    }
-    uw_cell_refuse(&b.stations[0].cell, b.now_us);
+    end_a_round(&b);
     run(&b, 500000);
     assert_int_equal(b.stations[0].given_up, 1);
     assert_int_equal(b.stations[0].cell.state, UW_CELL_IDLE);
@@ -61,12 +67,7 @@ static void test_late_words_of_a_refused_wait_do_not_count(void **state)
 {
     (void)state;
     static struct bus b;
-    set_up(&b, 3);
-    ask_all(&b);
-    while (b.stations[0].cell.state != UW_CELL_IN_ROUND) {
-        tick(&b);
-    }
-    uw_cell_refuse(&b.stations[0].cell, b.now_us);
+    end_a_round(&b);
     run(&b, SECOND);
     assert_int_equal(b.stations[0].given_up, 1);
     const struct uw_cell *refused = &b.stations[0].cell;

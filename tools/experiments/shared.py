@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the experiments share: models, running the program, keeping what it told, tables, figures."""
-import argparse
 import concurrent.futures
 import json
 import math
