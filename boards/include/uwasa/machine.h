@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/machine.h - what a board without an operating system gives to a program: one struct
+ *
+ * A port is a linker file and one `const struct uw_machine uw_machine` with its drivers; the
+ * start-up code, the clock and everything above are shared. boards/README.md leads through it, and
+ * the program port_check (apps/firmware) tells what is missing or does not keep its promise.
+ *
+ * Life cycle: start-up code copies .data, clears .bss, turns the FPU on and calls init, then main.
+ *
+ * Units      bytes unless a name ends in _us (microseconds) or _ms
+ * Memory     all static; no heap
+ * Blocking   never, unless said        Context  main loop, unless said
+ */
+#ifndef UWASA_MACHINE_H
+#define UWASA_MACHINE_H
+
+#include "uwasa/ethernet.h"
+#include "uwasa/flash.h"
+#include "uwasa/serial.h"
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_MACHINE_REGIONS_MAX 4u
+
+enum uw_reset_cause { UW_RESET_POWER, UW_RESET_PIN, UW_RESET_SOFTWARE, UW_RESET_WATCHDOG };
+
+/* Memory that the linker file leaves to arenas. */
+struct uw_machine_region {
+    const char *name;               /* "dtcm" */
+    void *base;                     /* aligned to 16 */
+    size_t bytes;
+};
+
+struct uw_machine {
+    const char *name;               /* "mps2-an500" */
+    const char *core;               /* "Cortex-M7" */
+    uint32_t core_hz;               /* of the processor, and of SysTick */
+    bool emulated;                  /* nothing secret may depend on its entropy */
+
+    /* Clocks, pins, caches, drivers. Interrupts are off. */
+    void (*init)(void);
+
+    /* Fastest first; the first one with base NULL ends the list. */
+    struct uw_machine_region region[UW_MACHINE_REGIONS_MAX];
+
+    struct uw_serial *console;      /* text for a person */
+    struct uw_serial *serial;       /* frames or samples; NULL: none */
+    struct uw_ethernet *ethernet;   /* NULL: none */
+    struct uw_flash *flash;         /* for checkpoints and settings; NULL: nothing is kept */
+
+    /* Start a watchdog that resets the board after so many milliseconds without watchdog_feed;
+     * both NULL: there is none. */
+    void (*watchdog_start)(uint32_t ms);
+    void (*watchdog_feed)(void);
+
+    enum uw_reset_cause (*reset_cause)(void);
+
+    /* Sleep until the next interrupt (optional: NULL means busy waiting). */
+    void (*wait)(void);
+
+    /* Start anew; does not return. */
+    void (*reset)(void);
+};
+
+extern const struct uw_machine uw_machine;
+
+/* Fill buf with true randomness from the board's own source. No default: a program that needs keys
+ * does not link on a board without one, unless it is built for the emulator (UWASA_EMULATOR).
+ * May wait for the source. Returns UW_OK or UW_ERR_IO (buf is then unspecified). */
+int uw_machine_entropy(void *buf, size_t bytes);
+
+/* Microseconds since start, from SysTick. Never goes back. */
+uint64_t uw_machine_now_us(void);
+
+#endif
