@@ -57,6 +57,7 @@ struct uw_machine {
     void (*watchdog_start)(uint32_t ms);
     void (*watchdog_feed)(void);
 
+    /* Why the board started this time. */
     enum uw_reset_cause (*reset_cause)(void);
 
     /* Sleep until the next interrupt (optional: NULL means busy waiting). */
