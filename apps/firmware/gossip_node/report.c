@@ -164,8 +164,8 @@ void uw_firmware_report_status(const struct uw_firmware *f)
                         uw_member_state_name(m->state), (unsigned)m->step, (double)m->loss,
                         100.0 * (double)m->accuracy, (unsigned)m->rounds);
     }
-    uw_console_line("sent %llu B, received %llu B, %u pulls done, %u cut; secure channel %u of %u B;"
-                    " stack %u B; longest poll %llu us; %u lines dropped",
+    uw_console_line("sent %llu B, received %llu B, %u pulls done, %u cut; secure channel %u of "
+                    "%u B; stack %u B; longest poll %llu us; %u lines dropped",
                     (unsigned long long)c.sent_bytes, (unsigned long long)c.received_bytes,
                     (unsigned)c.pulls_done, (unsigned)c.pulls_cut,
                     (unsigned)uw_secure_memory_peak_bytes(), (unsigned)f->tls_bytes,
