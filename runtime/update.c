@@ -240,6 +240,7 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
             rc = clip(&m->exec, o->clip_tensor, norm_sq, s->size_n, g);
         }
         rc = rc < 0 ? rc : update_segment(m, s, o, updates, g);
+        uw_step_between(m);
     }
     return rc;
 }
@@ -301,6 +302,7 @@ static int update_bucket(struct uw_update *u, const struct uw_layer *l, const st
     }
     bool complete = u->top - u->low >= uw_update_bucket_size(&m->config);
     if (complete && u->last) {
+        uw_step_between(m);
         rc = flush(u, l->index, l->segment, u->high_segment);
         u->low = u->top;
     }
