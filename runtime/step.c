@@ -5,6 +5,8 @@
  * weights that bw_input reads. */
 #include "step.h"
 
+#include "uwasa/parts.h"
+
 uint64_t uw_profile_start(const struct uw_model *m)
 {
     return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
@@ -96,7 +98,7 @@ static int run_forward(struct uw_model *m, const float *x, const struct uw_pass 
         l->y = l->y_at[0];
         l->aux = l->aux_at[0];
         if (m->buckets_n > 0 && l->trained != 0 && (p->training || !l->auxiliary)) {
-            int late = uw_update_late(m, l->bucket, err);
+            int late = uw_parts.gathering->late(m, l->bucket, err);
             if (late < 0) {
                 return late;
             }
