@@ -102,6 +102,7 @@ struct uw_node_config world_config(struct world *w, uint32_t i)
     c.velocity = it->velocity;
     c.spare = it->spare;
     c.seed = w->seed;
+    c.parts = &uw_node_parts_all;
     c.on_event = world_on_event;
     c.event_arg = it;
     return c;

@@ -7,7 +7,8 @@
 
 #include "test_support.h"
 
-#include "node_state.h"
+#include "node_averages.h"
+#include "node_shuffle.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
