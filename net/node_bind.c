@@ -117,6 +117,18 @@ static int check_parts(const struct uw_node_config *c, struct uw_error *err)
                         "config.parts lacks %s, which exchange, rule or samples need", lacks);
 }
 
+/* Averages put it back when they fail, and rules look at it. */
+static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
+    if (c->snapshot != NULL || (!ruled && !needs_averages(c))) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "node: snapshot missing, needed by all but gossip with rule none: mixing "
+                        "rule \"%s\"", c->rule != NULL ? c->rule->name : uw_mix_none.name);
+}
+
 static int check(const struct uw_node_config *c, struct uw_error *err)
 {
     int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
@@ -132,8 +144,8 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     if (c->run == NULL || c->run[0] == '\0') {
         return uw_error_set(err, UW_ERR_INVALID, "run: missing, needs a name");
     }
-    if (c->link == NULL || c->params == NULL || c->snapshot == NULL || c->params->size_n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "node: link, parameters or snapshot missing");
+    if (c->link == NULL || c->params == NULL || c->params->size_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "node: link or parameters missing");
     }
     bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
     if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
@@ -144,8 +156,9 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
     }
-    int lacking = check_parts(c, err);
-    return lacking < 0 ? lacking : check_rule(c, err);
+    rc = check_parts(c, err);
+    rc = rc < 0 ? rc : check_snapshot(c, err);
+    return rc < 0 ? rc : check_rule(c, err);
 }
 
 static uint32_t run_tag(const char *run)
@@ -217,7 +230,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
     void *part[7] = {NULL};
-    const size_t bytes[7] = {s->buffer_bytes, s->chunk_n * sizeof(float),
+    const size_t bytes[7] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
                              c->members_max * sizeof(uint32_t),
                              c->members_max * sizeof(bool), sizeof *s->in, sizeof *s->out,
                              sentences ? UW_NODE_TEXT_BYTES : 0};
