@@ -30,9 +30,19 @@ static uint64_t deadline_us(const struct uw_node_state *s)
     return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
 }
 
-static struct uw_path path_to(const struct uw_member *m)
+/* Chunks that the link can receive at once, less one for what others say; 0: not known. */
+static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 {
-    return (struct uw_path){.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us};
+    uint32_t burst_bytes = s->config.link->burst_bytes;
+    uint32_t room = burst_bytes / (UW_WIRE_DATA_BYTES + 4u * chunk_n);
+    return burst_bytes == 0 ? 0 : room > 1u ? room - 1u : 1u;
+}
+
+static struct uw_path path_to(const struct uw_node_state *s, const struct uw_member *m,
+                              uint32_t chunk_n)
+{
+    return (struct uw_path){.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us,
+                            .most_chunks = room_of(s, chunk_n)};
 }
 
 static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
@@ -51,7 +61,7 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->judged = false;
     p->version = 0;
     p->bytes = 0;
-    const struct uw_path path = path_to(m);
+    const struct uw_path path = path_to(s, m, chunk_n);
     uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
                   &path, s->now_us);
     uw_node_tell_pull(s, UW_NODE_PULL_STARTED, "");
@@ -210,7 +220,7 @@ static bool move_pull(struct uw_node_state *s, const char *why)
         return false;
     }
     const struct uw_member *m = &s->membership.members[place];
-    const struct uw_path path = path_to(m);
+    const struct uw_path path = path_to(s, m, p->transfer.chunk_n);
     uw_node_tell_pull(s, UW_NODE_PULL_MOVED, why);
     remember_rate(s);
     p->version = VERSION_MIXED;

@@ -160,8 +160,8 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
  *   err  may be NULL; else a sentence that names the field
  *
  * Returns UW_OK, UW_ERR_INVALID (a name that is empty, too long or has odd characters, sizes, a
- * rule whose velocity or snapshot is missing, a part that the program lacks), UW_ERR_TOOBIG (the link's messages are too small for the name
- * and address), UW_ERR_NOMEM, UW_ERR_SEALED. */
+ * rule whose velocity or snapshot is missing, a part that the program lacks), UW_ERR_TOOBIG (the
+ * link's messages are too small for the name and address), UW_ERR_NOMEM, UW_ERR_SEALED. */
 int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
                  struct uw_error *err);
 
