@@ -56,6 +56,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
     return (struct uw_node_config){
         .name = o->name,
         .run = o->run,
+        .parts = &uw_node_parts_all,
         .address = o->advertise,
         .seeds = o->seeds.item,
         .seeds_n = o->seeds.n,
