@@ -4,7 +4,7 @@
  * "missing" (the board goes without) or "WRONG". Runs three times in a row: checks, resets itself,
  * and lets the watchdog reset it.
  *
- * Erases the last sector of the flash. In an emulator the exit status is 0 when nothing is wrong. */
+ * Erases the last sector of the flash. In an emulator, exit status 0: nothing is wrong. */
 #include "uwasa/machine.h"
 
 #include <stdarg.h>
