@@ -10,6 +10,7 @@
 #include "uwasa/link_loopback.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
+#include "uwasa/link_zsock.h"
 #include "uwasa/secure.h"
 #include "uwasa/secure_stream.h"
 
@@ -28,6 +29,7 @@ struct pair {
     struct uw_link_loopback loopback[2];
     struct uw_link_emulated emulated[2];
     struct uw_link_udp udp[2];
+    struct uw_link_zsock zsock[2];
     struct uw_link_tcp tcp[2];
     struct uw_secure_dtls dtls[2];
     struct uw_secure_stream tls[2];
