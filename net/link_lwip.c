@@ -16,7 +16,7 @@
 
 #define STATIONS_DEFAULT 16u
 #define STATIONS_MAX 1024u
-#define MESSAGES_MAX 2u             /* of one frame there is one; a frame is fetched when none is left */
+#define MESSAGES_MAX 2u             /* a frame is fetched when none is left, and holds one */
 #define LOOPBACK_TEXT "127.0.0.1"
 
 struct station {

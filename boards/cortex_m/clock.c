@@ -3,6 +3,7 @@
  * Time by SysTick: whole milliseconds are counted by its interrupt, the rest is read from it. */
 #include "start.h"
 
+#include "uwasa/cortex_m.h"
 #include "uwasa/machine.h"
 
 #define SYST_CSR (*(volatile uint32_t *)0xe000e010u)

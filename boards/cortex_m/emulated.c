@@ -3,9 +3,9 @@
  * For builds that only an emulator runs. Its boards have no source of randomness: the host's is
  * used, where it has /dev/urandom. A build for a real board has real.c instead of this file, and
  * does not link without uw_machine_entropy of its own. */
-#include "flash_emulated.h"
 #include "semihosting.h"
 
+#include "uwasa/flash_emulated.h"
 #include "uwasa/machine.h"
 
 #include <string.h>

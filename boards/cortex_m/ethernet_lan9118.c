@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ethernet_lan9118.h"
+#include "uwasa/ethernet_lan9118.h"
 
-#include "start.h"
+#include "uwasa/cortex_m.h"
 
 #include <string.h>
 

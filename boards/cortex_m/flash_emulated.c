@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "flash_emulated.h"
+#include "uwasa/flash_emulated.h"
 
 #include "semihosting.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "mps.h"
+#include "uwasa/mps.h"
 
-#include "start.h"
+#include "uwasa/cortex_m.h"
 
 #define BAUD 115200u
 #define AIRCR (*(volatile uint32_t *)0xe000ed0cu)

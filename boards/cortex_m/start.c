@@ -3,11 +3,12 @@
  * Vector table, reset and faults. The linker file's symbols say what lies where (sections.ld). */
 #include "start.h"
 
+#include "uwasa/cortex_m.h"
 #include "uwasa/machine.h"
 
 #include <string.h>
 
-#define VECTORS_N (16u + 96u)           /* exceptions of the core, interrupts of the largest board */
+#define VECTORS_N (16u + UW_INTERRUPTS_N)
 
 /* Registers of the system control block (Armv7-M and Armv8-M alike). */
 #define CPACR (*(volatile uint32_t *)0xe000ed88u)
@@ -42,7 +43,7 @@ __attribute__((naked)) static void fault(void)
                    "b uw_fault");
 }
 
-void uw_machine_fault_say(const char *text)
+static void say(const char *text)
 {
     struct uw_serial *console = uw_machine.console;
     size_t bytes = strlen(text);
@@ -63,8 +64,8 @@ static void say_number(const char *name, uint32_t value)
         text[i] = "0123456789abcdef"[value >> (28 - 4 * i) & 15u];
     }
     text[8] = '\0';
-    uw_machine_fault_say(name);
-    uw_machine_fault_say(text);
+    say(name);
+    say(text);
 }
 
 void uw_fault(const uint32_t *frame)
@@ -75,7 +76,7 @@ void uw_fault(const uint32_t *frame)
         say_number(" pc ", frame[6]);
         say_number(" lr ", frame[5]);
     }
-    uw_machine_fault_say("\n");
+    say("\n");
     uw_machine.reset();
     for (;;) {
     }
@@ -88,6 +89,7 @@ struct vectors {
 
 /* Interrupts are entered at run time, so the table that is used lies in RAM. */
 static struct vectors table __attribute__((aligned(512)));
+_Static_assert(sizeof table <= 512, "a table is aligned to its size, rounded up to a power of two");
 
 extern const struct vectors uw_vectors;
 const struct vectors uw_vectors __attribute__((section(".vectors"), used)) = {

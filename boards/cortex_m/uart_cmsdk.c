@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "uart_cmsdk.h"
+#include "uwasa/uart_cmsdk.h"
 
-#include "start.h"
+#include "uwasa/cortex_m.h"
 
 struct registers {
     volatile uint32_t data;

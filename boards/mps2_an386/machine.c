@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Arm MPS2 with AN386: Cortex-M4F. */
-#include "mps.h"
+#include "uwasa/mps.h"
 
 extern uint8_t uw_free_start[], uw_free_end[], uw_psram_start[], uw_psram_end[], uw_kept_start[];
 

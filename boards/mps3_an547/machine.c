@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Arm MPS3 with AN547: Cortex-M55 in its secure state. */
-#include "mps.h"
+#include "uwasa/mps.h"
 
 extern uint8_t uw_free_start[], uw_free_end[], uw_ddr_start[], uw_ddr_end[], uw_kept_start[];
 

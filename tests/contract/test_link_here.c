@@ -36,6 +36,7 @@ static const char *open_zsock_ipv6(struct pair *p)
 static const struct variant variants[] = {
     {"loopback", open_loopback},
     {"emulated", open_emulated},
+    {"serial", open_serial},
     {"udp IPv4", open_udp_ipv4},
     {"udp IPv6", open_udp_ipv6},
     {"zsock IPv4", open_zsock_ipv4},
@@ -44,6 +45,7 @@ static const struct variant variants[] = {
     {"tcp IPv6", open_tcp_ipv6},
     {"tls over tcp", open_tls},
     {"dtls over loopback", open_dtls_loopback},
+    {"dtls over serial", open_dtls_serial},
     {"dtls over udp", open_dtls_udp},
 };
 

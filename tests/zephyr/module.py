@@ -66,7 +66,6 @@ def files(source):
         check(is_there(SAMPLE, name), f"the sample has no {name}")
     with open(os.path.join(source, SAMPLE, "CMakeLists.txt"), encoding="utf-8") as f:
         for path in re.findall(r"^  (\S+\.c)$", f.read(), re.M):
-            path = path.replace("${CONFIG_UWASA_NODE_MODEL}", "mlp")
             check(is_there(SAMPLE, path), f"the sample lists {path}")
 
 
@@ -165,7 +164,7 @@ def configure(source, work, nanopb, name, *options):
     run = subprocess.run(
         ["cmake", "-S", os.path.join(source, "tests/zephyr/stand_in"), "-B", folder, "-G", "Ninja",
          f"-DMODULE={source}", f"-DZEPHYR_NANOPB_MODULE_DIR={nanopb}", "-DCMAKE_SYSTEM_NAME=Generic",
-         "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY", "-DCONFIG_UWASA=y", *options],
+         "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY", "-DCONFIG_UWASA=y", "-DCONFIG_UWASA_ALL_PARTS=y", *options],
         capture_output=True, text=True, check=False)
     check(run.returncode == 0, f"{name} does not configure:\n{run.stdout}{run.stderr}")
     return folder, sources_of(os.path.join(folder, "sources.txt"), source) \
@@ -193,10 +192,12 @@ def cmake(source, work, host_list, nanopb):
                          capture_output=True, text=True, check=False)
     check(run.returncode == 0, "the port does not compile:\n" + run.stdout + run.stderr)
 
-    _, small = configure(source, work, nanopb, "runtime_only")
+    _, small = configure(source, work, nanopb, "runtime_only", "-DCONFIG_UWASA_ALL_PARTS=n")
     check(set(small) == {"uwasa_runtime", "uwasa_kernels", "uwasa_board"}, "parts that are off")
     check(small.get("uwasa_board") == {"boards/zephyr/clock.c"}, "board without entropy and flash")
     check("kernels/backends_ref.c" in small["uwasa_kernels"], "kernels without an FPU")
+    check(small["uwasa_runtime"] == host["uwasa_runtime"] - {"runtime/parts.c"},
+          "runtime: another choice of parts is left to the program")
     for cpu, file in (("CPU_CORTEX_M7", "backends_fpu"), ("CPU_CORTEX_M4", "backends_fpu")):
         _, fpu = configure(source, work, nanopb, cpu, f"-DCONFIG_{cpu}=y", "-DCONFIG_FPU=y")
         check(f"kernels/packed/{file}.c" in fpu["uwasa_kernels"], f"{cpu}: not its kernels")

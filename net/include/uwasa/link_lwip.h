@@ -22,11 +22,11 @@
 struct uw_link_lwip_config {
     struct uw_ethernet *ethernet;   /* borrowed; init starts it */
     uint8_t mac[UW_ETHERNET_MAC_BYTES];     /* all zero: the controller's */
-    const char *address;            /* "10.0.2.15/24:4433", own address, network and UDP port; not
+    const char *address;            /* "10.0.2.15/24:4433", own address, network and UDP port. Not
                                        kept */
     const char *gateway;            /* "10.0.2.2"; NULL: none. Not kept */
-    const char *loopback;           /* what "127.0.0.1" of other nodes means here: the address of
-                                       the machine that runs the emulator; NULL: nothing. Not kept */
+    const char *loopback;           /* what "127.0.0.1" of other nodes means here: the machine that
+                                       runs the emulator, 10.0.2.2; NULL: nothing. Not kept */
     void *memory;                   /* aligned as from malloc or an arena */
     size_t memory_bytes;
     uint16_t stations_n;            /* slots of the address table; 0: 16 */

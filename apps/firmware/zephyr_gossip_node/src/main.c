@@ -5,9 +5,8 @@
  * tells how to build and run it. */
 #include "zephyr_node.h"
 
-#include "board_model.h"
+#include "board_models.h"
 
-#include "uwasa/backends.h"
 #include "uwasa/mix.h"
 #include "uwasa/zephyr.h"
 
@@ -44,7 +43,8 @@ static int open_model(struct uw_zephyr_node *n)
     const struct uw_settings *s = &n->settings;
     const struct uw_mix_rule *rule = uw_mix_find(s->rule);
     const struct uw_model_config config = {
-        .def = &uw_board_model, .kernels = uw_kernels_best(), .batch_n = s->batch,
+        .def = strcmp(s->model, "lenet5") == 0 ? &lenet5_def : &mlp_def,
+        .kernels = &board_models_kernels, .batch_n = s->batch,
         .optimizer = {.lr = s->lr, .momentum = rule->frozen ? 0.9f : 0.0f,
                       .frozen = rule->frozen},
         .mixing_velocity = rule->velocity, .snapshot = true, .input = true,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * flash_emulated.h - flash for boards in an emulator: a file of the host, or memory kept over reset
+ * uwasa/flash_emulated.h - flash for boards in an emulator: a file of the host, or memory that a
+ * reset keeps
  *
  * Behaves like NOR flash: erasing sets all bits, programming only clears some. */
-#ifndef UW_BOARDS_FLASH_EMULATED_H
-#define UW_BOARDS_FLASH_EMULATED_H
+#ifndef UWASA_FLASH_EMULATED_H
+#define UWASA_FLASH_EMULATED_H
 
 #include "uwasa/flash.h"
 
@@ -12,8 +13,8 @@
 
 struct uw_flash_emulated {
     struct uw_flash base;
-    uint8_t *memory;                /* [sectors_n * sector_bytes] that a reset keeps; with a file: of
-                                       one sector */
+    uint8_t *memory;                /* [sectors_n * sector_bytes] that a reset keeps; with a file:
+                                       of one sector */
     int file;                       /* handle of semihosting.h, -1: memory */
 };
 

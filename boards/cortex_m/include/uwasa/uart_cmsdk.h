@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uart_cmsdk.h - the UART of Arm's MPS2 and MPS3 boards
+ * uwasa/uart_cmsdk.h - the UART of Arm's MPS2 and MPS3 boards
  *
  * Receives by interrupt into a ring; when that is full the interrupt waits, so that an emulator
  * holds the sender back. A real line then overruns, which `overruns` counts.
  *
  * Source     Arm, "Cortex-M System Design Kit", 4.3 "APB UART" */
-#ifndef UW_BOARDS_UART_CMSDK_H
-#define UW_BOARDS_UART_CMSDK_H
+#ifndef UWASA_UART_CMSDK_H
+#define UWASA_UART_CMSDK_H
 
 #include "uwasa/serial.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mps.h - what Arm's MPS2 and MPS3 boards have in common; QEMU has them
+ * uwasa/mps.h - what Arm's MPS2 and MPS3 boards have in common; QEMU has them
  *
  * Source     Arm application notes AN386, AN500, AN547 */
-#ifndef UW_BOARDS_MPS_H
-#define UW_BOARDS_MPS_H
+#ifndef UWASA_MPS_H
+#define UWASA_MPS_H
 
-#include "ethernet_lan9118.h"
-#include "flash_emulated.h"
-#include "uart_cmsdk.h"
+#include "uwasa/ethernet_lan9118.h"
+#include "uwasa/flash_emulated.h"
+#include "uwasa/uart_cmsdk.h"
 
 #include "uwasa/machine.h"
 
@@ -31,12 +31,20 @@ extern struct uw_uart_cmsdk uw_mps_uart[2];
 extern struct uw_ethernet_lan9118 uw_mps_ethernet;
 extern struct uw_flash_emulated uw_mps_flash;
 
-/* For struct uw_machine. */
+/* Entries of struct uw_machine: start the drivers of a board. */
 void uw_mps_init(const struct uw_mps_map *map);
+
+/* The CMSDK watchdog. */
 void uw_mps_watchdog_start(uint32_t ms);
 void uw_mps_watchdog_feed(void);
+
+/* By a note in memory that a reset keeps: the boards have no register for it. */
 enum uw_reset_cause uw_mps_reset_cause(void);
+
+/* Until the next interrupt. */
 void uw_mps_wait(void);
+
+/* By the core's own register; does not return. */
 void uw_mps_reset(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ethernet_lan9118.h - the Ethernet controller of Arm's MPS2 and MPS3 boards
+ * uwasa/ethernet_lan9118.h - the Ethernet controller of Arm's MPS2 and MPS3 boards
  *
  * Source     Microchip (SMSC), "LAN9118" data sheet */
-#ifndef UW_BOARDS_ETHERNET_LAN9118_H
-#define UW_BOARDS_ETHERNET_LAN9118_H
+#ifndef UWASA_ETHERNET_LAN9118_H
+#define UWASA_ETHERNET_LAN9118_H
 
 #include "uwasa/ethernet.h"
 
@@ -14,7 +14,7 @@ struct uw_ethernet_lan9118 {
     struct uw_ethernet base;
     uintptr_t registers;
     uint32_t interrupt;
-    void (*handler)(void);
+    void (*handler)(void);          /* of the interrupt */
 };
 
 /* Set up; start() finds out whether it is there. `handler` is an interrupt handler that calls
