@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOST_BYTES 46                   /* the longest IPv6 address in numbers, with its NUL */
+#define READ_BYTES 46                   /* the longest IPv6 address in numbers, with its NUL; */
+#define PRINT_BYTES 40                  /* and without an IPv4 one inside */
 #define NO_GAP 17u
 
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -27,7 +28,7 @@ bool uw_ip_address_equal(const struct uw_ip_address *a, const struct uw_ip_addre
 }
 
 /* The longest run of two or more zero groups, the first of equals, becomes "::". */
-static void print_ipv6(const uint8_t ip[16], char text[HOST_BYTES])
+static void print_ipv6(const uint8_t ip[16], char text[PRINT_BYTES])
 {
     uint32_t gap = 8, gap_n = 1;
     for (uint32_t i = 0, n; i < 8; i += n + 1u) {
@@ -61,7 +62,7 @@ int uw_ip_address_print(const struct uw_ip_address *a, char text[UW_LINK_ADDRESS
                  a->ip[15], (unsigned)a->port);
         return UW_OK;
     }
-    char host[HOST_BYTES];
+    char host[PRINT_BYTES];
     char scope[12] = "";
     print_ipv6(a->ip, host);
     if (a->scope != 0) {
@@ -193,7 +194,7 @@ int uw_ip_address_parse_host(const char *host, struct uw_ip_address *a)
         uw_ip_address_set_ipv4(a, ip);
         return UW_OK;
     }
-    char number[HOST_BYTES];
+    char number[READ_BYTES];
     const char *percent = strchr(host, '%');
     size_t bytes = percent != NULL ? (size_t)(percent - host) : strlen(host);
     uint32_t scope = 0;

@@ -226,9 +226,10 @@ def build(source, work):
             options += ["-DEXTRA_CONF_FILE=nsos.conf",
                         '-DCONFIG_UWASA_NODE_SETTINGS="name=a run=t steps=300 consensus_rounds=0"']
         env = dict(os.environ)
-        env.setdefault("ZEPHYR_TOOLCHAIN_VARIANT", "host" if simulated else "cross-compile")
-        env.setdefault("CROSS_COMPILE", shutil.which("arm-none-eabi-gcc", path=env["PATH"])[:-3]
-                       if not simulated and shutil.which("arm-none-eabi-gcc") else "")
+        if "ZEPHYR_TOOLCHAIN_VARIANT" not in env and "ZEPHYR_SDK_INSTALL_DIR" not in env:
+            env["ZEPHYR_TOOLCHAIN_VARIANT"] = "host" if simulated else "cross-compile"
+            gcc = shutil.which("arm-none-eabi-gcc") or "arm-none-eabi-gcc"
+            env["CROSS_COMPILE"] = "" if simulated else gcc[:-len("gcc")]
         for command in (["cmake", "-G", "Ninja", "-S", os.path.join(source, SAMPLE), "-B", folder,
                          *options], ["cmake", "--build", folder]):
             run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
