@@ -4,10 +4,12 @@
 #ifndef UWASA_TEST_LINK_PAIR_H
 #define UWASA_TEST_LINK_PAIR_H
 
+#include "serial_pipe.h"
 #include "test_support.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
+#include "uwasa/link_serial.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
@@ -29,6 +31,8 @@ struct pair {
     struct uw_link_emulated emulated[2];
     struct uw_link_udp udp[2];
     struct uw_link_tcp tcp[2];
+    struct serial_pipe pipe[2];
+    struct uw_link_serial serial[2];
     struct uw_secure_dtls dtls[2];
     struct uw_secure_stream tls[2];
     void *blocks[5];
@@ -73,6 +77,21 @@ static inline const char *open_emulated(struct pair *p)
         assert_int_equal(uw_link_emulated_init(&p->emulated[i], &config), UW_OK);
         p->link[i] = &p->emulated[i].link;
     }
+    return NULL;
+}
+
+static inline const char *open_serial(struct pair *p)
+{
+    serial_pipe_join(&p->pipe[0], &p->pipe[1]);
+    p->pipe[0].take_bytes = 5;
+    for (size_t i = 0; i < 2; i++) {
+        struct uw_link_serial_config config = {.serial = &p->pipe[i].base, .mtu_bytes = MTU};
+        config.memory_bytes = uw_link_serial_bytes(&config);
+        config.memory = block(p, config.memory_bytes);
+        assert_int_equal(uw_link_serial_init(&p->serial[i], &config), UW_OK);
+        p->link[i] = &p->serial[i].link;
+    }
+    assert_int_equal(uw_link_resolve(p->link[0], "peer", &p->to[0]), UW_OK);
     return NULL;
 }
 
@@ -168,6 +187,11 @@ static inline const char *secure(struct pair *p, const char *skip)
 static inline const char *open_dtls_loopback(struct pair *p)
 {
     return secure(p, open_loopback(p));
+}
+
+static inline const char *open_dtls_serial(struct pair *p)
+{
+    return secure(p, open_serial(p));
 }
 
 static inline const char *open_dtls_udp(struct pair *p)

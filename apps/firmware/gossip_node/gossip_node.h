@@ -14,12 +14,15 @@
 
 #include "uwasa/dataset.h"
 #include "uwasa/digits.h"
+#include "uwasa/checkpoint.h"
 #include "uwasa/link_lwip.h"
+#include "uwasa/link_serial.h"
 #include "uwasa/machine.h"
 #include "uwasa/model.h"
 #include "uwasa/node.h"
 #include "uwasa/region.h"
 #include "uwasa/secure.h"
+#include "uwasa/storage_flash.h"
 
 struct uw_firmware {
     struct uw_settings settings;
@@ -31,12 +34,18 @@ struct uw_firmware {
     struct uw_model model;
     /* network.c */
     struct uw_link_lwip lwip;
+    struct uw_link_serial serial;
     struct uw_secure_dtls secure;
     struct uw_link *link;
     struct uw_node node;
     uint64_t network_due_us;
-    uint32_t incarnation;
     size_t network_bytes, tls_bytes;
+    /* storage.c */
+    struct uw_storage_flash storage;
+    struct uw_settings kept;            /* what the flash shall hold */
+    uint32_t boots;
+    bool storage_open, polling;
+    uint64_t saved_us;
     /* training.c */
     struct uw_digits digits, test;
     struct uw_loader loader;
@@ -55,6 +64,19 @@ struct uw_firmware {
 void uw_firmware_open_memory(struct uw_firmware *f);
 int uw_firmware_open_model(struct uw_firmware *f);
 void uw_firmware_seal(struct uw_firmware *f);
+
+/* storage.c: settings, the count of starts and the checkpoint, in flash. */
+
+/* Read the settings, over the defaults; then the emulator's arguments. */
+int uw_firmware_open_settings(struct uw_firmware *f);
+
+/* Write f->kept. */
+int uw_firmware_save_settings(struct uw_firmware *f);
+
+/* Count this start, and go on from the checkpoint if there is one of this model. A board without
+ * flash, or with too little, only says so. */
+int uw_firmware_open_checkpoint(struct uw_firmware *f);
+int uw_firmware_save_checkpoint(struct uw_firmware *f);
 
 /* network.c */
 int uw_firmware_open_link(struct uw_firmware *f);

@@ -9,32 +9,17 @@
 
 static struct uw_firmware firmware;
 
-static int read_settings(struct uw_firmware *f)
-{
-    char words[UW_SETTINGS_TEXT_BYTES];
-    uw_settings_init(&f->settings);
-    int rc = uw_machine_arguments(words, sizeof words);
-    rc = rc < 0 ? rc : uw_settings_read(&f->settings, words, &f->err);
-    if (rc == UW_OK && f->settings.flash[0] != '\0') {
-        rc = uw_machine_flash_file(f->settings.flash);
-        if (rc < 0) {
-            return uw_error_set(&f->err, rc, "flash=%s: cannot be used", f->settings.flash);
-        }
-    }
-    return rc;
-}
-
 static int open_all(struct uw_firmware *f)
 {
-    int rc = read_settings(f);
+    int rc = uw_firmware_open_settings(f);
     if (rc < 0) {
         return rc;
     }
-    f->incarnation = 1;
     uw_firmware_open_memory(f);
     rc = uw_firmware_open_link(f);
     rc = rc < 0 ? rc : uw_firmware_open_model(f);
     rc = rc < 0 ? rc : uw_firmware_open_data(f);
+    rc = rc < 0 ? rc : uw_firmware_open_checkpoint(f);
     rc = rc < 0 ? rc : uw_firmware_open_node(f);
     uw_firmware_seal(f);
     return rc;

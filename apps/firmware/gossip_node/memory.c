@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gossip_node.h"
 
-#include "board_model.h"
+#include "board_models.h"
 
-#include "uwasa/backends.h"
 #include "uwasa/mix.h"
 
 #include <string.h>
@@ -11,6 +10,11 @@
 static const struct uw_mix_rule *rule_of(const struct uw_firmware *f)
 {
     return strcmp(f->settings.rule, "qg") == 0 ? &uw_mix_qg : &uw_mix_none;
+}
+
+static const struct uw_model_def *def_of(const struct uw_firmware *f)
+{
+    return strcmp(f->settings.model, "lenet5") == 0 ? &lenet5_def : &mlp_def;
 }
 
 void uw_firmware_open_memory(struct uw_firmware *f)
@@ -37,11 +41,16 @@ static void workspace(struct uw_firmware *f, struct uw_model_config *c)
                                        UW_ARENA_ALIGN * UW_ARENA_ALIGN;
 }
 
+static void between(void *arg)
+{
+    uw_firmware_poll(arg);
+}
+
 int uw_firmware_open_model(struct uw_firmware *f)
 {
     const struct uw_mix_rule *rule = rule_of(f);
     struct uw_model_config config = {
-        .def = &uw_board_model, .kernels = uw_kernels_best(), .batch_n = f->settings.batch,
+        .def = def_of(f), .kernels = &board_models_kernels, .batch_n = f->settings.batch,
         .mode = UW_PLAN_IMMEDIATE,
         .optimizer = {.lr = f->settings.lr, .momentum = rule->frozen ? 0.9f : 0.0f,
                       .frozen = rule->frozen},
@@ -60,6 +69,8 @@ int uw_firmware_open_model(struct uw_firmware *f)
     rc = rc < 0 ? rc : uw_model_bind(&f->model, &config, NULL, &f->err);
     if (rc == UW_OK) {
         uw_model_init_weights(&f->model, f->settings.seed);
+        f->model.between = between;
+        f->model.between_arg = f;
     }
     return rc;
 }

@@ -45,11 +45,22 @@ static int open_lwip(struct uw_firmware *f)
     return rc < 0 ? rc : uw_link_lwip_init(&f->lwip, &c, &f->err);
 }
 
+static int open_serial(struct uw_firmware *f)
+{
+    struct uw_link_serial_config c = {.serial = uw_machine.serial};
+    if (c.serial == NULL) {
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "link=serial: this board has none");
+    }
+    c.memory_bytes = uw_link_serial_bytes(&c);
+    int rc = take(f, "link", c.memory_bytes, &c.memory);
+    return rc < 0 ? rc : uw_link_serial_init(&f->serial, &c);
+}
+
 static int open_secure(struct uw_firmware *f)
 {
     static const uint16_t suites[] = {CCM_8, 0};
     struct uw_secure_dtls_config c = {
-        .lower = &f->lwip.link, .identity = f->settings.run, .sessions_n = SESSIONS,
+        .lower = f->link, .identity = f->settings.run, .sessions_n = SESSIONS,
         .handshakes_n = HANDSHAKES, .suites = suites, .entropy = entropy,
         .event = uw_firmware_report_peer, .user = f};
     void *tls = NULL;
@@ -59,6 +70,7 @@ static int open_secure(struct uw_firmware *f)
     if (rc < 0) {
         return rc;
     }
+    f->tls_bytes = TLS_BYTES;
     uw_secure_memory_init(tls, TLS_BYTES);
     (void)uw_key_parse(f->settings.key, c.key);
     rc = uw_secure_dtls_init(&f->secure, &c);
@@ -68,8 +80,9 @@ static int open_secure(struct uw_firmware *f)
 
 int uw_firmware_open_link(struct uw_firmware *f)
 {
-    int rc = open_lwip(f);
-    f->link = &f->lwip.link;
+    bool serial = strcmp(f->settings.link, "serial") == 0;
+    int rc = serial ? open_serial(f) : open_lwip(f);
+    f->link = serial ? &f->serial.link : &f->lwip.link;
     if (rc == UW_OK && f->settings.key[0] != '\0') {
         rc = open_secure(f);
         f->link = &f->secure.link;
@@ -100,7 +113,7 @@ int uw_firmware_open_node(struct uw_firmware *f)
     const struct uw_mix_rule *rule = f->model.velocity != NULL ? &uw_mix_qg : &uw_mix_none;
     const struct uw_node_config c = {
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
-        .seeds_n = seeds_of(text, seed), .incarnation = f->incarnation, .link = f->link,
+        .seeds_n = seeds_of(text, seed), .incarnation = f->boots, .link = f->link,
         .params = &f->model.params, .snapshot = &f->model.snapshot,
         .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = rule,
         .period_steps = s->period, .seed = s->seed, .window_bytes = WINDOW_BYTES,
@@ -113,6 +126,10 @@ int uw_firmware_open_node(struct uw_firmware *f)
 
 void uw_firmware_poll(struct uw_firmware *f)
 {
+    if (f->polling) {
+        return;                     /* from flash that is being erased for a command */
+    }
+    f->polling = true;
     uint64_t now_us = uw_machine_now_us();
     uint64_t since_us = now_us - f->polled_us;
     f->longest_us = f->polled_us != 0 && since_us > f->longest_us ? since_us : f->longest_us;
@@ -127,4 +144,5 @@ void uw_firmware_poll(struct uw_firmware *f)
         uw_machine.watchdog_feed();
     }
     f->polled_us = uw_machine_now_us();
+    f->polling = false;
 }

@@ -4,6 +4,7 @@
 
 #include "uwasa/secure_memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool uw_firmware_json(const struct uw_firmware *f)
@@ -188,9 +189,12 @@ void uw_firmware_report_status(const struct uw_firmware *f)
                     "rounds");
     for (uint32_t i = 0; i < n; i++) {
         const struct uw_node_member *m = &rows[i];
-        uw_console_line("%-12s %-9s %7u %8.4f %7.1f%% %6u", m->name,
-                        uw_member_state_name(m->state), (unsigned)m->step, (double)m->loss,
-                        100.0 * (double)m->accuracy, (unsigned)m->rounds);
+        char accuracy[12] = "-";
+        if (m->accuracy >= 0.0f) {
+            (void)snprintf(accuracy, sizeof accuracy, "%.1f %%", 100.0 * (double)m->accuracy);
+        }
+        uw_console_line("%-12s %-9s %7u %8.4f %8s %6u", m->name, uw_member_state_name(m->state),
+                        (unsigned)m->step, (double)m->loss, accuracy, (unsigned)m->rounds);
     }
     uw_console_line("sent %llu B, received %llu B, %u pulls done, %u cut; secure channel %u of "
                     "%u B; stack %u B; longest poll %llu us; %u lines dropped",

@@ -27,7 +27,8 @@ struct setting {
 
 static const struct setting table[] = {
     A_TEXT(name), A_TEXT(run), A_TEXT(key), A_TEXT(address), A_TEXT(gateway), A_TEXT(loopback),
-    A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_TEXT(rule), A_TEXT(events),
+    A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_TEXT(model), A_TEXT(link), A_TEXT(rule),
+    A_TEXT(events),
     A_TEXT(flash), A_NUMBER(batch, 1, 64), A_NUMBER(period, 1, 100000),
     A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000), A_NUMBER(seed, 0, UINT32_MAX),
     A_NUMBER(consensus_rounds, 0, 1000), A_NUMBER(eval_seconds, 0, 100000),
@@ -35,10 +36,20 @@ static const struct setting table[] = {
     A_NUMBER(exit, 0, 1), A_REAL(lr)};
 #define SETTINGS_N (sizeof table / sizeof table[0])
 
+/* Texts that are one of two. */
+static const struct choice {
+    const char *name, *one, *other;
+    size_t offset;
+} choices[] = {{"model", "mlp", "lenet5", offsetof(struct uw_settings, model)},
+               {"link", "ethernet", "serial", offsetof(struct uw_settings, link)},
+               {"rule", "none", "qg", offsetof(struct uw_settings, rule)},
+               {"events", "text", "json", offsetof(struct uw_settings, events)}};
+
 void uw_settings_init(struct uw_settings *s)
 {
     *s = (struct uw_settings){.name = "board", .run = "run", .address = "10.0.2.15/24:4433",
-                              .rule = "qg", .events = "text", .batch = 8, .period = 10, .seed = 1,
+                              .model = "mlp", .link = "ethernet", .rule = "qg",
+                              .events = "text", .batch = 8, .period = 10, .seed = 1,
                               .consensus_rounds = 8, .eval_seconds = 10, .eval_samples = 200,
                               .checkpoint_seconds = 60, .lr = 0.05f};
 }
@@ -102,12 +113,14 @@ static int check_text(const struct uw_settings *s, const char *name, struct uw_e
         return uw_error_set(err, UW_ERR_INVALID, "classes=%s: digits with commas, 0,4,8",
                             s->classes);
     }
-    if (strcmp(name, "rule") == 0 && strcmp(s->rule, "none") != 0 && strcmp(s->rule, "qg") != 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "rule=%s: none or qg", s->rule);
-    }
-    if (strcmp(name, "events") == 0 && strcmp(s->events, "text") != 0 &&
-        strcmp(s->events, "json") != 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "events=%s: text or json", s->events);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        const struct choice *c = &choices[i];
+        const char *value = (const char *)s + c->offset;
+        if (strcmp(name, c->name) == 0 && strcmp(value, c->one) != 0 &&
+            strcmp(value, c->other) != 0) {
+            return uw_error_set(err, UW_ERR_INVALID, "%s=%s: %s or %s", name, value, c->one,
+                                c->other);
+        }
     }
     return UW_OK;
 }

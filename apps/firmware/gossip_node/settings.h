@@ -26,6 +26,8 @@ struct uw_settings {
     char advertise[UW_SETTINGS_ADDRESS_BYTES];  /* how others reach this board */
     char seeds[UW_SETTINGS_SEEDS_MAX * UW_SETTINGS_ADDRESS_BYTES];  /* with commas */
     char classes[24];                   /* of the digits it sees: "0,4,8" */
+    char model[16];                     /* "mlp" or "lenet5" */
+    char link[16];                      /* "ethernet" or "serial" */
     char rule[16];                      /* mixing rule: "none", "qg" */
     char events[8];                     /* "text" or "json" */
     char flash[128];                    /* emulator: a file of the host that holds the flash */

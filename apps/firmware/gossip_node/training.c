@@ -79,6 +79,10 @@ static int step(struct uw_firmware *f)
         uw_firmware_report_step(f);
         f->reported_us = now_us;
     }
+    uint64_t keep_us = (uint64_t)f->settings.checkpoint_seconds * 1000000u;
+    if (f->storage_open && keep_us != 0 && now_us - f->saved_us >= keep_us) {
+        (void)uw_firmware_save_checkpoint(f);
+    }
     if (f->settings.eval_seconds != 0 &&
         now_us - f->tested_us >= (uint64_t)f->settings.eval_seconds * 1000000u) {
         rc = evaluate(f, false);
@@ -104,6 +108,9 @@ static int settle(struct uw_firmware *f)
     if (rc >= 0 && f->rounds_left == 0) {
         f->done = true;
         rc = evaluate(f, true);
+        if (f->storage_open && f->settings.checkpoint_seconds != 0) {
+            (void)uw_firmware_save_checkpoint(f);
+        }
         uw_firmware_report_done(f);
     }
     return rc;
@@ -113,7 +120,7 @@ int uw_firmware_train(struct uw_firmware *f)
 {
     int rc;
     if (f->started_us == 0) {
-        f->started_us = f->tested_us = f->reported_us = uw_machine_now_us();
+        f->started_us = f->tested_us = f->reported_us = f->saved_us = uw_machine_now_us();
         f->training = true;
         f->rounds_left = f->settings.consensus_rounds;
         rc = exchange(f, 0.0f);
