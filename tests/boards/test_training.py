@@ -42,7 +42,7 @@ class Training(Boards):
             step(i) >= first[i] + SPEED_STEPS for i in BOARDS))
         pace = (time.monotonic() - began) / min(step(i) - first[i] for i in BOARDS)
         for i in NATIVE:
-            self.start(i, classes=CLASSES[i], step_seconds=2 * pace, period=20,
+            self.start(i, classes=CLASSES[i], step_seconds=pace, period=20,
                        seeds=[self.address(s) for s in self.others(i)], advertise=self.address(i),
                        consensus_rounds=60, consensus_seconds=300, **{**RECIPE, **keys})
 
