@@ -4,4 +4,5 @@
 set(CMAKE_SYSTEM_PROCESSOR cortex-m4)
 set(cpu_flags "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16")
 set(machine mps2-an386)
+set(UWASA_MACHINE mps2_an386)
 include(${CMAKE_CURRENT_LIST_DIR}/../cortex_m.cmake)

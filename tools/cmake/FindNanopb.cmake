@@ -18,7 +18,7 @@ mark_as_advanced(NANOPB_INCLUDE_DIR NANOPB_LIBRARY)
 # A target without an operating system has no library folders; pb.h itself is plain C. It is
 # copied, because the host's include folder would bring the host's C library along.
 set(Nanopb_include ${NANOPB_INCLUDE_DIR})
-if(CMAKE_CROSSCOMPILING AND NOT NANOPB_LIBRARY)
+if(CMAKE_CROSSCOMPILING AND NOT NANOPB_LIBRARY AND NOT TARGET Nanopb::nanopb)
   find_path(NANOPB_HOST_INCLUDE_DIR pb_decode.h PATHS /usr/include /usr/local/include
             PATH_SUFFIXES nanopb NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
   mark_as_advanced(NANOPB_HOST_INCLUDE_DIR)
@@ -48,7 +48,9 @@ find_package_handle_standard_args(Nanopb
   HANDLE_COMPONENTS
   REASON_FAILURE_MESSAGE "(Debian packages nanopb and libnanopb-dev, tools/setup installs them)")
 
-if(Nanopb_FOUND AND NOT TARGET Nanopb::nanopb)
+if(Nanopb_FOUND AND TARGET uwasa_source_nanopb AND NOT TARGET Nanopb::nanopb)
+  add_library(Nanopb::nanopb ALIAS uwasa_source_nanopb)
+elseif(Nanopb_FOUND AND NOT TARGET Nanopb::nanopb)
   if(NANOPB_LIBRARY)
     add_library(Nanopb::nanopb UNKNOWN IMPORTED)
     set_target_properties(Nanopb::nanopb PROPERTIES IMPORTED_LOCATION ${NANOPB_LIBRARY})
