@@ -28,8 +28,8 @@ static inline uint64_t uw_test_seed(uint64_t fallback)
     return seed;
 }
 
-/* Is the processor emulated (UWASA_TEST_EMULATED, which the presets of cross builds set)? Tests take
- * ten times as long there: those of many random cases then take fewer. */
+/* Is the processor emulated (UWASA_TEST_EMULATED, which the presets of cross builds set)? All takes
+ * ten times as long there: tests of many random cases then have fewer. */
 static inline bool uw_test_emulated(void)
 {
     return getenv("UWASA_TEST_EMULATED") != NULL;
