@@ -16,6 +16,7 @@
 #define SYSTICK_EXCEPTION 15u
 
 static volatile uint64_t milliseconds;
+static uint64_t latest_us;
 static uint32_t ticks_per_ms;
 
 static void tick(void)
@@ -42,7 +43,11 @@ uint64_t uw_machine_now_us(void)
         ms++;
         left = SYST_CVR;
     }
+    uint64_t now_us = ms * 1000u + (ticks_per_ms - 1u - left) * 1000u / ticks_per_ms;
+    if (now_us < latest_us) {           /* an emulator's counter wraps before it says so */
+        now_us = latest_us;
+    }
+    latest_us = now_us;
     __asm volatile("msr primask, %0" ::"r"(masked) : "memory");
-    uint32_t gone = ticks_per_ms - 1u - left;
-    return ms * 1000u + gone * 1000u / ticks_per_ms;
+    return now_us;
 }

@@ -6,6 +6,7 @@
 #include "uwasa/cortex_m.h"
 #include "uwasa/machine.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define VECTORS_N (16u + UW_INTERRUPTS_N)
@@ -17,6 +18,7 @@
 #define BFAR (*(volatile uint32_t *)0xe000ed38u)
 #define NVIC_ENABLE ((volatile uint32_t *)0xe000e100u)
 
+#define NMI 2u
 #define CPACR_FPU (0xfu << 20)
 
 extern uint32_t uw_stack_end[], uw_data_start[], uw_data_end[], uw_bss_start[], uw_bss_end[];
@@ -68,16 +70,26 @@ static void say_number(const char *name, uint32_t value)
     say(text);
 }
 
+/* The non-maskable interrupt is the last word of a watchdog: where the board hangs. It resets. */
 void uw_fault(const uint32_t *frame)
 {
-    say_number("\nfault: cfsr ", CFSR);
-    say_number(" address ", BFAR);
+    uint32_t exception;
+    __asm volatile("mrs %0, ipsr" : "=r"(exception));
+    bool hangs = exception == NMI;
+    if (hangs) {
+        say("\nwatchdog: hangs at");
+    } else {
+        say_number("\nfault: cfsr ", CFSR);
+        say_number(" address ", BFAR);
+    }
     if (frame != NULL) {
         say_number(" pc ", frame[6]);
         say_number(" lr ", frame[5]);
     }
     say("\n");
-    uw_machine.reset();
+    if (!hangs) {
+        uw_machine.reset();
+    }
     for (;;) {
     }
 }

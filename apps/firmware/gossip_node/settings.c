@@ -48,7 +48,8 @@ static const struct choice {
 void uw_settings_init(struct uw_settings *s)
 {
     *s = (struct uw_settings){.name = "board", .run = "run", .address = "10.0.2.15/24:4433",
-                              .model = "mlp", .link = "ethernet", .rule = "qg", .events = "text", .batch = 8, .period = 10, .seed = 1,
+                              .model = "mlp", .link = "ethernet", .rule = "qg",
+                              .events = "text", .batch = 8, .period = 10, .seed = 1,
                               .consensus_rounds = 8, .eval_seconds = 10, .eval_samples = 200,
                               .checkpoint_seconds = 60, .lr = 0.05f};
 }
