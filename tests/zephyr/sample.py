@@ -24,8 +24,7 @@ def free_port():
 class Node:
     def __init__(self, program, port, settings):
         env = dict(os.environ, PORT=str(port), SETTINGS=settings)
-        self.process = subprocess.Popen(["stdbuf", "-oL", program], env=env, text=True,
-                                        stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([program], env=env, text=True, stdout=subprocess.PIPE)
         self.lines, self.seen = queue.Queue(), []
         threading.Thread(target=self.read, daemon=True).start()
 
