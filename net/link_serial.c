@@ -160,6 +160,7 @@ static int serial_send_parts(struct uw_link *link, uint16_t to, const void *head
     queue(l, 0);
     link->stats.sent_n++;
     link->stats.sent_bytes += head_bytes + body_bytes;
+    (void)drain(l);
     return UW_OK;
 }
 

@@ -138,7 +138,7 @@ static void expect(struct uw_storage *s, const char *object, const char *text)
     assert_int_equal(s->ops->size(s, object, &bytes), UW_OK);
     assert_int_equal(bytes, strlen(text));
     assert_int_equal(s->ops->read(s, object, 0, buf, (size_t)bytes), UW_OK);
-    assert_memory_equal(buf, text, bytes);
+    assert_memory_equal(buf, text, (size_t)bytes);
 }
 
 #define FOR_EACH_IMPLEMENTATION(i)                                                                 \

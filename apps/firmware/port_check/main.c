@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * port_check - does a board keep the promises of uwasa/machine.h? Prints a line for each: "ok",
+ * port_check - does a board keep the promises of uwasa/machine.h? A line for each: "ok",
  * "missing" (the board goes without) or "WRONG". Runs three times in a row: checks, resets itself,
  * and lets the watchdog reset it.
  *
- * Erases the last sector of the flash. In an emulator the exit status tells: 0, nothing is wrong. */
+ * Erases the last sector of the flash. In an emulator, exit status 0: nothing is wrong. */
 #include "uwasa/machine.h"
 
 #include <stdarg.h>

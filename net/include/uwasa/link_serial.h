@@ -8,10 +8,10 @@
  * messages may be lost, and are not otherwise repeated, reordered or damaged. Whoever garbage hits
  * is lost, and at most one message beside it.
  *
- * send queues; step hands over to the stream what it takes. Give both ends the same mtu_bytes: a
- * longer frame is dropped. A stream that says UW_ERR_CLOSED once is not asked again.
+ * What the stream does not take at once waits, and step hands it over. Give both ends the same
+ * mtu_bytes: a longer frame is dropped. A stream that says UW_ERR_CLOSED once is not asked again.
  *
- * On the line  0, frame, 0; frames that follow each other share one zero. Frame: COBS over the
+ * On the line  0, frame, 0; frames that wait behind each other share a zero. Frame: COBS over the
  *              message and 4 bytes of its CRC, little-endian, begun at UW_LINK_SERIAL_CRC_START.
  *              7 bytes more than the message, and one for each 254 bytes
  * Units      bytes
