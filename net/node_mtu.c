@@ -36,6 +36,11 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
         .train_us = cell->near.on ? UINT32_MAX : 0,
         .drift = cell->near.on ? 1.0f : 0.0f};
     strcpy(ping->progress.cell, name);
+    if (s->config.vitals) {
+        ping->progress.power_mw = UW_VITALS_POWER_MAX_MW;
+        ping->progress.temperature_mc = UW_VITALS_HOTTEST_MC;
+        ping->progress.battery_percent = 100;
+    }
 }
 
 int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err)

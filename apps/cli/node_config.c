@@ -128,6 +128,8 @@ static const struct uw_opt rows[] = {
     ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
     ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
     ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE", "what happens when, as --trace"),
+    ROW("sensors", UW_OPT_TEXT, sensors, 0, 0, "FOLDER",
+        "whose power, temperature and battery others see; none: nobody does (/sys)"),
 };
 
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
@@ -140,7 +142,7 @@ static const struct uw_node_options defaults = {
     .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
     .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1,
-    .members = 32, .pull_window = 512u << 10,
+    .members = 32, .pull_window = 512u << 10, .sensors = "/sys",
 };
 
 /* Line of a key for a message, or the file alone when the key is not in it. */
