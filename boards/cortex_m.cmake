@@ -4,7 +4,7 @@
 
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_C_COMPILER arm-none-eabi-gcc)
-set(CMAKE_C_FLAGS_INIT "${cpu_flags} -mthumb -mfloat-abi=hard -ffunction-sections -fdata-sections")
+set(CMAKE_C_FLAGS_INIT "${cpu_flags} -mthumb -mfloat-abi=hard -fno-math-errno -ffunction-sections -fdata-sections")
 set(CMAKE_C_FLAGS_MINSIZEREL_INIT "-Os -DNDEBUG")
 
 # QEMU has these boards. Output and exit status come by semihosting.

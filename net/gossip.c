@@ -120,6 +120,19 @@ bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
 
 /* ---- training thread ---- */
 
+/* Version of what others see; 0: nothing yet. */
+static uint32_t shown(const struct uw_gossip *g)
+{
+    const struct uw_snapshot *s = g->config.snapshot;
+    return s != NULL ? s->version : load(&g->version);
+}
+
+/* The parameters at the round's start; NULL: there were none, or nobody has kept them. */
+static const float *start_of(const struct uw_gossip *g)
+{
+    return g->config.snapshot != NULL && shown(g) != 0 ? g->config.snapshot->data : NULL;
+}
+
 static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
 {
     uint32_t low = 0;
@@ -217,11 +230,11 @@ static void mix_arrived(struct uw_gossip *g)
                 float weight = s->adopt            ? 1.0f
                                : s->weight != 0.0f ? s->weight
                                                    : g->config.constants.weight;
-                if (s->adopt || g->jumped || g->config.snapshot->version == 0) {
+                const float *start = start_of(g);
+                if (s->adopt || g->jumped || start == NULL) {
                     uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
                 } else {
-                    uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n,
-                                  g->config.snapshot->data, s->x);
+                    uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n, start, s->x);
                 }
                 g->mixed_round++;
                 g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
@@ -261,14 +274,16 @@ static void begin_steps(struct uw_gossip *g)
 
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
 {
-    int rc = UW_ERR_AGAIN;
+    struct uw_snapshot *s = g->config.snapshot;
+    int rc = s != NULL ? UW_ERR_AGAIN : UW_OK;
     for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
-        rc = uw_snapshot_publish(g->config.snapshot, g->config.params->x, step);
+        rc = uw_snapshot_publish(s, g->config.params->x, step);
     }
     if (rc == UW_OK) {
         g->jumped = false;
         measure_rms(g);
-        atomic_store_explicit(&g->version, g->config.snapshot->version, memory_order_release);
+        atomic_store_explicit(&g->version, s != NULL ? s->version : load(&g->version) + 1u,
+                              memory_order_release);
     }
     return rc;
 }
@@ -310,9 +325,9 @@ static void turn(struct uw_gossip *g)
         g->recent = uw_mix_recent(&c->constants, g->recent, g->mixed_models);
         g->mixed_models = 0.0f;
     }
-    if (!g->jumped && g->lr_sum > 0.0f && c->snapshot->version != 0) {
-        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, g->lr_sum,
-                   g->recent);
+    const float *start = start_of(g);
+    if (!g->jumped && g->lr_sum > 0.0f && start != NULL) {
+        uw_mix_end(c->rule, &c->constants, c->params, start, c->velocity, g->lr_sum, g->recent);
     }
     g->turned = true;
 }
@@ -392,7 +407,7 @@ bool uw_gossip_touches(const struct uw_gossip *g)
 
 int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
 {
-    if (g->config.snapshot->data == NULL) {
+    if (g->config.snapshot != NULL && g->config.snapshot->data == NULL) {
         return UW_ERR_UNSUPPORTED;
     }
     uw_gossip_tell(g, p);
@@ -412,7 +427,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         mix_arrived(g);
         flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
         bool own = p->lr > 0.0f && !g->adopting && !g->half_adopted && !g->config.adopt_only &&
-                   g->config.snapshot->version != 0;
+                   shown(g) != 0;
         bool full = g->steps >= g->config.period_steps;
         if (!round_is_over(g, ended, p->lr)) {
             if (own && full) {
@@ -433,7 +448,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     g->resting = g->config.adopt_only && !g->half_adopted;
     bool mixed = g->mixed_round != 0 || g->jumped;
     bool show = !g->half_adopted && (!g->resting || mixed) &&
-                (mixed || g->steps != 0 || g->config.snapshot->version == 0);
+                (mixed || g->steps != 0 || shown(g) == 0);
     if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
         if (!g->resting) {
             begin_steps(g);

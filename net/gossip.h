@@ -22,6 +22,9 @@
  * An outlier ends the pull. For a newcomer that adopts a model the limit is 1000 times the rms
  * of its own fresh weights: it keeps out a model that has diverged, and no trained one.
  *
+ * Without a snapshot nothing tells what was learned since the round began: chunks are mixed as
+ * (1 - w) x + w s_peer, and rules that need the round's start cannot be.
+ *
  * Units      _n floats
  * Memory     ring and medians come from an arena; model vectors are borrowed
  * Blocking   never
@@ -51,7 +54,7 @@ enum uw_gossip_end {
 
 struct uw_gossip_config {
     const struct uw_params *params;
-    struct uw_snapshot *snapshot;
+    struct uw_snapshot *snapshot;   /* NULL: others see the parameters as they are */
     float *velocity;
     bool newcomer;
     const struct uw_mix_rule *rule;

@@ -134,13 +134,28 @@ static int emulated_send(struct uw_link *link, uint16_t to, const void *buf, uin
     return rc;
 }
 
+/* The next message that the receive memory had room for. */
+static int from_lower(struct uw_link_emulated *e, uint16_t *from, void *buf, uint32_t cap_bytes)
+{
+    for (;;) {
+        int rc = uw_link_recv(e->lower, from, buf, cap_bytes);
+        e->arrived_bytes = rc != UW_ERR_AGAIN ? e->arrived_bytes : 0;
+        if (rc < 0 || e->burst_bytes == 0 || (uint32_t)rc <= e->burst_bytes - e->arrived_bytes) {
+            e->arrived_bytes += rc > 0 && e->burst_bytes != 0 ? (uint32_t)rc : 0;
+            return rc;
+        }
+        e->stats.overflow_n++;
+        e->link.stats.dropped_n++;
+    }
+}
+
 /* Move arrivals of the lower link into the inward queue while there is room. */
 static int fill(struct uw_link_emulated *e)
 {
     struct uw_emulated_path *p = &e->in;
     for (uint32_t i = 0; i < DISCARDS_MAX && p->count < p->cap_n; i++) {
         uint16_t from = UW_LINK_STATION_NONE;
-        int rc = uw_link_recv(e->lower, &from, uw_emulated_path_room(p) + 1, e->link.mtu_bytes);
+        int rc = from_lower(e, &from, uw_emulated_path_room(p) + 1, e->link.mtu_bytes);
         if (rc < 0 && rc != UW_ERR_TOOBIG) {
             return rc;
         }
@@ -179,7 +194,7 @@ static int emulated_recv(struct uw_link *link, uint16_t *from, void *buf, uint32
                  link->mtu_bytes == e->lower->mtu_bytes && !has_inward_cut(e);
     int rc;
     if (clear) {
-        rc = uw_link_recv(e->lower, from, buf, cap_bytes);
+        rc = from_lower(e, from, buf, cap_bytes);
         e->in.seen_n += rc >= 0;
     } else {
         int lower_rc = fill(e);
@@ -347,6 +362,8 @@ int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emula
     e->lower = config->lower;
     uint64_t rate = config->far == NULL ? config->send.rate_bits_per_s : 0;
     e->link.rate_bits_per_s = rate != 0 ? rate : config->lower->rate_bits_per_s;
+    e->burst_bytes = config->burst_bytes;
+    e->link.burst_bytes = e->burst_bytes != 0 ? e->burst_bytes : config->lower->burst_bytes;
     e->link.secure = config->lower->secure;
     e->link.fd = config->lower->fd;
     e->link.ops = &emulated_ops;

@@ -20,6 +20,7 @@
 
 #include "uwasa/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define UW_WIRE_DATA_BYTES 23u      /* of a data message before its floats */
@@ -35,6 +36,7 @@ struct uw_data {
     const uint8_t *floats;          /* parsed: into the datagram, not aligned */
 };
 
+/* Any of them. */
 struct uw_message {
     enum uw_wire_type type;
     union {
@@ -49,7 +51,39 @@ struct uw_message {
     };
 };
 
-/* Encode a control message.
+/* A control type: its fields, and what must hold of them (may be NULL). A program has those that it
+ * names. */
+struct uw_message_form {
+    const pb_msgdesc_t *fields;
+    bool (*is_sound)(const void *body);
+};
+extern const struct uw_message_form uw_form_ping;           /* hello, ping, ack: uwasa_Ping */
+extern const struct uw_message_form uw_form_want, uw_form_refuse, uw_form_goodbye, uw_form_cell,
+    uw_form_status_request, uw_form_status_reply;           /* uwasa_Want, ... */
+
+/* Encode the body of a control message, the struct of its form.
+ * Returns the bytes written or UW_ERR_TOOBIG (above cap_bytes). */
+int uw_message_write(enum uw_wire_type type, const struct uw_message_form *form, const void *body,
+                     void *buf, uint32_t cap_bytes);
+
+/* What a datagram is, once its checksum holds.
+ * Returns an enum uw_wire_type, maybe one that this program does not know; UW_ERR_CORRUPT,
+ * UW_ERR_UNSUPPORTED (of another version). */
+int uw_message_type(const void *buf, uint32_t buf_bytes);
+
+/* Parse a datagram whose type is the form's. Names and addresses in it are printable and without
+ * spaces afterwards.
+ *   body  the struct of the form, written
+ * Returns UW_OK or UW_ERR_CORRUPT (malformed). */
+int uw_message_read(const struct uw_message_form *form, const void *buf, uint32_t buf_bytes,
+                    void *body);
+
+/* Parse a datagram of type UW_WIRE_DATA. Its count is what has arrived.
+ *   d  written on success; floats points into buf
+ * Returns UW_OK or UW_ERR_CORRUPT. */
+int uw_message_read_data(const void *buf, uint32_t buf_bytes, struct uw_data *d);
+
+/* Encode any control message.
  * Returns the bytes written, UW_ERR_TOOBIG (above cap_bytes), UW_ERR_INVALID (no control type). */
 int uw_message_encode(const struct uw_message *m, void *buf, uint32_t cap_bytes);
 
@@ -59,8 +93,7 @@ int uw_message_encode(const struct uw_message *m, void *buf, uint32_t cap_bytes)
 int uw_message_encode_data(const struct uw_data *d, const float *floats, void *buf,
                            uint32_t cap_bytes);
 
-/* Parse one datagram. Names and addresses in it are printable and without spaces afterwards, a
- * chunk's count is what has arrived.
+/* Parse any datagram.
  *   m  written on success; data.floats points into buf
  * Returns UW_OK, UW_ERR_CORRUPT (damaged, cut, malformed), UW_ERR_UNSUPPORTED (a type or version
  * this program does not know). */

@@ -3,292 +3,44 @@
 
 #include "bits.h"
 
-#include <string.h>
-
-#define PERIOD_DEFAULT 10u
-#define WINDOW_DEFAULT_BYTES (512u * 1024u)
-#define MEMBERS_DEFAULT 32u
-#define PING_DEFAULT_US 700000u
-#define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
-#define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
-#define DEAD_DEFAULT_US 10000000u
-#define PULL_DEFAULT_US 120000000u
-#define PULL_SILENCE_DEFAULT_US 4000000u
-#define SLOTS_MIN 4u
-#define SLOTS_MAX 4096u
 #define RECEIVE_MOST 256u           /* messages taken per step */
 #define SERVE_MOST 64u              /* chunks sent per step */
 #define POLL_US 5000u               /* how soon a freed slot, or what training did, is noticed */
 #define RETRY_US 500u
-#define NEAR_DEFAULT_US 5000u
-#define GATHER_DEFAULT_US 30000000u
-#define ROUND_DEFAULT_US 60000000u
-#define AGREE_DEFAULT_US 10000000u
 
-_Static_assert(UW_NODE_RANKS_MAX == UW_CELL_RANKS_MAX, "what a caller is told is what there is");
-
-enum uw_node_mode uw_node_mode_find(const char *name)
+const struct uw_message_form *uw_node_form(enum uw_wire_type type)
 {
-    return strcmp(name, "allreduce") == 0      ? UW_NODE_ALLREDUCE
-           : strcmp(name, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
-           : strcmp(name, "auto") == 0         ? UW_NODE_AUTO
-                                               : UW_NODE_GOSSIP;
-}
-
-static void set_defaults(struct uw_node_config *c)
-{
-    c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
-    if (c->schedule == NULL) {
-        c->schedule = c->rule->over == UW_MIX_OVER_PAIRS ? uw_peer_schedule_find("matching")
-                                                         : &uw_peer_schedule_random;
+    switch (type) {
+    case UW_WIRE_HELLO:
+    case UW_WIRE_PING:
+    case UW_WIRE_ACK:
+        return &uw_form_ping;
+    case UW_WIRE_WANT:
+        return &uw_form_want;
+    case UW_WIRE_REFUSE:
+        return &uw_form_refuse;
+    case UW_WIRE_GOODBYE:
+        return &uw_form_goodbye;
+    case UW_WIRE_DATA:
+    case UW_WIRE_STATUS_REQUEST:
+    case UW_WIRE_STATUS_REPLY:
+    case UW_WIRE_PART:
+    case UW_WIRE_CELL:
+    case UW_WIRE_SHUFFLE:
+    default:
+        return NULL;
     }
-    c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
-    c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
-    c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
-    c->ping_us = c->ping_us != 0 ? c->ping_us : PING_DEFAULT_US;
-    c->suspect_us = c->suspect_us != 0 ? c->suspect_us : 3u * c->ping_us;
-    c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
-    c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
-    c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
-    c->poll_us = c->poll_us != 0 ? c->poll_us : POLL_US;
-    c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
-    c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
-    c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
-    c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
-}
-
-static int check_text(const char *what, const char *text, size_t cap, bool may_be_empty,
-                      struct uw_error *err)
-{
-    if (text == NULL || (text[0] == '\0' && !may_be_empty)) {
-        return uw_error_set(err, UW_ERR_INVALID, "%s: missing, needs 1 to %u characters", what,
-                            (unsigned)(cap - 1u));
-    }
-    if (strlen(text) >= cap) {
-        return uw_error_set(err, UW_ERR_INVALID, "%s \"%.40s...\": at most %u characters", what,
-                            text, (unsigned)(cap - 1u));
-    }
-    for (const char *p = text; *p != '\0'; p++) {
-        if (*p <= ' ' || *p > '~') {
-            return uw_error_set(err, UW_ERR_INVALID,
-                                "%s: printable characters without spaces only", what);
-        }
-    }
-    return UW_OK;
-}
-
-static int check_rule(const struct uw_node_config *c, struct uw_error *err)
-{
-    if (c->rule == NULL || c->rule->over != UW_MIX_OVER_PAIRS) {
-        return UW_OK;
-    }
-    if (c->mode != UW_NODE_GOSSIP) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" is for exchange gossip, between pairs of nodes",
-                            c->rule->name);
-    }
-    if (c->schedule != NULL && !c->schedule->mutual) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "schedule \"%s\": mixing rule \"%s\" needs one whose pairs are mutual, "
-                            "matching, hypercube or base2",
-                            c->schedule->name, c->rule->name);
-    }
-    return UW_OK;
-}
-
-static int check(const struct uw_node_config *c, struct uw_error *err)
-{
-    int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
-    if (rc == UW_OK && c->address != NULL) {
-        rc = check_text("address", c->address, UW_LINK_ADDRESS_BYTES, true, err);
-    }
-    if (rc == UW_OK && c->cell != NULL) {
-        rc = check_text("cell", c->cell, UW_NODE_NAME_BYTES, true, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    if (c->run == NULL || c->run[0] == '\0') {
-        return uw_error_set(err, UW_ERR_INVALID, "run: missing, needs a name");
-    }
-    if (c->link == NULL || c->params == NULL || c->snapshot == NULL || c->params->size_n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "node: link, parameters or snapshot missing");
-    }
-    bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
-    if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "gradients are averaged in mode allreduce and by rule none only");
-    }
-    if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
-        return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
-                            (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
-    }
-    return check_rule(c, err);
-}
-
-static uint32_t run_tag(const char *run)
-{
-    uint32_t tag = uw_name_id(run);
-    return tag != 0 ? tag : 1u;     /* 0 on the wire: any run */
-}
-
-/* Sizes that follow from the link. */
-static int set_sizes(struct uw_node_state *s, struct uw_error *err)
-{
-    uint32_t mtu = s->config.link->mtu_bytes;
-    s->buffer_bytes = mtu < UW_NODE_PARTS_MAX ? uw_min_u32(mtu, UW_NODE_BUFFER_MAX)
-                                              : UW_NODE_PARTS_MAX;
-    if (s->buffer_bytes < UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N) {
-        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
-                            (unsigned)s->buffer_bytes,
-                            (unsigned)(UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N));
-    }
-    if (s->config.samples != NULL && s->buffer_bytes < UW_SHUFFLE_LEAST_BYTES) {
-        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: samples need %u or more",
-                            (unsigned)s->buffer_bytes, (unsigned)UW_SHUFFLE_LEAST_BYTES);
-    }
-    uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
-    s->chunk_n = (chunk_bytes - UW_WIRE_DATA_BYTES) / 4u;
-    return UW_OK;
-}
-
-/* What membership may cost: as configured, or a share of a thin link. */
-static uint32_t membership_rate(const struct uw_node_config *c)
-{
-    uint64_t share = c->link->rate_bits_per_s / 8u / LINK_PARTS;
-    uint64_t rate = c->membership_rate != 0 ? c->membership_rate : MEMBERSHIP_DEFAULT;
-    bool thin = c->membership_rate == 0 && c->link->rate_bits_per_s != 0 && share < rate;
-    rate = thin ? share : rate;
-    return rate != 0 ? (uint32_t)rate : 1u;
-}
-
-static int place(struct uw_node_state *s, struct uw_arena *arena)
-{
-    const struct uw_node_config *c = &s->config;
-    size_t slots = c->window_bytes / uw_gossip_slot_bytes(s->chunk_n);
-    slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
-    const struct uw_membership_config membership = {
-        .name = c->name, .address = c->address, .incarnation = c->incarnation,
-        .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
-        .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
-        .dead_us = c->dead_us, .rate_bytes_per_s = membership_rate(c),
-        .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
-        .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s};
-    const struct uw_gossip_config gossip = {
-        .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
-        .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
-        .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
-        .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
-    void *part[4] = {NULL};
-    const size_t bytes[4] = {s->buffer_bytes, s->chunk_n * sizeof(float),
-                             c->members_max * sizeof(uint32_t),
-                             c->members_max * sizeof(bool)};
-    int rc = uw_membership_place(&s->membership, arena, &membership);
-    if (rc == UW_OK) {
-        rc = uw_gossip_place(&s->gossip, arena, &gossip);
-    }
-    if (rc == UW_OK) {
-        rc = uw_pull_place(&s->pull.transfer, arena, c->params->size_n, (uint32_t)slots);
-    }
-    if (rc == UW_OK) {
-        rc = uw_serve_place(&s->serve, arena, c->members_max, c->params->size_n);
-    }
-    if (rc == UW_OK) {
-        rc = uw_node_cell_place(s, arena);
-    }
-    for (size_t i = 0; rc == UW_OK && i < 4u; i++) {
-        rc = uw_arena_take(arena, bytes[i], &part[i]);
-    }
-    s->buffer = part[0];
-    s->chunk = part[1];
-    s->candidates.place = part[2];
-    s->candidates.usable = part[3];
-    return rc < 0 ? rc : uw_node_shuffle_place(s, arena);
-}
-
-static int bind_all(struct uw_node *n, struct uw_node_state *spare,
-                    const struct uw_node_config *config, struct uw_arena *arena,
-                    struct uw_error *err)
-{
-    void *memory = NULL;
-    int rc = check(config, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = uw_arena_take(arena, sizeof(struct uw_node_state), &memory);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
-    }
-    struct uw_node_state *s = memory != NULL ? memory : spare;
-    memset(s, 0, sizeof *s);
-    s->config = *config;
-    set_defaults(&s->config);
-    s->run = run_tag(config->run);
-    s->model = config->params->hash;
-    uw_rng_seed(&s->rng, uw_rng_mix(config->seed, (uint64_t)uw_name_id(config->name) << 32));
-    rc = set_sizes(s, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = place(s, arena);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
-    }
-    rc = uw_node_check_mtu(s, err);
-    n->state = rc == UW_OK ? memory : NULL;
-    return rc;
-}
-
-int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err)
-{
-    struct uw_arena arena;
-    struct uw_node n = {NULL};
-    struct uw_node_state spare;
-    uw_arena_init(&arena, NULL, 0);
-    int rc = bind_all(&n, &spare, config, &arena, err);
-    *bytes = arena.used_bytes;
-    return rc;
-}
-
-static int check_spare(const struct uw_node_config *c, struct uw_error *err)
-{
-    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
-    bool averages = c->rule != NULL && c->rule->over == UW_MIX_OVER_AVERAGES;
-    if ((pairs && c->mode != UW_NODE_GOSSIP) || (averages && c->mode == UW_NODE_GOSSIP)) {
-        return uw_error_set(err, UW_ERR_INVALID, "mixing rule \"%s\" is for %s", c->rule->name,
-                            pairs ? "gossip" : "exact averages");
-    }
-    if (c->rule != NULL && c->spare == NULL &&
-        uw_node_spare_n(c->mode, c->rule, c->params->size_n) != 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
-                            c->rule->name);
-    }
-    return UW_OK;
-}
-
-int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
-                 struct uw_error *err)
-{
-    n->state = NULL;
-    if (config->rule != NULL && config->rule->velocity && config->velocity == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
-                            config->rule->name);
-    }
-    int rc = check_spare(config, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (arena->base == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");
-    }
-    return bind_all(n, NULL, config, arena, err);
 }
 
 int uw_node_send(struct uw_node_state *s, uint16_t station)
 {
-    int bytes = uw_message_encode(&s->out, s->buffer, s->buffer_bytes);
+    return uw_node_send_body(s, station, s->out->type, uw_node_form(s->out->type), &s->out->ping);
+}
+
+int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                      const struct uw_message_form *form, const void *body)
+{
+    int bytes = uw_message_write(type, form, body, s->buffer, s->buffer_bytes);
     if (bytes < 0) {
         return bytes;
     }
@@ -314,8 +66,8 @@ static void set_clock(struct uw_node_state *s, uint64_t caller_us)
 /* While something is under way, its deadlines are looked at often; else training may ask. */
 static uint64_t poll_us(const struct uw_node_state *s)
 {
-    bool busy = s->pull.transfer.active || s->pull.pending != 0 || s->cell.on ||
-                s->config.samples != NULL;
+    bool busy = s->pull.transfer.active || s->pull.pending != 0 || s->averages != NULL ||
+                s->samples != NULL;
     return busy && s->config.poll_us > POLL_US ? POLL_US : s->config.poll_us;
 }
 
@@ -336,8 +88,9 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     uint64_t slept_us = uw_membership_wake(&s->membership, s->promised_us, now_us);
     if (slept_us != 0) {
         uw_pull_slept(&s->pull.transfer, slept_us);
-        uw_node_cell_slept(s, slept_us);
-        uw_node_near_slept(s, slept_us);
+        if (s->averages != NULL) {
+            s->averages->slept(s, slept_us);
+        }
     }
     if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
         next_us = now_us;
@@ -346,8 +99,12 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     if (!s->left) {
         uw_node_call_members(s);
         uw_node_pull_step(s);
-        next_us = uw_min_u64(next_us, uw_node_cell_step(s));
-        next_us = uw_min_u64(next_us, uw_node_shuffle_step(s));
+        if (s->averages != NULL) {
+            next_us = uw_min_u64(next_us, s->averages->step(s));
+        }
+        if (s->samples != NULL) {
+            next_us = uw_min_u64(next_us, s->config.parts->samples->step(s));
+        }
         next_us = uw_min_u64(next_us, uw_membership_next_us(&s->membership));
         next_us = uw_min_u64(next_us, uw_node_pull_next_us(s));
     }
@@ -363,52 +120,28 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     return s->promised_us - s->clock_us;
 }
 
-static bool averages(const struct uw_node_state *s)
-{
-    const struct uw_average *a = &s->cell.average;
-    return s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
-}
-
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
 {
     struct uw_node_state *s = n->state;
     if (s == NULL) {
         return UW_ERR_INVALID;
     }
-    if (s->gradients.on) {
-        return uw_node_gradients_after_step(s, p);
-    }
-    return averages(s) ? uw_average_after_step(&s->cell.average, p)
-                       : uw_gossip_after_step(&s->gossip, p);
+    return s->averages != NULL ? s->averages->after_step(s, p)
+                               : uw_gossip_after_step(&s->gossip, p);
 }
 
 bool uw_node_touches(const struct uw_node *n)
 {
     const struct uw_node_state *s = n->state;
-    if (s == NULL || s->gradients.on) {
+    if (s == NULL) {
         return true;
     }
-    return averages(s) ? uw_average_touches(&s->cell.average) : uw_gossip_touches(&s->gossip);
+    return s->averages != NULL ? s->averages->touches(s) : uw_gossip_touches(&s->gossip);
 }
 
 bool uw_node_asks(const struct uw_node *n)
 {
     return n->state != NULL && uw_gossip_asks(&n->state->gossip);
-}
-
-void uw_node_agree(struct uw_node *n)
-{
-    if (n->state != NULL && n->state->cell.on) {
-        uw_average_agree(&n->state->cell.average);
-    }
-}
-
-void uw_node_recall(struct uw_node *n)
-{
-    if (n->state != NULL) {
-        uw_average_recall(&n->state->cell.average);
-        uw_node_gradients_recall(n->state);
-    }
 }
 
 void uw_node_leave(struct uw_node *n, uint64_t caller_us)
@@ -420,16 +153,18 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     set_clock(s, caller_us);
     s->left = true;
     uw_pull_stop(&s->pull.transfer);
-    uw_shuffle_stop(&s->samples.loans);
+    if (s->samples != NULL) {
+        s->config.parts->samples->stop(s);
+    }
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m->state != UW_MEMBER_ALIVE && m->state != UW_MEMBER_SUSPECT) {
             continue;
         }
-        s->out.type = UW_WIRE_GOODBYE;
-        s->out.goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
-        uw_membership_self(&s->membership, &s->out.goodbye.self);
-        s->out.goodbye.self.state = uwasa_State_LEFT;
+        s->out->type = UW_WIRE_GOODBYE;
+        s->out->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
+        uw_membership_self(&s->membership, &s->out->goodbye.self);
+        s->out->goodbye.self.state = uwasa_State_LEFT;
         (void)uw_node_send(s, m->station);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_averages.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 bool uw_node_has_bridge(const struct uw_node_state *s)
 {
-    return s->bridge.inbox != NULL;
+    return s->bridge->inbox != NULL;
 }
 
 int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
@@ -18,10 +18,10 @@ int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
     if ((c->mode != UW_NODE_HIERARCHICAL && c->mode != UW_NODE_AUTO) || c->head_weight == 0) {
         return UW_OK;
     }
-    int rc = uw_arena_take(arena, uw_size_mul(c->params->size_n, sizeof *s->bridge.inbox), &inbox);
-    s->bridge.inbox = inbox;
+    int rc = uw_arena_take(arena, uw_size_mul(c->params->size_n, sizeof *s->bridge->inbox), &inbox);
+    s->bridge->inbox = inbox;
     if (inbox != NULL) {
-        memset(inbox, 0, c->params->size_n * sizeof *s->bridge.inbox);
+        memset(inbox, 0, c->params->size_n * sizeof *s->bridge->inbox);
     }
     return rc;
 }
@@ -36,7 +36,7 @@ static bool reachable(const struct uw_member *m)
 
 static bool of_another_cell(const struct uw_node_state *s, const struct uw_member *m)
 {
-    return strcmp(m->progress.cell, s->cell.name) != 0;
+    return strcmp(m->progress.cell, s->cell->name) != 0;
 }
 
 /* Does it lead its cell, as far as can be seen from here? */
@@ -72,7 +72,7 @@ static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n)
 
 static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
 {
-    uint32_t n = strcmp(s->cell.name, cell) == 0 ? 1u : 0;
+    uint32_t n = strcmp(s->cell->name, cell) == 0 ? 1u : 0;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         n += reachable(m) && strcmp(m->progress.cell, cell) == 0 ? 1u : 0;
@@ -95,13 +95,13 @@ static bool knows_another_cell(const struct uw_node_state *s)
 
 static bool is_head(const struct uw_node_state *s)
 {
-    const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
+    const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
     return c->head == c->config.self;
 }
 
 static void go_alone(struct uw_node_state *s)
 {
-    struct uw_node_bridge *b = &s->bridge;
+    struct uw_node_bridge *b = s->bridge;
     b->alone = true;
     b->alone_us = b->heard_us;
     uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
@@ -114,15 +114,16 @@ static uint32_t shown(const struct uw_node_state *s)
 
 void uw_node_bridge_due(struct uw_node_state *s)
 {
-    s->bridge.due = uw_node_has_bridge(s);
+    s->bridge->due = uw_node_has_bridge(s);
 }
 
 /* Its share of what this cell becomes. */
 static void weigh(struct uw_node_state *s, uint32_t place)
 {
     const struct uw_member *m = &s->membership.members[place];
-    s->bridge.weight = uw_mix_cell_weight(s->gossip.config.constants.weight,
-                                          nodes_in(s, s->cell.name), nodes_in(s, m->progress.cell));
+    s->bridge->weight = uw_mix_cell_weight(s->gossip.config.constants.weight,
+                                           nodes_in(s, s->cell->name),
+                                           nodes_in(s, m->progress.cell));
 }
 
 uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n)
@@ -136,7 +137,7 @@ uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n)
 
 uint32_t uw_node_bridge_take(struct uw_node_state *s)
 {
-    struct uw_node_bridge *b = &s->bridge;
+    struct uw_node_bridge *b = s->bridge;
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire);
     if (!b->due || newcomer || !is_head(s)) {
         return 0;
@@ -155,9 +156,13 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     return place;
 }
 
-void uw_node_bridge_ended(struct uw_node_state *s, bool complete)
+void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
 {
-    struct uw_node_bridge *b = &s->bridge;
+    struct uw_node_bridge *b = s->bridge;
+    bool complete = how == UW_GOSSIP_COMPLETE;
+    if (how == UW_GOSSIP_STALE) {
+        b->heard_us = s->now_us;        /* that cell lives */
+    }
     uint64_t silent_us = s->now_us - b->heard_us;
     b->whole = complete;
     if (complete) {
@@ -199,19 +204,19 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     if (!isfinite(rms) || !isfinite(limit) || (limit > 0.0 && rms > limit)) {
         return UW_ERR_DENIED;
     }
-    uw_mix_from_cell(c->rule, &c->constants, s->bridge.weight, c->params, peer->offset_n,
+    uw_mix_from_cell(c->rule, &c->constants, s->bridge->weight, c->params, peer->offset_n,
                      peer->count_n, own);
-    memcpy(s->bridge.inbox + peer->offset_n, own, peer->count_n * sizeof *own);
-    s->bridge.any = true;
-    s->bridge.heard_us = s->now_us;
+    memcpy(s->bridge->inbox + peer->offset_n, own, peer->count_n * sizeof *own);
+    s->bridge->any = true;
+    s->bridge->heard_us = s->now_us;
     return UW_OK;
 }
 
 /* Has training added what it was offered? */
 static void look_at_offer(struct uw_node_state *s)
 {
-    struct uw_node_bridge *b = &s->bridge;
-    if (b->offered && !uw_average_offers(&s->cell.average)) {
+    struct uw_node_bridge *b = s->bridge;
+    if (b->offered && !uw_average_offers(&s->cell->average)) {
         b->offered = b->any = false;
     }
 }
@@ -219,18 +224,18 @@ static void look_at_offer(struct uw_node_state *s)
 void uw_node_bridge_keep(struct uw_node_state *s)
 {
     look_at_offer(s);
-    if (s->bridge.offered) {
-        s->bridge.offered = false;
-        s->bridge.any = uw_average_keep(&s->cell.average);
+    if (s->bridge->offered) {
+        s->bridge->offered = false;
+        s->bridge->any = uw_average_keep(&s->cell->average);
     }
 }
 
 static void offer_alone(struct uw_node_state *s)
 {
-    struct uw_node_bridge *b = &s->bridge;
-    if (b->any && b->whole && !b->offered && nodes_in(s, s->cell.name) == 1u) {
+    struct uw_node_bridge *b = s->bridge;
+    if (b->any && b->whole && !b->offered && nodes_in(s, s->cell->name) == 1u) {
         b->offered = true;
-        uw_average_offer(&s->cell.average);
+        uw_average_offer(&s->cell->average);
     }
 }
 
@@ -243,9 +248,9 @@ int uw_node_bridge_step(struct uw_node_state *s)
         atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire)) {
         return rc;
     }
-    s->bridge.holds = s->bridge.holds && s->bridge.version == shown(s);
+    s->bridge->holds = s->bridge->holds && s->bridge->version == shown(s);
     look_at_offer(s);
-    while (s->cell.asked == NULL && !s->bridge.holds && !s->bridge.offered && rc == UW_OK) {
+    while (s->cell->asked == NULL && !s->bridge->holds && !s->bridge->offered && rc == UW_OK) {
         const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
         if (slot == NULL) {
             offer_alone(s);
@@ -261,21 +266,21 @@ int uw_node_bridge_step(struct uw_node_state *s)
 
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
 {
-    if (!uw_node_has_bridge(s) || !s->bridge.any) {
+    if (!uw_node_has_bridge(s) || !s->bridge->any) {
         return;
     }
     uw_mix_carried((float)ranks_n, s->config.params, 0, s->config.params->size_n,
-                   s->bridge.inbox);
-    s->bridge.added = true;
+                   s->bridge->inbox);
+    s->bridge->added = true;
 }
 
 void uw_node_bridge_committed(struct uw_node_state *s, bool commit)
 {
-    if (commit && s->bridge.added) {
-        memset(s->bridge.inbox, 0, s->config.params->size_n * sizeof *s->bridge.inbox);
-        s->bridge.any = false;
+    if (commit && s->bridge->added) {
+        memset(s->bridge->inbox, 0, s->config.params->size_n * sizeof *s->bridge->inbox);
+        s->bridge->any = false;
     }
-    s->bridge.holds = commit;
-    s->bridge.version = shown(s);
-    s->bridge.added = false;
+    s->bridge->holds = commit;
+    s->bridge->version = shown(s);
+    s->bridge->added = false;
 }

@@ -23,6 +23,8 @@
 #ifndef UW_NET_NODE_BRIDGE_H
 #define UW_NET_NODE_BRIDGE_H
 
+#include "gossip.h"
+
 #include "uwasa/arena.h"
 
 #include <stdbool.h>
@@ -60,7 +62,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s);
 uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n);
 
 /* A pull is over. */
-void uw_node_bridge_ended(struct uw_node_state *s, bool complete);
+void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how);
 
 /* Look at the chunks of another cell's head that have come.
  * Returns UW_OK or UW_ERR_DENIED (one was too far from ours, and is gone). */

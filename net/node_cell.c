@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_averages.h"
 
 #include "bits.h"
 #include "part.h"
@@ -7,9 +7,6 @@
 #include "uwasa/fmath.h"
 
 #include <string.h>
-
-#define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
-#define SMALL_MIN_N 8u
 
 static struct uw_node_scope *scope_of(void *arg)
 {
@@ -25,7 +22,7 @@ static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
            m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
            m->station != UW_LINK_STATION_NONE &&
            (scope == UW_AVERAGE_RUN ||
-            (s->cell.name[0] != '\0' && strcmp(s->cell.name, m->progress.cell) == 0));
+            (s->cell->name[0] != '\0' && strcmp(s->cell->name, m->progress.cell) == 0));
 }
 
 static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
@@ -61,30 +58,6 @@ struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
     return NULL;
 }
 
-void uw_node_cell_stale(struct uw_node_state *s)
-{
-    s->cell.stale = true;
-}
-
-void uw_node_cell_gone(struct uw_node_state *s, uint32_t id)
-{
-    for (uint32_t i = 0; i < UW_NODE_SCOPES && s->cell.on; i++) {
-        uw_cell_gone(&s->cell.scopes[i].cell, id, s->now_us);
-    }
-    uw_node_gradients_gone(s, id);
-}
-
-void uw_node_cell_slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    for (uint32_t i = 0; i < UW_NODE_SCOPES && s->cell.on; i++) {
-        uw_cell_slept(&s->cell.scopes[i].cell, slept_us);
-    }
-    s->pairs.since_us += slept_us;
-    s->pairs.asked_us += slept_us;
-    s->gradients.step_us += slept_us;
-    s->gradients.moved_us += slept_us;
-}
-
 /* ---- what the cell wants ---- */
 
 static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)
@@ -95,9 +68,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
     if (member == NULL || member->station == UW_LINK_STATION_NONE) {
         return;
     }
-    s->out.type = UW_WIRE_CELL;
-    uwasa_Cell *w = &s->out.cell;
-    *w = (uwasa_Cell){.run = s->run, .model = s->model, .scope = (uint32_t)o->scope,
+    uwasa_Cell cell = {.run = s->run, .model = s->model, .scope = (uint32_t)o->scope,
                       .act = (uint32_t)m->act, .group = m->group, .round = m->round,
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
@@ -105,6 +76,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .chunk_n = m->chunk_n,
                       .ids_count = (pb_size_t)m->ids_n,
                       .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
+    uwasa_Cell *w = &cell;
     memcpy(w->hints, m->hints, sizeof m->hints);
     for (uint32_t i = 0; i < m->ids_n; i++) {
         w->ids[i] = m->ids[i];
@@ -112,7 +84,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_fill(s, to, w);
     }
-    (void)uw_node_send(s, member->station);
+    (void)uw_node_send_body(s, member->station, UW_WIRE_CELL, &uw_form_cell, w);
 }
 
 /* What is averaged in a scope. */
@@ -124,23 +96,23 @@ static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
     return pair ? c->spare : c->params->x;
 }
 
-/* Is there room to work so on the vector? Gradients that overlap are never worked as a whole. */
-static bool has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind)
+/* Gradients that overlap are never worked as a whole. */
+bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind)
 {
     uint32_t size_n;
     (void)vector_of(o, &size_n);
     return (kind != UW_ALLREDUCE_DOUBLING && kind != UW_ALLREDUCE_SWEEP) ||
-           (!o->node->gradients.on && size_n <= o->node->cell.allreduce.config.scratch_n);
+           (!o->node->gradients->on && size_n <= o->node->cell->allreduce.config.scratch_n);
 }
 
 static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])
 {
     const struct uw_node_scope *o = arg;
-    if (o->node->gradients.on && o->node->cell.algorithm == UW_ALLREDUCE_KINDS_N) {
+    if (o->node->gradients->on && o->node->cell->algorithm == UW_ALLREDUCE_KINDS_N) {
         return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
     }
     enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, hints);
-    return has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
+    return uw_node_cell_has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
 }
 
 static void begin(void *arg)
@@ -158,19 +130,19 @@ static void begin(void *arg)
         uw_node_pairs_began(s);
     }
     uw_node_cost_begin(s, o, &r, ways);
-    uw_allreduce_begin(&s->cell.allreduce, &r, s->now_us);
+    uw_allreduce_begin(&s->cell->allreduce, &r, s->now_us);
 }
 
 static void give_back(struct uw_node_scope *o, enum uw_average_end how)
 {
     struct uw_node_state *s = o->node;
-    s->cell.asked = NULL;
+    s->cell->asked = NULL;
     uw_node_near_back(s, how == UW_AVERAGE_DONE && o->cell.ranks_n > 1u);
-    uw_allreduce_release(&s->cell.allreduce);
+    uw_allreduce_release(&s->cell->allreduce);
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ended(s);
     }
-    uw_average_ended(&s->cell.average, how);
+    uw_average_ended(&s->cell->average, how);
     uw_node_bridge_due(s);
 }
 
@@ -186,18 +158,18 @@ static void decided(void *arg, bool commit)
     if (commit && alone && o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, 1);
     }
-    bool moved = s->bridge.added;
+    bool moved = s->bridge->added;
     bool publishes = !alone || moved || (s->config.spare != NULL && !pair);
     uw_node_bridge_committed(s, commit && publishes);
     if (!commit) {
         uw_node_cost_aborted(s);
-        uw_allreduce_stop(&s->cell.allreduce);
+        uw_allreduce_stop(&s->cell->allreduce);
         if (!pair) {
-            uw_average_restore(&s->cell.average);
+            uw_average_restore(&s->cell->average);
         }
         return;
     }
-    if (!s->gradients.on) {
+    if (!s->gradients->on) {
         uw_node_cost_committed(s, o);   /* else the link is busy now */
     }
     uw_node_gradients_begin(s, o);
@@ -211,7 +183,7 @@ static void give_up(void *arg)
 
 static uint32_t progress(void *arg, uint32_t *waits_for)
 {
-    const struct uw_allreduce *a = &scope_of(arg)->node->cell.allreduce;
+    const struct uw_allreduce *a = &scope_of(arg)->node->cell->allreduce;
     bool runs = a->state == UW_ALLREDUCE_RUNNING && a->entered;
     *waits_for = runs && !a->received ? a->step.from : runs ? a->step.to : UW_RANK_NONE;
     return a->k;
@@ -231,9 +203,9 @@ static void tell(void *arg, const struct uw_cell_news *news)
 
 int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
 {
-    const struct uw_node_scope *o = s->cell.asked != NULL ? s->cell.asked : s->cell.scopes;
+    const struct uw_node_scope *o = s->cell->asked != NULL ? s->cell->asked : s->cell->scopes;
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        o = s->cell.scopes[i].cell.group == part->group ? &s->cell.scopes[i] : o;
+        o = s->cell->scopes[i].cell.group == part->group ? &s->cell->scopes[i] : o;
     }
     const struct uw_member *m =
         rank < o->cell.ranks_n ? uw_node_member(s, o->cell.ranks[rank]) : NULL;
@@ -241,8 +213,8 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
         return UW_ERR_NOTFOUND;
     }
     /* With a checksum always: what is above one node's link may damage it, and not another's. */
-    int bytes = uw_part_encode(part, s->run, true, s->cell.out, s->buffer_bytes);
-    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, m->station, s->cell.out,
+    int bytes = uw_part_encode(part, s->run, true, s->cell->out, s->buffer_bytes);
+    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, m->station, s->cell->out,
                                               (uint32_t)bytes);
     if (rc == UW_OK) {
         s->counters.sent_bytes += (uint32_t)bytes;
@@ -251,30 +223,25 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
     return rc;
 }
 
-static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
-{
-    return uw_node_send_part(arg, rank, part);
-}
-
 /* ---- set-up and the step ---- */
 
-static uint32_t chunk_of(const struct uw_node_state *s)
+uint32_t uw_node_cell_chunk_n(const struct uw_node_state *s)
 {
     return (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
 }
 
-static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_average_scope scope,
-                       uint32_t ranks)
+int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
+                       enum uw_average_scope scope, uint32_t ranks)
 {
     const struct uw_node_config *c = &s->config;
-    struct uw_node_scope *o = &s->cell.scopes[scope];
+    struct uw_node_scope *o = &s->cell->scopes[scope];
     bool pair = scope == UW_AVERAGE_PAIR;
     const struct uw_cell_config cell = {
         .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
         .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
-        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = chunk_of(s),
+        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = uw_node_cell_chunk_n(s),
         .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
         .progress = progress, .tell = tell};
@@ -288,66 +255,6 @@ static int place_scope(struct uw_node_state *s, struct uw_arena *arena, enum uw_
     return rc;
 }
 
-static void set_name(struct uw_node_state *s)
-{
-    const struct uw_node_config *c = &s->config;
-    if (c->mode == UW_NODE_ALLREDUCE) {
-        strcpy(s->cell.name, "*");
-    } else if (c->mode != UW_NODE_GOSSIP) {
-        bool named = c->cell != NULL && c->cell[0] != '\0';
-        strcpy(s->cell.name, named ? c->cell : c->name);
-        s->cell.near.on = !named && c->mode == UW_NODE_AUTO;
-    }
-}
-
-/* Floats of a message that is copied. Eighteen of them is the room for what comes early, too: some
- * whole chunks, or a rank that is a step behind would have to ask for them. */
-static uint32_t early_n(uint32_t size_n, uint32_t chunk_n)
-{
-    uint32_t share_n = size_n / SMALL_SHARE;
-    uint32_t chunks_n = chunk_n < size_n ? chunk_n / 4u : size_n / 4u;
-    uint32_t n = share_n > chunks_n ? share_n : chunks_n;
-    return n > SMALL_MIN_N ? n : SMALL_MIN_N;
-}
-
-int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena)
-{
-    const struct uw_node_config *c = &s->config;
-    bool pairs = c->rule->over == UW_MIX_OVER_PAIRS;
-    uint32_t size_n = pairs ? 2u * c->params->size_n : c->params->size_n;
-    uint32_t chunk_n = chunk_of(s);
-    uint32_t ranks = uw_node_ranks_max(s);
-    uint32_t small_n = early_n(size_n, chunk_n);
-    uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
-    if (c->mode == UW_NODE_GOSSIP && !c->agree && !pairs) {
-        return UW_OK;
-    }
-    s->cell.on = true;
-    s->cell.algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
-    set_name(s);
-    const struct uw_allreduce_config allreduce = {
-        .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
-        .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
-        .lossless = c->link->reliable,
-        .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,
-        .send = send_part, .arg = s};
-    int rc = uw_allreduce_place(&s->cell.allreduce, arena, &allreduce);
-    void *out = NULL;
-    rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
-    rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
-    rc = rc < 0 ? rc : uw_node_pairs_place(s, arena);
-    rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
-    s->cell.out = out;
-    for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
-        rc = place_scope(s, arena, (enum uw_average_scope)i, ranks);
-    }
-    uw_average_init(&s->cell.average, &s->gossip, c->spare);
-    s->cell.average.inbox = s->bridge.inbox;
-    s->cell.average.follows = s->cell.near.on;
-    s->cell.stale = true;
-    return rc < 0 ? rc : uw_node_gradients_place(s, arena);
-}
-
 static bool vector_is_finite(const struct uw_node_scope *o)
 {
     uint32_t n;
@@ -359,11 +266,11 @@ static bool vector_is_finite(const struct uw_node_scope *o)
 static void take_up(struct uw_node_state *s)
 {
     enum uw_average_scope scope;
-    if (uw_average_take(&s->cell.average, &scope) == 0) {
+    if (uw_average_take(&s->cell->average, &scope) == 0) {
         return;
     }
-    struct uw_node_scope *o = &s->cell.scopes[scope];
-    s->cell.asked = o;
+    struct uw_node_scope *o = &s->cell->scopes[scope];
+    s->cell->asked = o;
     uw_node_near_asked(s);
     uw_node_bridge_keep(s);
     if (!vector_is_finite(o)) {
@@ -380,11 +287,11 @@ static void take_up(struct uw_node_state *s)
     }
 }
 
-static void look_at_result(struct uw_node_state *s)
+void uw_node_cell_look(struct uw_node_state *s)
 {
-    struct uw_node_scope *o = s->cell.asked;
+    struct uw_node_scope *o = s->cell->asked;
     if (o == NULL || o->cell.state != UW_CELL_IN_ROUND ||
-        s->cell.allreduce.state != UW_ALLREDUCE_DONE) {
+        s->cell->allreduce.state != UW_ALLREDUCE_DONE) {
         return;
     }
     uw_node_cost_done(s);
@@ -398,102 +305,23 @@ static void look_at_result(struct uw_node_state *s)
 
 uint64_t uw_node_cell_step(struct uw_node_state *s)
 {
-    if (!s->cell.on) {
-        return UINT64_MAX;
-    }
-    if (s->cell.stale) {
-        s->cell.stale = false;
+    if (s->cell->stale) {
+        s->cell->stale = false;
         for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-            list_rows(s, &s->cell.scopes[i]);
+            list_rows(s, &s->cell->scopes[i]);
         }
     }
     uint64_t next_us = uw_node_near_step(s);
     take_up(s);
-    if (s->cell.asked != NULL && uw_average_recalled(&s->cell.average)) {
-        uw_cell_withdraw(&s->cell.asked->cell, s->now_us);
+    if (s->cell->asked != NULL && uw_average_recalled(&s->cell->average)) {
+        uw_cell_withdraw(&s->cell->asked->cell, s->now_us);
     }
     next_us = uw_min_u64(next_us, uw_node_pairs_step(s));
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        next_us = uw_min_u64(next_us, uw_cell_run(&s->cell.scopes[i].cell, s->now_us));
+        next_us = uw_min_u64(next_us, uw_cell_run(&s->cell->scopes[i].cell, s->now_us));
     }
     next_us = uw_min_u64(next_us, uw_node_cost_run(s));
-    next_us = uw_min_u64(next_us, uw_allreduce_run(&s->cell.allreduce, s->now_us));
-    look_at_result(s);
+    next_us = uw_min_u64(next_us, uw_allreduce_run(&s->cell->allreduce, s->now_us));
+    uw_node_cell_look(s);
     return uw_min_u64(next_us, uw_node_gradients_step(s));
-}
-
-/* ---- what comes in ---- */
-
-void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w)
-{
-    struct uw_cell_message m = {
-        .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
-        .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
-        .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
-        .incarnation = w->incarnation, .rms = w->rms, .asks = w->asks, .chunk_n = w->chunk_n,
-        .ids_n = w->ids_count};
-    if (w->run != s->run || w->model != s->model) {
-        return;     /* its pings say what is wrong */
-    }
-    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
-    bool tiny = m.act == UW_CELL_READY && m.chunk_n != 0 && m.chunk_n < UW_CHUNK_MIN_N;
-    if (member == NULL || !s->cell.on || w->scope >= UW_NODE_SCOPES || tiny) {
-        return;
-    }
-    memcpy(m.ids, w->ids, m.ids_n * sizeof m.ids[0]);
-    if ((uint32_t)m.act >= UW_GRADIENTS_BREAK) {
-        uw_node_gradients_message(s, member, &m);
-        return;
-    }
-    for (uint32_t i = 0; i < w->hints_count; i++) {
-        m.hints[i] = w->hints[i];
-    }
-    if (m.act == UW_CELL_START && (!has_room(&s->cell.scopes[w->scope], m.kind) ||
-                                   m.chunk_n < UW_CHUNK_MIN_N)) {
-        m.kind = UW_ALLREDUCE_KINDS_N;      /* nothing that this node can do */
-    }
-    if (w->scope == UW_AVERAGE_PAIR) {
-        uw_node_pairs_message(s, member->id, &m, w->turn);
-    } else {
-        uw_cell_take(&s->cell.scopes[w->scope].cell, member->id, &m, s->now_us);
-    }
-}
-
-void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
-{
-    uint32_t run;
-    struct uw_part part;
-    if (uw_part_decode(s->buffer, bytes, true, &run, &part) < 0) {
-        s->counters.refused_corrupt++;
-        return;
-    }
-    if (run != s->run) {
-        s->counters.refused_run++;
-        return;
-    }
-    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
-    if (member == NULL || !s->cell.on) {
-        return;
-    }
-    if (part.op != 0) {
-        uw_node_gradients_part(s, member, &part);
-        return;
-    }
-    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        const struct uw_cell *c = &s->cell.scopes[i].cell;
-        if (c->group != part.group) {
-            continue;
-        }
-        for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
-            if (c->ranks[rank] == member->id) {
-                if (part.round == 0) {
-                    uw_node_cost_take(s, rank, &part);
-                    return;
-                }
-                uw_allreduce_take(&s->cell.allreduce, rank, &part, s->now_us);
-                look_at_result(s);
-                return;
-            }
-        }
-    }
 }

@@ -47,7 +47,6 @@ struct uw_node_cell {
     char name[UW_NODE_NAME_BYTES];  /* of the cell; "": none */
     struct uw_node_near near;
     enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
-    bool on;                        /* it takes part in averages */
     bool stale;                     /* the rows are */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_averages.h"
 
 #include "bits.h"
 #include "part.h"
@@ -16,9 +16,9 @@
 
 static void forget(struct uw_node_state *s)
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     uw_network_fit_init(&c->fit, c->probe.config.chunk_n, UW_PART_HEAD_BYTES,
-                        uw_allreduce_early_n(&s->cell.allreduce));
+                        uw_allreduce_early_n(&s->cell->allreduce));
     uw_network_fit_reduce(&c->fit, 1.0, (double)s->config.add_byte_s);
     c->measured = false;
     c->aborts = c->last_n = 0;
@@ -27,7 +27,7 @@ static void forget(struct uw_node_state *s)
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce)
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     uint32_t chunk_n = uw_min_u32(allreduce->chunk_n, allreduce->size_n);
     const struct uw_network_probe_config probe = {.ranks_max = allreduce->ranks_max,
                                                   .chunk_n = chunk_n > UW_PROBE_REPORT_N
@@ -49,16 +49,16 @@ static uint32_t turned(const struct uw_node_cost *c, uint32_t rank)
 int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct uw_node_state *s = arg;
-    return uw_node_send_part(s, (rank + s->cost.shift) % s->cost.probe.ranks, part);
+    return uw_node_send_part(s, (rank + s->cost->shift) % s->cost->probe.ranks, part);
 }
 
 enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
                                            float hints[UW_CELL_HINTS])
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     const uint32_t size_n = s->config.params->size_n;
     double at[2 * UW_CELL_RANKS_MAX], seconds = 0.0;
-    enum uw_allreduce_kind kind = s->cell.algorithm;
+    enum uw_allreduce_kind kind = s->cell->algorithm;
     memset(hints, 0, UW_CELL_HINTS * sizeof hints[0]);
     if (ranks_n < 2) {
         return UW_ALLREDUCE_HALVING;
@@ -67,7 +67,7 @@ enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ran
         kind = uw_network_choose(&c->fit, ranks_n, size_n, true, at, NULL);
     }
     bool whole = kind == UW_ALLREDUCE_DOUBLING || kind == UW_ALLREDUCE_SWEEP;
-    if (whole && size_n > s->cell.allreduce.config.scratch_n) {
+    if (whole && size_n > s->cell->allreduce.config.scratch_n) {
         kind = UW_ALLREDUCE_HALVING;
     }
     if (c->measured) {
@@ -87,7 +87,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
                         struct uw_allreduce_round *r,
                         struct uw_allreduce_way ways[UW_CELL_RANKS_MAX])
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     const float *h = o->cell.hints;
     const struct uw_network_summary told = {.latency_s = h[0], .access_s = h[1], .byte_s = h[2],
                                             .reduce_s = h[3], .shared = h[4] > 0.0f};
@@ -114,7 +114,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
 
 void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell)
 {
-    const struct uw_allreduce *a = &s->cell.allreduce;
+    const struct uw_allreduce *a = &s->cell->allreduce;
     for (uint32_t i = 0; i < cell->ranks_n && a->r.group == cell->group; i++) {
         struct uw_member *m = uw_node_member(s, cell->ranks[i]);
         if (m != NULL) {
@@ -125,13 +125,13 @@ void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell)
 
 void uw_node_cost_done(struct uw_node_state *s)
 {
-    s->cost.took_us = s->now_us - s->cost.began_us;
+    s->cost->took_us = s->now_us - s->cost->began_us;
 }
 
 /* A probe moves so many of the largest messages at each rank; it must not keep a thin link busy. */
 static bool may_probe(const struct uw_node_state *s)
 {
-    const struct uw_node_cost *c = &s->cost;
+    const struct uw_node_cost *c = s->cost;
     double model_s = (double)c->took_us * 1e-6;     /* more than it takes to send the model once */
     return model_s * PROBE_MESSAGES * c->probe.config.chunk_n <
            PROBE_MOST_S * s->config.params->size_n;
@@ -140,7 +140,7 @@ static bool may_probe(const struct uw_node_state *s)
 /* Rounds alike, of which the median counts. */
 static void learn(struct uw_node_state *s, const struct uw_cell *cell, bool head)
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     double at[2 * UW_CELL_RANKS_MAX];
     uint32_t i = c->last_n++;
     for (; i > 0 && c->last_us[i - 1u] > c->took_us; i--) {
@@ -160,7 +160,7 @@ static void learn(struct uw_node_state *s, const struct uw_cell *cell, bool head
 /* Costs that are far off may be why rounds do not end. */
 void uw_node_cost_aborted(struct uw_node_state *s)
 {
-    if (++s->cost.aborts >= ABORTS_MOST) {
+    if (++s->cost->aborts >= ABORTS_MOST) {
         forget(s);
     }
 }
@@ -181,7 +181,7 @@ static bool is_time_to_probe(struct uw_node_cost *c, bool begun)
 
 void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o)
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     c->aborts = 0;
     c->rounds_n++;
     const struct uw_cell *cell = &o->cell;
@@ -211,7 +211,7 @@ void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope 
 
 void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     if (part->group == c->group && rank < c->probe.ranks) {
         uw_network_probe_take(&c->probe, turned(c, rank), part, s->now_us);
     }
@@ -219,7 +219,7 @@ void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_p
 
 uint64_t uw_node_cost_run(struct uw_node_state *s)
 {
-    struct uw_node_cost *c = &s->cost;
+    struct uw_node_cost *c = s->cost;
     if (c->group == 0) {
         return UINT64_MAX;
     }

@@ -2,7 +2,7 @@
 #include "uwasa/node_gradients.h"
 
 #include "cell_inner.h"
-#include "node_state.h"
+#include "node_averages.h"
 #include "part.h"
 
 #include "uwasa/hash.h"
@@ -36,19 +36,19 @@ static void name_cell(struct uw_node_state *s, uint32_t chunk_n)
     hash = uw_hash64(hash, &c->tag, sizeof c->tag);
     hash = uw_hash64(hash, &chunk_n, sizeof chunk_n);
     hash = uw_hash64(hash, &reliable, 1);
-    snprintf(s->cell.name, sizeof s->cell.name, "*%08lx",
+    snprintf(s->cell->name, sizeof s->cell->name, "*%08lx",
              (unsigned long)((hash ^ hash >> 32) & 0xffffffffu));
 }
 
 static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct uw_node_state *s = arg;
-    uint16_t station = s->gradients.stations[rank];
+    uint16_t station = s->gradients->stations[rank];
     if (station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
-    int bytes = uw_part_encode(part, s->run, true, s->cell.out, s->buffer_bytes);
-    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, station, s->cell.out,
+    int bytes = uw_part_encode(part, s->run, true, s->cell->out, s->buffer_bytes);
+    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, station, s->cell->out,
                                               (uint32_t)bytes);
     if (rc == UW_OK) {
         s->counters.sent_bytes += (uint32_t)bytes;
@@ -66,15 +66,15 @@ static void trace(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint6
 
 int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     const struct uw_node_gradients_config *c = s->config.gradients;
     if (c == NULL) {
         return UW_OK;
     }
-    uint32_t ranks = s->cell.allreduce.config.ranks_max;
+    uint32_t ranks = s->cell->allreduce.config.ranks_max;
     const struct uw_overlap_config overlap = {
         .kind = UW_ALLREDUCE_RING, .bucket_n = c->bucket_n, .buckets_n = c->buckets_n,
-        .ranks_max = ranks, .chunk_n = s->cell.allreduce.config.chunk_n,
+        .ranks_max = ranks, .chunk_n = s->cell->allreduce.config.chunk_n,
         .fragment_n = FRAGMENT_N,
         .window_chunks = s->config.link->reliable ? 0 : WINDOW_CHUNKS,
         .reliable = s->config.link->reliable, .average = true, .send = send_part,
@@ -89,7 +89,7 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
     atomic_init(&g->hash, 0);
     atomic_init(&g->hash_step, 0);
     g->on = true;
-    s->cell.average.pace = UW_AVERAGE_NOW;
+    s->cell->average.pace = UW_AVERAGE_NOW;
     return rc;
 }
 
@@ -97,7 +97,7 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
 
 static void find_stations(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     for (uint32_t rank = 0; rank < g->ranks_n; rank++) {
         g->stations[rank] = UW_LINK_STATION_NONE;
         for (uint32_t i = 1; i < s->membership.members_n; i++) {
@@ -118,7 +118,7 @@ static uint32_t number_of(uint32_t group, uint32_t round)
 
 void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope *o)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     const struct uw_cell *c = &o->cell;
     if (!g->on || o->scope != UW_AVERAGE_CELL || c->ranks_n < 2) {
         return;
@@ -154,7 +154,7 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
 void uw_node_gradients_send(struct uw_node_state *s, uint32_t to,
                             const struct uw_cell_message *m)
 {
-    struct uw_node_scope *o = &s->cell.scopes[UW_AVERAGE_CELL];
+    struct uw_node_scope *o = &s->cell->scopes[UW_AVERAGE_CELL];
     o->cell.config.send(o, to, m);
 }
 
@@ -169,7 +169,7 @@ void uw_node_gradients_tell(struct uw_node_state *s, uint32_t to, uint32_t group
 
 void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     if (!g->active) {
         return;
     }
@@ -193,7 +193,7 @@ void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why,
 
 void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     for (uint32_t i = 0; g->active && i < g->ranks_n; i++) {
         if (g->ranks[i] == id) {
             uw_node_gradients_break(s, UW_GRADIENTS_GONE, id);
@@ -203,7 +203,7 @@ void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id)
 
 void uw_node_gradients_end(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     if (g->active && g->leave_us == 0) {
         g->leave_us = s->now_us + 3u * g->overlap.patience_us;
     }
@@ -232,7 +232,7 @@ static uint32_t rank_of(const struct uw_node_gradients *g, uint32_t id)
 void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *from,
                             const struct uw_part *part)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     if (!g->on) {
         return;
     }
@@ -250,7 +250,7 @@ void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *fro
 void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *from,
                                const struct uw_cell_message *m)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     bool ours = g->active && m->group == g->group && rank_of(g, from->id) < g->ranks_n;
     if (!g->on) {
         return;
@@ -285,7 +285,7 @@ void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *
 
 uint64_t uw_node_gradients_step(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     if (!g->on) {
         return UINT64_MAX;
     }
@@ -305,12 +305,15 @@ uint64_t uw_node_gradients_step(struct uw_node_state *s)
 
 bool uw_node_grouped(const struct uw_node *n)
 {
-    return n->state != NULL && n->state->gradients.grouped;
+    return n->state != NULL && n->state->gradients != NULL && n->state->gradients->grouped;
 }
 
 void uw_node_gradient_ready(struct uw_node *n, uint32_t bucket, float *gradient)
 {
-    struct uw_node_gradients *g = &n->state->gradients;
+    struct uw_node_gradients *g = n->state->gradients;
+    if (g == NULL) {
+        return;
+    }
     g->handed = g->grouped;
     if (g->grouped) {
         uw_overlap_gate_ready(&g->gate, bucket, gradient);
@@ -319,8 +322,8 @@ void uw_node_gradient_ready(struct uw_node *n, uint32_t bucket, float *gradient)
 
 enum uw_gradient_state uw_node_gradient_state(const struct uw_node *n, uint32_t bucket)
 {
-    const struct uw_node_gradients *g = &n->state->gradients;
-    if (!g->handed) {
+    const struct uw_node_gradients *g = n->state->gradients;
+    if (g == NULL || !g->handed) {
         return UW_GRADIENT_OWN;
     }
     switch (uw_overlap_gate_state(&g->gate, bucket)) {
@@ -334,10 +337,13 @@ enum uw_gradient_state uw_node_gradient_state(const struct uw_node *n, uint32_t 
 
 bool uw_node_wants_parameters(struct uw_node *n)
 {
-    struct uw_node_gradients *g = &n->state->gradients;
+    struct uw_node_gradients *g = n->state->gradients;
+    if (g == NULL) {
+        return false;
+    }
     if (g->grouped && look(&g->broken) == look(&g->begun)) {
         g->grouped = false;
-        n->state->cell.average.pace = UW_AVERAGE_NOW;
+        n->state->cell->average.pace = UW_AVERAGE_NOW;
     }
     return g->on && !g->grouped;
 }
@@ -359,8 +365,8 @@ static uint32_t hash_of(const struct uw_params *p)
 
 int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_progress *p)
 {
-    struct uw_node_gradients *g = &s->gradients;
-    struct uw_average *a = &s->cell.average;
+    struct uw_node_gradients *g = s->gradients;
+    struct uw_average *a = &s->cell->average;
     if (g->grouped && p->lr > 0.0f) {
         g->steps++;
         if (g->steps % s->config.period_steps == 0) {
@@ -388,7 +394,7 @@ int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_p
 
 void uw_node_gradients_recall(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     if (g->grouped) {
         atomic_store_explicit(&g->recalled, look(&g->begun), memory_order_release);
     }

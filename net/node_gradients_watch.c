@@ -3,7 +3,7 @@
  * Is the group that averages gradients still one? Deadlines, the hunt for who holds it up, hashes
  * of the parameters, those who knock. */
 #include "cell_inner.h"
-#include "node_state.h"
+#include "node_averages.h"
 
 #include "bits.h"
 
@@ -41,14 +41,14 @@ static uint32_t waits_for(const struct uw_node_gradients *g)
 void uw_node_gradients_answer(struct uw_node_state *s, uint32_t to)
 {
     const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_WAITS,
-                                      .group = s->gradients.group,
-                                      .waits_for = waits_for(&s->gradients)};
+                                      .group = s->gradients->group,
+                                      .waits_for = waits_for(s->gradients)};
     uw_node_gradients_send(s, to, &m);
 }
 
 static void ask(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_ASK,
                                       .group = g->group};
     g->asks_n++;
@@ -58,14 +58,14 @@ static void ask(struct uw_node_state *s)
 
 static void ask_next(struct uw_node_state *s, uint32_t id)
 {
-    s->gradients.asked = id;
-    s->gradients.asks_n = 0;
+    s->gradients->asked = id;
+    s->gradients->asks_n = 0;
     ask(s);
 }
 
 void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     if (g->asked == UW_CELL_NOBODY || from != g->asked) {
         return;
     }
@@ -80,7 +80,7 @@ void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t nex
 
 static void begin_step(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     g->in_step = true;
     g->step_us = g->moved_us = s->now_us;
 }
@@ -98,7 +98,7 @@ static bool step_is_over(const struct uw_overlap *o)
 /* Returns when to look again. */
 static uint64_t watch_step(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     uint32_t rank, moved = uw_overlap_progress(&g->overlap, &rank);
     if (!g->in_step && g->overlap.running_n > 0) {
         begin_step(s);
@@ -140,7 +140,7 @@ static uint64_t watch_step(struct uw_node_state *s)
 void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
                                uint32_t hash)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     g->hash_at[rank] = step;
     g->hash_of[rank] = hash;
     for (uint32_t i = 0; i < g->ranks_n && g->active; i++) {
@@ -154,7 +154,7 @@ void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t 
 /* Every rank tells the first one, which compares. */
 static void tell_hash(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     uint32_t step = look(&g->hash_step);
     if (step == g->told_step) {
         return;
@@ -174,8 +174,8 @@ static void tell_hash(struct uw_node_state *s)
 
 void uw_node_gradients_blame(struct uw_node_state *s, uint32_t id)
 {
-    struct uw_node_gradients *g = &s->gradients;
-    struct uw_cell_head *h = &s->cell.scopes[UW_AVERAGE_CELL].cell.h;
+    struct uw_node_gradients *g = s->gradients;
+    struct uw_cell_head *h = &s->cell->scopes[UW_AVERAGE_CELL].cell.h;
     struct uw_gradients_blame *b = g->blamed;
     if (id == UW_CELL_NOBODY) {
         return;
@@ -206,8 +206,8 @@ static bool is_avoided(const struct uw_node_gradients *g, uint32_t id, uint64_t 
 
 void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t group)
 {
-    struct uw_node_gradients *g = &s->gradients;
-    const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
+    struct uw_node_gradients *g = s->gradients;
+    const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
     if (!g->active || g->leave_us != 0 || s->now_us < g->began_us + SETTLE_US ||
         !uw_cell_reaches(c, from) || is_avoided(g, from, s->now_us)) {
         return;
@@ -229,8 +229,8 @@ void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t 
  * nobody, and trains alone. */
 static uint64_t knock(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
-    const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
+    struct uw_node_gradients *g = s->gradients;
+    const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
     bool alone = c->head == own_id(s) && look(&g->alone) != g->alone_seen;
     if (c->state != UW_CELL_WAITING && !alone) {
         return UINT64_MAX;
@@ -251,8 +251,8 @@ static uint64_t knock(struct uw_node_state *s)
 /* The head may be in a group of its own. */
 static void knock_at_head(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
-    uint32_t head = s->cell.scopes[UW_AVERAGE_CELL].cell.head;
+    struct uw_node_gradients *g = s->gradients;
+    uint32_t head = s->cell->scopes[UW_AVERAGE_CELL].cell.head;
     bool ranked = head == UW_CELL_NOBODY;
     for (uint32_t i = 0; i < g->ranks_n && !ranked; i++) {
         ranked = g->ranks[i] == head;
@@ -267,7 +267,7 @@ static void knock_at_head(struct uw_node_state *s)
 
 uint64_t uw_node_gradients_watch(struct uw_node_state *s)
 {
-    struct uw_node_gradients *g = &s->gradients;
+    struct uw_node_gradients *g = s->gradients;
     if (!g->active) {
         return knock(s);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_averages.h"
 
 #include "bits.h"
 
@@ -49,7 +49,7 @@ static uint32_t smoothed(uint32_t old_us, uint64_t us)
 
 void uw_node_near_asked(struct uw_node_state *s)
 {
-    struct uw_node_near *f = &s->cell.near;
+    struct uw_node_near *f = &s->cell->near;
     f->asked_us = s->now_us;
     if (f->back_us != 0) {
         f->train_us = smoothed(f->train_us, s->now_us - f->back_us);
@@ -72,7 +72,7 @@ static void calm_down(struct uw_node_near *f, uint64_t now_us)
 
 void uw_node_near_back(struct uw_node_state *s, bool averaged)
 {
-    struct uw_node_near *f = &s->cell.near;
+    struct uw_node_near *f = &s->cell->near;
     f->back_us = s->now_us;
     float over = averaged && f->train_us != 0
                      ? (float)(s->now_us - f->asked_us) / (float)f->train_us - DEAR_TIMES
@@ -86,9 +86,9 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
 
 void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us)
 {
-    s->cell.near.asked_us += slept_us;
-    s->cell.near.calm_us += slept_us;
-    s->cell.near.back_us += s->cell.near.back_us != 0 ? slept_us : 0;
+    s->cell->near.asked_us += slept_us;
+    s->cell->near.calm_us += slept_us;
+    s->cell->near.back_us += s->cell->near.back_us != 0 ? slept_us : 0;
 }
 
 /* An exact average over all that are there, if all are as this one: halving's closed cost, and a
@@ -103,7 +103,7 @@ static float average_us(const struct uw_node_state *s, const struct uw_member *m
 /* Share of a round's training that averages are worth: what all that can be asked think of it. */
 static float worth(const struct uw_node_state *s)
 {
-    float sum = uw_average_drift(&s->cell.average);
+    float sum = uw_average_drift(&s->cell->average);
     uint32_t n = 1;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
@@ -119,13 +119,13 @@ static float worth(const struct uw_node_state *s)
 
 static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)
 {
-    float own = (float)s->cell.near.train_us, its = (float)m->progress.train_us;
+    float own = (float)s->cell->near.train_us, its = (float)m->progress.train_us;
     return own > 0.0f && its > 0.0f && its <= times * own && own <= times * its;
 }
 
 static bool is_near(const struct uw_node_state *s, const struct uw_member *m, float share)
 {
-    const struct uw_node_near *f = &s->cell.near;
+    const struct uw_node_near *f = &s->cell->near;
     uint32_t times = m->near ? LEAVE_TIMES : 1u;
     bool known = m->floats_per_us > 0.0f;
     if (m->state != UW_MEMBER_ALIVE || !m->same_model || m->srtt_us == 0 ||
@@ -144,7 +144,7 @@ static bool is_near(const struct uw_node_state *s, const struct uw_member *m, fl
 /* Averages that cost more than they were thought to: leave, and believe only rates for a while. */
 static void leave_if_dear(struct uw_node_state *s)
 {
-    struct uw_node_near *f = &s->cell.near;
+    struct uw_node_near *f = &s->cell->near;
     if (f->dear < DEAR_ROUNDS) {
         return;
     }
@@ -173,7 +173,7 @@ static bool is_alive(const struct uw_node_state *s, uint32_t id)
 
 uint64_t uw_node_near_step(struct uw_node_state *s)
 {
-    struct uw_node_near *f = &s->cell.near;
+    struct uw_node_near *f = &s->cell->near;
     if (!f->on) {
         return UINT64_MAX;
     }
@@ -197,9 +197,9 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     snprintf(name, sizeof name, "~%08lx", (unsigned long)best);
     /* Who has left a cell names nobody else's: what others hand on of its name dies out. */
     f->hops = s->now_us < f->hold_us ? HOPS_MAX : hops;
-    if (strcmp(name, s->cell.name) != 0) {
-        strcpy(s->cell.name, name);
-        uw_node_cell_stale(s);
+    if (strcmp(name, s->cell->name) != 0) {
+        strcpy(s->cell->name, name);
+        s->cell->stale = true;
         uw_membership_hurry(&s->membership, s->now_us);
     }
     f->look_us = s->now_us + LOOK_US;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_averages.h"
 
 #include "bits.h"
 #include "cell_inner.h"
@@ -14,12 +14,12 @@
 
 static struct uw_node_scope *scope(struct uw_node_state *s)
 {
-    return &s->cell.scopes[UW_AVERAGE_PAIR];
+    return &s->cell->scopes[UW_AVERAGE_PAIR];
 }
 
 static bool waits(struct uw_node_state *s)
 {
-    return s->cell.asked == scope(s) && scope(s)->cell.state == UW_CELL_WAITING;
+    return s->cell->asked == scope(s) && scope(s)->cell.state == UW_CELL_WAITING;
 }
 
 int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena)
@@ -28,11 +28,11 @@ int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena)
     if (s->config.rule->over != UW_MIX_OVER_PAIRS) {
         return UW_OK;
     }
-    int rc = uw_arena_take(arena, uw_size_mul(s->config.members_max, sizeof *s->pairs.ends),
+    int rc = uw_arena_take(arena, uw_size_mul(s->config.members_max, sizeof *s->pairs->ends),
                            &ends);
-    s->pairs.ends = ends;
-    s->pairs.state = UW_PAIRS_TRACKING;
-    s->pairs.turn = 1;
+    s->pairs->ends = ends;
+    s->pairs->state = UW_PAIRS_TRACKING;
+    s->pairs->turn = 1;
     return rc;
 }
 
@@ -40,9 +40,9 @@ int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena)
 
 static struct uw_pair_end *find_end(struct uw_node_state *s, uint32_t id)
 {
-    for (uint32_t i = 0; i < s->pairs.ends_n; i++) {
-        if (s->pairs.ends[i].id == id) {
-            return &s->pairs.ends[i];
+    for (uint32_t i = 0; i < s->pairs->ends_n; i++) {
+        if (s->pairs->ends[i].id == id) {
+            return &s->pairs->ends[i];
         }
     }
     return NULL;
@@ -51,7 +51,7 @@ static struct uw_pair_end *find_end(struct uw_node_state *s, uint32_t id)
 /* A place for a member's, that of one who is not known any more if need be. */
 static struct uw_pair_end *end_of(struct uw_node_state *s, uint32_t id)
 {
-    struct uw_node_pairs *p = &s->pairs;
+    struct uw_node_pairs *p = s->pairs;
     struct uw_pair_end *e = find_end(s, id);
     for (uint32_t i = 0; e == NULL && p->ends_n == s->config.members_max && i < p->ends_n; i++) {
         e = uw_node_member(s, p->ends[i].id) == NULL ? &p->ends[i] : NULL;
@@ -64,9 +64,9 @@ static struct uw_pair_end *end_of(struct uw_node_state *s, uint32_t id)
 
 static void retreat(struct uw_node_state *s, const struct uw_member *told_by)
 {
-    s->pairs.state = UW_PAIRS_RETREATED;
+    s->pairs->state = UW_PAIRS_RETREATED;
     s->config.schedule = &uw_peer_schedule_random;
-    uw_average_retreat(&s->cell.average);
+    uw_average_retreat(&s->cell->average);
     uw_node_tell_retreat(s, told_by);
     uw_membership_hurry(&s->membership, s->now_us);
     if (waits(s)) {
@@ -76,7 +76,7 @@ static void retreat(struct uw_node_state *s, const struct uw_member *told_by)
 
 static void count_round(struct uw_node_state *s)
 {
-    struct uw_node_pairs *p = &s->pairs;
+    struct uw_node_pairs *p = s->pairs;
     bool *half = &p->half[p->rounds_n++ % UW_PAIRS_WINDOW];
     p->half_n -= *half ? 1u : 0u;
     *half = false;
@@ -85,7 +85,7 @@ static void count_round(struct uw_node_state *s)
 /* Found out now, counted with the rounds of now. */
 static void count_half(struct uw_node_state *s)
 {
-    struct uw_node_pairs *p = &s->pairs;
+    struct uw_node_pairs *p = s->pairs;
     uint32_t n = uw_min_u32(p->rounds_n, UW_PAIRS_WINDOW), k = 0;
     while (k < n && p->half[(p->rounds_n - 1u - k) % UW_PAIRS_WINDOW]) {
         k++;
@@ -118,22 +118,22 @@ static void compare(struct uw_node_state *s, uint32_t id, uint32_t group, uint32
 void uw_node_pairs_decided(struct uw_node_state *s, bool commit)
 {
     const struct uw_cell *c = &scope(s)->cell;
-    struct uw_pair_end *e = c->ranks_n == PAIR_N ? end_of(s, s->pairs.partner) : NULL;
+    struct uw_pair_end *e = c->ranks_n == PAIR_N ? end_of(s, s->pairs->partner) : NULL;
     if (e != NULL) {
-        *e = (struct uw_pair_end){.id = s->pairs.partner, .group = c->group, .round = c->round,
+        *e = (struct uw_pair_end){.id = s->pairs->partner, .group = c->group, .round = c->round,
                                   .committed = commit};
         count_round(s);
         if (commit) {
-            uw_deadline_add(&s->pairs.took, s->now_us - c->since_us);
+            uw_deadline_add(&s->pairs->took, s->now_us - c->since_us);
         }
     }
-    s->cell.average.weight = s->pairs.weight;
+    s->cell->average.weight = s->pairs->weight;
 }
 
 void uw_node_pairs_ended(struct uw_node_state *s)
 {
-    s->pairs.partner = UW_CELL_NOBODY;
-    s->pairs.turn++;
+    s->pairs->partner = UW_CELL_NOBODY;
+    s->pairs->turn++;
 }
 
 /* ---- whom to wait for ---- */
@@ -168,7 +168,7 @@ static void list(struct uw_node_state *s)
 void uw_node_pairs_rows(struct uw_node_state *s)
 {
     struct uw_node_scope *o = scope(s);
-    const struct uw_member *m = uw_node_member(s, s->pairs.partner);
+    const struct uw_member *m = uw_node_member(s, s->pairs->partner);
     uint32_t self = s->membership.members[0].id;
     uint32_t me = m != NULL && m->id < self ? 1u : 0u;
     o->rows[me] = (struct uw_cell_member){.id = self, .usable = true};
@@ -183,7 +183,7 @@ void uw_node_pairs_rows(struct uw_node_state *s)
 static bool choose(struct uw_node_state *s)
 {
     const struct uw_node_candidates *c = &s->candidates;
-    struct uw_node_pairs *p = &s->pairs;
+    struct uw_node_pairs *p = s->pairs;
     list(s);
     struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = p->turn, .seed = s->run};
     while (c->place[view.self] != 0) {
@@ -204,18 +204,18 @@ static bool choose(struct uw_node_state *s)
 
 void uw_node_pairs_finish(struct uw_node_state *s)
 {
-    if (s->pairs.state == UW_PAIRS_TRACKING) {
-        s->pairs.state = UW_PAIRS_NONE;
+    if (s->pairs->state == UW_PAIRS_TRACKING) {
+        s->pairs->state = UW_PAIRS_NONE;
         uw_membership_hurry(&s->membership, s->now_us);
     }
 }
 
 void uw_node_pairs_ask(struct uw_node_state *s)
 {
-    if (s->pairs.state == UW_PAIRS_NONE) {
-        s->pairs.state = UW_PAIRS_TRACKING;
+    if (s->pairs->state == UW_PAIRS_NONE) {
+        s->pairs->state = UW_PAIRS_TRACKING;
     }
-    s->pairs.asked_us = s->now_us;
+    s->pairs->asked_us = s->now_us;
     if (choose(s)) {
         uw_cell_ask(&scope(s)->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
     } else {
@@ -226,9 +226,9 @@ void uw_node_pairs_ask(struct uw_node_state *s)
 /* A member is further. */
 static void catch_up(struct uw_node_state *s, uint32_t turn)
 {
-    struct uw_node_pairs *p = &s->pairs;
+    struct uw_node_pairs *p = s->pairs;
     bool waiting = waits(s);
-    if (turn <= p->turn || (s->cell.asked == scope(s) && !waiting)) {
+    if (turn <= p->turn || (s->cell->asked == scope(s) && !waiting)) {
         return;
     }
     p->turn = turn;
@@ -241,9 +241,9 @@ static void catch_up(struct uw_node_state *s, uint32_t turn)
 
 void uw_node_pairs_fill(struct uw_node_state *s, uint32_t to, uwasa_Cell *w)
 {
-    w->turn = s->pairs.turn;
+    w->turn = s->pairs->turn;
     if (w->act == UW_CELL_START) {
-        memcpy(&w->waits_for, &s->pairs.weight, sizeof w->waits_for);
+        memcpy(&w->waits_for, &s->pairs->weight, sizeof w->waits_for);
     }
     const struct uw_pair_end *e = find_end(s, to);
     if ((w->act == UW_CELL_READY || w->act == UW_CELL_BUSY) && e != NULL) {
@@ -279,14 +279,14 @@ static bool answer(struct uw_node_state *s, uint32_t from, const struct uw_cell_
 static void take_ready(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m,
                        uint32_t turn)
 {
-    struct uw_node_pairs *p = &s->pairs;
+    struct uw_node_pairs *p = s->pairs;
     compare(s, from, m->group, m->round, (enum uw_cell_status)m->step);
     catch_up(s, turn);
-    bool mine = s->cell.asked == scope(s) && p->partner == from && turn >= p->turn;
+    bool mine = s->cell->asked == scope(s) && p->partner == from && turn >= p->turn;
     if (mine) {
         uw_cell_take(&scope(s)->cell, from, m, s->now_us);
     } else if (m->status != UW_CELL_ABORTED &&
-               (turn < p->turn || s->cell.asked != NULL || p->state != UW_PAIRS_TRACKING)) {
+               (turn < p->turn || s->cell->asked != NULL || p->state != UW_PAIRS_TRACKING)) {
         say(s, from, UW_CELL_BUSY);
     }
 }
@@ -294,7 +294,7 @@ static void take_ready(struct uw_node_state *s, uint32_t from, const struct uw_c
 static void take_busy(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m,
                       uint32_t turn)
 {
-    bool rest = waits(s) && s->pairs.partner == from && turn == s->pairs.turn;
+    bool rest = waits(s) && s->pairs->partner == from && turn == s->pairs->turn;
     compare(s, from, m->group, m->round, (enum uw_cell_status)m->step);
     catch_up(s, turn);
     if (rest && waits(s)) {
@@ -308,7 +308,7 @@ static void take_weight(struct uw_node_state *s, uint32_t bits)
     float weight;
     memcpy(&weight, &bits, sizeof weight);
     if (weight >= 0.0f && weight < 1.0f) {
-        s->pairs.weight = weight;
+        s->pairs->weight = weight;
     }
 }
 
@@ -316,7 +316,7 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
                            uint32_t turn)
 {
     struct uw_cell *c = &scope(s)->cell;
-    if (s->pairs.ends == NULL) {
+    if (s->pairs->ends == NULL) {
         return;
     }
     if (m->act == UW_CELL_READY) {
@@ -327,8 +327,8 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
         if (m->act == UW_CELL_STATE) {
             compare(s, from, m->group, m->round, m->status);
         }
-        if (m->act == UW_CELL_START && (s->pairs.partner != from || !waits(s))) {
-            bool at_hand = s->pairs.partner == from && c->group == m->group;
+        if (m->act == UW_CELL_START && (s->pairs->partner != from || !waits(s))) {
+            bool at_hand = s->pairs->partner == from && c->group == m->group;
             if (!at_hand) {
                 uw_cell_note(c, m->group, m->round, false);
                 uw_cell_say(c, from, m->group, m->round);
@@ -348,13 +348,13 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
 static uint64_t patience_us(const struct uw_node_state *s)
 {
     uint64_t most_us = s->config.gather_us;
-    return uw_deadline_us(&s->pairs.waited, 3, 8, WAIT_MIN_US, most_us) +
-           uw_deadline_us(&s->pairs.took, 2, 8, 0, most_us);
+    return uw_deadline_us(&s->pairs->waited, 3, 8, WAIT_MIN_US, most_us) +
+           uw_deadline_us(&s->pairs->took, 2, 8, 0, most_us);
 }
 
 void uw_node_pairs_began(struct uw_node_state *s)
 {
-    uw_deadline_add(&s->pairs.waited, s->now_us - s->pairs.since_us);
+    uw_deadline_add(&s->pairs->waited, s->now_us - s->pairs->since_us);
 }
 
 /* Somebody has given up tracking: so does this node. */
@@ -362,7 +362,7 @@ static void look_around(struct uw_node_state *s)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (s->pairs.state == UW_PAIRS_TRACKING && m->same_model &&
+        if (s->pairs->state == UW_PAIRS_TRACKING && m->same_model &&
             m->progress.pairs == (uint32_t)UW_PAIRS_RETREATED) {
             retreat(s, m);
         }
@@ -371,7 +371,7 @@ static void look_around(struct uw_node_state *s)
 
 uint64_t uw_node_pairs_step(struct uw_node_state *s)
 {
-    struct uw_node_pairs *p = &s->pairs;
+    struct uw_node_pairs *p = s->pairs;
     if (p->ends == NULL) {
         return UINT64_MAX;
     }

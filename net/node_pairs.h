@@ -91,12 +91,4 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
 /* Wait no longer than it pays. Returns when it wants to run again. */
 uint64_t uw_node_pairs_step(struct uw_node_state *s);
 
-/* node_event.c */
-
-/* Pairs are given up, because a member has (told_by), or because of too many half-open ones. */
-void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by);
-
-/* News of a pair, but for an outlier. */
-void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news);
-
 #endif

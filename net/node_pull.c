@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is further along */
-#define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
 #define DEADLINE_MIN_US 2000000u
 #define AVOID_CUT_US 2000000u
 #define AVOID_STALE_MIN_US 20000u
@@ -15,7 +13,6 @@
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define VERSION_MIXED UINT32_MAX    /* chunks of more than one peer */
 #define FULL_RETRY_US 2000u
-#define SEND_RETRY_US 500u
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
 {
@@ -33,47 +30,19 @@ static uint64_t deadline_us(const struct uw_node_state *s)
     return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
 }
 
-static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
-                               bool newcomer, bool further, uint32_t chunk_n)
+/* Chunks that the link can receive at once, less one for what others say; 0: not known. */
+static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 {
-    return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
-           m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
-           (!m->progress.newcomer || newcomer) &&
-           (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n) &&
-           (!further || m->progress.rounds >= ADOPT_ROUNDS);
+    uint32_t burst_bytes = s->config.link->burst_bytes;
+    uint32_t room = burst_bytes / (UW_WIRE_DATA_BYTES + 4u * chunk_n);
+    return burst_bytes == 0 ? 0 : room > 1u ? room - 1u : 1u;
 }
 
-/* List the members of the run by identity, this one too; those who are gone for long are none.
- * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
- * chunk_n. Returns how many can. */
-static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool further,
-                             uint32_t chunk_n)
+static struct uw_path path_to(const struct uw_node_state *s, const struct uw_member *m,
+                              uint32_t chunk_n)
 {
-    struct uw_node_candidates *c = &s->candidates;
-    uint32_t usable_n = 0;
-    c->n = 0;
-    for (uint32_t i = 0; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        bool usable = i > 0 && can_be_pulled_from(s, m, newcomer, further, chunk_n);
-        if (i > 0 && (m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
-                      !m->same_model)) {
-            continue;
-        }
-        uint32_t k = c->n++;
-        for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
-            c->place[k] = c->place[k - 1u];
-            c->usable[k] = c->usable[k - 1u];
-        }
-        c->place[k] = i;
-        c->usable[k] = usable;
-        usable_n += usable;
-    }
-    return usable_n;
-}
-
-static struct uw_path path_to(const struct uw_member *m)
-{
-    return (struct uw_path){.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us};
+    return (struct uw_path){.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us,
+                            .most_chunks = room_of(s, chunk_n)};
 }
 
 static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
@@ -92,47 +61,19 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->judged = false;
     p->version = 0;
     p->bytes = 0;
-    const struct uw_path path = path_to(m);
+    const struct uw_path path = path_to(s, m, chunk_n);
     uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
                   &path, s->now_us);
     uw_node_tell_pull(s, UW_NODE_PULL_STARTED, "");
 }
 
-/* The place in the table of whom the schedule names among those listed; 0: nobody this round. */
-static uint32_t pick(struct uw_node_state *s, const struct uw_peer_schedule *schedule,
-                     uint32_t round, float *weight)
-{
-    const struct uw_node_candidates *c = &s->candidates;
-    struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round,
-                                .seed = s->run};
-    while (c->place[view.self] != 0) {
-        view.self++;
-    }
-    struct uw_peer_choice choice = schedule->pick(&view, &s->rng);
-    *weight = choice.weight;
-    return choice.at < c->n ? c->place[choice.at] : 0;
-}
-
-/* Any of those listed. */
-static uint32_t pick_any(struct uw_node_state *s, uint32_t round)
-{
-    float none;
-    return pick(s, &uw_peer_schedule_random, round, &none);
-}
-
 /* Choose a peer for the round; false: wait a little for one to appear. */
 static bool begin_round(struct uw_node_state *s, uint32_t round)
 {
-    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    bool further = newcomer && list_members(s, true, true, 1) != 0;
-    bool adopt_only = s->gossip.config.adopt_only;
-    uint32_t n = further ? 1 : list_members(s, newcomer, false, 1), place = 0;
-    float weight = 0.0f;
-    if (n != 0 && (further || !adopt_only)) {
-        place = pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, &weight);
-    } else if (n == 0 && newcomer && s->config.seeds_n != 0 &&
-               uw_membership_alive(&s->membership) == 0 &&
-               s->now_us - s->first_us < JOIN_GRACE_US) {
+    bool adopt;
+    float weight;
+    uint32_t place = uw_node_pick(s, round, &adopt, &weight);
+    if (place == UW_NODE_LATER) {
         return false;
     }
     if (place == 0) {
@@ -140,7 +81,7 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
     } else {
         s->pull.weight = weight;
         s->pull.passed = 0;
-        start_pull(s, round, place, further);
+        start_pull(s, round, place, adopt);
     }
     return true;
 }
@@ -176,7 +117,7 @@ static void finish(struct uw_node_state *s, enum uw_gossip_end how)
     s->counters.chunks_twice += (uint32_t)p->transfer.twice_n;
     p->transfer.again_n = p->transfer.twice_n = 0;
     if (p->bridge) {
-        uw_node_bridge_ended(s, how == UW_GOSSIP_COMPLETE);
+        s->averages->pull_ended(s, how);
     } else {
         uw_gossip_ended(&s->gossip, p->round, how);
     }
@@ -245,15 +186,12 @@ static uint32_t another_than(struct uw_node_state *s, struct uw_member *m)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     uint64_t avoid_until_us = m != NULL ? m->avoid_until_us : 0;
-    uint32_t chunk_n = s->pull.transfer.chunk_n, place = 0;
+    uint32_t chunk_n = s->pull.transfer.chunk_n;
     if (m != NULL) {
         m->avoid_until_us = s->now_us + AVOID_CUT_US;
     }
-    if (s->pull.bridge) {
-        place = uw_node_bridge_another(s, chunk_n);
-    } else if (list_members(s, newcomer, false, chunk_n) != 0) {
-        place = pick_any(s, s->pull.round);
-    }
+    uint32_t place = s->pull.bridge ? s->averages->pull_another(s, chunk_n)
+                                    : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n);
     if (place == 0 && m != NULL) {
         m->avoid_until_us = avoid_until_us;
     }
@@ -282,7 +220,7 @@ static bool move_pull(struct uw_node_state *s, const char *why)
         return false;
     }
     const struct uw_member *m = &s->membership.members[place];
-    const struct uw_path path = path_to(m);
+    const struct uw_path path = path_to(s, m, p->transfer.chunk_n);
     uw_node_tell_pull(s, UW_NODE_PULL_MOVED, why);
     remember_rate(s);
     p->version = VERSION_MIXED;
@@ -332,8 +270,8 @@ static void send_wants(struct uw_node_state *s)
     struct uw_want w;
     for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
                          uw_pull_next(t, uw_gossip_room(&s->gossip), s->now_us, &w); i++) {
-        s->out.type = UW_WIRE_WANT;
-        s->out.want = (uwasa_Want){
+        s->out->type = UW_WIRE_WANT;
+        s->out->want = (uwasa_Want){
             .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
             .chunk_n = w.chunk_n, .base = w.base, .wanted = w.wanted, .spread_us = w.spread_us};
         (void)uw_node_send(s, m->station);
@@ -344,7 +282,8 @@ void uw_node_pull_step(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
     judge_pull(s, false);
-    if (uw_node_bridge_step(s) == UW_ERR_DENIED && p->bridge) {
+    const struct uw_node_averages *averages = s->averages;
+    if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED && p->bridge) {
         s->counters.refused_outlier++;
         refuse_chunk(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
     }
@@ -353,7 +292,7 @@ void uw_node_pull_step(struct uw_node_state *s)
     }
     if (!p->transfer.active) {
         uint32_t round = p->pending != 0 ? p->pending : uw_gossip_take(&s->gossip);
-        uint32_t head = round == 0 ? uw_node_bridge_take(s) : 0;
+        uint32_t head = round == 0 && averages != NULL ? averages->pull_from(s) : 0;
         if (head != 0) {
             start_pull(s, BRIDGE_ROUND, head, false);
         }
@@ -377,16 +316,15 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m)
     age_us = age_us < AVOID_CUT_US ? age_us : AVOID_CUT_US;
     m->avoid_until_us = s->now_us + (age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US);
     s->counters.pulls_stale++;
-    if (p->bridge) {
-        s->bridge.heard_us = s->now_us;     /* that cell lives */
-    } else if (p->passed < PASSED_MOST && list_members(s, false, false, 1) != 0) {
-        p->passed++;
-        uint32_t place = pick_any(s, p->round);
-        uw_pull_stop(&p->transfer);
-        start_pull(s, p->round, place, false);
+    bool more = !p->bridge && p->passed < PASSED_MOST;
+    uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1) : 0;
+    if (place == 0) {
+        finish(s, UW_GOSSIP_STALE);
         return;
     }
-    finish(s, UW_GOSSIP_STALE);
+    p->passed++;
+    uw_pull_stop(&p->transfer);
+    start_pull(s, p->round, place, false);
 }
 
 /* Hand a chunk to whoever mixes it. */
@@ -468,33 +406,4 @@ uint64_t uw_node_pull_next_us(const struct uw_node_state *s)
         return s->now_us + FULL_RETRY_US;
     }
     return next_us;
-}
-
-void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
-{
-    struct uw_serve_item item;
-    for (uint32_t i = 0; i < most && uw_serve_next(&s->serve, s->now_us, &item); i++) {
-        struct uw_snapshot_info info;
-        if (uw_snapshot_read(s->config.snapshot, item.offset_n, item.count_n, s->chunk, &info) !=
-            UW_OK) {
-            s->blocked = true;
-            return;
-        }
-        const struct uw_data d = {
-            .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = info.version,
-            .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
-        int bytes = uw_message_encode_data(&d, s->chunk, s->buffer, s->buffer_bytes);
-        int rc = bytes < 0 ? bytes
-                           : uw_link_send(s->config.link, item.station, s->buffer,
-                                          (uint32_t)bytes);
-        if (rc == UW_ERR_AGAIN) {
-            uw_serve_blocked(&s->serve, &item, s->now_us + SEND_RETRY_US);
-            continue;
-        }
-        uw_serve_sent(&s->serve, &item);
-        if (rc == UW_OK) {
-            s->counters.sent_bytes += (uint32_t)bytes;
-            s->counters.served_bytes += item.count_n * 4u;
-        }
-    }
 }

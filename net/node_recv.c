@@ -14,26 +14,21 @@ static void copy_name(char *to, const char *from, size_t cap)
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
                     uint32_t transfer)
 {
-    s->out.type = UW_WIRE_REFUSE;
-    s->out.refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
+    s->out->type = UW_WIRE_REFUSE;
+    s->out->refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
                                    .transfer = transfer, .chunk_n = s->chunk_n};
-    copy_name(s->out.refuse.name, s->config.name, sizeof s->out.refuse.name);
+    copy_name(s->out->refuse.name, s->config.name, sizeof s->out->refuse.name);
     (void)uw_node_send(s, station);
 }
 
 bool uw_node_spares(void *arg, const struct uw_member *m)
 {
     struct uw_node_state *s = arg;
-    const struct uw_cell *run = &s->cell.scopes[UW_AVERAGE_RUN].cell;
-    bool pairs = s->config.rule->over == UW_MIX_OVER_PAIRS;
-    bool mate = s->cell.name[0] != '\0' && strcmp(m->progress.cell, s->cell.name) == 0;
-    bool agreeing = s->cell.on && (run->state != UW_CELL_IDLE || uw_cell_owes(run));
-    return s->config.mode != UW_NODE_ALLREDUCE && !pairs && !agreeing && !mate &&
-           m->state == UW_MEMBER_ALIVE &&
+    return m->state == UW_MEMBER_ALIVE && (s->averages == NULL || !s->averages->needs(s, m)) &&
            !(s->pull.transfer.active && m == uw_node_pull_member(s));
 }
 
-static void answer(struct uw_node_state *s, uint16_t station, const struct uw_message *in)
+static void answer(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
 {
     if (in->type != UW_WIRE_ACK && !s->left) {
         /* Who says hello may know nobody. */
@@ -43,7 +38,14 @@ static void answer(struct uw_node_state *s, uint16_t station, const struct uw_me
     }
 }
 
-static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_message *in)
+/* Does a member tell other things about averages than before? */
+static bool averages_otherwise(const uwasa_Progress *a, const uwasa_Progress *b)
+{
+    return a->head_weight != b->head_weight || a->averages != b->averages ||
+           a->pairs != b->pairs || strcmp(a->cell, b->cell) != 0;
+}
+
+static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
 {
     const uwasa_Ping *ping = &in->ping;
     struct uw_member *m = NULL;
@@ -55,14 +57,8 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
         }
         return;
     }
-    const struct uw_member *before = uw_membership_at(&s->membership, station);
-    uint32_t weight = before != NULL ? before->progress.head_weight : 0;
-    bool averages = before != NULL && before->progress.averages;
-    uint32_t pairs = before != NULL ? before->progress.pairs : 0;
-    char cell[sizeof before->progress.cell] = "";
-    if (before != NULL) {
-        memcpy(cell, before->progress.cell, sizeof cell);
-    }
+    const struct uw_member *known = uw_membership_at(&s->membership, station);
+    const uwasa_Progress before = known != NULL ? known->progress : (uwasa_Progress){0};
     int rc = uw_membership_tell(&s->membership, station, ping, s->now_us, &m);
     if (rc == UW_ERR_DENIED) {
         bool own = strcmp(ping->self.name, s->config.name) == 0;
@@ -83,10 +79,8 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_m
         s->counters.refused_model++;
         uw_node_tell_wrong_model(s, station, m, ping->model);
     }
-    if (m->progress.head_weight != weight || m->progress.averages != averages ||
-        m->progress.pairs != pairs ||
-        strcmp(m->progress.cell, cell) != 0) {
-        uw_node_cell_stale(s);
+    if (s->averages != NULL && averages_otherwise(&before, &m->progress)) {
+        s->averages->stale(s);
     }
     if (in->type == UW_WIRE_ACK) {
         uw_membership_acked(&s->membership, m, ping->seq, s->now_us);
@@ -155,41 +149,59 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
     }
 }
 
-static void dispatch(struct uw_node_state *s, uint16_t station)
+/* A control message of the node itself, or of no kind that it knows. */
+static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                         uint32_t bytes)
 {
-    const struct uw_message *in = &s->in;
-    switch (in->type) {
-    case UW_WIRE_HELLO:
-    case UW_WIRE_PING:
-    case UW_WIRE_ACK:
-        on_ping(s, station, in);
-        break;
-    case UW_WIRE_WANT:
-        on_want(s, station, &in->want);
-        break;
-    case UW_WIRE_DATA:
-        uw_node_pull_data(s, station, &in->data);
-        break;
-    case UW_WIRE_REFUSE:
-        on_refuse(s, station, &in->refuse);
-        break;
-    case UW_WIRE_GOODBYE:
-        if (in->goodbye.run == s->run) {
-            uw_membership_goodbye(&s->membership, station, &in->goodbye.self, s->now_us);
-        }
-        break;
-    case UW_WIRE_STATUS_REQUEST:
-        uw_node_send_status(s, station, &in->status_request);
-        break;
-    case UW_WIRE_CELL:
-        uw_node_cell_message(s, station, &in->cell);
-        break;
-    case UW_WIRE_STATUS_REPLY:
-    case UW_WIRE_PART:
-    case UW_WIRE_SHUFFLE:
-    default:
+    struct uw_node_message *in = s->in;
+    const struct uw_message_form *form = uw_node_form(type);
+    if (form == NULL) {
         s->counters.unknown_messages++;
-        break;
+        return;
+    }
+    if (uw_message_read(form, s->buffer, bytes, &in->ping) < 0) {
+        s->counters.refused_corrupt++;
+        return;
+    }
+    in->type = type;
+    if (type == UW_WIRE_WANT) {
+        on_want(s, station, &in->want);
+    } else if (type == UW_WIRE_REFUSE) {
+        on_refuse(s, station, &in->refuse);
+    } else if (type != UW_WIRE_GOODBYE) {
+        on_ping(s, station, in);
+    } else if (in->goodbye.run == s->run) {
+        uw_membership_goodbye(&s->membership, station, &in->goodbye.self, s->now_us);
+    }
+}
+
+static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+{
+    const struct uw_node_parts *parts = s->config.parts;
+    enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->buffer[0] & 15u) : 0;
+    if (first == UW_WIRE_PART && parts->averages != NULL) {     /* these look at the rest */
+        parts->averages->message(s, station, first, bytes);
+        return;
+    }
+    if (first == UW_WIRE_SHUFFLE && parts->samples != NULL) {
+        parts->samples->message(s, station, bytes);
+        return;
+    }
+    int type = uw_message_type(s->buffer, bytes);
+    struct uw_data d;
+    if (type == UW_ERR_UNSUPPORTED) {
+        s->counters.unknown_messages++;
+    } else if (type < 0 ||
+               (type == UW_WIRE_DATA && uw_message_read_data(s->buffer, bytes, &d) < 0)) {
+        s->counters.refused_corrupt++;
+    } else if (type == UW_WIRE_DATA) {
+        uw_node_pull_data(s, station, &d);
+    } else if (type == UW_WIRE_CELL && parts->averages != NULL) {
+        parts->averages->message(s, station, UW_WIRE_CELL, bytes);
+    } else if (type == UW_WIRE_STATUS_REQUEST && parts->answers != NULL) {
+        parts->answers->message(s, station, bytes);
+    } else {
+        take_control(s, station, (enum uw_wire_type)type, bytes);
     }
 }
 
@@ -206,22 +218,7 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
             return i;
         }
         s->counters.received_bytes += (uint32_t)bytes;
-        if (bytes > 0 && (s->buffer[0] & 15u) == (uint8_t)UW_WIRE_PART) {
-            uw_node_cell_part(s, station, (uint32_t)bytes);
-            continue;
-        }
-        if (bytes > 0 && (s->buffer[0] & 15u) == (uint8_t)UW_WIRE_SHUFFLE) {
-            uw_node_shuffle_message(s, station, (uint32_t)bytes);
-            continue;
-        }
-        int rc = uw_message_decode(s->buffer, (uint32_t)bytes, &s->in);
-        if (rc == UW_OK) {
-            dispatch(s, station);
-        } else if (rc == UW_ERR_UNSUPPORTED) {
-            s->counters.unknown_messages++;
-        } else {
-            s->counters.refused_corrupt++;
-        }
+        take(s, station, (uint32_t)bytes);
     }
     return most;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bits.h"
+#include "node_shuffle.h"
 #include "node_state.h"
 
 #define LOAN_DEFAULT_US 30000000u
@@ -35,7 +36,7 @@ static uint32_t pick(void *arg, uint32_t round)
     if (c->n < 2u) {
         return 0;
     }
-    struct uw_peer_choice choice = s->samples.schedule->pick(&view, &s->rng);
+    struct uw_peer_choice choice = s->samples->schedule->pick(&view, &s->rng);
     return choice.at < c->n ? s->membership.members[c->place[choice.at]].id : 0;
 }
 
@@ -53,9 +54,12 @@ static void send(void *arg, uint32_t to, const void *buf, uint32_t bytes)
     }
 }
 
-int uw_node_shuffle_place(struct uw_node_state *s, struct uw_arena *arena)
+static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
+    struct uw_node_shuffle spare;
+    void *memory = NULL;
+    int rc = uw_arena_take(arena, sizeof spare, &memory);
     const struct uw_shuffle_config config = {
         .pool = c->samples, .run = s->run,
         .loan_us = c->loan_us != 0 ? c->loan_us : LOAN_DEFAULT_US,
@@ -63,16 +67,23 @@ int uw_node_shuffle_place(struct uw_node_state *s, struct uw_arena *arena)
         .buffer = s->buffer, .arg = s,
         .buffer_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX),
         .pick = pick, .send = send};
-    s->samples.schedule = uw_peer_schedule_find("dissemination");
-    return uw_shuffle_place(&s->samples.loans, arena, &config);
+    struct uw_node_shuffle *samples = memory != NULL ? memory : &spare;
+    samples->schedule = &uw_peer_schedule_dissemination;
+    s->samples = memory;
+    return rc < 0 ? rc : uw_shuffle_place(&samples->loans, arena, &config);
 }
 
-uint64_t uw_node_shuffle_step(struct uw_node_state *s)
+static uint64_t step(struct uw_node_state *s)
 {
-    return uw_shuffle_step(&s->samples.loans, s->now_us, s->clock_us);
+    return uw_shuffle_step(&s->samples->loans, s->now_us, s->clock_us);
 }
 
-void uw_node_shuffle_message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+static void stop(struct uw_node_state *s)
+{
+    uw_shuffle_stop(&s->samples->loans);
+}
+
+static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     struct uw_shuffle_message m;
     uint32_t run;
@@ -85,9 +96,12 @@ void uw_node_shuffle_message(struct uw_node_state *s, uint16_t station, uint32_t
         return;
     }
     const struct uw_member *from = uw_membership_heard(&s->membership, station, s->now_us);
-    if (s->config.samples == NULL || from == NULL) {
+    if (s->samples == NULL || from == NULL) {
         s->counters.unknown_messages++;
         return;
     }
-    uw_shuffle_take(&s->samples.loans, from->id, &m, s->now_us);
+    uw_shuffle_take(&s->samples->loans, from->id, &m, s->now_us);
 }
+
+const struct uw_node_samples uw_node_samples = {
+    .place = place, .step = step, .message = message, .stop = stop};

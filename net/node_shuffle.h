@@ -11,20 +11,9 @@
 
 #include "uwasa/peer_schedule.h"
 
-struct uw_node_state;
-
 struct uw_node_shuffle {
     struct uw_shuffle loans;
     const struct uw_peer_schedule *schedule;
 };
-
-/* Take the memory of loans. Returns UW_OK or what uw_arena_take returns. */
-int uw_node_shuffle_place(struct uw_node_state *s, struct uw_arena *arena);
-
-/* Lend and borrow. Returns when it wants to run again, if nothing arrives. */
-uint64_t uw_node_shuffle_step(struct uw_node_state *s);
-
-/* A message about a loan, in s->buffer. */
-void uw_node_shuffle_message(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
 #endif

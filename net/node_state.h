@@ -2,18 +2,22 @@
  *
  * node_state.h - what is behind struct uw_node, shared by the files node*.c
  *
- *     node.c         set-up, the step
+ *     node_bind.c    set-up: what a configuration needs, and the memory
+ *     node.c         the step
  *     node_mtu.c     what a link must carry
  *     node_ping.c    membership's messages
  *     node_recv.c    what to do with each message
- *     node_bridge.c  between cells
- *     node_cell.c    exact averages; node_gradients*.c of every step's gradients
- *     node_cost.c    what averages cost
- *     node_near.c, node_pairs.c      cells that are found; committed pairs
- *     node_shuffle.c samples lent to others
- *     node_pull.c    whom to pull from, when to stop, serving others
- *     node_event.c   sentences
- *     node_status.c  the member table, for this program and over the wire
+ *     node_pull.c    the pull of a round; node_pick.c whom from; node_serve.c others' pulls
+ *     node_event.c   events
+ *     node_status.c  the member table, for this program
+ *
+ * and of its optional parts (node_parts.h)
+ *
+ *     node_averages.c     exact averages, with node_cell.c, node_bridge.c between cells,
+ *                         node_cost.c, node_near.c, node_pairs.c, node_gradients*.c, node_news.c
+ *     node_answers.c      the member table over the wire
+ *     node_sentences.c    of events
+ *     node_shuffle.c      samples lent to others
  */
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
@@ -22,15 +26,17 @@
 #include "gossip.h"
 #include "membership.h"
 #include "message.h"
-#include "node_bridge.h"
-#include "node_cell.h"
-#include "node_gradients.h"
-#include "node_cost.h"
-#include "node_pairs.h"
-#include "node_shuffle.h"
+#include "node_parts.h"
 #include "transfer.h"
 
 #include "uwasa/node.h"
+
+struct uw_node_bridge;
+struct uw_node_cell;
+struct uw_node_cost;
+struct uw_node_gradients;
+struct uw_node_pairs;
+struct uw_node_shuffle;
 
 #define UW_NODE_QUIETS 16u
 #define UW_NODE_OTHERS 1u               /* records that every ping has, in turn */
@@ -61,6 +67,17 @@ struct uw_node_candidates {
     bool *usable;                   /* [members_max] may be pulled from now */
 };
 
+/* A control message of the node itself. */
+struct uw_node_message {
+    enum uw_wire_type type;
+    union {
+        uwasa_Ping ping;            /* hello, ping, ack */
+        uwasa_Want want;
+        uwasa_Refuse refuse;
+        uwasa_Goodbye goodbye;
+    };
+};
+
 struct uw_node_state {
     struct uw_node_config config;
     uint32_t run;
@@ -77,41 +94,49 @@ struct uw_node_state {
     struct uw_gossip gossip;
     struct uw_node_pull pull;
     struct uw_serve serve;
-    struct uw_node_cell cell;
-    struct uw_node_bridge bridge;
-    struct uw_node_gradients gradients;
-    struct uw_node_pairs pairs;
-    struct uw_node_cost cost;
-    struct uw_node_shuffle samples;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
+
+    /* Of optional parts; NULL: this node does without. */
+    const struct uw_node_averages *averages;        /* and then the five below are set */
+    struct uw_node_cell *cell;
+    struct uw_node_bridge *bridge;
+    struct uw_node_gradients *gradients;
+    struct uw_node_pairs *pairs;
+    struct uw_node_cost *cost;
+    struct uw_node_shuffle *samples;
+    uwasa_StatusReply *reply;       /* for answers */
 
     uint8_t *buffer;                /* [buffer_bytes] */
     float *chunk;                   /* [chunk_n] */
     struct uw_node_candidates candidates;
-    struct uw_message in, out;
+    struct uw_node_message *in, *out;
     struct uw_node_counters counters;
     struct {
         enum uw_node_event_kind kind;
         uint32_t key;
         uint64_t until_us;
     } quiet[UW_NODE_QUIETS];
-    char text[UW_NODE_TEXT_BYTES];
+    char *text;                     /* [UW_NODE_TEXT_BYTES]; NULL: nobody writes sentences */
 };
 
 /* node.c */
+
+/* The form of s->out's and s->in's type; NULL: none that the node itself speaks. */
+const struct uw_message_form *uw_node_form(enum uw_wire_type type);
 
 /* Send s->out. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost, as
  * on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
 
+/* The same of any control message. */
+int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                      const struct uw_message_form *form, const void *body);
+
 /* node_mtu.c */
 
 /* Can pings carry all that this device may come to tell? Returns UW_OK or UW_ERR_TOOBIG. */
 int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err);
-
-/* So many nodes can be named in the message that an average begins with. */
-uint32_t uw_node_ranks_max(struct uw_node_state *s);
 
 /* node_ping.c */
 
@@ -152,72 +177,37 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse);
 /* When uw_node_pull_step has something to do, if nothing arrives. */
 uint64_t uw_node_pull_next_us(const struct uw_node_state *s);
 
-/* Send up to `most` chunks that others asked for. */
-void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
-
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
-/* node_near.c */
+/* node_serve.c */
 
-/* Find the cell of a node that was not given one: the nodes that are near, and those near to them.
- * Near is with whom an exact average costs a tenth of a round's training at most, and more where
- * nodes' samples differ, by round trip and rate of pulls, and who trains at the same pace, which
- * the first round tells; while a rate is not known, who is within config.near_us. They go by the
- * least identity among them, which each takes over from its neighbours while its owner is alive.
- * Returns when to look again. */
-uint64_t uw_node_near_step(struct uw_node_state *s);
+/* Send up to `most` chunks that others asked for. */
+void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
 
-/* Training has handed its parameters over for an average; it has them back, averaged with others or
- * not. */
-void uw_node_near_asked(struct uw_node_state *s);
-void uw_node_near_back(struct uw_node_state *s, bool averaged);
+/* node_pick.c */
 
-/* The device has slept: nobody trained, nor waited. */
-void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us);
+/* Whom to pull from in a round: its place in the table, and its weight in what comes of it. 0: from
+ * nobody; UW_NODE_LATER: wait a little for somebody to appear.
+ *   adopt  set: its model is to be taken over */
+#define UW_NODE_LATER UINT32_MAX
+uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight);
 
-/* node_cell.c */
-
-/* Take the memory of exact averages. Returns UW_OK or what uw_arena_take returns. */
-int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena);
-
-/* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
-uint64_t uw_node_cell_step(struct uw_node_state *s);
-
-/* The member table has changed. */
-void uw_node_cell_stale(struct uw_node_state *s);
-
-/* A member died, left or was started anew. */
-void uw_node_cell_gone(struct uw_node_state *s, uint32_t id);
-
-/* This node slept for so long. */
-void uw_node_cell_slept(struct uw_node_state *s, uint64_t slept_us);
-
-/* A message about a round; one of its parts, in s->buffer. */
-void uw_node_cell_message(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w);
-void uw_node_cell_part(struct uw_node_state *s, uint16_t station, uint32_t bytes);
-
-/* The member with that identity, other than this device; NULL: none. */
-struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
-
-/* Hand a part to a rank of the group that it names. As struct uw_allreduce_config's send. */
-int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
+/* Any that can be pulled from now in chunks of chunk_n; 0: nobody. */
+uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
+                          uint32_t chunk_n);
 
 /* node_event.c */
 
-/* UW_NODE_CELL_ALONE, UW_NODE_CELLS_MEET. */
-void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
-                         uint64_t silent_us);
+/* Tell of an event whose sentence is in s->text, or needs none. */
+void uw_node_report(struct uw_node_state *s, struct uw_node_event *e);
 
-/* There is no room for this node in its cell, or no way for it to take part. */
-void uw_node_tell_full(struct uw_node_state *s);
+/* Is this worth telling? True the first time for a key, then once in ten seconds. */
+bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key);
 
-/* News of a cell. */
-void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
-                       const struct uw_cell_news *news);
-
-/* UW_NODE_GRADIENTS, UW_NODE_GRADIENTS_CUT. */
-void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kind);
+/* The address a member gave, or the one that it, or the station, is seen at. */
+const char *uw_node_address(struct uw_node_state *s, const struct uw_member *m, uint16_t station,
+                            char seen[UW_LINK_ADDRESS_BYTES]);
 
 /* As struct uw_membership_config.changed; arg is the node's state. */
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
@@ -243,8 +233,8 @@ void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const st
 /* What this device tells of its training. */
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
 
-/* Answer with rows of the member table, as many as fit, or with the counters after the last. */
-void uw_node_send_status(struct uw_node_state *s, uint16_t station,
-                         const uwasa_StatusRequest *request);
+/* The counters with what is counted elsewhere; a row of the member table. */
+void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c);
+void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row);
 
 #endif

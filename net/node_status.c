@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "node_shuffle.h"
 #include "node_state.h"
 
 #include "bits.h"
@@ -34,20 +35,17 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .pulled_bytes = s->counters.pulled_bytes,
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
         .head_weight = s->config.head_weight,
-        .averages = s->cell.on,
-        .shuffles = s->config.samples != NULL && !s->left,
+        .shuffles = s->samples != NULL && !s->left,
     };
-    strcpy(p->cell, s->cell.name);
-    p->cell_hops = s->cell.near.hops;
-    p->train_us = s->cell.near.on ? s->cell.near.train_us : 0;
-    p->drift = s->cell.near.on ? uw_average_drift(&s->cell.average) : 0.0f;
-    p->pairs = (uint32_t)s->pairs.state;
+    if (s->averages != NULL) {
+        s->averages->fill(s, p);
+    }
     if (s->config.vitals) {
         fill_vitals(g, p);
     }
 }
 
-static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)
+void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)
 {
     const struct uw_member *m = &s->membership.members[place];
     *row = (uwasa_Row){.has_peer = true, .has_progress = true};
@@ -72,12 +70,14 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
     row->same_model = m->same_model;
 }
 
-static void count(const struct uw_node_state *s, struct uw_node_counters *c)
+void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
 {
     *c = s->counters;
-    c->samples_in = s->samples.loans.in_n;
-    c->samples_out = s->samples.loans.out_n;
-    c->sample_bytes = s->samples.loans.sent_bytes;
+    if (s->samples != NULL) {
+        c->samples_in = s->samples->loans.in_n;
+        c->samples_out = s->samples->loans.out_n;
+        c->sample_bytes = s->samples->loans.sent_bytes;
+    }
     c->chunks_mixed = told(&s->gossip.mixed);
     c->refused_outlier += told(&s->gossip.outliers);
     c->chunks_again += (uint32_t)s->pull.transfer.again_n;
@@ -95,7 +95,7 @@ uint32_t uw_node_status(const struct uw_node *n, uint64_t caller_us, struct uw_n
     uint32_t most = s->membership.members_n < cap_n ? s->membership.members_n : cap_n;
     for (uint32_t i = 0; i < most; i++) {
         uwasa_Row row;
-        fill_row(s, i, &row);
+        uw_node_fill_row(s, i, &row);
         if (i != 0) {
             uint64_t heard_us = s->membership.members[i].heard_us;
             row.silent_us = now_us > heard_us ? now_us - heard_us : 0;
@@ -103,42 +103,7 @@ uint32_t uw_node_status(const struct uw_node *n, uint64_t caller_us, struct uw_n
         uw_status_row(&row, &rows[i]);
     }
     if (counters != NULL) {
-        count(s, counters);
+        uw_node_count(s, counters);
     }
     return most;
-}
-
-void uw_node_send_status(struct uw_node_state *s, uint16_t station,
-                         const uwasa_StatusRequest *request)
-{
-    if (request->run != 0 && request->run != s->run) {
-        s->counters.refused_run++;
-        uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, 0);
-        return;
-    }
-    uint32_t total = s->membership.members_n;
-    s->out.type = UW_WIRE_STATUS_REPLY;
-    uwasa_StatusReply *r = &s->out.status_reply;
-    *r = (uwasa_StatusReply){
-        .run = s->run, .seq = request->seq, .first = request->first, .total = total};
-    if (request->first >= total) {
-        struct uw_node_counters c;
-        count(s, &c);
-        r->first = total;
-        r->has_counters = true;
-        uw_status_counters_to_wire(&c, &r->counters);
-    }
-    while (r->rows_count < 8u && r->first + r->rows_count < total) {
-        fill_row(s, r->first + r->rows_count, &r->rows[r->rows_count]);
-        r->rows_count++;
-    }
-    while (uw_node_send(s, station) == UW_ERR_TOOBIG && r->rows_count > 1u) {
-        r->rows_count--;
-    }
-}
-
-bool uw_node_owes(const struct uw_node *n)
-{
-    const struct uw_node_state *s = n->state;
-    return s != NULL && s->cell.on && uw_cell_owes(&s->cell.scopes[UW_AVERAGE_RUN].cell);
 }

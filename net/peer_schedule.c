@@ -97,16 +97,18 @@ static struct uw_peer_choice base2_pick(const struct uw_peer_view *v, struct uw_
 }
 
 const struct uw_peer_schedule uw_peer_schedule_random = {.name = "random", .pick = random_pick};
-static const struct uw_peer_schedule matching = {"matching", true, matching_pick};
+const struct uw_peer_schedule uw_peer_schedule_matching = {"matching", true, matching_pick};
 static const struct uw_peer_schedule exponential = {"exponential", false, exponential_pick};
-static const struct uw_peer_schedule dissemination = {"dissemination", false, dissemination_pick};
+const struct uw_peer_schedule uw_peer_schedule_dissemination = {"dissemination", false,
+                                                              dissemination_pick};
 static const struct uw_peer_schedule hypercube = {"hypercube", true, hypercube_pick};
 static const struct uw_peer_schedule base2 = {"base2", true, base2_pick};
 
 const struct uw_peer_schedule *uw_peer_schedule_find(const char *name)
 {
     static const struct uw_peer_schedule *const all[] = {
-        &uw_peer_schedule_random, &matching, &exponential, &dissemination, &hypercube, &base2};
+        &uw_peer_schedule_random, &uw_peer_schedule_matching, &exponential,
+        &uw_peer_schedule_dissemination, &hypercube, &base2};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (strcmp(all[i]->name, name) == 0) {
             return all[i];

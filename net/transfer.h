@@ -14,6 +14,9 @@
  * full queue by a slow round now and then, and made up for: 20 or 30 % of it cost that share of the
  * throughput and no more.
  *
+ * A device that knows how much it can receive at once never has more chunks outstanding: what comes
+ * in one burst then fits, and nothing is lost that would have to be found out and asked for again.
+ *
  * Versions. Chunks of one pull may come from different versions of the peer's snapshot, when it
  * publishes meanwhile. Each chunk is a consistent piece of one version, and mixing is elementwise:
  * every element is then mixed with a value its peer held during the pull, which is what averaging
@@ -97,8 +100,8 @@ struct uw_pull {
     float plateau;                  /* rate to beat while starting */
     uint32_t round, round_end;      /* round ends when answers pass this place in the order */
     uint32_t stale_rounds;
-    bool starting;
-    float window;                   /* chunks */
+    bool starting, fits;            /* fits: window_most is what can be received at once */
+    float window, window_most;      /* chunks */
     uint32_t min_rtt_us;
     uint64_t min_rtt_at_us;
     uint32_t srtt_us, rttvar_us;    /* srtt 0: not measured */
@@ -118,6 +121,7 @@ struct uw_path {
     uint32_t rtt_us;
     float floats_per_us;
     bool lossless;                  /* what was asked for comes, however long it takes */
+    uint32_t most_chunks;           /* that this device can receive at once; 0: not known */
 };
 
 /* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. It

@@ -23,6 +23,11 @@
 #define LOSS_START 0.1f            /* ends the start at the first round without growth */
 #define SPREAD_MAX_US 500000.0f
 
+static void set_to(struct uw_pull *p, float window)
+{
+    p->window = window < p->window_most ? window : p->window_most;
+}
+
 void uw_path_start(struct uw_pull *p, const struct uw_path *path)
 {
     p->rate = p->plateau = p->loss = p->lately = 0.0f;
@@ -30,8 +35,10 @@ void uw_path_start(struct uw_pull *p, const struct uw_path *path)
     p->round = p->round_end = p->stale_rounds = 0;
     p->starting = true;
     p->window = path->floats_per_us / (float)p->chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
-    float most = (float)(p->asked_max / 2u);
-    p->window = p->window < most ? p->window : most;
+    float most = (float)(p->asked_max / 2u), room = (float)path->most_chunks;
+    p->fits = room > 0.0f && room < most;
+    p->window_most = p->fits ? room : most;
+    set_to(p, p->window);
     p->min_rtt_us = 0;
     p->lossless = path->lossless;
     p->srtt_us = path->rtt_us;
@@ -114,8 +121,7 @@ static void set_window(struct uw_pull *p)
     } else {
         p->window = target;
     }
-    float most = (float)(p->asked_max / 2u);
-    p->window = p->window < most ? p->window : most;
+    set_to(p, p->window);
 }
 
 void uw_path_answered(struct uw_pull *p, const struct uw_want_log *log, uint64_t rtt_us,
@@ -166,7 +172,7 @@ void uw_path_ended(struct uw_pull *p, uint32_t lost)
 void uw_path_timed_out(struct uw_pull *p)
 {
     if (++p->backoff > TIMEOUTS_FREE) {
-        p->window = p->window / 2.0f > WINDOW_MIN ? p->window / 2.0f : WINDOW_MIN;
+        set_to(p, p->window / 2.0f > WINDOW_MIN ? p->window / 2.0f : WINDOW_MIN);
     }
 }
 
@@ -180,6 +186,9 @@ static float pace_gain(const struct uw_pull *p)
 uint32_t uw_path_spread_us(const struct uw_pull *p, uint32_t n)
 {
     float spread = 0.0f;
+    if (p->fits) {
+        return 0;       /* all that is outstanding may come at once */
+    }
     if (p->starting) {
         spread = (float)n * (float)p->min_rtt_us / (2.0f * p->window);
     } else if (p->rate > 0.0f) {

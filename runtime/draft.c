@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "draft.h"
 
+#include "uwasa/parts.h"
+
 _Static_assert(sizeof(struct uw_layer) + 5 * (sizeof(struct uw_slot) + 2 * sizeof(uint32_t)) <= 640,
                "UW_MODEL_WORKSPACE_BYTES is too small for a layer");
 
@@ -141,7 +143,7 @@ static int check_config(const struct uw_model_config *config, const struct uw_gr
     const struct uw_optimizer *o = &config->optimizer;
     bool micro = uw_draft_micro_n(config) < config->batch_n;
     bool accumulates = config->mode == UW_PLAN_FULL || config->late_updates ||
-                       (config->mode == UW_PLAN_IMMEDIATE && uw_update_is_fused(o) &&
+                       (!uw_update_gathers(config) &&
                         o->momentum != 0.0f && !o->nesterov && !o->frozen);
 
     if (config->late_updates && config->mode != UW_PLAN_BUCKETS && config->mode != UW_PLAN_FULL) {
@@ -149,6 +151,10 @@ static int check_config(const struct uw_model_config *config, const struct uw_gr
     }
     if (config->mode == UW_PLAN_INFERENCE) {
         return UW_OK;
+    }
+    if (uw_update_gathers(config) && uw_parts.gathering == NULL) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program updates in plan mode immediate "
+                            "with SGD only");
     }
     if (o->clip_global != 0.0f && config->mode != UW_PLAN_FULL) {
         return uw_error_set(err, UW_ERR_INVALID,

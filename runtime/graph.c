@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 
+#include "uwasa/parts.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -235,6 +237,9 @@ static int check_target(struct uw_graph *g, struct uw_head *h, struct uw_error *
                             "logits: end with flatten and dense",
                             l->def->name, uw_shape_text(&l->out, out));
     }
+    if (h->def->kind != UW_LOSS_CROSS_ENTROPY && uw_parts.elementwise == NULL) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program has no loss but cross-entropy");
+    }
     if (h->def->kind == UW_LOSS_CROSS_ENTROPY && h->def->target != UW_TARGET_LABEL) {
         return uw_error_set(err, UW_ERR_INVALID, "layer '%s': cross-entropy needs labels",
                             l->def->name);
@@ -408,24 +413,34 @@ float uw_lora_scale(const struct uw_adapt *adapt)
     return adapt->lora_alpha != 0.0f ? adapt->lora_alpha / (float)adapt->lora_rank : 1.0f;
 }
 
+static const struct uw_layer_ops *ops_of(enum uw_layer_kind kind)
+{
+    return (uint32_t)kind < UW_LAYER_KINDS_N ? uw_parts.layer[kind] : NULL;
+}
+
 static int build_layer(struct uw_graph *g, const struct uw_model_config *config, uint32_t index,
                        struct uw_error *err)
 {
     struct uw_layer *l = &g->layers[index];
     const struct uw_layer_def *def = &config->def->layers[index];
 
-    *l = (struct uw_layer){.def = def, .ops = uw_layer_ops_of(def->kind), .index = index};
+    *l = (struct uw_layer){.def = def, .ops = ops_of(def->kind), .index = index};
     int rc = check_name(g, def, index, err);
     if (rc < 0) {
         return rc;
     }
     if (l->ops == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "layer '%s': unknown kind %d", def->name,
-                            (int)def->kind);
+        bool known = def->kind != 0 && (uint32_t)def->kind < UW_LAYER_KINDS_N;
+        return uw_error_set(err, known ? UW_ERR_UNSUPPORTED : UW_ERR_INVALID,
+                            known ? "layer '%s': this program is linked without kind %d"
+                                  : "layer '%s': unknown kind %d", def->name, (int)def->kind);
     }
     l->view = l->ops->view;
     l->reads_y = l->ops->reads_y;
     if (def->kind == UW_LAYER_DENSE && config->adapt.lora_rank != 0) {
+        if (uw_parts.lora == NULL) {
+            return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program has no low-rank additions");
+        }
         l->lora_rank = config->adapt.lora_rank;
         l->lora_scale = uw_lora_scale(&config->adapt);
     }

@@ -58,6 +58,9 @@ int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config
 const struct uw_constant *uw_find_constant(const struct uw_model_config *config,
                                            const char *layer, const char *suffix);
 
+/* Trained parameters of one layer. */
+uint32_t uw_layer_trained_n(const struct uw_layer *l);
+
 /* Is a tensor of it trained that is no bias? */
 bool uw_layer_trains_weights(const struct uw_layer *l);
 

@@ -6,14 +6,11 @@
  * next backward pass begins. */
 #include "step.h"
 
-uint32_t uw_update_buckets(const struct uw_model_config *config, struct uw_layer *layers,
-                           uint32_t layers_n, struct uw_bucket *buckets)
+uint32_t uw_late_buckets(const struct uw_model_config *config, struct uw_layer *layers,
+                         uint32_t layers_n, struct uw_bucket *buckets)
 {
     uint32_t count = 0, n = 0, offset = 0;
 
-    if (!config->late_updates) {
-        return 0;
-    }
     for (uint32_t i = layers_n; i-- > 0;) {
         uint32_t trained_n = uw_layer_trained_n(&layers[i]);
         if (trained_n > 0) {
@@ -41,7 +38,7 @@ uint32_t uw_update_buckets(const struct uw_model_config *config, struct uw_layer
     return count;
 }
 
-int uw_update_hand_out(struct uw_model *m, uint32_t bucket)
+int uw_late_hand_out(struct uw_model *m, uint32_t bucket)
 {
     struct uw_bucket *b = &m->buckets[bucket];
     m->late_optimizer = m->optimizer;
@@ -52,7 +49,7 @@ int uw_update_hand_out(struct uw_model *m, uint32_t bucket)
                                                      m->gradients + b->offset_n);
 }
 
-int uw_update_late(struct uw_model *m, uint32_t bucket, struct uw_error *err)
+int uw_late_update(struct uw_model *m, uint32_t bucket, struct uw_error *err)
 {
     struct uw_bucket *b = &m->buckets[bucket];
     int rc = UW_OK;
@@ -85,7 +82,7 @@ int uw_model_finish_updates(struct uw_model *m, struct uw_error *err)
 {
     int rc = UW_OK;
     for (uint32_t i = 0; i < m->buckets_n && rc == UW_OK; i++) {
-        rc = uw_update_late(m, i, err);
+        rc = uw_late_update(m, i, err);
     }
     return rc;
 }

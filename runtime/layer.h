@@ -168,8 +168,21 @@ struct uw_layer_ops {
                    float *const *d);
 };
 
-/* The table of a kind; NULL when there is none. */
-const struct uw_layer_ops *uw_layer_ops_of(enum uw_layer_kind kind);
+/* What low-rank additions change in a dense layer that has them: entries as in uw_layer_ops. */
+struct uw_lora {
+    void (*infer)(struct uw_layer *l);
+    void (*tensor)(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
+    size_t (*scratch_bytes)(const struct uw_layer *l, const struct uw_kernels *k, uint32_t rows,
+                            uint32_t threads);
+    /* y += what they add to it */
+    int (*forward)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows,
+                   const float *x, float *y);
+    int (*bw_prepare)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows);
+    /* dx += what passes through them */
+    int (*bw_input)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows, float *dx);
+    int (*bw_param)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows,
+                    const float *x, float scale, float *const *d);
+};
 
 /* Multiply-adds of products in the forward pass of one sample; 0: it has none. */
 uint64_t uw_layer_multiply_adds(const struct uw_layer *l);

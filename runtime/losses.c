@@ -4,28 +4,7 @@
  * of the output will be written: no loss keeps memory of its own in training. */
 #include "step.h"
 
-#include <string.h>
-
-static bool is_elementwise(const struct uw_loss_def *d, enum uw_elementwise_loss *kind)
-{
-    *kind = UW_ELEMENTWISE_BCE;
-    switch (d->kind) {
-    case UW_LOSS_CROSS_ENTROPY:
-        return false;
-    case UW_LOSS_BINARY_CROSS_ENTROPY:
-        break;
-    case UW_LOSS_MSE:
-        *kind = UW_ELEMENTWISE_MSE;
-        break;
-    case UW_LOSS_L1:
-        *kind = UW_ELEMENTWISE_L1;
-        break;
-    case UW_LOSS_HUBER:
-        *kind = UW_ELEMENTWISE_HUBER;
-        break;
-    }
-    return true;
-}
+#include "uwasa/parts.h"
 
 /* Where head h may write a row of its size for each sample. */
 static float *room_of(const struct uw_model *m, const struct uw_head *h)
@@ -35,73 +14,27 @@ static float *room_of(const struct uw_model *m, const struct uw_head *h)
     return dy != NULL ? dy : m->probabilities;
 }
 
-static void write_onehot(uint32_t rows, uint32_t n, const uint32_t *label, float *t)
-{
-    memset(t, 0, (size_t)rows * n * sizeof(float));
-    for (uint32_t i = 0; i < rows; i++) {
-        t[(size_t)i * n + label[i]] = 1.0f;
-    }
-}
-
-static uint32_t count_correct(uint32_t rows, uint32_t n, const uint32_t *label, const float *z)
-{
-    uint32_t correct = 0;
-    for (uint32_t i = 0; i < rows; i++, z += n) {
-        uint32_t top = 0;
-        for (uint32_t k = 1; k < n; k++) {
-            top = z[k] > z[top] ? k : top;
-        }
-        correct += top == label[i] ? 1 : 0;
-    }
-    return correct;
-}
-
-static const float *target_of(const struct uw_model *m, const struct uw_labelled *s,
-                              const struct uw_head *h)
-{
-    switch (h->def->target) {
-    case UW_TARGET_INPUT:
-        return s->x;
-    case UW_TARGET_VALUES:
-        return s->b->target + (size_t)s->pass->first * m->target_n;
-    case UW_TARGET_LABEL:
-        break;
-    }
-    return room_of(m, h);
-}
-
-static float delta_of(const struct uw_loss_def *d)
-{
-    return d->delta != 0.0f ? d->delta : 1.0f;
-}
-
 static double weight_of(const struct uw_loss_def *d)
 {
     return d->weight != 0.0f ? (double)d->weight : 1.0;
 }
 
+static bool is_elementwise(const struct uw_head *h)
+{
+    return h->def->kind != UW_LOSS_CROSS_ENTROPY;
+}
+
 static int head_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
                         double *loss, uint32_t *correct_n)
 {
-    const struct uw_kernels *k = m->config.kernels;
-    const uint32_t *label = s->b->label != NULL ? s->b->label + s->pass->first : NULL;
-    const float *z = uw_value_of(m, h->value, s->x);
-    uint32_t rows = s->pass->batch_n;
-    enum uw_elementwise_loss kind;
-
-    if (!is_elementwise(h->def, &kind)) {
-        return k->softmax_xent_fw(&m->exec, rows, h->n, h->def->label_smoothing, z, label,
-                                  room_of(m, h), loss, correct_n);
+    if (is_elementwise(h)) {
+        return uw_parts.elementwise->forward(m, s, h, room_of(m, h), loss, correct_n);
     }
-    *correct_n = 0;
-    if (h->def->target == UW_TARGET_LABEL) {
-        write_onehot(rows, h->n, label, room_of(m, h));
-        *correct_n = count_correct(rows, h->n, label, z);
-    }
-    int rc = k->loss->forward(&m->exec, kind, delta_of(h->def), (size_t)rows * h->n, z,
-                              target_of(m, s, h), loss);
-    *loss /= h->n;
-    return rc;
+    return m->config.kernels->softmax_xent_fw(&m->exec, s->pass->batch_n, h->n,
+                                              h->def->label_smoothing,
+                                              uw_value_of(m, h->value, s->x),
+                                              s->b->label + s->pass->first, room_of(m, h), loss,
+                                              correct_n);
 }
 
 int uw_losses_forward(struct uw_model *m, const struct uw_labelled *s, uint32_t heads_n,
@@ -121,26 +54,23 @@ int uw_losses_forward(struct uw_model *m, const struct uw_labelled *s, uint32_t 
 
 int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t n)
 {
-    const struct uw_kernels *k = m->config.kernels;
     int rc = UW_OK;
 
     for (uint32_t i = 0; i < m->heads_n && rc == UW_OK; i++) {
         const struct uw_head *h = &m->heads[i];
         uint32_t base = uw_graph_base(m->layers, h->value);
         float *dy = base == UW_VALUE_INPUT ? NULL : m->layers[base - 1].dy;
-        uint32_t rows = s->pass->batch_n;
-        float scale = (float)(weight_of(h->def) / n);
-        enum uw_elementwise_loss kind;
+        double scale = weight_of(h->def) / n;
         if (dy == NULL) {
             continue;
         }
-        if (is_elementwise(h->def, &kind)) {
-            rc = k->loss->bw_input(&m->exec, kind, delta_of(h->def), (size_t)rows * h->n,
-                                   uw_value_of(m, h->value, s->x), target_of(m, s, h),
-                                   (float)(weight_of(h->def) / n / h->n), dy);
+        if (is_elementwise(h)) {
+            rc = uw_parts.elementwise->backward(m, s, h, (float)(scale / h->n), dy);
         } else {
-            rc = k->softmax_xent_bw_input(&m->exec, rows, h->n, h->def->label_smoothing, dy,
-                                          s->b->label + s->pass->first, scale, dy);
+            rc = m->config.kernels->softmax_xent_bw_input(&m->exec, s->pass->batch_n, h->n,
+                                                          h->def->label_smoothing, dy,
+                                                          s->b->label + s->pass->first,
+                                                          (float)scale, dy);
         }
     }
     return rc;

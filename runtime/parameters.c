@@ -18,6 +18,19 @@ const struct uw_constant *uw_find_constant(const struct uw_model_config *config,
     return NULL;
 }
 
+uint32_t uw_layer_trained_n(const struct uw_layer *l)
+{
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        struct uw_layer_tensor tensor = {0};
+        if ((l->trained & 1u << t) != 0) {
+            l->ops->tensor(l, t, &tensor);
+            n += uw_tensor_size(&tensor);
+        }
+    }
+    return n;
+}
+
 static bool tensor_is_trained(const struct uw_layer *l, const struct uw_adapt *adapt, uint32_t t)
 {
     struct uw_layer_tensor tensor = {0};

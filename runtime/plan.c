@@ -6,6 +6,7 @@
 #include "plan.h"
 
 #include "uwasa/arena.h"
+#include "uwasa/parts.h"
 
 #define IMPROVE_WORK 4000000u       /* pairs of slots compared, about */
 
@@ -379,4 +380,15 @@ size_t uw_plan_stages(struct uw_planner *p)
     find_lifetimes(p);
     sort_by_size(p->slots, p->priority, n);
     return place_slots(p->slots, p->priority, p->placed, n);
+}
+
+size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
+                     struct uw_slot *slots, uint32_t *order)
+{
+    struct uw_planner p = {.g = g, .batch_n = batch_n, .training = training, .slots = slots,
+                           .priority = order, .placed = order + UW_SLOTS_N(g->layers_n)};
+    size_t whole = uw_plan_improve(&p, uw_plan_stages(&p));
+    return whole <= limit_bytes || !training || uw_parts.budgeting == NULL
+               ? whole
+               : uw_parts.budgeting->plan_within(&p, limit_bytes);
 }

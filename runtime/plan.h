@@ -26,6 +26,13 @@ size_t uw_plan_stages(struct uw_planner *p);
  * the bytes, as many or fewer. */
 size_t uw_plan_improve(struct uw_planner *p, size_t bytes);
 
+/* Choose stages. */
+struct uw_budgeting {
+    /* Compute again what is needed to stay within limit_bytes, which the plan of one stage does
+     * not. Returns the bytes; above the limit: the least that was found. */
+    size_t (*plan_within)(struct uw_planner *p, size_t limit_bytes);
+};
+
 /* Bytes of a minibatch, and of what layer l keeps beside its output. */
 size_t uw_plan_batch_bytes(const struct uw_planner *p, size_t sample_bytes);
 size_t uw_plan_aux_bytes(const struct uw_planner *p, const struct uw_layer *l);

@@ -6,6 +6,8 @@
  * of short rows. Of all plans within the budget the one that computes the least again is taken. */
 #include "plan.h"
 
+#include "uwasa/parts.h"
+
 #define STAGES_MAX 64u
 #define LEVEL_MIN 4.0               /* cost of a float of output that is computed again */
 #define LEVEL_MAX 4096.0
@@ -168,26 +170,20 @@ static void try_stages(struct uw_planner *p, struct search *s)
     }
 }
 
-size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
-                     struct uw_slot *slots, uint32_t *order)
+static size_t plan_within(struct uw_planner *p, size_t limit_bytes)
 {
-    struct uw_planner p = {.g = g, .batch_n = batch_n, .training = training, .slots = slots,
-                           .priority = order, .placed = order + UW_SLOTS_N(g->layers_n)};
-    size_t whole = uw_plan_improve(&p, uw_plan_stages(&p));
-    if (whole <= limit_bytes || !training) {
-        return whole;
-    }
+    struct uw_graph *g = p->g;
     uw_graph_undefer(g);
-    whole = uw_plan_improve(&p, uw_plan_stages(&p));
+    size_t whole = uw_plan_improve(p, uw_plan_stages(p));
     if (whole <= limit_bytes) {
         return whole;
     }
     struct search s = {.limit_bytes = limit_bytes, .least_bytes = whole};
-    remember(&p);
+    remember(p);
     for (uint32_t stages = 2; stages <= g->layers_n && stages <= STAGES_MAX; stages++) {
         for (int measure = MEMORY; measure < MEASURES_N; measure++) {
-            cut_into(&p, stages, (enum measure)measure);
-            try_stages(&p, &s);
+            cut_into(p, stages, (enum measure)measure);
+            try_stages(p, &s);
         }
     }
     for (uint32_t i = 0; i < g->layers_n; i++) {
@@ -195,7 +191,9 @@ size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t
         g->layers[i].kept = g->layers[i].best_kept;
     }
     if (s.met) {
-        keep_more(&p, limit_bytes);
+        keep_more(p, limit_bytes);
     }
-    return uw_plan_improve(&p, uw_plan_stages(&p));
+    return uw_plan_improve(p, uw_plan_stages(p));
 }
+
+const struct uw_budgeting uw_budgeting = {.plan_within = plan_within};

@@ -5,6 +5,8 @@
  * weights that bw_input reads. */
 #include "step.h"
 
+#include "uwasa/parts.h"
+
 uint64_t uw_profile_start(const struct uw_model *m)
 {
     return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
@@ -49,6 +51,13 @@ void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_par
     }
 }
 
+void uw_step_between(const struct uw_model *m)
+{
+    if (m->between != NULL) {
+        m->between(m->between_arg);
+    }
+}
+
 const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x)
 {
     uint32_t base = uw_graph_base(m->layers, value);
@@ -77,6 +86,7 @@ static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
     if (p->training) {
         uw_profile_lap(m, l->index, UW_PROFILE_FORWARD, &since_us);
     }
+    uw_step_between(m);
     return rc;
 }
 
@@ -88,7 +98,7 @@ static int run_forward(struct uw_model *m, const float *x, const struct uw_pass 
         l->y = l->y_at[0];
         l->aux = l->aux_at[0];
         if (m->buckets_n > 0 && l->trained != 0 && (p->training || !l->auxiliary)) {
-            int late = uw_update_late(m, l->bucket, err);
+            int late = uw_parts.gathering->late(m, l->bucket, err);
             if (late < 0) {
                 return late;
             }
@@ -195,6 +205,7 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, doub
         uint32_t right = 0;
         rc = run_forward(m, s.x, &pass, NULL);
         rc = rc < 0 ? rc : uw_losses_forward(m, &s, 1, &one, &right);
+        uw_step_between(m);
         loss += one;
         correct += right;
     }
@@ -274,6 +285,7 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
         float *dx = gradient_below(m, l, 0, &accumulate);
         rc = uw_update_with_input(u, l, p, in, dx, accumulate);
         uw_profile_lap(m, l->index, UW_PROFILE_BW_PARAM, &since_us);
+        uw_step_between(m);
         return rc;
     }
     if (l->ops->bw_prepare != NULL) {
@@ -287,9 +299,12 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
                           "infinite", l->def->name);
     }
     uw_profile_lap(m, l->index, UW_PROFILE_BW_INPUT, &since_us);
+    uw_step_between(m);
     if (rc == UW_OK && l->trained != 0) {
+        since_us = uw_profile_start(m);
         rc = uw_update_layer(u, l, p, in);
         uw_profile_lap(m, l->index, UW_PROFILE_BW_PARAM, &since_us);
+        uw_step_between(m);
     }
     return rc;
 }
@@ -377,6 +392,7 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     uint64_t since_us = uw_profile_start(m);
     rc = uw_losses_forward(m, s, m->heads_n, &loss, &correct);
     uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
+    uw_step_between(m);
     if (rc < 0) {
         return uw_error_set(u->err, rc, "%s", uw_status_text(rc));
     }
@@ -389,8 +405,10 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     if (r->skipped) {
         return UW_OK;
     }
+    since_us = uw_profile_start(m);
     rc = uw_losses_backward(m, s, s->b->n);
     uw_profile_lap(m, m->layers_n, UW_PROFILE_BW_INPUT, &since_us);
+    uw_step_between(m);
     return rc < 0 ? rc : backward(m, s->x, s->pass, u);
 }
 

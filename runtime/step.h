@@ -16,6 +16,9 @@ struct uw_labelled {
     const struct uw_pass *pass;
 };
 
+/* A stretch of computing is over: call the program's function. */
+void uw_step_between(const struct uw_model *m);
+
 /* The value as it is in memory now; x is the model's input. */
 const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x);
 
@@ -31,6 +34,15 @@ int uw_losses_forward(struct uw_model *m, const struct uw_labelled *s, uint32_t 
                       double *loss, uint32_t *correct_n);
 int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t n);
 
+/* Losses other than cross-entropy of head h; its gradient, or nothing but the targets, in room. */
+struct uw_elementwise {
+    int (*forward)(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
+                   float *room, double *loss, uint32_t *correct_n);
+    /* scale: of one element's gradient */
+    int (*backward)(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
+                    float scale, float *dy);
+};
+
 /* Do labels and targets fit the losses? */
 int uw_losses_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err);
 
@@ -43,19 +55,47 @@ struct uw_update {
     struct uw_error *err;
 };
 
-/* Floats that complete a bucket. */
-uint32_t uw_update_bucket_size(const struct uw_model_config *config);
+/* Does a plan keep gradients for a while, and so need uw_parts.gathering? */
+bool uw_update_gathers(const struct uw_model_config *config);
 
-/* Late updates: number the buckets.
- *   layers   `bucket` is set in those that are trained
- *   buckets  [the number returned], or NULL: only counted */
+/* SGD as a kernel takes it, and its velocity of a segment; NULL: none. */
+struct uw_sgd uw_update_sgd(const struct uw_optimizer *o);
+float *uw_update_velocity(const struct uw_model *m, const struct uw_optimizer *o,
+                          const struct uw_segment *s);
+
+/* Gradients that live on: one bucket, or all of them (uwasa/bucket.h). */
+struct uw_gathering {
+    /* Floats of m->gradients. */
+    uint32_t (*window)(const struct uw_model_config *config, const struct uw_layer *layers,
+                       uint32_t layers_n);
+    /* Late updates: number the buckets.
+     *   layers   `bucket` is set in those that are trained
+     *   buckets  [the number returned], or NULL: only counted */
+    uint32_t (*buckets)(const struct uw_model_config *config, struct uw_layer *layers,
+                        uint32_t layers_n, struct uw_bucket *buckets);
+    /* bw_param of a layer into the bucket, and the update of a bucket that is complete. */
+    int (*layer)(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
+                 const float *const *x);
+    /* After the last layer. */
+    int (*finish)(struct uw_update *u);
+    /* Late updates: before a layer is computed. Waits for its bucket and updates it, if pending. */
+    int (*late)(struct uw_model *m, uint32_t bucket, struct uw_error *err);
+};
+
+/* uw_gathering's window and buckets; 0: a plan has none. */
+uint32_t uw_update_window(const struct uw_model_config *config, const struct uw_layer *layers,
+                          uint32_t layers_n);
 uint32_t uw_update_buckets(const struct uw_model_config *config, struct uw_layer *layers,
                            uint32_t layers_n, struct uw_bucket *buckets);
 
-/* Late updates: a bucket's gradient is complete. */
-int uw_update_hand_out(struct uw_model *m, uint32_t bucket);
-/* Late updates: before a layer is computed. Waits for its bucket and updates it, if pending. */
-int uw_update_late(struct uw_model *m, uint32_t bucket, struct uw_error *err);
+/* Floats that complete a bucket. */
+uint32_t uw_update_bucket_size(const struct uw_model_config *config);
+
+/* Late updates: uw_gathering's, and what to do when a bucket's gradient is complete. */
+uint32_t uw_late_buckets(const struct uw_model_config *config, struct uw_layer *layers,
+                         uint32_t layers_n, struct uw_bucket *buckets);
+int uw_late_update(struct uw_model *m, uint32_t bucket, struct uw_error *err);
+int uw_late_hand_out(struct uw_model *m, uint32_t bucket);
 
 /* Complete gradients of those of segments .. segments_end - 1 that are trained: count floats from g
  * on, the first one is trained parameter `offset`'s. */
@@ -68,16 +108,6 @@ struct uw_gradients {
 /* Clip and update; updates: the steps done before this one. */
 int uw_update_apply(struct uw_model *m, const struct uw_gradients *g, const struct uw_optimizer *o,
                     uint64_t updates, struct uw_error *err);
-
-/* May the optimizer's update be written as w (or v) += scale * gradient? */
-bool uw_update_is_fused(const struct uw_optimizer *o);
-
-/* Floats of m->gradients. */
-uint32_t uw_update_window(const struct uw_model_config *config, const struct uw_layer *layers,
-                          uint32_t layers_n);
-
-/* Trained parameters of one layer. */
-uint32_t uw_layer_trained_n(const struct uw_layer *l);
 
 /* bw_param of a layer, then its update as soon as the plan allows. Layers come from the top. */
 int uw_update_layer(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,

@@ -40,9 +40,9 @@ static const struct uw_args_spec spec = {
                 "numbers, and a\nname or a file to write without {rank} gets it:\n"
                 "  mpirun -n 4 uwasa node --link mpi --set name=n --set run=r --set model=lenet5 "
                 "--set exchange=allreduce\n"
-                "An \"emulate.x\" stands for \"emulate\": {\"x\": ...}. Files are looked for from "
-                "the working directory.\nSIGINT and SIGTERM save and end within a second; a "
-                "second one ends at once.",
+                "An \"emulate.x\" stands for \"emulate\": {\"x\": ...}, \"link.x\" likewise. Files "
+                "are looked for from the\nworking directory. SIGINT and SIGTERM save and end "
+                "within a second; a second one ends at once.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 

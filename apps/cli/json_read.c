@@ -368,6 +368,18 @@ static void set_bits(struct uw_json *j, const struct uw_opt *o, const cJSON *arr
     }
 }
 
+/* Are there rows for the keys of an object of that name? */
+static bool has_parts(struct uw_opts opts, const char *name)
+{
+    size_t n = strlen(name);
+    for (uint32_t i = 0; i < opts.n; i++) {
+        if (strncmp(opts.row[i].name, name, n) == 0 && opts.row[i].name[n] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void read_object(struct uw_json *j, const cJSON *object, const char *prefix,
                         struct uw_opts opts, void *out)
 {
@@ -376,7 +388,8 @@ static void read_object(struct uw_json *j, const cJSON *object, const char *pref
         int n = snprintf(name, sizeof name, "%s%s", prefix, m->string);
         size_t name_bytes = n < (int)sizeof name ? (size_t)n : sizeof name - 1u;
         const struct uw_opt *o = uw_opt_find(opts, name, name_bytes);
-        if (o == NULL && prefix[0] == '\0' && cJSON_IsObject(m)) {
+        bool parts = o == NULL || has_parts(opts, name);
+        if (parts && prefix[0] == '\0' && cJSON_IsObject(m)) {
             snprintf(name, sizeof name, "%.60s.", m->string);
             read_object(j, m, name, opts, out);
         } else if (o == NULL) {

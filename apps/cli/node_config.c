@@ -8,6 +8,7 @@
 
 #include "uwasa/mix.h"
 #include "uwasa/peer_schedule.h"
+#include "uwasa/serial_tty.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,9 @@ static const struct uw_opt rows[] = {
     ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run, from uwasa keygen"),
     ROW("link", UW_OPT_CHOICE, link, 0, 0, "udp|tcp|mpi",
         "UDP with DTLS; TCP with TLS, for large models on good networks; ranks of mpirun (udp)"),
+    ROW("link.serial", UW_OPT_TEXT, link_serial, 0, 0, "DEVICE",
+        "a serial line with DTLS to one other node, \"link\": {\"serial\": \"/dev/ttyACM0\"}"),
+    ROW("link.baud", UW_OPT_U32, link_baud, 1200, 4000000, "N", "its bits a second (115200)"),
     ROW("tls", UW_OPT_FLAG, tls, 0, 0, NULL, "TCP is encrypted, peers are authenticated (true)"),
     ROW("listen", UW_OPT_TEXT, listen, 0, 0, "ADDRESS",
         "address to bind, \"10.0.0.2:4433\", \"[::]:4433\", port 0: any (:0)"),
@@ -105,7 +109,8 @@ static const struct uw_opt rows[] = {
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES",
-        "largest message (udp: 1232, else a sixteenth of the model, 8192 to 63552)"),
+        "largest message (udp: 1232, a serial line: 512, both ends the same; else a sixteenth of "
+        "the model, 8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("membership_rate", UW_OPT_U32, membership_rate, 16, 1000000, "BYTES",
         "a second for telling who is here; on a thin link at most a sixteenth of it (4096)"),
@@ -116,8 +121,7 @@ static const struct uw_opt rows[] = {
     ROW("emulate.reorder", UW_OPT_REAL, emulate_reorder, 0, 1, "P", "overtaken"),
     ROW("emulate.corrupt", UW_OPT_REAL, emulate_corrupt, 0, 1, "P", "damaged"),
     ROW("emulate.delay_ms", UW_OPT_REAL, emulate_delay_ms, 0, SECONDS_MAX, "MS", "delayed"),
-    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS",
-        "by up to so much more"),
+    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS", "and up to"),
     ROW("emulate.rate", UW_OPT_U64, emulate_rate, 0, 0, "BITS", "bits a second; 0: unlimited"),
     ROW("emulate.far", UW_OPT_LIST, emulate_far, 0, 0, "ADDRESSES",
         "all this towards these nodes only, as they listen (all)"),
@@ -128,14 +132,13 @@ static const struct uw_opt rows[] = {
     ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
     ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
     ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE", "what happens when, as --trace"),
-    ROW("sensors", UW_OPT_TEXT, sensors, 0, 0, "FOLDER",
-        "whose power, temperature and battery others see; none: nobody does (/sys)"),
+    ROW("sensors", UW_OPT_TEXT, sensors, 0, 0, "DIR", "power and heat for peers, or none (/sys)"),
 };
 
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 
 static const struct uw_node_options defaults = {
-    .link = "udp", .tls = true, .together = UW_NODE_TOGETHER_UNSAID,
+    .tls = true, .together = UW_NODE_TOGETHER_UNSAID,
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
     .momentum = -1.0, .seed = 1, .schedule = "constant", .backend = "auto",
     .exchange = "gossip", .average = "parameters", .algorithm = "auto", .head_weight = 1,
@@ -145,12 +148,24 @@ static const struct uw_node_options defaults = {
     .members = 32, .pull_window = 512u << 10, .sensors = "/sys",
 };
 
+/* The value of "key" or "object.key"; NULL: it is not there. */
+static const cJSON *find_key(const cJSON *root, const char *key)
+{
+    const char *dot = strchr(key, '.');
+    char object[32];
+    if (root != NULL && dot != NULL) {
+        snprintf(object, sizeof object, "%.*s", (int)(dot - key), key);
+        root = cJSON_GetObjectItemCaseSensitive(root, object);
+        key = dot + 1;
+    }
+    return root != NULL ? cJSON_GetObjectItemCaseSensitive(root, key) : NULL;
+}
+
 /* Line of a key for a message, or the file alone when the key is not in it. */
 static int fail_key(struct uw_node_file *f, const char *key, const char *sentence,
                     struct uw_error *err)
 {
-    const cJSON *m = f->json.root != NULL ? cJSON_GetObjectItemCaseSensitive(f->json.root, key)
-                                          : NULL;
+    const cJSON *m = find_key(f->json.root, key);
     if (m != NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "%.160s:%u: \"%s\" %s", f->json.file,
                             (unsigned)uw_json_line(&f->json, m), key, sentence);
@@ -196,9 +211,57 @@ static int check_list(struct uw_node_file *f, const char *key, const struct uw_o
     return UW_OK;
 }
 
+static bool is_link(const struct uw_node_options *o, const char *name)
+{
+    return strcmp(o->link, name) == 0;
+}
+
+/* A serial line leads to one node. */
+static int check_line(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const char *key = o->seeds.n != 0                ? "seeds"
+                      : o->advertise != NULL         ? "advertise"
+                      : strcmp(o->listen, ":0") != 0 ? "listen"
+                      : o->emulate_far.n != 0        ? "emulate.far"
+                                                     : NULL;
+    if (key != NULL) {
+        return fail_key(f, key, "is not for a serial line, which leads to one node", err);
+    }
+    o->link_baud = o->link_baud != 0 ? o->link_baud : 115200;
+    if (!uw_serial_tty_baud_ok(o->link_baud)) {
+        return fail_key(f, "link.baud", "needs a rate that serial lines have, 9600, 115200, 921600",
+                        err);
+    }
+    if (o->mtu > UW_LINK_SERIAL_MTU_MAX) {
+        return fail_key(f, "mtu", "needs at most 2048 on a serial line", err);
+    }
+    o->seeds.item[0] = "peer";
+    o->seeds.n = 1;
+    return UW_OK;
+}
+
+static int choose_link(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    if (o->link_serial == NULL && o->link_baud != 0) {
+        return fail_key(f, "link.baud", "needs \"link.serial\"", err);
+    }
+    if (o->link_serial != NULL && o->link != NULL) {
+        return fail_key(f, "link", "is said twice: a serial line, and udp, tcp or mpi", err);
+    }
+    if (o->link == NULL) {
+        o->link = o->link_serial != NULL ? "serial" : "udp";
+    }
+    return UW_OK;
+}
+
 static int check_addresses(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
+    if (is_link(o, "serial")) {
+        return check_line(f, err);
+    }
     if (!uw_stack_address_ok(o->listen, true)) {
         return fail_key(f, "listen", ADDRESS " or \":4433\"", err);
     }
@@ -258,11 +321,6 @@ static int check_rule(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
-static bool is_link(const struct uw_node_options *o, const char *name)
-{
-    return strcmp(o->link, name) == 0;
-}
-
 static int check_needed(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
@@ -285,8 +343,8 @@ static int check_needed(struct uw_node_file *f, struct uw_error *err)
         }
     }
     if (!o->tls && !is_link(o, "tcp")) {
-        return fail_key(f, "tls", "false is for \"link\" tcp: udp is always encrypted, mpi never",
-                        err);
+        return fail_key(f, "tls", "false is for \"link\" tcp: udp and serial lines are always "
+                                  "encrypted, mpi never", err);
     }
     if (is_link(o, "mpi") && !f->ranked && (o->seeds.n != 0 || o->advertise != NULL)) {
         return fail_key(f, o->seeds.n != 0 ? "seeds" : "advertise",
@@ -415,7 +473,8 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
             return rc;
         }
     }
-    return uw_node_config_check(f, err);
+    rc = choose_link(f, err);
+    return rc < 0 ? rc : uw_node_config_check(f, err);
 }
 
 int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,

@@ -18,6 +18,8 @@
 
 struct uw_node_options {
     const char *name, *run, *link, *listen, *advertise, *key;
+    const char *link_serial;            /* then link is "serial" */
+    uint32_t link_baud;                 /* 0: not given */
     bool tls;
     struct uw_opt_list seeds;
     const char *model, *data, *shard, *skew;

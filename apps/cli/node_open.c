@@ -14,6 +14,7 @@
 
 #define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
 
+#define LINE_PEERS 2u               /* the other end, and the session that replaces its old one */
 #define ADDED_N 16384u
 
 /* The largest message over TCP and MPI. Every connection has room for two, so that a small model
@@ -29,9 +30,10 @@ uint64_t uw_node_work_name(const struct uw_node_work *r)
 
 enum uw_stack_carrier uw_node_work_carrier(const char *link)
 {
-    return strcmp(link, "mpi") == 0 ? UW_STACK_MPI
-           : strcmp(link, "tcp") == 0 ? UW_STACK_TCP
-                                      : UW_STACK_UDP;
+    return strcmp(link, "mpi") == 0      ? UW_STACK_MPI
+           : strcmp(link, "tcp") == 0    ? UW_STACK_TCP
+           : strcmp(link, "serial") == 0 ? UW_STACK_SERIAL
+                                         : UW_STACK_UDP;
 }
 
 uint64_t uw_node_work_agree_us(const struct uw_node_options *o)
@@ -56,6 +58,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
     return (struct uw_node_config){
         .name = o->name,
         .run = o->run,
+        .parts = &uw_node_parts_all,
         .address = o->advertise,
         .seeds = o->seeds.item,
         .seeds_n = o->seeds.n,
@@ -139,7 +142,7 @@ static void tell_address(struct uw_node_work *r)
 
 static uint32_t mtu(const struct uw_node_work *r, enum uw_stack_carrier carrier)
 {
-    if (r->o->mtu != 0 || carrier == UW_STACK_UDP) {
+    if (r->o->mtu != 0 || carrier == UW_STACK_UDP || carrier == UW_STACK_SERIAL) {
         return r->o->mtu;
     }
     size_t part = r->job.model.params.size_n * sizeof(float) / STREAM_MTU_PARTS;
@@ -167,10 +170,14 @@ int uw_node_work_open(struct uw_node_work *r)
     const struct uw_stack_config stack = {.carrier = carrier,
                                           .plain = !o->tls,
                                           .listen = o->listen,
+                                          .device = o->link_serial,
+                                          .baud = o->link_baud,
                                           .run = o->run,
                                           .key = key,
                                           .mtu_bytes = mtu(r, carrier),
-                                          .peers_n = (uint16_t)o->members,
+                                          .peers_n = (uint16_t)(carrier == UW_STACK_SERIAL
+                                                                    ? LINE_PEERS
+                                                                    : o->members),
                                           .bad = &bad,
                                           .bad_seed = uw_rng_mix(o->emulate_seed,
                                                                  uw_node_work_name(r)),

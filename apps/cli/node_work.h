@@ -66,7 +66,7 @@ struct uw_node_work {
 /* Hash of the node's name, so that nodes draw different numbers from one seed. */
 uint64_t uw_node_work_name(const struct uw_node_work *r);
 
-/* "udp", "tcp", "mpi" */
+/* "udp", "tcp", "mpi", "serial" */
 enum uw_stack_carrier uw_node_work_carrier(const char *link);
 
 /* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */

@@ -164,7 +164,7 @@ static int find_tensor(struct uw_sim *s, const cJSON *header, const struct uw_si
     const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(entry, "dtype"));
     const cJSON *shape = cJSON_GetObjectItemCaseSensitive(entry, "shape");
     const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(entry, "data_offsets");
-    uint64_t bytes = s->o->nodes * t->row_bytes;
+    uint64_t bytes = (uint64_t)s->o->nodes * t->row_bytes;
     double first = cJSON_GetNumberValue(cJSON_GetArrayItem(offsets, 0));
     if (dtype == NULL || strcmp(dtype, t->dtype) != 0 || cJSON_GetArraySize(shape) != 2 ||
         cJSON_GetNumberValue(cJSON_GetArrayItem(shape, 0)) != (double)s->o->nodes ||
@@ -192,10 +192,10 @@ static int read_header(struct uw_sim *s)
                                     : uw_error_set(&s->err, rc, "--resume %.160s: %s", s->o->resume,
                                                    uw_status_text(rc));
     }
-    const uint64_t bytes = u64_of(le);
-    if (bytes > HEADER_MAX_BYTES || bytes > size - sizeof le) {
+    if (u64_of(le) > HEADER_MAX_BYTES || u64_of(le) > size - sizeof le) {
         return damaged(s, "its header");
     }
+    const size_t bytes = (size_t)u64_of(le);
     char *text = calloc(1, bytes + 1u);
     rc = text != NULL ? from->ops->read(from, s->o->resume, sizeof le, text, bytes) : UW_ERR_NOMEM;
     cJSON *header = rc == UW_OK ? cJSON_Parse(text) : NULL;
@@ -231,10 +231,10 @@ static int unpack(struct uw_sim *s, struct uw_sim_learner *l, const uint64_t wor
     return UW_OK;
 }
 
-static int read_row(struct uw_sim *s, uint32_t tensor, uint32_t node, void *to, uint64_t bytes)
+static int read_row(struct uw_sim *s, uint32_t tensor, uint32_t node, void *to, size_t bytes)
 {
     struct uw_storage *from = &s->saved.files.base;
-    uint64_t at = s->saved.data + s->saved.begin[tensor] + node * bytes;
+    uint64_t at = s->saved.data + s->saved.begin[tensor] + (uint64_t)node * bytes;
     int rc = from->ops->read(from, s->o->resume, at, to, bytes);
     return rc < 0 ? uw_error_set(&s->err, rc, "--resume %.160s: %s", s->o->resume,
                                  uw_status_text(rc))

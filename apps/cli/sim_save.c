@@ -170,7 +170,7 @@ static char *make_header(const struct uw_sim *s)
     }
     for (uint32_t i = 0; i < tensors_n; i++) {
         at = put_tensor(header, t[i].name, t[i].dtype, s->o->nodes, t[i].row_n, at,
-                        s->o->nodes * t[i].row_bytes);
+                        (uint64_t)s->o->nodes * t[i].row_bytes);
     }
     (void)put_tensor(header, UW_SIM_CHECK, "U64", 1, 1, at, UW_SIM_CHECK_BYTES);
     char *text = cJSON_PrintUnformatted(header);

@@ -53,7 +53,8 @@ enum uw_sim_word {
 /* A row a node. */
 struct uw_sim_tensor {
     const char *name, *dtype;
-    uint64_t row_n, row_bytes;
+    uint64_t row_n;
+    size_t row_bytes;
 };
 
 /* List the tensors of the file, "learners" first. Returns how many there are. */

@@ -3,6 +3,7 @@
 
 #include "uwasa/board.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -122,18 +123,40 @@ static int open_mpi(struct uw_stack *s, const struct uw_stack_config *config,
     return rc;
 }
 
+static int open_line(struct uw_stack *s, const struct uw_stack_config *config,
+                     struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[0];
+    struct uw_link_serial_config serial = {.serial = &s->tty.base, .mtu_bytes = config->mtu_bytes};
+    int rc = uw_serial_tty_open(&s->tty, config->device, config->baud, err);
+    rc = rc < 0 ? rc : take(b, uw_link_serial_bytes(&serial), err);
+    if (rc < 0) {
+        return rc;
+    }
+    serial.memory = b->at;
+    serial.memory_bytes = b->bytes;
+    s->top = &s->serial.link;
+    rc = uw_link_serial_init(&s->serial, &serial);
+    return rc < 0 ? uw_error_set(err, rc, "%s: %s", config->device, uw_status_text(rc)) : UW_OK;
+}
+
 static int open_carrier(struct uw_stack *s, const struct uw_stack_config *config,
                         struct uw_error *err)
 {
-    int rc = config->carrier == UW_STACK_MPI   ? open_mpi(s, config, err)
-             : config->carrier == UW_STACK_TCP ? open_stream(s, config, err)
-                                               : open_udp(s, config, err);
+    int rc = config->carrier == UW_STACK_MPI      ? open_mpi(s, config, err)
+             : config->carrier == UW_STACK_TCP    ? open_stream(s, config, err)
+             : config->carrier == UW_STACK_SERIAL ? open_line(s, config, err)
+                                                  : open_udp(s, config, err);
     s->base = s->top;
     return rc;
 }
 
 int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES])
 {
+    if (s->base == &s->serial.link) {
+        snprintf(text, UW_LINK_ADDRESS_BYTES, "%.63s", s->tty.path);
+        return UW_OK;
+    }
     return s->base == &s->mpi.link   ? uw_link_describe(s->base, s->mpi.rank, text)
            : s->base == &s->tcp.link ? uw_link_tcp_local(&s->tcp, text)
                                      : uw_link_udp_local(&s->udp, text);
@@ -232,7 +255,8 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
     memset(s, 0, sizeof *s);
     int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);
-    return rc < 0 || config->carrier != UW_STACK_UDP ? rc : open_secure(s, config, err);
+    bool datagrams = config->carrier == UW_STACK_UDP || config->carrier == UW_STACK_SERIAL;
+    return rc < 0 || !datagrams ? rc : open_secure(s, config, err);
 }
 
 size_t uw_stack_bytes(const struct uw_stack *s)
@@ -254,6 +278,8 @@ void uw_stack_close(struct uw_stack *s)
     uw_link_deinit(&s->udp.link);
     uw_link_deinit(&s->tcp.link);
     uw_link_deinit(&s->mpi.link);
+    uw_link_deinit(&s->serial.link);
+    uw_serial_tty_close(&s->tty);
     uw_secure_stream_deinit(&s->tls);
     for (size_t i = 0; i < sizeof s->blocks / sizeof s->blocks[0]; i++) {
         uw_board_memory_release(s->blocks[i].at, s->blocks[i].bytes);

@@ -2,7 +2,7 @@
  *
  * stack.h - the links of a node, one on the other
  *
- *     UDP, a bad network if asked for, DTLS
+ *     UDP or a serial line, a bad network if asked for, DTLS
  *     TCP with TLS or without, a bad network if asked for
  *     MPI, a bad network if asked for
  *
@@ -15,20 +15,25 @@
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_mpi.h"
+#include "uwasa/link_serial.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
 #include "uwasa/secure_stream.h"
+#include "uwasa/serial_tty.h"
 
-enum uw_stack_carrier { UW_STACK_UDP, UW_STACK_TCP, UW_STACK_MPI };
+enum uw_stack_carrier { UW_STACK_UDP, UW_STACK_TCP, UW_STACK_MPI, UW_STACK_SERIAL };
 
 struct uw_stack_config {
     enum uw_stack_carrier carrier;      /* MPI: after uw_link_mpi_begin */
     bool plain;                         /* TCP without TLS */
-    const char *listen;                 /* as struct uw_link_udp_config.bind; MPI: not looked at */
+    const char *listen;                 /* as struct uw_link_udp_config.bind; UDP and TCP */
+    const char *device;                 /* of the serial line */
+    uint32_t baud;
     const char *run;                    /* identity of the secure channel */
     const uint8_t *key;                 /* [UW_KEY_BYTES], copied; not for MPI nor plain TCP */
-    uint32_t mtu_bytes;                 /* 0: UDP UW_LINK_UDP_MTU_DEFAULT, else 65600 */
+    uint32_t mtu_bytes;                 /* 0: UDP and serial as their links have it, else
+                                           65600 */
     uint16_t peers_n;                   /* sessions at once */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;
@@ -51,6 +56,8 @@ struct uw_stack {
     struct uw_secure_stream tls;
     struct uw_link_tcp tcp;
     struct uw_link_mpi mpi;
+    struct uw_serial_tty tty;
+    struct uw_link_serial serial;
     struct uw_link *base;               /* the carrier's */
     struct uw_link *top;                /* to speak over */
     struct uw_stack_block blocks[4];
@@ -68,7 +75,8 @@ bool uw_stack_address_ok(const char *text, bool listen);
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);
 
-/* The address that others may be told, "127.0.0.1:40001", of MPI the rank.
+/* The address that others may be told, "127.0.0.1:40001", of MPI the rank, of a
+ * serial line its device.
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
 

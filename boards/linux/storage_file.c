@@ -109,7 +109,7 @@ static int file_read(struct uw_storage *base, const char *object, uint64_t offse
             return rc;
         }
     }
-    if (offset > INT64_MAX - bytes) {
+    if (offset > (uint64_t)INT64_MAX - bytes) {
         return UW_ERR_CORRUPT;
     }
     char *p = buf;

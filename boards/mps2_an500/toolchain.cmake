@@ -4,4 +4,5 @@
 set(CMAKE_SYSTEM_PROCESSOR cortex-m7)
 set(cpu_flags "-mcpu=cortex-m7 -mfpu=fpv5-d16")
 set(machine mps2-an500)
+set(UWASA_MACHINE mps2_an500)
 include(${CMAKE_CURRENT_LIST_DIR}/../cortex_m.cmake)

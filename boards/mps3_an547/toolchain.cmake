@@ -9,4 +9,5 @@
 set(CMAKE_SYSTEM_PROCESSOR cortex-m55)
 set(cpu_flags "-mcpu=cortex-m55 -fno-branch-count-reg -fno-if-conversion2 -fno-tree-vectorize")
 set(machine mps3-an547)
+set(UWASA_MACHINE mps3_an547)
 include(${CMAKE_CURRENT_LIST_DIR}/../cortex_m.cmake)

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * y = x W^T + b, and with LoRA + scale * (x A^T) B^T, A [rank][in], B [out][rank], the last two
- * tensors (E. J. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021).
- *
- * With LoRA, aux holds x A^T and, from bw_prepare on, dy B, [rows][rank] each. A plan without
- * gradients here has no aux: x A^T then stands in front of the kernels' scratch. */
+ * y = x W^T + b, and what dense_lora.c adds. */
 #include "layers.h"
-
-#include "uwasa/arena.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
@@ -30,17 +24,9 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     }
     l->tensors_n = d->no_bias ? 1 : 2;
     if (l->lora_rank != 0) {
-        l->tensors_n += 2;
-        l->aux_sample_bytes =
-            uw_size_mul(uw_size_mul(l->in_n / features, l->lora_rank), 2 * sizeof(float));
+        uw_parts.lora->infer(l);
     }
     return UW_OK;
-}
-
-/* Index of lora_a; lora_b is the next. */
-static uint32_t lora_at(const struct uw_layer *l)
-{
-    return l->tensors_n - 2;
 }
 
 static bool has_bias(const struct uw_layer *l)
@@ -59,12 +45,8 @@ static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor 
     } else if (t == 1 && has_bias(l)) {
         *out = (struct uw_layer_tensor){
             .suffix = "bias", .dim = {g->out}, .rank = 1, .bias = true};
-    } else if (t == lora_at(l)) {
-        *out = (struct uw_layer_tensor){.suffix = "lora_a", .dim = {l->lora_rank, g->in},
-                                        .rank = 2, .init = UW_INIT_UNIFORM, .fan_in = g->in};
     } else {
-        *out = (struct uw_layer_tensor){
-            .suffix = "lora_b", .dim = {g->out, l->lora_rank}, .rank = 2};
+        uw_parts.lora->tensor(l, t, out);
     }
 }
 
@@ -74,137 +56,48 @@ static uint32_t rows(const struct uw_layer *l, uint32_t batch_n)
     return batch_n * (l->in_n / l->geometry.dense.in);
 }
 
-static struct uw_dense lora_a(const struct uw_layer *l)
-{
-    return (struct uw_dense){.in = l->geometry.dense.in, .out = l->lora_rank};
-}
-
-static struct uw_dense lora_b(const struct uw_layer *l)
-{
-    return (struct uw_dense){.in = l->lora_rank, .out = l->geometry.dense.out};
-}
-
-/* y += scale * t B^T */
-static struct uw_gemm add_fw(const struct uw_layer *l, uint32_t n)
-{
-    const struct uw_dense *g = &l->geometry.dense;
-    return (struct uw_gemm){.trans_b = true, .m = n, .n = g->out, .k = l->lora_rank,
-                            .lda = l->lora_rank, .ldb = l->lora_rank, .ldc = g->out,
-                            .alpha = l->lora_scale, .beta = 1.0f};
-}
-
-/* dx += scale * u A */
-static struct uw_gemm add_bw_input(const struct uw_layer *l, uint32_t n)
-{
-    const struct uw_dense *g = &l->geometry.dense;
-    return (struct uw_gemm){.m = n, .n = g->in, .k = l->lora_rank, .lda = l->lora_rank,
-                            .ldb = g->in, .ldc = g->in, .alpha = l->lora_scale, .beta = 1.0f};
-}
-
-/* Room for x A^T in front of the scratch of a layer without aux. */
-static size_t front_bytes(const struct uw_layer *l, uint32_t batch_n)
-{
-    return uw_arena_padded(uw_size_mul(rows(l, batch_n), l->lora_rank * sizeof(float)));
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads)
 {
     uint32_t n = rows(l, batch_n);
-    size_t most = k->dense_scratch_bytes(k, &l->geometry.dense, n, threads);
-    if (l->lora_rank == 0) {
-        return most;
-    }
-    const struct uw_dense a = lora_a(l), b = lora_b(l);
-    const struct uw_gemm fw = add_fw(l, n), bw = add_bw_input(l, n);
-    most = larger(most, k->dense_scratch_bytes(k, &a, n, threads));
-    most = larger(most, k->dense_scratch_bytes(k, &b, n, threads));
-    most = larger(most, k->gemm_scratch_bytes(k, &fw, threads));
-    most = larger(most, k->gemm_scratch_bytes(k, &bw, threads));
-    size_t front = front_bytes(l, batch_n);
-    return most > SIZE_MAX - front ? SIZE_MAX : most + front;
-}
-
-static int lora_forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n,
-                        const float *x, float *y)
-{
-    const struct uw_kernels *k = e->kernels;
-    const struct uw_dense a = lora_a(l);
-    const struct uw_gemm g = add_fw(l, rows(l, batch_n));
-    struct uw_exec rest = *e;
-    float *t = l->aux;
-    if (t == NULL) {
-        size_t front = front_bytes(l, batch_n);
-        if (e->scratch_bytes < front) {
-            return UW_ERR_NOMEM;
-        }
-        t = e->scratch;
-        rest.scratch = (uint8_t *)e->scratch + front;
-        rest.scratch_bytes -= front;
-    }
-    int rc = k->dense_fw(&rest, &a, g.m, x, l->param[lora_at(l)], NULL, t);
-    return rc < 0 ? rc : k->gemm(&rest, &g, t, l->param[lora_at(l) + 1], y);
+    return l->lora_rank != 0 ? uw_parts.lora->scratch_bytes(l, k, n, threads)
+                             : k->dense_scratch_bytes(k, &l->geometry.dense, n, threads);
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    int rc = e->kernels->dense_fw(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->param[0],
+    uint32_t n = rows(l, p->batch_n);
+    int rc = e->kernels->dense_fw(e, &l->geometry.dense, n, x[0], l->param[0],
                                   has_bias(l) ? l->param[1] : NULL, y);
-    return rc < 0 || l->lora_rank == 0 ? rc : lora_forward(e, l, p->batch_n, x[0], y);
-}
-
-/* dy B, behind x A^T in aux. */
-static float *lora_delta(const struct uw_layer *l, uint32_t batch_n)
-{
-    return (float *)l->aux + (size_t)rows(l, batch_n) * l->lora_rank;
+    return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->forward(e, l, n, x[0], y);
 }
 
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
     (void)x;
-    if (l->lora_rank == 0) {
-        return UW_OK;
-    }
-    const struct uw_dense b = lora_b(l);
-    return e->kernels->dense_bw_input(e, &b, rows(l, p->batch_n), l->dy, l->param[lora_at(l) + 1],
-                                      lora_delta(l, p->batch_n), false);
+    return l->lora_rank != 0 ? uw_parts.lora->bw_prepare(e, l, rows(l, p->batch_n)) : UW_OK;
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
+    uint32_t n = rows(l, p->batch_n);
     (void)x;
     (void)which;
-    int rc = e->kernels->dense_bw_input(e, &l->geometry.dense, rows(l, p->batch_n), l->dy,
-                                        l->param[0], dx, accumulate);
-    if (rc < 0 || l->lora_rank == 0) {
-        return rc;
-    }
-    const struct uw_gemm g = add_bw_input(l, rows(l, p->batch_n));
-    return e->kernels->gemm(e, &g, lora_delta(l, p->batch_n), l->param[lora_at(l)], dx);
+    int rc = e->kernels->dense_bw_input(e, &l->geometry.dense, n, l->dy, l->param[0], dx,
+                                        accumulate);
+    return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->bw_input(e, l, n, dx);
 }
 
 static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, float scale, float *const *d)
 {
-    const struct uw_kernels *k = e->kernels;
     uint32_t n = rows(l, p->batch_n);
-    if (l->lora_rank == 0) {
-        return k->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy, scale, d[0], d[1]);
-    }
-    const struct uw_dense a = lora_a(l), b = lora_b(l);
-    scale *= l->lora_scale;
-    int rc = k->dense_bw_param(e, &a, n, x[0], lora_delta(l, p->batch_n), scale, d[lora_at(l)],
-                               NULL);
-    return rc < 0 ? rc : k->dense_bw_param(e, &b, n, l->aux, l->dy, scale, d[lora_at(l) + 1],
-                                           NULL);
+    return l->lora_rank != 0 ? uw_parts.lora->bw_param(e, l, n, x[0], scale, d)
+                             : e->kernels->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy,
+                                                          scale, d[0], d[1]);
 }
 
 static int bw_step(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

@@ -1,34 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layers.h - the tables of all kinds of layers (private) */
+ * layers.h - what several kinds of layers share (private) */
 #ifndef UWASA_LAYERS_TABLES_H
 #define UWASA_LAYERS_TABLES_H
 
 #include "layer.h"
 
-extern const struct uw_layer_ops uw_layer_conv2d;
-extern const struct uw_layer_ops uw_layer_dense;
-extern const struct uw_layer_ops uw_layer_maxpool2d;
-extern const struct uw_layer_ops uw_layer_relu;
-extern const struct uw_layer_ops uw_layer_flatten;
-extern const struct uw_layer_ops uw_layer_add;
-extern const struct uw_layer_ops uw_layer_conv1d;
-extern const struct uw_layer_ops uw_layer_conv_transpose2d;
-extern const struct uw_layer_ops uw_layer_maxpool1d;
-extern const struct uw_layer_ops uw_layer_avgpool2d;
-extern const struct uw_layer_ops uw_layer_avgpool1d;
-extern const struct uw_layer_ops uw_layer_global_avgpool;
-extern const struct uw_layer_ops uw_layer_batchnorm;
-extern const struct uw_layer_ops uw_layer_groupnorm;
-extern const struct uw_layer_ops uw_layer_layernorm;
-extern const struct uw_layer_ops uw_layer_lrn;
-extern const struct uw_layer_ops uw_layer_relu6;
-extern const struct uw_layer_ops uw_layer_leaky_relu;
-extern const struct uw_layer_ops uw_layer_sigmoid;
-extern const struct uw_layer_ops uw_layer_tanh;
-extern const struct uw_layer_ops uw_layer_gelu;
-extern const struct uw_layer_ops uw_layer_silu;
-extern const struct uw_layer_ops uw_layer_dropout;
+#include "uwasa/parts.h"
 
 /* Output length of a convolution, 1 or more; 0 if the kernel does not fit. kernel, stride and
  * dilation are 1 or more. */
@@ -50,15 +28,6 @@ int uw_check_groups(uint32_t in_channels, uint32_t out_channels, uint32_t groups
  * taps. */
 int uw_pool_infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_max,
                   struct uw_error *err);
-extern const struct uw_layer_ops uw_layer_concat;
-extern const struct uw_layer_ops uw_layer_reshape;
-extern const struct uw_layer_ops uw_layer_transpose;
-extern const struct uw_layer_ops uw_layer_slice;
-extern const struct uw_layer_ops uw_layer_embedding;
-extern const struct uw_layer_ops uw_layer_rnn;
-extern const struct uw_layer_ops uw_layer_gru;
-extern const struct uw_layer_ops uw_layer_lstm;
-extern const struct uw_layer_ops uw_layer_attention;
 
 /* What the reader of a deferred batch norm has to do. */
 struct uw_input_norm uw_deferred_norm(const struct uw_layer *batchnorm);

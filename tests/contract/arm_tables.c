@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TABLE against ref on a 32-bit Arm that has its instructions, without a test library: a sum and
+ * TABLE against ref on a Cortex-M that has its instructions, without a test library: a sum and
  * more than a tile of every size around it, outputs that hold NaN, and what lies behind them.
  * arm_tables.sh compiles and runs this. */
 #include "uwasa/backends.h"

@@ -18,7 +18,9 @@ C_LIBRARY = {
 NANOPB = {"pb_encode", "pb_decode", "pb_ostream_from_buffer", "pb_istream_from_buffer"}
 # What compilers call on their own: fortified variants, stack protection, sanitizers, FP helpers.
 COMPILER = ("__stack_chk", "__asan", "__ubsan", "__tsan", "__lsan", "__aeabi", "__aarch64",
-            "__sanitizer", "_GLOBAL_OFFSET_TABLE_", "__cpu_model", "__cpu_indicator_init")
+            "__sanitizer", "_GLOBAL_OFFSET_TABLE_")
+# What tells the kernels which instructions the processor has.
+PROCESSOR = {"__cpu_model", "__cpu_indicator_init", "getauxval"}
 FORTIFIED = {"__" + name + "_chk" for name in C_LIBRARY}
 
 
@@ -35,7 +37,7 @@ def main():
     bad = 0
     for library in libraries:
         for name in sorted(symbols(nm, library, "--undefined-only")):
-            if name in own | C_LIBRARY | NANOPB | FORTIFIED or name.startswith(COMPILER):
+            if name in own | C_LIBRARY | NANOPB | FORTIFIED | PROCESSOR or name.startswith(COMPILER):
                 continue
             print(f"{library}: needs {name}: the core may not")
             bad += 1

@@ -4,10 +4,13 @@
 #ifndef UWASA_TEST_LINK_PAIR_H
 #define UWASA_TEST_LINK_PAIR_H
 
+#include "pty_pair.h"
+#include "serial_pipe.h"
 #include "test_support.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
+#include "uwasa/link_serial.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
@@ -21,6 +24,7 @@
 struct pair {
     bool real_time;
     uint64_t now_us;
+    struct pty_pair *cable;         /* NULL: none */
     struct uw_link *link[2];        /* the ends under test */
     struct uw_link *lower[2];       /* what they wrap, NULL: nothing */
     uint16_t to[2];                 /* to[0]: station of end 1 at end 0 */
@@ -29,6 +33,8 @@ struct pair {
     struct uw_link_emulated emulated[2];
     struct uw_link_udp udp[2];
     struct uw_link_tcp tcp[2];
+    struct serial_pipe pipe[2];
+    struct uw_link_serial serial[2];
     struct uw_secure_dtls dtls[2];
     struct uw_secure_stream tls[2];
     void *blocks[5];
@@ -73,6 +79,26 @@ static inline const char *open_emulated(struct pair *p)
         assert_int_equal(uw_link_emulated_init(&p->emulated[i], &config), UW_OK);
         p->link[i] = &p->emulated[i].link;
     }
+    return NULL;
+}
+
+static inline void open_serial_end(struct pair *p, size_t i, struct uw_serial *serial)
+{
+    struct uw_link_serial_config config = {.serial = serial, .mtu_bytes = MTU};
+    config.memory_bytes = uw_link_serial_bytes(&config);
+    config.memory = block(p, config.memory_bytes);
+    assert_int_equal(uw_link_serial_init(&p->serial[i], &config), UW_OK);
+    p->link[i] = &p->serial[i].link;
+}
+
+static inline const char *open_serial(struct pair *p)
+{
+    serial_pipe_join(&p->pipe[0], &p->pipe[1]);
+    p->pipe[0].take_bytes = 5;
+    for (size_t i = 0; i < 2; i++) {
+        open_serial_end(p, i, &p->pipe[i].base);
+    }
+    assert_int_equal(uw_link_resolve(p->link[0], "peer", &p->to[0]), UW_OK);
     return NULL;
 }
 
@@ -170,6 +196,11 @@ static inline const char *open_dtls_loopback(struct pair *p)
     return secure(p, open_loopback(p));
 }
 
+static inline const char *open_dtls_serial(struct pair *p)
+{
+    return secure(p, open_serial(p));
+}
+
 static inline const char *open_dtls_udp(struct pair *p)
 {
     return secure(p, open_udp_ipv4(p));
@@ -179,10 +210,17 @@ static inline const char *open_dtls_udp(struct pair *p)
 static inline void pass_time(struct pair *p)
 {
     if (p->real_time) {
-        struct pollfd fds[2] = {{.fd = p->link[0]->fd, .events = POLLIN},
-                                {.fd = p->link[1]->fd, .events = POLLIN}};
+        struct pollfd fds[4] = {{.fd = p->link[0]->fd, .events = POLLIN},
+                                {.fd = p->link[1]->fd, .events = POLLIN},
+                                {.fd = p->cable != NULL ? p->cable->master[0] : -1,
+                                 .events = POLLIN},
+                                {.fd = p->cable != NULL ? p->cable->master[1] : -1,
+                                 .events = POLLIN}};
         struct timespec t;
-        poll(fds, 2, 2);
+        poll(fds, 4, 2);
+        if (p->cable != NULL) {
+            pty_pair_pump(p->cable);
+        }
         clock_gettime(CLOCK_MONOTONIC, &t);
         p->now_us = (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
     } else {

@@ -6,12 +6,14 @@
 static const struct variant variants[] = {
     {"loopback", open_loopback},
     {"emulated", open_emulated},
+    {"serial", open_serial},
     {"udp IPv4", open_udp_ipv4},
     {"udp IPv6", open_udp_ipv6},
     {"tcp IPv4", open_tcp_ipv4},
     {"tcp IPv6", open_tcp_ipv6},
     {"tls over tcp", open_tls},
     {"dtls over loopback", open_dtls_loopback},
+    {"dtls over serial", open_dtls_serial},
     {"dtls over udp", open_dtls_udp},
 };
 

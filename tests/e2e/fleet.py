@@ -34,6 +34,7 @@ class Fleet(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="uwasa-nodes-")
         self.processes = {}
+        self.programs = {}                          # of a node: a command; PROGRAM otherwise
         self.end = time.monotonic() + DEADLINE_SECONDS
         self.run_program("keygen", "run.key")
         self.ports = free_ports(8)
@@ -59,7 +60,7 @@ class Fleet(unittest.TestCase):
                    "listen": f"127.0.0.1:{self.ports[i]}",
                    "seeds": f"127.0.0.1:{self.ports[1 if i == 0 else 0]}",
                    "lr": 0.02, "final_eval_samples": 1000, "emulate.seed": i + 1, **keys}
-        command = [PROGRAM, "node", "--json", f"{name}.jsonl"]
+        command = [*self.programs.get(i, [PROGRAM]), "node", "--json", f"{name}.jsonl"]
         for key, value in options.items():
             for item in value if isinstance(value, list) else [value]:
                 command += ["--set", f"{key}={item}"]

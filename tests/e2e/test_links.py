@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes over TCP, and as the ranks of an MPI job: the same node program, the same weights.
+"""Nodes over TCP, over a serial line, and as the ranks of an MPI job: the same node program, the same weights.
 
 usage: test_links.py PROGRAM [-k CASE]     environment: UWASA_MNIST_DIR
 """
 import json
 import os
+import random
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+import threading
+import time
 import unittest
 
 from fleet import Fleet, MNIST, PROGRAM, SANITIZED
@@ -42,6 +45,61 @@ def ranks_of(mpirun):
         if parent == mpirun and program == PROGRAM:
             found.append(int(pid))
     return found
+
+
+class Cable(threading.Thread):
+    """A serial cable between two pseudo terminals: so many bits a second, one byte in `bad` with a
+    wrong bit. Unplugged, it carries nothing."""
+
+    def __init__(self, baud, bad):
+        super().__init__(daemon=True)
+        self.ends, self.names = [], []
+        for _ in range(2):
+            master, slave = os.openpty()
+            self.ends.append(master)
+            self.names.append(os.ttyname(slave))
+            os.close(slave)
+            os.set_blocking(master, False)
+        self.baud, self.bad, self.random = baud, bad, random.Random(1)
+        self.plugged, self.over, self.hit = True, False, 0
+
+    def take(self, end):
+        try:
+            return os.read(self.ends[end], 256)
+        except OSError:                 # nothing there, or nobody has opened the other side yet
+            return b""
+
+    def spoilt(self, data):
+        data = bytearray(data)
+        for i in range(len(data)):
+            if self.random.randrange(self.bad) == 0:
+                data[i] ^= 1 << self.random.randrange(8)
+                self.hit += 1
+        return bytes(data)
+
+    def run(self):
+        way, room, then = [b"", b""], [0.0, 0.0], time.monotonic()
+        while not self.over:
+            time.sleep(0.001)
+            now = time.monotonic()
+            for i in range(2):
+                room[i] = min(room[i] + (now - then) * self.baud / 10, 4096.0)
+                while room[i] >= 1.0 and (way[i] or self.plugged):
+                    way[i] = way[i] or self.spoilt(self.take(i))
+                    try:
+                        n = os.write(self.ends[1 - i], way[i][:int(room[i])]) if way[i] else 0
+                    except OSError:
+                        n = 0
+                    if n == 0:
+                        break
+                    way[i], room[i] = way[i][n:], room[i] - n
+            then = now
+
+    def close(self):
+        self.over = True
+        self.join()
+        for end in self.ends:
+            os.close(end)
 
 
 class Links(Fleet):
@@ -188,6 +246,36 @@ class Links(Fleet):
         for i in range(2):
             self.assertEqual(self.done(i)["pulls_done"], 0)
 
+    def start_on_line(self, i, cable, **keys):
+        """One end of a serial line, by a configuration file."""
+        with open(os.path.join(self.dir, f"n{i}.json"), "w", encoding="utf-8") as f:
+            json.dump({"name": f"n{i}", "run": "test", "key": "run.key", "model": "mlp",
+                       "link": {"serial": cable.names[i], "baud": cable.baud}, "batch": 16,
+                       "lr": 0.02, "step_seconds": 0.01, **keys}, f, indent=1)
+        with open(os.path.join(self.dir, f"n{i}.err"), "a", encoding="utf-8") as err:
+            self.processes[i] = subprocess.Popen(
+                [PROGRAM, "node", "--config", f"n{i}.json", "--json", f"n{i}.jsonl"],
+                cwd=self.dir, stdout=err, stderr=err)
+
+    def test_serial_line_with_wrong_bits_joins_two_nodes(self):
+        cable = Cable(4000000, bad=20000)
+        cable.start()
+        self.addCleanup(cable.close)
+        self.start_on_line(0, cable, classes=[0, 1, 2, 3, 4])
+        self.start_on_line(1, cable, classes=[5, 6, 7, 8, 9])
+        for i in (0, 1):
+            self.until_event(i, "pull_done")
+        cable.plugged = False
+        self.until_event(0, "suspect", "n1")
+        cable.plugged = True
+        pulled = [len(self.events(i, "pull_done")) for i in (0, 1)]
+        for i in (0, 1):
+            self.until("a pull after the cable was plugged in again",
+                       lambda i=i: len(self.events(i, "pull_done")) > pulled[i])
+        for done in self.stop(0, 1):
+            self.assertEqual(done["refused_corrupt"], 0)
+        self.assertGreater(cable.hit, 10)
+
     def test_impossible_configurations_get_a_sentence(self):
         given = ["node", "--set", "name=n", "--set", "run=r", "--set", "model=mlp"]
         for more, sentence in (
@@ -196,6 +284,9 @@ class Links(Fleet):
                 (["--link", "mpi", "--set", "seeds=10.0.0.9:4433"], '"seeds"'),
                 (["--link", "mpi", "--set", "advertise=10.0.0.9:4433"], '"advertise"'),
                 (["--link", "mpi", "--set", "shard=4/4"], '"shard"'),
+                (["--set", "link.baud=9600", "--set", "key=run.key"], '"link.serial"'),
+                (["--set", "link.serial=tty", "--link", "tcp", "--set", "key=run.key"], "twice"),
+                (["--set", "link.serial=tty"], '"key" is missing'),
                 (["--link", "smoke"], "udp tcp mpi")):
             said = self.run_program(*given, *more, status=2)
             self.assertIn(sentence, said.stderr)

@@ -7,7 +7,7 @@ static struct average_world *world_of_all;
 
 static const struct uw_cell *cell_of(const struct world_node *n)
 {
-    return &n->node.state->cell.scopes[UW_AVERAGE_CELL].cell;
+    return &n->node.state->cell->scopes[UW_AVERAGE_CELL].cell;
 }
 
 static bool in_round(const struct uw_cell *c)
@@ -131,7 +131,7 @@ static void watch(struct average_world *a)
             bool anew = r == NULL || ((r->began >> i & 1u) != 0 &&
                                       r->lives[i] != a->nodes[i].life);
             r = anew ? new_round(a, c) : r;
-            const struct uw_node_bridge *b = &n->node.state->bridge;
+            const struct uw_node_bridge *b = n->node.state->bridge;
             for (uint32_t k = 0; (r->began >> i & 1u) == 0 && k < w->size_n; k++) {
                 double x = (double)a->nodes[i].handed[k];
                 x += b->added ? (double)c->ranks_n * (double)b->inbox[k] : 0.0;

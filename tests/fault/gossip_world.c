@@ -69,10 +69,14 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
     assert_int_equal(uw_link_loopback_init(&it->loopback, &w->hub, (uint16_t)i), UW_OK);
     struct uw_link_emulated_config e = {.lower = &it->loopback.link, .queue_n = WORLD_QUEUE,
                                         .seed = w->seed * 100u + i, .send = w->impairment,
-                                        .far = w->far, .far_arg = it};
+                                        .far = w->far, .far_arg = it,
+                                        .burst_bytes = it->burst_bytes};
     e.memory_bytes = uw_link_emulated_bytes(&e);
     e.memory = it->emulated_memory = malloc(e.memory_bytes);
     assert_int_equal(uw_link_emulated_init(&it->emulated, &e), UW_OK);
+    if (it->keeps_burst) {
+        it->emulated.link.burst_bytes = 0;
+    }
     c.link = &it->emulated.link;
     c.incarnation = c.incarnation != 0 ? c.incarnation : w->incarnation++;
     size_t bytes = 0;
@@ -102,6 +106,7 @@ struct uw_node_config world_config(struct world *w, uint32_t i)
     c.velocity = it->velocity;
     c.spare = it->spare;
     c.seed = w->seed;
+    c.parts = &uw_node_parts_all;
     c.on_event = world_on_event;
     c.event_arg = it;
     return c;

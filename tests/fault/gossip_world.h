@@ -7,7 +7,8 @@
 
 #include "test_support.h"
 
-#include "node_state.h"
+#include "node_averages.h"
+#include "node_shuffle.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
@@ -25,6 +26,8 @@ struct world_node {
     bool paused;                        /* as by SIGSTOP */
     uint64_t clock_us;                  /* what its clock is ahead of the world's; wraps */
     uint32_t slowness;                  /* its training steps take so many times as long; 0: 1 */
+    uint32_t burst_bytes;               /* of its link */
+    bool keeps_burst;                   /* which does not tell */
     uint64_t pause_us, step_at_us;      /* its network thread runs so seldom; 0: when it wants */
     struct uw_link_loopback loopback;
     struct uw_link_emulated emulated;

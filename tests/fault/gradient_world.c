@@ -34,7 +34,7 @@ static struct gradient_step *step_of(struct gradient_world *g, const struct grad
     }
     s = &g->steps[g->steps_n++ % GRADIENT_RECORDS];
     *s = (struct gradient_step){.group = n->group, .round = n->round,
-                                .ranks_n = n->it->node.state->gradients.ranks_n};
+                                .ranks_n = n->it->node.state->gradients->ranks_n};
     return s;
 }
 
@@ -131,7 +131,7 @@ static void after_step(struct gradient_world *g, struct gradient_node *n, bool s
     it->progress.lr = lr;
     n->averaging = (flags & (UW_NODE_AVERAGING | UW_NODE_ADOPTING)) != 0;
     if (before && !n->averaging) {
-        n->group = it->node.state->gradients.group;
+        n->group = it->node.state->gradients->group;
         n->round = 0;
         n->dropped = false;
     }
@@ -207,7 +207,7 @@ static bool together(const struct gradient_world *g, uint32_t ranks, const uint3
         if (!it->it->up) {
             continue;
         }
-        const struct uw_node_gradients *state = &it->it->node.state->gradients;
+        const struct uw_node_gradients *state = it->it->node.state->gradients;
         if (!state->active || (n > 0 && state->group != group) || state->ranks_n != ranks ||
             it->averaged_n < least[i]) {
             return false;

@@ -9,7 +9,7 @@ static struct pairs_world *world_of_all;
 
 const struct uw_cell *pairs_world_cell(const struct world_node *n)
 {
-    return &n->node.state->cell.scopes[UW_AVERAGE_PAIR].cell;
+    return &n->node.state->cell->scopes[UW_AVERAGE_PAIR].cell;
 }
 
 static bool in_round(const struct uw_cell *c)
@@ -80,7 +80,7 @@ static void check_pair(struct pairs_world *a, const struct world_node *n)
     assert_int_equal(uw_bits_in(r->began), 2);      /* nobody commits before both have begun */
     uint32_t mine = r->place[0] == n->place ? 0 : 1;
     assert_memory_equal(r->v[mine], me->handed, 2u * size_n * sizeof(float));
-    double w = n->node.state->pairs.weight != 0.0f ? (double)n->node.state->pairs.weight : 0.5;
+    double w = n->node.state->pairs->weight != 0.0f ? (double)n->node.state->pairs->weight : 0.5;
     const float *other = r->v[1u - mine];
     for (uint32_t k = 0; k < size_n; k++) {
         double x = (double)me->handed[k], z = (double)me->handed[size_n + k];

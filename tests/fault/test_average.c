@@ -3,7 +3,7 @@
  * Exact averages among the nodes that ship, on virtual time. */
 #include "fault/average_world.h"
 
-#include "node_state.h"
+#include "node_averages.h"
 #include "part.h"
 
 #include "uwasa/rng.h"
@@ -147,8 +147,8 @@ static uint32_t nonsense_part(struct uw_rng *rng, const struct uw_node_state *s,
     float floats[70];
     struct uw_part p = {.type = (enum uw_part_type)(1u + uw_rng_below(rng, 5)),
                         .reply = uw_rng_below(rng, 4) == 0,
-                        .group = s->cell.scopes[0].cell.group,
-                        .round = s->cell.scopes[0].cell.round + uw_rng_below(rng, 3) - 1u,
+                        .group = s->cell->scopes[0].cell.group,
+                        .round = s->cell->scopes[0].cell.round + uw_rng_below(rng, 3) - 1u,
                         .step = (uint16_t)odd(rng), .op = (uint16_t)odd(rng),
                         .seq = (uint16_t)odd(rng), .offset_n = odd(rng) * 60u,
                         .count_n = 1u + uw_rng_below(rng, 69), .floats = floats};
@@ -168,7 +168,7 @@ static uint32_t nonsense_cell(struct uw_rng *rng, const struct uw_node_state *s,
                               uint32_t cap)
 {
     struct uw_message m = {.type = UW_WIRE_CELL};
-    const struct uw_cell *c = &s->cell.scopes[0].cell;
+    const struct uw_cell *c = &s->cell->scopes[0].cell;
     m.cell = (uwasa_Cell){.run = s->run, .model = s->model, .scope = odd(rng) % 3u,
                           .act = odd(rng) % 6u + 1u,
                           .group = uw_rng_below(rng, 3) != 0 ? c->group : odd(rng),
@@ -267,7 +267,7 @@ static void test_rounds_of_the_cell_and_of_the_run_have_groups_of_their_own(void
     world_run(a->w, 5000000);
     assert_true(all_equal(a->w));
     for (uint32_t i = 0; i < 4; i++) {
-        const struct uw_node_scope *scopes = a->w->nodes[i].node.state->cell.scopes;
+        const struct uw_node_scope *scopes = a->w->nodes[i].node.state->cell->scopes;
         assert_int_not_equal(scopes[UW_AVERAGE_CELL].cell.group, 0);
         assert_int_not_equal(scopes[UW_AVERAGE_RUN].cell.group, 0);
         assert_int_not_equal(scopes[UW_AVERAGE_CELL].cell.group, scopes[UW_AVERAGE_RUN].cell.group);
@@ -307,10 +307,10 @@ static void check_room(const struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct uw_node_state *s = w->nodes[i].node.state;
-        const struct uw_cell *c = &s->cell.scopes[UW_AVERAGE_CELL].cell;
+        const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
         bool runs = c->state == UW_CELL_IN_ROUND || c->state == UW_CELL_HAS_RESULT;
         if (runs && c->ranks_n > 1 && c->kind == UW_ALLREDUCE_DOUBLING) {
-            assert_true(s->cell.allreduce.config.scratch_n >= w->size_n);
+            assert_true(s->cell->allreduce.config.scratch_n >= w->size_n);
         }
     }
 }

@@ -230,12 +230,12 @@ static void test_cells_are_found_by_round_trips(void **state)
     world_start(w);
     world_run(w, 40000000);
     for (uint32_t i = 0; i < N; i++) {
-        const char *cell = w->nodes[i].node.state->cell.name;
-        assert_string_equal(cell, w->nodes[left(i) ? 0 : N - 1u].node.state->cell.name);
-        assert_int_equal(w->nodes[i].node.state->cell.scopes[UW_AVERAGE_CELL].cell.ranks_n, 3);
+        const char *cell = w->nodes[i].node.state->cell->name;
+        assert_string_equal(cell, w->nodes[left(i) ? 0 : N - 1u].node.state->cell->name);
+        assert_int_equal(w->nodes[i].node.state->cell->scopes[UW_AVERAGE_CELL].cell.ranks_n, 3);
     }
-    assert_string_not_equal(w->nodes[0].node.state->cell.name,
-                            w->nodes[N - 1u].node.state->cell.name);
+    assert_string_not_equal(w->nodes[0].node.state->cell->name,
+                            w->nodes[N - 1u].node.state->cell->name);
     assert_true(distance(w) < 1e-2f);
     world_free(w);
 }
@@ -243,7 +243,7 @@ static void test_cells_are_found_by_round_trips(void **state)
 static bool in_one_cell(const struct world *w, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
-        if (strcmp(w->nodes[i].node.state->cell.name, w->nodes[0].node.state->cell.name) != 0) {
+        if (strcmp(w->nodes[i].node.state->cell->name, w->nodes[0].node.state->cell->name) != 0) {
             return false;
         }
     }
@@ -297,9 +297,9 @@ static void test_who_is_far_is_in_the_cell_when_averages_are_worth_it(void **sta
         world_start(w);
         world_run(w, 60000000);
         assert_int_equal(in_one_cell(w, N), cases[i].together);
-        assert_int_equal(w->nodes[1].node.state->cell.scopes[UW_AVERAGE_CELL].cell.ranks_n,
+        assert_int_equal(w->nodes[1].node.state->cell->scopes[UW_AVERAGE_CELL].cell.ranks_n,
                          cases[i].together ? N : 1u);
-        float drift = uw_average_drift(&w->nodes[1].node.state->cell.average);
+        float drift = uw_average_drift(&w->nodes[1].node.state->cell->average);
         assert_true(cases[i].train == learn_apart ? drift > 1.0f : drift < 0.3f);
         world_free(w);
     }
@@ -307,7 +307,7 @@ static void test_who_is_far_is_in_the_cell_when_averages_are_worth_it(void **sta
 
 static void count_early(struct world_node *n, int flags)
 {
-    const struct uw_average *a = &n->node.state->cell.average;
+    const struct uw_average *a = &n->node.state->cell->average;
     if ((flags & UW_NODE_MIXED) != 0 && (flags & UW_NODE_ROUND) == 0) {
         assert_true(a->steps < 100u);
         n->world->nodes[N].rounds++;
@@ -352,9 +352,9 @@ static void test_a_straggler_is_in_no_cell_with_others(void **state)
     uint32_t heads = 0;
     for (uint32_t i = 0; i < N; i++) {
         const struct uw_node_state *s = w->nodes[i].node.state;
-        if (s->cell.scopes[UW_AVERAGE_CELL].cell.head == uw_name_id(w->nodes[i].name)) {
+        if (s->cell->scopes[UW_AVERAGE_CELL].cell.head == uw_name_id(w->nodes[i].name)) {
             heads++;
-            assert_float_equal(s->bridge.weight, i == N - 1u ? 0.5f : 1.0f / 6.0f, 1e-6);
+            assert_float_equal(s->bridge->weight, i == N - 1u ? 0.5f : 1.0f / 6.0f, 1e-6);
         }
     }
     assert_int_equal(heads, 2);
@@ -373,29 +373,30 @@ static void test_averages_that_turn_out_dear_are_left(void **state)
     world_run(w, 20000000);
     assert_true(in_one_cell(w, N));
     uint32_t leader = 0;        /* the cell has its name */
-    while (w->nodes[leader].node.state->cell.near.hops != 0) {
+    while (w->nodes[leader].node.state->cell->near.hops != 0) {
         leader++;
     }
     for (uint32_t turn = 0; turn < 2; turn++) {
         uint32_t i = turn == 0 ? (leader + 1u) % N : leader;
         struct uw_node_state *s = w->nodes[i].node.state;
-        const uint32_t train_us = s->cell.near.train_us;
+        const uint32_t train_us = s->cell->near.train_us;
         for (uint32_t k = 1; k <= 4u; k++) {    /* one stall is no price */
-            assert_false(s->cell.near.wary);
+            assert_false(s->cell->near.wary);
             uw_node_near_asked(s);
-            s->cell.near.asked_us -= 100u * (uint64_t)train_us;
+            s->cell->near.asked_us -= 100u * (uint64_t)train_us;
             uw_node_near_back(s, true);
-            s->cell.near.look_us = 0;
+            s->cell->near.look_us = 0;
             (void)uw_node_near_step(s);
         }
-        assert_true(s->cell.near.wary);
-        uint64_t hold_us = s->cell.near.hold_us;
-        s->cell.near.hold_us = UINT64_MAX;
+        assert_true(s->cell->near.wary);
+        uint64_t hold_us = s->cell->near.hold_us;
+        s->cell->near.hold_us = UINT64_MAX;
         world_run(w, 10000000);
         for (uint32_t k = 0; k < N; k++) {
-            assert_int_equal(strcmp(s->cell.name, w->nodes[k].node.state->cell.name) == 0, k == i);
+            const char *other = w->nodes[k].node.state->cell->name;
+            assert_int_equal(strcmp(s->cell->name, other) == 0, k == i);
         }
-        s->cell.near.hold_us = hold_us;
+        s->cell->near.hold_us = hold_us;
         world_run(w, 40000000);
         assert_true(in_one_cell(w, N));     /* once rates are known that say otherwise */
     }
@@ -404,10 +405,10 @@ static void test_averages_that_turn_out_dear_are_left(void **state)
 
 static struct uw_node_near *leave(struct uw_node_state *s)
 {
-    s->cell.near.dear = 100.0f;
-    s->cell.near.look_us = 0;
+    s->cell->near.dear = 100.0f;
+    s->cell->near.look_us = 0;
     (void)uw_node_near_step(s);
-    return &s->cell.near;
+    return &s->cell->near;
 }
 
 /* Six times in a day are held against nobody for ever: each hold that passes in a cell counts. */
@@ -424,20 +425,20 @@ static void test_a_calm_time_in_a_cell_makes_the_next_hold_shorter(void **state)
     for (uint32_t i = 1; i <= 3; i++) {
         assert_int_equal(leave(s)->left_n, i);
     }
-    uint64_t hold_us = s->cell.near.hold_us - w->now_us;
+    uint64_t hold_us = s->cell->near.hold_us - w->now_us;
     world_run(w, hold_us + hold_us / 2u);
     assert_true(in_one_cell(w, 3));
-    assert_int_equal(s->cell.near.left_n, 3);       /* no calm hold has passed yet */
+    assert_int_equal(s->cell->near.left_n, 3);       /* no calm hold has passed yet */
     world_run(w, hold_us / 2u + hold_us / 4u);
-    assert_int_equal(s->cell.near.left_n, 2);
+    assert_int_equal(s->cell->near.left_n, 2);
     world_run(w, hold_us);
-    assert_int_equal(s->cell.near.left_n, 0);
+    assert_int_equal(s->cell->near.left_n, 0);
     assert_int_equal(leave(s)->left_n, 1);
     /* Alone no time is calm. */
     world_down(w, 0);
     world_down(w, 2);
     world_run(w, 4u * hold_us);
-    assert_int_equal(s->cell.near.left_n, 1);
+    assert_int_equal(s->cell->near.left_n, 1);
     world_free(w);
 }
 

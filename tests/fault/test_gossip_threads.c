@@ -96,7 +96,8 @@ static void set_up(struct device *d, struct uw_loopback_hub *hub, uint16_t i,
     d->params = (struct uw_params){.x = d->x, .size_n = SIZE, .segments = &d->segment,
                                    .segments_n = 1, .hash = 1};
     struct uw_node_config c = {
-        .name = names[i], .run = "threads", .seeds = seeds, .seeds_n = 1,
+        .name = names[i], .run = "threads", .parts = &uw_node_parts_all,
+        .seeds = seeds, .seeds_n = 1,
         .incarnation = 1, .link = &d->link.link, .params = &d->params,
         .snapshot = &d->snapshot, .period_steps = 3, .seed = i, .mode = mode,
         .head_weight = 1};

@@ -43,7 +43,7 @@ static void test_gradients_of_every_step_are_averaged(void **state)
             assert_int_equal(g->w->nodes[i].events[UW_NODE_GRADIENTS], 1);
             assert_int_equal(g->w->nodes[i].events[UW_NODE_GRADIENTS_CUT], 0);
             assert_int_equal(g->w->nodes[i].events[UW_NODE_AVERAGED], 1);
-            assert_true(g->w->nodes[i].node.state->gradients.told_step == 100);
+            assert_true(g->w->nodes[i].node.state->gradients->told_step == 100);
         }
         assert_true(g->compared_n > 3u * 140u);
         gradient_world_free(g);
@@ -75,7 +75,7 @@ static void test_rank_whose_training_stalls_is_named_and_left_out(void **state)
         assert_string_equal(cut_text(g, i),
                             "b holds up the step: gradients are not averaged with 2 others any "
                             "more, the next average of the parameters says with whom");
-        assert_int_equal(g->w->nodes[i].node.state->gradients.ranks_n, 2);
+        assert_int_equal(g->w->nodes[i].node.state->gradients->ranks_n, 2);
     }
     assert_non_null(strstr(cut_text(g, 1), "this node holds up the step"));
     g->nodes[1].stalled = false;
@@ -140,8 +140,8 @@ static void test_ranks_end_one_after_another(void **state)
     gradient_world_run(g, 10000000);
     for (uint32_t i = 1; i < 3; i++) {
         assert_non_null(strstr(cut_text(g, i), "a has ended its training"));
-        assert_int_equal(g->w->nodes[i].node.state->gradients.ranks_n, 2);
-        assert_true(g->w->nodes[i].node.state->gradients.active);
+        assert_int_equal(g->w->nodes[i].node.state->gradients->ranks_n, 2);
+        assert_true(g->w->nodes[i].node.state->gradients->active);
     }
     gradient_world_free(g);
 }
@@ -187,8 +187,8 @@ static void test_two_groups_become_one(void **state)
         }
         gradient_world_run(g, 20000000);
         for (uint32_t i = 0; i < 4; i++) {
-            assert_true(g->w->nodes[i].node.state->gradients.active);
-            assert_int_equal(g->w->nodes[i].node.state->gradients.ranks_n, cut ? 2 : 4);
+            assert_true(g->w->nodes[i].node.state->gradients->active);
+            assert_int_equal(g->w->nodes[i].node.state->gradients->ranks_n, cut ? 2 : 4);
         }
     }
     expect_equal(g, 4);

@@ -195,7 +195,7 @@ static void test_nonsense_of_a_peer_does_no_harm(void **state)
     float floats[64] = {0};
     for (uint32_t i = 0; i < 20000; i++) {
         uint32_t k = uw_rng_below(&rng, 8);
-        const struct uw_loan *l = k < 6 ? &s->samples.loans.loans[k] : NULL;
+        const struct uw_loan *l = k < 6 ? &s->samples->loans.loans[k] : NULL;
         struct uw_shuffle_message m = {
             .act = (enum uw_shuffle_act)(1u + uw_rng_below(&rng, 5)),
             .to = {k, l != NULL && uw_rng_below(&rng, 4) != 0 ? l->nonce : uw_rng_u32(&rng)},
@@ -211,7 +211,7 @@ static void test_nonsense_of_a_peer_does_no_harm(void **state)
         }
         bool commits = m.act == UW_SHUFFLE_COMMIT || m.act == UW_SHUFFLE_DATA;
         if (l == NULL || !commits) {    /* these two would be lies about whose sample it is */
-            uw_shuffle_take(&s->samples.loans, uw_name_id("b"), &m, s->now_us);
+            uw_shuffle_take(&s->samples->loans, uw_name_id("b"), &m, s->now_us);
         }
         if (i % 50u == 0) {
             world_tick(a->w);

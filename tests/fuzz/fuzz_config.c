@@ -16,6 +16,10 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         "\"seeds\": [\"127.0.0.1:4433\", \"[::1]:1\"], \"lr\": 1e-2, \"batch\": 20,\n"
         "\"momentum_rule\": \"none\", \"schedule\": \"step:3:0.5\", \"pull_window\": \"64K\",\n"
         "\"emulate\": {\"loss\": 0.2, \"delay_ms\": 3, \"rate\": 1000000}, \"seed\": 7}";
+    static const char line[] =
+        "{\"name\": \"a\", \"run\": \"r\", \"key\": \"k\", \"model\": \"mlp\",\n"
+        "\"link\": {\"serial\": \"/dev/ttyACM0\", \"baud\": 115200}, \"mtu\": 512}";
+    uw_fuzz_add(corpus, line, sizeof line - 1u);
     uw_fuzz_add(corpus, small, sizeof small - 1u);
     uw_fuzz_add(corpus, large, sizeof large - 1u);
 }

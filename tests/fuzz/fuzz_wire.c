@@ -32,7 +32,8 @@ static void set_up(void)
     struct uw_loopback_config hub_config = {.memory = hub_memory, .endpoints_n = 2,
                                             .memory_bytes = sizeof hub_memory, .queue_n = 16};
     struct uw_arena arena;
-    struct uw_node_config c = {.name = "a", .run = "r", .seeds = seeds, .seeds_n = 1,
+    struct uw_node_config c = {.name = "a", .run = "r", .parts = &uw_node_parts_all,
+                               .seeds = seeds, .seeds_n = 1,
                                .incarnation = 5, .link = &here.link, .params = &params,
                                .snapshot = &snapshot, .period_steps = 1, .window_bytes = 16384,
                                .members_max = 4};

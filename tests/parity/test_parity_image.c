@@ -8,6 +8,7 @@
 
 #include "layer.h"
 #include "uwasa/backends.h"
+#include "uwasa/parts.h"
 
 #define RELATIVE 1e-4
 
@@ -70,7 +71,7 @@ static struct uw_layer_def global_avgpool(const struct vector_case *c)
 static void check(const struct vector_case *c, const struct uw_layer_def *def,
                   const struct uw_kernels *k)
 {
-    struct uw_layer l = {.def = def, .ops = uw_layer_ops_of(def->kind)};
+    struct uw_layer l = {.def = def, .ops = uw_parts.layer[def->kind]};
     uint32_t n = option(c, "batch_n"), h = option(c, "in_h");
     const struct uw_pass pass = {.batch_n = n, .training = true};
     float *d[UW_LAYER_TENSORS_MAX] = {NULL};

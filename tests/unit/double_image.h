@@ -7,8 +7,8 @@
 /* [C][L] read as [C][1][L]: the definitions' own numbers, not the bound geometry. */
 static inline void double_axes(const struct uw_layer *l, long in[3], long out[3])
 {
-    in[0] = l->in.c, in[1] = l->in.h, in[2] = l->in.w;
-    out[0] = l->out.c, out[1] = l->out.h, out[2] = l->out.w;
+    in[0] = (long)l->in.c, in[1] = (long)l->in.h, in[2] = (long)l->in.w;
+    out[0] = (long)l->out.c, out[1] = (long)l->out.h, out[2] = (long)l->out.w;
 }
 
 /* Stride, padding, dilation and kernel along one axis, and the groups. */

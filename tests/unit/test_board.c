@@ -211,7 +211,7 @@ static void test_memory_is_zero_aligned_and_counted_in_the_peak(void **state)
     uw_board_memory_release(p, 0);
     uw_board_memory_release(NULL, 0);
 
-    assert_int_equal(uw_board_memory_take(SIZE_MAX / 2, &p), UW_ERR_NOMEM);
+    assert_int_equal(uw_board_memory_take(SIZE_MAX - 1, &p), UW_ERR_NOMEM);
     assert_null(p);
 }
 

@@ -3,7 +3,7 @@
  * The narrowest link that a node takes carries all that the node may come to tell of itself. */
 #include "test_support.h"
 
-#include "node_state.h"
+#include "node_averages.h"
 
 #include "uwasa/sample_pool.h"
 
@@ -49,16 +49,16 @@ static void grow_old(struct uw_node_state *s)
     m->members[0].incarnation = UINT32_MAX;
     m->states_n[UW_MEMBER_ALIVE] = 4000;
     m->config.rate_bytes_per_s = 1;
-    if (s->cell.near.on) {
-        s->cell.near.hops = HOPS_MOST;
-        s->cell.near.train_us = UINT32_MAX / 8u;
-        store(&s->cell.average.drift, one);
-        if (strlen(s->cell.name) < 9u) {    /* else it goes by its own name at first */
-            strcpy(s->cell.name, "~ffffffff");
+    if (s->cell != NULL && s->cell->near.on) {
+        s->cell->near.hops = HOPS_MOST;
+        s->cell->near.train_us = UINT32_MAX / 8u;
+        store(&s->cell->average.drift, one);
+        if (strlen(s->cell->name) < 9u) {    /* else it goes by its own name at first */
+            strcpy(s->cell->name, "~ffffffff");
         }
     }
-    if (s->pairs.ends != NULL) {
-        s->pairs.state = UW_PAIRS_RETREATED;
+    if (s->pairs != NULL && s->pairs->ends != NULL) {
+        s->pairs->state = UW_PAIRS_RETREATED;
     }
 }
 
@@ -71,6 +71,7 @@ static void set_up(struct uw_node_config *c)
     b->snapshot = (struct uw_snapshot){.data = b->s, .size_n = SIZE_N};
     b->link = (struct uw_link){.ops = &no_ops, .fd = -1};
     c->run = "run";
+    c->parts = &uw_node_parts_all;
     c->link = &b->link;
     c->params = &b->params;
     c->snapshot = &b->snapshot;
@@ -103,9 +104,9 @@ static void expect_all_told(struct uw_node_config c)
     struct uw_node_state *s = bind(&c);
     grow_old(s);
     uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX, 0);
-    assert_true(s->out.ping.self.pace_ms >= 600000u);
+    assert_true(s->out->ping.self.pace_ms >= 600000u);
     uint8_t buf[MTU_MOST];
-    int told = uw_message_encode(&s->out, buf, sizeof buf);
+    int told = uw_message_write(s->out->type, &uw_form_ping, &s->out->ping, buf, sizeof buf);
     print_message("%u bytes are needed, %d are told\n", (unsigned)b->link.mtu_bytes, told);
     assert_int_equal(told, b->link.mtu_bytes);
 }
@@ -165,7 +166,7 @@ static void test_average_has_no_more_ranks_than_its_first_message_names(void **s
     for (uint32_t mtu = 120; mtu < MTU_MOST; mtu += 11) {
         bench.link.mtu_bytes = mtu;
         const struct uw_cell_config *cell =
-            &bind(&c)->cell.scopes[UW_AVERAGE_RUN].cell.config;
+            &bind(&c)->cell->scopes[UW_AVERAGE_RUN].cell.config;
         assert_true(start_bytes(cell->ranks_max) <= (int)mtu);
         assert_true(cell->ranks_max == UW_NODE_RANKS_MAX ||
                     start_bytes(cell->ranks_max + 1u) > (int)mtu);

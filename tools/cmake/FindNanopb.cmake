@@ -48,7 +48,9 @@ find_package_handle_standard_args(Nanopb
   HANDLE_COMPONENTS
   REASON_FAILURE_MESSAGE "(Debian packages nanopb and libnanopb-dev, tools/setup installs them)")
 
-if(Nanopb_FOUND AND NOT TARGET Nanopb::nanopb)
+if(Nanopb_FOUND AND TARGET uwasa_source_nanopb AND NOT TARGET Nanopb::nanopb)
+  add_library(Nanopb::nanopb ALIAS uwasa_source_nanopb)
+elseif(Nanopb_FOUND AND NOT TARGET Nanopb::nanopb)
   if(NANOPB_LIBRARY)
     add_library(Nanopb::nanopb UNKNOWN IMPORTED)
     set_target_properties(Nanopb::nanopb PROPERTIES IMPORTED_LOCATION ${NANOPB_LIBRARY})

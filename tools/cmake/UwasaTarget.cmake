@@ -12,6 +12,8 @@ function(uwasa_compile_options target)
   if(NOT CMAKE_SYSTEM_NAME STREQUAL "Generic")
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
+  # On 32-bit Linux: files over 2 GiB, and times after the year 2038.
+  target_compile_definitions(${target} PRIVATE _FILE_OFFSET_BITS=64 _TIME_BITS=64)
   target_compile_options(${target} PRIVATE ${UWASA_WARNINGS} -ffp-contract=off
                                            $<$<BOOL:${UWASA_WERROR}>:-Werror>)
   if(UWASA_SANITIZE)
@@ -40,6 +42,9 @@ function(uwasa_library part)
            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+  if(UWASA_SOURCES_FOUND)
+    return()
+  endif()
   install(TARGETS ${target} EXPORT uwasa ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/include)
     install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

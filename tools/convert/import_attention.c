@@ -155,8 +155,8 @@ static const struct uw_onnx_node *scores(struct uw_import *im, const struct uw_v
 /* Rows of three dense layers become in_proj. */
 static int set_in_proj(struct uw_import *im, struct uw_import_layer *l, const struct source *s)
 {
-    uint64_t e = s[0].heads * s[0].width;
-    const uint64_t dim[2] = {3 * e, e};
+    const size_t e = (size_t)(s[0].heads * s[0].width);     /* of weights that are in memory */
+    const uint64_t dim[2] = {3 * (uint64_t)e, e};
     int rc = uw_import_param(im, l, 0, "in_proj_weight", NULL, 0.0f, 2, dim);
     rc = rc < 0 ? rc : uw_import_param(im, l, 1, "in_proj_bias", NULL, 0.0f, 1, dim);
     if (rc < 0) {
@@ -166,7 +166,8 @@ static int set_in_proj(struct uw_import *im, struct uw_import_layer *l, const st
     for (uint32_t k = 0; k < 3; k++) {
         const struct uw_import_param *w = &s[k].dense->param[0];
         const struct uw_import_param *b = &s[k].dense->param[1];
-        memcpy(l->param[0].data + k * e * e, w->data + s[k].offset * e, e * e * sizeof(float));
+        memcpy(l->param[0].data + k * e * e, w->data + (size_t)s[k].offset * e,
+               e * e * sizeof(float));
         if (b->suffix != NULL) {
             l->def.attention.no_bias = false;
             memcpy(l->param[1].data + k * e, b->data + s[k].offset, e * sizeof(float));

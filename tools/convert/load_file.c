@@ -65,8 +65,8 @@ int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_erro
         return uw_error_set(err, UW_ERR_CORRUPT, "%.120s: no ONNX file: it is empty, or no "
                             "ordinary file", path);
     }
-    size_t n = (size_t)st.st_size;
-    uint8_t *bytes = malloc(n);
+    size_t n = (uint64_t)st.st_size < SIZE_MAX ? (size_t)st.st_size : SIZE_MAX;
+    uint8_t *bytes = n < SIZE_MAX ? malloc(n) : NULL;
     size_t have = bytes != NULL ? read_all(fd, bytes, n) : 0;
     close(fd);
     int rc = bytes == NULL ? uw_error_set(err, UW_ERR_NOMEM, "%.120s: out of memory", path)

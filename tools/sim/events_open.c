@@ -92,6 +92,7 @@ static bool knows_all(const struct uw_world_config *c)
 static struct uw_node_config common_config(const struct uw_world_config *world)
 {
     struct uw_node_config c = world->node;
+    c.parts = &uw_node_parts_all;
     c.incarnation = 1;
     c.members_max = world->members_max;
     if (c.seeds == NULL) {

@@ -31,8 +31,7 @@ enum uw_reset_cause { UW_RESET_POWER, UW_RESET_PIN, UW_RESET_SOFTWARE, UW_RESET_
 /* Memory that the linker file leaves to arenas. */
 struct uw_machine_region {
     const char *name;               /* "dtcm" */
-    void *base;                     /* aligned to 16 */
-    size_t bytes;
+    uint8_t *start, *end;           /* aligned to 16; start NULL: there is no such region */
 };
 
 struct uw_machine {
@@ -44,7 +43,7 @@ struct uw_machine {
     /* Clocks, pins, caches, drivers. Interrupts are off. */
     void (*init)(void);
 
-    /* Fastest first; the first one with base NULL ends the list. */
+    /* Fastest first. */
     struct uw_machine_region region[UW_MACHINE_REGIONS_MAX];
 
     struct uw_serial *console;      /* text for a person */
@@ -76,5 +75,18 @@ int uw_machine_entropy(void *buf, size_t bytes);
 
 /* Microseconds since start, from SysTick. Never goes back. */
 uint64_t uw_machine_now_us(void);
+
+/* The deepest that the stack has been so far. */
+size_t uw_machine_stack_bytes(void);
+
+/* Words that the emulator was given, with spaces between them; "" on a board. Cut to fit. */
+int uw_machine_arguments(char *text, size_t bytes);
+
+/* Let a file of the emulator's host be the board's flash. Returns UW_OK, UW_ERR_IO,
+ * UW_ERR_UNSUPPORTED (a board). */
+int uw_machine_flash_file(const char *path);
+
+/* main has returned: the emulator ends with that status, a board starts anew. */
+void uw_machine_exit(int status);
 
 #endif

@@ -112,6 +112,8 @@ struct uw_link {
     uint64_t rate_bits_per_s;       /* of the carrier, where the link knows it: emulated links do,
                                        UDP, TCP and MPI do not. 0: not known, taken to be fast; see
                                        membership_rate in uwasa/node.h */
+    uint32_t burst_bytes;           /* of messages that may arrive at once, before recv is called,
+                                       without loss; 0: not known, taken to be much */
     bool reliable;                  /* neither loses, repeats, reorders nor damages */
     bool secure;                    /* both ends are authenticated, contents are secret */
     int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask

@@ -67,6 +67,8 @@ struct uw_link_emulated_config {
     uint32_t queue_n;           /* messages that may be on their way out; 0: 64 */
     uint32_t receive_queue_n;   /* the same inwards; 0: 1, enough without delays */
     uint32_t mtu_bytes;         /* 0: the lower link's; larger arrivals are lost */
+    uint32_t burst_bytes;       /* receive memory: of messages that arrive at once what is above is
+                                   lost, at once is until recv has found none. 0: unlimited */
     uint64_t seed;
     struct uw_emulated_medium *medium;  /* NULL: one of its own. In place of send's rate */
     struct uw_impairment send, receive;
@@ -83,7 +85,7 @@ struct uw_link_emulated_config {
 
 struct uw_emulated_stats {
     uint64_t lost_n;            /* by cut, list or chance */
-    uint64_t overflow_n;        /* the rate's queue was full */
+    uint64_t overflow_n;        /* the rate's queue, or the receive memory, was full */
     uint64_t duplicated_n, corrupted_n, reordered_n;
 };
 
@@ -109,6 +111,7 @@ struct uw_link_emulated {
     struct uw_emulated_stats stats;
     uint64_t now_us;
     struct uw_emulated_path out, in;
+    uint32_t burst_bytes, arrived_bytes;    /* since there was nothing to receive */
     struct uw_emulated_medium *medium;
     struct uw_link_emulated *next;      /* on the medium */
     /* as in the configuration */

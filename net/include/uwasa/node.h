@@ -15,6 +15,12 @@
  * The two loops may be two threads or one. Between them is a ring of verified chunks and a few
  * atomics, nothing else.
  *
+ * Without a snapshot, for a device that has no room for a second copy of its parameters: peers get
+ * params->x as it is. Then uw_node_step is called by the training thread, between layers and never
+ * within an update: each chunk is of one moment, and a pull that takes longer has chunks of several
+ * steps, as one over several versions of a snapshot has too. The version counts rounds of T steps.
+ * What is pulled is mixed as (1 - w) x + w s_peer. Of mode gossip by rule none only.
+ *
  * Units      bytes unless a name ends in _us (microseconds, monotonic) or _n (elements)
  * Memory     one arena; the link, parameters, snapshot, velocity and texts of the configuration
  *            are borrowed until the node is no longer used. No heap, no operating system
@@ -30,6 +36,7 @@
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
 #include "uwasa/node_event.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/node_status.h"
 #include "uwasa/params.h"
 #include "uwasa/peer_schedule.h"
@@ -67,10 +74,13 @@ struct uw_node_config {
     struct uw_link *link;
 
     const struct uw_params *params; /* x is mixed in place by uw_node_after_step */
-    struct uw_snapshot *snapshot;   /* published by uw_node_after_step, served to peers */
+    struct uw_snapshot *snapshot;   /* published by uw_node_after_step, served to peers. NULL: see
+                                       "Without a snapshot" */
     float *velocity;                /* [params->size_n]; only for rules that need it */
     bool newcomer;                  /* take over the model of the first peer that is further on */
 
+    const struct uw_node_parts *parts;      /* that the program has; NULL: none, which is enough
+                                       for gossip */
     enum uw_node_mode mode;
     const char *cell;               /* its name, at most 31 bytes; NULL or "": this node alone, or
                                        in mode auto the nodes that are near */
@@ -142,7 +152,7 @@ struct uw_node {
 
 /* Bytes uw_node_bind takes from an arena. Of params only size_n and segments_n are read, so this
  * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes about
- * 24 KB of stack: the node itself, on a 64-bit machine.
+ * 5 KB of stack, and 25 KB more where exact averages take part: their state, on a 64-bit machine.
  *
  * Returns what uw_node_bind returns, except UW_ERR_NOMEM and UW_ERR_SEALED. */
 int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err);
@@ -152,8 +162,8 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
  *   err  may be NULL; else a sentence that names the field
  *
  * Returns UW_OK, UW_ERR_INVALID (a name that is empty, too long or has odd characters, sizes, a
- * rule whose velocity is missing), UW_ERR_TOOBIG (the link's messages are too small for the name
- * and address), UW_ERR_NOMEM, UW_ERR_SEALED. */
+ * rule whose velocity or snapshot is missing, a part that the program lacks), UW_ERR_TOOBIG (the
+ * link's messages are too small for the name and address), UW_ERR_NOMEM, UW_ERR_SEALED. */
 int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
                  struct uw_error *err);
 
@@ -194,8 +204,8 @@ enum uw_node_after {
  * With lr 0 rounds have no steps: they end when their pull does, and leave the velocity alone.
  * A loop of such calls brings the nodes to consensus after training.
  *
- * Returns a set of enum uw_node_after, or UW_ERR_UNSUPPORTED (the model was planned without a
- * snapshot). */
+ * Returns a set of enum uw_node_after, or UW_ERR_UNSUPPORTED (the snapshot has no data: the
+ * model was planned without one). */
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
 
 /* Context training, while no uw_node_step runs. Would uw_node_after_step look at the parameters or

@@ -58,7 +58,8 @@ struct uw_node_event {
     const char *peer;               /* its name; "" when it has none yet */
     const char *address;
     uint16_t station;               /* of the link; UW_LINK_STATION_NONE when not known */
-    const char *text;               /* a sentence: "peer b (10.0.0.9:4433) silent for 3.2 s: ..." */
+    const char *text;               /* a sentence: "peer b (10.0.0.9:4433) silent for 3.2 s: ...";
+                                       "" in a program without uw_node_sentences */
     uint64_t now_us;
     uint64_t bytes;                 /* of a pull: payload that was new */
     uint64_t duration_us;           /* of a pull; of a silence */

@@ -57,6 +57,9 @@ struct uw_peer_schedule {
 /* Uniform among the usable. */
 extern const struct uw_peer_schedule uw_peer_schedule_random;
 
+/* What pairs and lent samples go by. */
+extern const struct uw_peer_schedule uw_peer_schedule_matching, uw_peer_schedule_dissemination;
+
 /* Schedule by name; NULL when there is none. */
 const struct uw_peer_schedule *uw_peer_schedule_find(const char *name);
 

@@ -14,12 +14,13 @@
  *
  * Layout     input [N][C][H][W]; parameters one flat vector, struct uw_params
  * Memory     one arena; definitions and names are borrowed and must outlive the model
- * Blocking   until computed      Context  one thread per model
+ * Blocking   until computed, see uwasa/between.h      Context  one thread per model
  */
 #ifndef UWASA_MODEL_H
 #define UWASA_MODEL_H
 
 #include "uwasa/arena.h"
+#include "uwasa/between.h"
 #include "uwasa/bucket.h"
 #include "uwasa/kernels.h"
 #include "uwasa/layers.h"
@@ -113,8 +114,8 @@ struct uw_model_need {
     size_t total_bytes;
 };
 
-struct uw_layer;                    /* one bound layer; private */
-struct uw_head;                     /* one bound loss; private */
+struct uw_layer;                    /* private, as uw_head: a bound layer, a bound loss */
+struct uw_head;
 struct uw_profile;                  /* uwasa/describe.h */
 
 /* A step whose loss is far above the running average is left out: no parameter changes. It looks
@@ -141,8 +142,7 @@ struct uw_model {
     uint32_t input_n;               /* floats of one sample */
     uint32_t target_n;              /* floats of one target; 0: labels or the sample are targets */
     uint32_t trainable_n;
-    float *gradients;               /* [gradients_n]: all in plan mode full and with late updates,
-                                       else one bucket */
+    float *gradients;               /* [gradients_n]: all (mode full, late updates) or one bucket */
     uint32_t gradients_n;           /* 0: updates need no gradient array */
     float *state[UW_OPTIMIZER_VECTORS_MAX];     /* the optimizer's, [trainable_n] each */
     float *velocity;                /* [params.size_n], config.mixing_velocity only */
@@ -155,6 +155,8 @@ struct uw_model {
     struct uw_spike_guard guard;    /* set its factor; a checkpoint keeps the rest */
     uint64_t seed;                  /* of dropout; a checkpoint keeps it */
     struct uw_profile *profile;     /* NULL: steps are not timed */
+    uw_between_fn between;          /* NULL: nothing is done between layers */
+    void *between_arg;
     uw_bucket_fn bucket;            /* plan modes buckets and full; NULL: update only */
     uw_bucket_ready_fn bucket_ready;    /* late updates, instead of bucket; either may be NULL */
     uw_bucket_wait_fn bucket_wait;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "crc.h"
+#include "uwasa/crc.h"
 
 /* Remainders of the 16 nibbles: 64 bytes of table, two look-ups a byte. */
 static const uint32_t nibble[16] = {

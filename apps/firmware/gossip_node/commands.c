@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "console.h"
+#include "gossip_node.h"
+
+#include <string.h>
+
+static void show(const struct uw_firmware *f)
+{
+    char text[UW_SETTINGS_SEEDS_MAX * UW_SETTINGS_ADDRESS_BYTES + 16u];
+    for (uint32_t i = 0; uw_settings_tell(&f->kept, i, text, sizeof text) >= 0; i++) {
+        uw_console_line("%s", text);
+    }
+}
+
+static void set(struct uw_firmware *f, const char *words)
+{
+    struct uw_settings s = f->kept;
+    struct uw_error err = {.text = ""};
+    if (uw_settings_read(&s, words, &err) < 0) {
+        uw_console_line("%s", err.text);
+        return;
+    }
+    f->kept = s;
+    uw_console_line("set; \"save\" keeps it, and it counts from the next start");
+}
+
+static void save(struct uw_firmware *f)
+{
+    struct uw_error before = f->err;
+    if (uw_firmware_save_settings(f) < 0) {
+        uw_console_line("%s", f->err.text);
+        f->err = before;
+        return;
+    }
+    uw_console_line("saved; \"reset\" starts with it");
+}
+
+void uw_firmware_command(struct uw_firmware *f, const char *line)
+{
+    if (strcmp(line, "status") == 0) {
+        uw_firmware_report_status(f);
+    } else if (strcmp(line, "plan") == 0) {
+        uw_firmware_report_plan(f);
+    } else if (strcmp(line, "show") == 0) {
+        show(f);
+    } else if (strncmp(line, "set ", 4) == 0) {
+        set(f, line + 4);
+    } else if (strcmp(line, "save") == 0) {
+        save(f);
+    } else if (strcmp(line, "reset") == 0) {
+        uw_machine.reset();
+    } else {
+        uw_console_line("\"%.40s\": status, plan, show, set KEY=VALUE..., save or reset", line);
+    }
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gossip_node.h - the parts of the firmware: memory, network, training, what it reports
+ *
+ * Everything is set up once from the memory that the linker file leaves, then sealed; there is no
+ * heap. The network is worked between layers (uw_firmware_poll), so that a peer never waits longer
+ * for an answer than the longest layer takes.
+ *
+ * Context    main loop */
+#ifndef UW_FIRMWARE_GOSSIP_NODE_H
+#define UW_FIRMWARE_GOSSIP_NODE_H
+
+#include "settings.h"
+
+#include "uwasa/dataset.h"
+#include "uwasa/digits.h"
+#include "uwasa/checkpoint.h"
+#include "uwasa/link_lwip.h"
+#include "uwasa/link_serial.h"
+#include "uwasa/machine.h"
+#include "uwasa/model.h"
+#include "uwasa/node.h"
+#include "uwasa/region.h"
+#include "uwasa/secure.h"
+#include "uwasa/storage_flash.h"
+
+struct uw_firmware {
+    struct uw_settings settings;
+    struct uw_error err;
+    /* memory.c */
+    struct uw_arena arena[UW_MACHINE_REGIONS_MAX];
+    struct uw_regions regions;
+    struct uw_model_need need;
+    struct uw_model model;
+    /* network.c */
+    struct uw_link_lwip lwip;
+    struct uw_link_serial serial;
+    struct uw_secure_dtls secure;
+    struct uw_link *link;
+    struct uw_node node;
+    uint64_t network_due_us;
+    size_t network_bytes, tls_bytes;
+    /* storage.c */
+    struct uw_storage_flash storage;
+    struct uw_settings kept;            /* what the flash shall hold */
+    uint32_t boots;
+    bool storage_open, polling;
+    uint64_t saved_us;
+    /* training.c */
+    struct uw_digits digits, test;
+    struct uw_loader loader;
+    uint64_t started_us, samples;
+    uint32_t step, rounds_left;
+    double loss;
+    float accuracy;                     /* negative: not tested yet */
+    bool training, adopting, done;
+    uint64_t reported_us, tested_us;
+    uint64_t longest_us;                /* between two polls of the network */
+    uint64_t polled_us;
+};
+
+/* memory.c: take the regions of the board, then plan and place the model in them, after the network
+ * has taken its share of the first. Each returns UW_OK or fills f->err. */
+void uw_firmware_open_memory(struct uw_firmware *f);
+int uw_firmware_open_model(struct uw_firmware *f);
+void uw_firmware_seal(struct uw_firmware *f);
+
+/* storage.c: settings, the count of starts and the checkpoint, in flash. */
+
+/* Read the settings, over the defaults; then the emulator's arguments. */
+int uw_firmware_open_settings(struct uw_firmware *f);
+
+/* Write f->kept. */
+int uw_firmware_save_settings(struct uw_firmware *f);
+
+/* Count this start, and go on from the checkpoint if there is one of this model. A board without
+ * flash, or with too little, only says so. */
+int uw_firmware_open_checkpoint(struct uw_firmware *f);
+int uw_firmware_save_checkpoint(struct uw_firmware *f);
+
+/* network.c */
+int uw_firmware_open_link(struct uw_firmware *f);
+int uw_firmware_open_node(struct uw_firmware *f);
+
+/* Work the network and the console if they have something to do. For struct uw_model's hook too. */
+void uw_firmware_poll(struct uw_firmware *f);
+
+/* training.c */
+int uw_firmware_open_data(struct uw_firmware *f);
+
+/* One step, or whatever else the node wants now. Returns UW_OK or fills f->err. */
+int uw_firmware_train(struct uw_firmware *f);
+
+/* report.c */
+bool uw_firmware_json(const struct uw_firmware *f);
+void uw_firmware_report_start(const struct uw_firmware *f);
+void uw_firmware_report_step(const struct uw_firmware *f);
+void uw_firmware_report_eval(const struct uw_firmware *f, bool final);
+void uw_firmware_report_done(const struct uw_firmware *f);
+void uw_firmware_report_event(void *arg, const struct uw_node_event *e);
+void uw_firmware_report_peer(void *arg, const struct uw_secure_event *e);
+void uw_firmware_report_status(const struct uw_firmware *f);
+void uw_firmware_report_plan(const struct uw_firmware *f);
+float uw_firmware_samples_per_s(const struct uw_firmware *f);
+
+/* commands.c: do what a line of the console says. */
+void uw_firmware_command(struct uw_firmware *f, const char *line);
+
+#endif

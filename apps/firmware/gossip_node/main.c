@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A board that keeps learning: trains on digits, pulls its peers' parameters by gossip, serves its
+ * own. See boards/README.md. */
+#include "console.h"
+#include "gossip_node.h"
+
+#define WATCHDOG_MS 8000u
+
+static struct uw_firmware firmware;
+
+static int open_all(struct uw_firmware *f)
+{
+    int rc = uw_firmware_open_settings(f);
+    if (rc < 0) {
+        return rc;
+    }
+    uw_firmware_open_memory(f);
+    rc = uw_firmware_open_link(f);
+    rc = rc < 0 ? rc : uw_firmware_open_model(f);
+    rc = rc < 0 ? rc : uw_firmware_open_data(f);
+    rc = rc < 0 ? rc : uw_firmware_open_checkpoint(f);
+    rc = rc < 0 ? rc : uw_firmware_open_node(f);
+    uw_firmware_seal(f);
+    return rc;
+}
+
+static void flush(void)
+{
+    while (!uw_console_empty()) {
+        (void)uw_console_step();
+    }
+}
+
+int main(void)
+{
+    struct uw_firmware *f = &firmware;
+    int rc = open_all(f);
+    if (rc == UW_OK) {
+        uw_firmware_report_start(f);
+        uw_firmware_report_plan(f);
+        if (uw_machine.watchdog_start != NULL) {
+            uw_machine.watchdog_start(WATCHDOG_MS);
+        }
+    }
+    while (rc == UW_OK && !(f->done && f->settings.exit != 0)) {
+        uw_firmware_poll(f);
+        rc = uw_firmware_train(f);
+        bool idle = !f->training || f->adopting;
+        if (idle && f->network_due_us > uw_machine_now_us() && uw_machine.wait != NULL) {
+            uw_machine.wait();
+        }
+    }
+    if (rc < 0) {
+        uw_console_line(uw_firmware_json(f) ? "{\"event\":\"error\",\"text\":\"%s\"}" : "%s",
+                        f->err.text);
+    }
+    flush();
+    return rc < 0 ? 1 : 0;
+}

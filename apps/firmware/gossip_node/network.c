@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "console.h"
+#include "gossip_node.h"
+
+#include "uwasa/mix.h"
+#include "uwasa/secure_memory.h"
+
+#include <string.h>
+
+#define TLS_BYTES (28u * 1024u)
+#define MEMBERS 8u
+#define STATIONS 16u
+#define SESSIONS 6u
+#define HANDSHAKES 2u
+#define WINDOW_BYTES (8u * 1024u)
+#define CCM_8 0xc0a8u                   /* TLS_PSK_WITH_AES_128_CCM_8 */
+
+static int entropy(void *user, uint8_t *out, size_t bytes)
+{
+    (void)user;
+    return uw_machine_entropy(out, bytes);
+}
+
+static int take(struct uw_firmware *f, const char *what, size_t bytes, void **out)
+{
+    int rc = uw_arena_take(&f->arena[0], bytes, out);
+    return rc < 0 ? uw_error_set(&f->err, rc, "%s: region %s has no %u bytes left", what,
+                                 f->regions.region[0].name, (unsigned)bytes)
+                  : UW_OK;
+}
+
+static int open_lwip(struct uw_firmware *f)
+{
+    const struct uw_settings *s = &f->settings;
+    struct uw_link_lwip_config c = {
+        .ethernet = uw_machine.ethernet, .address = s->address,
+        .gateway = s->gateway[0] != '\0' ? s->gateway : NULL,
+        .loopback = s->loopback[0] != '\0' ? s->loopback : NULL, .stations_n = STATIONS,
+        .seed = s->seed};
+    if (c.ethernet == NULL) {
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "this board has no Ethernet");
+    }
+    c.memory_bytes = uw_link_lwip_bytes(&c);
+    int rc = take(f, "link", c.memory_bytes, &c.memory);
+    return rc < 0 ? rc : uw_link_lwip_init(&f->lwip, &c, &f->err);
+}
+
+static int open_serial(struct uw_firmware *f)
+{
+    struct uw_link_serial_config c = {.serial = uw_machine.serial};
+    if (c.serial == NULL) {
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "link=serial: this board has none");
+    }
+    c.memory_bytes = uw_link_serial_bytes(&c);
+    int rc = take(f, "link", c.memory_bytes, &c.memory);
+    return rc < 0 ? rc : uw_link_serial_init(&f->serial, &c);
+}
+
+static int open_secure(struct uw_firmware *f)
+{
+    static const uint16_t suites[] = {CCM_8, 0};
+    struct uw_secure_dtls_config c = {
+        .lower = f->link, .identity = f->settings.run, .sessions_n = SESSIONS,
+        .handshakes_n = HANDSHAKES, .suites = suites, .entropy = entropy,
+        .event = uw_firmware_report_peer, .user = f};
+    void *tls = NULL;
+    int rc = take(f, "secure channel", TLS_BYTES, &tls);
+    c.memory_bytes = uw_secure_dtls_bytes(&c);
+    rc = rc < 0 ? rc : take(f, "secure channel", c.memory_bytes, &c.memory);
+    if (rc < 0) {
+        return rc;
+    }
+    f->tls_bytes = TLS_BYTES;
+    uw_secure_memory_init(tls, TLS_BYTES);
+    (void)uw_key_parse(f->settings.key, c.key);
+    rc = uw_secure_dtls_init(&f->secure, &c);
+    uw_key_wipe(c.key, sizeof c.key);
+    return rc < 0 ? uw_error_set(&f->err, rc, "secure channel: %s", uw_status_text(rc)) : UW_OK;
+}
+
+int uw_firmware_open_link(struct uw_firmware *f)
+{
+    bool serial = strcmp(f->settings.link, "serial") == 0;
+    int rc = serial ? open_serial(f) : open_lwip(f);
+    f->link = serial ? &f->serial.link : &f->lwip.link;
+    if (rc == UW_OK && f->settings.key[0] != '\0') {
+        rc = open_secure(f);
+        f->link = &f->secure.link;
+    }
+    return rc;
+}
+
+/* Cut the text at its commas; what is cut stays in place. */
+static uint32_t seeds_of(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX])
+{
+    uint32_t n = 0;
+    while (*text != '\0' && n < UW_SETTINGS_SEEDS_MAX) {
+        seed[n++] = text;
+        text += strcspn(text, ",");
+        if (*text == ',') {
+            *text++ = '\0';
+        }
+    }
+    return n;
+}
+
+int uw_firmware_open_node(struct uw_firmware *f)
+{
+    static char text[sizeof f->settings.seeds];
+    static const char *seed[UW_SETTINGS_SEEDS_MAX];
+    const struct uw_settings *s = &f->settings;
+    memcpy(text, s->seeds, sizeof text);
+    const struct uw_mix_rule *rule = f->model.velocity != NULL ? &uw_mix_qg : &uw_mix_none;
+    const struct uw_node_config c = {
+        .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
+        .seeds_n = seeds_of(text, seed), .incarnation = f->boots, .link = f->link,
+        .params = &f->model.params, .snapshot = &f->model.snapshot,
+        .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = rule,
+        .period_steps = s->period, .seed = s->seed, .window_bytes = WINDOW_BYTES,
+        .members_max = MEMBERS, .on_event = uw_firmware_report_event, .event_arg = f};
+    size_t used = f->arena[0].used_bytes;
+    int rc = uw_node_bind(&f->node, &c, &f->arena[0], &f->err);
+    f->network_bytes = f->arena[0].used_bytes - used;
+    return rc;
+}
+
+void uw_firmware_poll(struct uw_firmware *f)
+{
+    if (f->polling) {
+        return;                     /* from flash that is being erased for a command */
+    }
+    f->polling = true;
+    uint64_t now_us = uw_machine_now_us();
+    uint64_t since_us = now_us - f->polled_us;
+    f->longest_us = f->polled_us != 0 && since_us > f->longest_us ? since_us : f->longest_us;
+    if (f->node.state != NULL) {
+        f->network_due_us = uw_node_step(&f->node, now_us);
+    }
+    const char *line = uw_console_step();
+    if (line != NULL) {
+        uw_firmware_command(f, line);
+    }
+    if (uw_machine.watchdog_feed != NULL) {
+        uw_machine.watchdog_feed();
+    }
+    f->polled_us = uw_machine_now_us();
+    f->polling = false;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * settings.h - what a board is told: name, run, key, addresses, how to train
+ *
+ * Words "key=value" with spaces between them: the emulator's arguments, a line on the console, or
+ * what the board keeps in its flash.
+ *
+ * Memory     all static      Context  main loop */
+#ifndef UW_FIRMWARE_SETTINGS_H
+#define UW_FIRMWARE_SETTINGS_H
+
+#include "uwasa/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UW_SETTINGS_TEXT_BYTES 1024u    /* all of them as words */
+#define UW_SETTINGS_SEEDS_MAX 6u
+#define UW_SETTINGS_ADDRESS_BYTES 48u
+
+struct uw_settings {
+    char name[32], run[32];
+    char key[65];                       /* 64 hex digits */
+    char address[UW_SETTINGS_ADDRESS_BYTES];    /* "10.0.2.15/24:4433" */
+    char gateway[16], loopback[16];
+    char advertise[UW_SETTINGS_ADDRESS_BYTES];  /* how others reach this board */
+    char seeds[UW_SETTINGS_SEEDS_MAX * UW_SETTINGS_ADDRESS_BYTES];  /* with commas */
+    char classes[24];                   /* of the digits it sees: "0,4,8" */
+    char model[16];                     /* "mlp" or "lenet5" */
+    char link[16];                      /* "ethernet" or "serial" */
+    char rule[16];                      /* mixing rule: "none", "qg" */
+    char events[8];                     /* "text" or "json" */
+    char flash[128];                    /* emulator: a file of the host that holds the flash */
+    uint32_t batch, period, steps, seconds, seed;
+    uint32_t consensus_rounds;          /* after training, without steps */
+    uint32_t eval_seconds, eval_samples;
+    uint32_t checkpoint_seconds;
+    uint32_t exit;                      /* emulator: 1 ends it after training */
+    float lr;
+};
+
+/* The defaults. */
+void uw_settings_init(struct uw_settings *s);
+
+/* Set from words; err names the word and what is allowed. Returns UW_OK or UW_ERR_INVALID: then the
+ * words before the wrong one are set. */
+int uw_settings_read(struct uw_settings *s, const char *words, struct uw_error *err);
+
+/* Write a setting's name and value, "lr=0.05"; the key's value only as "(set)" or "(none)".
+ * Returns the length, negative: there are no more than `index` settings. */
+int uw_settings_tell(const struct uw_settings *s, uint32_t index, char *text, size_t bytes);
+
+/* Write all settings as words, the key too, for the flash. Returns the length or UW_ERR_TOOBIG. */
+int uw_settings_write(const struct uw_settings *s, char *text, size_t bytes);
+
+/* "0,4,8" as a mask; 0: all. Returns UINT32_MAX when it is malformed. */
+uint32_t uw_settings_classes(const char *text);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "console.h"
+#include "gossip_node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HEADER_BYTES 8192u              /* of a checkpoint, beside its tensors */
+
+enum { SETTINGS, BOOTS, MODEL, OBJECTS_N };
+
+/* In the order of their life: settings and the count outlive another model. */
+static struct uw_storage_flash_object objects[OBJECTS_N] = {
+    {"settings", UW_SETTINGS_TEXT_BYTES}, {"boots", 16}, {"model", 0}};
+
+static int open_storage(struct uw_firmware *f, uint32_t objects_n)
+{
+    const struct uw_storage_flash_config c = {.flash = uw_machine.flash, .objects = objects,
+                                              .objects_n = objects_n};
+    return uw_machine.flash == NULL ? UW_ERR_UNSUPPORTED : uw_storage_flash_init(&f->storage, &c);
+}
+
+/* Returns the bytes read, 0: there is no such object. */
+static size_t read_object(struct uw_firmware *f, int object, void *buf, size_t cap_bytes)
+{
+    struct uw_storage *s = &f->storage.base;
+    uint64_t bytes = 0;
+    if (s->ops->size(s, objects[object].name, &bytes) < 0 || bytes > cap_bytes ||
+        s->ops->read(s, objects[object].name, 0, buf, (size_t)bytes) < 0) {
+        return 0;
+    }
+    return (size_t)bytes;
+}
+
+static int write_object(struct uw_firmware *f, int object, const void *buf, size_t bytes)
+{
+    struct uw_storage *s = &f->storage.base;
+    int rc = s->ops->begin(s, objects[object].name);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = s->ops->append(s, buf, bytes);
+    int ended = s->ops->end(s, rc == UW_OK);
+    return rc < 0 ? rc : ended;
+}
+
+/* The file that is the flash has to be known before what is in the flash. */
+static int open_flash_file(struct uw_firmware *f, const char *words)
+{
+    struct uw_settings s;
+    uw_settings_init(&s);
+    int rc = uw_settings_read(&s, words, &f->err);
+    if (rc < 0 || s.flash[0] == '\0') {
+        return rc;
+    }
+    rc = uw_machine_flash_file(s.flash);
+    return rc < 0 ? uw_error_set(&f->err, rc, "flash=%s: cannot be used", s.flash) : UW_OK;
+}
+
+int uw_firmware_open_settings(struct uw_firmware *f)
+{
+    char words[UW_SETTINGS_TEXT_BYTES];
+    uw_settings_init(&f->settings);
+    int rc = uw_machine_arguments(words, sizeof words);
+    rc = rc < 0 ? rc : open_flash_file(f, words);
+    if (rc < 0) {
+        return rc;
+    }
+    if (open_storage(f, MODEL) == UW_OK) {
+        char kept[UW_SETTINGS_TEXT_BYTES];
+        size_t n = read_object(f, SETTINGS, kept, sizeof kept - 1u);
+        kept[n] = '\0';
+        if (n > 0 && uw_settings_read(&f->settings, kept, &f->err) < 0) {
+            uw_console_line("settings in flash: %s", f->err.text);
+        }
+    }
+    f->kept = f->settings;
+    return uw_settings_read(&f->settings, words, &f->err);
+}
+
+int uw_firmware_save_settings(struct uw_firmware *f)
+{
+    char words[UW_SETTINGS_TEXT_BYTES];
+    int n = uw_settings_write(&f->kept, words, sizeof words);
+    int rc = n < 0 ? n : f->storage.flash == NULL ? UW_ERR_UNSUPPORTED
+                                                  : write_object(f, SETTINGS, words, (size_t)n);
+    uw_key_wipe(words, sizeof words);
+    return rc < 0 ? uw_error_set(&f->err, rc, "settings are not kept: %s", uw_status_text(rc))
+                  : UW_OK;
+}
+
+static void count_start(struct uw_firmware *f)
+{
+    uint32_t boots = 0;
+    if (f->storage.flash != NULL) {
+        (void)read_object(f, BOOTS, &boots, sizeof boots);
+        boots++;
+        (void)write_object(f, BOOTS, &boots, sizeof boots);
+    }
+    f->boots = boots != 0 ? boots : 1u;
+}
+
+static void while_erasing(void *arg)
+{
+    uw_firmware_poll(arg);
+}
+
+int uw_firmware_open_checkpoint(struct uw_firmware *f)
+{
+    struct uw_checkpoint state = {0};
+    struct uw_error why = {.text = ""};
+    count_start(f);
+    size_t bytes = f->need.parameters_bytes + f->need.optimizer_bytes + HEADER_BYTES;
+    objects[MODEL].bytes_max = (uint32_t)bytes;
+    f->storage_open = open_storage(f, OBJECTS_N) == UW_OK;
+    if (!f->storage_open) {
+        uw_console_line("no checkpoints: flash has no room for two of %u bytes", (unsigned)bytes);
+        (void)open_storage(f, MODEL);
+        return UW_OK;
+    }
+    uw_machine.flash->idle = while_erasing;
+    uw_machine.flash->idle_arg = f;
+    int rc = uw_checkpoint_load(&f->model, &state, &f->storage.base, objects[MODEL].name, &why);
+    if (rc == UW_OK) {
+        f->step = (uint32_t)state.step;
+        f->loader.epoch = state.epoch;
+        f->loader.position = (uint32_t)state.position;
+    } else if (rc != UW_ERR_NOTFOUND) {
+        uw_console_line("checkpoint: %.120s; starting afresh", why.text);
+        uw_model_init_weights(&f->model, f->settings.seed);
+    }
+    return UW_OK;
+}
+
+int uw_firmware_save_checkpoint(struct uw_firmware *f)
+{
+    const struct uw_checkpoint state = {.step = f->step, .epoch = f->loader.epoch,
+                                        .position = f->loader.position, .seed = f->settings.seed,
+                                        .batch_n = f->settings.batch};
+    struct uw_error why = {.text = ""};
+    int rc = uw_checkpoint_save(&f->model, &state, &f->storage.base, objects[MODEL].name, &why);
+    f->saved_us = uw_machine_now_us();
+    if (rc < 0) {
+        uw_console_line("checkpoint: %.150s; training goes on", why.text);
+    }
+    return rc;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Time by SysTick: whole milliseconds are counted by its interrupt, the rest is read from it. */
+#include "start.h"
+
+#include "uwasa/cortex_m.h"
+#include "uwasa/machine.h"
+
+#define SYST_CSR (*(volatile uint32_t *)0xe000e010u)
+#define SYST_RVR (*(volatile uint32_t *)0xe000e014u)
+#define SYST_CVR (*(volatile uint32_t *)0xe000e018u)
+#define ICSR (*(volatile uint32_t *)0xe000ed04u)
+
+#define CSR_ENABLE 7u                   /* counter, interrupt, processor clock */
+#define ICSR_PENDSTSET (1u << 26)
+#define SYSTICK_EXCEPTION 15u
+
+static volatile uint64_t milliseconds;
+static uint64_t latest_us;
+static uint32_t ticks_per_ms;
+
+static void tick(void)
+{
+    milliseconds++;
+}
+
+void uw_clock_start(uint32_t core_hz)
+{
+    ticks_per_ms = core_hz / 1000u;
+    uw_exception_set(SYSTICK_EXCEPTION, tick);
+    SYST_RVR = ticks_per_ms - 1u;
+    SYST_CVR = 0;
+    SYST_CSR = CSR_ENABLE;
+}
+
+uint64_t uw_machine_now_us(void)
+{
+    uint32_t masked;
+    __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked)::"memory");
+    uint64_t ms = milliseconds;
+    uint32_t left = SYST_CVR;
+    if ((ICSR & ICSR_PENDSTSET) != 0) { /* it has just wrapped, and was not counted yet */
+        ms++;
+        left = SYST_CVR;
+    }
+    uint64_t now_us = ms * 1000u + (ticks_per_ms - 1u - left) * 1000u / ticks_per_ms;
+    if (now_us < latest_us) {           /* an emulator's counter wraps before it says so */
+        now_us = latest_us;
+    }
+    latest_us = now_us;
+    __asm volatile("msr primask, %0" ::"r"(masked) : "memory");
+    return now_us;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For builds that only an emulator runs. Its boards have no source of randomness: the host's is
+ * used, where it has /dev/urandom. A build for a real board has real.c instead of this file, and
+ * does not link without uw_machine_entropy of its own. */
+#include "semihosting.h"
+
+#include "uwasa/flash_emulated.h"
+#include "uwasa/machine.h"
+
+#include <string.h>
+
+int uw_machine_entropy(void *buf, size_t bytes)
+{
+    static int file = -1;
+    if (file < 0) {
+        file = uw_semihosting_open_to_read("/dev/urandom");
+    }
+    return file >= 0 && uw_semihosting_read_next(file, buf, (uint32_t)bytes) ? UW_OK : UW_ERR_IO;
+}
+
+/* The first word is the program's name. */
+int uw_machine_arguments(char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (uw_semihosting_arguments(text, bytes) < 0) {
+        return UW_OK;
+    }
+    size_t name = strcspn(text, " ");
+    memmove(text, text + name, strlen(text + name) + 1u);
+    return UW_OK;
+}
+
+int uw_machine_flash_file(const char *path)
+{
+    return uw_flash_emulated_open((struct uw_flash_emulated *)uw_machine.flash, path);
+}
+
+void uw_machine_exit(int status)
+{
+    uw_semihosting_exit(status);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/ethernet_lan9118.h - the Ethernet controller of Arm's MPS2 and MPS3 boards
+ *
+ * Source     Microchip (SMSC), "LAN9118" data sheet */
+#ifndef UWASA_ETHERNET_LAN9118_H
+#define UWASA_ETHERNET_LAN9118_H
+
+#include "uwasa/ethernet.h"
+
+#include <stdint.h>
+
+struct uw_ethernet_lan9118 {
+    struct uw_ethernet base;
+    uintptr_t registers;
+    uint32_t interrupt;
+    void (*handler)(void);          /* of the interrupt */
+};
+
+/* Set up; start() finds out whether it is there. `handler` is an interrupt handler that calls
+ * uw_ethernet_lan9118_interrupt. */
+void uw_ethernet_lan9118_init(struct uw_ethernet_lan9118 *e, uintptr_t registers,
+                              uint32_t interrupt, void (*handler)(void));
+
+/* Something arrived: enough to wake the processor, the main loop fetches it. Context: interrupt. */
+void uw_ethernet_lan9118_interrupt(struct uw_ethernet_lan9118 *e);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/flash_emulated.h - flash for boards in an emulator: a file of the host, or memory that a
+ * reset keeps
+ *
+ * Behaves like NOR flash: erasing sets all bits, programming only clears some. */
+#ifndef UWASA_FLASH_EMULATED_H
+#define UWASA_FLASH_EMULATED_H
+
+#include "uwasa/flash.h"
+
+#include <stdint.h>
+
+struct uw_flash_emulated {
+    struct uw_flash base;
+    uint8_t *memory;                /* [sectors_n * sector_bytes] that a reset keeps; with a file:
+                                       of one sector */
+    int file;                       /* handle of semihosting.h, -1: memory */
+};
+
+/* Use memory; what it holds from before a reset stays. */
+void uw_flash_emulated_init(struct uw_flash_emulated *f, uint32_t sector_bytes,
+                            uint32_t sectors_n, void *memory);
+
+/* Use a file of the host from now on, made or made longer as needed.
+ * Returns UW_OK or UW_ERR_IO. */
+int uw_flash_emulated_open(struct uw_flash_emulated *f, const char *path);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/uart_cmsdk.h - the UART of Arm's MPS2 and MPS3 boards
+ *
+ * Receives by interrupt into a ring; when that is full the interrupt waits, so that an emulator
+ * holds the sender back. A real line then overruns, which `overruns` counts.
+ *
+ * Source     Arm, "Cortex-M System Design Kit", 4.3 "APB UART" */
+#ifndef UWASA_UART_CMSDK_H
+#define UWASA_UART_CMSDK_H
+
+#include "uwasa/serial.h"
+
+#include <stdint.h>
+
+#define UW_UART_RING_BYTES 256u         /* a power of two */
+
+struct uw_uart_cmsdk {
+    struct uw_serial base;
+    uintptr_t registers;
+    uint32_t rx_interrupt;
+    volatile uint32_t head, tail;       /* head: next free, by the interrupt */
+    volatile uint32_t overruns;
+    uint8_t ring[UW_UART_RING_BYTES];
+};
+
+/* Start it; `handler` is an interrupt handler that calls uw_uart_cmsdk_interrupt. */
+void uw_uart_cmsdk_start(struct uw_uart_cmsdk *u, uintptr_t registers, uint32_t rx_interrupt,
+                         uint32_t clock_hz, uint32_t baud, void (*handler)(void));
+
+/* Take what has arrived. Context: interrupt. */
+void uw_uart_cmsdk_interrupt(struct uw_uart_cmsdk *u);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lwIP as uwasa/link_lwip.h needs it: IPv4, UDP, ARP, ICMP, no threads, one thread of control. What
+ * arrives waits in pool buffers: as many as an Ethernet controller of a board holds frames. */
+#ifndef UW_LWIPOPTS_H
+#define UW_LWIPOPTS_H
+
+#define NO_SYS 1
+#define SYS_LIGHTWEIGHT_PROT 0
+#define LWIP_NETCONN 0
+#define LWIP_SOCKET 0
+#define LWIP_TCP 0
+#define LWIP_RAW 0
+#define LWIP_IPV4 1
+#define LWIP_IPV6 0
+#define LWIP_DHCP 0
+#define LWIP_AUTOIP 0
+#define LWIP_DNS 0
+#define LWIP_IGMP 0
+#define LWIP_ARP 1
+#define LWIP_ICMP 1
+#define LWIP_UDP 1
+#define IP_REASSEMBLY 0
+#define IP_FRAG 0
+#define ARP_QUEUEING 1              /* the default keeps one packet while an address is asked for */
+#define ARP_TABLE_SIZE 8
+#define MEMP_NUM_ARP_QUEUE 8
+#define MEMP_NUM_UDP_PCB 1
+#define MEMP_NUM_PBUF 8
+#define MEMP_NUM_SYS_TIMEOUT 3
+#define MEM_ALIGNMENT 4
+#define MEM_SIZE 3072               /* frames being sent: two, with their headers */
+#define PBUF_POOL_SIZE 6
+#define PBUF_POOL_BUFSIZE 1536
+#define LWIP_CHKSUM_ALGORITHM 3
+#define LWIP_STATS 0
+#define LWIP_NETIF_API 0
+#define LWIP_NETIF_STATUS_CALLBACK 0
+#define LWIP_SINGLE_NETIF 1
+#define ETH_PAD_SIZE 2              /* IP headers at multiples of 4 */
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Mbed TLS as the secure channel needs it on a board: DTLS 1.2, pre-shared keys, one suite, memory
+ * from one fixed buffer. */
+#ifndef UW_MBEDTLS_CONFIG_H
+#define UW_MBEDTLS_CONFIG_H
+
+#define MBEDTLS_PLATFORM_C
+#define MBEDTLS_PLATFORM_MEMORY
+#define MBEDTLS_MEMORY_BUFFER_ALLOC_C
+#define MBEDTLS_PLATFORM_NO_STD_FUNCTIONS   /* no heap before the buffer is given, and no stdio */
+#define MBEDTLS_PLATFORM_EXIT_MACRO(status) __builtin_trap()
+#define MBEDTLS_NO_PLATFORM_ENTROPY
+
+#define MBEDTLS_AES_C
+#define MBEDTLS_AES_ROM_TABLES
+#define MBEDTLS_AES_FEWER_TABLES
+#define MBEDTLS_CIPHER_C
+#define MBEDTLS_CCM_C
+#define MBEDTLS_MD_C
+#define MBEDTLS_SHA256_C
+#define MBEDTLS_SHA256_SMALLER
+#define MBEDTLS_CTR_DRBG_C
+#define MBEDTLS_ENTROPY_C
+
+#define MBEDTLS_SSL_TLS_C
+#define MBEDTLS_SSL_CLI_C
+#define MBEDTLS_SSL_SRV_C
+#define MBEDTLS_SSL_PROTO_TLS1_2
+#define MBEDTLS_SSL_PROTO_DTLS
+#define MBEDTLS_SSL_DTLS_ANTI_REPLAY
+#define MBEDTLS_SSL_DTLS_HELLO_VERIFY
+#define MBEDTLS_SSL_MAX_FRAGMENT_LENGTH
+#define MBEDTLS_KEY_EXCHANGE_PSK_ENABLED
+#define MBEDTLS_PSK_MAX_LEN 32
+#define MBEDTLS_SSL_IN_CONTENT_LEN 1408
+#define MBEDTLS_SSL_OUT_CONTENT_LEN 1408
+#define MBEDTLS_SSL_DTLS_MAX_BUFFERING 4096
+#define MBEDTLS_SSL_CIPHERSUITES MBEDTLS_TLS_PSK_WITH_AES_128_CCM_8
+
+#ifdef UWASA_MBEDTLS_2
+#include "mbedtls/check_config.h"
+#endif
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * semihosting.h - what an emulator does for a board: its arguments, files, exit status
+ *
+ * Without an emulator (or a debugger) that answers, these calls fault: only machines with
+ * `emulated` link them.
+ *
+ * Source     Arm, "Semihosting for AArch32 and AArch64", 2.0 */
+#ifndef UW_BOARDS_SEMIHOSTING_H
+#define UW_BOARDS_SEMIHOSTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The words given to the emulator as `arg=`, joined by spaces; "" when there are none. */
+int uw_semihosting_arguments(char *text, size_t bytes);
+
+/* End the emulator with an exit status. */
+void uw_semihosting_exit(int status);
+
+/* Open a file of the host to read and write, made when it is missing. Returns a handle, or -1. */
+int uw_semihosting_open(const char *path);
+
+/* Open a file of the host that is there. Returns a handle, or -1. */
+int uw_semihosting_open_to_read(const char *path);
+
+/* Length in bytes, or -1. */
+long uw_semihosting_length(int handle);
+
+/* Read or write all of it, at a place or where the last read ended. Returns whether that was
+ * done. */
+bool uw_semihosting_read(int handle, uint32_t at, void *buf, uint32_t bytes);
+bool uw_semihosting_read_next(int handle, void *buf, uint32_t bytes);
+bool uw_semihosting_write(int handle, uint32_t at, const void *buf, uint32_t bytes);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * start.h - what the start-up code calls (private) */
+#ifndef UW_BOARDS_START_H
+#define UW_BOARDS_START_H
+
+#include <stdint.h>
+
+/* Start SysTick, 1000 times a second. */
+void uw_clock_start(uint32_t core_hz);
+
+/* Fill the unused stack with a pattern, for uw_machine_stack_bytes. */
+void uw_stack_paint(void);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * 32-bit Arm Linux. Distributions build for a VFPv3; a VFPv4 has the fused multiply-add. NEON is
+ * left alone: it flushes subnormal numbers there. */
+#include "uwasa/backends.h"
+
+#include "backends.h"
+#include "packed/fpu.h"
+
+#include <sys/auxv.h>
+
+#define HAS_VFPV4 (1ul << 16)   /* the kernel's HWCAP_VFPv4, for 32-bit programs */
+
+static bool has_vfpv4(void)
+{
+    return (getauxval(AT_HWCAP) & HAS_VFPV4) != 0;
+}
+
+const struct uw_backend uw_backends[] = {
+    {&uw_kernels_fpu, has_vfpv4},
+    {&uw_kernels_ref, NULL},
+    {NULL, NULL},
+};

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slots that refuse: what a table of one model names for all that the model does not use. Their
+ * parameters are unused, as kernels/CMakeLists.txt tells the compiler. */
+#include "uwasa/slots.h"
+#include "uwasa/status.h"
+
+#include <math.h>
+
+#define REFUSE {return UW_ERR_UNSUPPORTED;}
+
+int uw_gemm_none(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
+                 float *c) REFUSE
+
+size_t uw_gemm_scratch_bytes_none(const struct uw_kernels *k, const struct uw_gemm *g,
+                                  uint32_t threads) {return 0;}
+
+int uw_conv2d_fw_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float *y, bool accumulate)
+    REFUSE
+
+int uw_conv2d_bw_input_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                            const float *dy, const float *w, float *dx, bool accumulate) REFUSE
+
+int uw_conv2d_bw_param_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                            const float *x, const float *dy, float scale, float *dw, float *db)
+    REFUSE
+
+bool uw_conv2d_takes_norm_none(const struct uw_kernels *k, const struct uw_conv2d *c,
+                               uint32_t batch_n) {return false;}
+
+size_t uw_conv2d_scratch_bytes_none(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                    uint32_t batch_n, uint32_t threads) {return 0;}
+
+int uw_add_channels_none(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                         size_t inner_n, const float *b, float *y) REFUSE
+
+int uw_sum_channels_none(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                         size_t inner_n, const float *dy, float scale, float *db) REFUSE
+
+int uw_dense_fw_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                     const float *x, const float *w, const float *b, float *y) REFUSE
+
+int uw_dense_bw_input_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate) REFUSE
+
+int uw_dense_bw_param_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db)
+    REFUSE
+
+int uw_dense_bw_step_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                          const float *x, const float *dy, float keep, float scale, float *w,
+                          float *b, float *dx, bool accumulate) REFUSE
+
+size_t uw_dense_scratch_bytes_none(const struct uw_kernels *k, const struct uw_dense *d,
+                                   uint32_t batch_n, uint32_t threads) {return 0;}
+
+int uw_maxpool2d_fw_none(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                         const float *x, float *y, uint8_t *winner) REFUSE
+
+int uw_maxpool2d_bw_input_none(const struct uw_exec *e, const struct uw_pool2d *p,
+                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
+                               bool accumulate) REFUSE
+
+int uw_avgpool2d_fw_none(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                         const float *x, float *y) REFUSE
+
+int uw_avgpool2d_bw_input_none(const struct uw_exec *e, const struct uw_pool2d *p,
+                               uint32_t batch_n, const float *dy, float *dx, bool accumulate) REFUSE
+
+int uw_relu_fw_none(const struct uw_exec *e, size_t n, const float *x, float *y) REFUSE
+
+int uw_relu_bw_input_none(const struct uw_exec *e, size_t n, const float *y, const float *dy,
+                          float *dx, bool accumulate) REFUSE
+
+int uw_softmax_xent_fw_none(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                            float smoothing, const float *logits, const uint32_t *label, float *p,
+                            double *loss_sum, uint32_t *correct_n) REFUSE
+
+int uw_softmax_xent_bw_input_none(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                                  float smoothing, const float *p, const uint32_t *label,
+                                  float scale, float *dlogits) REFUSE
+
+int uw_axpby_none(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y)
+    REFUSE
+
+int uw_sgd_update_none(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
+                       float *w, float *v) REFUSE
+
+bool uw_all_finite_none(const struct uw_exec *e, size_t n, const float *x) {return false;}
+
+double uw_distance_sq_none(const struct uw_exec *e, size_t n, const float *x, const float *y)
+    {return (double)NAN;}
+
+static int copy_copy(const struct uw_exec *e, const struct uw_copy *c, const float *x, float *y,
+                     bool accumulate) REFUSE
+
+static int copy_permute(const struct uw_exec *e, const struct uw_permute *p, uint32_t batch_n,
+                        const float *x, float *y, bool accumulate) REFUSE
+
+static int copy_gather(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                       const float *x, const float *w, float *y) REFUSE
+
+static int copy_scatter_add(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                            const float *x, const float *dy, float scale, float *dw) REFUSE
+
+static int copy_sum_rows(const struct uw_exec *e, size_t rows, uint32_t n, size_t step,
+                         const float *dy, float scale, float *db) REFUSE
+
+const struct uw_copy_kernels uw_copy_none = {
+    .copy = copy_copy,
+    .permute = copy_permute,
+    .gather = copy_gather,
+    .scatter_add = copy_scatter_add,
+    .sum_rows = copy_sum_rows,
+};
+
+static int sequence_rnn_fw(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
+                           const float *b_hh, const float *a, float *h) REFUSE
+
+static int sequence_rnn_bw(const struct uw_exec *e, const struct uw_cell *c, const float *h,
+                           const float *dy, float *a, const float *dh) REFUSE
+
+static int sequence_gru_fw(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
+                           const float *b_hh, const float *h_prev, float *a, float *h) REFUSE
+
+static int sequence_gru_bw(const struct uw_exec *e, const struct uw_cell *c, const float *h_prev,
+                           const float *dy, float *a, float *dh) REFUSE
+
+static int sequence_lstm_fw(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
+                            const float *b_hh, const float *c_prev, float *a, float *h) REFUSE
+
+static int sequence_lstm_bw(const struct uw_exec *e, const struct uw_cell *c, const float *c_prev,
+                            const float *dy, float *a, const float *dh, float *dc) REFUSE
+
+static int sequence_softmax_fw(const struct uw_exec *e, size_t rows, uint32_t n, bool causal,
+                               const float *x, float *y) REFUSE
+
+static int sequence_softmax_bw_input(const struct uw_exec *e, size_t rows, uint32_t n,
+                                     const float *y, const float *dy, float *dx) REFUSE
+
+const struct uw_sequence_kernels uw_sequence_none = {
+    .rnn_fw = sequence_rnn_fw,
+    .rnn_bw = sequence_rnn_bw,
+    .gru_fw = sequence_gru_fw,
+    .gru_bw = sequence_gru_bw,
+    .lstm_fw = sequence_lstm_fw,
+    .lstm_bw = sequence_lstm_bw,
+    .softmax_fw = sequence_softmax_fw,
+    .softmax_bw_input = sequence_softmax_bw_input,
+};
+
+static int norm_groupnorm_fw(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                             const float *x, const float *gamma, const float *beta, float *y,
+                             float *stats) REFUSE
+
+static int norm_groupnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n,
+                                   uint32_t batch_n, const float *x, const float *gamma,
+                                   const float *stats, const float *dy, float *dx, bool accumulate)
+    REFUSE
+
+static int norm_groupnorm_bw_param(const struct uw_exec *e, const struct uw_norm *n,
+                                   uint32_t batch_n, const float *x, const float *stats,
+                                   const float *dy, float scale, float *dgamma, float *dbeta) REFUSE
+
+static int norm_batchnorm_stats(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                                const float *x, float *stats, float *running_mean,
+                                float *running_var) REFUSE
+
+static int norm_batchnorm_running(const struct uw_exec *e, const struct uw_norm *n,
+                                  const float *running_mean, const float *running_var,
+                                  float *stats) REFUSE
+
+static int norm_batchnorm_fw(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                             const float *x, const float *stats, const float *gamma,
+                             const float *beta, float *y) REFUSE
+
+static int norm_batchnorm_bw_sums(const struct uw_exec *e, const struct uw_norm *n,
+                                  uint32_t batch_n, const float *x, const float *stats,
+                                  const float *gamma, const float *beta, const float *dy,
+                                  float *sums) REFUSE
+
+static int norm_batchnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n,
+                                   uint32_t batch_n, const float *x, const float *stats,
+                                   const float *gamma, const float *beta, const float *sums,
+                                   const float *dy, float *dx, bool accumulate) REFUSE
+
+static int norm_batchnorm_stats_fw(const struct uw_exec *e, const struct uw_norm *n,
+                                   uint32_t batch_n, const float *x, float *stats,
+                                   float *running_mean, float *running_var, const float *gamma,
+                                   const float *beta, float *y) REFUSE
+
+static int norm_batchnorm_bw_sums_input(const struct uw_exec *e, const struct uw_norm *n,
+                                        uint32_t batch_n, const float *x, const float *stats,
+                                        const float *gamma, const float *beta, const float *dy,
+                                        float *sums, float *dx, bool accumulate) REFUSE
+
+static int norm_lrn_fw(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                       const float *x, float *y) REFUSE
+
+static int norm_lrn_bw_input(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                             const float *x, const float *dy, float *dx, bool accumulate) REFUSE
+
+static size_t norm_lrn_scratch_bytes(const struct uw_lrn *l, uint32_t threads) {return 0;}
+
+const struct uw_norm_kernels uw_norm_none = {
+    .groupnorm_fw = norm_groupnorm_fw,
+    .groupnorm_bw_input = norm_groupnorm_bw_input,
+    .groupnorm_bw_param = norm_groupnorm_bw_param,
+    .batchnorm_stats = norm_batchnorm_stats,
+    .batchnorm_running = norm_batchnorm_running,
+    .batchnorm_fw = norm_batchnorm_fw,
+    .batchnorm_bw_sums = norm_batchnorm_bw_sums,
+    .batchnorm_bw_input = norm_batchnorm_bw_input,
+    .batchnorm_stats_fw = norm_batchnorm_stats_fw,
+    .batchnorm_bw_sums_input = norm_batchnorm_bw_sums_input,
+    .lrn_fw = norm_lrn_fw,
+    .lrn_bw_input = norm_lrn_bw_input,
+    .lrn_scratch_bytes = norm_lrn_scratch_bytes,
+};
+
+static int activation_forward(const struct uw_exec *e, const struct uw_activation *a, size_t n,
+                              const float *x, float *y) REFUSE
+
+static int activation_bw_input(const struct uw_exec *e, const struct uw_activation *a, size_t n,
+                               const float *v, const float *dy, float *dx, bool accumulate) REFUSE
+
+static int activation_dropout(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n,
+                              float rate, const float *x, float *y, bool accumulate) REFUSE
+
+const struct uw_activation_kernels uw_activation_none = {
+    .forward = activation_forward,
+    .bw_input = activation_bw_input,
+    .dropout = activation_dropout,
+};
+
+static int loss_forward(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta,
+                        size_t n, const float *z, const float *t, double *sum) REFUSE
+
+static int loss_bw_input(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta,
+                         size_t n, const float *z, const float *t, float scale, float *dz) REFUSE
+
+const struct uw_loss_kernels uw_loss_none = {
+    .forward = loss_forward,
+    .bw_input = loss_bw_input,
+};
+
+static int update_adam(const struct uw_exec *e, size_t n, const struct uw_adam *a, const float *g,
+                       float *w, float *m, float *v) REFUSE
+
+static int update_rmsprop(const struct uw_exec *e, size_t n, const struct uw_rmsprop *r,
+                          const float *g, float *w, float *v, float *b) REFUSE
+
+const struct uw_update_kernels uw_update_none = {
+    .adam = update_adam,
+    .rmsprop = update_rmsprop,
+};

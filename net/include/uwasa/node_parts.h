@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/node_parts.h - the parts of a node that a program may leave out
+ *
+ * Gossip needs none of them. A program names those it wants in uw_node_config.parts; what nobody
+ * names, a linker that collects unused sections leaves out of a board's memory.
+ *
+ *     static const struct uw_node_parts parts = {.sentences = &uw_node_sentences};
+ *     config.parts = &parts;
+ *
+ * Memory     borrowed by the node      Context  constants
+ */
+#ifndef UWASA_NODE_PARTS_H
+#define UWASA_NODE_PARTS_H
+
+struct uw_node_averages;        /* private */
+struct uw_node_samples;
+struct uw_node_answers;
+struct uw_node_sentences;
+
+/* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
+extern const struct uw_node_averages uw_node_averages;
+
+/* Samples lent to others: uw_node_config.samples. */
+extern const struct uw_node_samples uw_node_samples;
+
+/* Answers to uwasa/status_client.h. */
+extern const struct uw_node_answers uw_node_answers;
+
+/* The sentences of events. */
+extern const struct uw_node_sentences uw_node_sentences;
+
+struct uw_node_parts {
+    const struct uw_node_averages *averages;    /* NULL: uw_node_bind refuses what needs it */
+    const struct uw_node_samples *samples;      /* NULL: the same */
+    const struct uw_node_answers *answers;      /* NULL: nobody is answered */
+    const struct uw_node_sentences *sentences;  /* NULL: struct uw_node_event.text is "" */
+};
+
+/* Every part there is. */
+extern const struct uw_node_parts uw_node_parts_all;
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Set-up: what a configuration needs, and the memory. */
+#include "node_state.h"
+#include "shuffle.h"
+
+#include "bits.h"
+
+#include <string.h>
+
+#define PERIOD_DEFAULT 10u
+#define WINDOW_DEFAULT_BYTES (512u * 1024u)
+#define MEMBERS_DEFAULT 32u
+#define PING_DEFAULT_US 700000u
+#define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
+#define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
+#define DEAD_DEFAULT_US 10000000u
+#define PULL_DEFAULT_US 120000000u
+#define PULL_SILENCE_DEFAULT_US 4000000u
+#define SLOTS_MIN 4u
+#define SLOTS_MAX 4096u
+#define POLL_US 5000u               /* how soon a freed slot, or what training did, is noticed */
+#define NEAR_DEFAULT_US 5000u
+#define GATHER_DEFAULT_US 30000000u
+#define ROUND_DEFAULT_US 60000000u
+#define AGREE_DEFAULT_US 10000000u
+
+enum uw_node_mode uw_node_mode_find(const char *name)
+{
+    return strcmp(name, "allreduce") == 0      ? UW_NODE_ALLREDUCE
+           : strcmp(name, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
+           : strcmp(name, "auto") == 0         ? UW_NODE_AUTO
+                                               : UW_NODE_GOSSIP;
+}
+
+static const struct uw_node_parts no_parts;
+
+static bool needs_averages(const struct uw_node_config *c)
+{
+    return c->mode != UW_NODE_GOSSIP || c->agree ||
+           (c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS);
+}
+
+static void set_defaults(struct uw_node_config *c)
+{
+    c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
+    c->parts = c->parts != NULL ? c->parts : &no_parts;
+    if (c->schedule == NULL) {
+        c->schedule = c->rule->over == UW_MIX_OVER_PAIRS ? c->parts->averages->pairs
+                                                         : &uw_peer_schedule_random;
+    }
+    c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
+    c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
+    c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
+    c->ping_us = c->ping_us != 0 ? c->ping_us : PING_DEFAULT_US;
+    c->suspect_us = c->suspect_us != 0 ? c->suspect_us : 3u * c->ping_us;
+    c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
+    c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
+    c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
+    c->poll_us = c->poll_us != 0 ? c->poll_us : POLL_US;
+    c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
+    c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
+    c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
+    c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
+}
+
+static int check_text(const char *what, const char *text, size_t cap, bool may_be_empty,
+                      struct uw_error *err)
+{
+    if (text == NULL || (text[0] == '\0' && !may_be_empty)) {
+        return uw_error_set(err, UW_ERR_INVALID, "%s: missing, needs 1 to %u characters", what,
+                            (unsigned)(cap - 1u));
+    }
+    if (strlen(text) >= cap) {
+        return uw_error_set(err, UW_ERR_INVALID, "%s \"%.40s...\": at most %u characters", what,
+                            text, (unsigned)(cap - 1u));
+    }
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p <= ' ' || *p > '~') {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "%s: printable characters without spaces only", what);
+        }
+    }
+    return UW_OK;
+}
+
+static int check_rule(const struct uw_node_config *c, struct uw_error *err)
+{
+    if (c->rule == NULL || c->rule->over != UW_MIX_OVER_PAIRS) {
+        return UW_OK;
+    }
+    if (c->mode != UW_NODE_GOSSIP) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" is for exchange gossip, between pairs of nodes",
+                            c->rule->name);
+    }
+    if (c->schedule != NULL && !c->schedule->mutual) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "schedule \"%s\": mixing rule \"%s\" needs one whose pairs are mutual, "
+                            "matching, hypercube or base2",
+                            c->schedule->name, c->rule->name);
+    }
+    return UW_OK;
+}
+
+/* What the configuration needs and the program lacks. */
+static int check_parts(const struct uw_node_config *c, struct uw_error *err)
+{
+    const struct uw_node_parts *parts = c->parts != NULL ? c->parts : &no_parts;
+    const char *lacks = needs_averages(c) && parts->averages == NULL   ? "averages"
+                        : c->samples != NULL && parts->samples == NULL ? "samples"
+                                                                       : NULL;
+    if (lacks == NULL) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "config.parts lacks %s, which exchange, rule or samples need", lacks);
+}
+
+/* Averages put it back when they fail, and rules look at it. */
+static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
+    if (c->snapshot != NULL || (!ruled && !needs_averages(c))) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "node: snapshot missing, needed by all but gossip with rule none: mixing "
+                        "rule \"%s\"", c->rule != NULL ? c->rule->name : uw_mix_none.name);
+}
+
+static int check(const struct uw_node_config *c, struct uw_error *err)
+{
+    int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
+    if (rc == UW_OK && c->address != NULL) {
+        rc = check_text("address", c->address, UW_LINK_ADDRESS_BYTES, true, err);
+    }
+    if (rc == UW_OK && c->cell != NULL) {
+        rc = check_text("cell", c->cell, UW_NODE_NAME_BYTES, true, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (c->run == NULL || c->run[0] == '\0') {
+        return uw_error_set(err, UW_ERR_INVALID, "run: missing, needs a name");
+    }
+    if (c->link == NULL || c->params == NULL || c->params->size_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "node: link or parameters missing");
+    }
+    bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
+    if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "gradients are averaged in mode allreduce and by rule none only");
+    }
+    if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
+        return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
+                            (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
+    }
+    rc = check_parts(c, err);
+    rc = rc < 0 ? rc : check_snapshot(c, err);
+    return rc < 0 ? rc : check_rule(c, err);
+}
+
+static uint32_t run_tag(const char *run)
+{
+    uint32_t tag = uw_name_id(run);
+    return tag != 0 ? tag : 1u;     /* 0 on the wire: any run */
+}
+
+/* Sizes that follow from the link. */
+static int set_sizes(struct uw_node_state *s, struct uw_error *err)
+{
+    uint32_t mtu = s->config.link->mtu_bytes;
+    s->buffer_bytes = mtu < UW_NODE_PARTS_MAX ? uw_min_u32(mtu, UW_NODE_BUFFER_MAX)
+                                              : UW_NODE_PARTS_MAX;
+    if (s->buffer_bytes < UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
+                            (unsigned)s->buffer_bytes,
+                            (unsigned)(UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N));
+    }
+    if (s->config.samples != NULL && s->buffer_bytes < UW_SHUFFLE_LEAST_BYTES) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: samples need %u or more",
+                            (unsigned)s->buffer_bytes, (unsigned)UW_SHUFFLE_LEAST_BYTES);
+    }
+    uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
+    s->chunk_n = (chunk_bytes - UW_WIRE_DATA_BYTES) / 4u;
+    return UW_OK;
+}
+
+/* What membership may cost: as configured, or a share of a thin link. */
+static uint32_t membership_rate(const struct uw_node_config *c)
+{
+    uint64_t share = c->link->rate_bits_per_s / 8u / LINK_PARTS;
+    uint64_t rate = c->membership_rate != 0 ? c->membership_rate : MEMBERSHIP_DEFAULT;
+    bool thin = c->membership_rate == 0 && c->link->rate_bits_per_s != 0 && share < rate;
+    rate = thin ? share : rate;
+    return rate != 0 ? (uint32_t)rate : 1u;
+}
+
+static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    int rc = UW_OK;
+    if (needs_averages(c)) {
+        s->averages = c->parts->averages;
+        rc = s->averages->place(s, arena);
+    }
+    if (rc == UW_OK && c->samples != NULL) {
+        rc = c->parts->samples->place(s, arena);
+    }
+    return rc < 0 || c->parts->answers == NULL ? rc : c->parts->answers->place(s, arena);
+}
+
+static int place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    size_t slots = c->window_bytes / uw_gossip_slot_bytes(s->chunk_n);
+    slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
+    const struct uw_membership_config membership = {
+        .name = c->name, .address = c->address, .incarnation = c->incarnation,
+        .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
+        .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
+        .dead_us = c->dead_us, .rate_bytes_per_s = membership_rate(c),
+        .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
+        .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s};
+    const struct uw_gossip_config gossip = {
+        .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
+        .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
+        .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
+        .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
+    bool sentences = c->parts->sentences != NULL || needs_averages(c);
+    void *part[7] = {NULL};
+    const size_t bytes[7] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
+                             c->members_max * sizeof(uint32_t),
+                             c->members_max * sizeof(bool), sizeof *s->in, sizeof *s->out,
+                             sentences ? UW_NODE_TEXT_BYTES : 0};
+    int rc = uw_membership_place(&s->membership, arena, &membership);
+    if (rc == UW_OK) {
+        rc = uw_gossip_place(&s->gossip, arena, &gossip);
+    }
+    if (rc == UW_OK) {
+        rc = uw_pull_place(&s->pull.transfer, arena, c->params->size_n, (uint32_t)slots);
+    }
+    if (rc == UW_OK) {
+        rc = uw_serve_place(&s->serve, arena, c->members_max, c->params->size_n);
+    }
+    for (size_t i = 0; rc == UW_OK && i < sizeof part / sizeof part[0]; i++) {
+        rc = bytes[i] != 0 ? uw_arena_take(arena, bytes[i], &part[i]) : UW_OK;
+    }
+    s->buffer = part[0];
+    s->chunk = part[1];
+    s->candidates.place = part[2];
+    s->candidates.usable = part[3];
+    s->in = part[4];
+    s->out = part[5];
+    s->text = part[6];
+    return rc < 0 ? rc : place_parts(s, arena);
+}
+
+static int bind_all(struct uw_node *n, struct uw_node_state *spare,
+                    const struct uw_node_config *config, struct uw_arena *arena,
+                    struct uw_error *err)
+{
+    void *memory = NULL;
+    int rc = check(config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_arena_take(arena, sizeof(struct uw_node_state), &memory);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
+    }
+    struct uw_node_state *s = memory != NULL ? memory : spare;
+    memset(s, 0, sizeof *s);
+    s->config = *config;
+    set_defaults(&s->config);
+    s->run = run_tag(config->run);
+    s->model = config->params->hash;
+    uw_rng_seed(&s->rng, uw_rng_mix(config->seed, (uint64_t)uw_name_id(config->name) << 32));
+    rc = set_sizes(s, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = place(s, arena);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
+    }
+    rc = uw_node_check_mtu(s, err);
+    n->state = rc == UW_OK ? memory : NULL;
+    return rc;
+}
+
+int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err)
+{
+    struct uw_arena arena;
+    struct uw_node n = {NULL};
+    struct uw_node_state spare;
+    uw_arena_init(&arena, NULL, 0);
+    int rc = bind_all(&n, &spare, config, &arena, err);
+    *bytes = arena.used_bytes;
+    return rc;
+}
+
+static int check_spare(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
+    bool averages = c->rule != NULL && c->rule->over == UW_MIX_OVER_AVERAGES;
+    if ((pairs && c->mode != UW_NODE_GOSSIP) || (averages && c->mode == UW_NODE_GOSSIP)) {
+        return uw_error_set(err, UW_ERR_INVALID, "mixing rule \"%s\" is for %s", c->rule->name,
+                            pairs ? "gossip" : "exact averages");
+    }
+    if (c->rule != NULL && c->spare == NULL &&
+        uw_node_spare_n(c->mode, c->rule, c->params->size_n) != 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
+                            c->rule->name);
+    }
+    return UW_OK;
+}
+
+int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
+                 struct uw_error *err)
+{
+    n->state = NULL;
+    if (config->rule != NULL && config->rule->velocity && config->velocity == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
+                            config->rule->name);
+    }
+    int rc = check_spare(config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (arena->base == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");
+    }
+    return bind_all(n, NULL, config, arena, err);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_parts.h - what a node calls of its optional parts, which their tables name
+ *
+ * The node itself names no function of a part, only the table of its configuration. The state of a
+ * part is taken from the arena when the configuration needs it.
+ *
+ * Blocking   never      Context  network thread, but for what averages do after a step
+ */
+#ifndef UW_NET_NODE_PARTS_H
+#define UW_NET_NODE_PARTS_H
+
+#include "gossip.h"
+#include "uwasa.pb.h"
+#include "wire.h"
+
+#include "uwasa/arena.h"
+#include "uwasa/node.h"
+#include "uwasa/node_parts.h"
+
+struct uw_member;
+struct uw_node_state;
+
+/* node_averages.c. All but widest and message only while s->averages is set. */
+struct uw_node_averages {
+    /* What pings come to tell of a node's averages, at most. */
+    void (*widest)(const struct uw_node_config *c, uwasa_Progress *p);
+
+    /* Take the memory. Returns UW_OK or what uw_arena_take returns. */
+    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+
+    /* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
+    uint64_t (*step)(struct uw_node_state *s);
+
+    /* This node slept for so long. */
+    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
+
+    /* The member table has changed; a member died, left or was started anew. */
+    void (*stale)(struct uw_node_state *s);
+    void (*gone)(struct uw_node_state *s, uint32_t id);
+
+    /* What arrived in s->buffer, of type UW_WIRE_CELL or UW_WIRE_PART. */
+    void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                    uint32_t bytes);
+
+    /* What this node tells of its averages now. */
+    void (*fill)(const struct uw_node_state *s, uwasa_Progress *p);
+
+    /* Must this member stay in a full table? */
+    bool (*needs)(const struct uw_node_state *s, const struct uw_member *m);
+
+    /* Pulls from another cell (node_bridge.h): whom from; whom else; look at what came; it is
+     * over. */
+    uint32_t (*pull_from)(struct uw_node_state *s);
+    uint32_t (*pull_another)(struct uw_node_state *s, uint32_t chunk_n);
+    int (*pull_step)(struct uw_node_state *s);
+    void (*pull_ended)(struct uw_node_state *s, enum uw_gossip_end how);
+
+    /* Training. As uw_node_after_step, uw_node_touches. */
+    int (*after_step)(struct uw_node_state *s, const struct uw_node_progress *p);
+    bool (*touches)(const struct uw_node_state *s);
+
+    const struct uw_peer_schedule *pairs;   /* of rules over pairs, where none is given */
+};
+
+/* node_shuffle.c. All but message only while s->samples is set. */
+struct uw_node_samples {
+    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
+    void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+    void (*stop)(struct uw_node_state *s);
+};
+
+/* node_answers.c */
+struct uw_node_answers {
+    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+};
+
+/* What an event's sentence tells beside the event itself. */
+struct uw_node_cause {
+    const struct uw_member *m;      /* NULL: none is known */
+    const char *why;                /* of a pull that ended */
+    uint64_t hash;                  /* of the other's model */
+    bool own;                       /* the name that is taken is this node's */
+};
+
+/* node_sentences.c */
+struct uw_node_sentences {
+    /* Write s->text for an event of the node itself; averages write their own. */
+    void (*write)(struct uw_node_state *s, const struct uw_node_event *e,
+                  const struct uw_node_cause *c);
+};
+
+/* A time in a sentence: whole seconds, and tenths of the rest. */
+static inline unsigned uw_whole_s(uint64_t us)
+{
+    return (unsigned)(us / 1000000u);
+}
+
+static inline unsigned uw_tenth_s(uint64_t us)
+{
+    return (unsigned)(us / 100000u % 10u);
+}
+
+#endif

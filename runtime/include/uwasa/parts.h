@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/parts.h - which parts of the runtime a program links
+ *
+ * The library's own `uw_parts` names every part. A board's program that has flash for what its
+ * model needs and no more defines `uw_parts` itself; the linker then leaves the library's in the
+ * archive, and all that only that one named. tools/board_model writes such a file from a model,
+ * with a kernel table to match. What a plan asks for and the program lacks is refused by
+ * uw_model_measure with UW_ERR_UNSUPPORTED and a sentence.
+ *
+ *     const struct uw_parts uw_parts = {.layer = {[UW_LAYER_DENSE] = &uw_layer_dense,
+ *                                                 [UW_LAYER_RELU] = &uw_layer_relu}};
+ *
+ * Memory     constant
+ * Context    defined once in a program, at link time
+ */
+#ifndef UWASA_PARTS_H
+#define UWASA_PARTS_H
+
+#include "uwasa/layers.h"
+
+#define UW_LAYER_KINDS_N (UW_LAYER_ATTENTION + 1u)
+
+struct uw_layer_ops;                /* private to the runtime, as all of these */
+struct uw_gathering;
+struct uw_budgeting;
+struct uw_lora;
+struct uw_elementwise;
+
+/* NULL: the program does without. */
+struct uw_parts {
+    const struct uw_layer_ops *layer[UW_LAYER_KINDS_N];     /* by enum uw_layer_kind */
+    const struct uw_gathering *gathering;   /* gradients that live on: plan modes buckets and full,
+                                               late updates, every optimizer but SGD, clipping */
+    const struct uw_budgeting *budgeting;   /* config.budget_bytes: activations computed again */
+    const struct uw_lora *lora;             /* config.adapt.lora_rank */
+    const struct uw_elementwise *elementwise;   /* losses other than cross-entropy */
+};
+
+extern const struct uw_parts uw_parts;
+
+extern const struct uw_gathering uw_gathering;
+extern const struct uw_budgeting uw_budgeting;
+extern const struct uw_lora uw_lora;
+extern const struct uw_elementwise uw_elementwise;
+
+extern const struct uw_layer_ops uw_layer_conv2d;
+extern const struct uw_layer_ops uw_layer_dense;
+extern const struct uw_layer_ops uw_layer_maxpool2d;
+extern const struct uw_layer_ops uw_layer_relu;
+extern const struct uw_layer_ops uw_layer_flatten;
+extern const struct uw_layer_ops uw_layer_add;
+extern const struct uw_layer_ops uw_layer_conv1d;
+extern const struct uw_layer_ops uw_layer_conv_transpose2d;
+extern const struct uw_layer_ops uw_layer_maxpool1d;
+extern const struct uw_layer_ops uw_layer_avgpool2d;
+extern const struct uw_layer_ops uw_layer_avgpool1d;
+extern const struct uw_layer_ops uw_layer_global_avgpool;
+extern const struct uw_layer_ops uw_layer_batchnorm;
+extern const struct uw_layer_ops uw_layer_groupnorm;
+extern const struct uw_layer_ops uw_layer_layernorm;
+extern const struct uw_layer_ops uw_layer_lrn;
+extern const struct uw_layer_ops uw_layer_relu6;
+extern const struct uw_layer_ops uw_layer_leaky_relu;
+extern const struct uw_layer_ops uw_layer_sigmoid;
+extern const struct uw_layer_ops uw_layer_tanh;
+extern const struct uw_layer_ops uw_layer_gelu;
+extern const struct uw_layer_ops uw_layer_silu;
+extern const struct uw_layer_ops uw_layer_dropout;
+extern const struct uw_layer_ops uw_layer_concat;
+extern const struct uw_layer_ops uw_layer_reshape;
+extern const struct uw_layer_ops uw_layer_transpose;
+extern const struct uw_layer_ops uw_layer_slice;
+extern const struct uw_layer_ops uw_layer_embedding;
+extern const struct uw_layer_ops uw_layer_rnn;
+extern const struct uw_layer_ops uw_layer_gru;
+extern const struct uw_layer_ops uw_layer_lstm;
+extern const struct uw_layer_ops uw_layer_attention;
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A bucket is a run of layers whose gradients stand at the end of the window m->gradients, the
+ * topmost layer last. Plan mode full is one bucket for everything; immediate is one bucket a
+ * layer. With late updates the window holds all gradients, see late.c. */
+#include "step.h"
+
+#include "uwasa/fmath.h"
+#include "uwasa/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+uint32_t uw_update_bucket_size(const struct uw_model_config *config)
+{
+    switch (config->mode) {
+    case UW_PLAN_FULL:
+        return UINT32_MAX;
+    case UW_PLAN_BUCKETS:
+        return config->bucket_n;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t window(const struct uw_model_config *config, const struct uw_layer *layers,
+                       uint32_t layers_n)
+{
+    uint32_t most = 0, n = 0;
+    for (uint32_t i = layers_n; i-- > 0;) {
+        n += uw_layer_trained_n(&layers[i]);
+        most = n > most ? n : most;
+        n = !config->late_updates && n >= uw_update_bucket_size(config) ? 0 : n;
+    }
+    return most;
+}
+
+static float or_default(float value, float otherwise)
+{
+    return value != 0.0f ? value : otherwise;
+}
+
+static int update_segment(struct uw_model *m, const struct uw_segment *s,
+                          const struct uw_optimizer *o, uint64_t updates, const float *g)
+{
+    const struct uw_update_kernels *k = m->config.kernels->update;
+    float *w = m->params.x + s->offset_n;
+    float *first = m->state[0] != NULL ? m->state[0] + s->state_n : NULL;
+    float *second = m->state[1] != NULL ? m->state[1] + s->state_n : NULL;
+    float epsilon = or_default(o->epsilon, 1e-8f);
+
+    if (o->kind == UW_OPTIMIZER_SGD) {
+        const struct uw_sgd sgd = uw_update_sgd(o);
+        return m->config.kernels->sgd_update(&m->exec, s->size_n, &sgd, g, w,
+                                             uw_update_velocity(m, o, s));
+    }
+    if (o->kind == UW_OPTIMIZER_RMSPROP) {
+        const struct uw_rmsprop r = {.lr = o->lr, .alpha = or_default(o->alpha, 0.99f),
+                                     .epsilon = epsilon, .weight_decay = o->weight_decay,
+                                     .momentum = o->momentum};
+        return k->rmsprop(&m->exec, s->size_n, &r, g, w, first, second);
+    }
+    struct uw_adam a = {.lr = o->lr, .beta1 = or_default(o->beta1, 0.9f),
+                        .beta2 = or_default(o->beta2, 0.999f), .epsilon = epsilon,
+                        .weight_decay = o->weight_decay,
+                        .decoupled = o->kind == UW_OPTIMIZER_ADAMW};
+    a.correction1 = (float)(1.0 - uw_power((double)a.beta1, updates + 1));
+    a.correction2 = (float)(1.0 - uw_power((double)a.beta2, updates + 1));
+    return k->adam(&m->exec, s->size_n, &a, g, w, first, second);
+}
+
+/* PyTorch's clip_grad_norm_: g *= most / (norm + 1e-6) when that is below 1. */
+static int clip(const struct uw_exec *e, float most, double norm_sq, size_t n, float *g)
+{
+    double factor = (double)most / (sqrt(norm_sq) + 1e-6);
+    return factor < 1.0 ? e->kernels->axpby(e, n, 0.0f, g, (float)factor, g) : UW_OK;
+}
+
+/* Gradient of a trained segment that is in the bucket. */
+static float *gradient_of(const struct uw_update *u, const struct uw_segment *s)
+{
+    struct uw_model *m = u->m;
+    return m->gradients + (m->gradients_n - (u->top - s->state_n));
+}
+
+static int check_gradients(const struct uw_model *m, const struct uw_gradients *all,
+                           struct uw_error *err)
+{
+    for (uint32_t i = all->segments; i < all->segments_end; i++) {
+        const struct uw_segment *s = &m->params.segments[i];
+        if (s->state_n != UINT32_MAX &&
+            !m->config.kernels->all_finite(&m->exec, s->size_n,
+                                           all->g + (s->state_n - all->offset))) {
+            return uw_error_set(err, UW_ERR_NONFINITE, "the gradient of %s is NaN or infinite",
+                                s->name);
+        }
+    }
+    return UW_OK;
+}
+
+int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
+                    const struct uw_optimizer *o, uint64_t updates, struct uw_error *err)
+{
+    int rc = check_gradients(m, all, err);
+    if (rc == UW_OK && o->clip_global != 0.0f) {
+        double norm_sq = m->config.kernels->distance_sq(&m->exec, all->count, all->g, NULL);
+        rc = clip(&m->exec, o->clip_global, norm_sq, all->count, all->g);
+    }
+    for (uint32_t i = all->segments; i < all->segments_end && rc == UW_OK; i++) {
+        const struct uw_segment *s = &m->params.segments[i];
+        if (s->state_n == UINT32_MAX) {
+            continue;
+        }
+        float *g = all->g + (s->state_n - all->offset);
+        if (o->clip_tensor != 0.0f) {
+            double norm_sq = m->config.kernels->distance_sq(&m->exec, s->size_n, g, NULL);
+            rc = clip(&m->exec, o->clip_tensor, norm_sq, s->size_n, g);
+        }
+        rc = rc < 0 ? rc : update_segment(m, s, o, updates, g);
+        uw_step_between(m);
+    }
+    return rc;
+}
+
+/* The bucket is complete: clip and update what is in it. */
+static int flush(struct uw_update *u, uint32_t row, uint32_t low_segment, uint32_t high_segment)
+{
+    struct uw_model *m = u->m;
+    uint32_t count = u->top - u->low;
+    const struct uw_gradients all = {.segments = low_segment, .segments_end = high_segment,
+                                     .offset = u->low, .count = count,
+                                     .g = m->gradients + (m->gradients_n - count)};
+    uint64_t since_us = uw_profile_start(m);
+    int rc = UW_OK;
+
+    if (m->bucket != NULL) {
+        rc = m->bucket(m->bucket_arg, u->low, count, all.g);
+        uw_profile_span(m, row, UW_PROFILE_WAIT, since_us);
+        since_us = uw_profile_start(m);
+    }
+    rc = rc < 0 ? rc : uw_update_apply(m, &all, &m->optimizer, m->updates, u->err);
+    uw_profile_span(m, row, UW_PROFILE_UPDATE, since_us);
+    return rc;
+}
+
+static int gather_layer(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
+                         const float *const *x)
+{
+    struct uw_model *m = u->m;
+    float *target[UW_LAYER_TENSORS_MAX] = {NULL};
+    uint32_t end = l->segment + l->tensors_n;
+    bool late = m->buckets_n > 0;
+
+    if (u->low == u->top) {
+        u->high_segment = end;
+        for (uint32_t t = 0; t < l->tensors_n; t++) {
+            const struct uw_segment *s = &m->params.segments[l->segment + t];
+            u->top = s->state_n != UINT32_MAX ? s->state_n + s->size_n : u->top;
+        }
+        u->low = u->top;
+    }
+    u->low -= uw_layer_trained_n(l);
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        const struct uw_segment *s = &m->params.segments[l->segment + t];
+        if (s->state_n != UINT32_MAX) {
+            target[t] = late ? m->gradients + s->state_n : gradient_of(u, s);
+            if (u->first) {
+                memset(target[t], 0, (size_t)s->size_n * sizeof(float));
+            }
+        }
+    }
+    int rc = l->ops->bw_param(&m->exec, l, p, x, 1.0f, target);
+    if (rc < 0) {
+        return rc;
+    }
+    if (late) {
+        bool lowest = m->buckets[l->bucket].layer == l->index;
+        return lowest && u->last ? uw_late_hand_out(m, l->bucket) : UW_OK;
+    }
+    bool complete = u->top - u->low >= uw_update_bucket_size(&m->config);
+    if (complete && u->last) {
+        uw_step_between(m);
+        rc = flush(u, l->index, l->segment, u->high_segment);
+        u->low = u->top;
+    }
+    return rc;
+}
+
+static int finish(struct uw_update *u)
+{
+    bool complete = u->low != u->top && u->last && u->m->buckets_n == 0;
+    int rc = complete ? flush(u, 0, 0, u->high_segment) : UW_OK;
+    u->low = u->top; /* the next micro-batch begins at the top again */
+    return rc;
+}
+
+const struct uw_gathering uw_gathering = {
+    .window = window,
+    .buckets = uw_late_buckets,
+    .layer = gather_layer,
+    .finish = finish,
+    .late = uw_late_update,
+};

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# The libraries that boards without an operating system take as sources (tools/get-sources):
+#
+#   uwasa_source_lwip     uwasa_source_mbedtls     uwasa_source_nanopb
+#
+# Each is a static library, built with the port's configuration. UWASA_SOURCES names their folder;
+# UWASA_SOURCES_FOUND says whether all are there.
+
+set(UWASA_SOURCES ${CMAKE_SOURCE_DIR}/.cache/src CACHE PATH "Sources of lwIP, Mbed TLS and nanopb")
+set(UWASA_SOURCES_FOUND ON)
+foreach(part lwip mbedtls nanopb)
+  if(NOT EXISTS ${UWASA_SOURCES}/${part})
+    set(UWASA_SOURCES_FOUND OFF)
+  endif()
+endforeach()
+if(NOT UWASA_SOURCES_FOUND OR TARGET uwasa_source_lwip)
+  return()
+endif()
+
+set(uwasa_port ${CMAKE_SOURCE_DIR}/boards/cortex_m)
+
+set(lwip ${UWASA_SOURCES}/lwip/src)
+add_library(uwasa_source_lwip STATIC
+  ${lwip}/core/def.c ${lwip}/core/inet_chksum.c ${lwip}/core/init.c ${lwip}/core/ip.c
+  ${lwip}/core/mem.c ${lwip}/core/memp.c ${lwip}/core/netif.c ${lwip}/core/pbuf.c
+  ${lwip}/core/stats.c ${lwip}/core/sys.c ${lwip}/core/timeouts.c ${lwip}/core/udp.c
+  ${lwip}/core/ipv4/etharp.c ${lwip}/core/ipv4/icmp.c ${lwip}/core/ipv4/ip4.c
+  ${lwip}/core/ipv4/ip4_addr.c ${lwip}/netif/ethernet.c)
+target_include_directories(uwasa_source_lwip SYSTEM PUBLIC ${lwip}/include ${uwasa_port}/lwip)
+
+set(tls ${UWASA_SOURCES}/mbedtls)
+set(tls_sources aes ccm cipher cipher_wrap constant_time ctr_drbg entropy md memory_buffer_alloc
+                platform platform_util sha256 ssl_ciphersuites ssl_msg ssl_tls)
+if(EXISTS ${tls}/library/ssl_tls12_client.c)
+  list(APPEND tls_sources ssl_client ssl_debug_helpers_generated ssl_tls12_client ssl_tls12_server)
+  set(tls_define "")
+else()
+  list(APPEND tls_sources ssl_cli ssl_srv)
+  set(tls_define UWASA_MBEDTLS_2)
+endif()
+list(TRANSFORM tls_sources REPLACE "(.+)" "${tls}/library/\\1.c")
+add_library(uwasa_source_mbedtls STATIC ${tls_sources})
+target_include_directories(uwasa_source_mbedtls SYSTEM PUBLIC ${tls}/include
+                           PRIVATE ${tls}/library)
+target_compile_definitions(uwasa_source_mbedtls PUBLIC
+  MBEDTLS_CONFIG_FILE="${uwasa_port}/mbedtls_config.h" ${tls_define})
+
+set(pb ${UWASA_SOURCES}/nanopb)
+add_library(uwasa_source_nanopb STATIC ${pb}/pb_common.c ${pb}/pb_decode.c ${pb}/pb_encode.c)
+target_include_directories(uwasa_source_nanopb SYSTEM PUBLIC ${pb})
+target_compile_definitions(uwasa_source_nanopb PUBLIC PB_NO_ERRMSG PB_BUFFER_ONLY)
