@@ -3,13 +3,10 @@
 
 #include "uwasa/status.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -28,8 +25,6 @@ struct lookup {
     struct uw_ip_address address;
 };
 
-static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    /* of everything below */
 static struct lookup lookups[UW_IP_LOOKUPS];
 static uw_ip_resolver_fn injected;
@@ -41,19 +36,15 @@ static time_t now_s(void)
     return t.tv_sec;
 }
 
-bool uw_ip_address_is_ipv4(const struct uw_ip_address *a)
-{
-    return memcmp(a->ip, mapped_prefix, sizeof mapped_prefix) == 0;
-}
-
 bool uw_ip_address_from(const struct sockaddr_storage *s, struct uw_ip_address *a)
 {
     memset(a, 0, sizeof *a);
     if (s->ss_family == AF_INET) {
         struct sockaddr_in in;
+        uint8_t ip[4];
         memcpy(&in, s, sizeof in);
-        memcpy(a->ip, mapped_prefix, sizeof mapped_prefix);
-        memcpy(a->ip + 12, &in.sin_addr, 4);
+        memcpy(ip, &in.sin_addr, sizeof ip);
+        uw_ip_address_set_ipv4(a, ip);
         a->port = ntohs(in.sin_port);
         return true;
     }
@@ -66,11 +57,6 @@ bool uw_ip_address_from(const struct sockaddr_storage *s, struct uw_ip_address *
         return true;
     }
     return false;
-}
-
-bool uw_ip_address_equal(const struct uw_ip_address *a, const struct uw_ip_address *b)
-{
-    return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;
 }
 
 uint32_t uw_ip_address_to(const struct uw_ip_address *a, bool ipv6, struct sockaddr_storage *s)
@@ -87,68 +73,6 @@ uint32_t uw_ip_address_to(const struct uw_ip_address *a, bool ipv6, struct socka
     memcpy(&in.sin_addr, a->ip + 12, 4);
     memcpy(s, &in, sizeof in);
     return sizeof in;
-}
-
-int uw_ip_address_print(const struct uw_ip_address *a, char text[UW_LINK_ADDRESS_BYTES])
-{
-    char host[40] = "";     /* eight groups; IPv4 inside IPv6 is printed as IPv4 or is shorter */
-    if (uw_ip_address_is_ipv4(a)) {
-        inet_ntop(AF_INET, a->ip + 12, host, sizeof host);
-        snprintf(text, UW_LINK_ADDRESS_BYTES, "%s:%u", host, (unsigned)a->port);
-        return UW_OK;
-    }
-    inet_ntop(AF_INET6, a->ip, host, sizeof host);
-    char scope[12] = "";
-    if (a->scope != 0) {
-        snprintf(scope, sizeof scope, "%%%u", (unsigned)a->scope);
-    }
-    snprintf(text, UW_LINK_ADDRESS_BYTES, "[%s%s]:%u", host, scope, (unsigned)a->port);
-    return UW_OK;
-}
-
-int uw_ip_address_split(const char *text, char host[UW_IP_HOST_BYTES], uint16_t *port)
-{
-    const char *end;
-    const char *colon;
-    if (text[0] == '[') {
-        text++;
-        end = strchr(text, ']');
-        colon = end != NULL ? end + 1 : NULL;
-    } else {
-        end = strchr(text, ':');
-        colon = end;
-    }
-    if (end == NULL || *colon != ':' || (size_t)(end - text) >= UW_IP_HOST_BYTES) {
-        return UW_ERR_INVALID;
-    }
-    memcpy(host, text, (size_t)(end - text));
-    host[end - text] = '\0';
-    uint32_t number = 0;
-    const char *p = colon + 1;
-    for (; *p >= '0' && *p <= '9' && number <= UINT16_MAX; p++) {
-        number = number * 10u + (uint32_t)(*p - '0');
-    }
-    if (p == colon + 1 || *p != '\0' || number > UINT16_MAX) {
-        return UW_ERR_INVALID;
-    }
-    *port = (uint16_t)number;
-    return UW_OK;
-}
-
-const char *uw_ip_remedy(int error)
-{
-    switch (error) {
-    case EADDRINUSE:
-        return "the port is taken by another program; choose another port, or 0 for any";
-    case EADDRNOTAVAIL:
-        return "this machine does not have that address";
-    case EACCES:
-        return "ports below 1024 need more rights";
-    case EAFNOSUPPORT:
-        return "this machine does not speak that IP version";
-    default:
-        return "the system refused the socket";
-    }
 }
 
 static int ask_system(const char *host, enum uw_ip_family family, int flags,

@@ -161,6 +161,24 @@ static uint16_t enter(struct uw_link_lwip_state *s, const ip4_addr_t *address, u
     return best;
 }
 
+/* "10.0.2.15": four numbers; lwIP itself would take "10.2" as well. */
+static bool parse_ip(const char *text, ip4_addr_t *address)
+{
+    unsigned part[4] = {0, 0, 0, 0};
+    for (int i = 0; i < 4; i++) {
+        const char *first = text;
+        for (; *text >= '0' && *text <= '9' && text - first < 3; text++) {
+            part[i] = part[i] * 10u + (unsigned)(*text - '0');
+        }
+        if (text == first || part[i] > 255u || *text != "...\0"[i]) {
+            return false;
+        }
+        text++;
+    }
+    IP4_ADDR(address, part[0], part[1], part[2], part[3]);
+    return true;
+}
+
 /* "10.0.2.15:4433", with a network "10.0.2.15/24:4433". prefix may be NULL: none allowed. */
 static bool parse(const char *text, ip4_addr_t *address, unsigned *prefix, uint16_t *port)
 {
@@ -186,7 +204,7 @@ static bool parse(const char *text, ip4_addr_t *address, unsigned *prefix, uint1
     }
     *port = (uint16_t)value[1];
     return *text == '\0' && value[0] <= 32u && value[1] > 0 && value[1] < 65536u &&
-           ip4addr_aton(head, address) != 0;
+           parse_ip(head, address);
 }
 
 static int lwip_resolve(struct uw_link *l, const char *address, uint16_t *station)
@@ -197,7 +215,7 @@ static int lwip_resolve(struct uw_link *l, const char *address, uint16_t *statio
     if (!parse(address, &ip, NULL, &port)) {
         return UW_ERR_INVALID;
     }
-    if (!ip4_addr_isany_val(s->loopback) && ip4addr_aton(LOOPBACK_TEXT, &local) != 0 &&
+    if (!ip4_addr_isany_val(s->loopback) && parse_ip(LOOPBACK_TEXT, &local) &&
         ip4_addr_cmp(&ip, &local)) {
         ip = s->loopback;
     }
@@ -305,6 +323,7 @@ static int lwip_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_
             return (int)bytes;
         }
         s->dropped_n++;
+        l->stats.dropped_n++;
         if (station != UW_LINK_STATION_NONE) {
             return UW_ERR_TOOBIG;
         }
@@ -316,6 +335,7 @@ static uint64_t lwip_step(struct uw_link *l, uint64_t now_us)
     struct uw_link_lwip_state *s = of(l);
     s->now_us = now_us;
     sys_check_timeouts();
+    poll(s);                        /* who asks for our address is answered, whoever has it heard */
     u32_t sleep_ms = sys_timeouts_sleeptime();
     return sleep_ms == SYS_TIMEOUTS_SLEEPTIME_INFINITE ? UINT64_MAX
                                                        : now_us + 1000u * (uint64_t)sleep_ms;
@@ -372,8 +392,8 @@ static int open_udp(struct uw_link_lwip_state *s, const struct uw_link_lwip_conf
                                                  "10.0.2.15/24:4433",
                             config->address != NULL ? config->address : "");
     }
-    if ((config->gateway != NULL && !ip4addr_aton(config->gateway, &gateway)) ||
-        (config->loopback != NULL && !ip4addr_aton(config->loopback, &s->loopback))) {
+    if ((config->gateway != NULL && !parse_ip(config->gateway, &gateway)) ||
+        (config->loopback != NULL && !parse_ip(config->loopback, &s->loopback))) {
         return uw_error_set(err, UW_ERR_INVALID, "gateway or loopback: needs a form like 10.0.2.2");
     }
     ip4_addr_set_u32(&mask, prefix == 0 ? 0 : lwip_htonl(UINT32_MAX << (32u - prefix)));

@@ -3,6 +3,7 @@
  * The link's table of stations and its calls; connections are in link_tcp_conn.c. */
 #include "link_tcp_conn.h"
 
+#include "ip_errno.h"
 #include "wire.h"
 
 #include <errno.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_udp.h"
 
+#include "ip_errno.h"
 #include "link_ip.h"
+#include "stations.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,89 +12,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define STATIONS_DEFAULT 64u
 #define SOCKET_BUFFER_DEFAULT (1 << 20)
-#define RETRIES 16              /* datagrams or pending ICMP errors skipped in one call */
-
-struct uw_link_udp_station {
-    struct uw_ip_address address;
-    uint64_t used_at;           /* 0: the slot is free */
-    bool held;
-};
-
-static struct uw_link_udp_station *station_at(struct uw_link_udp *l, uint16_t number)
-{
-    return number < l->stations_n && l->stations[number].used_at != 0 ? &l->stations[number]
-                                                                      : NULL;
-}
-
-/* The station of an address: known, in a free slot, or in the one recycled. */
-static int enter(struct uw_link_udp *l, const struct uw_ip_address *a, uint16_t *number)
-{
-    const struct uw_link_udp_station *last = station_at(l, l->last);
-    uint16_t slot = UW_LINK_STATION_NONE;
-    if (last != NULL && uw_ip_address_equal(&last->address, a)) {
-        slot = l->last;
-    } else {
-        for (uint16_t i = 0; i < l->stations_n; i++) {
-            const struct uw_link_udp_station *s = &l->stations[i];
-            if (s->used_at != 0 && uw_ip_address_equal(&s->address, a)) {
-                slot = i;
-                break;
-            }
-            if (!s->held && (slot == UW_LINK_STATION_NONE ||
-                             s->used_at < l->stations[slot].used_at)) {
-                slot = i;
-            }
-        }
-    }
-    if (slot == UW_LINK_STATION_NONE) {
-        return UW_ERR_FULL;
-    }
-    struct uw_link_udp_station *s = &l->stations[slot];
-    if (s->used_at == 0 || !uw_ip_address_equal(&s->address, a)) {
-        *s = (struct uw_link_udp_station){.address = *a};
-    }
-    s->used_at = ++l->uses_n;
-    l->last = slot;
-    *number = slot;
-    return UW_OK;
-}
 
 static int udp_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
     struct uw_ip_address a;
     int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
-    rc = rc < 0 ? rc : enter(l, &a, station);
+    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station);
     if (rc == UW_OK) {
-        l->stations[*station].held = true;
+        (void)uw_stations_hold(&l->stations, *station, true);
     }
     return rc;
 }
 
 static int udp_describe(struct uw_link *link, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
 {
-    const struct uw_link_udp_station *s = station_at((struct uw_link_udp *)link, station);
-    return s != NULL ? uw_ip_address_print(&s->address, text) : UW_ERR_NOTFOUND;
+    return uw_stations_describe(&((struct uw_link_udp *)link)->stations, station, text);
 }
 
 static bool udp_hold(struct uw_link *link, uint16_t station, bool hold)
 {
-    struct uw_link_udp_station *s = station_at((struct uw_link_udp *)link, station);
-    bool before = s != NULL && s->held;
-    if (s != NULL) {
-        s->held = hold;
-    }
-    return before;
-}
-
-/* What a datagram's path reports, often about an earlier one: the datagram is lost, no more. */
-static bool is_lost_on_the_way(int error)
-{
-    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
-           error == EHOSTDOWN || error == ENETDOWN || error == EPERM || error == EACCES ||
-           error == EADDRNOTAVAIL;
+    return uw_stations_hold(&((struct uw_link_udp *)link)->stations, station, hold);
 }
 
 static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t buf_bytes)
@@ -101,14 +42,13 @@ static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     if (to == UW_LINK_STATION_BROADCAST) {
         return UW_ERR_UNSUPPORTED;
     }
-    struct uw_link_udp_station *s = station_at(l, to);
-    if (s == NULL) {
+    const struct uw_ip_address *a = uw_stations_address(&l->stations, to, true);
+    if (a == NULL) {
         return UW_ERR_NOTFOUND;
     }
     struct sockaddr_storage address;
-    socklen_t address_bytes = uw_ip_address_to(&s->address, l->ipv6, &address);
-    s->used_at = ++l->uses_n;
-    for (int i = 0; i < RETRIES; i++) {
+    socklen_t address_bytes = uw_ip_address_to(a, l->ipv6, &address);
+    for (int i = 0; i < UW_IP_RETRIES; i++) {
         ssize_t n = sendto(link->fd, buf, buf_bytes, MSG_NOSIGNAL, (struct sockaddr *)&address,
                            address_bytes);
         if (n >= 0) {
@@ -116,55 +56,37 @@ static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
             link->stats.sent_bytes += buf_bytes;
             return UW_OK;
         }
-        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) {
-            return UW_ERR_AGAIN;
-        }
-        if (errno == EMSGSIZE) {
-            return UW_ERR_TOOBIG;
-        }
         if (errno != EINTR && errno != ECONNREFUSED) {
             break;
         }
     }
-    if (!is_lost_on_the_way(errno) && errno != EINTR) {
-        return errno == EBADF || errno == EPIPE ? UW_ERR_CLOSED : UW_ERR_IO;
-    }
-    link->stats.dropped_n++;
-    return UW_OK;
+    int rc = uw_ip_send_error(errno);
+    link->stats.dropped_n += rc == UW_OK;
+    return rc;
 }
 
 static int udp_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
-    for (int i = 0; i < RETRIES; i++) {
+    for (int i = 0; i < UW_IP_RETRIES; i++) {
         struct sockaddr_storage sender;
         socklen_t sender_bytes = sizeof sender;
         memset(&sender, 0, sizeof sender);
-        ssize_t n = recvfrom(link->fd, l->datagram, link->mtu_bytes + 1u, 0,
+        ssize_t n = recvfrom(link->fd, l->stations.datagram, link->mtu_bytes + 1u, 0,
                              (struct sockaddr *)&sender, &sender_bytes);
         if (n < 0) {
-            if (errno == EINTR || is_lost_on_the_way(errno)) {
-                continue;
+            int failed = uw_ip_recv_error(errno);
+            if (failed < 0) {
+                return failed;
             }
-            bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ||
-                         errno == ENOMEM;
-            return later ? UW_ERR_AGAIN : errno == EBADF ? UW_ERR_CLOSED : UW_ERR_IO;
-        }
-        struct uw_ip_address a;
-        if (!uw_ip_address_from(&sender, &a) || enter(l, &a, from) < 0) {
-            link->stats.dropped_n++;
             continue;
         }
-        if (n > (ssize_t)link->mtu_bytes || n > (ssize_t)cap_bytes) {
-            link->stats.dropped_n++;
-            return UW_ERR_TOOBIG;
+        struct uw_ip_address a;
+        int rc = uw_stations_take(&l->stations, link, uw_ip_address_from(&sender, &a) ? &a : NULL,
+                                  (size_t)n, from, buf, cap_bytes);
+        if (rc != UW_ERR_AGAIN) {
+            return rc;
         }
-        if (n > 0) {
-            memcpy(buf, l->datagram, (size_t)n);
-        }
-        link->stats.received_n++;
-        link->stats.received_bytes += (uint64_t)n;
-        return (int)n;
     }
     return UW_ERR_AGAIN;
 }
@@ -194,11 +116,6 @@ static const struct uw_link_ops udp_ops = {
     .deinit = udp_deinit,
 };
 
-static uint16_t stations_of(const struct uw_link_udp_config *c)
-{
-    return c->stations_n != 0 ? c->stations_n : STATIONS_DEFAULT;
-}
-
 static uint32_t mtu_of(const struct uw_link_udp_config *c)
 {
     return c->mtu_bytes != 0 ? c->mtu_bytes : UW_LINK_UDP_MTU_DEFAULT;
@@ -206,11 +123,10 @@ static uint32_t mtu_of(const struct uw_link_udp_config *c)
 
 size_t uw_link_udp_bytes(const struct uw_link_udp_config *config)
 {
-    if (config == NULL || stations_of(config) >= UW_LINK_STATION_BROADCAST ||
-        mtu_of(config) > UW_LINK_UDP_MTU_MAX) {
+    if (config == NULL || mtu_of(config) > UW_LINK_UDP_MTU_MAX) {
         return SIZE_MAX;
     }
-    return stations_of(config) * sizeof(struct uw_link_udp_station) + mtu_of(config) + 1u;
+    return uw_stations_bytes(config->stations_n, mtu_of(config));
 }
 
 /* Non-blocking, closed on exec, with large buffers (best effort). -1: errno says why. */
@@ -295,10 +211,7 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
     if (l->link.fd < 0) {
         return uw_error_set(err, UW_ERR_IO, "cannot bind %s: %s", text, uw_ip_remedy(errno));
     }
-    l->stations_n = stations_of(config);
-    l->stations = config->memory;
-    memset(l->stations, 0, l->stations_n * sizeof *l->stations);
-    l->datagram = (uint8_t *)(l->stations + l->stations_n);
+    uw_stations_init(&l->stations, config->memory, config->stations_n);
     l->link.mtu_bytes = mtu_of(config);
     l->link.ops = &udp_ops;
     return UW_OK;

@@ -121,7 +121,7 @@ static const struct uw_opt rows[] = {
     ROW("emulate.reorder", UW_OPT_REAL, emulate_reorder, 0, 1, "P", "overtaken"),
     ROW("emulate.corrupt", UW_OPT_REAL, emulate_corrupt, 0, 1, "P", "damaged"),
     ROW("emulate.delay_ms", UW_OPT_REAL, emulate_delay_ms, 0, SECONDS_MAX, "MS", "delayed"),
-    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS", "and up to"),
+    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS", "plus at most"),
     ROW("emulate.rate", UW_OPT_U64, emulate_rate, 0, 0, "BITS", "bits a second; 0: unlimited"),
     ROW("emulate.far", UW_OPT_LIST, emulate_far, 0, 0, "ADDRESSES",
         "all this towards these nodes only, as they listen (all)"),

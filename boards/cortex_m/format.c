@@ -4,7 +4,9 @@
  * flags - and 0, width and precision (also as *), lengths hh h l ll z, and f for console figures.
  * newlib's small one knows no long long, its large one takes memory from the heap.
  *
- * Differs from C: %f keeps at most 6 decimals and shows what is beyond 2^63 as "big". */
+ * Differs from C: %f keeps at most 6 decimals and shows what is beyond 9e12 as "big",
+ * rounds what lies within a double's last bit of the middle to either side, and has no -0. A
+ * sentence that stops inside of a % ends before it. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -188,6 +190,9 @@ int vsnprintf(char *restrict text, size_t bytes, const char *restrict sentence, 
         }
         format++;
         struct spec s = parse(&format, &args);
+        if (*format == '\0') {
+            break;
+        }
         char c;
         switch (*format) {
         case 'd':

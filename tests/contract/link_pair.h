@@ -13,6 +13,7 @@
 #include "uwasa/link_serial.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
+#include "uwasa/link_zsock.h"
 #include "uwasa/secure.h"
 #include "uwasa/secure_stream.h"
 
@@ -32,6 +33,7 @@ struct pair {
     struct uw_link_loopback loopback[2];
     struct uw_link_emulated emulated[2];
     struct uw_link_udp udp[2];
+    struct uw_link_zsock zsock[2];
     struct uw_link_tcp tcp[2];
     struct serial_pipe pipe[2];
     struct uw_link_serial serial[2];

@@ -52,6 +52,7 @@ static int setup(void **state)
     uint16_t from;
     assert_non_null(p);
     p->udp[0].link.fd = p->udp[1].link.fd = -1;
+    p->zsock[0].link.fd = p->zsock[1].link.fd = -1;
     p->tcp[0].link.fd = p->tcp[1].link.fd = -1;
     *state = p;
     if (variant->open(p) != NULL) {
@@ -83,6 +84,7 @@ static int teardown(void **state)
     for (size_t i = 0; i < 2; i++) {
         uw_link_deinit(p->lower[i]);
         uw_link_deinit(&p->udp[i].link);
+        uw_link_deinit(&p->zsock[i].link);
         uw_link_deinit(&p->tcp[i].link);
         uw_secure_stream_deinit(&p->tls[i]);
     }

@@ -18,7 +18,7 @@ mark_as_advanced(NANOPB_INCLUDE_DIR NANOPB_LIBRARY)
 # A target without an operating system has no library folders; pb.h itself is plain C. It is
 # copied, because the host's include folder would bring the host's C library along.
 set(Nanopb_include ${NANOPB_INCLUDE_DIR})
-if(CMAKE_CROSSCOMPILING AND NOT NANOPB_LIBRARY)
+if(CMAKE_CROSSCOMPILING AND NOT NANOPB_LIBRARY AND NOT TARGET Nanopb::nanopb)
   find_path(NANOPB_HOST_INCLUDE_DIR pb_decode.h PATHS /usr/include /usr/local/include
             PATH_SUFFIXES nanopb NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
   mark_as_advanced(NANOPB_HOST_INCLUDE_DIR)

@@ -3,7 +3,8 @@
 #
 #   uwasa_source_lwip     uwasa_source_mbedtls     uwasa_source_nanopb
 #
-# Each is a static library, built with the port's configuration. UWASA_SOURCES names their folder;
+# Each is a static library, built with the port's configuration, when something links it.
+# UWASA_SOURCES names their folder;
 # UWASA_SOURCES_FOUND says whether all are there.
 
 set(UWASA_SOURCES ${CMAKE_SOURCE_DIR}/.cache/src CACHE PATH "Sources of lwIP, Mbed TLS and nanopb")
@@ -20,7 +21,7 @@ endif()
 set(uwasa_port ${CMAKE_SOURCE_DIR}/boards/cortex_m)
 
 set(lwip ${UWASA_SOURCES}/lwip/src)
-add_library(uwasa_source_lwip STATIC
+add_library(uwasa_source_lwip STATIC EXCLUDE_FROM_ALL
   ${lwip}/core/def.c ${lwip}/core/inet_chksum.c ${lwip}/core/init.c ${lwip}/core/ip.c
   ${lwip}/core/mem.c ${lwip}/core/memp.c ${lwip}/core/netif.c ${lwip}/core/pbuf.c
   ${lwip}/core/stats.c ${lwip}/core/sys.c ${lwip}/core/timeouts.c ${lwip}/core/udp.c
@@ -39,13 +40,13 @@ else()
   set(tls_define UWASA_MBEDTLS_2)
 endif()
 list(TRANSFORM tls_sources REPLACE "(.+)" "${tls}/library/\\1.c")
-add_library(uwasa_source_mbedtls STATIC ${tls_sources})
+add_library(uwasa_source_mbedtls STATIC EXCLUDE_FROM_ALL ${tls_sources})
 target_include_directories(uwasa_source_mbedtls SYSTEM PUBLIC ${tls}/include
                            PRIVATE ${tls}/library)
 target_compile_definitions(uwasa_source_mbedtls PUBLIC
   MBEDTLS_CONFIG_FILE="${uwasa_port}/mbedtls_config.h" ${tls_define})
 
 set(pb ${UWASA_SOURCES}/nanopb)
-add_library(uwasa_source_nanopb STATIC ${pb}/pb_common.c ${pb}/pb_decode.c ${pb}/pb_encode.c)
+add_library(uwasa_source_nanopb STATIC EXCLUDE_FROM_ALL ${pb}/pb_common.c ${pb}/pb_decode.c ${pb}/pb_encode.c)
 target_include_directories(uwasa_source_nanopb SYSTEM PUBLIC ${pb})
 target_compile_definitions(uwasa_source_nanopb PUBLIC PB_NO_ERRMSG PB_BUFFER_ONLY)

@@ -12,7 +12,7 @@
 #define STATIONS 16u
 #define SESSIONS 6u
 #define HANDSHAKES 2u
-#define WINDOW_BYTES (8u * 1024u)
+#define WINDOW_BYTES (48u * 1024u)
 #define CCM_8 0xc0a8u                   /* TLS_PSK_WITH_AES_128_CCM_8 */
 
 static int entropy(void *user, uint8_t *out, size_t bytes)

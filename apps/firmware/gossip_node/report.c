@@ -55,10 +55,10 @@ void uw_firmware_report_start(const struct uw_firmware *f)
     static const char *const cause[] = {"power", "pin", "software", "watchdog"};
     if (uw_firmware_json(f)) {
         uw_console_line("{\"event\":\"start\",\"name\":\"%s\",\"board\":\"%s\",\"core\":\"%s\","
-                        "\"reset\":\"%s\",\"step\":%u,\"kernels\":\"%s\"}",
+                        "\"reset\":\"%s\",\"step\":%u,\"kernels\":\"%s\",\"seconds\":%.6f}",
                         f->settings.name, uw_machine.name, uw_machine.core,
                         cause[uw_machine.reset_cause()], (unsigned)f->step,
-                        f->model.config.kernels->name);
+                        f->model.config.kernels->name, seconds(uw_machine_now_us()));
     } else {
         uw_console_line("uwasa on %s (%s), node %s, started by %s, step %u", uw_machine.name,
                         uw_machine.core, f->settings.name, cause[uw_machine.reset_cause()],
@@ -93,6 +93,29 @@ void uw_firmware_report_eval(const struct uw_firmware *f, bool final)
     }
 }
 
+/* FNV-1a of the parameters' bits, to compare boards with. */
+static uint64_t weights_hash(const struct uw_firmware *f)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (uint32_t i = 0; i < f->model.params.size_n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &f->model.params.x[i], sizeof bits);
+        for (uint32_t shift = 0; shift < 32u; shift += 8u) {
+            hash = (hash ^ (bits >> shift & 0xffu)) * 0x100000001b3u;
+        }
+    }
+    return hash;
+}
+
+static bool sealed(const struct uw_firmware *f)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < f->regions.n; i++) {
+        all = all && f->arena[i].sealed;
+    }
+    return all;
+}
+
 void uw_firmware_report_done(const struct uw_firmware *f)
 {
     struct uw_node_counters c;
@@ -100,12 +123,17 @@ void uw_firmware_report_done(const struct uw_firmware *f)
     if (uw_firmware_json(f)) {
         uw_console_line("{\"event\":\"done\",\"step\":%u,\"test_accuracy\":%.4f,\"seconds\":%.1f,"
                         "\"samples_per_s\":%.1f,\"sent_bytes\":%llu,\"pulls_done\":%u,"
-                        "\"longest_poll_us\":%llu,\"stack_bytes\":%u}",
+                        "\"longest_poll_us\":%llu,\"stack_bytes\":%u,\"chunks_again\":%u,"
+                        "\"dropped\":%llu,\"tls_peak_bytes\":%u,\"lines_dropped\":%u,"
+                        "\"sealed\":%s,\"weights\":\"%016llx\"}",
                         (unsigned)f->step, (double)f->accuracy,
                         seconds(uw_machine_now_us() - f->started_us),
                         (double)uw_firmware_samples_per_s(f), (unsigned long long)c.sent_bytes,
                         (unsigned)c.pulls_done, (unsigned long long)f->longest_us,
-                        (unsigned)uw_machine_stack_bytes());
+                        (unsigned)uw_machine_stack_bytes(), (unsigned)c.chunks_again,
+                        (unsigned long long)f->lwip.link.stats.dropped_n,
+                        (unsigned)uw_secure_memory_peak_bytes(), (unsigned)uw_console_dropped(),
+                        sealed(f) ? "true" : "false", (unsigned long long)weights_hash(f));
     } else {
         uw_console_line("done after %u steps: %.1f %%; serving others", (unsigned)f->step,
                         100.0 * (double)f->accuracy);

@@ -28,7 +28,7 @@
 #define MEMP_NUM_UDP_PCB 1
 #define MEMP_NUM_PBUF 8
 #define MEMP_NUM_SYS_TIMEOUT 3
-#define MEM_ALIGNMENT 4
+#define MEM_ALIGNMENT __SIZEOF_POINTER__
 #define MEM_SIZE 3072               /* frames being sent: two, with their headers */
 #define PBUF_POOL_SIZE 6
 #define PBUF_POOL_BUFSIZE 1536

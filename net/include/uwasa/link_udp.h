@@ -2,9 +2,8 @@
  *
  * uwasa/link_udp.h - the link over UDP sockets, IPv4 and IPv6 (POSIX)
  *
- * A station is a slot of the address table. Stations from resolve are held; an unknown sender
- * takes a free slot or that of the station not held that was silent longest; when every slot is
- * held, its datagrams are dropped. Nobody is authenticated here: put a secure channel on top.
+ * A station is a slot of the address table (uwasa/stations.h says who keeps one). Nobody is
+ * authenticated here: put a secure channel on top.
  *
  * Units      bytes
  * Memory     caller supplies uw_link_udp_bytes(), borrowed until deinit
@@ -17,6 +16,7 @@
 #define UWASA_LINK_UDP_H
 
 #include "uwasa/link.h"
+#include "uwasa/stations.h"
 
 /* 1280, what every IPv6 path carries, less 40 (IPv6) and 8 (UDP). */
 #define UW_LINK_UDP_MTU_DEFAULT 1232u
@@ -32,14 +32,9 @@ struct uw_link_udp_config {
     uint32_t socket_buffer_bytes;   /* asked of the system, each way; 0: 1 MiB */
 };
 
-struct uw_link_udp_station;
-
 struct uw_link_udp {
     struct uw_link link;
-    struct uw_link_udp_station *stations;
-    uint8_t *datagram;          /* mtu_bytes + 1, to see what is too large */
-    uint64_t uses_n;
-    uint16_t stations_n, last;
+    struct uw_stations stations;
     bool ipv6, ipv4;            /* families the socket reaches */
 };
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/flash_zephyr.h - a partition of Zephyr's flash map as raw flash (uwasa/flash.h)
+ *
+ *     struct uw_flash_zephyr f;
+ *     uw_flash_zephyr_init(&f, FIXED_PARTITION_ID(storage_partition), &err);
+ *
+ * Nothing else may use the partition: not NVS, settings or a file system.
+ *
+ * Units      bytes      Memory  the caller's struct
+ * Blocking   up to the device      Context  one thread
+ */
+#ifndef UWASA_FLASH_ZEPHYR_H
+#define UWASA_FLASH_ZEPHYR_H
+
+#include "uwasa/flash.h"
+
+struct flash_area;
+
+struct uw_flash_zephyr {
+    struct uw_flash flash;              /* its idle is not called: the kernel lets others run */
+    const struct flash_area *area;
+};
+
+/* Open a partition. err (may be NULL) gets a sentence that says what is wrong with it.
+ *
+ * Returns UW_OK, UW_ERR_NOTFOUND (no such partition, or its device is not ready),
+ * UW_ERR_UNSUPPORTED (sectors of several sizes, erased bytes that are not 0xff, program units that
+ * are no power of two from 1 to 32). */
+int uw_flash_zephyr_init(struct uw_flash_zephyr *f, uint8_t partition, struct uw_error *err);
+
+#endif

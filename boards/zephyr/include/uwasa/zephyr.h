@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/zephyr.h - what Zephyr offers to a program: clock and randomness
+ *
+ * The libraries never call the kernel; a program takes these things from here and hands them in.
+ * Flash is in uwasa/flash_zephyr.h, sockets are in uwasa/link_zsock.h.
+ *
+ * Units      bytes; _us are microseconds, monotonic
+ * Memory     none      Blocking   never, unless said      Context  any thread
+ */
+#ifndef UWASA_ZEPHYR_H
+#define UWASA_ZEPHYR_H
+
+#include "uwasa/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Microseconds since start, as fine as the kernel's tick. Never goes back. */
+uint64_t uw_zephyr_now_us(void);
+
+/* Fill buf with bytes fit for keys, from the kernel's generator for that purpose; a kernel without
+ * one (CONFIG_CSPRNG_ENABLED) does not link. May wait for the device's source.
+ *
+ *   user  not used; it makes this the `entropy` of struct uw_secure_dtls_config
+ *
+ * Returns UW_OK or UW_ERR_IO (buf is then unspecified). */
+int uw_zephyr_entropy(void *user, uint8_t *buf, size_t bytes);
+
+#endif
