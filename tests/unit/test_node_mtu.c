@@ -41,6 +41,9 @@ static void grow_old(struct uw_node_state *s)
     store(&s->gossip.loss, one);
     store(&s->gossip.accuracy, one);
     store(&s->gossip.samples_per_s, one);
+    store(&s->gossip.power_mw, UINT32_MAX);
+    store(&s->gossip.temperature_mc, (uint32_t)INT32_MIN / 2u);
+    store(&s->gossip.battery_percent, UINT32_MAX);
     atomic_store(&s->gossip.newcomer, true);
     s->counters.pulled_bytes = UINT64_MAX;
     m->members[0].incarnation = UINT32_MAX;
@@ -101,9 +104,9 @@ static void expect_all_told(struct uw_node_config c)
     struct uw_node_state *s = bind(&c);
     grow_old(s);
     uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX, 0);
-    assert_true(s->out->ping.self.pace_ms >= 600000u);
+    assert_true(s->message->ping.self.pace_ms >= 600000u);
     uint8_t buf[MTU_MOST];
-    int told = uw_message_write(s->out->type, &uw_form_ping, &s->out->ping, buf, sizeof buf);
+    int told = uw_message_write(UW_WIRE_PING, &uw_form_ping, &s->message->ping, buf, sizeof buf);
     print_message("%u bytes are needed, %d are told\n", (unsigned)b->link.mtu_bytes, told);
     assert_int_equal(told, b->link.mtu_bytes);
 }
@@ -120,6 +123,9 @@ static void test_narrowest_link_carries_the_longest_ping(void **state)
     expect_all_told(c);
     c = gossip;
     c.rule = &uw_mix_kgt;
+    expect_all_told(c);
+    c = gossip;
+    c.vitals = true;
     expect_all_told(c);
     c = gossip;
     c.samples = &bench.pool;

@@ -42,6 +42,7 @@
 #include "uwasa/peer_schedule.h"
 #include "uwasa/sample_pool.h"
 #include "uwasa/status.h"
+#include "uwasa/vitals.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,6 +70,7 @@ struct uw_node_config {
     const char *const *seeds;       /* addresses to dial until they answer; own one is harmless */
     uint32_t seeds_n;
     uint32_t incarnation;           /* grows with every start: seconds since 1970, a boot counter */
+    bool vitals;                    /* tell others how the device fares: 14 bytes more in a ping */
     struct uw_link *link;
 
     const struct uw_params *params; /* x is mixed in place by uw_node_after_step */
@@ -113,6 +115,10 @@ struct uw_node_config {
 
     size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
                                        pull moves at most this much per training step */
+    uint32_t chunk_least_n;         /* floats: whose link carries no chunks so large is not pulled
+                                       from. Takes 2 bits per that many parameters. 0: 8 */
+    uint32_t serves_max;            /* nodes served at once; 0: members_max. Others ask again. Less
+                                       than members_max: with fewer questions each */
     uint32_t members_max;           /* 2 or more, self included; 0: 32. A run may have more nodes:
                                        each then knows a random choice of them that slowly changes,
                                        answers and serves all, and what one learns spreads through
@@ -149,8 +155,8 @@ struct uw_node {
 };
 
 /* Bytes uw_node_bind takes from an arena. Of params only size_n and segments_n are read, so this
- * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes about
- * 5 KB of stack, and 25 KB more where exact averages take part: their state, on a 64-bit machine.
+ * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes 4 KB
+ * of stack on a Cortex-M, and where exact averages take part their state, about 12 KB, as well.
  *
  * Returns what uw_node_bind returns, except UW_ERR_NOMEM and UW_ERR_SEALED. */
 int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err);
@@ -179,6 +185,7 @@ struct uw_node_progress {
     float step_loss;                /* of that step alone, before its update; 0: not known */
     float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
     float samples_per_s;
+    struct uw_vitals vitals;        /* told to others where config.vitals is set */
 };
 
 enum uw_node_after {
