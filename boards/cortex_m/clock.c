@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time by SysTick: whole milliseconds are counted by its interrupt, the rest is read from it. */
+ * Time by SysTick: whole milliseconds are counted by its interrupt, the rest is read from it. A
+ * board that has a free-running counter takes the time from that. */
 #include "start.h"
 
 #include "uwasa/cortex_m.h"
 #include "uwasa/machine.h"
+
+#include <stddef.h>
 
 #define SYST_CSR (*(volatile uint32_t *)0xe000e010u)
 #define SYST_RVR (*(volatile uint32_t *)0xe000e014u)
@@ -18,6 +21,9 @@
 static volatile uint64_t milliseconds;
 static uint64_t latest_us;
 static uint32_t ticks_per_ms;
+static const volatile uint32_t *counter;
+static uint32_t counted, counts_per_us;
+static uint64_t counts;
 
 static void tick(void)
 {
@@ -33,17 +39,37 @@ void uw_clock_start(uint32_t core_hz)
     SYST_CSR = CSR_ENABLE;
 }
 
-uint64_t uw_machine_now_us(void)
+void uw_clock_use(const volatile uint32_t *free_running, uint32_t hz)
 {
-    uint32_t masked;
-    __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked)::"memory");
+    counter = free_running;
+    counted = *counter;
+    counts_per_us = hz / 1000000u;
+}
+
+static uint64_t by_counter(void)
+{
+    uint32_t now = *counter;
+    counts += now - counted;            /* also over a wrap */
+    counted = now;
+    return counts / counts_per_us;
+}
+
+static uint64_t by_ticks(void)
+{
     uint64_t ms = milliseconds;
     uint32_t left = SYST_CVR;
     if ((ICSR & ICSR_PENDSTSET) != 0) { /* it has just wrapped, and was not counted yet */
         ms++;
         left = SYST_CVR;
     }
-    uint64_t now_us = ms * 1000u + (ticks_per_ms - 1u - left) * 1000u / ticks_per_ms;
+    return ms * 1000u + (ticks_per_ms - 1u - left) * 1000u / ticks_per_ms;
+}
+
+uint64_t uw_machine_now_us(void)
+{
+    uint32_t masked;
+    __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked)::"memory");
+    uint64_t now_us = counter != NULL ? by_counter() : by_ticks();
     if (now_us < latest_us) {           /* an emulator's counter wraps before it says so */
         now_us = latest_us;
     }

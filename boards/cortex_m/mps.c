@@ -53,6 +53,7 @@ void uw_mps_init(const struct uw_mps_map *map)
         uw_uart_cmsdk_start(&uw_mps_uart[i], map->uart[i], map->uart_interrupt[i],
                             map->peripheral_hz, BAUD, uart[i]);
     }
+    uw_clock_use((const volatile uint32_t *)map->counter, map->counter_hz);
     uw_ethernet_lan9118_init(&uw_mps_ethernet, map->lan9118, map->lan9118_interrupt, ethernet);
     uw_flash_emulated_init(&uw_mps_flash, UW_MPS_SECTOR_BYTES, UW_MPS_SECTORS_N, map->kept);
 }

@@ -13,6 +13,8 @@ static const struct uw_mps_map map = {
     .lan9118_interrupt = 13,
     .watchdog = 0x40008000,
     .watchdog_hz = 25000000,
+    .counter = 0x40028018,
+    .counter_hz = 25000000,
     .kept = uw_kept_start,
 };
 

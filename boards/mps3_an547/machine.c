@@ -13,6 +13,8 @@ static const struct uw_mps_map map = {
     .lan9118_interrupt = 49,
     .watchdog = 0x5802e000,
     .watchdog_hz = 32000,
+    .counter = 0x49302018,
+    .counter_hz = 20000000,
     .kept = uw_kept_start,
 };
 

@@ -18,4 +18,11 @@ void uw_interrupt_set(uint32_t number, void (*handler)(void));
 /* Let a function handle an exception of the core: 15 is SysTick. */
 void uw_exception_set(uint32_t number, void (*handler)(void));
 
+/* Take the time from a free-running counter from now on, and not from SysTick's interrupts, of
+ * which some are lost where they are off for long, or where the emulator waits for its host.
+ *
+ *   counter   counts up, 32 bits; now_us must be called once per wrap at least
+ *   hz        a multiple of 1,000,000 */
+void uw_clock_use(const volatile uint32_t *counter, uint32_t hz);
+
 #endif

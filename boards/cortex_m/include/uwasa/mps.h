@@ -20,6 +20,8 @@ struct uw_mps_map {
     uint32_t lan9118_interrupt;
     uintptr_t watchdog;
     uint32_t watchdog_hz;
+    uintptr_t counter;                  /* FPGAIO's, which never stops */
+    uint32_t counter_hz;
     void *kept;                         /* UW_MPS_KEPT_BYTES of memory that a reset keeps */
 };
 
