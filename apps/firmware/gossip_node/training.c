@@ -2,6 +2,10 @@
 #include "console.h"
 #include "gossip_node.h"
 
+#include "uwasa/schedule.h"
+
+#include <string.h>
+
 #define REPORT_US 1000000u
 
 int uw_firmware_open_data(struct uw_firmware *f)
@@ -57,7 +61,21 @@ static int exchange(struct uw_firmware *f, float lr)
     return rc < 0 ? uw_error_set(&f->err, rc, "exchange: %s", uw_status_text(rc)) : rc;
 }
 
-static int step(struct uw_firmware *f)
+/* The learning rate of the next step. */
+static float rate(const struct uw_firmware *f)
+{
+    const struct uw_settings *s = &f->settings;
+    const struct uw_schedule schedule = {
+        .kind = strcmp(s->schedule, "cosine") == 0 ? UW_SCHEDULE_COSINE : UW_SCHEDULE_CONSTANT};
+    double gone = (double)(uw_machine_now_us() - f->started_us) / 1e6;
+    const struct uw_schedule_at at = {
+        .step = f->step, .progress = s->steps != 0     ? (double)f->step / (double)s->steps
+                                     : s->seconds != 0 ? gone / (double)s->seconds
+                                                       : 0.0};
+    return uw_schedule_lr(&schedule, (double)s->lr, &at);
+}
+
+static int step(struct uw_firmware *f, float lr)
 {
     struct uw_model *m = &f->model;
     struct uw_step_result result;
@@ -66,7 +84,7 @@ static int step(struct uw_firmware *f)
         return uw_error_set(&f->err, n, "data: %s", uw_status_text(n));
     }
     uw_firmware_poll(f);
-    m->optimizer.lr = f->settings.lr;
+    m->optimizer.lr = lr;
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &f->err);
     if (rc < 0) {
         return rc;
@@ -128,8 +146,9 @@ int uw_firmware_train(struct uw_firmware *f)
         f->training = false;
         rc = UW_OK;
     } else if (f->training && !f->adopting) {
-        rc = step(f);
-        rc = rc < 0 ? rc : exchange(f, f->settings.lr);
+        float lr = rate(f);
+        rc = step(f, lr);
+        rc = rc < 0 ? rc : exchange(f, lr);
     } else {
         rc = f->training || f->done ? exchange(f, 0.0f) : settle(f);
     }
