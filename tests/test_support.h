@@ -10,6 +10,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +26,13 @@ static inline uint64_t uw_test_seed(uint64_t fallback)
     uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : fallback;
     printf("seed=%llu\n", (unsigned long long)seed);
     return seed;
+}
+
+/* Is the processor emulated (UWASA_TEST_EMULATED, which the presets of cross builds set)? All takes
+ * ten times as long there: tests of many random cases then have fewer. */
+static inline bool uw_test_emulated(void)
+{
+    return getenv("UWASA_TEST_EMULATED") != NULL;
 }
 
 #define UW_TEST_GUARD_BYTES 256u

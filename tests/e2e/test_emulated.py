@@ -33,8 +33,9 @@ class Emulated(Fleet):
         self.programs[1] = sys.argv[2:]
         for i in range(2):
             self.begin(i, period=4, step_seconds=0.05, eval_seconds=1, eval_samples=300)
-        self.until("both are better than alone",
-                   lambda: min(self.accuracy(i) for i in range(2)) > alone + BETTER)
+        self.until("both are better than alone, or one has ended", lambda: any(
+            p.poll() is not None for p in self.processes.values()) or
+            min(self.accuracy(i) for i in range(2)) > alone + BETTER)
         done = self.stop(0, 1)
         print("alone:", alone, " together:", [self.accuracy(i) for i in range(2)], " steps:",
               [d["step"] for d in done], f" {done[0]['seconds']:.1f} s", flush=True)

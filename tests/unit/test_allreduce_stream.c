@@ -175,7 +175,7 @@ static void run(enum uw_allreduce_kind kind, uint32_t p, uint32_t n, uint32_t se
 static void test_stream_every_kind_and_number_of_ranks_gives_the_sum(void **state)
 {
     (void)state;
-    for (uint32_t p = 1; p <= RANKS_MAX; p++) {
+    for (uint32_t p = 1; p <= RANKS_MAX; p += uw_test_emulated() ? 3 : 1) {
         const uint32_t sizes[] = {0, 1, p - 1, p, p + 1, 700, p <= 8 ? N_MAX : 1300u};
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
