@@ -48,7 +48,8 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->ways), &ways);
     rc = rc < 0 ? rc : take_kept(&a->kept[0], arena, a->store_n, a->steps_max);
     rc = rc < 0 ? rc : take_kept(&a->kept[1], arena, a->store_n, a->steps_max);
-    rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, c->window_chunks);
+    rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, UW_CHUNK_MIN_N,
+                                    c->window_chunks);
     a->scratch = scratch;
     a->early_x = early;
     a->got = got;

@@ -220,6 +220,7 @@ int uw_link_zsock_init(struct uw_link_zsock *l, const struct uw_link_zsock_confi
     }
     uw_stations_init(&l->stations, config->memory, config->stations_n);
     l->link.mtu_bytes = mtu_of(config);
+    l->link.burst_bytes = config->burst_bytes;
     l->link.ops = &zsock_ops;
     return UW_OK;
 }

@@ -34,7 +34,8 @@ const struct uw_message_form *uw_node_form(enum uw_wire_type type)
 
 int uw_node_send(struct uw_node_state *s, uint16_t station)
 {
-    return uw_node_send_body(s, station, s->out->type, uw_node_form(s->out->type), &s->out->ping);
+    const struct uw_node_message *m = s->message;
+    return uw_node_send_body(s, station, m->type, uw_node_form(m->type), &m->ping);
 }
 
 int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
@@ -161,10 +162,10 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
         if (m->state != UW_MEMBER_ALIVE && m->state != UW_MEMBER_SUSPECT) {
             continue;
         }
-        s->out->type = UW_WIRE_GOODBYE;
-        s->out->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
-        uw_membership_self(&s->membership, &s->out->goodbye.self);
-        s->out->goodbye.self.state = uwasa_State_LEFT;
+        s->message->type = UW_WIRE_GOODBYE;
+        s->message->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
+        uw_membership_self(&s->membership, &s->message->goodbye.self);
+        s->message->goodbye.self.state = uwasa_State_LEFT;
         (void)uw_node_send(s, m->station);
     }
 }

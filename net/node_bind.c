@@ -17,7 +17,7 @@
 #define DEAD_DEFAULT_US 10000000u
 #define PULL_DEFAULT_US 120000000u
 #define PULL_SILENCE_DEFAULT_US 4000000u
-#define SLOTS_MIN 4u
+#define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
 #define POLL_US 5000u               /* how soon a freed slot, or what training did, is noticed */
 #define NEAR_DEFAULT_US 5000u
@@ -52,6 +52,8 @@ static void set_defaults(struct uw_node_config *c)
     c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
     c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
+    c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
+    c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
     c->ping_us = c->ping_us != 0 ? c->ping_us : PING_DEFAULT_US;
     c->suspect_us = c->suspect_us != 0 ? c->suspect_us : 3u * c->ping_us;
     c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
@@ -173,10 +175,10 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
     uint32_t mtu = s->config.link->mtu_bytes;
     s->buffer_bytes = mtu < UW_NODE_PARTS_MAX ? uw_min_u32(mtu, UW_NODE_BUFFER_MAX)
                                               : UW_NODE_PARTS_MAX;
-    if (s->buffer_bytes < UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N) {
+    uint32_t least_bytes = UW_WIRE_DATA_BYTES + 4u * s->config.chunk_least_n;
+    if (s->buffer_bytes < least_bytes) {
         return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
-                            (unsigned)s->buffer_bytes,
-                            (unsigned)(UW_WIRE_DATA_BYTES + 4u * UW_CHUNK_MIN_N));
+                            (unsigned)s->buffer_bytes, (unsigned)least_bytes);
     }
     if (s->config.samples != NULL && s->buffer_bytes < UW_SHUFFLE_LEAST_BYTES) {
         return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: samples need %u or more",
@@ -229,20 +231,23 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
         .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
-    void *part[7] = {NULL};
-    const size_t bytes[7] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
+    void *part[6] = {NULL};
+    const size_t bytes[6] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
                              c->members_max * sizeof(uint32_t),
-                             c->members_max * sizeof(bool), sizeof *s->in, sizeof *s->out,
+                             c->members_max * sizeof(bool), sizeof *s->message,
                              sentences ? UW_NODE_TEXT_BYTES : 0};
     int rc = uw_membership_place(&s->membership, arena, &membership);
     if (rc == UW_OK) {
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
     }
     if (rc == UW_OK) {
-        rc = uw_pull_place(&s->pull.transfer, arena, c->params->size_n, (uint32_t)slots);
+        rc = uw_pull_place(&s->pull.transfer, arena, c->params->size_n, c->chunk_least_n,
+                           (uint32_t)slots);
     }
     if (rc == UW_OK) {
-        rc = uw_serve_place(&s->serve, arena, c->members_max, c->params->size_n);
+        rc = uw_serve_place(&s->serve, arena, c->serves_max,
+                            c->serves_max < c->members_max ? UW_SERVE_WANTS_FEW : UW_SERVE_WANTS,
+                            c->params->size_n);
     }
     for (size_t i = 0; rc == UW_OK && i < sizeof part / sizeof part[0]; i++) {
         rc = bytes[i] != 0 ? uw_arena_take(arena, bytes[i], &part[i]) : UW_OK;
@@ -251,9 +256,8 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     s->chunk = part[1];
     s->candidates.place = part[2];
     s->candidates.usable = part[3];
-    s->in = part[4];
-    s->out = part[5];
-    s->text = part[6];
+    s->message = part[4];
+    s->text = part[5];
     return rc < 0 ? rc : place_parts(s, arena);
 }
 

@@ -10,7 +10,7 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
            m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
            (!m->progress.newcomer || newcomer) &&
-           (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n) &&
+           uw_node_carries(s, m, chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
 

@@ -6,8 +6,8 @@
 void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
                        uint32_t others)
 {
-    s->out->type = type;
-    uwasa_Ping *p = &s->out->ping;
+    s->message->type = type;
+    uwasa_Ping *p = &s->message->ping;
     *p = (uwasa_Ping){.run = s->run, .model = s->model, .seq = seq, .has_self = true,
                       .has_progress = true};
     uw_membership_self(&s->membership, &p->self);
@@ -18,13 +18,13 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
 {
     uint64_t before = s->counters.sent_bytes;
-    while (uw_node_send(s, station) == UW_ERR_TOOBIG && s->out->ping.peers_count != 0) {
-        s->out->ping.peers_count--;
+    while (uw_node_send(s, station) == UW_ERR_TOOBIG && s->message->ping.peers_count != 0) {
+        s->message->ping.peers_count--;
     }
     uint32_t bytes = (uint32_t)(s->counters.sent_bytes - before);
     if (bytes != 0) {
         s->counters.membership_bytes += bytes;
-        uw_membership_sent(&s->membership, bytes, s->out->ping.peers_count);
+        uw_membership_sent(&s->membership, bytes, s->message->ping.peers_count);
     }
 }
 

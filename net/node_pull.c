@@ -270,8 +270,8 @@ static void send_wants(struct uw_node_state *s)
     struct uw_want w;
     for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
                          uw_pull_next(t, uw_gossip_room(&s->gossip), s->now_us, &w); i++) {
-        s->out->type = UW_WIRE_WANT;
-        s->out->want = (uwasa_Want){
+        s->message->type = UW_WIRE_WANT;
+        s->message->want = (uwasa_Want){
             .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
             .chunk_n = w.chunk_n, .base = w.base, .wanted = w.wanted, .spread_us = w.spread_us};
         (void)uw_node_send(s, m->station);
@@ -384,7 +384,7 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
     bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
                   refuse->chunk_n >= UW_CHUNK_MIN_N && refuse->chunk_n < p->transfer.chunk_n;
     m->chunk_limit_n = narrow ? refuse->chunk_n : m->chunk_limit_n;
-    if (narrow && p->transfer.have_chunks == 0) {
+    if (narrow && p->transfer.have_chunks == 0 && uw_node_carries(s, m, 1)) {
         start_pull(s, p->round, p->member, p->adopt);
         return;
     }

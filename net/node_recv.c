@@ -14,10 +14,10 @@ static void copy_name(char *to, const char *from, size_t cap)
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
                     uint32_t transfer)
 {
-    s->out->type = UW_WIRE_REFUSE;
-    s->out->refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
+    s->message->type = UW_WIRE_REFUSE;
+    s->message->refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
                                    .transfer = transfer, .chunk_n = s->chunk_n};
-    copy_name(s->out->refuse.name, s->config.name, sizeof s->out->refuse.name);
+    copy_name(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
     (void)uw_node_send(s, station);
 }
 
@@ -153,7 +153,7 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
 static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                          uint32_t bytes)
 {
-    struct uw_node_message *in = s->in;
+    struct uw_node_message *in = s->message;
     const struct uw_message_form *form = uw_node_form(type);
     if (form == NULL) {
         s->counters.unknown_messages++;

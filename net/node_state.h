@@ -110,7 +110,8 @@ struct uw_node_state {
     uint8_t *buffer;                /* [buffer_bytes] */
     float *chunk;                   /* [chunk_n] */
     struct uw_node_candidates candidates;
-    struct uw_node_message *in, *out;
+    struct uw_node_message *message;    /* that came in, or goes out: what came in is read
+                                       before anything goes out */
     struct uw_node_counters counters;
     struct {
         enum uw_node_event_kind kind;
@@ -122,11 +123,11 @@ struct uw_node_state {
 
 /* node.c */
 
-/* The form of s->out's and s->in's type; NULL: none that the node itself speaks. */
+/* The form of s->message's type; NULL: none that the node itself speaks. */
 const struct uw_message_form *uw_node_form(enum uw_wire_type type);
 
-/* Send s->out. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost, as
- * on the wire. */
+/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost,
+ * as on the wire. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
 
 /* The same of any control message. */
@@ -140,7 +141,7 @@ int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err);
 
 /* node_ping.c */
 
-/* Make s->out a hello, ping or ack with news of this device, of others, and records of so many
+/* Make s->message a hello, ping or ack with news of this device, of others, and records of so many
  * others of whom there is none. */
 void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
                        uint32_t others);
@@ -196,6 +197,14 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
 /* Any that can be pulled from now in chunks of chunk_n; 0: nobody. */
 uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
                           uint32_t chunk_n);
+
+/* Does a member's link carry chunks of chunk_n, and large enough ones for this node? */
+static inline bool uw_node_carries(const struct uw_node_state *s, const struct uw_member *m,
+                                   uint32_t chunk_n)
+{
+    uint32_t least_n = s->config.chunk_least_n;
+    return m->chunk_limit_n == 0 || m->chunk_limit_n >= (chunk_n > least_n ? chunk_n : least_n);
+}
 
 /* node_event.c */
 

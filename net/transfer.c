@@ -10,6 +10,7 @@
 #define PUSH_SLACK_US 2000u
 #define LOSSLESS_PUSH_US 100000u
 #define REORDER_MAX 256u
+#define ASKED_MIN 16u
 
 static bool bit_at(const uint64_t *words, uint32_t i)
 {
@@ -26,28 +27,29 @@ static void bit_clear(uint64_t *words, uint32_t i)
     words[i / 64u] &= ~((uint64_t)1 << (i % 64u));
 }
 
-int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
+int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
                   uint32_t window_chunks)
 {
     *p = (struct uw_pull){0};
-    p->words_max = size_n / UW_CHUNK_MIN_N / 64u + 1u;
-    p->asked_max = 64;
+    p->words_max = size_n / least_n / 64u + 1u;
+    p->asked_max = ASKED_MIN;
     while (p->asked_max < 65536u && p->asked_max / 4u < window_chunks) {
         p->asked_max *= 2u;
     }
-    void *have = NULL;
-    void *out = NULL;
-    void *asked = NULL;
-    int rc = uw_arena_take(arena, uw_size_mul(p->words_max, sizeof *p->have), &have);
-    if (rc == UW_OK) {
-        rc = uw_arena_take(arena, uw_size_mul(p->words_max, sizeof *p->out), &out);
+    p->log_max = p->asked_max < UW_PULL_WANTS ? p->asked_max / 2u : UW_PULL_WANTS;
+    const size_t bytes[4] = {uw_size_mul(p->words_max, sizeof *p->have),
+                             uw_size_mul(p->words_max, sizeof *p->out),
+                             uw_size_mul(p->asked_max, sizeof *p->asked),
+                             p->log_max * sizeof *p->log};
+    void *part[4] = {NULL};
+    int rc = UW_OK;
+    for (uint32_t i = 0; rc == UW_OK && i < 4u; i++) {
+        rc = uw_arena_take(arena, bytes[i], &part[i]);
     }
-    if (rc == UW_OK) {
-        rc = uw_arena_take(arena, uw_size_mul(p->asked_max, sizeof *p->asked), &asked);
-    }
-    p->have = have;
-    p->out = out;
-    p->asked = asked;
+    p->have = part[0];
+    p->out = part[1];
+    p->asked = part[2];
+    p->log = part[3];
     return rc;
 }
 
@@ -78,7 +80,7 @@ static void start_asking(struct uw_pull *p, uint16_t transfer, const struct uw_p
     p->head = p->tail = p->overtaken = 0;
     p->progress_us = p->want_us = p->timeout_us = now_us;
     p->reorder = UW_PATH_REORDER_MIN;
-    memset(p->log, 0, sizeof p->log);
+    memset(p->log, 0, p->log_max * sizeof *p->log);
     memset(p->out, 0, words_of(p) * sizeof *p->out);
     uw_path_start(p, path);
 }
@@ -135,7 +137,8 @@ void uw_pull_slept(struct uw_pull *p, uint64_t slept_us)
 {
     p->started_us += slept_us;
     p->progress_us += slept_us;
-    memset(p->log, 0, sizeof p->log);   /* answers that waited for us tell nothing of the path */
+    /* answers that waited for us tell nothing of the path */
+    memset(p->log, 0, p->log_max * sizeof *p->log);
 }
 
 int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n)
@@ -176,7 +179,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
         p->coming = chunk < p->coming ? p->coming : chunk + 1u;
         p->coming_us = now_us;
     }
-    const struct uw_want_log *log = &p->log[seq % UW_PULL_WANTS];
+    const struct uw_want_log *log = &p->log[seq & (p->log_max - 1u)];
     uint32_t bit = chunk - log->base;
     if (!log->used || log->seq != seq || bit > 63u || (log->wanted >> bit & 1u) == 0) {
         return;     /* too old to learn from */
@@ -283,7 +286,7 @@ static uint64_t due_us(const struct uw_pull *p, uint32_t n)
 
 static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, uint64_t now_us)
 {
-    p->log[want->seq % UW_PULL_WANTS] = (struct uw_want_log){
+    p->log[want->seq & (p->log_max - 1u)] = (struct uw_want_log){
         .sent_us = now_us,
         .wanted = want->wanted,
         .base = want->base,
@@ -324,7 +327,7 @@ void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us)
     const struct uw_want want = {.seq = p->seq++, .base = p->origin,
                                  .wanted = UINT64_MAX >> (64u - chunks)};
     remember(p, &want, chunks, now_us);
-    p->log[want.seq % UW_PULL_WANTS].used = false;      /* when it was asked is not known */
+    p->log[want.seq & (p->log_max - 1u)].used = false;      /* when it was asked is not known */
 }
 
 void uw_pull_pushed(struct uw_pull *p, uint64_t now_us)

@@ -37,15 +37,15 @@
 #include <stdint.h>
 
 #define UW_CHUNK_MIN_N 8u           /* floats; a link that cannot carry that much is refused */
-#define UW_PULL_WANTS 64u           /* wants remembered for their round trip */
+#define UW_PULL_WANTS 64u           /* wants remembered for their round trip, at most */
 #define UW_PULL_ROUNDS 8u           /* round trips over which the best rate is remembered */
 
 /* One question for chunks base + i, bit i of wanted. */
 struct uw_want {
-    uint16_t transfer, seq;
-    uint32_t chunk_n, base;
     uint64_t wanted;
+    uint32_t chunk_n, base;
     uint32_t spread_us;             /* answer evenly over this time */
+    uint16_t transfer, seq;
 };
 
 struct uw_asked {                   /* a chunk on its way */
@@ -70,7 +70,8 @@ struct uw_pull {
     uint32_t words_max;
     struct uw_asked *asked;         /* ring in order of questions */
     uint32_t asked_max;             /* power of two */
-    struct uw_want_log log[UW_PULL_WANTS];
+    struct uw_want_log *log;        /* [log_max] of wants, by their numbers */
+    uint32_t log_max;               /* power of two */
 
     /* the pull */
     bool active;
@@ -111,9 +112,10 @@ struct uw_pull {
     uint64_t again_n, twice_n;      /* chunks asked again; arrived again */
 };
 
-/* Take tables for vectors of up to size_n floats and window_chunks chunks on their way.
+/* Take tables for vectors of up to size_n floats, in chunks of least_n or more, and window_chunks
+ * chunks on their way.
  * Returns UW_OK or what uw_arena_take returns. */
-int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n,
+int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
                   uint32_t window_chunks);
 
 /* What is known of the way to a peer from before; zeros: nothing. */
@@ -168,19 +170,23 @@ static inline bool uw_pull_complete(const struct uw_pull *p)
     return p->have_chunks == p->chunks;
 }
 
-#define UW_SERVE_WANTS 16u          /* questions that may wait per station */
+#define UW_SERVE_WANTS 16u          /* questions that may wait per station, and where memory */
+#define UW_SERVE_WANTS_FEW 8u       /* is short */
+
+struct uw_serve_wait {              /* a question that waits */
+    struct uw_want want;
+    uint64_t start_us;
+    uint8_t total, sent;            /* chunks */
+};
 
 struct uw_serve_slot {
-    uint16_t station;
+    struct uw_serve_wait *queue;    /* [wants_n] */
+    uint8_t wants_n;
     bool used;
     uint8_t head, count;
+    uint16_t station;
     uint64_t heard_us;
     uint64_t blocked_until_us;      /* the link took nothing for this station */
-    struct {
-        struct uw_want want;
-        uint64_t start_us;
-        uint32_t total, sent;
-    } queue[UW_SERVE_WANTS];
 };
 
 struct uw_serve {
@@ -197,10 +203,11 @@ struct uw_serve_item {
     uint32_t offset_n, count_n;
 };
 
-/* Take slots for so many stations, for a vector of size_n floats.
+/* Take slots for so many stations with wants_n questions each, at most 255, for a vector of size_n
+ * floats.
  * Returns UW_OK or what uw_arena_take returns. */
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
-                   uint32_t size_n);
+                   uint32_t wants_n, uint32_t size_n);
 
 /* Queue a station's question. A new transfer drops the station's older questions; a full queue
  * drops the oldest.

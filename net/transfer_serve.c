@@ -7,13 +7,18 @@
 #define STALE_US 2000000u           /* after the time a question should have been answered in */
 
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
-                   uint32_t size_n)
+                   uint32_t wants_n, uint32_t size_n)
 {
-    void *slots = NULL;
-    void *busy = NULL;
+    void *slots = NULL, *busy = NULL, *queues = NULL;
     int rc = uw_arena_take(arena, uw_size_mul(stations_n, sizeof *s->slots), &slots);
     rc = rc < 0 ? rc : uw_arena_take(arena, (stations_n + 63u) / 64u * sizeof *s->busy, &busy);
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(uw_size_mul(stations_n, wants_n),
+                                                        sizeof(struct uw_serve_wait)), &queues);
     *s = (struct uw_serve){.slots = slots, .busy = busy, .slots_n = stations_n, .size_n = size_n};
+    for (uint32_t i = 0; queues != NULL && i < stations_n; i++) {
+        s->slots[i].queue = (struct uw_serve_wait *)queues + (size_t)i * wants_n;
+        s->slots[i].wants_n = (uint8_t)wants_n;
+    }
     return rc;
 }
 
@@ -51,14 +56,15 @@ static struct uw_serve_slot *slot_for(struct uw_serve *s, uint16_t station)
         }
     }
     if (best != NULL) {
-        *best = (struct uw_serve_slot){.station = station, .used = true};
+        *best = (struct uw_serve_slot){.station = station, .used = true, .queue = best->queue,
+                                       .wants_n = best->wants_n};
     }
     return best;
 }
 
 static void drop_oldest(struct uw_serve_slot *slot)
 {
-    slot->head = (uint8_t)((slot->head + 1u) % UW_SERVE_WANTS);
+    slot->head = (uint8_t)((slot->head + 1u) % slot->wants_n);
     slot->count--;
 }
 
@@ -82,17 +88,17 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     if (slot->count != 0 && slot->queue[slot->head].want.transfer != want->transfer) {
         slot->count = 0;
     }
-    if (slot->count == UW_SERVE_WANTS) {
+    if (slot->count == slot->wants_n) {
         drop_oldest(slot);
     }
-    uint32_t at = (slot->head + slot->count) % UW_SERVE_WANTS;
+    uint32_t at = ((uint32_t)slot->head + slot->count) % slot->wants_n;
     slot->queue[at].want = *want;
     slot->queue[at].want.wanted = wanted;
     if (want->spread_us > SPREAD_MAX_US) {
         slot->queue[at].want.spread_us = SPREAD_MAX_US;
     }
     slot->queue[at].start_us = now_us;
-    slot->queue[at].total = uw_bits_in(wanted);
+    slot->queue[at].total = (uint8_t)uw_bits_in(wanted);
     slot->queue[at].sent = 0;
     slot->heard_us = now_us;
     slot->count++;

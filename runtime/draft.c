@@ -136,47 +136,24 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
     return rc < 0 ? rc : fill_activations(d, config, order, err);
 }
 
-/* Combinations that no plan can do exactly. */
 static int check_config(const struct uw_model_config *config, const struct uw_graph *g,
                         struct uw_error *err)
 {
     const struct uw_optimizer *o = &config->optimizer;
+    bool training = config->mode != UW_PLAN_INFERENCE;
     bool micro = uw_draft_micro_n(config) < config->batch_n;
-    bool accumulates = config->mode == UW_PLAN_FULL || config->late_updates ||
-                       (!uw_update_gathers(config) &&
-                        o->momentum != 0.0f && !o->nesterov && !o->frozen);
 
-    if (config->late_updates && config->mode != UW_PLAN_BUCKETS && config->mode != UW_PLAN_FULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "late updates need plan mode buckets or full");
-    }
-    if (config->mode == UW_PLAN_INFERENCE) {
-        return UW_OK;
-    }
-    if (uw_update_gathers(config) && uw_parts.gathering == NULL) {
-        return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program updates in plan mode immediate "
-                            "with SGD only");
-    }
-    if (o->clip_global != 0.0f && config->mode != UW_PLAN_FULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "clipping by the global norm needs plan mode full");
-    }
-    if (o->frozen && o->momentum != 0.0f && !config->mixing_velocity) {
+    if (training && o->frozen && o->momentum != 0.0f && !config->mixing_velocity) {
         return uw_error_set(err, UW_ERR_INVALID, "a frozen velocity needs mixing_velocity");
     }
-    if (micro && !accumulates) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "micro-batches need plan mode full, late updates, or immediate with "
-                            "plain momentum");
+    if (!config->late_updates && !uw_update_gathers(config) &&
+        !(training && (micro || o->clip_global != 0.0f))) {
+        return UW_OK;
     }
-    for (uint32_t i = 0; i < g->layers_n && micro; i++) {
-        if (g->layers[i].def->kind == UW_LAYER_BATCHNORM && !g->layers[i].def->frozen) {
-            return uw_error_set(err, UW_ERR_INVALID,
-                                "layer '%s': batch norm needs the whole minibatch at once, "
-                                "micro-batches would change its statistics",
-                                g->layers[i].def->name);
-        }
-    }
-    return UW_OK;
+    return uw_parts.gathering != NULL
+               ? uw_parts.gathering->check(config, g, err)
+               : uw_error_set(err, UW_ERR_UNSUPPORTED,
+                              "this program trains in plan mode immediate, with plain SGD");
 }
 
 int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, struct uw_error *err)
@@ -198,24 +175,18 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
                             (unsigned long)config->workspace_bytes, (unsigned)n,
                             (unsigned long)UW_MODEL_WORKSPACE_BYTES(n));
     }
+    /* The workspace is large enough for all three: see the assertion above. */
     uw_arena_init(&work, config->workspace, config->workspace_bytes);
     int rc = uw_arena_take(&work, n * sizeof(struct uw_layer), &layers);
-    if (rc == UW_OK) {
-        rc = uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(struct uw_slot), &slots);
-    }
-    if (rc == UW_OK) {
-        rc = uw_arena_take(&work, 2 * UW_SLOTS_N(n) * sizeof(uint32_t), &order);
-    }
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the planning workspace is too small");
-    }
-    rc = uw_graph_build(&d->graph, config, layers, err);
+    rc = rc < 0 ? rc : uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(struct uw_slot), &slots);
+    rc = rc < 0 ? rc : uw_arena_take(&work, 2 * UW_SLOTS_N(n) * sizeof(uint32_t), &order);
+    rc = rc < 0 ? rc : uw_graph_build(&d->graph, config, layers, err);
     rc = rc < 0 ? rc : check_config(config, &d->graph, err);
     if (rc < 0) {
         return rc;
     }
-    if (config->mode != UW_PLAN_INFERENCE) {
-        uw_graph_defer(&d->graph, config->kernels, uw_draft_micro_n(config));
+    if (config->mode != UW_PLAN_INFERENCE && uw_parts.fusing != NULL) {
+        uw_parts.fusing->defer(&d->graph, config->kernels, uw_draft_micro_n(config));
     }
     d->slots = slots;
     return fill_need(d, config, order, err);

@@ -59,65 +59,19 @@ uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value)
     return value;
 }
 
-static int resolve_name(const struct uw_graph *g, const char *name, uint32_t before,
-                        uint32_t *value)
+int uw_graph_resolve(const struct uw_graph *g, const char *name, uint32_t index, uint32_t *value)
 {
     if (strcmp(name, "input") == 0) {
         *value = UW_VALUE_INPUT;
         return UW_OK;
     }
-    for (uint32_t i = 0; i < before; i++) {
+    for (uint32_t i = 0; i < index; i++) {
         if (strcmp(g->layers[i].def->name, name) == 0) {
             *value = i + 1;
             return UW_OK;
         }
     }
     return UW_ERR_NOTFOUND;
-}
-
-/* Attention has a tensor "out_proj.weight"; a layer of that name would have the same. */
-static bool tensors_collide(const struct uw_layer_def *attention, const struct uw_layer_def *other)
-{
-    size_t stem = strlen(attention->name);
-    return attention->kind == UW_LAYER_ATTENTION &&
-           strncmp(other->name, attention->name, stem) == 0 &&
-           strcmp(other->name + stem, ".out_proj") == 0;
-}
-
-static int check_name(const struct uw_graph *g, const struct uw_layer_def *def, uint32_t index,
-                      struct uw_error *err)
-{
-    uint32_t same;
-
-    if (def->name == NULL || def->name[0] == '\0') {
-        return uw_error_set(err, UW_ERR_INVALID, "layer %u has no name", (unsigned)index + 1);
-    }
-    if (strlen(def->name) > UW_LAYER_NAME_MAX) {
-        return uw_error_set(err, UW_ERR_TOOBIG,
-                            "layer %u: the name '%.20s...' is longer than %u bytes",
-                            (unsigned)index + 1, def->name, UW_LAYER_NAME_MAX);
-    }
-    if (strncmp(def->name, "optimizer.", 10) == 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "layer %u: names that begin with 'optimizer.' are reserved",
-                            (unsigned)index + 1);
-    }
-    if (resolve_name(g, def->name, index, &same) == UW_OK) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            same == UW_VALUE_INPUT
-                                ? "layer %u: the name '%s' is reserved"
-                                : "layer %u: the name '%s' is taken by an earlier layer",
-                            (unsigned)index + 1, def->name);
-    }
-    for (uint32_t i = 0; i < index; i++) {
-        const struct uw_layer_def *earlier = g->layers[i].def;
-        if (tensors_collide(earlier, def) || tensors_collide(def, earlier)) {
-            return uw_error_set(err, UW_ERR_INVALID,
-                                "layer %u: '%.80s' and '%.80s' would have tensors of one name",
-                                (unsigned)index + 1, earlier->name, def->name);
-        }
-    }
-    return UW_OK;
 }
 
 static int resolve_inputs(const struct uw_graph *g, struct uw_layer *l, struct uw_error *err)
@@ -130,7 +84,7 @@ static int resolve_inputs(const struct uw_graph *g, struct uw_layer *l, struct u
     } else {
         for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && def->inputs[k] != NULL; k++) {
             uint32_t value;
-            if (resolve_name(g, def->inputs[k], l->index, &value) < 0) {
+            if (uw_graph_resolve(g, def->inputs[k], l->index, &value) < 0) {
                 return uw_error_set(err, UW_ERR_NOTFOUND,
                                     "layer '%s': input '%s' is no earlier layer (and not "
                                     "\"input\")",
@@ -187,8 +141,7 @@ static void count_reader(struct uw_graph *g, uint32_t value, uint32_t reader)
     }
 }
 
-/* Every output must be read, or a mistyped "inputs" would silently cut a branch off. */
-static int count_readers(struct uw_graph *g, struct uw_error *err)
+static void count_readers(struct uw_graph *g)
 {
     for (uint32_t i = 0; i < g->layers_n; i++) {
         const struct uw_layer *l = &g->layers[i];
@@ -200,13 +153,6 @@ static int count_readers(struct uw_graph *g, struct uw_error *err)
         count_reader(g, g->heads[h].value, g->layers_n);
         g->layers[g->heads[h].value - 1].consumers_n++;
     }
-    for (uint32_t i = 0; i < g->layers_n; i++) {
-        if (g->layers[i].consumers_n == 0) {
-            return uw_error_set(err, UW_ERR_INVALID, "layer '%s': no layer reads its output",
-                                g->layers[i].def->name);
-        }
-    }
-    return UW_OK;
 }
 
 /* Layers that the first loss does not need. */
@@ -261,17 +207,6 @@ static int check_target(struct uw_graph *g, struct uw_head *h, struct uw_error *
     return UW_OK;
 }
 
-static int check_loss(const struct uw_loss_def *def, const char *name, struct uw_error *err)
-{
-    if (!(def->weight >= 0.0f) || !(def->label_smoothing >= 0.0f && def->label_smoothing < 1.0f) ||
-        !(def->delta >= 0.0f)) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "loss of layer '%s': weight and delta need 0 or more, label smoothing "
-                            "0 to below 1", name);
-    }
-    return UW_OK;
-}
-
 static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
                           struct uw_error *err)
 {
@@ -287,7 +222,7 @@ static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
         struct uw_head *h = &g->heads[i];
         *h = (struct uw_head){.def = &losses[i], .value = g->layers_n};
         if (h->def->layer != NULL &&
-            (resolve_name(g, h->def->layer, g->layers_n, &h->value) < 0 ||
+            (uw_graph_resolve(g, h->def->layer, g->layers_n, &h->value) < 0 ||
              h->value == UW_VALUE_INPUT)) {
             return uw_error_set(err, UW_ERR_NOTFOUND, "the loss names layer '%s', there is none",
                                 h->def->layer);
@@ -300,8 +235,7 @@ static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
                                     g->layers[h->value - 1].def->name);
             }
         }
-        int rc = check_loss(h->def, g->layers[h->value - 1].def->name, err);
-        rc = rc < 0 ? rc : check_target(g, h, err);
+        int rc = check_target(g, h, err);
         if (rc < 0) {
             return rc;
         }
@@ -331,7 +265,7 @@ static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
     return UW_OK;
 }
 
-static bool is_head(const struct uw_graph *g, const struct uw_layer *l)
+bool uw_graph_is_head(const struct uw_graph *g, const struct uw_layer *l)
 {
     for (uint32_t h = 0; h < g->heads_n; h++) {
         if (uw_graph_base(g->layers, g->heads[h].value) == l->index + 1) {
@@ -351,30 +285,10 @@ static void fold_relus(struct uw_graph *g)
         struct uw_layer *relu = pool->input[0] != UW_VALUE_INPUT ? &g->layers[pool->input[0] - 1]
                                                                  : NULL;
         if (pool->ops->take_relu != NULL && relu != NULL && relu->def->kind == UW_LAYER_RELU &&
-            relu->consumers_n == 1 && !is_head(g, relu)) {
+            relu->consumers_n == 1 && !uw_graph_is_head(g, relu)) {
             relu->view = true;
             relu->reads_y = false;
             pool->ops->take_relu(pool);
-        }
-    }
-}
-
-/* A ReLU that alone reads a layer that can do it as well is left to that layer. */
-static void fold_relus_behind(struct uw_graph *g)
-{
-    for (uint32_t i = 1; i < g->layers_n; i++) {
-        struct uw_layer *relu = &g->layers[i];
-        bool six = relu->def->kind == UW_LAYER_RELU6;
-        if (relu->view || (!six && relu->def->kind != UW_LAYER_RELU) ||
-            relu->input[0] == UW_VALUE_INPUT) {
-            continue;
-        }
-        struct uw_layer *front = &g->layers[relu->input[0] - 1];
-        if (front->ops->take_relu_behind != NULL && front->consumers_n == 1 &&
-            !is_head(g, front)) {
-            relu->view = true;
-            relu->reads_y = false;
-            front->ops->take_relu_behind(front, six ? 6.0f : INFINITY);
         }
     }
 }
@@ -425,7 +339,7 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
     const struct uw_layer_def *def = &config->def->layers[index];
 
     *l = (struct uw_layer){.def = def, .ops = ops_of(def->kind), .index = index};
-    int rc = check_name(g, def, index, err);
+    int rc = uw_parts.checking != NULL ? uw_parts.checking->name(g, def, index, err) : UW_OK;
     if (rc < 0) {
         return rc;
     }
@@ -471,8 +385,11 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
     }
     find_feeding_relus(g);
     fold_relus(g);
-    fold_relus_behind(g);
-    rc = count_readers(g, err);
+    if (uw_parts.fusing != NULL) {
+        uw_parts.fusing->fold_relus(g);
+    }
+    count_readers(g);
+    rc = uw_parts.checking != NULL ? uw_parts.checking->whole(g, err) : UW_OK;
     if (rc < 0) {
         return rc;
     }

@@ -44,19 +44,38 @@ uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value);
 int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
                    struct uw_layer *layers, struct uw_error *err);
 
-/* Batch norms that one convolution alone reads are left to that convolution, where the kernels can
- * do both: what they would write is never stored. Only for training without recomputation. */
-void uw_graph_defer(struct uw_graph *g, const struct uw_kernels *k, uint32_t batch_n);
+/* No batch norm is deferred any more. */
 void uw_graph_undefer(struct uw_graph *g);
+
+/* Does a loss read its output? */
+bool uw_graph_is_head(const struct uw_graph *g, const struct uw_layer *l);
 
 /* Part of uw_graph_build: find out which tensors are trained and which lie in constant memory, and
  * lay the others out in the flat vector. */
 int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config,
                         struct uw_error *err);
 
-/* The constant of that name; NULL: there is none. */
-const struct uw_constant *uw_find_constant(const struct uw_model_config *config,
-                                           const char *layer, const char *suffix);
+/* Parameters in constant memory. */
+struct uw_constants {
+    /* Set l->constant. Returns UW_OK, or UW_ERR_MISMATCH: one has another size. */
+    int (*find)(struct uw_layer *l, const struct uw_model_config *config, struct uw_error *err);
+    /* A layer that is constant: its parameters are where they are. */
+    void (*use)(struct uw_layer *l, const struct uw_model_config *config);
+    /* Another layer: its parameters start as copies of the constants that there are. */
+    void (*copy)(const struct uw_layer *l, const struct uw_model_config *config);
+};
+
+/* What only some definitions can get wrong. */
+struct uw_checking {
+    /* Is the name of layer `index` one that a layer may have? */
+    int (*name)(const struct uw_graph *g, const struct uw_layer_def *def, uint32_t index,
+                struct uw_error *err);
+    /* Are all outputs read, and the losses' numbers in range? */
+    int (*whole)(const struct uw_graph *g, struct uw_error *err);
+};
+
+/* The value that `name` means to layer `index`. Returns UW_OK or UW_ERR_NOTFOUND. */
+int uw_graph_resolve(const struct uw_graph *g, const char *name, uint32_t index, uint32_t *value);
 
 /* Trained parameters of one layer. */
 uint32_t uw_layer_trained_n(const struct uw_layer *l);

@@ -168,6 +168,21 @@ struct uw_layer_ops {
                    float *const *d);
 };
 
+struct uw_graph;
+
+/* Batch norms become part of their neighbours. */
+struct uw_fusing {
+    /* A ReLU that alone reads a layer that can do it as well is left to that layer. */
+    void (*fold_relus)(struct uw_graph *g);
+    /* Batch norms that one convolution alone reads are left to that convolution, where the kernels
+     * can do both: what they would write is never stored. Only for training without
+     * recomputation. */
+    void (*defer)(struct uw_graph *g, const struct uw_kernels *k, uint32_t batch_n);
+    /* The geometry of a convolution that does the norm in front: in *c. A layer stands in an array
+     * of all. */
+    const struct uw_conv2d *(*geometry)(const struct uw_layer *l, struct uw_normed_conv2d *c);
+};
+
 /* What low-rank additions change in a dense layer that has them: entries as in uw_layer_ops. */
 struct uw_lora {
     void (*infer)(struct uw_layer *l);

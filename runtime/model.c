@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "draft.h"
 #include "uwasa/hash.h"
+#include "uwasa/parts.h"
 
 #include <string.h>
 
@@ -22,17 +23,6 @@ static uint64_t hash_u32(uint64_t hash, uint32_t value)
     return uw_hash64(hash, le, sizeof le);
 }
 
-static void use_constants(struct uw_layer *l, const struct uw_model_config *config)
-{
-    for (uint32_t t = 0; t < l->tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l->ops->tensor(l, t, &tensor);
-        /* Nothing writes to tensors that are not trained. */
-        l->param[t] = (float *)(uintptr_t)uw_find_constant(config, l->def->name,
-                                                           tensor.suffix)->data;
-    }
-}
-
 static void name_segments(struct uw_model *m, struct uw_segment *segments, char *names)
 {
     uint32_t offset = 0, state = 0;
@@ -41,7 +31,7 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
         if (l->constant) {
-            use_constants(l, &m->config);
+            uw_parts.constants->use(l, &m->config);
             continue;
         }
         for (uint32_t t = 0; t < l->tensors_n; t++) {

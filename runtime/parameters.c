@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 
+#include "uwasa/parts.h"
+
 #include <string.h>
-
-const struct uw_constant *uw_find_constant(const struct uw_model_config *config,
-                                           const char *layer, const char *suffix)
-{
-    size_t stem = strlen(layer);
-
-    for (uint32_t i = 0; i < config->constants_n; i++) {
-        const char *name = config->constants[i].name;
-        if (strncmp(name, layer, stem) == 0 && name[stem] == '.' &&
-            strcmp(name + stem + 1, suffix) == 0) {
-            return &config->constants[i];
-        }
-    }
-    return NULL;
-}
 
 uint32_t uw_layer_trained_n(const struct uw_layer *l)
 {
@@ -96,29 +83,6 @@ bool uw_graph_goes_down(const struct uw_layer *layers, const struct uw_layer *l)
     return below;
 }
 
-/* A layer that never changes and whose tensors are all among the constants stays where they are.
- * Batch norm changes, by its running statistics, unless it is frozen. */
-static int find_constant(struct uw_layer *l, const struct uw_model_config *config,
-                         struct uw_error *err)
-{
-    bool inference = config->mode == UW_PLAN_INFERENCE;
-    bool all = l->tensors_n > 0 && (l->trained == 0 || inference);
-
-    for (uint32_t t = 0; t < l->tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l->ops->tensor(l, t, &tensor);
-        const struct uw_constant *c = uw_find_constant(config, l->def->name, tensor.suffix);
-        all = all && c != NULL && (!tensor.statistic || l->def->frozen || inference);
-        if (c != NULL && c->n != uw_tensor_size(&tensor)) {
-            return uw_error_set(err, UW_ERR_MISMATCH,
-                                "constant %s has %u floats, the model needs %u", c->name,
-                                (unsigned)c->n, (unsigned)uw_tensor_size(&tensor));
-        }
-    }
-    l->constant = all;
-    return UW_OK;
-}
-
 static int count_tensor(struct uw_graph *g, const struct uw_layer *l, uint32_t t,
                         struct uw_error *err)
 {
@@ -149,12 +113,15 @@ static int count_tensor(struct uw_graph *g, const struct uw_layer *l, uint32_t t
 int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config,
                         struct uw_error *err)
 {
+    if (config->constants_n != 0 && uw_parts.constants == NULL) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program uses no constants");
+    }
     int rc = choose_trained(g, &config->adapt, err);
 
     for (uint32_t i = 0; i < g->layers_n && rc == UW_OK; i++) {
         struct uw_layer *l = &g->layers[i];
         l->segment = g->segments_n;
-        rc = find_constant(l, config, err);
+        rc = config->constants_n != 0 ? uw_parts.constants->find(l, config, err) : UW_OK;
         for (uint32_t t = 0; t < l->tensors_n && rc == UW_OK; t++) {
             rc = count_tensor(g, l, t, err);
         }

@@ -42,4 +42,9 @@ const struct uw_parts uw_parts = {
     .budgeting = &uw_budgeting,
     .lora = &uw_lora,
     .elementwise = &uw_elementwise,
+    .constants = &uw_constants,
+    .fusing = &uw_fusing,
+    .profiling = &uw_profiling,
+    .checking = &uw_checking,
+    .guarding = &uw_guarding,
 };

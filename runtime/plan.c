@@ -52,8 +52,7 @@ bool uw_plan_may_share(const struct uw_graph *g, const struct uw_layer *l, uint3
     return l->ops->in_place && reads_alone(g, l, base) && !g->layers[*base - 1].reads_y;
 }
 
-/* Not from one stage into another: the input is needed to compute the output again. */
-static bool shares_with_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+bool uw_plan_shares(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     return uw_plan_may_share(g, l, base) && g->layers[*base - 1].stage == l->stage;
 }
@@ -65,7 +64,7 @@ static void find_roots(const struct uw_graph *g)
     for (uint32_t i = 0; i < g->layers_n; i++) {
         struct uw_layer *l = &g->layers[i];
         bool shares = l->deferred ? reads_value_of_layer(g, l, &base)
-                                  : shares_with_input(g, l, &base);
+                                  : uw_plan_shares(g, l, &base);
         l->y_root = shares ? g->layers[base - 1].y_root : (uint16_t)i;
         l->dy_root = (uint16_t)i;
     }
@@ -91,8 +90,8 @@ static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, u
             (uw_graph_goes_down(g->layers, l) || l->ops->bw_prepare != NULL));
 }
 
-static bool reads_value(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
-                        bool in_backward)
+bool uw_plan_reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
+                   bool in_backward)
 {
     for (uint32_t k = 0; k < l->inputs_n && !l->view; k++) {
         if (uw_graph_base(g->layers, l->input[k]) == value &&
@@ -101,36 +100,6 @@ static bool reads_value(const struct uw_graph *g, const struct uw_layer *l, uint
         }
     }
     return false;
-}
-
-/* Layers whose backward pass needs something that is computed again rather than kept: of every
- * stage but the last, what no later stage reads. */
-static void find_recomputed(struct uw_planner *p)
-{
-    struct uw_graph *g = p->g;
-    uint32_t stages = g->layers[g->layers_n - 1].stage, base;
-
-    for (uint32_t i = g->layers_n; i-- > 0;) {
-        struct uw_layer *l = &g->layers[i];
-        bool kept = l->kept || l->last_reader == g->layers_n;
-        bool aux = uw_plan_aux_bytes(p, l) > 0 && !l->ops->again_reads_aux;
-        bool needed = l->needs_gradient && (l->reads_y || aux);
-        l->recomputed = false;
-        if (shares_with_input(g, l, &base)) { /* one piece of memory, one fate */
-            g->layers[base - 1].kept = l->kept;
-        }
-        if (!p->training || l->view || l->stage == stages) {
-            continue;
-        }
-        for (uint32_t r = i + 1; r < g->layers_n; r++) {
-            const struct uw_layer *reader = &g->layers[r];
-            if (reads_value(g, reader, i + 1, false)) {
-                kept = kept || reader->stage != l->stage;
-                needed = needed || reader->recomputed || reads_value(g, reader, i + 1, true);
-            }
-        }
-        l->recomputed = needed && !kept;
-    }
 }
 
 /* Number the steps after the losses. Returns the last one. */
@@ -178,12 +147,12 @@ static void last_uses(const struct uw_planner *p, uint32_t i, uint32_t *forward,
     }
     for (uint32_t r = i + 1; r < g->layers_n; r++) {
         const struct uw_layer *reader = &g->layers[r];
-        if (!reads_value(g, reader, i + 1, false) || (!p->training && reader->auxiliary)) {
+        if (!uw_plan_reads(g, reader, i + 1, false) || (!p->training && reader->auxiliary)) {
             continue;
         }
         first = later(first, r);
         second = reader->recomputed ? later(second, reader->t_again) : second;
-        if (p->training && reads_value(g, reader, i + 1, true)) {
+        if (p->training && uw_plan_reads(g, reader, i + 1, true)) {
             second = later(second, reader->t_bw);
         }
     }
@@ -375,7 +344,9 @@ size_t uw_plan_stages(struct uw_planner *p)
         p->slots[i] = (struct uw_slot){0};
     }
     find_roots(p->g);
-    find_recomputed(p);
+    if (uw_parts.budgeting != NULL) {
+        uw_parts.budgeting->find_recomputed(p);
+    }
     number_steps(p->g);
     find_lifetimes(p);
     sort_by_size(p->slots, p->priority, n);

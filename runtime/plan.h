@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.h - the two halves of the memory planner (private)
+ * plan.h - the parts of the memory planner (private)
  *
  * plan.c finds lifetimes and offsets for layers that are in given stages; plan_stages.c chooses
  * the stages, and what of a stage is computed again rather than kept.
@@ -31,7 +31,13 @@ struct uw_budgeting {
     /* Compute again what is needed to stay within limit_bytes, which the plan of one stage does
      * not. Returns the bytes; above the limit: the least that was found. */
     size_t (*plan_within)(struct uw_planner *p, size_t limit_bytes);
+    /* Set `recomputed` in the layers whose backward pass needs something that is computed again
+     * rather than kept: of every stage but the last, what no later stage reads. */
+    void (*find_recomputed)(struct uw_planner *p);
+    /* Run the layers of one stage that are recomputed, before the backward pass enters it. */
+    int (*recompute)(struct uw_model *m, uint32_t stage, const float *x, const struct uw_pass *p);
 };
+size_t uw_plan_within(struct uw_planner *p, size_t limit_bytes);
 
 /* Bytes of a minibatch, and of what layer l keeps beside its output. */
 size_t uw_plan_batch_bytes(const struct uw_planner *p, size_t sample_bytes);
@@ -39,5 +45,13 @@ size_t uw_plan_aux_bytes(const struct uw_planner *p, const struct uw_layer *l);
 
 /* Could layer l write its output over its input? base: the value that it would write over. */
 bool uw_plan_may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base);
+
+/* Does it in the plan? Not from one stage into another: the input is needed to compute the output
+ * again. */
+bool uw_plan_shares(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base);
+
+/* Does layer l read the value, in its backward pass? */
+bool uw_plan_reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
+                   bool in_backward);
 
 #endif

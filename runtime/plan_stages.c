@@ -6,8 +6,6 @@
  * of short rows. Of all plans within the budget the one that computes the least again is taken. */
 #include "plan.h"
 
-#include "uwasa/parts.h"
-
 #define STAGES_MAX 64u
 #define LEVEL_MIN 4.0               /* cost of a float of output that is computed again */
 #define LEVEL_MAX 4096.0
@@ -170,7 +168,7 @@ static void try_stages(struct uw_planner *p, struct search *s)
     }
 }
 
-static size_t plan_within(struct uw_planner *p, size_t limit_bytes)
+size_t uw_plan_within(struct uw_planner *p, size_t limit_bytes)
 {
     struct uw_graph *g = p->g;
     uw_graph_undefer(g);
@@ -195,5 +193,3 @@ static size_t plan_within(struct uw_planner *p, size_t limit_bytes)
     }
     return uw_plan_improve(p, uw_plan_stages(p));
 }
-
-const struct uw_budgeting uw_budgeting = {.plan_within = plan_within};

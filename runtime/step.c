@@ -3,6 +3,7 @@
  * The forward pass, the losses, and a backward pass that walks the layers from the top: a layer's
  * bw_input comes before its bw_param, since the fused update of plan mode immediate changes the
  * weights that bw_input reads. */
+#include "plan.h"
 #include "step.h"
 
 #include "uwasa/parts.h"
@@ -12,42 +13,19 @@ uint64_t uw_profile_start(const struct uw_model *m)
     return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
 }
 
-static uint64_t *account_of(const struct uw_model *m, uint32_t row, enum uw_profile_part part)
-{
-    struct uw_profile_row *r = &m->profile->rows[row];
-    switch (part) {
-    case UW_PROFILE_FORWARD: return &r->forward_us;
-    case UW_PROFILE_BW_INPUT: return &r->bw_input_us;
-    case UW_PROFILE_WAIT: return &r->wait_us;
-    default: return &r->bw_param_us;
-    }
-}
-
-static void report_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
-                        uint64_t from_us, uint64_t until_us)
-{
-    if (m->profile->span != NULL) {
-        m->profile->span(m->profile->arg, row, part, from_us, until_us);
-    }
-}
-
 void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
                     uint64_t *since_us)
 {
-    if (m->profile == NULL) {
-        return;
+    if (m->profile != NULL && uw_parts.profiling != NULL) {
+        uw_parts.profiling->lap(m, row, part, since_us);
     }
-    uint64_t now_us = m->profile->now_us(m->profile->arg);
-    *account_of(m, row, part) += now_us - *since_us;
-    report_span(m, row, part, *since_us, now_us);
-    *since_us = now_us;
 }
 
 void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
                      uint64_t since_us)
 {
-    if (m->profile != NULL) {
-        report_span(m, row, part, since_us, m->profile->now_us(m->profile->arg));
+    if (m->profile != NULL && uw_parts.profiling != NULL) {
+        uw_parts.profiling->span(m, row, part, since_us, uw_profile_start(m));
     }
 }
 
@@ -72,8 +50,7 @@ static void inputs_of(const struct uw_model *m, const struct uw_layer *l, const 
     }
 }
 
-static int run_layer(struct uw_model *m, struct uw_layer *l, const float *x,
-                     const struct uw_pass *p)
+int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const struct uw_pass *p)
 {
     const float *in[UW_LAYER_INPUTS_MAX];
 
@@ -103,7 +80,7 @@ static int run_forward(struct uw_model *m, const float *x, const struct uw_pass 
                 return late;
             }
         }
-        int rc = run_layer(m, l, x, p);
+        int rc = uw_step_layer(m, l, x, p);
         if (rc < 0) {
             bool unwanted = rc == UW_ERR_INVALID && l->ops->wants != NULL;
             return uw_error_set(err, rc, "layer '%s' (%s): %s%s", l->def->name, l->ops->name,
@@ -148,7 +125,7 @@ static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pa
                                     s->name);
             }
         }
-        int rc = run_layer(m, l, x, &pass);
+        int rc = uw_step_layer(m, l, x, &pass);
         if (rc < 0) {
             return rc;
         }
@@ -244,24 +221,6 @@ static int pass_down(struct uw_model *m, const struct uw_layer *l, const struct 
     return rc;
 }
 
-/* The layers of one stage that are recomputed, before the backward pass enters it. */
-static int recompute(struct uw_model *m, uint32_t stage, const float *x, const struct uw_pass *p)
-{
-    struct uw_pass again = *p;
-    int rc = UW_OK;
-
-    again.again = true;
-    for (uint32_t i = 0; i < m->layers_n && rc == UW_OK; i++) {
-        struct uw_layer *l = &m->layers[i];
-        if (l->stage == stage && l->recomputed) {
-            l->y = l->y_at[1];
-            l->aux = l->ops->again_reads_aux ? l->aux : l->aux_at[1];
-            rc = run_layer(m, l, x, &again);
-        }
-    }
-    return rc;
-}
-
 /* Have all gradients been looked at that make up l->dy? */
 static bool is_looked_at(const struct uw_model *m, const struct uw_layer *l)
 {
@@ -316,7 +275,7 @@ static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
         const struct uw_layer *l = &m->layers[i];
         int rc = UW_OK;
         if (i + 1 < m->layers_n && l->stage != m->layers[i + 1].stage) {
-            rc = recompute(m, l->stage, x, p);
+            rc = uw_parts.budgeting->recompute(m, l->stage, x, p);
         }
         if (rc == UW_OK && (l->view || !l->needs_gradient)) {
             continue;
@@ -357,26 +316,15 @@ static int check_step(const struct uw_model *m, const struct uw_minibatch *b,
         return uw_error_set(err, UW_ERR_INVALID,
                             "the model was planned for another optimizer, momentum or clipping");
     }
-    if (m->guard.factor != 0.0f && m->config.micro_n < m->config.batch_n) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "the spike guard needs whole minibatches, no micro-batches");
+    if (m->guard.factor != 0.0f) {
+        int rc = uw_parts.guarding != NULL
+                     ? uw_parts.guarding->check(m, err)
+                     : uw_error_set(err, UW_ERR_UNSUPPORTED, "this program has no spike guard");
+        if (rc < 0) {
+            return rc;
+        }
     }
     return check_batch(m, b, err);
-}
-
-/* Is the loss a spike? Else it becomes part of the average. */
-static bool is_spike(struct uw_spike_guard *g, double loss)
-{
-    if (g->factor == 0.0f) {
-        return false;
-    }
-    if (g->seen >= UW_SPIKE_WARMUP && loss > (double)g->factor * g->mean) {
-        g->skipped++;
-        return true;
-    }
-    g->seen += g->seen < UW_SPIKE_WARMUP ? 1 : 0;
-    g->mean += (loss - g->mean) / g->seen;
-    return false;
 }
 
 /* Forward, losses and backward of one micro-batch. */
@@ -401,7 +349,7 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     }
     r->loss += loss;
     r->correct_n += correct;
-    r->skipped = is_spike(&m->guard, loss / s->b->n);
+    r->skipped = m->guard.factor != 0.0f && uw_parts.guarding->is_spike(&m->guard, loss / s->b->n);
     if (r->skipped) {
         return UW_OK;
     }

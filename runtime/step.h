@@ -65,6 +65,10 @@ float *uw_update_velocity(const struct uw_model *m, const struct uw_optimizer *o
 
 /* Gradients that live on: one bucket, or all of them (uwasa/bucket.h). */
 struct uw_gathering {
+    /* Can a configuration that gathers, clips or has micro-batches be done exactly? Returns UW_OK
+     * or UW_ERR_INVALID. */
+    int (*check)(const struct uw_model_config *config, const struct uw_graph *g,
+                 struct uw_error *err);
     /* Floats of m->gradients. */
     uint32_t (*window)(const struct uw_model_config *config, const struct uw_layer *layers,
                        uint32_t layers_n);
@@ -123,11 +127,30 @@ int uw_update_finish(struct uw_update *u);
 /* The time by the profile's clock; 0 without one. */
 uint64_t uw_profile_start(const struct uw_model *m);
 /* Put the time since *since_us on a row's account; *since_us moves on to now. Nothing without a
- * profile. */
+ * profile, or without uw_parts.profiling. */
 void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
                     uint64_t *since_us);
 /* The same for time that is part of another account. */
 void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
                      uint64_t since_us);
+
+/* Both, of a model with a profile. */
+struct uw_profiling {
+    void (*lap)(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                uint64_t *since_us);
+    void (*span)(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                 uint64_t from_us, uint64_t until_us);
+};
+
+/* The spike guard, where its factor is not 0. */
+struct uw_guarding {
+    /* Can it look at the whole minibatch? Returns UW_OK or UW_ERR_INVALID. */
+    int (*check)(const struct uw_model *m, struct uw_error *err);
+    /* Is the loss a spike? Else it becomes part of the average. */
+    bool (*is_spike)(struct uw_spike_guard *g, double loss);
+};
+
+/* Run a layer forward; x is the model's input. */
+int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const struct uw_pass *p);
 
 #endif

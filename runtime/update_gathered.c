@@ -3,7 +3,7 @@
  * A bucket is a run of layers whose gradients stand at the end of the window m->gradients, the
  * topmost layer last. Plan mode full is one bucket for everything; immediate is one bucket a
  * layer. With late updates the window holds all gradients, see late.c. */
-#include "step.h"
+#include "draft.h"
 
 #include "uwasa/fmath.h"
 #include "uwasa/parts.h"
@@ -194,7 +194,41 @@ static int finish(struct uw_update *u)
     return rc;
 }
 
+/* Combinations that no plan can do exactly. */
+static int check(const struct uw_model_config *config, const struct uw_graph *g,
+                 struct uw_error *err)
+{
+    const struct uw_optimizer *o = &config->optimizer;
+    bool micro = uw_draft_micro_n(config) < config->batch_n;
+    bool accumulates = config->mode == UW_PLAN_FULL || config->late_updates ||
+                       (!uw_update_gathers(config) &&
+                        o->momentum != 0.0f && !o->nesterov && !o->frozen);
+
+    if (config->late_updates && config->mode != UW_PLAN_BUCKETS && config->mode != UW_PLAN_FULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "late updates need plan mode buckets or full");
+    }
+    if (o->clip_global != 0.0f && config->mode != UW_PLAN_FULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "clipping by the global norm needs plan mode full");
+    }
+    if (micro && !accumulates) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "micro-batches need plan mode full, late updates, or immediate with "
+                            "plain momentum");
+    }
+    for (uint32_t i = 0; i < g->layers_n && micro; i++) {
+        if (g->layers[i].def->kind == UW_LAYER_BATCHNORM && !g->layers[i].def->frozen) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "layer '%s': batch norm needs the whole minibatch at once, "
+                                "micro-batches would change its statistics",
+                                g->layers[i].def->name);
+        }
+    }
+    return UW_OK;
+}
+
 const struct uw_gathering uw_gathering = {
+    .check = check,
     .window = window,
     .buckets = uw_late_buckets,
     .layer = gather_layer,

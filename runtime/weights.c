@@ -2,8 +2,7 @@
 #include "graph.h"
 
 #include "uwasa/fmath.h"
-
-#include <string.h>
+#include "uwasa/parts.h"
 
 static void fill_normal(float *w, uint32_t n, float deviation, struct uw_rng *rng)
 {
@@ -42,16 +41,6 @@ static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng
     }
 }
 
-static void take_constant(const struct uw_model *m, const struct uw_layer *l, uint32_t t)
-{
-    struct uw_layer_tensor tensor = {0};
-    l->ops->tensor(l, t, &tensor);
-    const struct uw_constant *c = uw_find_constant(&m->config, l->def->name, tensor.suffix);
-    if (c != NULL) {
-        memcpy(l->param[t], c->data, (size_t)c->n * sizeof *c->data);
-    }
-}
-
 void uw_model_init_weights(struct uw_model *m, uint64_t seed)
 {
     uint32_t tensors = 0;
@@ -66,7 +55,9 @@ void uw_model_init_weights(struct uw_model *m, uint64_t seed)
         tensors += l->tensors_n;
         for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
             init_tensor(l, t, &rng);
-            take_constant(m, l, t);
+        }
+        if (m->config.constants_n != 0 && !l->constant) {
+            uw_parts.constants->copy(l, &m->config);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_fpu, NULL},
+    {&uw_kernels_lean, NULL},
     {&uw_kernels_ref, NULL},
     {NULL, NULL},
 };

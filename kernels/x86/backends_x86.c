@@ -22,6 +22,7 @@ const struct uw_backend uw_backends[] = {
     {&uw_kernels_avx2, has_avx2},
     {&uw_kernels_exact_table, has_avx2},
     {&uw_kernels_fpu, has_avx2},
+    {&uw_kernels_lean, has_avx2},
     {&uw_kernels_ref, NULL},
     {NULL, NULL},
 };

@@ -95,16 +95,10 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-/* Its geometry; in *c, if it does the batch norm in front. A layer stands in an array of all. */
+/* Its geometry; in *c, if it does the batch norm in front. */
 static const struct uw_conv2d *geometry_of(const struct uw_layer *l, struct uw_normed_conv2d *c)
 {
-    if (l->normed_by == 0) {
-        return &l->geometry.conv2d;
-    }
-    c->norm = uw_deferred_norm(l - (l->index - (l->normed_by - 1u)));
-    c->conv2d = l->geometry.conv2d;
-    c->conv2d.normed = true;
-    return &c->conv2d;
+    return l->normed_by == 0 ? &l->geometry.conv2d : uw_parts.fusing->geometry(l, c);
 }
 
 static bool takes_norm(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)

@@ -87,6 +87,16 @@ static void test_zsock_bad_bind_gets_a_sentence(void **state)
     assert_int_equal(uw_link_zsock_init(&ends[2].zsock, &c, &err), UW_ERR_NOMEM);
 }
 
+static void test_zsock_tells_what_may_arrive_at_once(void **state)
+{
+    (void)state;
+    uint8_t memory[8192] __attribute__((aligned(64)));
+    struct uw_link_zsock_config c = {.bind = "127.0.0.1:0", .memory = memory,
+                                     .memory_bytes = sizeof memory, .burst_bytes = 8192};
+    assert_int_equal(uw_link_zsock_init(&ends[0].zsock, &c, NULL), UW_OK);
+    assert_int_equal(ends[0].zsock.link.burst_bytes, 8192);
+}
+
 static void test_zsock_reaches_its_own_ip_version_and_no_names(void **state)
 {
     (void)state;
@@ -161,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROMISE(test_zsock_bad_bind_gets_a_sentence),
+        PROMISE(test_zsock_tells_what_may_arrive_at_once),
         PROMISE(test_zsock_reaches_its_own_ip_version_and_no_names),
         PROMISE(test_zsock_held_stations_keep_their_place),
         PROMISE(test_zsock_nobody_listening_is_no_error),

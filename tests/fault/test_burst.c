@@ -51,7 +51,7 @@ static void test_link_that_tells_its_room_loses_nothing_and_fills_it(void **stat
     (void)state;
     for (uint64_t delay_us = 0; delay_us <= 4000u; delay_us += 2000u) {
         struct outcome o = pull(true, delay_us, 5);
-        /* Five chunks, one less than fit, when the board looks and the answers are here. */
+        /* Five chunks, one less than fit, whenever the board looks and the answers are here. */
         uint64_t turn_us = (delay_us + PAUSE_US - 1u) / PAUSE_US * PAUSE_US;
         turn_us = turn_us > PAUSE_US ? turn_us : PAUSE_US;
         uint64_t least_us = 199u / 5u * turn_us;

@@ -451,7 +451,7 @@ static void test_serve_shares_its_turns_among_stations(void **state)
     static uint8_t memory[65536];
     struct uw_serve s;
     uw_arena_init(&arena, memory, sizeof memory);
-    assert_int_equal(uw_serve_place(&s, &arena, 4, 6400), UW_OK);
+    assert_int_equal(uw_serve_place(&s, &arena, 4, UW_SERVE_WANTS, 6400), UW_OK);
     struct uw_want greedy = {.chunk_n = 10, .wanted = UINT64_MAX};
     for (uint16_t i = 0; i < 100; i++) {
         greedy.seq = i;

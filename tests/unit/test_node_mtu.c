@@ -101,9 +101,9 @@ static void expect_all_told(struct uw_node_config c)
     struct uw_node_state *s = bind(&c);
     grow_old(s);
     uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX, 0);
-    assert_true(s->out->ping.self.pace_ms >= 600000u);
+    assert_true(s->message->ping.self.pace_ms >= 600000u);
     uint8_t buf[MTU_MOST];
-    int told = uw_message_write(s->out->type, &uw_form_ping, &s->out->ping, buf, sizeof buf);
+    int told = uw_message_write(UW_WIRE_PING, &uw_form_ping, &s->message->ping, buf, sizeof buf);
     print_message("%u bytes are needed, %d are told\n", (unsigned)b->link.mtu_bytes, told);
     assert_int_equal(told, b->link.mtu_bytes);
 }

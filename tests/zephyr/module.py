@@ -23,12 +23,21 @@ SKIPPED = 77
 
 # What the module and the sample use of Zephyr's own Kconfig.
 ZEPHYR_BOOL = """NETWORKING NET_IPV4 NET_IPV6 NET_UDP NET_TCP NET_SOCKETS NET_CONFIG_SETTINGS
-    NET_CONFIG_NEED_IPV4 NET_QEMU_USER NET_NAMESPACE_COMPAT_MODE NET_L2_ETHERNET NET_DRIVERS
+    NET_QEMU_USER ENTROPY_GENERATOR NET_NAMESPACE_COMPAT_MODE NET_L2_ETHERNET NET_DRIVERS
     NET_SOCKETS_OFFLOAD NET_NATIVE_OFFLOADED_SOCKETS NANOPB ZEPHYR_NANOPB_MODULE MBEDTLS
     CSPRNG_ENABLED FLASH_MAP FLASH_PAGE_LAYOUT TEST_RANDOM_GENERATOR PRINTK ARCH_POSIX""".split()
 ZEPHYR_INT = """NET_PKT_RX_COUNT NET_PKT_TX_COUNT NET_BUF_RX_COUNT NET_BUF_TX_COUNT
     MAIN_STACK_SIZE MAIN_THREAD_PRIORITY HEAP_MEM_POOL_SIZE""".split()
-ZEPHYR_STRING = ["NET_CONFIG_MY_IPV4_ADDR", "NET_CONFIG_MY_IPV4_GW"]
+ZEPHYR_ADDRESS = """
+if NET_CONFIG_SETTINGS
+config NET_CONFIG_NEED_IPV4
+	bool "NET_CONFIG_NEED_IPV4"
+config NET_CONFIG_MY_IPV4_ADDR
+	string "NET_CONFIG_MY_IPV4_ADDR"
+config NET_CONFIG_MY_IPV4_GW
+	string "NET_CONFIG_MY_IPV4_GW"
+endif
+"""
 
 wrong = []
 
@@ -94,7 +103,7 @@ def kconfig(source, work):
             return SKIPPED
     lines = [f'config {name}\n\tbool "{name}"\n' for name in ZEPHYR_BOOL]
     lines += [f'config {name}\n\tint "{name}"\n' for name in ZEPHYR_INT]
-    lines += [f'config {name}\n\tstring "{name}"\n' for name in ZEPHYR_STRING]
+    lines.append(ZEPHYR_ADDRESS)
     lines.append(f'source "{source}/boards/zephyr/Kconfig"\n')
     with open(os.path.join(work, "Kconfig.zephyr"), "w", encoding="utf-8") as f:
         f.write("".join(lines))
@@ -110,7 +119,7 @@ def kconfig(source, work):
         for warning in k.warnings:
             check("set more than once" in warning, warning.strip())
         for name, symbol in k.syms.items():
-            if symbol.user_value is not None and name.startswith("UWASA"):
+            if symbol.user_value is not None:
                 asked = symbol.user_value
                 asked = {0: "n", 2: "y"}.get(asked, asked)
                 check(symbol.str_value == asked, f"{name}={asked} does not take effect")

@@ -24,8 +24,7 @@ def free_port():
 class Node:
     def __init__(self, program, port, settings):
         env = dict(os.environ, PORT=str(port), SETTINGS=settings)
-        self.process = subprocess.Popen(["stdbuf", "-oL", program], env=env, text=True,
-                                        stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([program], env=env, text=True, stdout=subprocess.PIPE)
         self.lines, self.seen = queue.Queue(), []
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -68,6 +67,7 @@ def main():
         nodes.append(newcomer)
         stranger = Node(program, ports[2], f"name=c run=t key={'cd' * 32} seed=3 steps=5 {seed}")
         nodes.append(stranger)
+        newcomer.wait(r"^peer a \(127\.0\.0\.1:\d+\) is here")
         stranger.wait("does not hold this run's key")
         first.wait("does not hold this run's key")
         wrong_word = Node(program, ports[3], "name=d steps=some")

@@ -29,8 +29,8 @@ static const struct setting table[] = {
     A_TEXT(name), A_TEXT(run), A_TEXT(key), A_TEXT(address), A_TEXT(gateway), A_TEXT(loopback),
     A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_TEXT(model), A_TEXT(link), A_TEXT(rule),
     A_TEXT(schedule), A_TEXT(events), A_TEXT(flash), A_NUMBER(batch, 1, 64),
-    A_NUMBER(period, 1, 100000), A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000),
-    A_NUMBER(seed, 0, UINT32_MAX),
+    A_NUMBER(period, 1, 100000),
+    A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000), A_NUMBER(seed, 0, UINT32_MAX),
     A_NUMBER(consensus_rounds, 0, 1000), A_NUMBER(eval_seconds, 0, 100000),
     A_NUMBER(eval_samples, 1, 10000), A_NUMBER(checkpoint_seconds, 0, 1000000),
     A_NUMBER(exit, 0, 1), A_REAL(lr)};
@@ -50,9 +50,9 @@ void uw_settings_init(struct uw_settings *s)
 {
     *s = (struct uw_settings){.name = "board", .run = "run", .address = "10.0.2.15/24:4433",
                               .model = "mlp", .link = "ethernet", .rule = "qg",
-                              .schedule = "constant", .events = "text", .batch = 8, .period = 10, .seed = 1,
-                              .consensus_rounds = 8, .eval_seconds = 10, .eval_samples = 200,
-                              .checkpoint_seconds = 60, .lr = 0.05f};
+                              .schedule = "constant", .events = "text", .batch = 8,
+                              .period = 10, .seed = 1, .consensus_rounds = 8, .eval_seconds = 10,
+                              .eval_samples = 200, .checkpoint_seconds = 60, .lr = 0.05f};
 }
 
 static bool parse_number(const char *text, size_t n, uint32_t *out)

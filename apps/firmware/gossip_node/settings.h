@@ -29,8 +29,7 @@ struct uw_settings {
     char model[16];                     /* "mlp" or "lenet5" */
     char link[16];                      /* "ethernet" or "serial" */
     char rule[16];                      /* mixing rule: "none", "qg" */
-    char schedule[12];                  /* of lr: "constant"; "cosine", 0 at the end of steps or
-                                           seconds */
+    char schedule[16];                  /* of lr over steps or seconds: "constant", "cosine" */
     char events[8];                     /* "text" or "json" */
     char flash[128];                    /* emulator: a file of the host that holds the flash */
     uint32_t batch, period, steps, seconds, seed;

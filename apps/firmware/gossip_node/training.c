@@ -65,17 +65,16 @@ static int exchange(struct uw_firmware *f, float lr)
 static float rate(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
+    double gone = s->steps != 0 ? (double)f->step / (double)s->steps
+                                : (double)(uw_machine_now_us() - f->started_us) / 1e6 /
+                                      (double)(s->seconds != 0 ? s->seconds : UINT32_MAX);
     const struct uw_schedule schedule = {
         .kind = strcmp(s->schedule, "cosine") == 0 ? UW_SCHEDULE_COSINE : UW_SCHEDULE_CONSTANT};
-    double gone = (double)(uw_machine_now_us() - f->started_us) / 1e6;
-    const struct uw_schedule_at at = {
-        .step = f->step, .progress = s->steps != 0     ? (double)f->step / (double)s->steps
-                                     : s->seconds != 0 ? gone / (double)s->seconds
-                                                       : 0.0};
+    const struct uw_schedule_at at = {.step = f->step, .progress = gone < 1.0 ? gone : 1.0};
     return uw_schedule_lr(&schedule, (double)s->lr, &at);
 }
 
-static int step(struct uw_firmware *f, float lr)
+static int step(struct uw_firmware *f)
 {
     struct uw_model *m = &f->model;
     struct uw_step_result result;
@@ -84,7 +83,7 @@ static int step(struct uw_firmware *f, float lr)
         return uw_error_set(&f->err, n, "data: %s", uw_status_text(n));
     }
     uw_firmware_poll(f);
-    m->optimizer.lr = lr;
+    m->optimizer.lr = rate(f);
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &f->err);
     if (rc < 0) {
         return rc;
@@ -146,9 +145,8 @@ int uw_firmware_train(struct uw_firmware *f)
         f->training = false;
         rc = UW_OK;
     } else if (f->training && !f->adopting) {
-        float lr = rate(f);
-        rc = step(f, lr);
-        rc = rc < 0 ? rc : exchange(f, lr);
+        rc = step(f);
+        rc = rc < 0 ? rc : exchange(f, f->model.optimizer.lr);
     } else {
         rc = f->training || f->done ? exchange(f, 0.0f) : settle(f);
     }

@@ -20,6 +20,9 @@
 /* The portable meaning of every slot. Asks for no scratch, runs on the calling thread. */
 extern const struct uw_kernels uw_kernels_ref;
 
+/* The reference's bits for boards: small minibatches, little code, no scratch. */
+extern const struct uw_kernels uw_kernels_lean;
+
 /* Usable tables, fastest first; the last one is always ref.
  *
  * Returns NULL when index is beyond the last one. */
@@ -29,7 +32,7 @@ const struct uw_kernels *uw_kernels_at(uint32_t index);
 const struct uw_kernels *uw_kernels_best(void);
 
 /* The table called `name`: "ref", "fpu" (plain C for a scalar FPU), "avx2", "avx512", "neon",
- * "helium", "exact".
+ * "helium", "exact", "lean".
  *
  * Returns NULL when this build or this processor lacks it. */
 const struct uw_kernels *uw_kernels_find(const char *name);

@@ -72,6 +72,19 @@ extern const struct uw_activation_kernels uw_activation_ref;
 extern const struct uw_loss_kernels uw_loss_ref;
 extern const struct uw_update_kernels uw_update_ref;
 
+/* The same bits as the reference's, faster on a scalar FPU and in less code. Sides of images and
+ * their padding are below 2^31. */
+int uw_conv2d_fw_lean(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float *y, bool accumulate);
+int uw_conv2d_bw_input_lean(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                            const float *dy, const float *w, float *dx, bool accumulate);
+int uw_dense_fw_lean(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                     const float *x, const float *w, const float *b, float *y);
+int uw_dense_bw_input_lean(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate);
+int uw_dense_bw_param_lean(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db);
+
 /* Slots that a model does not use: they refuse with UW_ERR_UNSUPPORTED, need no scratch, take no
  * norm; of numbers they make NaN, and none is finite to them. */
 int uw_gemm_none(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,

@@ -30,6 +30,9 @@ struct uw_link_zsock_config {
     size_t memory_bytes;
     uint16_t stations_n;        /* slots of the address table; 0: 64 */
     uint32_t mtu_bytes;         /* 0: UW_LINK_ZSOCK_MTU_DEFAULT; up to UW_LINK_ZSOCK_MTU_MAX */
+    uint32_t burst_bytes;       /* that the kernel's receive buffers hold, less than
+                                   CONFIG_NET_BUF_RX_COUNT of them: peers send no more at once; 0:
+                                   not known, taken to be much */
 };
 
 struct uw_link_zsock {

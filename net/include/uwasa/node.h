@@ -113,6 +113,10 @@ struct uw_node_config {
 
     size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
                                        pull moves at most this much per training step */
+    uint32_t chunk_least_n;         /* floats: whose link carries no chunks so large is not pulled
+                                       from. Takes 2 bits per that many parameters. 0: 8 */
+    uint32_t serves_max;            /* nodes served at once; 0: members_max. Others ask again. Less
+                                       than members_max: with fewer questions each */
     uint32_t members_max;           /* 2 or more, self included; 0: 32. A run may have more nodes:
                                        each then knows a random choice of them that slowly changes,
                                        answers and serves all, and what one learns spreads through
@@ -149,8 +153,8 @@ struct uw_node {
 };
 
 /* Bytes uw_node_bind takes from an arena. Of params only size_n and segments_n are read, so this
- * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes about
- * 5 KB of stack, and 25 KB more where exact averages take part: their state, on a 64-bit machine.
+ * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes 4 KB
+ * of stack on a Cortex-M, and where exact averages take part their state, about 12 KB, as well.
  *
  * Returns what uw_node_bind returns, except UW_ERR_NOMEM and UW_ERR_SEALED. */
 int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err);

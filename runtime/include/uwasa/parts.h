@@ -26,15 +26,28 @@ struct uw_gathering;
 struct uw_budgeting;
 struct uw_lora;
 struct uw_elementwise;
+struct uw_fusing;
+struct uw_constants;
+struct uw_profiling;
+struct uw_checking;
+struct uw_guarding;
 
 /* NULL: the program does without. */
 struct uw_parts {
     const struct uw_layer_ops *layer[UW_LAYER_KINDS_N];     /* by enum uw_layer_kind */
     const struct uw_gathering *gathering;   /* gradients that live on: plan modes buckets and full,
-                                               late updates, every optimizer but SGD, clipping */
+                                               late updates, every optimizer but SGD, clipping,
+                                               micro-batches */
     const struct uw_budgeting *budgeting;   /* config.budget_bytes: activations computed again */
     const struct uw_lora *lora;             /* config.adapt.lora_rank */
     const struct uw_elementwise *elementwise;   /* losses other than cross-entropy */
+    const struct uw_constants *constants;   /* config.constants */
+    const struct uw_fusing *fusing; /* batch norms: with the convolution or the ReLU behind as
+                                       one, which saves memory */
+    const struct uw_profiling *profiling;   /* m->profile, which is else not looked at */
+    const struct uw_checking *checking;     /* names, losses' numbers, outputs that nobody reads;
+                                               without it they have to be right */
+    const struct uw_guarding *guarding;     /* m->guard; without it a step with one is refused */
 };
 
 extern const struct uw_parts uw_parts;
@@ -43,6 +56,11 @@ extern const struct uw_gathering uw_gathering;
 extern const struct uw_budgeting uw_budgeting;
 extern const struct uw_lora uw_lora;
 extern const struct uw_elementwise uw_elementwise;
+extern const struct uw_constants uw_constants;
+extern const struct uw_fusing uw_fusing;
+extern const struct uw_profiling uw_profiling;
+extern const struct uw_checking uw_checking;
+extern const struct uw_guarding uw_guarding;
 
 extern const struct uw_layer_ops uw_layer_conv2d;
 extern const struct uw_layer_ops uw_layer_dense;

@@ -8,6 +8,7 @@
 #include "board_models.h"
 
 #include "uwasa/mix.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/zephyr.h"
 
 #include <stdio.h>
@@ -97,7 +98,8 @@ static int open_link(struct uw_zephyr_node *n)
 {
     char bind[8];
     snprintf(bind, sizeof bind, ":%u", (unsigned)CONFIG_UWASA_NODE_PORT);
-    struct uw_link_zsock_config c = {.bind = bind, .stations_n = STATIONS};
+    struct uw_link_zsock_config c = {.bind = bind, .stations_n = STATIONS,
+                                     .burst_bytes = CONFIG_UWASA_NODE_BURST_BYTES};
     c.memory_bytes = uw_link_zsock_bytes(&c);
     int rc = take(n, "link", c.memory_bytes, &c.memory);
     rc = rc < 0 ? rc : uw_link_zsock_init(&n->zsock, &c, &n->err);
@@ -122,10 +124,13 @@ static uint32_t seeds_of(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX])
 static int open_node(struct uw_zephyr_node *n)
 {
     static const char *seed[UW_SETTINGS_SEEDS_MAX];
+    static const struct uw_node_parts parts = {.answers = &uw_node_answers,
+                                               .sentences = &uw_node_sentences};
     struct uw_settings *s = &n->settings;
     const struct uw_node_config c = {
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
         .seeds_n = seeds_of(s->seeds, seed), .incarnation = 1, .link = n->link,
+        .parts = &parts,
         .params = &n->model.params, .snapshot = &n->model.snapshot,
         .velocity = n->model.velocity, .newcomer = true, .rule = uw_mix_find(s->rule),
         .period_steps = s->period, .seed = s->seed, .window_bytes = WINDOW_BYTES,

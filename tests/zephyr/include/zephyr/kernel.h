@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define __aligned(n) __attribute__((__aligned__(n)))
-#define printk printf
+#define printk(...) ((void)printf(__VA_ARGS__), (void)fflush(stdout))
 #define K_NO_WAIT 0
 #define K_FOREVER (-1)
 #define K_PRIO_PREEMPT(priority) (priority)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stm32f746.h - registers of the STM32F746 as this board uses them
+ *
+ * Source     STMicroelectronics, RM0385 (reference manual), UM1907 (the board) */
+#ifndef UW_BOARDS_STM32F746_H
+#define UW_BOARDS_STM32F746_H
+
+#include "uwasa/ethernet.h"
+#include "uwasa/flash.h"
+#include "uwasa/machine.h"
+#include "uwasa/serial.h"
+
+#include <stdint.h>
+
+#define UW_REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
+
+#define RCC 0x40023800u
+#define RCC_CR UW_REG(RCC + 0x00u)
+#define RCC_PLLCFGR UW_REG(RCC + 0x04u)
+#define RCC_CFGR UW_REG(RCC + 0x08u)
+#define RCC_AHB1RSTR UW_REG(RCC + 0x10u)
+#define RCC_AHB1ENR UW_REG(RCC + 0x30u)
+#define RCC_AHB2ENR UW_REG(RCC + 0x34u)
+#define RCC_AHB3ENR UW_REG(RCC + 0x38u)
+#define RCC_APB1ENR UW_REG(RCC + 0x40u)
+#define RCC_APB2ENR UW_REG(RCC + 0x44u)
+#define RCC_CSR UW_REG(RCC + 0x74u)
+
+/* Hertz: processor and AHB; APB2, where the UARTs are. */
+#define UW_CORE_HZ 216000000u
+#define UW_APB2_HZ 108000000u
+
+#define UW_USART_RING_BYTES 512u        /* a power of two: 44 ms of the line */
+
+enum uw_port { PORT_A, PORT_B, PORT_C, PORT_D, PORT_E, PORT_F, PORT_G };
+
+/* Let a pin do an alternate function, fast, without pull. */
+void uw_pin_function(enum uw_port port, uint32_t pin, uint32_t function);
+
+/* Oscillator, PLL, flash wait states, caches, clocks of the ports; returns when all run. */
+void uw_clocks_start(void);
+
+/* USART1, the ST-LINK's virtual COM port, and USART6 on D0 and D1. */
+struct uw_usart {
+    struct uw_serial base;
+    uintptr_t registers;
+    volatile uint32_t head, tail;       /* head: next free, by the interrupt */
+    uint8_t ring[UW_USART_RING_BYTES];
+};
+extern struct uw_usart uw_usart1, uw_usart6;
+void uw_uarts_start(void);
+
+/* The MAC with a LAN8742A over RMII. */
+extern struct uw_ethernet uw_ethernet;
+
+/* 16 MB of N25Q128A on Quad-SPI, used with one line. */
+extern struct uw_flash uw_flash_qspi;
+void uw_flash_qspi_start(void);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "step.h"
+
+#include "uwasa/parts.h"
+
+static int check(const struct uw_model *m, struct uw_error *err)
+{
+    return m->config.micro_n == m->config.batch_n
+               ? UW_OK
+               : uw_error_set(err, UW_ERR_INVALID,
+                              "the spike guard needs whole minibatches, no micro-batches");
+}
+
+static bool is_spike(struct uw_spike_guard *g, double loss)
+{
+    if (g->seen >= UW_SPIKE_WARMUP && loss > (double)g->factor * g->mean) {
+        g->skipped++;
+        return true;
+    }
+    g->seen += g->seen < UW_SPIKE_WARMUP ? 1 : 0;
+    g->mean += (loss - g->mean) / g->seen;
+    return false;
+}
+
+const struct uw_guarding uw_guarding = {.check = check, .is_spike = is_spike};

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two boards and two native nodes train one model, each with two or three of the ten digits.
+
+usage: test_training.py PROGRAM [-k CASE]     environment: UWASA_BOARD_STEPS
+"""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from machines import STACK_BYTES, Boards, free_ports, main
+
+CLASSES = ["0,4,8", "1,5,9", "2,6", "3,7"]
+BOARDS, NATIVE = (0, 1), (2, 3)
+STEPS = int(os.environ.get("UWASA_BOARD_STEPS", "1200"))
+RECIPE = {"batch": 8, "lr": 0.2, "schedule": "cosine", "steps": STEPS}
+HALF = {"batch": 8, "lr": 0.05, "period": 20, "eval_seconds": 5}
+SPEED_STEPS = 40                    # of a board alone, to pace native nodes by
+
+
+class Training(Boards):
+    def others(self, i):
+        return [s for s in range(4) if s != i]
+
+    def start_boards(self, **keys):
+        for i in BOARDS:
+            self.board(i, seeds=self.others(i), classes=CLASSES[i], period=20, exit=0, seed=i + 1,
+                       **{**RECIPE, **keys})
+
+    def start_native(self, **keys):
+        """As fast as the boards are here and now, so that all are done at about one time."""
+        def steps(i):
+            return [e for e in self.events(i, "step") if e["step"] >= SPEED_STEPS]
+        self.until("boards train", lambda: all(steps(i) for i in BOARDS))
+        pace = max(e["seconds"] / e["step"] for e in (steps(i)[-1] for i in BOARDS))
+        for i in NATIVE:
+            self.start(i, classes=CLASSES[i], step_seconds=pace, period=20,
+                       seeds=[self.address(s) for s in self.others(i)], advertise=self.address(i),
+                       consensus_rounds=8, consensus_seconds=120, **{**RECIPE, **keys})
+
+    def learned(self, nodes=range(4)):
+        done = [self.finished(i) for i in nodes]
+        for i, d in zip(nodes, done):
+            print(f"n{i}: {d['test_accuracy']:.3f} after {d['step']} steps, "
+                  f"{d['pulls_done']} pulls, {d['chunks_again']} chunks again", flush=True)
+            if i in BOARDS:
+                self.assertLessEqual(d["stack_bytes"], STACK_BYTES)
+                self.assertTrue(d["sealed"])
+        return done
+
+    def test_four_nodes_learn_what_none_could_alone(self):
+        """A node that knows three digits of ten is right in three of ten cases at best."""
+        began = time.monotonic()
+        self.start_boards()
+        self.start_native()
+        for d in self.learned():
+            self.assertGreaterEqual(d["test_accuracy"], 0.9)
+        print(f"{time.monotonic() - began:.0f} s")
+
+    def test_four_nodes_learn_where_a_tenth_is_lost(self):
+        fronts = free_ports(4)
+        with open(os.path.join(self.dir, "nrelay.err"), "w", encoding="utf-8") as err:
+            self.processes["relay"] = subprocess.Popen(
+                [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                              "relay.py"), "1", "0.1",
+                 *(f"{front}:{back}" for front, back in zip(fronts, self.ports))],
+                stdout=err, stderr=err)
+        self.address = lambda i: f"127.0.0.1:{fronts[i]}"
+        self.start_boards()
+        self.start_native()
+        done = self.learned()
+        self.processes["relay"].send_signal(signal.SIGTERM)
+        self.processes["relay"].wait(30)
+        seen, lost = (int(word) for word in self.text("relay").split() if word.isdigit())
+        print(f"{lost} of {seen} datagrams lost", flush=True)
+        self.assertGreater(lost, 0.08 * seen)
+        for d in done:
+            self.assertGreaterEqual(d["test_accuracy"], 0.9)
+
+    def test_four_nodes_learn_though_one_is_reset(self):
+        self.start_boards()
+        self.start_native()
+        self.until("half of the steps", lambda: any(e["step"] > STEPS / 2
+                                                    for e in self.events(0, "step")))
+        self.qmp(0, "system_reset")
+        self.until("it starts again", lambda: len(self.events(0, "start")) == 2)
+        for d in self.learned():
+            self.assertGreaterEqual(d["test_accuracy"], 0.9)
+
+    def pair(self, **keys):
+        """A board and a native node with five digits each."""
+        self.board(0, seeds=(2,), classes="0,1,2,3,4", exit=0, **HALF, **keys)
+        self.start(2, classes="5,6,7,8,9", step_seconds=0.05, seeds=self.address(0), **HALF)
+        self.until_event(0, "pull_done", "n2")
+
+    def pulls_again(self, i):
+        pulls = len(self.events(i, "pull_done"))
+        self.until(f"n{i} pulls again", lambda: len(self.events(i, "pull_done")) > pulls + 1)
+
+    def test_board_comes_back_after_a_reset_and_after_power_loss(self):
+        """From its checkpoint, with what it had learned; the other node hears of it."""
+        flash = os.path.join(self.dir, "flash")
+        self.pair(flash=flash, checkpoint_seconds=2)
+        steps = []
+        for power in (False, True):
+            self.until("a checkpoint is old enough", lambda: any(
+                e["step"] > 100 + (steps[-1] if steps else 0) for e in self.events(0, "step")))
+            starts = len(self.events(0, "start"))
+            if power:
+                self.processes[0].kill()
+                self.processes[0].wait()
+                self.processes[0].stdin.close()
+                self.board(0, seeds=(2,), classes="0,1,2,3,4", exit=0, flash=flash, **HALF)
+            else:
+                self.qmp(0, "system_reset")
+            self.until("it starts", lambda: len(self.events(0, "start")) > starts)
+            steps.append(self.events(0, "start")[-1]["step"])
+            self.pulls_again(0)
+        print("started at steps", steps, flush=True)
+        self.assertGreater(steps[0], 0)
+        self.assertGreater(steps[1], steps[0])
+        self.until("n2 hears of it", lambda: any(
+            e["peer"] == "n0" and e["kind"] in ("restarted", "rejoined")
+            for e in self.events(2) if "kind" in e))
+        self.stop(2)
+
+    def test_board_with_a_wrong_key_is_refused_by_name(self):
+        self.run_program("keygen", "other.key")
+        with open(os.path.join(self.dir, "other.key"), encoding="utf-8") as f:
+            other = f.read().strip()
+        self.board(0, seeds=(1, 2), exit=0, classes="0,1,2", **HALF)
+        self.board(1, seeds=(0, 2), exit=0, classes="3,4,5", key=other, **HALF)
+        self.start(2, classes="6,7,8,9", step_seconds=0.05, seeds=[self.address(0),
+                                                                  self.address(1)], **HALF)
+        for i in (1, 2):
+            self.until(f"n{i} refuses", lambda i=i: self.refuses_a_key(i))
+        self.until_event(0, "pull_done", "n2")
+        self.until_event(2, "pull_done", "n0")
+        self.assertTrue(any(self.address(1) in e["text"] for e in self.events(2, "refused")))
+        self.assertEqual(self.events(1, "pull_done"), [])
+        self.stop(2)
+
+    def test_board_that_is_flooded_still_pulls(self):
+        """Its controller holds nine frames. A peer does not overrun it; a stranger does, and what
+        is lost is asked for again."""
+        self.pair(consensus_rounds=0, steps=250)
+        calm = self.finished(0)
+        chunks = calm["pulls_done"] * 407080 // 1180
+        print(f"calm: {calm['pulls_done']} pulls, {calm['chunks_again']} of about {chunks} chunks "
+              f"again, {calm['dropped']} dropped", flush=True)
+        self.assertGreater(calm["pulls_done"], 3)
+        self.assertLess(calm["chunks_again"], 0.05 * chunks)
+        self.stop(2)
+        self.processes[0].kill()
+        self.processes[0].wait()
+        os.remove(os.path.join(self.dir, "n0.jsonl"))
+        self.pair(consensus_rounds=0, steps=250)
+        over = threading.Event()
+        flood = threading.Thread(target=self.flood, args=(self.ports[0], over))
+        flood.start()
+        try:
+            done = self.finished(0)
+        finally:
+            over.set()
+            flood.join()
+        print(f"flooded: {done['pulls_done']} pulls, {done['chunks_again']} chunks again, "
+              f"{done['dropped']} dropped", flush=True)
+        self.assertGreater(done["pulls_done"], 3)
+        self.stop(2)
+
+    @staticmethod
+    def flood(port, over):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            while not over.wait(0.02):
+                for _ in range(20):
+                    s.sendto(bytes(1000), ("127.0.0.1", port))
+
+
+if __name__ == "__main__":
+    main(sys.argv)
