@@ -2,6 +2,7 @@
 #include "args.h"
 #include "commands.h"
 #include "demo.h"
+#include "demo_pace.h"
 #include "keyfile.h"
 #include "stop.h"
 
@@ -100,10 +101,24 @@ static int finish(struct uw_demo *d, struct uw_stop *stop, double seconds, struc
     return rc;
 }
 
+/* As fast as the boards are here and now; faster nodes would pull all to their own digits. */
+static void set_pace(struct uw_demo *d)
+{
+    d->step_seconds = d->boards ? UW_DEMO_BOARDS_STEP_SECONDS : 0.0;
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        const struct uw_demo_node *n = &d->nodes[i];
+        double step_seconds = n->samples_per_s > 0 ? UW_DEMO_BOARDS_BATCH / n->samples_per_s : 0.0;
+        if (n->kind == UW_DEMO_BOARD && step_seconds > d->step_seconds) {
+            d->step_seconds = step_seconds;
+        }
+    }
+}
+
 static int alone(struct uw_demo *d, struct uw_stop *stop, double seconds, struct uw_error *err)
 {
     const struct uw_demo_start how = {.seconds = ALONE_SHARE * seconds};
     put_phase(d, "alone");
+    set_pace(d);
     uw_demo_say(d, "%u devices, each with its own share of the ten digits, train alone",
                 (unsigned)d->nodes_n);
     int rc = start_all(d, &how, err);
@@ -160,6 +175,7 @@ static int together(struct uw_demo *d, struct uw_stop *stop, double seconds,
                                       .consensus_seconds = CONSENSUS_SECONDS};
     uint64_t start_us = uw_board_now_us();
     put_phase(d, "together");
+    set_pace(d);
     uw_demo_say(d, "now they learn together: each pulls a neighbour's parameters now and then");
     int rc = start_all(d, &how, err);
     rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45 * how.seconds * 1e6), err);

@@ -60,6 +60,7 @@ struct uw_demo {
     uint32_t nodes_n;
     const char *data, *model;
     bool boards;
+    double step_seconds;        /* the others' steps take at least so long, as the boards' do */
     char firmware[UW_DEMO_PATH_BYTES], aarch64[UW_DEMO_PATH_BYTES];  /* programs, with boards */
     struct uw_janitor directory;
     struct uw_events events;

@@ -103,7 +103,7 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddNumberToObject(c, "lr", d->boards ? UW_DEMO_BOARDS_LR : 0.05);
     cJSON_AddStringToObject(c, "schedule", "cosine"); /* steady at the end, however few the steps */
     cJSON_AddNumberToObject(c, "period", d->boards ? UW_DEMO_BOARDS_PERIOD : 10);
-    cJSON_AddNumberToObject(c, "step_seconds", d->boards ? UW_DEMO_BOARDS_STEP_SECONDS : 0.0);
+    cJSON_AddNumberToObject(c, "step_seconds", d->step_seconds);
     cJSON_AddNumberToObject(c, "seconds", how->seconds);
     path_of(d, n->name, ".safetensors", path);
     cJSON_AddStringToObject(c, "checkpoint", path);

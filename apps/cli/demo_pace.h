@@ -12,7 +12,7 @@
 #define UW_DEMO_BOARDS_BATCH 4
 #define UW_DEMO_BOARDS_LR 0.05
 #define UW_DEMO_BOARDS_PERIOD 2
-#define UW_DEMO_BOARDS_STEP_SECONDS 0.125
+#define UW_DEMO_BOARDS_STEP_SECONDS 0.08    /* at least; then as long as the boards' */
 #define UW_DEMO_BOARDS_EVAL_SECONDS 10
 #define UW_DEMO_BOARDS_EVAL_SAMPLES 200
 #define UW_DEMO_BOARDS_FINAL_SAMPLES 500    /* of aarch64 and native nodes, all takes a minute */
