@@ -375,6 +375,9 @@ void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
     uw_tell_float(&g->loss, p->loss);
     uw_tell_float(&g->accuracy, p->accuracy);
     uw_tell_float(&g->samples_per_s, p->samples_per_s);
+    store(&g->power_mw, p->vitals.power_mw);
+    store(&g->temperature_mc, (uint32_t)p->vitals.temperature_mc);
+    store(&g->battery_percent, p->vitals.battery_percent);
 }
 
 /* A newcomer shows its own weights to nobody before it has looked for somebody else's. */

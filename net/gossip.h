@@ -85,6 +85,7 @@ struct uw_gossip {
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t rejected;             /* training: round whose peer sent an outlier */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training tells */
+    atomic_uint_least32_t power_mw, temperature_mc, battery_percent;
     atomic_uint_least32_t mixed, outliers, shown_rms;
     atomic_bool newcomer;                       /* training: still without anybody's model */
 

@@ -27,6 +27,11 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
     if (s->averages != NULL) {
         s->averages->widest(&s->config, &ping->progress);
     }
+    if (s->config.vitals) {
+        ping->progress.power_mw = UW_VITALS_POWER_MAX_MW;
+        ping->progress.temperature_mc = UW_VITALS_HOTTEST_MC;
+        ping->progress.battery_percent = 100;
+    }
 }
 
 int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err)

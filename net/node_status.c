@@ -2,6 +2,7 @@
 #include "node_shuffle.h"
 #include "node_state.h"
 
+#include "bits.h"
 #include "status_rows.h"
 
 #include <string.h>
@@ -9,6 +10,16 @@
 static uint32_t told(const atomic_uint_least32_t *a)
 {
     return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
+}
+
+/* Within bounds, so that pings keep to the size that was checked. */
+static void fill_vitals(const struct uw_gossip *g, uwasa_Progress *p)
+{
+    int32_t mc = (int32_t)told(&g->temperature_mc);
+    int32_t hottest = UW_VITALS_HOTTEST_MC;
+    p->power_mw = uw_min_u32(told(&g->power_mw), UW_VITALS_POWER_MAX_MW);
+    p->temperature_mc = mc > hottest ? hottest : mc < -hottest ? -hottest : mc;
+    p->battery_percent = uw_min_u32(told(&g->battery_percent), 100u);
 }
 
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
@@ -28,6 +39,9 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
     };
     if (s->averages != NULL) {
         s->averages->fill(s, p);
+    }
+    if (s->config.vitals) {
+        fill_vitals(g, p);
     }
 }
 

@@ -21,6 +21,9 @@ void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
         .from_bytes = from->from_bytes,
         .refused_n = from->refused_n,
         .same_model = from->same_model,
+        .vitals = {.power_mw = p->power_mw,
+                   .temperature_mc = p->temperature_mc,
+                   .battery_percent = p->battery_percent},
     };
     memcpy(to->name, from->peer.name, sizeof to->name);
     memcpy(to->address, from->peer.address, sizeof to->address);

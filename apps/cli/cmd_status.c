@@ -49,6 +49,33 @@ static const struct uw_args_spec spec = {
     .positional_max = 1,
 };
 
+#define FARES_BYTES 48u
+
+/* How a device fares, or the titles of these columns for NULL; "" unless one of the run tells. */
+static const char *fares(bool told, const struct uw_vitals *v, char text[FARES_BYTES])
+{
+    char power[16] = "-";
+    char temperature[16] = "-";
+    char battery[16] = "-";
+    text[0] = '\0';
+    if (told && v == NULL) {
+        return "    power     temp  battery";
+    }
+    if (told) {
+        if (v->power_mw != 0) {
+            snprintf(power, sizeof power, "%.2f W", v->power_mw / 1e3);
+        }
+        if (v->temperature_mc != 0) {
+            snprintf(temperature, sizeof temperature, "%.1f C", v->temperature_mc / 1e3);
+        }
+        if (v->battery_percent != 0) {
+            snprintf(battery, sizeof battery, "%u %%", (unsigned)v->battery_percent);
+        }
+        snprintf(text, FARES_BYTES, " %8s %8s %8s", power, temperature, battery);
+    }
+    return text;
+}
+
 static void print_table(const struct uw_node_member *m, uint32_t n,
                         const struct uw_node_counters *c)
 {
@@ -57,25 +84,31 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
     int name_n = 4;
     int address_n = 9;
     bool cells = false;
+    bool told = false;
+    char f[FARES_BYTES];
     for (uint32_t i = 0; i < n; i++) {
+        const struct uw_vitals *v = &m[i].vitals;
+        told = told || v->power_mw != 0 || v->temperature_mc != 0 || v->battery_percent != 0;
         cells = cells || m[i].cell[0] != '\0';
         int length = (int)strlen(m[i].name);
         name_n = length > name_n ? length : name_n;
         length = (int)strlen(m[i].address);
         address_n = length > address_n ? length : address_n;
     }
-    printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s%s\n", name_n, "node", address_n, "address",
-           "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled", cells ? "  cell" : "");
+    printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s%s%s\n", name_n, "node", address_n, "address",
+           "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled", fares(told, NULL, f),
+           cells ? "  cell" : "");
     for (uint32_t i = 0; i < n; i++) {
         char accuracy[16];
         char rtt[16];
         snprintf(accuracy, sizeof accuracy, m[i].accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * (double)m[i].accuracy);
         snprintf(rtt, sizeof rtt, m[i].rtt_us == 0 ? "-" : "%.1f ms", m[i].rtt_us / 1e3);
-        printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s%s%s\n", name_n, m[i].name, address_n,
+        printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s%s%s%s\n", name_n, m[i].name, address_n,
                i == 0 ? "this node" : m[i].address, uw_member_state_name(m[i].state),
                (unsigned)m[i].step, (double)m[i].loss, accuracy, (unsigned)m[i].rounds, rtt,
-               uw_text_bytes((double)m[i].pulled_bytes, a), cells ? "  " : "",
+               uw_text_bytes((double)m[i].pulled_bytes, a), fares(told, &m[i].vitals, f),
+               cells ? "  " : "",
                cells ? m[i].cell : "");
     }
     printf("sent %s, received %s, pulls %u done, %u cut, %u refused, %u stale, "
@@ -113,6 +146,7 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
         cJSON_AddNumberToObject(row, "pulled_bytes", (double)m[i].pulled_bytes);
         cJSON_AddNumberToObject(row, "refused", m[i].refused_n);
         cJSON_AddStringToObject(row, "cell", m[i].cell);
+        uw_event_vitals(row, &m[i].vitals);
         cJSON_AddItemToArray(members, row);
     }
     cJSON_AddNumberToObject(out, "sent_bytes", (double)c->sent_bytes);

@@ -161,7 +161,8 @@ void uw_demo_print_result(const struct uw_demo *d)
         came_back = came_back || n->restarts > 0;
         printf("%-8s %-*s%s%-9s %5.1f %% %7.1f %% %10s %10s %9.0f %8s%s\n", n->name,
                d->boards ? 10 : 0, d->boards ? uw_demo_kind_name(n->kind) : "",
-               d->boards ? " " : "", n->classes, 100.0 * n->alone_accuracy, 100.0 * n->together_accuracy,
+               d->boards ? " " : "", n->classes, 100.0 * n->alone_accuracy,
+               100.0 * n->together_accuracy,
                uw_text_bytes(n->pulled_bytes, pulled), uw_text_bytes(n->sent_bytes, sent),
                n->samples_per_s, uw_text_bytes(n->rss_bytes, rss),
                n->restarts > 0 ? " *" : "");

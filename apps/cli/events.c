@@ -74,6 +74,19 @@ void uw_event_float(cJSON *event, const char *key, float value)
     cJSON_AddNumberToObject(event, key, strtod(text, NULL));
 }
 
+void uw_event_vitals(cJSON *event, const struct uw_vitals *v)
+{
+    if (v->power_mw != 0) {
+        cJSON_AddNumberToObject(event, "power_mw", v->power_mw);
+    }
+    if (v->temperature_mc != 0) {
+        cJSON_AddNumberToObject(event, "temperature_c", v->temperature_mc / 1e3);
+    }
+    if (v->battery_percent != 0) {
+        cJSON_AddNumberToObject(event, "battery_percent", v->battery_percent);
+    }
+}
+
 /* Wait until the file takes PIPE_BUF bytes without blocking. A reader that has stopped reading is
  * waited for, but not when the program is to end. */
 static bool wait_for_room(int fd)

@@ -17,6 +17,7 @@
 #define UWASA_CLI_EVENTS_H
 
 #include "uwasa/status.h"
+#include "uwasa/vitals.h"
 
 #include <cjson/cJSON.h>
 #include <stdatomic.h>
@@ -46,6 +47,9 @@ cJSON *uw_event(const char *name);
 
 /* Add a number that is known as a float only, in the fewest digits that give the float back. */
 void uw_event_float(cJSON *event, const char *key, float value);
+
+/* Add power_mw, temperature_c and battery_percent, those that are known. */
+void uw_event_vitals(cJSON *event, const struct uw_vitals *v);
 
 /* Write the event as one line and release it. */
 void uw_events_put(struct uw_events *e, cJSON *event);

@@ -121,8 +121,7 @@ static const struct uw_opt rows[] = {
     ROW("emulate.reorder", UW_OPT_REAL, emulate_reorder, 0, 1, "P", "overtaken"),
     ROW("emulate.corrupt", UW_OPT_REAL, emulate_corrupt, 0, 1, "P", "damaged"),
     ROW("emulate.delay_ms", UW_OPT_REAL, emulate_delay_ms, 0, SECONDS_MAX, "MS", "delayed"),
-    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS",
-        "by up to so much more"),
+    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS", "plus at most"),
     ROW("emulate.rate", UW_OPT_U64, emulate_rate, 0, 0, "BITS", "bits a second; 0: unlimited"),
     ROW("emulate.far", UW_OPT_LIST, emulate_far, 0, 0, "ADDRESSES",
         "all this towards these nodes only, as they listen (all)"),
@@ -133,6 +132,7 @@ static const struct uw_opt rows[] = {
     ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
     ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
     ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE", "what happens when, as --trace"),
+    ROW("sensors", UW_OPT_TEXT, sensors, 0, 0, "DIR", "power and heat for peers, or none (/sys)"),
 };
 
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
@@ -145,7 +145,7 @@ static const struct uw_node_options defaults = {
     .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
     .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1,
-    .members = 32, .pull_window = 512u << 10,
+    .members = 32, .pull_window = 512u << 10, .sensors = "/sys",
 };
 
 /* The value of "key" or "object.key"; NULL: it is not there. */

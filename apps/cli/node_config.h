@@ -49,7 +49,7 @@ struct uw_node_options {
     struct uw_opt_list emulate_far;
     double emulate_cut_after, emulate_cut_seconds;
     bool exact;
-    const char *events, *trace;
+    const char *events, *trace, *sensors;
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* from shard, once it is checked */
     struct uw_skew dealt;               /* from skew */

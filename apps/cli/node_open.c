@@ -63,6 +63,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .seeds = o->seeds.item,
         .seeds_n = o->seeds.n,
         .incarnation = r->incarnation,
+        .vitals = r->tells_vitals,
         .params = &m->params,
         .snapshot = &m->snapshot,
         .velocity = m->velocity,

@@ -171,6 +171,9 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
     cJSON *ev = uw_event("status");
     cJSON_AddNumberToObject(ev, "step", (double)step);
     add_counters(ev, counters);
+    if (rows_n > 0) {
+        uw_event_vitals(ev, &rows[0].vitals);
+    }
     cJSON *members = cJSON_AddArrayToObject(ev, "members");
     for (uint32_t i = 1; i < rows_n; i++) {
         cJSON *m = cJSON_CreateObject();
@@ -179,6 +182,7 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
         cJSON_AddStringToObject(m, "state", uw_member_state_name(rows[i].state));
         cJSON_AddNumberToObject(m, "step", rows[i].step);
         cJSON_AddNumberToObject(m, "from_bytes", (double)rows[i].from_bytes);
+        uw_event_vitals(m, &rows[i].vitals);
         cJSON_AddItemToArray(members, m);
     }
     uw_events_put(&r->events, ev);

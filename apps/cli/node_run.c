@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define STEP_EVENT_US 250000u
+#define SENSORS_US 2000000u     /* some are behind a slow bus */
 
 static bool stop_asked(void *arg)
 {
@@ -128,6 +129,7 @@ static int prepare(struct uw_node_work *r, int *status)
         return rc;
     }
     rc = uw_storage_file_init(&r->files, NULL);
+    r->tells_vitals = uw_board_sensors_find(&r->sensors, o->sensors) > 0;
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
@@ -171,7 +173,8 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
                                        .step_loss = (float)r->step_loss,
                                        .loss = (float)r->loss,
                                        .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-                                       .samples_per_s = samples_per_s(r)};
+                                       .samples_per_s = samples_per_s(r),
+                                       .vitals = r->vitals};
     int rc = uw_node_gradients_settle(r);
     if (rc < 0) {
         return rc;
@@ -266,11 +269,20 @@ double uw_node_work_left_s(const struct uw_node_work *r)
     return left;
 }
 
-/* What is due between steps: status event, checkpoint, test. A full disk does not end a node. */
+static void read_sensors(struct uw_node_work *r, uint64_t now_us)
+{
+    if (r->sensors_us == 0 || now_us - r->sensors_us >= SENSORS_US) {
+        r->sensors_us = now_us;
+        r->vitals = uw_board_sensors_read(&r->sensors);
+    }
+}
+
+/* What is due between steps. A full disk does not end a node. */
 static int housekeeping(struct uw_node_work *r)
 {
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
+    read_sensors(r, now_us);
     uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, uw_node_work_left_s(r));
     if (r->o->checkpoint != NULL &&
         (double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6) {

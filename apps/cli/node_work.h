@@ -18,6 +18,7 @@
 #include "uwasa/describe.h"
 #include "uwasa/sample_pool.h"
 #include "uwasa/schedule.h"
+#include "uwasa/sensors.h"
 #include "uwasa/storage_file.h"
 
 struct uw_node_work {
@@ -33,6 +34,10 @@ struct uw_node_work {
     struct uw_schedule schedule;
     struct uw_storage_file files;
     struct uw_stop stop;
+    struct uw_board_sensors sensors;
+    struct uw_vitals vitals;            /* as read at sensors_us */
+    bool tells_vitals;
+    uint64_t sensors_us;                /* 0: never */
     struct uw_node_net net;
     struct uw_node_report report;
     uint32_t incarnation;

@@ -209,14 +209,30 @@ class Links(Fleet):
             self.assertGreater(len(tensors(os.path.join(self.dir, f"n{i}.safetensors"))), 3)
 
     def test_gossip_over_tcp_and_its_status(self):
+        for file, text in (("hwmon/hwmon0/name", "ina3221"), ("hwmon/hwmon0/in1_label", "VDD_IN"),
+                           ("hwmon/hwmon0/in1_input", "5000"), ("hwmon/hwmon0/curr1_input", "1470"),
+                           ("thermal/thermal_zone0/type", "cpu"),
+                           ("thermal/thermal_zone0/temp", "-20500"),
+                           ("power_supply/b/type", "Battery"), ("power_supply/b/capacity", "83")):
+            path = os.path.join(self.dir, "sys", "class", file)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text + "\n")
         for i in range(3):
-            self.start(i, link="tcp")
+            self.start(i, link="tcp", sensors="sys" if i == 2 else "none")
+        fares = {"power_mw": 7350, "temperature_c": -20.5, "battery_percent": 83}
+        self.until("n2 tells n1 how it fares", lambda: any(
+            m["name"] == "n2" and fares.items() <= m.items()
+            for e in self.events(1, "status") for m in e["members"]))
         self.until_event(1, "alive", "n0")
-        self.until_event(1, "alive", "n2")
-        table = json.loads(self.run_program("status", f"127.0.0.1:{self.ports[1]}", "--link",
-                                            "tcp", "--key", "run.key", "--run", "test",
-                                            "--json").stdout)
-        self.assertEqual({m["name"] for m in table["members"]}, {"n0", "n1", "n2"})
+        ask = ("status", f"127.0.0.1:{self.ports[1]}", "--link", "tcp", "--key", "run.key", "--run",
+               "test")
+        members = json.loads(self.run_program(*ask, "--json").stdout)["members"]
+        self.assertEqual({m["name"]: fares.items() <= m.items() for m in members},
+                         {"n0": False, "n1": False, "n2": True})
+        self.assertNotIn("power_mw", members[0])
+        self.assertRegex(self.run_program(*ask).stdout, r"(?m)^n2 .* 7\.35 W +-20\.5 C +83 %$")
+        self.assertLessEqual(fares.items(), self.events(2, "status")[-1].items())
         for i in range(3):
             self.until("pulls", lambda: len(self.events(i, "pull_done")) > 3)
         for done in self.stop(0, 1, 2):

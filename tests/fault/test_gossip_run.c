@@ -416,6 +416,31 @@ static void test_status_client_reads_the_whole_table(void **state)
     world_free(w);
 }
 
+static void test_how_a_device_fares_reaches_other_tables_where_it_is_told(void **state)
+{
+    (void)state;
+    const struct uw_vitals fares = {.power_mw = 7350, .temperature_mc = -20500,
+                                    .battery_percent = 83};
+    struct world *w = world_new(3, 100, 300);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct uw_node_config c = world_config(w, i);
+        w->nodes[i].progress.vitals = fares;
+        c.vitals = i == 1;
+        world_up_with(w, i, c);
+    }
+    world_until(w, all_know_all, 10000000);
+    world_run(w, 2000000);
+    struct uw_node_member rows[4];
+    assert_int_equal(uw_node_status(&w->nodes[0].node, w->now_us, rows, 4, NULL), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct uw_vitals want = strcmp(rows[i].name, "b") == 0 ? fares : (struct uw_vitals){0};
+        assert_int_equal(rows[i].vitals.power_mw, want.power_mw);
+        assert_int_equal(rows[i].vitals.temperature_mc, want.temperature_mc);
+        assert_int_equal(rows[i].vitals.battery_percent, want.battery_percent);
+    }
+    world_free(w);
+}
+
 static void test_bind_refuses_what_is_not_allowed_with_a_sentence(void **state)
 {
     (void)state;
@@ -459,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_one_name_for_two_devices_is_told_to_the_older),
         cmocka_unit_test(test_leaving_is_told_and_ends_the_calls),
         cmocka_unit_test(test_status_client_reads_the_whole_table),
+        cmocka_unit_test(test_how_a_device_fares_reaches_other_tables_where_it_is_told),
         cmocka_unit_test(test_bind_refuses_what_is_not_allowed_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

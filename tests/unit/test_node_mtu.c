@@ -41,6 +41,9 @@ static void grow_old(struct uw_node_state *s)
     store(&s->gossip.loss, one);
     store(&s->gossip.accuracy, one);
     store(&s->gossip.samples_per_s, one);
+    store(&s->gossip.power_mw, UINT32_MAX);
+    store(&s->gossip.temperature_mc, (uint32_t)INT32_MIN / 2u);
+    store(&s->gossip.battery_percent, UINT32_MAX);
     atomic_store(&s->gossip.newcomer, true);
     s->counters.pulled_bytes = UINT64_MAX;
     m->members[0].incarnation = UINT32_MAX;
@@ -120,6 +123,9 @@ static void test_narrowest_link_carries_the_longest_ping(void **state)
     expect_all_told(c);
     c = gossip;
     c.rule = &uw_mix_kgt;
+    expect_all_told(c);
+    c = gossip;
+    c.vitals = true;
     expect_all_told(c);
     c = gossip;
     c.samples = &bench.pool;

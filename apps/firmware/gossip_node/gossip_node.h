@@ -14,7 +14,6 @@
 
 #include "uwasa/dataset.h"
 #include "uwasa/digits.h"
-#include "uwasa/checkpoint.h"
 #include "uwasa/link_lwip.h"
 #include "uwasa/link_serial.h"
 #include "uwasa/machine.h"

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEADER_BYTES 8192u              /* of a checkpoint, beside its tensors */
-
 enum { SETTINGS, BOOTS, MODEL, OBJECTS_N };
 
 /* In the order of their life: settings and the count outlive another model. */
@@ -105,12 +103,71 @@ static void while_erasing(void *arg)
     uw_firmware_poll(arg);
 }
 
+/* A checkpoint in flash: this, the parameters, and the velocity where there is one. Small code is
+ * worth more here than names for each tensor; the storage has checked the CRC of all of it. */
+struct record {
+    char magic[4];
+    uint32_t format, vectors_n, step, position, parameters_n;
+    uint64_t model, epoch;
+};
+
+#define MAGIC "uwck"
+#define FORMAT 1u
+
+static int load(struct uw_firmware *f)
+{
+    struct uw_storage *s = &f->storage.base;
+    const struct uw_params *p = &f->model.params;
+    const char *name = objects[MODEL].name;
+    struct record r;
+    uint64_t bytes = 0;
+    int rc = s->ops->size(s, name, &bytes);
+    rc = rc < 0 ? rc : s->ops->read(s, name, 0, &r, sizeof r);
+    if (rc < 0) {
+        return rc;
+    }
+    size_t vector = (size_t)p->size_n * sizeof(float);
+    if (memcmp(r.magic, MAGIC, sizeof r.magic) != 0 || r.format != FORMAT || r.vectors_n == 0 ||
+        r.model != p->hash || r.parameters_n != p->size_n ||
+        bytes != sizeof r + r.vectors_n * vector) {
+        return UW_ERR_MISMATCH;
+    }
+    rc = s->ops->read(s, name, sizeof r, p->x, vector);
+    if (rc == UW_OK && r.vectors_n > 1u && f->model.velocity != NULL) {
+        rc = s->ops->read(s, name, sizeof r + vector, f->model.velocity, vector);
+    }
+    if (rc == UW_OK) {
+        f->step = r.step;
+        f->loader.epoch = r.epoch;
+        f->loader.position = r.position;
+    }
+    return rc;
+}
+
+static int store(struct uw_firmware *f)
+{
+    struct uw_storage *s = &f->storage.base;
+    const struct uw_params *p = &f->model.params;
+    size_t vector = (size_t)p->size_n * sizeof(float);
+    const struct record r = {.magic = MAGIC, .format = FORMAT,
+                             .vectors_n = f->model.velocity != NULL ? 2u : 1u, .step = f->step,
+                             .position = f->loader.position, .parameters_n = p->size_n,
+                             .model = p->hash, .epoch = f->loader.epoch};
+    int rc = s->ops->begin(s, objects[MODEL].name);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = s->ops->append(s, &r, sizeof r);
+    rc = rc < 0 ? rc : s->ops->append(s, p->x, vector);
+    rc = rc < 0 || f->model.velocity == NULL ? rc : s->ops->append(s, f->model.velocity, vector);
+    int ended = s->ops->end(s, rc == UW_OK);
+    return rc < 0 ? rc : ended;
+}
+
 int uw_firmware_open_checkpoint(struct uw_firmware *f)
 {
-    struct uw_checkpoint state = {0};
-    struct uw_error why = {.text = ""};
     count_start(f);
-    size_t bytes = f->need.parameters_bytes + f->need.optimizer_bytes + HEADER_BYTES;
+    size_t bytes = sizeof(struct record) + 2u * f->model.params.size_n * sizeof(float);
     objects[MODEL].bytes_max = (uint32_t)bytes;
     f->storage_open = open_storage(f, OBJECTS_N) == UW_OK;
     if (!f->storage_open) {
@@ -120,13 +177,9 @@ int uw_firmware_open_checkpoint(struct uw_firmware *f)
     }
     uw_machine.flash->idle = while_erasing;
     uw_machine.flash->idle_arg = f;
-    int rc = uw_checkpoint_load(&f->model, &state, &f->storage.base, objects[MODEL].name, &why);
-    if (rc == UW_OK) {
-        f->step = (uint32_t)state.step;
-        f->loader.epoch = state.epoch;
-        f->loader.position = (uint32_t)state.position;
-    } else if (rc != UW_ERR_NOTFOUND) {
-        uw_console_line("checkpoint: %.120s; starting afresh", why.text);
+    int rc = load(f);
+    if (rc < 0 && rc != UW_ERR_NOTFOUND) {
+        uw_console_line("checkpoint: %s; starting afresh", uw_status_text(rc));
         uw_model_init_weights(&f->model, f->settings.seed);
     }
     return UW_OK;
@@ -134,14 +187,10 @@ int uw_firmware_open_checkpoint(struct uw_firmware *f)
 
 int uw_firmware_save_checkpoint(struct uw_firmware *f)
 {
-    const struct uw_checkpoint state = {.step = f->step, .epoch = f->loader.epoch,
-                                        .position = f->loader.position, .seed = f->settings.seed,
-                                        .batch_n = f->settings.batch};
-    struct uw_error why = {.text = ""};
-    int rc = uw_checkpoint_save(&f->model, &state, &f->storage.base, objects[MODEL].name, &why);
+    int rc = store(f);
     f->saved_us = uw_machine_now_us();
     if (rc < 0) {
-        uw_console_line("checkpoint: %.150s; training goes on", why.text);
+        uw_console_line("checkpoint: %s; training goes on", uw_status_text(rc));
     }
     return rc;
 }

@@ -42,6 +42,7 @@
 #include "uwasa/peer_schedule.h"
 #include "uwasa/sample_pool.h"
 #include "uwasa/status.h"
+#include "uwasa/vitals.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,6 +70,7 @@ struct uw_node_config {
     const char *const *seeds;       /* addresses to dial until they answer; own one is harmless */
     uint32_t seeds_n;
     uint32_t incarnation;           /* grows with every start: seconds since 1970, a boot counter */
+    bool vitals;                    /* tell others how the device fares: 14 bytes more in a ping */
     struct uw_link *link;
 
     const struct uw_params *params; /* x is mixed in place by uw_node_after_step */
@@ -183,6 +185,7 @@ struct uw_node_progress {
     float step_loss;                /* of that step alone, before its update; 0: not known */
     float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
     float samples_per_s;
+    struct uw_vitals vitals;        /* told to others where config.vitals is set */
 };
 
 enum uw_node_after {

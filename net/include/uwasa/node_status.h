@@ -9,6 +9,7 @@
 #define UWASA_NODE_STATUS_H
 
 #include "uwasa/link.h"
+#include "uwasa/vitals.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@ struct uw_node_member {
     uint32_t refused_n;             /* its chunks and pulls refused by this node */
     bool same_model;
     char cell[UW_NODE_NAME_BYTES];  /* that it averages with; "*": all; "": none */
+    struct uw_vitals vitals;
 };
 
 struct uw_node_counters {

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * change.h - the one kernel of this board: it shows that processor and GPU see the same memory
+ *
+ * Blocking  until the GPU has ended      Context  one thread
+ */
+#ifndef UW_BOARDS_JETSON_CHANGE_H
+#define UW_BOARDS_JETSON_CHANGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the kernel makes of a uint32_t. */
+#define UW_CHANGED(v) ((v) * 2654435761u + 1u)
+
+/* x[0..n-1] on the device: each number becomes UW_CHANGED of it. Returns a cudaError_t. */
+int uw_change_on_gpu(uint32_t *x, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
