@@ -31,7 +31,7 @@ static const struct uw_opt rows[] = {
     {"nodes", UW_OPT_U32, offsetof(struct options, nodes), 2, UW_DEMO_NODES_MAX, "N",
      "devices (4)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 10, 86400, "S",
-     "how long it may take (60; with boards 90)"},
+     "how long it may take (60; with boards 120)"},
     {"boards", UW_OPT_FLAG, offsetof(struct options, boards), 0, 0, NULL,
      "two Cortex-M7 boards and an aarch64 node in QEMU, and a native one"},
     {"firmware", UW_OPT_TEXT, offsetof(struct options, firmware), 0, 0, "FILE",
@@ -247,7 +247,7 @@ static int choose(struct uw_demo *d, struct options *o, struct uw_error *err)
     d->data = o->data != NULL ? o->data : "digits";
     d->boards = o->boards;
     d->model = "lenet5";
-    o->seconds = o->seconds > 0.0 ? o->seconds : o->boards ? 90.0 : 60.0;
+    o->seconds = o->seconds > 0.0 ? o->seconds : o->boards ? 120.0 : 60.0;
     return o->boards ? uw_demo_find_boards(d, o->firmware, o->aarch64, err) : UW_OK;
 }
 
