@@ -14,6 +14,47 @@
 
 /* ---- set-up ---- */
 
+static int check(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
+    if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "gradients are averaged in mode allreduce and by rule none only");
+    }
+    if (!ruled || c->rule->over != UW_MIX_OVER_PAIRS) {
+        return UW_OK;
+    }
+    if (c->mode != UW_NODE_GOSSIP) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" is for exchange gossip, between pairs of nodes",
+                            c->rule->name);
+    }
+    if (c->schedule != NULL && !c->schedule->mutual) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "schedule \"%s\": mixing rule \"%s\" needs one whose pairs are mutual, "
+                            "matching, hypercube or base2",
+                            c->schedule->name, c->rule->name);
+    }
+    return UW_OK;
+}
+
+static int check_spare(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
+    bool averages = c->rule != NULL && c->rule->over == UW_MIX_OVER_AVERAGES;
+    if ((pairs && c->mode != UW_NODE_GOSSIP) || (averages && c->mode == UW_NODE_GOSSIP)) {
+        return uw_error_set(err, UW_ERR_INVALID, "mixing rule \"%s\" is for %s", c->rule->name,
+                            pairs ? "gossip" : "exact averages");
+    }
+    if (c->rule != NULL && c->spare == NULL &&
+        uw_node_spare_n(c->mode, c->rule, c->params->size_n) != 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
+                            c->rule->name);
+    }
+    return UW_OK;
+}
+
 static void set_name(struct uw_node_state *s)
 {
     const struct uw_node_config *c = &s->config;
@@ -332,6 +373,8 @@ bool uw_node_owes(const struct uw_node *n)
 }
 
 const struct uw_node_averages uw_node_averages = {
+    .check = check,
+    .check_spare = check_spare,
     .widest = widest,
     .place = place,
     .step = uw_node_cell_step,

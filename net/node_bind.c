@@ -37,8 +37,8 @@ static const struct uw_node_parts no_parts;
 
 static bool needs_averages(const struct uw_node_config *c)
 {
-    return c->mode != UW_NODE_GOSSIP || c->agree ||
-           (c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS);
+    return c->mode != UW_NODE_GOSSIP || c->agree || c->gradients != NULL ||
+           (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
 }
 
 static void set_defaults(struct uw_node_config *c)
@@ -82,25 +82,6 @@ static int check_text(const char *what, const char *text, size_t cap, bool may_b
             return uw_error_set(err, UW_ERR_INVALID,
                                 "%s: printable characters without spaces only", what);
         }
-    }
-    return UW_OK;
-}
-
-static int check_rule(const struct uw_node_config *c, struct uw_error *err)
-{
-    if (c->rule == NULL || c->rule->over != UW_MIX_OVER_PAIRS) {
-        return UW_OK;
-    }
-    if (c->mode != UW_NODE_GOSSIP) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" is for exchange gossip, between pairs of nodes",
-                            c->rule->name);
-    }
-    if (c->schedule != NULL && !c->schedule->mutual) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "schedule \"%s\": mixing rule \"%s\" needs one whose pairs are mutual, "
-                            "matching, hypercube or base2",
-                            c->schedule->name, c->rule->name);
     }
     return UW_OK;
 }
@@ -149,18 +130,15 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     if (c->link == NULL || c->params == NULL || c->params->size_n == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "node: link or parameters missing");
     }
-    bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
-    if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "gradients are averaged in mode allreduce and by rule none only");
-    }
     if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
     }
     rc = check_parts(c, err);
-    rc = rc < 0 ? rc : check_snapshot(c, err);
-    return rc < 0 ? rc : check_rule(c, err);
+    if (rc == UW_OK && needs_averages(c)) {
+        rc = c->parts->averages->check(c, err);
+    }
+    return rc < 0 ? rc : check_snapshot(c, err);
 }
 
 static uint32_t run_tag(const char *run)
@@ -305,23 +283,6 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
     return rc;
 }
 
-static int check_spare(const struct uw_node_config *c, struct uw_error *err)
-{
-    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
-    bool averages = c->rule != NULL && c->rule->over == UW_MIX_OVER_AVERAGES;
-    if ((pairs && c->mode != UW_NODE_GOSSIP) || (averages && c->mode == UW_NODE_GOSSIP)) {
-        return uw_error_set(err, UW_ERR_INVALID, "mixing rule \"%s\" is for %s", c->rule->name,
-                            pairs ? "gossip" : "exact averages");
-    }
-    if (c->rule != NULL && c->spare == NULL &&
-        uw_node_spare_n(c->mode, c->rule, c->params->size_n) != 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
-                            c->rule->name);
-    }
-    return UW_OK;
-}
-
 int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
                  struct uw_error *err)
 {
@@ -331,9 +292,11 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
                             "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
                             config->rule->name);
     }
-    int rc = check_spare(config, err);
-    if (rc < 0) {
-        return rc;
+    if (needs_averages(config) && config->parts != NULL && config->parts->averages != NULL) {
+        int rc = config->parts->averages->check_spare(config, err);
+        if (rc < 0) {
+            return rc;
+        }
     }
     if (arena->base == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");

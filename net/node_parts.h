@@ -21,8 +21,13 @@
 struct uw_member;
 struct uw_node_state;
 
-/* node_averages.c. All but widest and message only while s->averages is set. */
+/* node_averages.c. All but the checks, widest and message only while s->averages is set. */
 struct uw_node_averages {
+    /* Does the configuration make sense, before any memory is there; with its memory?
+     * Returns UW_OK or UW_ERR_INVALID. */
+    int (*check)(const struct uw_node_config *c, struct uw_error *err);
+    int (*check_spare)(const struct uw_node_config *c, struct uw_error *err);
+
     /* What pings come to tell of a node's averages, at most. */
     void (*widest)(const struct uw_node_config *c, uwasa_Progress *p);
 

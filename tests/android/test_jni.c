@@ -81,6 +81,10 @@ static void test_app_trains_saves_and_goes_on(void **state)
     Java_org_uwasa_Trainer_close(&env, NULL, t);
     t = Java_org_uwasa_Trainer_open(&env, NULL, file, INPUTS, 2, BATCH);
     assert_true(Java_org_uwasa_Trainer_step(&env, NULL, t, &inputs, &labels) <= last);
+    for (int i = 0; i < BATCH; i++) {
+        y[i] = 1 - y[i];
+    }
+    assert_true(Java_org_uwasa_Trainer_step(&env, NULL, t, &inputs, &labels) > first);
     Java_org_uwasa_Trainer_close(&env, NULL, t);
     unlink(FILE_NAME);
 }

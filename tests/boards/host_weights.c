@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH 8u                        /* the firmware's defaults */
+#define BATCH 8u                        /* the firmware's defaults, with rule=none */
 #define SEED 1u
 #define LR 0.05f
 #define TESTED 200u
@@ -42,8 +42,7 @@ static void open_model(const struct uw_kernels *kernels)
     struct uw_arena arena;
     struct uw_model_config config = {
         .def = &def, .kernels = kernels, .batch_n = BATCH, .mode = UW_PLAN_IMMEDIATE,
-        .optimizer = {.lr = LR, .momentum = 0.9f, .frozen = true}, .mixing_velocity = true,
-        .snapshot = true, .input = true};
+        .optimizer = {.lr = LR}, .snapshot = true, .input = true};
     config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(def.layers_n);
     config.workspace = malloc(config.workspace_bytes);
     check(uw_model_measure(&config, &need, &err), &err);

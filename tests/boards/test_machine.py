@@ -16,7 +16,8 @@ from machines import MACHINE, ROOT, STACK_BYTES, VIRTUAL, Boards, build, main
 
 STEPS = 50
 KERNELS = "ref"                     # what tools/board_model gives all of them
-ALONE = {"steps": STEPS, "consensus_rounds": 0, "eval_seconds": 0, "advertise": "", "key": ""}
+ALONE = {"steps": STEPS, "rule": "none", "consensus_rounds": 0, "eval_seconds": 0, "advertise": "",
+         "key": ""}
 HEAP = re.compile(r"^(_?(malloc|calloc|realloc|free)(_r)?|_?sbrk(_r)?|aligned_alloc|memalign)$")
 FIRST_STEP_SECONDS = 1.0            # of virtual time, from reset
 
@@ -52,7 +53,7 @@ class Machine(Boards):
                 if len(line.split()) == 3}
 
     def alone(self, preset, i=0, **settings):
-        self.board(i, preset=preset, qemu=VIRTUAL, **{**ALONE, **settings})
+        self.board(i, preset=preset, clock=VIRTUAL, **{**ALONE, **settings})
         done = self.finished(i)
         self.assertEqual(self.wait(i), 0)
         return self.events(i, "start")[0], done

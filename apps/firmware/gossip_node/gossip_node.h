@@ -31,6 +31,8 @@ struct uw_firmware {
     struct uw_regions regions;
     struct uw_model_need need;
     struct uw_model model;
+    const struct uw_mix_rule *rule;     /* as set, or what the memory allows */
+    bool snapshot;
     /* network.c */
     struct uw_link_lwip lwip;
     struct uw_link_serial serial;
@@ -58,8 +60,9 @@ struct uw_firmware {
     uint64_t polled_us;
 };
 
-/* memory.c: take the regions of the board, then plan and place the model in them, after the network
- * has taken its share of the first. Each returns UW_OK or fills f->err. */
+/* memory.c: take the regions of the board, then plan and place the model in them, after the link
+ * has taken its share of the first and with room for the node. Where memory is short it goes
+ * without momentum between nodes, then without a snapshot. Each returns UW_OK or fills f->err. */
 void uw_firmware_open_memory(struct uw_firmware *f);
 int uw_firmware_open_model(struct uw_firmware *f);
 void uw_firmware_seal(struct uw_firmware *f);
@@ -80,6 +83,10 @@ int uw_firmware_save_checkpoint(struct uw_firmware *f);
 /* network.c */
 int uw_firmware_open_link(struct uw_firmware *f);
 int uw_firmware_open_node(struct uw_firmware *f);
+
+/* Bytes that the node will take, for a model of so many parameters in so many tensors. Returns
+ * them, or fills f->err. */
+int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segments_n);
 
 /* Work the network and the console if they have something to do. For struct uw_model's hook too. */
 void uw_firmware_poll(struct uw_firmware *f);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "console.h"
 #include "gossip_node.h"
 
 #include "board_models.h"
@@ -7,10 +8,7 @@
 
 #include <string.h>
 
-static const struct uw_mix_rule *rule_of(const struct uw_firmware *f)
-{
-    return strcmp(f->settings.rule, "qg") == 0 ? &uw_mix_qg : &uw_mix_none;
-}
+#define SEGMENTS_PER_LAYER 2u        /* weight and bias */
 
 static const struct uw_model_def *def_of(const struct uw_firmware *f)
 {
@@ -19,10 +17,14 @@ static const struct uw_model_def *def_of(const struct uw_firmware *f)
 
 void uw_firmware_open_memory(struct uw_firmware *f)
 {
+    size_t left = f->settings.ram != 0 ? f->settings.ram : SIZE_MAX;
     for (uint32_t i = 0; i < UW_MACHINE_REGIONS_MAX; i++) {
         const struct uw_machine_region *r = &uw_machine.region[i];
-        if (r->start != NULL) {
-            uw_arena_init(&f->arena[i], r->start, (size_t)(r->end - r->start));
+        size_t bytes = r->start != NULL ? (size_t)(r->end - r->start) : 0;
+        bytes = bytes < left ? bytes : left;
+        left -= bytes;
+        if (bytes > 0) {
+            uw_arena_init(&f->arena[i], r->start, bytes);
             f->regions.region[i] = (struct uw_region){.name = r->name, .arena = &f->arena[i]};
             f->regions.n = i + 1u;
         }
@@ -46,25 +48,50 @@ static void between(void *arg)
     uw_firmware_poll(arg);
 }
 
-int uw_firmware_open_model(struct uw_firmware *f)
+/* Plan for f->rule and f->snapshot, and see that it fits with the node beside it. */
+static int place(struct uw_firmware *f, struct uw_model_config *c)
 {
-    const struct uw_mix_rule *rule = rule_of(f);
-    struct uw_model_config config = {
-        .def = def_of(f), .kernels = &board_models_kernels, .batch_n = f->settings.batch,
-        .mode = UW_PLAN_IMMEDIATE,
-        .optimizer = {.lr = f->settings.lr, .momentum = rule->frozen ? 0.9f : 0.0f,
-                      .frozen = rule->frozen},
-        .mixing_velocity = rule->velocity, .snapshot = true, .input = true};
-    workspace(f, &config);
-    int rc = uw_model_measure(&config, &f->need, &f->err);
+    c->optimizer = (struct uw_optimizer){.lr = f->settings.lr,
+                                         .momentum = f->rule->frozen ? 0.9f : 0.0f,
+                                         .frozen = f->rule->frozen};
+    c->mixing_velocity = f->rule->velocity;
+    c->snapshot = f->snapshot;
+    int rc = uw_model_measure(c, &f->need, &f->err);
     if (rc < 0) {
         return rc;
     }
-    for (uint32_t i = 0; i < f->regions.n; i++) {
-        size_t used = f->arena[i].used_bytes + uw_arena_slack_bytes();
-        f->regions.region[i].bytes = f->arena[i].capacity_bytes - used;
+    int node = uw_firmware_node_bytes(f, f->need.parameters_n + f->need.statistics_n,
+                                      SEGMENTS_PER_LAYER * c->def->layers_n);
+    if (node < 0) {
+        return node;
     }
-    rc = uw_regions_place(&f->regions, &f->need, &f->err);
+    for (uint32_t i = 0; i < f->regions.n; i++) {
+        size_t used = f->arena[i].used_bytes + uw_arena_slack_bytes() + (i == 0 ? (size_t)node : 0);
+        size_t all = f->arena[i].capacity_bytes;
+        f->regions.region[i].bytes = all > used ? all - used : 0;
+    }
+    return uw_regions_place(&f->regions, &f->need, &f->err);
+}
+
+int uw_firmware_open_model(struct uw_firmware *f)
+{
+    struct uw_model_config config = {
+        .def = def_of(f), .kernels = &board_models_kernels, .batch_n = f->settings.batch,
+        .mode = UW_PLAN_IMMEDIATE, .input = true};
+    workspace(f, &config);
+    f->rule = uw_mix_find(f->settings.rule);
+    f->snapshot = true;
+    int rc = place(f, &config);
+    if (rc == UW_ERR_NOMEM && f->rule->velocity) {
+        uw_console_line("too little memory for rule %s: none", f->rule->name);
+        f->rule = &uw_mix_none;
+        rc = place(f, &config);
+    }
+    if (rc == UW_ERR_NOMEM) {
+        uw_console_line("too little memory for a snapshot: peers get the parameters as they are");
+        f->snapshot = false;
+        rc = place(f, &config);
+    }
     config.regions = &f->regions;
     rc = rc < 0 ? rc : uw_model_bind(&f->model, &config, NULL, &f->err);
     if (rc == UW_OK) {

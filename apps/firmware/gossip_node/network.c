@@ -12,7 +12,9 @@
 #define STATIONS 16u
 #define SESSIONS 6u
 #define HANDSHAKES 2u
-#define WINDOW_BYTES (48u * 1024u)
+#define LARGE_BYTES (1024u * 1024u)     /* of a region */
+#define WINDOW_LARGE_BYTES (48u * 1024u)
+#define WINDOW_SMALL_BYTES (8u * 1024u)
 #define CCM_8 0xc0a8u                   /* TLS_PSK_WITH_AES_128_CCM_8 */
 
 static int entropy(void *user, uint8_t *out, size_t bytes)
@@ -104,20 +106,36 @@ static uint32_t seeds_of(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX])
     return n;
 }
 
-int uw_firmware_open_node(struct uw_firmware *f)
+static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_params *params)
 {
     static char text[sizeof f->settings.seeds];
     static const char *seed[UW_SETTINGS_SEEDS_MAX];
     const struct uw_settings *s = &f->settings;
+    bool large = f->arena[0].capacity_bytes >= LARGE_BYTES;
+    uint32_t window = large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
     memcpy(text, s->seeds, sizeof text);
-    const struct uw_mix_rule *rule = f->model.velocity != NULL ? &uw_mix_qg : &uw_mix_none;
-    const struct uw_node_config c = {
+    return (struct uw_node_config){
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
         .seeds_n = seeds_of(text, seed), .incarnation = f->boots, .link = f->link,
-        .params = &f->model.params, .snapshot = &f->model.snapshot,
-        .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = rule,
-        .period_steps = s->period, .seed = s->seed, .window_bytes = WINDOW_BYTES,
-        .members_max = MEMBERS, .on_event = uw_firmware_report_event, .event_arg = f};
+        .params = params, .snapshot = f->snapshot ? &f->model.snapshot : NULL,
+        .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = f->rule,
+        .period_steps = s->period, .seed = s->seed,
+        .window_bytes = s->window != 0 ? s->window : window, .members_max = MEMBERS,
+        .on_event = uw_firmware_report_event, .event_arg = f};
+}
+
+int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segments_n)
+{
+    const struct uw_params params = {.size_n = size_n, .segments_n = segments_n};
+    const struct uw_node_config c = node_config(f, &params);
+    size_t bytes = 0;
+    int rc = uw_node_measure(&c, &bytes, &f->err);
+    return rc < 0 ? rc : (int)bytes;
+}
+
+int uw_firmware_open_node(struct uw_firmware *f)
+{
+    const struct uw_node_config c = node_config(f, &f->model.params);
     size_t used = f->arena[0].used_bytes;
     int rc = uw_node_bind(&f->node, &c, &f->arena[0], &f->err);
     f->network_bytes = f->arena[0].used_bytes - used;

@@ -166,14 +166,23 @@ static void report(const struct uw_firmware *f, const char *event, const char *k
     }
 }
 
+/* The library's own sentences (uw_node_sentences) would take 6 kB of flash. */
 void uw_firmware_report_event(void *arg, const struct uw_node_event *e)
 {
-    const struct uw_firmware *f = arg;
+    char text[120];
     if (e->kind == UW_NODE_PULL_STARTED) {
         return;
     }
     bool pull = e->kind >= UW_NODE_PULL_STARTED && e->kind <= UW_NODE_CHUNK_OUTLIER;
-    report(f, pull ? "pull" : "member", uw_node_event_name(e->kind), e->peer, e->text);
+    if (pull) {
+        (void)snprintf(text, sizeof text, "%s %s: %llu bytes in %.1f s",
+                       uw_node_event_name(e->kind), e->peer, (unsigned long long)e->bytes,
+                       seconds(e->duration_us));
+    } else {
+        (void)snprintf(text, sizeof text, "%s %s (%s)", e->peer, uw_node_event_name(e->kind),
+                       e->address);
+    }
+    report(arg, pull ? "pull" : "member", uw_node_event_name(e->kind), e->peer, text);
 }
 
 void uw_firmware_report_peer(void *arg, const struct uw_secure_event *e)

@@ -33,7 +33,7 @@ static const struct setting table[] = {
     A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000), A_NUMBER(seed, 0, UINT32_MAX),
     A_NUMBER(consensus_rounds, 0, 1000), A_NUMBER(eval_seconds, 0, 100000),
     A_NUMBER(eval_samples, 1, 10000), A_NUMBER(checkpoint_seconds, 0, 1000000),
-    A_NUMBER(exit, 0, 1), A_REAL(lr)};
+    A_NUMBER(window, 0, 1048576), A_NUMBER(ram, 0, UINT32_MAX), A_NUMBER(exit, 0, 1), A_REAL(lr)};
 #define SETTINGS_N (sizeof table / sizeof table[0])
 
 /* Texts that are one of two. */

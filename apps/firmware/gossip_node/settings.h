@@ -36,6 +36,8 @@ struct uw_settings {
     uint32_t consensus_rounds;          /* after training, without steps */
     uint32_t eval_seconds, eval_samples;
     uint32_t checkpoint_seconds;
+    uint32_t window;                    /* bytes of chunks that wait for the end of a step */
+    uint32_t ram;                       /* bytes of the regions that may be used; 0: all */
     uint32_t exit;                      /* emulator: 1 ends it after training */
     float lr;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lwIP as uwasa/link_lwip.h needs it: IPv4, UDP, ARP, ICMP, no threads, one thread of control. What
- * arrives waits in pool buffers: as many as an Ethernet controller of a board holds frames. */
+ * lwIP as uwasa/link_lwip.h needs it: IPv4, UDP, ARP, ICMP, no threads. What arrives waits in
+ * the Ethernet controller; a pool buffer holds the frame that is being looked at, two are spare. */
 #ifndef UW_LWIPOPTS_H
 #define UW_LWIPOPTS_H
 
@@ -30,7 +30,7 @@
 #define MEMP_NUM_SYS_TIMEOUT 3
 #define MEM_ALIGNMENT __SIZEOF_POINTER__
 #define MEM_SIZE 3072               /* frames being sent: two, with their headers */
-#define PBUF_POOL_SIZE 6
+#define PBUF_POOL_SIZE 3
 #define PBUF_POOL_BUFSIZE 1536
 #define LWIP_CHKSUM_ALGORITHM 3
 #define LWIP_STATS 0
