@@ -122,14 +122,16 @@ void uw_firmware_report_done(const struct uw_firmware *f)
     (void)uw_node_status(&f->node, uw_machine_now_us(), NULL, 0, &c);
     if (uw_firmware_json(f)) {
         uw_console_line("{\"event\":\"done\",\"step\":%u,\"test_accuracy\":%.4f,\"seconds\":%.1f,"
-                        "\"samples_per_s\":%.1f,\"sent_bytes\":%llu,\"pulls_done\":%u,"
+                        "\"samples_per_s\":%.1f,\"sent_bytes\":%llu,\"pulled_bytes\":%llu,"
+                        "\"pulls_done\":%u,"
                         "\"longest_poll_us\":%llu,\"stack_bytes\":%u,\"chunks_again\":%u,"
                         "\"dropped\":%llu,\"tls_peak_bytes\":%u,\"lines_dropped\":%u,"
                         "\"sealed\":%s,\"weights\":\"%016llx\"}",
                         (unsigned)f->step, (double)f->accuracy,
                         seconds(uw_machine_now_us() - f->started_us),
                         (double)uw_firmware_samples_per_s(f), (unsigned long long)c.sent_bytes,
-                        (unsigned)c.pulls_done, (unsigned long long)f->longest_us,
+                        (unsigned long long)c.pulled_bytes, (unsigned)c.pulls_done,
+                        (unsigned long long)f->longest_us,
                         (unsigned)uw_machine_stack_bytes(), (unsigned)c.chunks_again,
                         (unsigned long long)f->lwip.link.stats.dropped_n,
                         (unsigned)uw_secure_memory_peak_bytes(), (unsigned)uw_console_dropped(),
