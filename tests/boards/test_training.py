@@ -155,7 +155,8 @@ class Training(Boards):
         calm = self.finished(0)
         chunks = calm["pulls_done"] * 407080 // 1180
         print(f"calm: {calm['pulls_done']} pulls, {calm['chunks_again']} of about {chunks} chunks "
-              f"again, {calm['dropped']} dropped", flush=True)
+              f"again, {calm['chunks_twice']} came twice, {calm['dropped']} dropped here, "
+              f"{self.text(0).count('Failed to send')} by the controller", flush=True)
         self.assertGreater(calm["pulls_done"], 3)
         self.assertLess(calm["chunks_again"], 0.05 * chunks)
         self.stop(2)

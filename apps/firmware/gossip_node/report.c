@@ -125,6 +125,7 @@ void uw_firmware_report_done(const struct uw_firmware *f)
                         "\"samples_per_s\":%.1f,\"sent_bytes\":%llu,\"pulled_bytes\":%llu,"
                         "\"pulls_done\":%u,"
                         "\"longest_poll_us\":%llu,\"stack_bytes\":%u,\"chunks_again\":%u,"
+                        "\"chunks_twice\":%u,"
                         "\"dropped\":%llu,\"tls_peak_bytes\":%u,\"lines_dropped\":%u,"
                         "\"sealed\":%s,\"weights\":\"%016llx\"}",
                         (unsigned)f->step, (double)f->accuracy,
@@ -133,6 +134,7 @@ void uw_firmware_report_done(const struct uw_firmware *f)
                         (unsigned long long)c.pulled_bytes, (unsigned)c.pulls_done,
                         (unsigned long long)f->longest_us,
                         (unsigned)uw_machine_stack_bytes(), (unsigned)c.chunks_again,
+                        (unsigned)c.chunks_twice,
                         (unsigned long long)f->lwip.link.stats.dropped_n,
                         (unsigned)uw_secure_memory_peak_bytes(), (unsigned)uw_console_dropped(),
                         sealed(f) ? "true" : "false", (unsigned long long)weights_hash(f));
