@@ -2,6 +2,7 @@
 #include "args.h"
 #include "commands.h"
 #include "demo.h"
+#include "demo_pace.h"
 #include "keyfile.h"
 #include "stop.h"
 
@@ -17,18 +18,26 @@
 #define CONSENSUS_SECONDS 4.0
 #define DOWN_SECONDS 3.0
 #define WAIT_US 100000u
+#define LATE_SECONDS 120.0          /* a node that still runs is not going to end */
 
 struct options {
     uint32_t nodes;
     double seconds;
-    const char *data, *json;
+    bool boards;
+    const char *data, *json, *firmware, *aarch64;
 };
 
 static const struct uw_opt rows[] = {
     {"nodes", UW_OPT_U32, offsetof(struct options, nodes), 2, UW_DEMO_NODES_MAX, "N",
      "devices (4)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 10, 86400, "S",
-     "how long it may take (60)"},
+     "how long it may take (60; with boards 120)"},
+    {"boards", UW_OPT_FLAG, offsetof(struct options, boards), 0, 0, NULL,
+     "two Cortex-M7 boards and an aarch64 node in QEMU, and a native one"},
+    {"firmware", UW_OPT_TEXT, offsetof(struct options, firmware), 0, 0, "FILE",
+     "of the boards ($UWASA_FIRMWARE, or found beside this program)"},
+    {"aarch64", UW_OPT_TEXT, offsetof(struct options, aarch64), 0, 0, "FILE",
+     "uwasa for aarch64 ($UWASA_AARCH64, or found beside this program)"},
     {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
      "digits or mnist:DIR (digits)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
@@ -38,7 +47,7 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "demo",
     .summary = "four devices learn together on this machine, in a minute",
-    .usage = "[--nodes N] [--seconds S] [--data D] [--json FILE]",
+    .usage = "[--nodes N | --boards] [--seconds S] [--data D] [--json FILE]",
     .example = "uwasa demo --seconds 60",
     .epilogue = "Every device is a process that holds its share of the ten digits. First each "
                 "trains\nalone, then they gossip; in the middle one is killed and comes back. "
@@ -80,14 +89,40 @@ static void put_phase(struct uw_demo *d, const char *phase)
     uw_events_put(&d->events, ev);
 }
 
+/* Let all come to their end, which is about so far away. */
+static int finish(struct uw_demo *d, struct uw_stop *stop, double seconds, struct uw_error *err)
+{
+    int rc = watch(d, stop, uw_board_now_us() + (uint64_t)((seconds + LATE_SECONDS) * 1e6), err);
+    for (uint32_t i = 0; rc == UW_OK && i < d->nodes_n; i++) {
+        if (d->nodes[i].pid > 0 && !d->nodes[i].done) {
+            rc = uw_error_set(err, UW_ERR_TIMEOUT, "node %s does not end", d->nodes[i].name);
+        }
+    }
+    return rc;
+}
+
+/* As fast as the boards are here and now; faster nodes would pull all to their own digits. */
+static void set_pace(struct uw_demo *d)
+{
+    d->step_seconds = d->boards ? UW_DEMO_BOARDS_STEP_SECONDS : 0.0;
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        const struct uw_demo_node *n = &d->nodes[i];
+        double step_seconds = n->samples_per_s > 0 ? UW_DEMO_BOARDS_BATCH / n->samples_per_s : 0.0;
+        if (n->kind == UW_DEMO_BOARD && step_seconds > d->step_seconds) {
+            d->step_seconds = step_seconds;
+        }
+    }
+}
+
 static int alone(struct uw_demo *d, struct uw_stop *stop, double seconds, struct uw_error *err)
 {
     const struct uw_demo_start how = {.seconds = ALONE_SHARE * seconds};
     put_phase(d, "alone");
+    set_pace(d);
     uw_demo_say(d, "%u devices, each with its own share of the ten digits, train alone",
                 (unsigned)d->nodes_n);
     int rc = start_all(d, &how, err);
-    rc = rc < 0 ? rc : watch(d, stop, UINT64_MAX, err);
+    rc = rc < 0 ? rc : finish(d, stop, how.seconds, err);
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         d->nodes[i].alone_accuracy = d->nodes[i].accuracy;
     }
@@ -101,12 +136,22 @@ static void put_node_event(struct uw_demo *d, const char *event, uint32_t i)
     uw_events_put(&d->events, ev);
 }
 
+/* A board in its emulator has no other power switch than the emulator's end. */
+static void tell_killed(struct uw_demo *d, const struct uw_demo_node *n, bool down)
+{
+    bool board = n->kind == UW_DEMO_BOARD;
+    uw_demo_say(d, down ? board ? "%s loses power; the others go on"
+                                : "%s is killed (SIGKILL); the others go on"
+                        : board ? "%s has power again"
+                                : "%s starts again, from its checkpoint", n->name);
+}
+
 /* SIGKILL one node, wait, start it again for the rest of the time. */
 static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_demo_start *how,
                     uint64_t end_us, struct uw_error *err)
 {
     const uint32_t victim = 1;
-    uw_demo_say(d, "%s is killed (SIGKILL); the others go on", d->nodes[victim].name);
+    tell_killed(d, &d->nodes[victim], true);
     put_node_event(d, "killed", victim);
     uw_demo_kill(d, victim);
     int rc = watch(d, stop, uw_board_now_us() + (uint64_t)(DOWN_SECONDS * 1e6), err);
@@ -116,7 +161,7 @@ static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_dem
     struct uw_demo_start again = *how;
     uint64_t now_us = uw_board_now_us();
     again.seconds = end_us > now_us ? (double)(end_us - now_us) / 1e6 : 0.1;
-    uw_demo_say(d, "%s starts again, from its checkpoint", d->nodes[victim].name);
+    tell_killed(d, &d->nodes[victim], false);
     put_node_event(d, "restarted", victim);
     d->nodes[victim].restarts++;
     return uw_demo_start(d, victim, &again, err);
@@ -130,11 +175,12 @@ static int together(struct uw_demo *d, struct uw_stop *stop, double seconds,
                                       .consensus_seconds = CONSENSUS_SECONDS};
     uint64_t start_us = uw_board_now_us();
     put_phase(d, "together");
+    set_pace(d);
     uw_demo_say(d, "now they learn together: each pulls a neighbour's parameters now and then");
     int rc = start_all(d, &how, err);
     rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45 * how.seconds * 1e6), err);
     rc = rc < 0 ? rc : kill_one(d, stop, &how, start_us + (uint64_t)(how.seconds * 1e6), err);
-    rc = rc < 0 ? rc : watch(d, stop, UINT64_MAX, err);
+    rc = rc < 0 ? rc : finish(d, stop, how.seconds, err);
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         d->nodes[i].together_accuracy = d->nodes[i].accuracy;
     }
@@ -147,12 +193,15 @@ static void put_done(struct uw_demo *d)
     cJSON *alone_accuracy = cJSON_AddArrayToObject(ev, "alone_accuracy");
     cJSON *together_accuracy = cJSON_AddArrayToObject(ev, "together_accuracy");
     cJSON *pulled = cJSON_AddArrayToObject(ev, "pulled_bytes");
+    cJSON *kinds = cJSON_AddArrayToObject(ev, "kind");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         cJSON_AddItemToArray(alone_accuracy, cJSON_CreateNumber(n->alone_accuracy));
         cJSON_AddItemToArray(together_accuracy, cJSON_CreateNumber(n->together_accuracy));
         cJSON_AddItemToArray(pulled, cJSON_CreateNumber(n->pulled_bytes));
+        cJSON_AddItemToArray(kinds, cJSON_CreateString(uw_demo_kind_name(n->kind)));
     }
+    cJSON_AddBoolToObject(ev, "boards", d->boards);
     cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - d->start_us) / 1e6);
     uw_events_put(&d->events, ev);
 }
@@ -184,24 +233,42 @@ static int run(struct uw_demo *d, const struct options *o, struct uw_error *err)
     return rc;
 }
 
+/* What the options ask for together. */
+static int choose(struct uw_demo *d, struct options *o, struct uw_error *err)
+{
+    if (!o->boards && (o->firmware != NULL || o->aarch64 != NULL)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--firmware and --aarch64 are for --boards");
+    }
+    if (o->boards && (o->nodes != 0 || o->data != NULL)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--boards has its own nodes and digits: without "
+                                                 "--nodes and --data");
+    }
+    d->nodes_n = o->nodes != 0 ? o->nodes : 4;
+    d->data = o->data != NULL ? o->data : "digits";
+    d->boards = o->boards;
+    d->model = "lenet5";
+    o->seconds = o->seconds > 0.0 ? o->seconds : o->boards ? 120.0 : 60.0;
+    return o->boards ? uw_demo_find_boards(d, o->firmware, o->aarch64, err) : UW_OK;
+}
+
 int uw_cmd_demo(int argc, char **argv)
 {
-    struct options o = {.nodes = 4, .seconds = 60.0, .data = "digits"};
+    struct options o = {.nodes = 0};
     struct uw_error err = {.text = ""};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status >= 0) {
         return status;
     }
-    struct uw_demo d = {.nodes_n = o.nodes,
-                        .data = o.data,
-                        .model = "lenet5",
-                        .directory = {.owner_fd = -1},
-                        .start_us = uw_board_now_us()};
+    struct uw_demo d = {.directory = {.owner_fd = -1}, .start_us = uw_board_now_us()};
     uw_progress_init(&d.progress);
-    for (uint32_t i = 0; i < d.nodes_n; i++) {
+    for (uint32_t i = 0; i < UW_DEMO_NODES_MAX; i++) {
         d.nodes[i].fd = -1;
     }
-    int rc = run(&d, &o, &err);
+    int rc = choose(&d, &o, &err);
+    if (rc == UW_ERR_INVALID) {
+        return uw_cli_error("demo", UW_EXIT_USAGE, "%s", err.text);
+    }
+    rc = rc < 0 ? rc : run(&d, &o, &err);
     for (uint32_t i = 0; i < d.nodes_n; i++) {
         uw_demo_kill(&d, i);
         free(d.nodes[i].line);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "demo.h"
 
+#include "demo_pace.h"
 #include "stop.h"
 
+#include "uwasa/board.h"
 #include "uwasa/link_udp.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,18 +99,20 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddStringToObject(c, "model", d->model);
     cJSON_AddStringToObject(c, "data", d->data);
     cJSON_AddStringToObject(c, "classes", n->classes);
-    cJSON_AddNumberToObject(c, "batch", 20);
-    cJSON_AddNumberToObject(c, "lr", 0.05);
+    cJSON_AddNumberToObject(c, "batch", d->boards ? UW_DEMO_BOARDS_BATCH : 20);
+    cJSON_AddNumberToObject(c, "lr", d->boards ? UW_DEMO_BOARDS_LR : 0.05);
     cJSON_AddStringToObject(c, "schedule", "cosine"); /* steady at the end, however few the steps */
-    cJSON_AddNumberToObject(c, "period", 10);
+    cJSON_AddNumberToObject(c, "period", d->boards ? UW_DEMO_BOARDS_PERIOD : 10);
+    cJSON_AddNumberToObject(c, "step_seconds", d->step_seconds);
     cJSON_AddNumberToObject(c, "seconds", how->seconds);
     path_of(d, n->name, ".safetensors", path);
     cJSON_AddStringToObject(c, "checkpoint", path);
     cJSON_AddNumberToObject(c, "checkpoint_seconds", 2);
-    cJSON_AddNumberToObject(c, "eval_seconds", 3);
-    cJSON_AddNumberToObject(c, "eval_samples", 500);
+    cJSON_AddNumberToObject(c, "eval_seconds", d->boards ? UW_DEMO_BOARDS_EVAL_SECONDS : 3);
+    cJSON_AddNumberToObject(c, "eval_samples", d->boards ? UW_DEMO_BOARDS_EVAL_SAMPLES : 500);
+    cJSON_AddNumberToObject(c, "final_eval_samples", d->boards ? UW_DEMO_BOARDS_FINAL_SAMPLES : 0);
     cJSON_AddNumberToObject(c, "consensus_seconds", how->consensus_seconds);
-    cJSON_AddNumberToObject(c, "consensus_rounds", how->together ? 12 : 0);
+    cJSON_AddNumberToObject(c, "consensus_rounds", how->together ? UW_DEMO_CONSENSUS_ROUNDS : 0);
     cJSON_AddNumberToObject(c, "linger_seconds", 2);
     char *text = cJSON_Print(c);
     cJSON_Delete(c);
@@ -118,10 +123,49 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     return ok ? UW_OK : uw_error_set(err, UW_ERR_IO, "%.200s: cannot be written", file);
 }
 
-/* The child's side of fork: never returns. */
-static void become_node(struct uw_demo *d, const char *config, const char *log, int events_fd,
-                        pid_t parent)
+void uw_demo_add_word(struct uw_demo_command *c, const char *format, ...)
 {
+    size_t room = sizeof c->text - c->text_bytes;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(c->text + c->text_bytes, room, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < room && c->words_n + 1u < sizeof c->argv / sizeof c->argv[0]) {
+        c->argv[c->words_n++] = c->text + c->text_bytes;
+        c->text_bytes += (size_t)n + 1u;
+    }
+}
+
+/* The command that starts node i; a `uwasa node` gets its configuration file. */
+static int make_command(const struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
+                        struct uw_demo_command *c, struct uw_error *err)
+{
+    const struct uw_demo_node *n = &d->nodes[i];
+    char config[UW_DEMO_PATH_BYTES];
+    if (n->kind == UW_DEMO_BOARD) {
+        return uw_demo_board_command(d, i, how, c, err);
+    }
+    if (n->kind == UW_DEMO_AARCH64) {
+        uw_demo_add_word(c, "qemu-aarch64-static");
+        uw_demo_add_word(c, "%s", d->aarch64);
+    } else {
+        uw_demo_add_word(c, "/proc/self/exe");
+    }
+    path_of(d, n->name, ".json", config);
+    uw_demo_add_word(c, "node");
+    uw_demo_add_word(c, "--config");
+    uw_demo_add_word(c, "%s", config);
+    uw_demo_add_word(c, "--json");
+    uw_demo_add_word(c, "-");
+    return write_config(d, n, how, config, err);
+}
+
+/* The child's side of fork: never returns. A board's flash is a file of the folder it runs in. */
+static void become_node(struct uw_demo *d, const struct uw_demo_node *n, struct uw_demo_command *c,
+                        int events_fd, pid_t parent)
+{
+    char log[UW_DEMO_PATH_BYTES];
+    path_of(d, n->name, ".log", log);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {
         _exit(1);
@@ -132,23 +176,34 @@ static void become_node(struct uw_demo *d, const char *config, const char *log, 
     int log_fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     int null_fd = open("/dev/null", O_RDONLY);
     if (log_fd < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(events_fd, 1) < 0 ||
-        dup2(log_fd, 2) < 0) {
+        dup2(log_fd, 2) < 0 ||
+        (n->kind == UW_DEMO_BOARD && chdir(d->directory.path) != 0)) {
         _exit(1);
     }
-    execl("/proc/self/exe", "uwasa", "node", "--config", config, "--json", "-", (char *)NULL);
+    execvp(c->argv[0], c->argv);
+    fprintf(stderr, "%s: %s\n", c->argv[0], strerror(errno));
     _exit(1);
+}
+
+static void mark_started(struct uw_demo_node *n, int events_fd)
+{
+    n->fd = events_fd;
+    n->line_bytes = 0;
+    n->returning = n->down;
+    n->done = n->down = false;
+    n->error[0] = '\0';
+    n->started_us = uw_board_now_us();
+    n->earlier_pulled_bytes = n->pulled_bytes;
+    n->earlier_sent_bytes = n->sent_bytes;
 }
 
 int uw_demo_start(struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
                   struct uw_error *err)
 {
     struct uw_demo_node *n = &d->nodes[i];
-    char config[UW_DEMO_PATH_BYTES];
-    char log[UW_DEMO_PATH_BYTES];
+    struct uw_demo_command command = {.words_n = 0};
     int fds[2];
-    path_of(d, n->name, ".json", config);
-    path_of(d, n->name, ".log", log);
-    int rc = write_config(d, n, how, config, err);
+    int rc = make_command(d, i, how, &command, err);
     if (rc < 0) {
         return rc;
     }
@@ -162,7 +217,7 @@ int uw_demo_start(struct uw_demo *d, uint32_t i, const struct uw_demo_start *how
     pid_t parent = getpid();
     n->pid = fork();
     if (n->pid == 0) {
-        become_node(d, config, log, fds[1], parent);
+        become_node(d, n, &command, fds[1], parent);
     }
     close(fds[1]);
     if (n->pid < 0) {
@@ -170,11 +225,7 @@ int uw_demo_start(struct uw_demo *d, uint32_t i, const struct uw_demo_start *how
         close(fds[0]);
         return uw_error_set(err, UW_ERR_IO, "no process: %s", strerror(errno));
     }
-    n->fd = fds[0];
-    n->line_bytes = 0;
-    n->done = n->down = false;
-    n->earlier_pulled_bytes = n->pulled_bytes;
-    n->earlier_sent_bytes = n->sent_bytes;
+    mark_started(n, fds[0]);
     return UW_OK;
 }
 
@@ -196,35 +247,70 @@ static void count_peers(struct uw_demo_node *n, const cJSON *event)
     }
 }
 
+/* The first word of a node that was killed: where it goes on. */
+static void tell_back(struct uw_demo *d, struct uw_demo_node *n)
+{
+    double seconds = (double)(uw_board_now_us() - n->started_us) / 1e6;
+    n->returning = false;
+    if (n->step > 0) {
+        uw_demo_say(d, "%s is back after %.1f s, from step %llu", n->name, seconds,
+                    (unsigned long long)n->step);
+    } else {
+        uw_demo_say(d, "%s is back after %.1f s as a newcomer: it takes over a neighbour's "
+                       "parameters", n->name, seconds);
+    }
+    cJSON *back = uw_event("back");
+    cJSON_AddStringToObject(back, "node", n->name);
+    cJSON_AddNumberToObject(back, "step", (double)n->step);
+    cJSON_AddNumberToObject(back, "seconds", seconds);
+    uw_events_put(&d->events, back);
+}
+
+/* What a node's event changes in what is known of it. */
+static void note(struct uw_demo_node *n, const cJSON *event, const char *kind)
+{
+    const char *sort = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "kind"));
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "text"));
+    n->step = (uint64_t)number(event, "step", (double)n->step);
+    n->loss = number(event, "loss", n->loss);
+    n->accuracy = number(event, "test_accuracy", n->accuracy);
+    n->samples_per_s = number(event, "samples_per_s", n->samples_per_s);
+    n->rss_bytes = number(event, "peak_rss_bytes", n->rss_bytes);
+    if (strcmp(kind, "status") == 0 || strcmp(kind, "done") == 0) {
+        n->pulled_bytes = n->earlier_pulled_bytes + number(event, "pulled_bytes", 0.0);
+        n->sent_bytes = n->earlier_sent_bytes + number(event, "sent_bytes", 0.0);
+    }
+    if (strcmp(kind, "status") == 0) {
+        count_peers(n, event);
+    } else if (strcmp(kind, "plan") == 0) {             /* of a board: all the RAM it takes */
+        n->rss_bytes = number(event, "total_bytes", 0.0) + number(event, "network_bytes", 0.0) +
+                       number(event, "static_bytes", 0.0) + number(event, "stack_bytes", 0.0);
+    } else if (strcmp(kind, "error") == 0 && text != NULL) {
+        snprintf(n->error, sizeof n->error, "%s", text);
+    }
+    n->pulls += sort != NULL && strcmp(sort, "pull_done") == 0 ? 1u : 0u;
+    n->done = n->done || strcmp(kind, "done") == 0;
+}
+
 static void take_event(struct uw_demo *d, struct uw_demo_node *n, const char *line)
 {
     cJSON *event = cJSON_Parse(line);
-    const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "event"));
-    if (kind != NULL) {
-        n->step = (uint64_t)number(event, "step", (double)n->step);
-        n->loss = number(event, "loss", n->loss);
-        n->accuracy = number(event, "test_accuracy", n->accuracy);
-        n->samples_per_s = number(event, "samples_per_s", n->samples_per_s);
-        n->rss_bytes = number(event, "peak_rss_bytes", n->rss_bytes);
-        bool totals = strcmp(kind, "status") == 0 || strcmp(kind, "done") == 0;
-        if (totals) {
-            n->pulled_bytes = n->earlier_pulled_bytes + number(event, "pulled_bytes", 0.0);
-            n->sent_bytes = n->earlier_sent_bytes + number(event, "sent_bytes", 0.0);
-        }
-        if (strcmp(kind, "status") == 0) {
-            count_peers(n, event);
-        }
-        n->done = n->done || strcmp(kind, "done") == 0;
-        cJSON_AddStringToObject(event, "node", n->name);
-        cJSON_AddStringToObject(event, "phase", d->phase);
-        cJSON *kind_item = cJSON_GetObjectItemCaseSensitive(event, "event");
-        if (strcmp(kind, "done") == 0) {
-            cJSON_SetValuestring(kind_item, "node");    /* shorter: fits in place */
-        }
-        uw_events_put(&d->events, event);
+    cJSON *kind_item = cJSON_GetObjectItemCaseSensitive(event, "event");
+    const char *kind = cJSON_GetStringValue(kind_item);
+    if (kind == NULL) {
+        cJSON_Delete(event);
         return;
     }
-    cJSON_Delete(event);
+    note(n, event, kind);
+    if (n->returning && cJSON_HasObjectItem(event, "step")) {
+        tell_back(d, n);
+    }
+    cJSON_AddStringToObject(event, "node", n->name);
+    cJSON_AddStringToObject(event, "phase", d->phase);
+    if (strcmp(kind, "done") == 0) {
+        cJSON_SetValuestring(kind_item, "node");    /* shorter: fits in place */
+    }
+    uw_events_put(&d->events, event);
 }
 
 /* Take in what has arrived. A line too long for the buffer is dropped. */
@@ -263,7 +349,10 @@ static void last_words(const struct uw_demo *d, const struct uw_demo_node *n, ch
     char path[UW_DEMO_PATH_BYTES];
     char line[256];
     path_of(d, n->name, ".log", path);
-    snprintf(text, text_bytes, "no message");
+    snprintf(text, text_bytes, "%.180s", n->error[0] != '\0' ? n->error : "no message");
+    if (n->error[0] != '\0') {
+        return;
+    }
     FILE *f = fopen(path, "r");
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
         line[strcspn(line, "\n")] = '\0';
@@ -293,6 +382,34 @@ static int reap(struct uw_demo *d, struct uw_demo_node *n, struct uw_error *err)
     return uw_error_set(err, UW_ERR_CLOSED, "node %s ended too early: %s", n->name, words);
 }
 
+static void end_node(struct uw_demo_node *n)
+{
+    if (n->pid > 0) {
+        kill(n->pid, SIGKILL);
+        waitpid(n->pid, NULL, 0);
+        n->pid = 0;
+    }
+    if (n->fd >= 0) {
+        close(n->fd);
+        n->fd = -1;
+    }
+}
+
+/* A board serves others for ever; when all are done it is switched off. */
+static void switch_off(struct uw_demo *d)
+{
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        const struct uw_demo_node *n = &d->nodes[i];
+        bool serves = n->kind == UW_DEMO_BOARD && n->done;
+        if (n->down || (n->pid > 0 && !serves)) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        end_node(&d->nodes[i]);
+    }
+}
+
 int uw_demo_poll(struct uw_demo *d, uint64_t wait_us, struct uw_error *err)
 {
     struct pollfd fds[UW_DEMO_NODES_MAX];
@@ -308,22 +425,14 @@ int uw_demo_poll(struct uw_demo *d, uint64_t wait_us, struct uw_error *err)
         int ended = reap(d, &d->nodes[i], err);
         rc = rc < 0 ? rc : ended;
     }
+    switch_off(d);
     return rc;
 }
 
 void uw_demo_kill(struct uw_demo *d, uint32_t i)
 {
-    struct uw_demo_node *n = &d->nodes[i];
-    if (n->pid > 0) {
-        kill(n->pid, SIGKILL);
-        waitpid(n->pid, NULL, 0);
-        n->pid = 0;
-    }
-    if (n->fd >= 0) {
-        close(n->fd);
-        n->fd = -1;
-    }
-    n->down = true;
+    end_node(&d->nodes[i]);
+    d->nodes[i].down = true;
 }
 
 uint32_t uw_demo_running(const struct uw_demo *d)

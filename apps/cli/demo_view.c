@@ -9,7 +9,7 @@
 
 static const char *state_of(const struct uw_demo_node *n)
 {
-    return n->down ? "down" : n->pid > 0 ? "up" : n->done ? "done" : "-";
+    return n->down ? "down" : n->done ? "done" : n->pid > 0 ? "up" : "-";
 }
 
 static void go_back(struct uw_demo *d)
@@ -38,6 +38,18 @@ static void put_row(struct uw_demo *d, const char *format, ...)
     d->drawn_lines++;
 }
 
+/* Where all nodes are of one kind there is room for what they sent. */
+static void put_head(struct uw_demo *d)
+{
+    if (d->boards) {
+        put_row(d, "%-9s %-10s %-9s %-5s %6s %8s %9s %6s", "node", "kind", "digits", "state",
+                "step", "loss", "accuracy", "pulls");
+    } else {
+        put_row(d, "%-9s %-9s %-5s %7s %8s %9s %11s %6s", "node", "digits", "state", "step", "loss",
+                "accuracy", "pulled", "peers");
+    }
+}
+
 static void draw_rows(struct uw_demo *d, double seconds)
 {
     char pulled[UW_TEXT_BYTES];
@@ -46,17 +58,22 @@ static void draw_rows(struct uw_demo *d, double seconds)
     char loss[16];
     go_back(d);
     put_row(d, "%.0f s, %s", seconds, d->phase);
-    put_row(d, "%-9s %-9s %-5s %7s %8s %9s %11s %6s", "node", "digits", "state", "step", "loss",
-            "accuracy", "pulled", "peers");
+    put_head(d);
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * n->accuracy);
         snprintf(peers, sizeof peers, "%u/%u", n->peers, n->peers_n);
         snprintf(loss, sizeof loss, n->step == 0 ? "-" : "%.4f", n->loss);
-        put_row(d, "%-9s %-9s %-5s %7llu %8s %9s %11s %6s", n->name, n->classes, state_of(n),
-                (unsigned long long)n->step, loss, accuracy,
-                uw_text_bytes(n->pulled_bytes, pulled), peers);
+        if (d->boards) {
+            put_row(d, "%-9s %-10s %-9s %-5s %6llu %8s %9s %6u", n->name,
+                    uw_demo_kind_name(n->kind), n->classes, state_of(n),
+                    (unsigned long long)n->step, loss, accuracy, n->pulls);
+        } else {
+            put_row(d, "%-9s %-9s %-5s %7llu %8s %9s %11s %6s", n->name, n->classes, state_of(n),
+                    (unsigned long long)n->step, loss, accuracy,
+                    uw_text_bytes(n->pulled_bytes, pulled), peers);
+        }
     }
 }
 
@@ -65,10 +82,12 @@ static void draw_line(struct uw_demo *d, double seconds)
     char line[512];
     char pulled[UW_TEXT_BYTES];
     double bytes = 0.0;
+    uint32_t pulls = 0;
     int used = snprintf(line, sizeof line, "%4.0f s  %-8s  accuracy", seconds, d->phase);
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         bytes += n->pulled_bytes;
+        pulls += n->pulls;
         if (n->down) {
             used += snprintf(line + used, sizeof line - (size_t)used, "  %s down", n->name);
         } else if (n->accuracy >= 0) {
@@ -78,7 +97,11 @@ static void draw_line(struct uw_demo *d, double seconds)
             used += snprintf(line + used, sizeof line - (size_t)used, "  %s -", n->name);
         }
     }
-    fprintf(stderr, "%s  pulled %s\n", line, uw_text_bytes(bytes, pulled));
+    if (d->boards) {
+        fprintf(stderr, "%s  %u pulls\n", line, (unsigned)pulls);
+    } else {
+        fprintf(stderr, "%s  pulled %s\n", line, uw_text_bytes(bytes, pulled));
+    }
 }
 
 void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force)
@@ -131,19 +154,22 @@ void uw_demo_print_result(const struct uw_demo *d)
     char sent[UW_TEXT_BYTES];
     char rss[UW_TEXT_BYTES];
     bool came_back = false;
-    printf("\n%-8s %-9s %7s %9s %10s %10s %9s %8s\n", "node", "digits", "alone", "together",
-           "pulled", "sent", "samples/s", "RAM");
+    printf("\n%-8s %s%-9s %7s %9s %10s %10s %9s %8s\n", "node", d->boards ? "kind       " : "",
+           "digits", "alone", "together", "pulled", "sent", "samples/s", "RAM");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         came_back = came_back || n->restarts > 0;
-        printf("%-8s %-9s %5.1f %% %7.1f %% %10s %10s %9.0f %8s%s\n", n->name, n->classes,
-               100.0 * n->alone_accuracy, 100.0 * n->together_accuracy,
+        printf("%-8s %-*s%s%-9s %5.1f %% %7.1f %% %10s %10s %9.0f %8s%s\n", n->name,
+               d->boards ? 10 : 0, d->boards ? uw_demo_kind_name(n->kind) : "",
+               d->boards ? " " : "", n->classes, 100.0 * n->alone_accuracy,
+               100.0 * n->together_accuracy,
                uw_text_bytes(n->pulled_bytes, pulled), uw_text_bytes(n->sent_bytes, sent),
                n->samples_per_s, uw_text_bytes(n->rss_bytes, rss),
                n->restarts > 0 ? " *" : "");
     }
     if (came_back) {
-        printf("* killed (SIGKILL) in the middle, went on from its checkpoint\n");
+        printf("* %s in the middle, went on from its checkpoint\n",
+               d->boards ? "lost power" : "killed (SIGKILL)");
     }
     printf("\nEach node saw its own digits only; the accuracy is on all ten. No data left\n"
            "a node, only parameters, over UDP with DTLS.\n\n"

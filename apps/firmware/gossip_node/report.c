@@ -122,7 +122,8 @@ void uw_firmware_report_done(const struct uw_firmware *f)
     (void)uw_node_status(&f->node, uw_machine_now_us(), NULL, 0, &c);
     if (uw_firmware_json(f)) {
         uw_console_line("{\"event\":\"done\",\"step\":%u,\"test_accuracy\":%.4f,\"seconds\":%.1f,"
-                        "\"samples_per_s\":%.1f,\"sent_bytes\":%llu,\"pulls_done\":%u,"
+                        "\"samples_per_s\":%.1f,\"sent_bytes\":%llu,\"pulled_bytes\":%llu,"
+                        "\"pulls_done\":%u,"
                         "\"longest_poll_us\":%llu,\"stack_bytes\":%u,\"chunks_again\":%u,"
                         "\"chunks_twice\":%u,"
                         "\"dropped\":%llu,\"tls_peak_bytes\":%u,\"lines_dropped\":%u,"
@@ -130,7 +131,8 @@ void uw_firmware_report_done(const struct uw_firmware *f)
                         (unsigned)f->step, (double)f->accuracy,
                         seconds(uw_machine_now_us() - f->started_us),
                         (double)uw_firmware_samples_per_s(f), (unsigned long long)c.sent_bytes,
-                        (unsigned)c.pulls_done, (unsigned long long)f->longest_us,
+                        (unsigned long long)c.pulled_bytes, (unsigned)c.pulls_done,
+                        (unsigned long long)f->longest_us,
                         (unsigned)uw_machine_stack_bytes(), (unsigned)c.chunks_again,
                         (unsigned)c.chunks_twice,
                         (unsigned long long)f->lwip.link.stats.dropped_n,

@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The demo with boards: what it says when a part is missing, a run, and what an interrupted one
+# leaves. How much is learned depends on the machine: too little to judge in so short a run.
+# test_cli_demo_boards.sh PROGRAM FIRMWARE AARCH64
+firmware=$2
+aarch64=$3
+. "$(dirname "$(realpath "$0")")/cli.sh"
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR" bin
+
+# Processes of this test's demos only: their command line or their folder is in its directory.
+nodes() {
+    for p in /proc/[0-9]*; do
+        case "$(tr '\0' ' ' 2>/dev/null <"$p/cmdline") $(readlink "$p/cwd")" in
+        *"node --config $TMPDIR"* | qemu-system-arm*" $TMPDIR/"*) echo "${p#/proc/}" ;;
+        esac
+    done
+}
+nothing_left() {
+    i=0
+    while [ $i -lt 40 ] && { [ -n "$(nodes)" ] || [ -n "$(ls "$TMPDIR")" ]; }; do
+        sleep 0.1
+        i=$((i + 1))
+    done
+    [ -z "$(nodes)" ] || fail "$1 leaves processes: $(nodes)"
+    [ -z "$(ls "$TMPDIR")" ] || fail "$1 leaves files: $(ls "$TMPDIR")"
+}
+
+# what is missing, in one sentence, with what to do
+expect 2 "$uwasa" demo --firmware x
+expect 2 "$uwasa" demo --boards --nodes 3
+ln -s "$(command -v sh)" bin/sh
+expect 1 env PATH="$work/bin" "$uwasa" demo --boards
+grep -q 'qemu-system-arm.*apt-get install' err || fail "nothing about the emulator"
+ln -s "$(command -v sh)" bin/qemu-system-arm
+expect 1 env PATH="$work/bin" "$uwasa" demo --boards --firmware nowhere.elf
+grep -q 'nowhere.elf: no such file' err || fail "the firmware that was named"
+cp "$uwasa" alone
+expect 1 env PATH="$work/bin" ./alone demo --boards
+grep -q 'firmware.*tools/demo --boards' err || fail "nothing about the firmware"
+
+if ! command -v qemu-system-arm >/dev/null || [ ! -f "$firmware" ]; then
+    echo "skipped: needs qemu-system-arm and $firmware"
+    exit 77
+fi
+export UWASA_FIRMWARE=$firmware
+wanted=3
+if [ -f "$aarch64" ] && command -v qemu-aarch64-static >/dev/null; then
+    export UWASA_AARCH64=$aarch64
+    wanted=4
+fi
+
+for signal in INT KILL; do
+    "$uwasa" demo --boards --seconds 30 >out 2>err &
+    pid=$!
+    sleep 3
+    [ "$(nodes | wc -l)" = $wanted ] || { cat err >&2; fail "$wanted nodes should run: $(nodes)"; }
+    kill -$signal $pid
+    wait $pid && fail "SIG$signal looks like success"
+    nothing_left "SIG$signal"
+done
+
+"$uwasa" demo --boards --seconds 16 --json events.jsonl >out 2>err || { cat err >&2; fail demo; }
+nothing_left "a whole run"
+grep -q 'loses power' err || fail "no board lost power"
+grep -q 'is back after .* from step' err || { cat err >&2; fail "no board came back"; }
+grep -q '"event":"killed".*"node":"garden"' events.jsonl || fail "no event of the power's loss"
+grep -q '"event":"back".*"node":"garden"' events.jsonl || fail "no event of the return"
+tail -n 1 events.jsonl | grep -q '"boards":true' || fail "the end does not say it had boards"
+tail -n 1 events.jsonl | grep -q '"kind":\["Cortex-M7","Cortex-M7",' || fail "no kinds of nodes"
+for key in alone_accuracy together_accuracy pulled_bytes; do
+    n=$(tail -n 1 events.jsonl | sed "s/.*\"$key\":\[\([^]]*\).*/\1/" | tr , '\n' | wc -l)
+    [ "$n" = $wanted ] || fail "$key has $n numbers, not $wanted"
+done
+echo passed
