@@ -17,6 +17,8 @@
 #define STATIONS_DEFAULT 16u
 #define STATIONS_MAX 1024u
 #define MESSAGES_MAX 2u             /* a frame is fetched when none is left, and holds one */
+#define CARRIER_US 1000000u         /* so often a driver is asked for it */
+#define FRAMES_MOST 16u             /* looked at in one call, whatever arrives */
 #define LOOPBACK_TEXT "127.0.0.1"
 
 struct station {
@@ -41,7 +43,7 @@ struct uw_link_lwip_state {
     struct station *stations;
     uint16_t stations_n;
     uint32_t uses_n;
-    uint64_t now_us;
+    uint64_t now_us, carrier_us;
     struct uw_rng rng;
     struct message waiting[MESSAGES_MAX];
     uint32_t waiting_n;
@@ -92,7 +94,7 @@ static err_t open_netif(struct netif *netif)
 /* Fetch frames until one of them was a message for us. */
 static void poll(struct uw_link_lwip_state *s)
 {
-    while (s->waiting_n == 0) {
+    for (uint32_t i = 0; i < FRAMES_MOST && s->waiting_n == 0; i++) {
         struct pbuf *p = pbuf_alloc(PBUF_RAW, ETH_PAD_SIZE + UW_ETHERNET_FRAME_MAX, PBUF_POOL);
         if (p == NULL) {
             return;                 /* frames wait in the controller */
@@ -334,6 +336,11 @@ static uint64_t lwip_step(struct uw_link *l, uint64_t now_us)
 {
     struct uw_link_lwip_state *s = of(l);
     s->now_us = now_us;
+    if (s->ethernet->ops->carrier != NULL && now_us >= s->carrier_us) {
+        s->carrier_us = now_us + CARRIER_US;
+        (s->ethernet->ops->carrier(s->ethernet) ? netif_set_link_up
+                                                : netif_set_link_down)(&s->netif);
+    }
     sys_check_timeouts();
     poll(s);                        /* who asks for our address is answered, whoever has it heard */
     u32_t sleep_ms = sys_timeouts_sleeptime();

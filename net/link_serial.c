@@ -324,6 +324,7 @@ int uw_link_serial_init(struct uw_link_serial *l, const struct uw_link_serial_co
     l->queue_bytes = queue_of(config);
     l->link.mtu_bytes = mtu_of(config);
     l->link.rate_bits_per_s = (uint64_t)l->serial->rate_bits_per_s / LINE_BITS * DATA_BITS;
+    l->link.burst_bytes = l->serial->burst_bytes;
     l->link.fd = l->serial->fd;
     l->link.ops = &serial_ops;
     return UW_OK;

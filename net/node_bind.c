@@ -108,8 +108,9 @@ static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "node: snapshot missing, needed by all but gossip with rule none: mixing "
-                        "rule \"%s\"", c->rule != NULL ? c->rule->name : uw_mix_none.name);
+                        "node: snapshot missing, needed by all but gossip with rule none: %s "
+                        "\"%s\"", ruled ? "mixing rule" : "averages under rule",
+                        c->rule != NULL ? c->rule->name : uw_mix_none.name);
 }
 
 static int check(const struct uw_node_config *c, struct uw_error *err)
@@ -153,7 +154,8 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
     uint32_t mtu = s->config.link->mtu_bytes;
     s->buffer_bytes = mtu < UW_NODE_PARTS_MAX ? uw_min_u32(mtu, UW_NODE_BUFFER_MAX)
                                               : UW_NODE_PARTS_MAX;
-    uint32_t least_bytes = UW_WIRE_DATA_BYTES + 4u * s->config.chunk_least_n;
+    uint32_t least_n = s->config.chunk_least_n;
+    uint32_t least_bytes = UW_WIRE_DATA_BYTES + 4u * (least_n < UINT16_MAX ? least_n : UINT16_MAX);
     if (s->buffer_bytes < least_bytes) {
         return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
                             (unsigned)s->buffer_bytes, (unsigned)least_bytes);

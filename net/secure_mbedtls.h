@@ -9,10 +9,30 @@
 
 #include "secure_tls.h"
 
-#include <mbedtls/ctr_drbg.h>
-#include <mbedtls/entropy.h>
 #include <mbedtls/ssl.h>
 #include <mbedtls/version.h>
+#if defined(MBEDTLS_ENTROPY_C)
+#include <mbedtls/entropy.h>
+#endif
+
+/* The deterministic generator that this build of the library has: of AES, or of SHA-256 where a
+ * board goes without AES. */
+#if defined(MBEDTLS_CTR_DRBG_C)
+#include <mbedtls/ctr_drbg.h>
+typedef mbedtls_ctr_drbg_context uw_tls_drbg;
+#define uw_tls_drbg_init mbedtls_ctr_drbg_init
+#define uw_tls_drbg_free mbedtls_ctr_drbg_free
+#define uw_tls_drbg_random mbedtls_ctr_drbg_random
+#define uw_tls_drbg_seed mbedtls_ctr_drbg_seed
+#else
+#include <mbedtls/hmac_drbg.h>
+typedef mbedtls_hmac_drbg_context uw_tls_drbg;
+#define uw_tls_drbg_init mbedtls_hmac_drbg_init
+#define uw_tls_drbg_free mbedtls_hmac_drbg_free
+#define uw_tls_drbg_random mbedtls_hmac_drbg_random
+#define uw_tls_drbg_seed(drbg, ...) \
+    mbedtls_hmac_drbg_seed(drbg, mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), __VA_ARGS__)
+#endif
 
 #define UW_TLS_SUITES_MAX 8u
 #define UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY 115
@@ -21,8 +41,10 @@
 
 struct uw_tls_engine {
     mbedtls_ssl_config conf[2];     /* server, client */
-    mbedtls_ctr_drbg_context drbg;
+    uw_tls_drbg drbg;
+#if defined(MBEDTLS_ENTROPY_C)
     mbedtls_entropy_context system_entropy;
+#endif
     int suites[UW_TLS_SUITES_MAX + 1];
     uint8_t cookie_key[32];
     int (*entropy)(void *user, uint8_t *out, size_t bytes);

@@ -10,7 +10,8 @@
 
 uint64_t uw_profile_start(const struct uw_model *m)
 {
-    return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
+    bool timed = m->profile != NULL && uw_parts.profiling != NULL;
+    return timed ? m->profile->now_us(m->profile->arg) : 0;
 }
 
 void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part part,

@@ -72,6 +72,9 @@ static int data_crc(const struct uw_storage_flash *s, uint32_t slot, uint32_t by
         rc = s->flash->ops->read(s->flash, slot + HEADER_BYTES + done, chunk, n);
         *crc = uw_crc32c_portable(*crc, chunk, n);
         done += n;
+        if (s->flash->idle != NULL) {
+            s->flash->idle(s->flash->idle_arg);
+        }
     }
     return rc;
 }
@@ -184,9 +187,10 @@ static int flash_begin(struct uw_storage *base, const char *object)
     }
     s->write_bytes = s->unit_n = s->crc = 0;
     s->failed = UW_OK;
+    s->writing = i;
     int rc = erase_at(s, s->slot_at);   /* the header goes first */
-    if (rc == UW_OK) {
-        s->writing = i;
+    if (rc < 0) {
+        s->writing = s->objects_n;
     }
     return rc;
 }

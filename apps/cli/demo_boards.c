@@ -199,7 +199,7 @@ int uw_demo_board_command(const struct uw_demo *d, uint32_t i, const struct uw_d
     add_number(words, "eval_seconds", UW_DEMO_BOARDS_EVAL_SECONDS);
     add_number(words, "eval_samples", UW_DEMO_BOARDS_EVAL_SAMPLES);
     add_number(words, "consensus_rounds", how->together ? UW_DEMO_CONSENSUS_ROUNDS : 0);
-    add_number(words, "seconds", (double)(unsigned)(how->seconds + 0.5));
+    add_number(words, "seconds", (double)(unsigned)(how->seconds > 1.0 ? how->seconds + 0.5 : 1.0));
     int rc = add_key(d, words, err);
     uw_demo_add_word(c, MACHINE);
     uw_demo_add_word(c, "-M");

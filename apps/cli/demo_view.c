@@ -168,7 +168,7 @@ void uw_demo_print_result(const struct uw_demo *d)
                n->restarts > 0 ? " *" : "");
     }
     if (came_back) {
-        printf("* %s in the middle, went on from its checkpoint\n",
+        printf("* %s in the middle, and came back\n",
                d->boards ? "lost power" : "killed (SIGKILL)");
     }
     printf("\nEach node saw its own digits only; the accuracy is on all ten. No data left\n"

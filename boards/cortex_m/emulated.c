@@ -22,9 +22,9 @@ int uw_machine_entropy(void *buf, size_t bytes)
 /* The first word is the program's name. */
 int uw_machine_arguments(char *text, size_t bytes)
 {
-    text[0] = '\0';
     if (uw_semihosting_arguments(text, bytes) < 0) {
-        return UW_OK;
+        text[0] = '\0';
+        return UW_ERR_TOOBIG;       /* the name of the program is always there */
     }
     size_t name = strcspn(text, " ");
     memmove(text, text + name, strlen(text + name) + 1u);

@@ -7,7 +7,7 @@
 #define AIRCR (*(volatile uint32_t *)0xe000ed0cu)
 #define AIRCR_RESET 0x05fa0004u
 
-/* CMSDK watchdog: counts down twice, then resets. */
+/* CMSDK watchdog: counts down, then is a non-maskable interrupt; counts down again and resets. */
 struct watchdog {
     volatile uint32_t load, value, control, clear;
 };
@@ -62,7 +62,7 @@ void uw_mps_watchdog_start(uint32_t ms)
 {
     struct watchdog *w = (struct watchdog *)board->watchdog;
     *(volatile uint32_t *)(board->watchdog + WATCHDOG_LOCK) = WATCHDOG_UNLOCK;
-    w->load = (uint32_t)((uint64_t)board->watchdog_hz * ms / 2000u);
+    w->load = (uint32_t)((uint64_t)board->watchdog_hz * ms / 1000u);
     w->control = WATCHDOG_ON;
 }
 

@@ -21,7 +21,8 @@
 #define NMI 2u
 #define CPACR_FPU (0xfu << 20)
 
-extern uint32_t uw_stack_end[], uw_data_start[], uw_data_end[], uw_bss_start[], uw_bss_end[];
+extern uint32_t uw_stack_start[], uw_stack_end[], uw_data_start[], uw_data_end[];
+extern uint32_t uw_bss_start[], uw_bss_end[];
 extern const uint32_t uw_data_load[];
 extern int main(void);
 
@@ -42,6 +43,8 @@ __attribute__((naked)) static void fault(void)
                    "ite eq\n\t"
                    "mrseq r0, msp\n\t"
                    "mrsne r0, psp\n\t"
+                   "ldr r1, =uw_stack_end\n\t"     /* an overflow left none */
+                   "mov sp, r1\n\t"
                    "b uw_fault");
 }
 
@@ -49,7 +52,8 @@ static void say(const char *text)
 {
     struct uw_serial *console = uw_machine.console;
     size_t bytes = strlen(text);
-    for (uint32_t tries = 0; console != NULL && bytes > 0 && tries < 1000000u; tries++) {
+    bool open = console != NULL && console->ops != NULL;
+    for (uint32_t tries = 0; open && bytes > 0 && tries < 1000000u; tries++) {
         int n = console->ops->write(console, text, (uint32_t)bytes);
         if (n < 0) {
             return;
@@ -82,7 +86,7 @@ void uw_fault(const uint32_t *frame)
         say_number("\nfault: cfsr ", CFSR);
         say_number(" address ", BFAR);
     }
-    if (frame != NULL) {
+    if (frame >= uw_stack_start && frame < uw_stack_end) {
         say_number(" pc ", frame[6]);
         say_number(" lr ", frame[5]);
     }
@@ -120,6 +124,7 @@ void uw_exception_set(uint32_t number, void (*handler)(void))
 
 __attribute__((noreturn)) void uw_start(void)
 {
+    __asm volatile("cpsid i");
     CPACR |= CPACR_FPU;
     __asm volatile("dsb\n\tisb");
     memcpy(uw_data_start, uw_data_load, (size_t)((char *)uw_data_end - (char *)uw_data_start));

@@ -37,8 +37,9 @@ int uw_machine_entropy(void *buf, size_t bytes)
 {
     static uint32_t last;
     uint8_t *p = buf;
-    if ((RCC_AHB2ENR & AHB2_RNG) == 0) {
+    if ((RCC_AHB2ENR & AHB2_RNG) == 0 || (RNG_CR & CR_ON) == 0) {
         RCC_AHB2ENR |= AHB2_RNG;
+        (void)RCC_AHB2ENR;              /* the clock needs two cycles */
         RNG_CR = CR_ON;
     }
     while (bytes > 0) {

@@ -114,6 +114,7 @@ static void start_pins(void)
         {PORT_A, 1}, {PORT_A, 2}, {PORT_A, 7}, {PORT_C, 1}, {PORT_C, 4},
         {PORT_C, 5}, {PORT_G, 11}, {PORT_G, 13}, {PORT_G, 14}};
     RCC_APB2ENR |= APB2_SYSCFG;
+    (void)RCC_APB2ENR;                  /* the clock needs two cycles */
     SYSCFG_PMC |= PMC_RMII;             /* before the MAC has its clock */
     for (uint32_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
         uw_pin_function((enum uw_port)pins[i].port, pins[i].pin, 11);
@@ -201,9 +202,9 @@ static int send(struct uw_ethernet *e, const void *frame, uint32_t frame_bytes)
     }
     memcpy(d->buffer, frame, frame_bytes);
     d->control = frame_bytes;
-    __asm volatile("dsb");
+    __asm volatile("dsb" ::: "memory");
     d->status = OWN | TX_WHOLE_CHAINED;
-    __asm volatile("dsb");
+    __asm volatile("dsb" ::: "memory");
     DMATPDR = 0;
     tx_next = d->next;
     return UW_OK;
@@ -226,7 +227,7 @@ static int recv(struct uw_ethernet *e, void *frame, uint32_t cap_bytes)
             e->dropped_n++;
         }
         d->status = OWN;
-        __asm volatile("dsb");
+        __asm volatile("dsb" ::: "memory");
         DMARPDR = 0;
         rx_next = d->next;
         if (good) {
@@ -242,6 +243,7 @@ static bool carrier(struct uw_ethernet *e)
     bool now = (phy_read(PHY_STATUS) & PHY_LINK) != 0;
     if (now && !linked) {
         uint32_t agreed = phy_read(PHY_SPECIAL);
+        (void)MACCR;                    /* two writes need some cycles between them */
         MACCR = CR_ON | ((agreed & PHY_SPECIAL_100M) != 0 ? CR_100M : 0) |
                 ((agreed & PHY_SPECIAL_DUPLEX) != 0 ? CR_DUPLEX : 0);
     }

@@ -33,7 +33,11 @@
 #define READ 0x03u
 #define PAGE_PROGRAM 0x02u
 #define SUBSECTOR_ERASE 0x20u
+#define RESET_ENABLE 0x66u
+#define RESET_MEMORY 0x99u
 #define STATUS_BUSY 1u
+#define CR_ABORT 2u
+#define BUSY_US 4000000u                /* an erasure takes 3 s at most */
 
 #define SECTOR_BYTES 4096u
 #define SECTORS_N 4096u
@@ -51,6 +55,13 @@ static bool wait_for(uint32_t flag, bool set)
     return false;
 }
 
+static int abandon(void)
+{
+    QSPI_CR |= CR_ABORT;
+    (void)wait_for(SR_BUSY, false);
+    return UW_ERR_IO;
+}
+
 /* An instruction, with an address where ccr says so, and bytes to read or to write. */
 static int transfer(uint32_t ccr, uint32_t at, uint8_t *in, const uint8_t *out, uint32_t bytes)
 {
@@ -66,7 +77,7 @@ static int transfer(uint32_t ccr, uint32_t at, uint8_t *in, const uint8_t *out, 
     }
     for (uint32_t i = 0; i < bytes; i++) {
         if (!wait_for(SR_FIFO | SR_DONE, true)) {
-            return UW_ERR_IO;
+            return abandon();
         }
         if (in != NULL) {
             in[i] = QSPI_DR;
@@ -76,7 +87,7 @@ static int transfer(uint32_t ccr, uint32_t at, uint8_t *in, const uint8_t *out, 
     }
     bool done = wait_for(SR_DONE, true);
     QSPI_FCR = SR_DONE;
-    return done ? UW_OK : UW_ERR_IO;
+    return done ? UW_OK : abandon();
 }
 
 static int enable_write(void)
@@ -87,7 +98,11 @@ static int enable_write(void)
 static int wait_ready(const struct uw_flash *f)
 {
     uint8_t status = STATUS_BUSY;
+    uint64_t begin_us = uw_machine_now_us();
     while ((status & STATUS_BUSY) != 0) {
+        if (uw_machine_now_us() - begin_us > BUSY_US) {
+            return UW_ERR_IO;
+        }
         int rc = transfer(CCR_READ | CCR_DATA | CCR_INSTRUCTION | READ_STATUS, 0, &status, NULL, 1);
         if (rc < 0) {
             return rc;
@@ -172,4 +187,7 @@ void uw_flash_qspi_start(void)
     uw_pin_function(PORT_E, 2, 9);
     QSPI_DCR = DCR_16_MB;
     QSPI_CR = CR_27_MHZ_ON;
+    /* Another program may have left the chip in a mode of four lines. */
+    (void)transfer(CCR_INSTRUCTION | RESET_ENABLE, 0, NULL, NULL, 0);
+    (void)transfer(CCR_INSTRUCTION | RESET_MEMORY, 0, NULL, NULL, 0);
 }

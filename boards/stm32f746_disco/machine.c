@@ -68,7 +68,8 @@ static void wait(void)
 
 static void reset(void)
 {
-    __asm volatile("dsb");
+    uw_usart_flush(&uw_usart1);
+    __asm volatile("dsb" ::: "memory");
     AIRCR = AIRCR_RESET;
     for (;;) {
     }

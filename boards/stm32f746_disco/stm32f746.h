@@ -31,7 +31,8 @@
 #define UW_CORE_HZ 216000000u
 #define UW_APB2_HZ 108000000u
 
-#define UW_USART_RING_BYTES 512u        /* a power of two: 44 ms of the line */
+#define UW_USART_RING_BYTES 2048u       /* a power of two: 178 ms of the line */
+#define UW_USART_OUT_BYTES 256u         /* a power of two */
 
 enum uw_port { PORT_A, PORT_B, PORT_C, PORT_D, PORT_E, PORT_F, PORT_G };
 
@@ -45,10 +46,14 @@ void uw_clocks_start(void);
 struct uw_usart {
     struct uw_serial base;
     uintptr_t registers;
-    volatile uint32_t head, tail;       /* head: next free, by the interrupt */
-    uint8_t ring[UW_USART_RING_BYTES];
+    volatile uint32_t head, tail;       /* received; head: next free, by the interrupt */
+    volatile uint32_t out_head, out_tail;       /* to send; tail: next to go, by the interrupt */
+    uint8_t ring[UW_USART_RING_BYTES], out[UW_USART_OUT_BYTES];
 };
 extern struct uw_usart uw_usart1, uw_usart6;
+
+/* Wait until all is sent, at most for as long as a full ring takes. */
+void uw_usart_flush(struct uw_usart *u);
 void uw_uarts_start(void);
 
 /* The MAC with a LAN8742A over RMII. */

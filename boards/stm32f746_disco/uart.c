@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * USART1 and USART6: received by interrupt into a ring, sent byte by byte. */
+ * USART1 and USART6, by interrupt, with a ring each way. */
 #include "stm32f746.h"
 
 #include "uwasa/cortex_m.h"
@@ -11,7 +11,10 @@
 #define CR1_ON_RX_TX_INTERRUPT (1u | 1u << 2 | 1u << 3 | 1u << 5)
 #define ISR_OVERRUN (1u << 3)
 #define ISR_RECEIVED (1u << 5)
+#define ISR_COMPLETE (1u << 6)
 #define ISR_EMPTY (1u << 7)
+#define CR1_EMPTY_INTERRUPT (1u << 7)
+#define FLUSH_US 50000u
 
 #define CR1(u) UW_REG((u)->registers + 0x00u)
 #define BRR(u) UW_REG((u)->registers + 0x0cu)
@@ -20,15 +23,38 @@
 #define RDR(u) UW_REG((u)->registers + 0x24u)
 #define TDR(u) UW_REG((u)->registers + 0x28u)
 
+/* The interrupt stays on while there is something to send. */
+static void send(struct uw_usart *u)
+{
+    while (u->out_head != u->out_tail && (ISR(u) & ISR_EMPTY) != 0) {
+        TDR(u) = u->out[u->out_tail % UW_USART_OUT_BYTES];
+        u->out_tail++;
+    }
+    if (u->out_head == u->out_tail) {
+        CR1(u) &= ~CR1_EMPTY_INTERRUPT;
+    }
+}
+
 static int uart_write(struct uw_serial *s, const void *buf, uint32_t bytes)
 {
-    const struct uw_usart *u = (const struct uw_usart *)s;
+    struct uw_usart *u = (struct uw_usart *)s;
     const uint8_t *p = (const uint8_t *)buf;
     uint32_t n = 0;
-    while (n < bytes && (ISR(u) & ISR_EMPTY) != 0) {
-        TDR(u) = p[n++];
+    while (n < bytes && u->out_head - u->out_tail < UW_USART_OUT_BYTES) {
+        u->out[u->out_head % UW_USART_OUT_BYTES] = p[n++];
+        u->out_head++;
     }
+    CR1(u) |= CR1_EMPTY_INTERRUPT;
     return (int)n;
+}
+
+void uw_usart_flush(struct uw_usart *u)
+{
+    uint64_t begin_us = uw_machine_now_us();
+    while ((u->out_head != u->out_tail || (ISR(u) & ISR_COMPLETE) == 0) &&
+           uw_machine_now_us() - begin_us < FLUSH_US) {
+        send(u);                        /* interrupts may be off */
+    }
 }
 
 static int uart_read(struct uw_serial *s, void *buf, uint32_t cap_bytes)
@@ -47,7 +73,8 @@ static const struct uw_serial_ops ops = {.name = "usart", .write = uart_write, .
 
 struct uw_usart uw_usart1, uw_usart6;
 
-static void receive(struct uw_usart *u)
+/* Context: interrupt. */
+static void work(struct uw_usart *u)
 {
     while ((ISR(u) & ISR_RECEIVED) != 0) {
         uint8_t byte = (uint8_t)RDR(u);
@@ -57,22 +84,24 @@ static void receive(struct uw_usart *u)
         }
     }
     ICR(u) = ISR_OVERRUN;
+    send(u);
 }
 
 static void usart1_interrupt(void)
 {
-    receive(&uw_usart1);
+    work(&uw_usart1);
 }
 
 static void usart6_interrupt(void)
 {
-    receive(&uw_usart6);
+    work(&uw_usart6);
 }
 
 static void start(struct uw_usart *u, uintptr_t registers, uint32_t interrupt,
                   void (*handler)(void))
 {
-    u->base = (struct uw_serial){.ops = &ops, .rate_bits_per_s = BAUD, .fd = -1};
+    u->base = (struct uw_serial){.ops = &ops, .rate_bits_per_s = BAUD,
+                                .burst_bytes = UW_USART_RING_BYTES, .fd = -1};
     u->registers = registers;
     BRR(u) = (UW_APB2_HZ + BAUD / 2u) / BAUD;
     CR1(u) = CR1_ON_RX_TX_INTERRUPT;

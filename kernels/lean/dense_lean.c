@@ -95,7 +95,7 @@ int uw_dense_bw_param_lean(const struct uw_exec *e, const struct uw_dense *d, ui
         if (db != NULL) {
             db[o] += scale * sum;
         }
-        float f = scale * *dy;
+        float f = batch_n == 1 ? scale * *dy : 0.0f;
         for (uint32_t i = 0; i < d->in && dw != NULL; i++) {
             dw[i] += 0.0f; /* a sum never begins at -0 */
             dw[i] += batch_n == 1 ? 0.0f + f * x[i] : 0.0f;

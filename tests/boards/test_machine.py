@@ -29,19 +29,25 @@ class Debugger:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(60)
         self.socket.connect(path)
+        self.heard = b""
         self.ask("qXfer:features:read:target.xml:0,fff")    # or registers are not written
 
     def ask(self, text):
         self.socket.sendall(b"$%s#%02x" % (text.encode(), sum(text.encode()) % 256))
-        answer = b""
-        while not re.search(rb"\$([^#]*)#..", answer):
-            answer += self.socket.recv(4096)
-        self.socket.sendall(b"+")
-        return re.search(rb"\$([^#]*)#..", answer).group(1).decode()
+        while True:
+            found = re.search(rb"\$([^#]*)#..", self.heard, re.DOTALL)
+            if not found:
+                self.heard += self.socket.recv(4096)
+                continue
+            self.heard = self.heard[found.end():]
+            self.socket.sendall(b"+")
+            if not found.group(1).startswith((b"T", b"S")):     # that the machine has stopped
+                return found.group(1).decode()
 
     def go_on_at(self, address):
-        assert self.ask(f"Pf={address.to_bytes(4, 'little').hex()}") == "OK"
-        assert self.ask("D") == "OK"
+        for order in (f"Pf={address.to_bytes(4, 'little').hex()}", "D"):
+            answer = self.ask(order)
+            assert answer == "OK", f"{order}: {answer}"
         self.socket.close()
 
 

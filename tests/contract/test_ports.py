@@ -62,6 +62,7 @@ def main():
         return code
     codes = [
         lacks(lambda folder: (folder / "machine.ld").unlink(), ["machine.ld"], "--dry"),
+        lacks(lambda folder: (folder / "sources.cmake").unlink(), ["sources.cmake"], "--dry"),
         lacks(edit("machine.c", "    .reset = uw_mps_reset,\n", ""), ["machine.c: .reset"],
               "--dry"),
         lacks(edit("machine.ld", "DATA (rw)", "RAM (rw)"), ["memory DATA"], "--dry"),

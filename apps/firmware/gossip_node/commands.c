@@ -37,7 +37,10 @@ static void save(struct uw_firmware *f)
 
 void uw_firmware_command(struct uw_firmware *f, const char *line)
 {
-    if (strcmp(line, "status") == 0) {
+    bool runs = f->node.state != NULL;
+    if (!runs && (strcmp(line, "status") == 0 || strcmp(line, "plan") == 0)) {
+        uw_console_line("not running: %s", f->err.text);
+    } else if (strcmp(line, "status") == 0) {
         uw_firmware_report_status(f);
     } else if (strcmp(line, "plan") == 0) {
         uw_firmware_report_plan(f);

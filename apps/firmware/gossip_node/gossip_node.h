@@ -45,7 +45,7 @@ struct uw_firmware {
     struct uw_storage_flash storage;
     struct uw_settings kept;            /* what the flash shall hold */
     uint32_t boots;
-    bool storage_open, polling;
+    bool storage_open, polling, erasing;
     uint64_t saved_us;
     /* training.c */
     struct uw_digits digits, test;
@@ -102,6 +102,7 @@ bool uw_firmware_json(const struct uw_firmware *f);
 void uw_firmware_report_start(const struct uw_firmware *f);
 void uw_firmware_report_step(const struct uw_firmware *f);
 void uw_firmware_report_eval(const struct uw_firmware *f, bool final);
+void uw_firmware_report_error(const struct uw_firmware *f);
 void uw_firmware_report_done(const struct uw_firmware *f);
 void uw_firmware_report_event(void *arg, const struct uw_node_event *e);
 void uw_firmware_report_peer(void *arg, const struct uw_secure_event *e);

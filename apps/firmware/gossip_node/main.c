@@ -32,6 +32,17 @@ static void flush(void)
     }
 }
 
+/* A board that cannot start, or go on, keeps its console: its settings may be what is wrong. */
+static void stay(struct uw_firmware *f)
+{
+    if (!uw_machine.emulated) {
+        uw_console_line("stopped; \"set\", \"save\" and \"reset\" start it anew");
+    }
+    while (!uw_machine.emulated) {
+        uw_firmware_poll(f);
+    }
+}
+
 int main(void)
 {
     struct uw_firmware *f = &firmware;
@@ -52,8 +63,8 @@ int main(void)
         }
     }
     if (rc < 0) {
-        uw_console_line(uw_firmware_json(f) ? "{\"event\":\"error\",\"text\":\"%s\"}" : "%s",
-                        f->err.text);
+        uw_firmware_report_error(f);
+        stay(f);
     }
     flush();
     return rc < 0 ? 1 : 0;

@@ -32,15 +32,20 @@ void uw_firmware_open_memory(struct uw_firmware *f)
 }
 
 /* The plan needs a working area once; the end of the largest region is free until then. */
-static void workspace(struct uw_firmware *f, struct uw_model_config *c)
+static int take_workspace(struct uw_firmware *f, struct uw_model_config *c)
 {
     struct uw_arena *largest = &f->arena[0];
     for (uint32_t i = 1; i < f->regions.n; i++) {
         largest = f->arena[i].capacity_bytes > largest->capacity_bytes ? &f->arena[i] : largest;
     }
     c->workspace_bytes = UW_MODEL_WORKSPACE_BYTES(c->def->layers_n);
+    if (largest->capacity_bytes - largest->used_bytes < c->workspace_bytes + UW_ARENA_ALIGN) {
+        return uw_error_set(&f->err, UW_ERR_NOMEM, "no region has %u bytes to plan with",
+                            (unsigned)c->workspace_bytes);
+    }
     c->workspace = largest->base + (largest->capacity_bytes - c->workspace_bytes) /
                                        UW_ARENA_ALIGN * UW_ARENA_ALIGN;
+    return UW_OK;
 }
 
 static void between(void *arg)
@@ -66,7 +71,9 @@ static int place(struct uw_firmware *f, struct uw_model_config *c)
         return node;
     }
     for (uint32_t i = 0; i < f->regions.n; i++) {
-        size_t used = f->arena[i].used_bytes + uw_arena_slack_bytes() + (i == 0 ? (size_t)node : 0);
+        size_t later = i == 0 ? (size_t)node : 0;   /* and the draft, while blocks are taken */
+        later = later > c->workspace_bytes ? later : c->workspace_bytes + UW_ARENA_ALIGN;
+        size_t used = f->arena[i].used_bytes + uw_arena_slack_bytes() + later;
         size_t all = f->arena[i].capacity_bytes;
         f->regions.region[i].bytes = all > used ? all - used : 0;
     }
@@ -78,10 +85,13 @@ int uw_firmware_open_model(struct uw_firmware *f)
     struct uw_model_config config = {
         .def = def_of(f), .kernels = &board_models_kernels, .batch_n = f->settings.batch,
         .mode = UW_PLAN_IMMEDIATE, .input = true};
-    workspace(f, &config);
+    int rc = take_workspace(f, &config);
+    if (rc < 0) {
+        return rc;
+    }
     f->rule = uw_mix_find(f->settings.rule);
     f->snapshot = true;
-    int rc = place(f, &config);
+    rc = place(f, &config);
     if (rc == UW_ERR_NOMEM && f->rule->velocity) {
         uw_console_line("too little memory for rule %s: none", f->rule->name);
         f->rule = &uw_mix_none;

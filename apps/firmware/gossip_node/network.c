@@ -15,7 +15,7 @@
 #define LARGE_BYTES (1024u * 1024u)     /* of a region */
 #define WINDOW_LARGE_BYTES (48u * 1024u)
 #define WINDOW_SMALL_BYTES (8u * 1024u)
-#define CCM_8 0xc0a8u                   /* TLS_PSK_WITH_AES_128_CCM_8 */
+#define CHACHA20_POLY1305 0xccabu       /* TLS_PSK_WITH_CHACHA20_POLY1305_SHA256 */
 
 static int entropy(void *user, uint8_t *out, size_t bytes)
 {
@@ -60,7 +60,7 @@ static int open_serial(struct uw_firmware *f)
 
 static int open_secure(struct uw_firmware *f)
 {
-    static const uint16_t suites[] = {CCM_8, 0};
+    static const uint16_t suites[] = {CHACHA20_POLY1305, 0};
     struct uw_secure_dtls_config c = {
         .lower = f->link, .identity = f->settings.run, .sessions_n = SESSIONS,
         .handshakes_n = HANDSHAKES, .suites = suites, .entropy = entropy,
@@ -82,6 +82,7 @@ static int open_secure(struct uw_firmware *f)
 
 int uw_firmware_open_link(struct uw_firmware *f)
 {
+    size_t used = f->arena[0].used_bytes;
     bool serial = strcmp(f->settings.link, "serial") == 0;
     int rc = serial ? open_serial(f) : open_lwip(f);
     f->link = serial ? &f->serial.link : &f->lwip.link;
@@ -89,6 +90,7 @@ int uw_firmware_open_link(struct uw_firmware *f)
         rc = open_secure(f);
         f->link = &f->secure.link;
     }
+    f->network_bytes = f->arena[0].used_bytes - used;
     return rc;
 }
 
@@ -138,14 +140,22 @@ int uw_firmware_open_node(struct uw_firmware *f)
     const struct uw_node_config c = node_config(f, &f->model.params);
     size_t used = f->arena[0].used_bytes;
     int rc = uw_node_bind(&f->node, &c, &f->arena[0], &f->err);
-    f->network_bytes = f->arena[0].used_bytes - used;
+    f->network_bytes += f->arena[0].used_bytes - used;
     return rc;
+}
+
+static void feed(void)
+{
+    if (uw_machine.watchdog_feed != NULL) {
+        uw_machine.watchdog_feed();
+    }
 }
 
 void uw_firmware_poll(struct uw_firmware *f)
 {
-    if (f->polling) {
-        return;                     /* from flash that is being erased for a command */
+    if (f->polling) {               /* flash is being erased for a command */
+        feed();
+        return;
     }
     f->polling = true;
     uint64_t now_us = uw_machine_now_us();
@@ -154,13 +164,11 @@ void uw_firmware_poll(struct uw_firmware *f)
     if (f->node.state != NULL) {
         f->network_due_us = uw_node_step(&f->node, now_us);
     }
-    const char *line = uw_console_step();
+    const char *line = f->erasing ? NULL : uw_console_step();
     if (line != NULL) {
         uw_firmware_command(f, line);
     }
-    if (uw_machine.watchdog_feed != NULL) {
-        uw_machine.watchdog_feed();
-    }
+    feed();
     f->polled_us = uw_machine_now_us();
     f->polling = false;
 }

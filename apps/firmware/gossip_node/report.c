@@ -12,6 +12,19 @@ bool uw_firmware_json(const struct uw_firmware *f)
     return strcmp(f->settings.events, "json") == 0;
 }
 
+/* A text inside JSON; what does not fit is left out. */
+static void escape(const char *text, char *out, size_t bytes)
+{
+    size_t n = 0;
+    for (; *text != '\0' && n + 2u < bytes; text++) {
+        if (*text == '"' || *text == '\\') {
+            out[n++] = '\\';
+        }
+        out[n++] = *text >= ' ' && *text <= '~' ? *text : '?';
+    }
+    out[n] = '\0';
+}
+
 static double seconds(uint64_t us)
 {
     return (double)us / 1e6;
@@ -50,13 +63,24 @@ void uw_firmware_report_plan(const struct uw_firmware *f)
     }
 }
 
+void uw_firmware_report_error(const struct uw_firmware *f)
+{
+    char text[UW_ERROR_TEXT_BYTES];
+    escape(f->err.text, text, sizeof text);
+    bool json = uw_firmware_json(f);
+    uw_console_line(json ? "{\"event\":\"error\",\"text\":\"%s\"}" : "%s",
+                    json ? text : f->err.text);
+}
+
 void uw_firmware_report_start(const struct uw_firmware *f)
 {
+    char name[sizeof f->settings.name];
+    escape(f->settings.name, name, sizeof name);
     static const char *const cause[] = {"power", "pin", "software", "watchdog"};
     if (uw_firmware_json(f)) {
         uw_console_line("{\"event\":\"start\",\"name\":\"%s\",\"board\":\"%s\",\"core\":\"%s\","
                         "\"reset\":\"%s\",\"step\":%u,\"kernels\":\"%s\",\"seconds\":%.6f}",
-                        f->settings.name, uw_machine.name, uw_machine.core,
+                        name, uw_machine.name, uw_machine.core,
                         cause[uw_machine.reset_cause()], (unsigned)f->step,
                         f->model.config.kernels->name, seconds(uw_machine_now_us()));
     } else {
@@ -144,27 +168,17 @@ void uw_firmware_report_done(const struct uw_firmware *f)
     }
 }
 
-/* A text inside JSON: what must be escaped becomes '?'. */
-static void plain(const char *text, char *out, size_t bytes)
-{
-    size_t n = 0;
-    for (; text[n] != '\0' && n + 1u < bytes; n++) {
-        bool odd = text[n] < ' ' || text[n] > '~' || text[n] == '"' || text[n] == '\\';
-        out[n] = odd ? '?' : text[n];
-    }
-    out[n] = '\0';
-}
-
 static void report(const struct uw_firmware *f, const char *event, const char *kind,
                    const char *peer, const char *sentence)
 {
-    char text[200];
-    plain(sentence, text, sizeof text);
+    char text[200], name[UW_NODE_NAME_BYTES];
+    escape(sentence, text, sizeof text);
+    escape(peer, name, sizeof name);
     if (uw_firmware_json(f)) {
         uw_console_line("{\"event\":\"%s\",\"kind\":\"%s\",\"peer\":\"%s\",\"text\":\"%s\"}", event,
-                        kind, peer, text);
+                        kind, name, text);
     } else {
-        uw_console_line("%s", text);
+        uw_console_line("%s", sentence);
     }
 }
 

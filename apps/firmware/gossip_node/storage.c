@@ -60,7 +60,11 @@ int uw_firmware_open_settings(struct uw_firmware *f)
     char words[UW_SETTINGS_TEXT_BYTES];
     uw_settings_init(&f->settings);
     int rc = uw_machine_arguments(words, sizeof words);
-    rc = rc < 0 ? rc : open_flash_file(f, words);
+    if (rc < 0) {
+        return uw_error_set(&f->err, rc, "the emulator's arguments: at most %u characters",
+                            (unsigned)sizeof words - 1u);
+    }
+    rc = open_flash_file(f, words);
     if (rc < 0) {
         return rc;
     }
@@ -98,9 +102,13 @@ static void count_start(struct uw_firmware *f)
     f->boots = boots != 0 ? boots : 1u;
 }
 
+/* A command could ask for the flash: the console waits. */
 static void while_erasing(void *arg)
 {
-    uw_firmware_poll(arg);
+    struct uw_firmware *f = arg;
+    f->erasing = true;
+    uw_firmware_poll(f);
+    f->erasing = false;
 }
 
 /* A checkpoint in flash: this, the parameters, and the velocity where there is one. Small code is

@@ -39,12 +39,12 @@ static int evaluate(struct uw_firmware *f, bool final)
             (void)f->test.base.ops->read(&f->test.base, i + k,
                                          f->model.input + k * f->model.input_n,
                                          &f->model.label[k]);
+            uw_firmware_poll(f);
         }
         int rc = uw_model_evaluate(&f->model, &(struct uw_minibatch){.n = n}, &loss, &correct);
         if (rc < 0) {
             return uw_error_set(&f->err, rc, "test: %s", uw_status_text(rc));
         }
-        uw_firmware_poll(f);
     }
     f->accuracy = (float)correct / (float)f->test.base.samples_n;
     f->tested_us = uw_machine_now_us();

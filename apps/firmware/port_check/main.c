@@ -273,5 +273,10 @@ int main(void)
     char line[64];
     (void)snprintf(line, sizeof line, "port_check: %u wrong\n", (unsigned)wrong);
     print(line);
+    while (!uw_machine.emulated) {      /* what it says stays on the screen */
+        if (uw_machine.reset_cause() == UW_RESET_WATCHDOG && uw_machine.watchdog_feed != NULL) {
+            uw_machine.watchdog_feed();
+        }
+    }
     return wrong == 0 ? 0 : 1;
 }

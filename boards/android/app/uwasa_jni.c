@@ -98,7 +98,10 @@ JNIEXPORT jlong JNICALL Java_org_uwasa_Trainer_open(JNIEnv *env, jclass class, j
     if (fits) {
         memcpy(t->file, text, strlen(text) + 1u);
         (void)uw_storage_file_init(&t->files, NULL);
-        (void)uw_checkpoint_load(&t->model, &t->state, &t->files.base, t->file, NULL);
+        uint64_t bytes = 0;
+        int there = t->files.base.ops->size(&t->files.base, t->file, &bytes);
+        fits = there == UW_ERR_NOTFOUND ||
+               uw_checkpoint_load(&t->model, &t->state, &t->files.base, t->file, NULL) == UW_OK;
     }
     if (text != NULL) {
         (*env)->ReleaseStringUTFChars(env, file, text);

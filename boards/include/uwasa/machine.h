@@ -51,8 +51,8 @@ struct uw_machine {
     struct uw_ethernet *ethernet;   /* NULL: none */
     struct uw_flash *flash;         /* for checkpoints and settings; NULL: nothing is kept */
 
-    /* Start a watchdog that resets the board after so many milliseconds without watchdog_feed;
-     * both NULL: there is none. */
+    /* Start a watchdog that resets the board after so many milliseconds, at most twice as many,
+     * without watchdog_feed; both NULL: there is none. */
     void (*watchdog_start)(uint32_t ms);
     void (*watchdog_feed)(void);
 
@@ -79,7 +79,8 @@ uint64_t uw_machine_now_us(void);
 /* The deepest that the stack has been so far. */
 size_t uw_machine_stack_bytes(void);
 
-/* Words that the emulator was given, with spaces between them; "" on a board. Cut to fit. */
+/* Words that the emulator was given, with spaces between them; "" on a board.
+ * Returns UW_OK or UW_ERR_TOOBIG (longer than bytes; text is then ""). */
 int uw_machine_arguments(char *text, size_t bytes);
 
 /* Let a file of the emulator's host be the board's flash. Returns UW_OK, UW_ERR_IO,

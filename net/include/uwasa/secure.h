@@ -79,8 +79,8 @@ struct uw_secure_dtls_config {
     void *memory;                       /* aligned as from malloc or an arena */
     size_t memory_bytes;
     const uint16_t *suites;             /* IANA numbers, best first, 0 ends, at most 8; NULL:
-                                           ECDHE-PSK-ChaCha20-Poly1305, PSK-AES128-GCM,
-                                           PSK-AES128-CCM-8 */
+                                           ECDHE-PSK-ChaCha20-Poly1305, PSK-ChaCha20-Poly1305,
+                                           PSK-AES128-GCM, PSK-AES128-CCM-8 */
     uint32_t report_interval_us;        /* between two REFUSED of a peer; 0: 10 s */
     /* Fill `out` with `bytes` of true randomness; 0, or anything else for failure. NULL: the
      * operating system's, where Mbed TLS knows one. */

@@ -15,7 +15,8 @@
 /* Hand over the buffer, for as long as the program runs. */
 void uw_secure_memory_init(void *memory, size_t bytes);
 
-/* How far the buffer has been used so far. */
+/* How far into the buffer something was left so far: at least what was in use at once, but for what
+ * the library has wiped since. */
 size_t uw_secure_memory_peak_bytes(void);
 
 #endif

@@ -34,6 +34,8 @@ struct uw_serial_ops {
 struct uw_serial {
     const struct uw_serial_ops *ops;
     uint32_t rate_bits_per_s;       /* of the line, stop bits included; 0: not known */
+    uint32_t burst_bytes;           /* that may arrive before read is called, without loss; 0: not
+                                       known, or the sender is held back */
     int fd;                         /* becomes readable when read may give bytes; -1: none, poll */
 };
 

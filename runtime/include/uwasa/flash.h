@@ -40,8 +40,8 @@ struct uw_flash {
     uint32_t sector_bytes;
     uint32_t sectors_n;
     uint32_t program_bytes;         /* a power of two, 1 to 32 */
-    void (*idle)(void *arg);        /* called now and then while it erases, to feed a watchdog;
-                                       may be NULL */
+    void (*idle)(void *arg);        /* called now and then while it erases or much is read, to feed
+                                       a watchdog; may not use the flash; may be NULL */
     void *idle_arg;
 };
 
