@@ -99,11 +99,8 @@ static int fill_activations(struct uw_draft *d, const struct uw_model_config *co
     }
     int rc = sum_need(&d->need, err);
     if (rc == UW_OK && budget != 0 && d->need.total_bytes > budget) {
-        if (training && uw_parts.budgeting == NULL) {
-            return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                                "this program computes no activations again to meet a budget");
-        }
-        return uw_error_set(err, UW_ERR_NOMEM,
+        bool lacks = training && uw_parts.budgeting == NULL;
+        return uw_error_set(err, lacks ? UW_ERR_UNSUPPORTED : UW_ERR_NOMEM,
                             "a budget of %lu bytes cannot be met: the smallest plan takes %lu",
                             (unsigned long)budget, (unsigned long)d->need.total_bytes);
     }

@@ -16,10 +16,11 @@ from machines import STACK_BYTES, Boards, free_ports, main
 
 CLASSES = ["0,4,8", "1,5,9", "2,6", "3,7"]
 BOARDS, NATIVE = (0, 1), (2, 3)
-STEPS = int(os.environ.get("UWASA_BOARD_STEPS", "2000"))
-RECIPE = {"batch": 4, "lr": 0.2, "schedule": "cosine", "steps": STEPS}
+STEPS = int(os.environ.get("UWASA_BOARD_STEPS", "2300"))
+RECIPE = {"batch": 8, "lr": 0.3, "schedule": "cosine", "steps": STEPS}
 HALF = {"batch": 8, "lr": 0.05, "period": 20, "eval_seconds": 5}
-SPEED_STEPS = 60                    # of boards by themselves, to pace native nodes by
+SPEED_STEPS = 60                    # of boards by themselves, to pace native nodes by:
+SLOWER = 1.3                        # so much slower they are when all mix
 
 
 class Training(Boards):
@@ -33,18 +34,18 @@ class Training(Boards):
 
     def start_native(self, **keys):
         """As fast as the boards are here and now, beside the network's work, so that all are done
-        at about one time; who is done first mixes on for a while."""
+        at about one time; who is done first serves the others on."""
         def step(i):
             return max([0, *(e["step"] for e in self.events(i, "step"))])
         self.until("boards train", lambda: all(step(i) > 0 for i in BOARDS))
         began, first = time.monotonic(), [step(i) for i in BOARDS]
         self.until("their pace is known", lambda: all(
             step(i) >= first[i] + SPEED_STEPS for i in BOARDS))
-        pace = (time.monotonic() - began) / min(step(i) - first[i] for i in BOARDS)
+        pace = SLOWER * (time.monotonic() - began) / min(step(i) - first[i] for i in BOARDS)
         for i in NATIVE:
-            self.start(i, classes=CLASSES[i], step_seconds=pace, period=20,
+            self.start(i, classes=CLASSES[i], step_seconds=pace, period=8,
                        seeds=[self.address(s) for s in self.others(i)], advertise=self.address(i),
-                       consensus_rounds=60, consensus_seconds=300, **{**RECIPE, **keys})
+                       consensus_seconds=30, linger_seconds=60, **{**RECIPE, **keys})
 
     def learned(self, nodes=range(4)):
         done = [self.finished(i) for i in nodes]
