@@ -99,9 +99,8 @@ static int fill_activations(struct uw_draft *d, const struct uw_model_config *co
     }
     int rc = sum_need(&d->need, err);
     if (rc == UW_OK && budget != 0 && d->need.total_bytes > budget) {
-        bool lacks = training && uw_parts.budgeting == NULL;
-        return uw_error_set(err, lacks ? UW_ERR_UNSUPPORTED : UW_ERR_NOMEM,
-                            "a budget of %lu bytes cannot be met: the smallest plan takes %lu",
+        return uw_error_set(err, uw_parts.budgeting != NULL ? UW_ERR_NOMEM : UW_ERR_UNSUPPORTED,
+                            "budget of %lu bytes: the smallest plan takes %lu",
                             (unsigned long)budget, (unsigned long)d->need.total_bytes);
     }
     return rc;

@@ -44,7 +44,7 @@ struct uw_parts {
     const struct uw_constants *constants;   /* config.constants */
     const struct uw_fusing *fusing; /* batch norms: with the convolution or the ReLU behind as
                                        one, which saves memory */
-    const struct uw_profiling *profiling;   /* m->profile, which is else not looked at */
+    const struct uw_profiling *profiling;   /* m->profile, which else is asked for the time only */
     const struct uw_checking *checking;     /* names, losses' numbers, outputs that nobody reads;
                                                without it they have to be right */
     const struct uw_guarding *guarding;     /* m->guard; without it a step with one is refused */
