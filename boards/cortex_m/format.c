@@ -4,7 +4,7 @@
  * flags - and 0, width and precision (also as *), lengths hh h l ll z, and f for console figures.
  * newlib's small one knows no long long, its large one takes memory from the heap.
  *
- * Differs from C: %f keeps at most 6 decimals and shows what is beyond 9e12 as "big",
+ * Differs from C: %g is %f; %f keeps at most 6 decimals and shows what is beyond 9e12 as "big",
  * rounds what lies within a double's last bit of the middle to either side, and has no -0. A
  * sentence that stops inside of a % ends before it. */
 #include <stdarg.h>
@@ -209,6 +209,7 @@ int vsnprintf(char *restrict text, size_t bytes, const char *restrict sentence, 
             put_integer(&o, s, (uintptr_t)va_arg(args, void *), 16, "0x");
             break;
         case 'f':
+        case 'g':
             put_real(&o, &s, va_arg(args, double));
             break;
         case 's':

@@ -9,7 +9,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     float rate = l->def->dropout.rate;
 
     if (!(rate >= 0.0f && rate < 1.0f)) {
-        return uw_error_set(err, UW_ERR_INVALID, "rate %.3f: needs 0 to below 1", (double)rate);
+        return uw_error_set(err, UW_ERR_INVALID, "rate %g: needs 0 to below 1", (double)rate);
     }
     l->out = *in;
     return UW_OK;
