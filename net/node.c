@@ -131,6 +131,13 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
                                : uw_gossip_after_step(&s->gossip, p);
 }
 
+void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p)
+{
+    if (n->state != NULL) {
+        uw_gossip_tell(&n->state->gossip, p);
+    }
+}
+
 bool uw_node_touches(const struct uw_node *n)
 {
     const struct uw_node_state *s = n->state;

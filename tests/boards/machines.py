@@ -24,6 +24,7 @@ DEADLINE_SECONDS = 420              # nothing may hang; emulated, on a shared ma
 # Beside others: a board's clock may lag behind when its host is busy, never run ahead, and counts no
 # time in which the machine did not run: no watchdog barks at a busy host.
 SHARED = ["-icount", "shift=2,align=off,sleep=on"]
+REAL = []                           # the host's clock: all end at one time
 VIRTUAL = ["-icount", "shift=5,align=off,sleep=off"]    # time is what the instructions took
 STACK_BYTES = 8192                  # of a board
 

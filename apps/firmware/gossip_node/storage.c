@@ -115,12 +115,12 @@ static void while_erasing(void *arg)
  * worth more here than names for each tensor; the storage has checked the CRC of all of it. */
 struct record {
     char magic[4];
-    uint32_t format, vectors_n, step, position, parameters_n;
+    uint32_t format, vectors_n, step, position, parameters_n, trained_s;
     uint64_t model, epoch;
 };
 
 #define MAGIC "uwck"
-#define FORMAT 1u
+#define FORMAT 2u
 
 static int load(struct uw_firmware *f)
 {
@@ -146,6 +146,7 @@ static int load(struct uw_firmware *f)
     }
     if (rc == UW_OK) {
         f->step = r.step;
+        f->trained_us = r.trained_s * UINT64_C(1000000);
         f->loader.epoch = r.epoch;
         f->loader.position = r.position;
     }
@@ -160,6 +161,7 @@ static int store(struct uw_firmware *f)
     const struct record r = {.magic = MAGIC, .format = FORMAT,
                              .vectors_n = f->model.velocity != NULL ? 2u : 1u, .step = f->step,
                              .position = f->loader.position, .parameters_n = p->size_n,
+                             .trained_s = (uint32_t)(uw_firmware_trained_us(f) / 1000000u),
                              .model = p->hash, .epoch = f->loader.epoch};
     int rc = s->ops->begin(s, objects[MODEL].name);
     if (rc < 0) {

@@ -193,9 +193,8 @@ enum uw_node_after {
     UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
     UW_NODE_AVERAGING = 8,          /* the parameters are being averaged and must not be touched:
                                        call again a little later with lr 0 */
-    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg from
-                                       now on, and the velocity its m, zero. The steps' frozen
-                                       momentum is 0.9 from the next step on */
+    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg, the
+                                       velocity its m, zero, and the steps' frozen momentum 0.9 */
     UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
                                        wasted, call again a little later with lr 0 instead */
 };
@@ -203,14 +202,15 @@ enum uw_node_after {
 /* Context training. Call after every local step: mixes the chunks that have arrived, ends the
  * round when T steps are done and its pull has ended, publishes the snapshot, asks for the next
  * pull. The first call publishes the starting weights; a newcomer shows its own only after a
- * round in which it found nobody to adopt from.
- *
- * With lr 0 rounds have no steps: they end when their pull does, and leave the velocity alone.
- * A loop of such calls brings the nodes to consensus after training.
+ * round in which it found nobody to adopt from. With lr 0 rounds have no steps: they end when their
+ * pull does, and leave the velocity alone; such calls bring nodes to consensus after training.
  *
  * Returns a set of enum uw_node_after, or UW_ERR_UNSUPPORTED (the snapshot has no data: the
  * model was planned without one). */
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
+
+/* Context training. Only tell others how training stands; samples_per_s 0: it has ended. */
+void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p);
 
 /* Context training, while no uw_node_step runs. Would uw_node_after_step look at the parameters or
  * change them or the velocity, were it called now after one more local step? While it would not,
