@@ -51,11 +51,27 @@ if [ -f "$aarch64" ] && command -v qemu-aarch64-static >/dev/null; then
     wanted=4
 fi
 
+# settings in a file: one that is not there, one that is too long
+board_with() {
+    expect_board=$(timeout 60 qemu-system-arm -M mps2-an500 -display none -monitor none \
+        -serial stdio -nic user -semihosting-config "enable=on,target=native,arg=fw,arg=@$1" \
+        -kernel "$firmware" 2>&1 </dev/null) && fail "a board starts with $1"
+    echo "$expect_board"
+}
+board_with nowhere | grep -q 'arguments.*: no such thing' || fail "a file of settings that is missing"
+printf 'name=%01100d' 0 >long
+board_with long | grep -q 'arguments, at most 1023 ' || fail "a file of settings that is too long"
+
 for signal in INT KILL; do
-    "$uwasa" demo --boards --seconds 30 >out 2>err &
+    "$uwasa" demo --boards --seconds 200 >out 2>err &
     pid=$!
     sleep 3
     [ "$(nodes | wc -l)" = $wanted ] || { cat err >&2; fail "$wanted nodes should run: $(nodes)"; }
+    for node in $(nodes); do
+        tr '\0' '\n' <"/proc/$node/cmdline" | grep -qiF "$(cat "$TMPDIR"/*/run.key)" &&
+            fail "the key is in the list of processes"
+    done
+    [ "$(find "$TMPDIR" -name '*.settings' -perm 600 | wc -l)" = 2 ] || fail "settings for all eyes"
     kill -$signal $pid
     wait $pid && fail "SIG$signal looks like success"
     nothing_left "SIG$signal"

@@ -61,12 +61,18 @@ static int exchange(struct uw_firmware *f, float lr)
     return rc < 0 ? uw_error_set(&f->err, rc, "exchange: %s", uw_status_text(rc)) : rc;
 }
 
+/* How much of `seconds` is over. */
+static uint64_t elapsed_us(const struct uw_firmware *f)
+{
+    return uw_machine_now_us() - f->started_us + (uint64_t)f->settings.elapsed * 1000000u;
+}
+
 /* The learning rate of the next step. */
 static float rate(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
     double gone = s->steps != 0 ? (double)f->step / (double)s->steps
-                                : (double)(uw_machine_now_us() - f->started_us) / 1e6 /
+                                : (double)elapsed_us(f) / 1e6 /
                                       (double)(s->seconds != 0 ? s->seconds : UINT32_MAX);
     const struct uw_schedule schedule = {
         .kind = strcmp(s->schedule, "cosine") == 0 ? UW_SCHEDULE_COSINE : UW_SCHEDULE_CONSTANT};
@@ -110,9 +116,8 @@ static int step(struct uw_firmware *f)
 static bool time_left(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
-    uint64_t gone_us = uw_machine_now_us() - f->started_us;
     return (s->steps == 0 || f->step < s->steps) &&
-           (s->seconds == 0 || gone_us < (uint64_t)s->seconds * 1000000u);
+           (s->seconds == 0 || elapsed_us(f) < (uint64_t)s->seconds * 1000000u);
 }
 
 /* Rounds without steps bring the nodes to consensus; then the model is tested. */
