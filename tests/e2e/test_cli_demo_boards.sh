@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The demo with boards: what it says when a part is missing, a run, and what an interrupted one
 # leaves. How much is learned depends on the machine: too little to judge in so short a run.
-# test_cli_demo_boards.sh PROGRAM FIRMWARE AARCH64
+# test_cli_demo_boards.sh PROGRAM FIRMWARE AARCH64...    (of the last, the first that there is)
 firmware=$2
-aarch64=$3
+for aarch64 in "$3" "${4:-}"; do
+    [ ! -f "$aarch64" ] || break
+done
 . "$(dirname "$(realpath "$0")")/cli.sh"
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR" bin
@@ -44,10 +46,19 @@ if ! command -v qemu-system-arm >/dev/null || [ ! -f "$firmware" ]; then
     echo "skipped: needs qemu-system-arm and $firmware"
     exit 77
 fi
-export UWASA_FIRMWARE=$firmware
+
+# installed, it finds what was installed beside it; from here on this is the program
+mkdir -p prefix/bin
+cp "$uwasa" prefix/bin
+uwasa=$work/prefix/bin/uwasa
+install_from() {
+    cmake --install "$1" --component demo --prefix "$work/prefix" >out 2>err ||
+        { cat err >&2; fail "cmake --install $1"; }
+}
+install_from "${firmware%/apps/firmware/*}"
 wanted=3
 if [ -f "$aarch64" ] && command -v qemu-aarch64-static >/dev/null; then
-    export UWASA_AARCH64=$aarch64
+    install_from "$(dirname "$aarch64")"
     wanted=4
 fi
 
@@ -79,6 +90,7 @@ done
 
 "$uwasa" demo --boards --seconds 16 --json events.jsonl >out 2>err || { cat err >&2; fail demo; }
 nothing_left "a whole run"
+[ -z "$(awk 'length > 80' out)" ] || { cat out >&2; fail "the result needs more than 80 columns"; }
 grep -q 'loses power' err || fail "no board lost power"
 grep -q 'is back after .* from step' err || { cat err >&2; fail "no board came back"; }
 grep -q '"event":"killed".*"node":"garden"' events.jsonl || fail "no event of the power's loss"
