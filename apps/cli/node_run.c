@@ -203,7 +203,7 @@ static float learning_rate(const struct uw_node_work *r)
 {
     bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
     uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
-    uint64_t at = by_time ? uw_board_now_us() - r->start_us : r->step;
+    uint64_t at = by_time ? uw_node_work_over_us(r) : r->step;
     const struct uw_schedule_at where = {.step = r->step, .epoch = r->loader.epoch,
                                          .progress = at < end ? (double)at / (double)end : 1.0};
     return uw_schedule_lr(&r->schedule, r->o->lr, &where);
@@ -259,7 +259,8 @@ static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 
 double uw_node_work_left_s(const struct uw_node_work *r)
 {
-    double left = r->o->seconds > 0.0 ? r->o->seconds - elapsed_s(r) : -1.0;
+    double over = (double)uw_node_work_over_us(r) / 1e6;
+    double left = r->o->seconds > 0.0 ? r->o->seconds - over : -1.0;
     left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
     if (r->steps != UINT64_MAX && r->step > r->first_step) {
         double by_steps = r->step >= r->steps

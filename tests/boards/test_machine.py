@@ -130,6 +130,10 @@ class Machine(Boards):
             self.assertTrue(any(says in e["text"] for e in self.events(i, "error")) or
                             any(says in line for line in self.lines(i)), self.lines(i))
 
+    def test_time_that_is_over_before_the_start_is_not_trained_again(self):
+        _, done = self.alone("cortex-m7", steps=0, seconds=1000, elapsed=999)
+        self.assertLess(done["seconds"], 10)
+
     def test_real_board_does_not_link_without_entropy(self):
         _, said = build("cortex-m7", "cortex-m7-real", "-DUWASA_EMULATOR=OFF", check=False)
         self.assertIn("uw_machine_entropy", said)

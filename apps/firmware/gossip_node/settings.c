@@ -30,7 +30,8 @@ static const struct setting table[] = {
     A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_TEXT(model), A_TEXT(link), A_TEXT(rule),
     A_TEXT(schedule), A_TEXT(events), A_TEXT(flash), A_NUMBER(batch, 1, 64),
     A_NUMBER(period, 1, 100000),
-    A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000), A_NUMBER(seed, 0, UINT32_MAX),
+    A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000),
+    A_NUMBER(elapsed, 0, 100000000), A_NUMBER(seed, 0, UINT32_MAX),
     A_NUMBER(consensus_rounds, 0, 1000), A_NUMBER(eval_seconds, 0, 100000),
     A_NUMBER(eval_samples, 1, 10000), A_NUMBER(checkpoint_seconds, 0, 1000000),
     A_NUMBER(window, 0, 1048576), A_NUMBER(ram, 0, UINT32_MAX), A_NUMBER(exit, 0, 1), A_REAL(lr)};

@@ -33,6 +33,7 @@ struct uw_settings {
     char events[8];                     /* "text" or "json" */
     char flash[128];                    /* emulator: a file of the host that holds the flash */
     uint32_t batch, period, steps, seconds, seed;
+    uint32_t elapsed;                   /* of the seconds: over before this start */
     uint32_t consensus_rounds;          /* after training, without steps */
     uint32_t eval_seconds, eval_samples;
     uint32_t checkpoint_seconds;

@@ -61,8 +61,8 @@ int uw_firmware_open_settings(struct uw_firmware *f)
     uw_settings_init(&f->settings);
     int rc = uw_machine_arguments(words, sizeof words);
     if (rc < 0) {
-        return uw_error_set(&f->err, rc, "the emulator's arguments: at most %u characters",
-                            (unsigned)sizeof words - 1u);
+        return uw_error_set(&f->err, rc, "the emulator's arguments, at most %u characters: %s",
+                            (unsigned)sizeof words - 1u, uw_status_text(rc));
     }
     rc = open_flash_file(f, words);
     if (rc < 0) {

@@ -141,6 +141,8 @@ int uw_firmware_train(struct uw_firmware *f)
 {
     int rc;
     if (f->started_us == 0) {
+        uint64_t elapsed_us = f->settings.elapsed * UINT64_C(1000000);
+        f->trained_us = f->trained_us > elapsed_us ? f->trained_us : elapsed_us;
         f->started_us = f->tested_us = f->reported_us = f->saved_us = uw_machine_now_us();
         f->training = true;
         f->rounds_left = f->settings.consensus_rounds;
