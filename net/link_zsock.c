@@ -221,6 +221,7 @@ int uw_link_zsock_init(struct uw_link_zsock *l, const struct uw_link_zsock_confi
     uw_stations_init(&l->stations, config->memory, config->stations_n);
     l->link.mtu_bytes = mtu_of(config);
     l->link.burst_bytes = config->burst_bytes;
+    l->link.burst_n = config->burst_n;
     l->link.ops = &zsock_ops;
     return UW_OK;
 }

@@ -99,7 +99,8 @@ static int open_link(struct uw_zephyr_node *n)
     char bind[8];
     snprintf(bind, sizeof bind, ":%u", (unsigned)CONFIG_UWASA_NODE_PORT);
     struct uw_link_zsock_config c = {.bind = bind, .stations_n = STATIONS,
-                                     .burst_bytes = CONFIG_UWASA_NODE_BURST_BYTES};
+                                     .burst_bytes = CONFIG_UWASA_NODE_BURST_BYTES,
+                                     .burst_n = CONFIG_UWASA_NODE_BURST_MESSAGES};
     c.memory_bytes = uw_link_zsock_bytes(&c);
     int rc = take(n, "link", c.memory_bytes, &c.memory);
     rc = rc < 0 ? rc : uw_link_zsock_init(&n->zsock, &c, &n->err);
