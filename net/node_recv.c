@@ -154,7 +154,7 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
                          uint32_t bytes)
 {
     struct uw_node_message *in = s->message;
-    const struct uw_message_form *form = uw_node_form(type);
+    const struct uw_message_form *form = uw_message_form_of(type);
     if (form == NULL) {
         s->counters.unknown_messages++;
         return;
