@@ -115,20 +115,6 @@ static int open_link(struct uw_zephyr_node *n)
     return rc < 0 || n->settings.key[0] == '\0' ? rc : open_secure(n);
 }
 
-/* Cut the text at its commas. */
-static uint32_t seeds_of(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX])
-{
-    uint32_t n = 0;
-    while (*text != '\0' && n < UW_SETTINGS_SEEDS_MAX) {
-        seed[n++] = text;
-        text += strcspn(text, ",");
-        if (*text == ',') {
-            *text++ = '\0';
-        }
-    }
-    return n;
-}
-
 /* Nothing here counts starts. Peers tell a node that is back the number of its last life, and it
  * goes above that: the number must only be another one, with room above. */
 static uint32_t incarnation(void)
@@ -144,7 +130,7 @@ static int open_node(struct uw_zephyr_node *n)
     struct uw_settings *s = &n->settings;
     const struct uw_node_config c = {
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
-        .seeds_n = seeds_of(s->seeds, seed), .incarnation = incarnation(), .link = n->link,
+        .seeds_n = uw_settings_seeds(s->seeds, seed), .incarnation = incarnation(), .link = n->link,
         .parts = &parts,
         .params = &n->model.params, .snapshot = &n->model.snapshot,
         .velocity = n->model.velocity, .newcomer = true, .rule = uw_mix_find(s->rule),
