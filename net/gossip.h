@@ -124,6 +124,14 @@ static inline float uw_told_float(const atomic_uint_least32_t *from)
     return v;
 }
 
+/* Network. Is there something to show? Without a snapshot, where one thread does all, half of
+ * somebody else's model is nothing. */
+static inline bool uw_gossip_shows(const struct uw_gossip *g)
+{
+    return atomic_load_explicit(&g->version, memory_order_relaxed) != 0 &&
+           (g->config.snapshot != NULL || !(g->adopting || g->half_adopted));
+}
+
 /* Bytes of one slot of the ring. */
 static inline size_t uw_gossip_slot_bytes(uint32_t chunk_n)
 {

@@ -19,7 +19,6 @@
 #define PULL_SILENCE_DEFAULT_US 4000000u
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
-#define POLL_US 5000u               /* how soon a freed slot, or what training did, is noticed */
 #define NEAR_DEFAULT_US 5000u
 #define GATHER_DEFAULT_US 30000000u
 #define ROUND_DEFAULT_US 60000000u
@@ -59,7 +58,7 @@ static void set_defaults(struct uw_node_config *c)
     c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
     c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
     c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
-    c->poll_us = c->poll_us != 0 ? c->poll_us : POLL_US;
+    c->poll_us = c->poll_us != 0 ? c->poll_us : UW_NODE_POLL_US;
     c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
     c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
     c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;

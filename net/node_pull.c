@@ -30,12 +30,15 @@ static uint64_t deadline_us(const struct uw_node_state *s)
     return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
 }
 
-/* Chunks that the link can receive at once, less one for what others say; 0: not known. */
+/* Chunks that the link can receive at once, less one for what others say; 0: not known. Where it
+ * counts messages, what peers ask and tell takes as much room as a chunk: a third is theirs. */
 static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 {
-    uint32_t burst_bytes = s->config.link->burst_bytes;
-    uint32_t room = burst_bytes / (UW_WIRE_DATA_BYTES + 4u * chunk_n);
-    return burst_bytes == 0 ? 0 : room > 1u ? room - 1u : 1u;
+    const struct uw_link *l = s->config.link;
+    uint32_t room = l->burst_bytes / (UW_WIRE_DATA_BYTES + 4u * chunk_n);
+    uint32_t most = l->burst_n - l->burst_n / 3u + 1u;
+    room = l->burst_n != 0 && (l->burst_bytes == 0 || most < room) ? most : room;
+    return l->burst_bytes == 0 && l->burst_n == 0 ? 0 : room > 1u ? room - 1u : 1u;
 }
 
 static struct uw_path path_to(const struct uw_node_state *s, const struct uw_member *m,

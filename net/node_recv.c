@@ -108,7 +108,7 @@ static void on_want(struct uw_node_state *s, uint16_t station, const uwasa_Want 
         uw_node_refuse(s, station, uwasa_Reason_CHUNK_TOO_BIG, w->transfer);
         return;
     }
-    if (s->left || atomic_load_explicit(&s->gossip.version, memory_order_relaxed) == 0) {
+    if (s->left || !uw_gossip_shows(&s->gossip)) {
         uw_node_refuse(s, station, uwasa_Reason_NOT_READY, w->transfer);
         return;
     }
@@ -154,7 +154,7 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
                          uint32_t bytes)
 {
     struct uw_node_message *in = s->message;
-    const struct uw_message_form *form = uw_node_form(type);
+    const struct uw_message_form *form = uw_message_form_of(type);
     if (form == NULL) {
         s->counters.unknown_messages++;
         return;

@@ -39,6 +39,7 @@ struct uw_node_pairs;
 struct uw_node_shuffle;
 
 #define UW_NODE_QUIETS 16u
+#define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
 #define UW_NODE_OTHERS 1u               /* records that every ping has, in turn */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
@@ -122,9 +123,6 @@ struct uw_node_state {
 };
 
 /* node.c */
-
-/* The form of s->message's type; NULL: none that the node itself speaks. */
-const struct uw_message_form *uw_node_form(enum uw_wire_type type);
 
 /* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost,
  * as on the wire. */

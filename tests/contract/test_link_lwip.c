@@ -132,6 +132,7 @@ static void test_lwip_card_holds_a_burst_and_loses_what_is_beyond(void **state)
 {
     struct pair *p = *state;
     assert_int_equal(p->link[1]->burst_bytes, card[1].base.burst_bytes);
+    assert_int_equal(p->link[1]->burst_n, ETHERNET_FRAMES);
     send_some(p, 1, 1);
     assert_int_equal(take_all(p, 1, 2), 1);
     for (uint32_t round = 0; round < 50; round++) {     /* no buffer of lwIP is lost on the way */

@@ -7,7 +7,8 @@
 # UWASA_SOURCES names their folder;
 # UWASA_SOURCES_FOUND says whether all are there.
 
-set(UWASA_SOURCES ${CMAKE_SOURCE_DIR}/.cache/src CACHE PATH "Sources of lwIP, Mbed TLS and nanopb")
+get_filename_component(uwasa_root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
+set(UWASA_SOURCES ${uwasa_root}/.cache/src CACHE PATH "Sources of lwIP, Mbed TLS and nanopb")
 set(UWASA_SOURCES_FOUND ON)
 foreach(part lwip mbedtls nanopb)
   if(NOT EXISTS ${UWASA_SOURCES}/${part})
@@ -18,7 +19,7 @@ if(NOT UWASA_SOURCES_FOUND OR TARGET uwasa_source_lwip)
   return()
 endif()
 
-set(uwasa_port ${CMAKE_SOURCE_DIR}/boards/cortex_m)
+set(uwasa_port ${uwasa_root}/boards/cortex_m)
 
 set(lwip ${UWASA_SOURCES}/lwip/src)
 add_library(uwasa_source_lwip STATIC EXCLUDE_FROM_ALL

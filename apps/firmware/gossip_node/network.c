@@ -94,20 +94,6 @@ int uw_firmware_open_link(struct uw_firmware *f)
     return rc;
 }
 
-/* Cut the text at its commas; what is cut stays in place. */
-static uint32_t seeds_of(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX])
-{
-    uint32_t n = 0;
-    while (*text != '\0' && n < UW_SETTINGS_SEEDS_MAX) {
-        seed[n++] = text;
-        text += strcspn(text, ",");
-        if (*text == ',') {
-            *text++ = '\0';
-        }
-    }
-    return n;
-}
-
 static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_params *params)
 {
     static char text[sizeof f->settings.seeds];
@@ -118,7 +104,7 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
     memcpy(text, s->seeds, sizeof text);
     return (struct uw_node_config){
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
-        .seeds_n = seeds_of(text, seed), .incarnation = f->boots, .link = f->link,
+        .seeds_n = uw_settings_seeds(text, seed), .incarnation = f->boots, .link = f->link,
         .params = params, .snapshot = f->snapshot ? &f->model.snapshot : NULL,
         .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = f->rule,
         .period_steps = s->period, .seed = s->seed,

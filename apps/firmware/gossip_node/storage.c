@@ -55,6 +55,20 @@ static int open_flash_file(struct uw_firmware *f, const char *words)
     return rc < 0 ? uw_error_set(&f->err, rc, "flash=%s: cannot be used", s.flash) : UW_OK;
 }
 
+/* Another program may have written them: one that is not known here costs none of the others. */
+static void read_kept(struct uw_firmware *f, char *words)
+{
+    while (*words != '\0') {
+        size_t n = strcspn(words, " ");
+        char *next = words + n + (words[n] == ' ' ? 1 : 0);
+        words[n] = '\0';
+        if (uw_settings_read(&f->settings, words, &f->err) < 0) {
+            uw_console_line("settings in flash: %s", f->err.text);
+        }
+        words = next;
+    }
+}
+
 int uw_firmware_open_settings(struct uw_firmware *f)
 {
     char words[UW_SETTINGS_TEXT_BYTES];
@@ -72,9 +86,7 @@ int uw_firmware_open_settings(struct uw_firmware *f)
         char kept[UW_SETTINGS_TEXT_BYTES];
         size_t n = read_object(f, SETTINGS, kept, sizeof kept - 1u);
         kept[n] = '\0';
-        if (n > 0 && uw_settings_read(&f->settings, kept, &f->err) < 0) {
-            uw_console_line("settings in flash: %s", f->err.text);
-        }
+        read_kept(f, kept);
     }
     f->kept = f->settings;
     return uw_settings_read(&f->settings, words, &f->err);

@@ -15,11 +15,11 @@
  * The two loops may be two threads or one. Between them is a ring of verified chunks and a few
  * atomics, nothing else.
  *
- * Without a snapshot, for a device that has no room for a second copy of its parameters: peers get
- * params->x as it is. Then uw_node_step is called by the training thread, between layers and never
- * within an update: each chunk is of one moment, and a pull that takes longer has chunks of several
- * steps, as one over several versions of a snapshot has too. The version counts rounds of T steps.
- * What is pulled is mixed as (1 - w) x + w s_peer. Of mode gossip by rule none only.
+ * Without a snapshot, for a device without room for a second copy of its parameters: peers get
+ * params->x as it is, and nothing while another's model is taken over. Then the training thread
+ * calls uw_node_step, between layers and never within an update: each chunk is of one moment, and
+ * a longer pull has chunks of several steps, as one over several versions has too. The version
+ * counts rounds of T steps. Mixed is (1 - w) x + w s_peer. Of mode gossip by rule none only.
  *
  * Units      bytes unless a name ends in _us (microseconds, monotonic) or _n (elements)
  * Memory     one arena; the link, parameters, snapshot, velocity and texts of the configuration
