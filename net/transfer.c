@@ -26,11 +26,8 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, ui
                              uw_size_mul(p->words_max, sizeof *p->out),
                              uw_size_mul(p->asked_max, sizeof *p->asked),
                              p->log_max * sizeof *p->log};
-    void *part[4] = {NULL};
-    int rc = UW_OK;
-    for (uint32_t i = 0; rc == UW_OK && i < 4u; i++) {
-        rc = uw_arena_take(arena, bytes[i], &part[i]);
-    }
+    void *part[4];
+    int rc = uw_arena_take_each(arena, 4, bytes, part);
     p->have = part[0];
     p->out = part[1];
     p->asked = part[2];

@@ -109,7 +109,7 @@ struct uw_pull {
     uint32_t backoff;               /* timeouts since the last answer */
     bool lossless;
 
-    uint64_t again_n, twice_n;      /* chunks asked again; arrived again */
+    uint32_t again_n, twice_n;      /* chunks asked again; arrived again: of all pulls */
 };
 
 /* Take tables for vectors of up to size_n floats, in chunks of least_n or more, and window_chunks

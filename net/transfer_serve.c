@@ -9,14 +9,17 @@
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
                    uint32_t wants_n, uint32_t size_n)
 {
-    void *slots = NULL, *busy = NULL, *queues = NULL;
-    int rc = uw_arena_take(arena, uw_size_mul(stations_n, sizeof *s->slots), &slots);
-    rc = rc < 0 ? rc : uw_arena_take(arena, (stations_n + 31u) / 32u * sizeof *s->busy, &busy);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(uw_size_mul(stations_n, wants_n),
-                                                        sizeof(struct uw_serve_wait)), &queues);
-    *s = (struct uw_serve){.slots = slots, .busy = busy, .slots_n = stations_n, .size_n = size_n};
+    const size_t queue_bytes = wants_n * sizeof(struct uw_serve_wait);
+    const size_t bytes[3] = {uw_size_mul(stations_n, sizeof *s->slots),
+                             (stations_n + 31u) / 32u * sizeof *s->busy,
+                             uw_size_mul(stations_n, queue_bytes)};
+    void *part[3];
+    int rc = uw_arena_take_each(arena, 3, bytes, part);
+    struct uw_serve_wait *queues = part[2];
+    *s = (struct uw_serve){
+        .slots = part[0], .busy = part[1], .slots_n = stations_n, .size_n = size_n};
     for (uint32_t i = 0; queues != NULL && i < stations_n; i++) {
-        s->slots[i].queue = (struct uw_serve_wait *)queues + (size_t)i * wants_n;
+        s->slots[i].queue = queues + (size_t)i * wants_n;
         s->slots[i].wants_n = (uint8_t)wants_n;
     }
     return rc;
