@@ -221,7 +221,7 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
                             uint64_t silent_us);
 
 /* About the pull in s->pull. why: what a cut, a move or a refusal was caused by. */
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why);
+void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, enum uw_node_why why);
 
 /* About a station or member, WRONG_RUN or MEMBERS_FULL; m may be NULL. */
 void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
@@ -240,8 +240,7 @@ void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const st
 /* What this device tells of its training. */
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
 
-/* The counters with what is counted elsewhere; a row of the member table. */
+/* The counters with what is counted elsewhere. */
 void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c);
-void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row);
 
 #endif
