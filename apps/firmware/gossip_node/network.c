@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-#define TLS_BYTES (28u * 1024u)
+#define TLS_BYTES (12u * 1024u)          /* six sessions and two handshakes */
 #define MEMBERS 8u
+#define SERVES_SMALL 4u                 /* at once, where the window is small */
 #define STATIONS 16u
 #define SESSIONS 6u
 #define HANDSHAKES 2u
@@ -100,7 +101,7 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
     static const char *seed[UW_SETTINGS_SEEDS_MAX];
     const struct uw_settings *s = &f->settings;
     bool large = f->arena[0].capacity_bytes >= LARGE_BYTES;
-    uint32_t window = large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
+    uint32_t window = s->window != 0 ? s->window : large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
     memcpy(text, s->seeds, sizeof text);
     return (struct uw_node_config){
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
@@ -108,7 +109,8 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
         .params = params, .snapshot = f->snapshot ? &f->model.snapshot : NULL,
         .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = f->rule,
         .period_steps = s->period, .seed = s->seed,
-        .window_bytes = s->window != 0 ? s->window : window, .members_max = MEMBERS,
+        .window_bytes = window, .members_max = MEMBERS,
+        .serves_max = window > WINDOW_SMALL_BYTES ? 0 : SERVES_SMALL,
         .on_event = uw_firmware_report_event, .event_arg = f};
 }
 
