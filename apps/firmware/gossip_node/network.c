@@ -3,6 +3,7 @@
 #include "gossip_node.h"
 
 #include "uwasa/mix.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/secure_memory.h"
 
 #include <string.h>
@@ -112,6 +113,7 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
 {
     static char text[sizeof f->settings.seeds];
     static const char *seed[UW_SETTINGS_SEEDS_MAX];
+    static const struct uw_node_parts parts = {.answers = &uw_node_answers};
     const struct uw_settings *s = &f->settings;
     bool large = f->arena[0].capacity_bytes >= LARGE_BYTES;
     uint32_t window = large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
@@ -123,7 +125,7 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
         .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = f->rule,
         .period_steps = s->period, .seed = s->seed,
         .window_bytes = s->window != 0 ? s->window : window, .members_max = MEMBERS,
-        .on_event = uw_firmware_report_event, .event_arg = f};
+        .parts = &parts, .on_event = uw_firmware_report_event, .event_arg = f};
 }
 
 int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segments_n)
