@@ -3,6 +3,7 @@
 #include "gossip_node.h"
 
 #include "uwasa/mix.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/secure_memory.h"
 
 #include <string.h>
@@ -99,6 +100,7 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
 {
     static char text[sizeof f->settings.seeds];
     static const char *seed[UW_SETTINGS_SEEDS_MAX];
+    static const struct uw_node_parts parts = {.answers = &uw_node_answers};
     const struct uw_settings *s = &f->settings;
     bool large = f->arena[0].capacity_bytes >= LARGE_BYTES;
     uint32_t window = s->window != 0 ? s->window : large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
@@ -111,7 +113,7 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
         .period_steps = s->period, .seed = s->seed,
         .window_bytes = window, .members_max = MEMBERS,
         .serves_max = window > WINDOW_SMALL_BYTES ? 0 : SERVES_SMALL,
-        .on_event = uw_firmware_report_event, .event_arg = f};
+        .parts = &parts, .on_event = uw_firmware_report_event, .event_arg = f};
 }
 
 int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segments_n)
