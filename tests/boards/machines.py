@@ -27,7 +27,7 @@ DEADLINE_SECONDS = 420              # nothing may hang; emulated, on a shared ma
 SHARED = ["-icount", "shift=2,align=off,sleep=on"]
 REAL = []                           # the host's clock: all end at one time
 VIRTUAL = ["-icount", "shift=5,align=off,sleep=off"]    # time is what the instructions took
-STACK_BYTES = 8192                  # of a board
+STACK_BYTES = 7680                  # of a board
 
 
 def needs():
