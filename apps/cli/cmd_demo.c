@@ -146,9 +146,10 @@ static void tell_killed(struct uw_demo *d, const struct uw_demo_node *n, bool do
                                 : "%s starts again, from its checkpoint", n->name);
 }
 
-/* SIGKILL one node, wait, start it again for the rest of the time. */
+/* SIGKILL one node, wait, start it again for the rest of the time: its learning rate is then the
+ * others', and it ends with them. */
 static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_demo_start *how,
-                    uint64_t end_us, struct uw_error *err)
+                    uint64_t start_us, struct uw_error *err)
 {
     const uint32_t victim = 1;
     tell_killed(d, &d->nodes[victim], true);
@@ -159,8 +160,7 @@ static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_dem
         return rc;
     }
     struct uw_demo_start again = *how;
-    uint64_t now_us = uw_board_now_us();
-    again.seconds = end_us > now_us ? (double)(end_us - now_us) / 1e6 : 0.1;
+    again.elapsed_seconds = (double)(uw_board_now_us() - start_us) / 1e6;
     tell_killed(d, &d->nodes[victim], false);
     put_node_event(d, "restarted", victim);
     d->nodes[victim].restarts++;
@@ -179,7 +179,7 @@ static int together(struct uw_demo *d, struct uw_stop *stop, double seconds,
     uw_demo_say(d, "now they learn together: each pulls a neighbour's parameters now and then");
     int rc = start_all(d, &how, err);
     rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45 * how.seconds * 1e6), err);
-    rc = rc < 0 ? rc : kill_one(d, stop, &how, start_us + (uint64_t)(how.seconds * 1e6), err);
+    rc = rc < 0 ? rc : kill_one(d, stop, &how, start_us, err);
     rc = rc < 0 ? rc : finish(d, stop, how.seconds, err);
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         d->nodes[i].together_accuracy = d->nodes[i].accuracy;

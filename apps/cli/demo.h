@@ -73,7 +73,8 @@ struct uw_demo {
 /* What a start of a node needs to know. */
 struct uw_demo_start {
     bool together;              /* with the others as seeds */
-    double seconds;
+    double seconds;             /* to train, and those of them that are over */
+    double elapsed_seconds;
     double consensus_seconds;
 };
 
@@ -101,7 +102,8 @@ void uw_demo_add_word(struct uw_demo_command *c, const char *format, ...)
 int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aarch64,
                         struct uw_error *err);
 
-/* The command that starts node i, a board. Returns UW_OK or an error of the key's file. */
+/* Write the settings of node i, a board, and tell the command that starts it in the demo's
+ * directory. Returns UW_OK, UW_ERR_IO or an error of the key's file. */
 int uw_demo_board_command(const struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
                           struct uw_demo_command *c, struct uw_error *err);
 

@@ -3,6 +3,9 @@
 #include "demo_pace.h"
 #include "keyfile.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +13,6 @@
 
 #define MACHINE "qemu-system-arm"
 #define USER "qemu-aarch64-static"
-#define WORDS_BYTES 2048u
 
 const char *uw_demo_kind_name(enum uw_demo_kind kind)
 {
@@ -121,86 +123,84 @@ int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aar
     return rc;
 }
 
-/* One of the firmware's settings, in the emulator's way of writing: a comma is doubled. */
-static void add_setting(char words[WORDS_BYTES], const char *key, const char *value)
+static void add_number(FILE *f, const char *key, double value)
 {
-    size_t used = strlen(words);
-    used += (size_t)snprintf(words + used, WORDS_BYTES - used, ",arg=%s=", key);
-    for (; *value != '\0' && used + 3u < WORDS_BYTES; value++) {
-        words[used++] = *value;
-        if (*value == ',') {
-            words[used++] = ',';
-        }
-    }
-    words[used < WORDS_BYTES ? used : WORDS_BYTES - 1u] = '\0';
+    fprintf(f, "%s=%g\n", key, value);
 }
 
-static void add_number(char words[WORDS_BYTES], const char *key, double value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%g", value);
-    add_setting(words, key, text);
-}
-
-static int add_key(const struct uw_demo *d, char words[WORDS_BYTES], struct uw_error *err)
+static int add_key(const struct uw_demo *d, FILE *f, struct uw_error *err)
 {
     char path[UW_DEMO_PATH_BYTES];
-    char hex[2u * UW_KEY_BYTES + 1u];
+    char hex[UW_KEY_TEXT_BYTES];
     uint8_t key[UW_KEY_BYTES];
     bool exposed;
     snprintf(path, sizeof path, "%s/run.key", d->directory.path);
     int rc = uw_keyfile_read(path, key, &exposed, err);
-    for (size_t i = 0; rc == UW_OK && i < UW_KEY_BYTES; i++) {
-        snprintf(hex + 2u * i, 3, "%02x", key[i]);
-    }
     if (rc == UW_OK) {
-        add_setting(words, "key", hex);
+        uw_key_format(key, hex);
+        fprintf(f, "key=%s\n", hex);
     }
+    uw_key_wipe(key, sizeof key);
+    uw_key_wipe(hex, sizeof hex);
     return rc;
 }
 
 /* The host is 10.0.2.2 for a board; what others call 127.0.0.1 is there. */
 static void add_network(const struct uw_demo *d, const struct uw_demo_node *n, bool together,
-                        char words[WORDS_BYTES])
+                        FILE *f)
 {
-    char seeds[UW_DEMO_NODES_MAX * UW_LINK_ADDRESS_BYTES] = "";
-    size_t used = 0;
+    fprintf(f, "gateway=10.0.2.2\nloopback=10.0.2.2\nadvertise=%s\nseeds=", n->address);
+    const char *comma = "";
     for (uint32_t i = 0; together && i < d->nodes_n; i++) {
         if (&d->nodes[i] != n) {
-            used += (size_t)snprintf(seeds + used, sizeof seeds - used, "%s%s",
-                                     used > 0 ? "," : "", d->nodes[i].address);
+            fprintf(f, "%s%s", comma, d->nodes[i].address);
+            comma = ",";
         }
     }
-    add_setting(words, "gateway", "10.0.2.2");
-    add_setting(words, "loopback", "10.0.2.2");
-    add_setting(words, "advertise", n->address);
-    add_setting(words, "seeds", seeds);
+    fputc('\n', f);
+}
+
+static void add_training(const struct uw_demo *d, const struct uw_demo_node *n,
+                         const struct uw_demo_start *how, FILE *f)
+{
+    fprintf(f, "classes=%s\nmodel=%s\nschedule=cosine\n", n->classes, d->model);
+    add_number(f, "checkpoint_seconds", UW_DEMO_BOARDS_CHECKPOINT_SECONDS);
+    add_number(f, "batch", UW_DEMO_BOARDS_BATCH);
+    add_number(f, "lr", UW_DEMO_BOARDS_LR);
+    add_number(f, "period", UW_DEMO_BOARDS_PERIOD);
+    add_number(f, "eval_seconds", UW_DEMO_BOARDS_EVAL_SECONDS);
+    add_number(f, "eval_samples", UW_DEMO_BOARDS_EVAL_SAMPLES);
+    add_number(f, "consensus_rounds", how->together ? UW_DEMO_CONSENSUS_ROUNDS : 0);
+    add_number(f, "seconds", how->seconds > 1.0 ? round(how->seconds) : 1.0);
+    add_number(f, "elapsed", round(how->elapsed_seconds));
+}
+
+/* A file and no arguments: the key is nobody else's to read. */
+static int write_settings(const struct uw_demo *d, const struct uw_demo_node *n,
+                          const struct uw_demo_start *how, struct uw_error *err)
+{
+    char path[UW_DEMO_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s.settings", d->directory.path, n->name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (f == NULL) {
+        return uw_error_set(err, UW_ERR_IO, "%.200s: %s", path, strerror(errno));
+    }
+    fprintf(f, "name=%s\nrun=demo\nevents=json\nflash=%s.flash\n", n->name, n->name);
+    add_network(d, n, how->together, f);
+    add_training(d, n, how, f);
+    int rc = add_key(d, f, err);
+    bool written = ferror(f) == 0;
+    written = fclose(f) == 0 && written;
+    return rc < 0 || written ? rc
+                             : uw_error_set(err, UW_ERR_IO, "%.200s: cannot be written", path);
 }
 
 int uw_demo_board_command(const struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
                           struct uw_demo_command *c, struct uw_error *err)
 {
     const struct uw_demo_node *n = &d->nodes[i];
-    char words[WORDS_BYTES] = "enable=on,target=native,arg=fw";
-    char flash[32];
-    snprintf(flash, sizeof flash, "%s.flash", n->name);     /* beside the others' checkpoints */
-    add_setting(words, "name", n->name);
-    add_setting(words, "run", "demo");
-    add_network(d, n, how->together, words);
-    add_setting(words, "classes", n->classes);
-    add_setting(words, "model", d->model);
-    add_setting(words, "schedule", "cosine");
-    add_setting(words, "events", "json");
-    add_setting(words, "flash", flash);
-    add_number(words, "checkpoint_seconds", UW_DEMO_BOARDS_CHECKPOINT_SECONDS);
-    add_number(words, "batch", UW_DEMO_BOARDS_BATCH);
-    add_number(words, "lr", UW_DEMO_BOARDS_LR);
-    add_number(words, "period", UW_DEMO_BOARDS_PERIOD);
-    add_number(words, "eval_seconds", UW_DEMO_BOARDS_EVAL_SECONDS);
-    add_number(words, "eval_samples", UW_DEMO_BOARDS_EVAL_SAMPLES);
-    add_number(words, "consensus_rounds", how->together ? UW_DEMO_CONSENSUS_ROUNDS : 0);
-    add_number(words, "seconds", (double)(unsigned)(how->seconds > 1.0 ? how->seconds + 0.5 : 1.0));
-    int rc = add_key(d, words, err);
+    int rc = write_settings(d, n, how, err);
     uw_demo_add_word(c, MACHINE);
     uw_demo_add_word(c, "-M");
     uw_demo_add_word(c, "mps2-an500");
@@ -211,7 +211,7 @@ int uw_demo_board_command(const struct uw_demo *d, uint32_t i, const struct uw_d
     uw_demo_add_word(c, "-serial");
     uw_demo_add_word(c, "stdio");
     uw_demo_add_word(c, "-semihosting-config");
-    uw_demo_add_word(c, "%s", words);
+    uw_demo_add_word(c, "enable=on,target=native,arg=fw,arg=@%s.settings", n->name);
     uw_demo_add_word(c, "-nic");
     uw_demo_add_word(c, "user,hostfwd=udp:%s-:4433", n->address);
     uw_demo_add_word(c, "-kernel");

@@ -54,6 +54,21 @@ static int find_ports(struct uw_demo *d, struct uw_error *err)
     return rc;
 }
 
+/* Every digit to one node; of four with boards, which take few steps, to one or two of them. */
+static void deal_digits(const struct uw_demo *d, uint32_t i, char *text, size_t bytes)
+{
+    static const char *const overlapping[] = {"0,1,2,3", "2,3,4,5", "5,6,7,8", "0,7,8,9"};
+    size_t used = 0;
+    if (d->boards && d->nodes_n == sizeof overlapping / sizeof overlapping[0]) {
+        snprintf(text, bytes, "%s", overlapping[i]);
+        return;
+    }
+    for (uint32_t c = i; c < 10; c += d->nodes_n) {
+        used += (size_t)snprintf(text + used, bytes - used, "%s%u", used > 0 ? "," : "",
+                                 (unsigned)c);
+    }
+}
+
 int uw_demo_prepare(struct uw_demo *d, struct uw_error *err)
 {
     for (uint32_t i = 0; i < d->nodes_n; i++) {
@@ -64,11 +79,7 @@ int uw_demo_prepare(struct uw_demo *d, struct uw_error *err)
         if (n->line == NULL) {
             return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
         }
-        size_t used = 0;
-        for (uint32_t c = i; c < 10; c += d->nodes_n) {
-            used += (size_t)snprintf(n->classes + used, sizeof n->classes - used, "%s%u",
-                                     used > 0 ? "," : "", (unsigned)c);
-        }
+        deal_digits(d, i, n->classes, sizeof n->classes);
     }
     return find_ports(d, err);
 }
@@ -105,6 +116,7 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddNumberToObject(c, "period", d->boards ? UW_DEMO_BOARDS_PERIOD : 10);
     cJSON_AddNumberToObject(c, "step_seconds", d->step_seconds);
     cJSON_AddNumberToObject(c, "seconds", how->seconds);
+    cJSON_AddNumberToObject(c, "elapsed", how->elapsed_seconds);
     path_of(d, n->name, ".safetensors", path);
     cJSON_AddStringToObject(c, "checkpoint", path);
     cJSON_AddNumberToObject(c, "checkpoint_seconds", 2);

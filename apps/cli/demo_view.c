@@ -148,24 +148,31 @@ static void tell_program(void)
     printf("\nuwasa is %s\n", path);
 }
 
-void uw_demo_print_result(const struct uw_demo *d)
+/* The result, at most 80 columns: a node's kind in place of what it sent, as in the live view. */
+static void print_table(const struct uw_demo *d)
 {
-    char pulled[UW_TEXT_BYTES];
-    char sent[UW_TEXT_BYTES];
-    char rss[UW_TEXT_BYTES];
-    bool came_back = false;
-    printf("\n%-8s %s%-9s %7s %9s %10s %10s %9s %8s\n", "node", d->boards ? "kind       " : "",
-           "digits", "alone", "together", "pulled", "sent", "samples/s", "RAM");
+    const int kind = d->boards ? 11 : 0, sent = d->boards ? 0 : 11;
+    char text[3][UW_TEXT_BYTES];
+    printf("\n%-8s %-*s%-9s %7s %9s %10s%*s %9s %8s\n", "node", kind, d->boards ? "kind" : "",
+           "digits", "alone", "together", "pulled", sent, d->boards ? "" : "sent", "samples/s",
+           "RAM");
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
-        came_back = came_back || n->restarts > 0;
-        printf("%-8s %-*s%s%-9s %5.1f %% %7.1f %% %10s %10s %9.0f %8s%s\n", n->name,
-               d->boards ? 10 : 0, d->boards ? uw_demo_kind_name(n->kind) : "",
-               d->boards ? " " : "", n->classes, 100.0 * n->alone_accuracy,
-               100.0 * n->together_accuracy,
-               uw_text_bytes(n->pulled_bytes, pulled), uw_text_bytes(n->sent_bytes, sent),
-               n->samples_per_s, uw_text_bytes(n->rss_bytes, rss),
-               n->restarts > 0 ? " *" : "");
+        printf("%-8s %-*s%-9s %5.1f %% %7.1f %% %10s%*s %9.0f %8s%s\n", n->name, kind,
+               d->boards ? uw_demo_kind_name(n->kind) : "", n->classes,
+               100.0 * n->alone_accuracy, 100.0 * n->together_accuracy,
+               uw_text_bytes(n->pulled_bytes, text[0]), sent,
+               d->boards ? "" : uw_text_bytes(n->sent_bytes, text[1]), n->samples_per_s,
+               uw_text_bytes(n->rss_bytes, text[2]), n->restarts > 0 ? " *" : "");
+    }
+}
+
+void uw_demo_print_result(const struct uw_demo *d)
+{
+    bool came_back = false;
+    print_table(d);
+    for (uint32_t i = 0; i < d->nodes_n; i++) {
+        came_back = came_back || d->nodes[i].restarts > 0;
     }
     if (came_back) {
         printf("* %s in the middle, and came back\n",

@@ -85,6 +85,7 @@ static const struct uw_opt rows[] = {
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
     ROW("seconds", UW_OPT_REAL, seconds, 0, SECONDS_MAX, "S", "end after that time (no limit)"),
+    ROW("elapsed", UW_OPT_REAL, elapsed, 0, SECONDS_MAX, "S", "of \"seconds\", at the start (0)"),
     ROW("step_seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "a local step takes at least so long, its rest is left to others; 0: no rest (0)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
@@ -102,12 +103,12 @@ static const struct uw_opt rows[] = {
     ROW("final_eval_samples", UW_OPT_U32, final_eval_samples, 0, 0, "N",
         "of the test at the end; 0: all (0)"),
     ROW("consensus_rounds", UW_OPT_U32, consensus_rounds, 0, 0, "N",
-        "pulls after the last step, where there is no exact average at the end (4)"),
+        "pulls after the last step, where there is no exact average of all at the end (4)"),
     ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S",
         "the exact average at the end waits so long for others, with together as long as "
         "gather_seconds if that is longer; or the pulls take so long. 0: neither (10)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
-        "at the end, go on serving while others pull, at most (5)"),
+        "at the end, go on serving while others train or pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES",
         "largest message (udp: 1232, a serial line: 512, both ends the same; else a sixteenth of "
         "the model, 8192 to 63552)"),
@@ -138,14 +139,13 @@ static const struct uw_opt rows[] = {
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 
 static const struct uw_node_options defaults = {
-    .tls = true, .together = UW_NODE_TOGETHER_UNSAID,
-    .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
-    .momentum = -1.0, .seed = 1, .schedule = "constant", .backend = "auto",
-    .exchange = "gossip", .average = "parameters", .algorithm = "auto", .head_weight = 1,
-    .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
-    .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000,
-    .consensus_rounds = 4, .consensus_seconds = 10.0, .emulate_seed = 1,
-    .members = 32, .pull_window = 512u << 10, .sensors = "/sys",
+    .tls = true, .together = UW_NODE_TOGETHER_UNSAID, .listen = ":0", .data = "digits", .batch = 32,
+    .threads = 1, .period = 10, .lr = 0.05, .momentum = -1.0, .seed = 1, .schedule = "constant",
+    .backend = "auto", .exchange = "gossip", .average = "parameters", .algorithm = "auto",
+    .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
+    .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000, .consensus_rounds = 4,
+    .consensus_seconds = 10.0, .emulate_seed = 1, .members = 32, .pull_window = 512u << 10,
+    .sensors = "/sys",
 };
 
 /* The value of "key" or "object.key"; NULL: it is not there. */

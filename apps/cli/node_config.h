@@ -33,6 +33,7 @@ struct uw_node_options {
     uint64_t steps, seed;
     uint32_t epochs;
     double seconds;                     /* 0: no limit */
+    double elapsed;                     /* of them, before the start */
     double step_seconds;                /* 0: as fast as it can */
     const char *weights, *checkpoint;
     double checkpoint_seconds;

@@ -7,10 +7,14 @@
 
 #define NAP_US 20000u               /* how soon a stop is noticed */
 
+uint64_t uw_node_work_over_us(const struct uw_node_work *r)
+{
+    return uw_board_now_us() - r->start_us + (uint64_t)(r->o->elapsed * 1e6);
+}
+
 bool uw_node_work_time_left(const struct uw_node_work *r)
 {
-    return r->o->seconds <= 0.0 ||
-           (double)(uw_board_now_us() - r->start_us) < r->o->seconds * 1e6;
+    return r->o->seconds <= 0.0 || (double)uw_node_work_over_us(r) < r->o->seconds * 1e6;
 }
 
 void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us)

@@ -166,15 +166,17 @@ static float samples_per_s(const struct uw_node_work *r)
     return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
 }
 
+static struct uw_node_progress progress(const struct uw_node_work *r, float lr)
+{
+    return (struct uw_node_progress){
+        .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
+        .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
+        .samples_per_s = r->trained_us != 0 ? 0.0f : samples_per_s(r), .vitals = r->vitals};
+}
+
 int uw_node_work_exchange(struct uw_node_work *r, float lr)
 {
-    const struct uw_node_progress p = {.step = (uint32_t)r->step,
-                                       .lr = lr,
-                                       .step_loss = (float)r->step_loss,
-                                       .loss = (float)r->loss,
-                                       .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-                                       .samples_per_s = samples_per_s(r),
-                                       .vitals = r->vitals};
+    const struct uw_node_progress p = progress(r, lr);
     int rc = uw_node_gradients_settle(r);
     if (rc < 0) {
         return rc;
@@ -201,7 +203,7 @@ static float learning_rate(const struct uw_node_work *r)
 {
     bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
     uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
-    uint64_t at = by_time ? uw_board_now_us() - r->start_us : r->step;
+    uint64_t at = by_time ? uw_node_work_over_us(r) : r->step;
     const struct uw_schedule_at where = {.step = r->step, .epoch = r->loader.epoch,
                                          .progress = at < end ? (double)at / (double)end : 1.0};
     return uw_schedule_lr(&r->schedule, r->o->lr, &where);
@@ -257,7 +259,8 @@ static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 
 double uw_node_work_left_s(const struct uw_node_work *r)
 {
-    double left = r->o->seconds > 0.0 ? r->o->seconds - elapsed_s(r) : -1.0;
+    double over = (double)uw_node_work_over_us(r) / 1e6;
+    double left = r->o->seconds > 0.0 ? r->o->seconds - over : -1.0;
     left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
     if (r->steps != UINT64_MAX && r->step > r->first_step) {
         double by_steps = r->step >= r->steps
@@ -331,6 +334,8 @@ static int run_steps(struct uw_node_work *r)
         rc = kept < 0 ? kept : rc;
     }
     r->trained_us = uw_board_now_us();
+    const struct uw_node_progress p = progress(r, 0.0f);
+    uw_node_tell(&r->net.node, &p);
     return rc < 0 ? rc : UW_OK;
 }
 

@@ -96,6 +96,9 @@ int uw_node_work_open_data(struct uw_node_work *r);
 /* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
 void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us);
 
+/* How much of "seconds" is over. */
+uint64_t uw_node_work_over_us(const struct uw_node_work *r);
+
 /* Is there time left of "seconds"? */
 bool uw_node_work_time_left(const struct uw_node_work *r);
 

@@ -19,16 +19,35 @@ int uw_machine_entropy(void *buf, size_t bytes)
     return file >= 0 && uw_semihosting_read_next(file, buf, (uint32_t)bytes) ? UW_OK : UW_ERR_IO;
 }
 
+/* The words of a file in place of "@FILE", the last word of text. */
+static int take_file(char *text, size_t bytes)
+{
+    char *at = strrchr(text, ' ');
+    if (at == NULL || at[1] != '@') {
+        return UW_OK;
+    }
+    int file = uw_semihosting_open_to_read(at + 2);
+    long length = file >= 0 ? uw_semihosting_length(file) : -1;
+    size_t room = bytes - (size_t)(at + 1 - text);
+    if (length < 0 || (size_t)length >= room ||
+        !uw_semihosting_read_next(file, at + 1, (uint32_t)length)) {
+        return length > 0 && (size_t)length >= room ? UW_ERR_TOOBIG : UW_ERR_NOTFOUND;
+    }
+    at[1 + length] = '\0';
+    return UW_OK;
+}
+
 /* The first word is the program's name. */
 int uw_machine_arguments(char *text, size_t bytes)
 {
-    if (uw_semihosting_arguments(text, bytes) < 0) {
-        text[0] = '\0';
-        return UW_ERR_TOOBIG;       /* the name of the program is always there */
+    int rc = UW_ERR_TOOBIG;         /* the name of the program is always there */
+    if (uw_semihosting_arguments(text, bytes) == UW_OK) {
+        size_t name = strcspn(text, " ");
+        memmove(text, text + name, strlen(text + name) + 1u);
+        rc = take_file(text, bytes);
     }
-    size_t name = strcspn(text, " ");
-    memmove(text, text + name, strlen(text + name) + 1u);
-    return UW_OK;
+    text[0] = rc < 0 ? '\0' : text[0];
+    return rc;
 }
 
 int uw_machine_flash_file(const char *path)

@@ -25,6 +25,7 @@ DEADLINE_SECONDS = 420              # nothing may hang; emulated, on a shared ma
 # Beside others: a board's clock may lag behind when its host is busy, never run ahead, and counts no
 # time in which the machine did not run: no watchdog barks at a busy host.
 SHARED = ["-icount", "shift=2,align=off,sleep=on"]
+REAL = []                           # the host's clock: all end at one time
 VIRTUAL = ["-icount", "shift=5,align=off,sleep=off"]    # time is what the instructions took
 STACK_BYTES = 8192                  # of a board
 
@@ -138,14 +139,13 @@ class Boards(Fleet):
         words = {"name": f"n{i}", "run": "test", "key": self.key, "events": "json",
                  "gateway": "10.0.2.2", "loopback": "10.0.2.2", "advertise": self.address(i),
                  "seeds": ",".join(self.address(s) for s in seeds), "exit": 1, **settings}
-        option = "enable=on,target=native,arg=fw"
-        for key, value in words.items():
-            if value != "":
-                text = str(value).replace(",", ",,")
-                option += f",arg={key}={text}"
+        path = os.path.join(self.dir, f"n{i}.settings")
+        with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(
+                name, flags, 0o600)) as f:
+            f.writelines(f"{key}={value}\n" for key, value in words.items() if value != "")
         command = ["qemu-system-arm", "-M", MACHINE[preset], "-display", "none", "-monitor", "none",
                    "-qmp", f"unix:{self.dir}/q{i},server=on,wait=off", "-serial", "stdio",
-                   "-semihosting-config", option,
+                   "-semihosting-config", f"enable=on,target=native,arg=fw,arg=@n{i}.settings",
                    "-nic", f"user,hostfwd=udp:127.0.0.1:{self.ports[i]}-:4433",
                    *clock, *qemu, "-kernel", elf]
         with open(os.path.join(self.dir, f"n{i}.err"), "a", encoding="utf-8") as err, \

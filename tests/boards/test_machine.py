@@ -95,6 +95,10 @@ class Machine(Boards):
             self.assertTrue(any(says in e["text"] for e in self.events(i, "error")) or
                             any(says in line for line in self.lines(i)), self.lines(i))
 
+    def test_time_that_is_over_before_the_start_is_not_trained_again(self):
+        _, done = self.alone("cortex-m7", steps=0, seconds=1000, elapsed=999)
+        self.assertLess(done["seconds"], 10)
+
     def test_loss_that_is_no_number_is_null(self):
         self.alone("cortex-m7", steps=100, lr=1000000)
         lines = [json.loads(line) for line in self.lines(0)]     # each one is JSON

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The demo with boards: what it says when a part is missing, a run, and what an interrupted one
 # leaves. How much is learned depends on the machine: too little to judge in so short a run.
-# test_cli_demo_boards.sh PROGRAM FIRMWARE AARCH64
+# test_cli_demo_boards.sh PROGRAM FIRMWARE AARCH64...    (of the last, the first that there is)
 firmware=$2
-aarch64=$3
+for aarch64 in "$3" "${4:-}"; do
+    [ ! -f "$aarch64" ] || break
+done
 . "$(dirname "$(realpath "$0")")/cli.sh"
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR" bin
@@ -44,18 +46,43 @@ if ! command -v qemu-system-arm >/dev/null || [ ! -f "$firmware" ]; then
     echo "skipped: needs qemu-system-arm and $firmware"
     exit 77
 fi
-export UWASA_FIRMWARE=$firmware
+
+# installed, it finds what was installed beside it; from here on this is the program
+mkdir -p prefix/bin
+cp "$uwasa" prefix/bin
+uwasa=$work/prefix/bin/uwasa
+install_from() {
+    cmake --install "$1" --component demo --prefix "$work/prefix" >out 2>err ||
+        { cat err >&2; fail "cmake --install $1"; }
+}
+install_from "${firmware%/apps/firmware/*}"
 wanted=3
 if [ -f "$aarch64" ] && command -v qemu-aarch64-static >/dev/null; then
-    export UWASA_AARCH64=$aarch64
+    install_from "$(dirname "$aarch64")"
     wanted=4
 fi
 
+# settings in a file: one that is not there, one that is too long
+board_with() {
+    expect_board=$(timeout 60 qemu-system-arm -M mps2-an500 -display none -monitor none \
+        -serial stdio -nic user -semihosting-config "enable=on,target=native,arg=fw,arg=@$1" \
+        -kernel "$firmware" 2>&1 </dev/null) && fail "a board starts with $1"
+    echo "$expect_board"
+}
+board_with nowhere | grep -q 'arguments.*: no such thing' || fail "a file of settings that is missing"
+printf 'name=%01100d' 0 >long
+board_with long | grep -q 'arguments, at most 1023 ' || fail "a file of settings that is too long"
+
 for signal in INT KILL; do
-    "$uwasa" demo --boards --seconds 30 >out 2>err &
+    "$uwasa" demo --boards --seconds 200 >out 2>err &
     pid=$!
     sleep 3
     [ "$(nodes | wc -l)" = $wanted ] || { cat err >&2; fail "$wanted nodes should run: $(nodes)"; }
+    for node in $(nodes); do
+        tr '\0' '\n' <"/proc/$node/cmdline" | grep -qiF "$(cat "$TMPDIR"/*/run.key)" &&
+            fail "the key is in the list of processes"
+    done
+    [ "$(find "$TMPDIR" -name '*.settings' -perm 600 | wc -l)" = 2 ] || fail "settings for all eyes"
     kill -$signal $pid
     wait $pid && fail "SIG$signal looks like success"
     nothing_left "SIG$signal"
@@ -63,6 +90,7 @@ done
 
 "$uwasa" demo --boards --seconds 16 --json events.jsonl >out 2>err || { cat err >&2; fail demo; }
 nothing_left "a whole run"
+[ -z "$(awk 'length > 80' out)" ] || { cat out >&2; fail "the result needs more than 80 columns"; }
 grep -q 'loses power' err || fail "no board lost power"
 grep -q 'is back after .* from step' err || { cat err >&2; fail "no board came back"; }
 grep -q '"event":"killed".*"node":"garden"' events.jsonl || fail "no event of the power's loss"

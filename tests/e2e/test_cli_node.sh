@@ -162,6 +162,11 @@ wait $pid || { cat g.err >&2; fail "a node that was told to end while it rested"
 start g --set key=run.key --set step_seconds=3600 --set seconds=1.5
 wait $last || fail "a node whose time ends while it rests"
 
+# what is over of its time before the start is not trained again, and its schedule is there
+start h --set key=run.key --set seconds=3600 --set elapsed=3599 --set consensus_seconds=0
+wait $last || fail "a node of whose time a second is left"
+awk "BEGIN { exit !($(number h.jsonl seconds) < 60) }" || fail "elapsed are trained again"
+
 # with "skew" a node learns from the samples of its place in a simulated run, in the same order
 "$uwasa" sim --nodes 2 --model mlp --data digits --skew sorted --exchange allreduce --period 1000 \
     --steps 30 --batch 16 --lr 0.05 --step-seconds 0.01 --seed 3 --json sim.jsonl >out 2>err ||

@@ -25,7 +25,8 @@ static size_t bytes_for(uint32_t samples_n)
 size_t uw_firmware_samples_bytes(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
-    return strcmp(s->data, "uart") == 0 ? bytes_for(s->samples != 0 ? s->samples : s->batch) : 0;
+    uint32_t n = s->samples != 0 ? s->samples : s->batch;
+    return strcmp(s->data, "uart") == 0 ? bytes_for(n) + UW_ARENA_ALIGN : 0;
 }
 
 /* As set, or as many as there is room for. */

@@ -54,6 +54,7 @@ struct uw_firmware {
     size_t samples_bytes;
     struct uw_loader loader;
     uint64_t started_us, samples;
+    uint64_t trained_us;            /* before this start */
     uint32_t step, rounds_left;
     double loss;
     float accuracy;                     /* negative: not tested yet */
@@ -99,6 +100,9 @@ int uw_firmware_open_data(struct uw_firmware *f);
 
 /* One step, or whatever else the node wants now. Returns UW_OK or fills f->err. */
 int uw_firmware_train(struct uw_firmware *f);
+
+/* Since training began, with the time before a reset that its checkpoint has kept. */
+uint64_t uw_firmware_trained_us(const struct uw_firmware *f);
 
 /* data_uart.c: samples of the second UART, in what the last region has left. */
 

@@ -72,7 +72,7 @@ static int place(struct uw_firmware *f, struct uw_model_config *c)
     }
     for (uint32_t i = 0; i < f->regions.n; i++) {
         size_t later = i == 0 ? (size_t)node : 0;   /* and the draft, while blocks are taken */
-        later += i + 1u == f->regions.n ? uw_firmware_samples_bytes(f) + UW_ARENA_ALIGN : 0;
+        later += i + 1u == f->regions.n ? uw_firmware_samples_bytes(f) : 0;
         later = later > c->workspace_bytes ? later : c->workspace_bytes + UW_ARENA_ALIGN;
         size_t used = f->arena[i].used_bytes + uw_arena_slack_bytes() + later;
         size_t all = f->arena[i].capacity_bytes;
@@ -90,7 +90,7 @@ int uw_firmware_open_model(struct uw_firmware *f)
     if (rc < 0) {
         return rc;
     }
-    f->rule = uw_mix_find(f->settings.rule);
+    f->rule = strcmp(f->settings.rule, uw_mix_qg.name) == 0 ? &uw_mix_qg : &uw_mix_none;
     f->snapshot = true;
     rc = place(f, &config);
     if (rc == UW_ERR_NOMEM && f->rule->velocity) {

@@ -34,6 +34,7 @@ struct uw_settings {
     char events[8];                     /* "text" or "json" */
     char flash[128];                    /* emulator: a file of the host that holds the flash */
     uint32_t batch, period, steps, seconds, seed;
+    uint32_t elapsed;                   /* of the seconds: over before this start */
     uint32_t consensus_rounds;          /* after training, without steps */
     uint32_t eval_seconds, eval_samples;
     uint32_t checkpoint_seconds;
@@ -57,6 +58,9 @@ int uw_settings_tell(const struct uw_settings *s, uint32_t index, char *text, si
 
 /* Write all settings as words, the key too, for the flash. Returns the length or UW_ERR_TOOBIG. */
 int uw_settings_write(const struct uw_settings *s, char *text, size_t bytes);
+
+/* Cut the text of seeds at its commas; what is cut stays in place. Returns how many there are. */
+uint32_t uw_settings_seeds(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX]);
 
 /* "0,4,8" as a mask; 0: all. Returns UINT32_MAX when it is malformed. */
 uint32_t uw_settings_classes(const char *text);

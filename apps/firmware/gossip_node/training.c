@@ -30,6 +30,11 @@ float uw_firmware_samples_per_s(const struct uw_firmware *f)
     return us > 0 ? (float)((double)f->samples * 1e6 / (double)us) : 0.0f;
 }
 
+uint64_t uw_firmware_trained_us(const struct uw_firmware *f)
+{
+    return f->trained_us + uw_machine_now_us() - f->started_us;
+}
+
 static int evaluate(struct uw_firmware *f, bool final)
 {
     double loss = 0.0;
@@ -55,9 +60,9 @@ static int evaluate(struct uw_firmware *f, bool final)
 
 static int exchange(struct uw_firmware *f, float lr)
 {
-    const struct uw_node_progress p = {.step = f->step, .lr = lr, .loss = (float)f->loss,
-                                       .accuracy = f->accuracy,
-                                       .samples_per_s = uw_firmware_samples_per_s(f)};
+    const struct uw_node_progress p = {
+        .step = f->step, .lr = lr, .loss = (float)f->loss, .accuracy = f->accuracy,
+        .samples_per_s = f->training ? uw_firmware_samples_per_s(f) : 0.0f};
     int rc = uw_node_after_step(&f->node, &p);
     return rc < 0 ? uw_error_set(&f->err, rc, "exchange: %s", uw_status_text(rc)) : rc;
 }
@@ -67,7 +72,7 @@ static float rate(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
     double gone = s->steps != 0 ? (double)f->step / (double)s->steps
-                                : (double)(uw_machine_now_us() - f->started_us) / 1e6 /
+                                : (double)uw_firmware_trained_us(f) / 1e6 /
                                       (double)(s->seconds != 0 ? s->seconds : UINT32_MAX);
     const struct uw_schedule schedule = {
         .kind = strcmp(s->schedule, "cosine") == 0 ? UW_SCHEDULE_COSINE : UW_SCHEDULE_CONSTANT};
@@ -110,9 +115,8 @@ static int step(struct uw_firmware *f)
 static bool time_left(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
-    uint64_t gone_us = uw_machine_now_us() - f->started_us;
     return (s->steps == 0 || f->step < s->steps) &&
-           (s->seconds == 0 || gone_us < (uint64_t)s->seconds * 1000000u);
+           (s->seconds == 0 || uw_firmware_trained_us(f) < (uint64_t)s->seconds * 1000000u);
 }
 
 /* Rounds without steps bring the nodes to consensus; then the model is tested. */
@@ -151,6 +155,8 @@ int uw_firmware_train(struct uw_firmware *f)
     int rc;
     f->waiting = f->uart.link != NULL && f->uart.held < f->settings.batch;
     if (f->started_us == 0) {
+        uint64_t elapsed_us = f->settings.elapsed * UINT64_C(1000000);
+        f->trained_us = f->trained_us > elapsed_us ? f->trained_us : elapsed_us;
         f->started_us = f->tested_us = f->reported_us = f->saved_us = uw_machine_now_us();
         f->training = true;
         f->rounds_left = f->settings.consensus_rounds;

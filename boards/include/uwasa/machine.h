@@ -79,8 +79,10 @@ uint64_t uw_machine_now_us(void);
 /* The deepest that the stack has been so far. */
 size_t uw_machine_stack_bytes(void);
 
-/* Words that the emulator was given, with spaces between them; "" on a board.
- * Returns UW_OK or UW_ERR_TOOBIG (longer than bytes; text is then ""). */
+/* Words that the emulator was given, with spaces between them; "" on a board. "@FILE" as the last
+ * word stands for the words in that file of the host: what is secret is then in no process list.
+ * Returns UW_OK, UW_ERR_TOOBIG (longer than bytes), UW_ERR_NOTFOUND (no such file); text is then
+ * "". */
 int uw_machine_arguments(char *text, size_t bytes);
 
 /* Let a file of the emulator's host be the board's flash. Returns UW_OK, UW_ERR_IO,
