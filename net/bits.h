@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bits.h - whole numbers and sets of up to 64 chunks
+ * bits.h - whole numbers, sets of up to 64 chunks, and larger ones in words of 32
  */
 #ifndef UW_NET_BITS_H
 #define UW_NET_BITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 static inline uint32_t uw_min_u32(uint32_t a, uint32_t b)
@@ -29,13 +30,30 @@ static inline uint32_t uw_bits_in(uint64_t v)
 /* The lowest bit that is set; v is not 0. */
 static inline uint32_t uw_lowest_bit(uint64_t v)
 {
-    uint32_t bit = 0;
-    for (uint32_t half = 32; half > 0; half /= 2) {
-        if ((v >> bit & (((uint64_t)1 << half) - 1u)) == 0) {
-            bit += half;
-        }
+    uint32_t bit = 0, half = (uint32_t)v;
+    if (half == 0) {
+        bit = 32;
+        half = (uint32_t)(v >> 32);
+    }
+    for (; (half & 1u) == 0; half >>= 1) {
+        bit++;
     }
     return bit;
+}
+
+static inline bool uw_set_has(const uint32_t *words, uint32_t i)
+{
+    return (words[i / 32u] >> (i % 32u) & 1u) != 0;
+}
+
+static inline void uw_set_add(uint32_t *words, uint32_t i)
+{
+    words[i / 32u] |= (uint32_t)1 << (i % 32u);
+}
+
+static inline void uw_set_remove(uint32_t *words, uint32_t i)
+{
+    words[i / 32u] &= ~((uint32_t)1 << (i % 32u));
 }
 
 /* The largest power of two in n is 1 << this; n is not 0. */

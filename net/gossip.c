@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#define OUTLIER_MEDIANS 10.0        /* refused above so many medians of the segment and the floor */
-#define OUTLIER_ADOPT 1000.0        /* a trained model may be far from fresh weights, not so far */
+#define OUTLIER_MEDIANS 10.0f       /* refused above so many medians of the segment and the floor */
+#define OUTLIER_ADOPT 1000.0f       /* a trained model may be far from fresh weights, not so far */
 #define LANES 8u
 #define MEDIAN_STEP 1.1f
 #define WEIGHT_DEFAULT 0.5f
@@ -20,15 +20,12 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
         g->config.constants.weight = WEIGHT_DEFAULT;
     }
     g->slot_bytes = uw_gossip_slot_bytes(config->chunk_n);
-    void *ring = NULL;
-    void *median = NULL;
-    int rc = uw_arena_take(arena, uw_size_mul(config->slots_n, g->slot_bytes), &ring);
-    if (rc == UW_OK) {
-        rc = uw_arena_take(arena, uw_size_mul(config->params->segments_n, sizeof *g->median),
-                           &median);
-    }
-    g->ring = ring;
-    g->median = median;
+    const size_t bytes[2] = {uw_size_mul(config->slots_n, g->slot_bytes),
+                             uw_size_mul(config->params->segments_n, sizeof *g->median)};
+    void *part[2];
+    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    g->ring = part[0];
+    g->median = part[1];
     g->recent = UW_MIX_RECENT_FIRST;
     atomic_init(&g->newcomer, config->newcomer);
     return rc;
@@ -108,9 +105,9 @@ void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how
     atomic_store_explicit(&g->ended, round, memory_order_release);
 }
 
-double uw_gossip_rms(const struct uw_gossip *g)
+float uw_gossip_rms(const struct uw_gossip *g)
 {
-    return (double)uw_told_float(&g->shown_rms);
+    return uw_told_float(&g->shown_rms);
 }
 
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
@@ -195,23 +192,23 @@ static double squared_distance(const float *a, const float *b, uint32_t n)
 static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
     double sum = squared_distance(s->x, g->config.params->x + s->offset_n, s->count_n);
-    double distance = (double)sqrtf((float)(sum / s->count_n));
+    float distance = sqrtf((float)(sum / s->count_n));
     float none = 0.0f;
     float *median = &none;
     if (g->config.params->segments_n != 0 && !s->adopt) {
         median = &g->median[segment_of(g->config.params, s->offset_n)];
     }
-    double limit = OUTLIER_MEDIANS * (double)*median;
-    double floor = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER_FLOOR) * g->rms;
+    float limit = OUTLIER_MEDIANS * *median;
+    float floor = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER_FLOOR) * g->rms;
     limit = limit > floor ? limit : floor;
     /* Fresh weights of all zeros give no limit, but a distance beyond float is nobody's model. */
-    if (isinf(distance) || (limit > 0.0 && distance > limit)) {
+    if (isinf(distance) || (limit > 0.0f && distance > limit)) {
         return false;
     }
     if (*median == 0.0f) {
-        *median = (float)distance;
+        *median = distance;
     } else {
-        *median *= distance > (double)*median ? MEDIAN_STEP : 1.0f / MEDIAN_STEP;
+        *median *= distance > *median ? MEDIAN_STEP : 1.0f / MEDIAN_STEP;
     }
     return true;
 }
@@ -252,8 +249,8 @@ static void measure_rms(struct uw_gossip *g)
 {
     const struct uw_params *p = g->config.params;
     double sum = squares(p->x, p->size_n);
-    g->rms = p->size_n != 0 ? (double)sqrtf((float)(sum / p->size_n)) : 0.0;
-    uw_tell_float(&g->shown_rms, (float)g->rms);
+    g->rms = p->size_n != 0 ? sqrtf((float)(sum / p->size_n)) : 0.0f;
+    uw_tell_float(&g->shown_rms, g->rms);
 }
 
 static void ask(struct uw_gossip *g)

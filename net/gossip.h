@@ -43,7 +43,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define UW_GOSSIP_OUTLIER_FLOOR 32.0    /* times the rms of the whole model: not yet an outlier */
+#define UW_GOSSIP_OUTLIER_FLOOR 32.0f   /* times the rms of the whole model: not yet an outlier */
 
 enum uw_gossip_end {
     UW_GOSSIP_NONE,                 /* nobody to pull from */
@@ -100,7 +100,7 @@ struct uw_gossip {
     float lr_sum;                   /* of these */
     float mixed_models;             /* mixed in since the rule's turn */
     float recent;                   /* see uw_mix_recent */
-    double rms;                     /* of all parameters, when last published */
+    float rms;                      /* of all parameters, when last published */
     uint32_t mixed_round;           /* chunks mixed in this round */
     bool adopting, half_adopted, started, ending, resting;
     bool turned;                    /* the rule's part of these steps is done; nothing shown yet */
@@ -122,6 +122,14 @@ static inline float uw_told_float(const atomic_uint_least32_t *from)
     float v;
     memcpy(&v, &bits, sizeof v);
     return v;
+}
+
+/* Network. Is there something to show? Without a snapshot, where one thread does all, half of
+ * somebody else's model is nothing. */
+static inline bool uw_gossip_shows(const struct uw_gossip *g)
+{
+    return atomic_load_explicit(&g->version, memory_order_relaxed) != 0 &&
+           (g->config.snapshot != NULL || !(g->adopting || g->half_adopted));
 }
 
 /* Bytes of one slot of the ring. */
@@ -182,7 +190,7 @@ void uw_gossip_pop(struct uw_gossip *g);
 void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how);
 
 /* Network. The rms of all parameters when they were last published. */
-double uw_gossip_rms(const struct uw_gossip *g);
+float uw_gossip_rms(const struct uw_gossip *g);
 
 /* Network. The training thread refused a chunk of this round. */
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round);

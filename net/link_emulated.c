@@ -139,9 +139,14 @@ static int from_lower(struct uw_link_emulated *e, uint16_t *from, void *buf, uin
 {
     for (;;) {
         int rc = uw_link_recv(e->lower, from, buf, cap_bytes);
-        e->arrived_bytes = rc != UW_ERR_AGAIN ? e->arrived_bytes : 0;
-        if (rc < 0 || e->burst_bytes == 0 || (uint32_t)rc <= e->burst_bytes - e->arrived_bytes) {
+        if (rc == UW_ERR_AGAIN) {
+            e->arrived_bytes = e->arrived_n = 0;
+        }
+        bool fits = (e->burst_bytes == 0 || (uint32_t)rc <= e->burst_bytes - e->arrived_bytes) &&
+                    (e->burst_n == 0 || e->arrived_n < e->burst_n);
+        if (rc < 0 || fits) {
             e->arrived_bytes += rc > 0 && e->burst_bytes != 0 ? (uint32_t)rc : 0;
+            e->arrived_n += rc >= 0 && e->burst_n != 0 ? 1u : 0;
             return rc;
         }
         e->stats.overflow_n++;
@@ -363,7 +368,9 @@ int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emula
     uint64_t rate = config->far == NULL ? config->send.rate_bits_per_s : 0;
     e->link.rate_bits_per_s = rate != 0 ? rate : config->lower->rate_bits_per_s;
     e->burst_bytes = config->burst_bytes;
+    e->burst_n = config->burst_n;
     e->link.burst_bytes = e->burst_bytes != 0 ? e->burst_bytes : config->lower->burst_bytes;
+    e->link.burst_n = e->burst_n != 0 ? e->burst_n : config->lower->burst_n;
     e->link.secure = config->lower->secure;
     e->link.fd = config->lower->fd;
     e->link.ops = &emulated_ops;

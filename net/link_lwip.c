@@ -461,6 +461,7 @@ int uw_link_lwip_init(struct uw_link_lwip *l, const struct uw_link_lwip_config *
     l->link.ops = &ops;
     l->link.mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes : UW_LINK_LWIP_MTU_DEFAULT;
     l->link.burst_bytes = s->ethernet->burst_bytes;
+    l->link.burst_n = s->ethernet->burst_n;
     l->link.fd = -1;
     return UW_OK;
 }

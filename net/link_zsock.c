@@ -23,7 +23,7 @@ static socklen_t to_socket(const struct uw_ip_address *a, bool ipv6, union addre
     if (ipv6) {
         s->v6.sin6_family = AF_INET6;
         s->v6.sin6_port = htons(a->port);
-        s->v6.sin6_scope_id = (uint8_t)a->scope;    /* an interface's index */
+        s->v6.sin6_scope_id = (uint8_t)a->scope;    /* an interface's index; see parse */
         memcpy(&s->v6.sin6_addr, a->ip, 16);
         return sizeof s->v6;
     }
@@ -52,11 +52,18 @@ static bool from_socket(const union address *s, struct uw_ip_address *a)
     return false;
 }
 
+/* Zephyr numbers its interfaces by a byte. */
+static int parse(const char *address, struct uw_ip_address *a)
+{
+    int rc = uw_ip_address_parse(address, a);
+    return rc == UW_OK && a->scope > UINT8_MAX ? UW_ERR_NOTFOUND : rc;
+}
+
 static int zsock_link_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_zsock *l = (struct uw_link_zsock *)link;
     struct uw_ip_address a = {.port = 0};
-    int rc = uw_ip_address_parse(address, &a);
+    int rc = parse(address, &a);
     if (rc == UW_OK && uw_ip_address_is_ipv4(&a) == l->ipv6) {
         rc = UW_ERR_NOTFOUND;
     }
@@ -221,6 +228,7 @@ int uw_link_zsock_init(struct uw_link_zsock *l, const struct uw_link_zsock_confi
     uw_stations_init(&l->stations, config->memory, config->stations_n);
     l->link.mtu_bytes = mtu_of(config);
     l->link.burst_bytes = config->burst_bytes;
+    l->link.burst_n = config->burst_n;
     l->link.ops = &zsock_ops;
     return UW_OK;
 }

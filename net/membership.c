@@ -17,10 +17,10 @@ uint32_t uw_name_id(const char *name)
     return uw_hash32_text(name);
 }
 
-static void copy_text(char *to, const char *from, size_t cap)
+void uw_copy_text(char *to, const char *from, size_t cap_bytes)
 {
     size_t n = strlen(from);
-    n = n < cap ? n : cap - 1u;
+    n = n < cap_bytes ? n : cap_bytes - 1u;
     memcpy(to, from, n);
     to[n] = '\0';
 }
@@ -29,16 +29,14 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
                         const struct uw_membership_config *config)
 {
     *m = (struct uw_membership){.config = *config};
-    void *members = NULL;
-    void *seeds = NULL;
-    int rc = uw_arena_take(arena, uw_size_mul(config->members_max, sizeof *m->members), &members);
-    if (rc == UW_OK) {
-        rc = uw_arena_take(arena, uw_size_mul(config->seeds_n, sizeof *m->seeds), &seeds);
-    }
-    m->members = members;
-    m->seeds = seeds;
+    const size_t bytes[2] = {uw_size_mul(config->members_max, sizeof *m->members),
+                             uw_size_mul(config->seeds_n, sizeof *m->seeds)};
+    void *part[2];
+    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    m->members = part[0];
+    m->seeds = part[1];
     rc = rc == UW_OK ? uw_membership_place_tables(m, arena) : rc;
-    if (rc < 0 || members == NULL) {
+    if (rc < 0 || m->members == NULL) {
         return rc;
     }
     for (uint32_t i = 0; i < config->seeds_n; i++) {
@@ -46,9 +44,9 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
         m->seeds[i].station = UW_LINK_STATION_NONE;
     }
     struct uw_member *self = &m->members[0];
-    copy_text(self->name, config->name, sizeof self->name);
-    copy_text(self->address, config->address != NULL ? config->address : "",
-              sizeof self->address);
+    uw_copy_text(self->name, config->name, sizeof self->name);
+    uw_copy_text(self->address, config->address != NULL ? config->address : "",
+                 sizeof self->address);
     self->id = uw_name_id(config->name);
     self->incarnation = config->incarnation;
     self->station = UW_LINK_STATION_NONE;
@@ -74,28 +72,28 @@ uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us)
 }
 
 void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
-                             enum uw_member_state state, uint64_t now_us)
+                             enum uw_member_state state)
 {
     m->states_n[member->state]--;
     m->states_n[state]++;
     member->state = state;
-    member->changed_us = now_us;
+    member->changed_us = m->now_us;
     uw_membership_news(m, member);
 }
 
-static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint64_t now_us)
+static void sign_of_life(struct uw_membership *m, struct uw_member *member)
 {
     enum uw_member_state before = member->state;
-    uint64_t silent_us = now_us - member->heard_us;
-    member->heard_us = now_us;
+    uint64_t silent_us = m->now_us - member->heard_us;
+    member->heard_us = m->now_us;
     member->asked_us = 0;
     member->tries = 0;
     if (before == UW_MEMBER_ALIVE) {
         return;
     }
-    uw_membership_set_state(m, member, UW_MEMBER_ALIVE, now_us);
+    uw_membership_set_state(m, member, UW_MEMBER_ALIVE);
     member->unanswered = 0;
-    member->next_us = now_us + uw_membership_jitter(m, m->config.ping_us);
+    member->next_us = m->now_us + uw_membership_jitter(m, m->config.ping_us);
     uw_membership_rush(m, member);
     if (before == UW_MEMBER_SUSPECT) {
         member->patience += member->patience / 2u;
@@ -109,9 +107,10 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member, uint
 struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us)
 {
     struct uw_member *member = uw_membership_at(m, station);
+    m->now_us = now_us;
     /* Who has left, or was never introduced, must introduce itself. */
     if (member != NULL && member->state != UW_MEMBER_UNKNOWN && member->state != UW_MEMBER_LEFT) {
-        sign_of_life(m, member, now_us);
+        sign_of_life(m, member);
     }
     return member;
 }
@@ -158,11 +157,11 @@ static struct uw_member *gone(struct uw_membership *m, bool heard)
 }
 
 /* A live member, at random. One stranger at a time is taken on hearsay: it may not be there. */
-static struct uw_member *spared(struct uw_membership *m, bool heard, uint64_t now_us)
+static struct uw_member *spared(struct uw_membership *m, bool heard)
 {
     struct uw_member *slot = NULL;
     uint32_t n = 0;
-    if (m->config.spares == NULL || now_us < m->swap_us ||
+    if (m->config.spares == NULL || m->now_us < m->swap_us ||
         (!heard && longest(m, UW_MEMBER_UNKNOWN, 0) != NULL)) {
         return NULL;
     }
@@ -172,23 +171,23 @@ static struct uw_member *spared(struct uw_membership *m, bool heard, uint64_t no
             slot = c;
         }
     }
-    m->swap_us = now_us + uw_membership_jitter(m, m->config.suspect_us);
+    m->swap_us = m->now_us + uw_membership_jitter(m, m->config.suspect_us);
     return slot;
 }
 
 /* A slot for a new name: a free one, or that of who is least likely to be missed. */
-static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard,
-                               uint64_t now_us)
+static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard)
 {
     struct uw_member *slot = NULL;
     bool is_free = m->members_n < m->config.members_max;
     if (is_free) {
         slot = &m->members[m->members_n++];
-        *slot = (struct uw_member){.station = UW_LINK_STATION_NONE, .told_n = UW_TOLD_MAX,
-                                   .in_heap = (uint16_t)(m->members_n - 2u)};
+        slot->station = UW_LINK_STATION_NONE;
+        slot->told_n = UW_TOLD_MAX;
+        slot->in_heap = (uint16_t)(m->members_n - 2u);
     } else {
         slot = gone(m, heard);
-        slot = slot != NULL ? slot : spared(m, heard, now_us);
+        slot = slot != NULL ? slot : spared(m, heard);
     }
     if (slot == NULL) {
         return NULL;
@@ -214,8 +213,7 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
 }
 
 /* A station speaks for one member only. */
-static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t station,
-                    uint64_t now_us)
+static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t station)
 {
     if (member->station == station) {
         return;
@@ -225,7 +223,7 @@ static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t 
         /* Who has taken another name is no second device: with many it would fill the table. */
         uw_membership_set_station(m, other, UW_LINK_STATION_NONE);
         if (other->state == UW_MEMBER_ALIVE || other->state == UW_MEMBER_SUSPECT) {
-            uw_membership_set_state(m, other, UW_MEMBER_LEFT, now_us);
+            uw_membership_set_state(m, other, UW_MEMBER_LEFT);
             uw_membership_changed(m, UW_NODE_LEFT, other, 0);
         }
     }
@@ -261,13 +259,14 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
                        uint64_t now_us, struct uw_member **member)
 {
     const uwasa_Peer *peer = &ping->self;
+    m->now_us = now_us;
     if (is_self(m, peer->name)) {
         return meet_self(m, station, peer);
     }
     struct uw_member *it = uw_membership_named(m, peer->name);
     bool restarted = false;
     if (it == NULL) {
-        it = enter(m, peer->name, true, now_us);
+        it = enter(m, peer->name, true);
         if (it == NULL) {
             return UW_ERR_FULL;
         }
@@ -288,22 +287,21 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         it->chunk_limit_n = 0;
         it->way = (struct uw_allreduce_way){0};
     }
-    move_to(m, it, station, now_us);
+    move_to(m, it, station);
     if (peer->incarnation > it->incarnation) {
         it->incarnation = peer->incarnation;
     }
     if (restarted || strcmp(it->address, peer->address) != 0) {
         uw_membership_news(m, it);
     }
-    copy_text(it->address, peer->address, sizeof it->address);
+    uw_copy_text(it->address, peer->address, sizeof it->address);
     set_pace(it, peer);
     it->same_model = ping->model == m->config.model;
     if (ping->has_progress) {
         it->progress = ping->progress;
     }
     enum uw_member_state before = it->state;
-    m->now_us = now_us;
-    sign_of_life(m, it, now_us);
+    sign_of_life(m, it);
     uw_membership_exchanged(m, it);
     if (restarted && before != UW_MEMBER_UNKNOWN) {
         uw_membership_changed(m, UW_NODE_RESTARTED, it, 0);
@@ -332,13 +330,13 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
             peer->state == uwasa_State_DEAD) {
             return;
         }
-        it = enter(m, peer->name, false, now_us);
+        it = enter(m, peer->name, false);
         if (it == NULL) {
             return;
         }
         it->incarnation = peer->incarnation;
         it->changed_us = it->heard_us = now_us;
-        copy_text(it->address, peer->address, sizeof it->address);
+        uw_copy_text(it->address, peer->address, sizeof it->address);
         set_pace(it, peer);
         it->next_us = UINT64_MAX;
         uw_membership_soon(m, it);
@@ -351,10 +349,10 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
     /* News of somebody out of reach: it may have come back at another address. */
     if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
         peer->address[0] != '\0' && peer->state == uwasa_State_ALIVE) {
-        copy_text(it->address, peer->address, sizeof it->address);
+        uw_copy_text(it->address, peer->address, sizeof it->address);
         release(m, it);
         if (it->state == UW_MEMBER_LEFT) {
-            uw_membership_set_state(m, it, UW_MEMBER_DEAD, now_us);
+            uw_membership_set_state(m, it, UW_MEMBER_DEAD);
         }
         it->tries = 0;
         it->next_us = now_us;
@@ -370,7 +368,8 @@ void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwas
         peer->incarnation < it->incarnation) {
         return;
     }
-    uw_membership_set_state(m, it, UW_MEMBER_LEFT, now_us);
+    m->now_us = now_us;
+    uw_membership_set_state(m, it, UW_MEMBER_LEFT);
     uw_membership_changed(m, UW_NODE_LEFT, it, 0);
 }
 
@@ -417,12 +416,9 @@ void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
 
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
 {
-    const struct uw_member *self = &m->members[0];
     uint64_t pace_ms = uw_membership_pace_us(m) / 1000u;
-    *peer = (uwasa_Peer){.incarnation = self->incarnation, .state = uwasa_State_ALIVE,
-                         .pace_ms = pace_ms < PACE_MAX_MS ? (uint32_t)pace_ms : PACE_MAX_MS};
-    copy_text(peer->name, self->name, sizeof peer->name);
-    copy_text(peer->address, self->address, sizeof peer->address);
+    uw_membership_record(m, &m->members[0], peer);
+    peer->pace_ms = pace_ms < PACE_MAX_MS ? (uint32_t)pace_ms : PACE_MAX_MS;
 }
 
 uint32_t uw_membership_alive(const struct uw_membership *m)

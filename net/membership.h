@@ -199,7 +199,9 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
 /* Ping everybody soon: there is news of this device. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 
-/* This device as a record. */
+/* A member as a record, with the address it is seen at when it gives none; this device. */
+void uw_membership_record(const struct uw_membership *m, const struct uw_member *member,
+                          uwasa_Peer *peer);
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
 /* Alive members other than this device. */
@@ -207,5 +209,8 @@ uint32_t uw_membership_alive(const struct uw_membership *m);
 
 /* A name's identity in schedules: FNV-1a 32. */
 uint32_t uw_name_id(const char *name);
+
+/* Copy what fits of a text, and end it. */
+void uw_copy_text(char *to, const char *from, size_t cap_bytes);
 
 #endif

@@ -162,10 +162,10 @@ static void notice_silence(struct uw_membership *m, struct uw_member *it)
         return;
     }
     if (it->state == UW_MEMBER_ALIVE) {
-        uw_membership_set_state(m, it, UW_MEMBER_SUSPECT, m->now_us);
+        uw_membership_set_state(m, it, UW_MEMBER_SUSPECT);
         uw_membership_changed(m, UW_NODE_SUSPECT, it, silent_us);
     } else {
-        uw_membership_set_state(m, it, UW_MEMBER_DEAD, m->now_us);
+        uw_membership_set_state(m, it, UW_MEMBER_DEAD);
         it->tries = 2;
         it->next_us = m->now_us + member_pause(m, it);
         uw_membership_changed(m, UW_NODE_DEAD, it, silent_us);
@@ -371,6 +371,12 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
     return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
 }
 
+/* A time that lies so much later, but not after now. */
+static uint64_t later(uint64_t us, uint64_t late_us, uint64_t now_us)
+{
+    return us + late_us < now_us ? us + late_us : now_us;
+}
+
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us)
 {
     uint64_t late_us = m->started && now_us > promised_us ? now_us - promised_us : 0;
@@ -379,12 +385,10 @@ uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint6
     m->started = true;
     m->now_us = now_us;
     for (uint32_t i = 1; slept && i < m->members_n; i++) {
-        uint64_t heard_us = m->members[i].heard_us + late_us;
-        m->members[i].heard_us = heard_us < now_us ? heard_us : now_us;
-        uint64_t asked_us = m->members[i].asked_us + late_us;
-        m->members[i].asked_us =
-            m->members[i].asked_us == 0 ? 0 : asked_us < now_us ? asked_us : now_us;
-        m->members[i].ping_us = 0;  /* the answer waited for us: that is no round trip */
+        struct uw_member *it = &m->members[i];
+        it->heard_us = later(it->heard_us, late_us, now_us);
+        it->asked_us = it->asked_us != 0 ? later(it->asked_us, late_us, now_us) : 0;
+        it->ping_us = 0;    /* the answer waited for us: that is no round trip */
     }
     return slept ? late_us : 0;
 }

@@ -16,9 +16,9 @@
 void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
                            const struct uw_member *member, uint64_t silent_us);
 
-/* A member's state changes: that is news. */
+/* A member's state changes, at m->now_us: that is news. */
 void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
-                             enum uw_member_state state, uint64_t now_us);
+                             enum uw_member_state state);
 
 /* Its record is to be told anew; or no more, because its place gets another name. */
 void uw_membership_news(struct uw_membership *m, struct uw_member *member);

@@ -74,14 +74,14 @@ static bool is_gathered(const struct uw_membership *m, uint32_t n, uint16_t plac
     return false;
 }
 
-static void write_record(const struct uw_membership *m, const struct uw_member *it,
-                         uwasa_Peer *peer)
+void uw_membership_record(const struct uw_membership *m, const struct uw_member *it,
+                          uwasa_Peer *peer)
 {
     *peer = (uwasa_Peer){.incarnation = it->incarnation, .state = (uwasa_State)it->state,
                          .pace_ms = it->pace_us / 1000u};
     memcpy(peer->name, it->name, sizeof it->name);
     memcpy(peer->address, it->address, sizeof it->address);
-    if (peer->address[0] == '\0') {
+    if (peer->address[0] == '\0' && it != &m->members[0]) {
         (void)uw_link_describe(m->config.link, it->station, peer->address);
     }
 }
@@ -104,7 +104,7 @@ uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        write_record(m, &m->members[m->gathered[i]], &peers[i]);
+        uw_membership_record(m, &m->members[m->gathered[i]], &peers[i]);
     }
     return n;
 }

@@ -19,12 +19,10 @@ int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena)
 {
     uint32_t max = m->config.members_max;
     m->buckets_n = buckets_for(max);
-    const size_t n[3] = {max, m->buckets_n, m->buckets_n};
-    void *part[3] = {NULL};
-    int rc = UW_OK;
-    for (uint32_t i = 0; rc == UW_OK && i < 3u; i++) {
-        rc = uw_arena_take(arena, n[i] * sizeof(uint16_t), &part[i]);
-    }
+    const size_t buckets_bytes = m->buckets_n * sizeof(uint16_t);
+    const size_t bytes[3] = {max * sizeof(uint16_t), buckets_bytes, buckets_bytes};
+    void *part[3];
+    int rc = uw_arena_take_each(arena, 3, bytes, part);
     m->heap = part[0];
     m->by_station = part[1];
     m->by_name = part[2];
@@ -92,10 +90,7 @@ void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, c
         }
         *link = member->at_name_next;
     }
-    size_t n = strlen(name);
-    n = n < sizeof member->name ? n : sizeof member->name - 1u;
-    memcpy(member->name, name, n);
-    member->name[n] = '\0';
+    uw_copy_text(member->name, name, sizeof member->name);
     member->id = uw_name_id(member->name);
     uint16_t *first = &m->by_name[bucket(m, member->id)];
     member->at_name_next = *first;

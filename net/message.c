@@ -123,7 +123,7 @@ int uw_message_read(const struct uw_message_form *form, const void *buf, uint32_
     return UW_OK;
 }
 
-static const struct uw_message_form *form_of(enum uw_wire_type type)
+const struct uw_message_form *uw_message_form_of(enum uw_wire_type type)
 {
     switch (type) {
     case UW_WIRE_HELLO:
@@ -137,17 +137,23 @@ static const struct uw_message_form *form_of(enum uw_wire_type type)
     case UW_WIRE_GOODBYE:
         return &uw_form_goodbye;
     case UW_WIRE_STATUS_REQUEST:
-        return &uw_form_status_request;
     case UW_WIRE_STATUS_REPLY:
-        return &uw_form_status_reply;
     case UW_WIRE_CELL:
-        return &uw_form_cell;
     case UW_WIRE_DATA:
     case UW_WIRE_PART:
     case UW_WIRE_SHUFFLE:
     default:
         return NULL;
     }
+}
+
+/* Of any part's messages. */
+static const struct uw_message_form *form_of(enum uw_wire_type type)
+{
+    return type == UW_WIRE_STATUS_REQUEST ? &uw_form_status_request
+           : type == UW_WIRE_STATUS_REPLY ? &uw_form_status_reply
+           : type == UW_WIRE_CELL         ? &uw_form_cell
+                                          : uw_message_form_of(type);
 }
 
 int uw_message_encode(const struct uw_message *m, void *buf, uint32_t cap_bytes)

@@ -57,6 +57,9 @@ struct uw_message_form {
     const pb_msgdesc_t *fields;
     bool (*is_sound)(const void *body);
 };
+/* The form of what every node speaks; NULL: of no such message. */
+const struct uw_message_form *uw_message_form_of(enum uw_wire_type type);
+
 extern const struct uw_message_form uw_form_ping;           /* hello, ping, ack: uwasa_Ping */
 extern const struct uw_message_form uw_form_want, uw_form_refuse, uw_form_goodbye, uw_form_cell,
     uw_form_status_request, uw_form_status_reply;           /* uwasa_Want, ... */

@@ -5,37 +5,12 @@
 
 #define RECEIVE_MOST 256u           /* messages taken per step */
 #define SERVE_MOST 64u              /* chunks sent per step */
-#define POLL_US 5000u               /* how soon a freed slot, or what training did, is noticed */
 #define RETRY_US 500u
-
-const struct uw_message_form *uw_node_form(enum uw_wire_type type)
-{
-    switch (type) {
-    case UW_WIRE_HELLO:
-    case UW_WIRE_PING:
-    case UW_WIRE_ACK:
-        return &uw_form_ping;
-    case UW_WIRE_WANT:
-        return &uw_form_want;
-    case UW_WIRE_REFUSE:
-        return &uw_form_refuse;
-    case UW_WIRE_GOODBYE:
-        return &uw_form_goodbye;
-    case UW_WIRE_DATA:
-    case UW_WIRE_STATUS_REQUEST:
-    case UW_WIRE_STATUS_REPLY:
-    case UW_WIRE_PART:
-    case UW_WIRE_CELL:
-    case UW_WIRE_SHUFFLE:
-    default:
-        return NULL;
-    }
-}
 
 int uw_node_send(struct uw_node_state *s, uint16_t station)
 {
     const struct uw_node_message *m = s->message;
-    return uw_node_send_body(s, station, m->type, uw_node_form(m->type), &m->ping);
+    return uw_node_send_body(s, station, m->type, uw_message_form_of(m->type), &m->ping);
 }
 
 int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
@@ -69,7 +44,7 @@ static uint64_t poll_us(const struct uw_node_state *s)
 {
     bool busy = s->pull.transfer.active || s->pull.pending != 0 || s->averages != NULL ||
                 s->samples != NULL;
-    return busy && s->config.poll_us > POLL_US ? POLL_US : s->config.poll_us;
+    return busy && s->config.poll_us > UW_NODE_POLL_US ? UW_NODE_POLL_US : s->config.poll_us;
 }
 
 uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
@@ -129,6 +104,13 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     }
     return s->averages != NULL ? s->averages->after_step(s, p)
                                : uw_gossip_after_step(&s->gossip, p);
+}
+
+void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p)
+{
+    if (n->state != NULL) {
+        uw_gossip_tell(&n->state->gossip, p);
+    }
 }
 
 bool uw_node_touches(const struct uw_node *n)

@@ -13,6 +13,24 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
+static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)
+{
+    const struct uw_member *m = &s->membership.members[place];
+    *row = (uwasa_Row){.has_peer = true, .has_progress = true, .same_model = m->same_model};
+    if (place == 0) {
+        uw_membership_self(&s->membership, &row->peer);
+        uw_node_fill_progress(s, &row->progress);
+        return;
+    }
+    uw_membership_record(&s->membership, m, &row->peer);
+    row->peer.pace_ms = 0;
+    row->progress = m->progress;
+    row->silent_us = s->now_us > m->heard_us ? s->now_us - m->heard_us : 0;
+    row->rtt_us = m->srtt_us;
+    row->from_bytes = m->from_bytes;
+    row->refused_n = m->refused_n;
+}
+
 /* Answer with rows of the member table, as many as fit, or with the counters after the last. */
 static void answer(struct uw_node_state *s, uint16_t station, const uwasa_StatusRequest *request)
 {
@@ -28,7 +46,7 @@ static void answer(struct uw_node_state *s, uint16_t station, const uwasa_Status
         uw_status_counters_to_wire(&c, &r->counters);
     }
     while (r->rows_count < ROWS_MAX && r->first + r->rows_count < total) {
-        uw_node_fill_row(s, r->first + r->rows_count, &r->rows[r->rows_count]);
+        fill_row(s, r->first + r->rows_count, &r->rows[r->rows_count]);
         r->rows_count++;
     }
     while (uw_node_send_body(s, station, UW_WIRE_STATUS_REPLY, &uw_form_status_reply, r) ==

@@ -9,6 +9,10 @@
 #define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
 #define SMALL_MIN_N 8u
 #define RANKS_LEAST 2u
+#define NEAR_DEFAULT_US 5000u
+#define GATHER_DEFAULT_US 30000000u
+#define ROUND_DEFAULT_US 60000000u
+#define AGREE_DEFAULT_US 10000000u
 #define SCRATCH_BYTES 512u          /* more than a message about averages takes */
 #define FOUND_NAME "~01234567"      /* of cells that are found, or average gradients: so long */
 
@@ -53,6 +57,14 @@ static int check_spare(const struct uw_node_config *c, struct uw_error *err)
                             c->rule->name);
     }
     return UW_OK;
+}
+
+static void set_defaults(struct uw_node_config *c)
+{
+    c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
+    c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
+    c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
+    c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
 }
 
 static void set_name(struct uw_node_state *s)
@@ -113,6 +125,7 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
     uint32_t small_n = early_n(size_n, chunk_n);
     uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
     s->cell->algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
+    set_defaults(&s->config);
     set_name(s);
     const struct uw_allreduce_config allreduce = {
         .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
@@ -199,6 +212,15 @@ static void fill(const struct uw_node_state *s, uwasa_Progress *p)
 }
 
 /* ---- the table changes ---- */
+
+static bool otherwise(const struct uw_member *known, const uwasa_Ping *ping)
+{
+    static const uwasa_Progress nothing;
+    const uwasa_Progress *a = known != NULL ? &known->progress : &nothing, *b = &ping->progress;
+    return ping->has_progress &&
+           (a->head_weight != b->head_weight || a->averages != b->averages ||
+            a->pairs != b->pairs || strcmp(a->cell, b->cell) != 0);
+}
 
 static void stale(struct uw_node_state *s)
 {
@@ -379,6 +401,7 @@ const struct uw_node_averages uw_node_averages = {
     .place = place,
     .step = uw_node_cell_step,
     .slept = slept,
+    .otherwise = otherwise,
     .stale = stale,
     .gone = gone,
     .message = message,

@@ -19,11 +19,6 @@
 #define PULL_SILENCE_DEFAULT_US 4000000u
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
-#define POLL_US 5000u               /* how soon a freed slot, or what training did, is noticed */
-#define NEAR_DEFAULT_US 5000u
-#define GATHER_DEFAULT_US 30000000u
-#define ROUND_DEFAULT_US 60000000u
-#define AGREE_DEFAULT_US 10000000u
 
 enum uw_node_mode uw_node_mode_find(const char *name)
 {
@@ -41,6 +36,11 @@ static bool needs_averages(const struct uw_node_config *c)
            (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
 }
 
+static void default_us(uint64_t *us, uint64_t own_us)
+{
+    *us = *us != 0 ? *us : own_us;
+}
+
 static void set_defaults(struct uw_node_config *c)
 {
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
@@ -54,16 +54,12 @@ static void set_defaults(struct uw_node_config *c)
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
     c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
     c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
-    c->ping_us = c->ping_us != 0 ? c->ping_us : PING_DEFAULT_US;
-    c->suspect_us = c->suspect_us != 0 ? c->suspect_us : 3u * c->ping_us;
-    c->dead_us = c->dead_us != 0 ? c->dead_us : DEAD_DEFAULT_US;
-    c->pull_us = c->pull_us != 0 ? c->pull_us : PULL_DEFAULT_US;
-    c->pull_silence_us = c->pull_silence_us != 0 ? c->pull_silence_us : PULL_SILENCE_DEFAULT_US;
-    c->poll_us = c->poll_us != 0 ? c->poll_us : POLL_US;
-    c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
-    c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
-    c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
-    c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
+    default_us(&c->ping_us, PING_DEFAULT_US);
+    default_us(&c->suspect_us, 3u * c->ping_us);
+    default_us(&c->dead_us, DEAD_DEFAULT_US);
+    default_us(&c->pull_us, PULL_DEFAULT_US);
+    default_us(&c->pull_silence_us, PULL_SILENCE_DEFAULT_US);
+    default_us(&c->poll_us, UW_NODE_POLL_US);
 }
 
 static int check_text(const char *what, const char *text, size_t cap, bool may_be_empty,
@@ -211,7 +207,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
         .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
-    void *part[6] = {NULL};
+    void *part[6];
     const size_t bytes[6] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
                              c->members_max * sizeof(uint32_t),
                              c->members_max * sizeof(bool), sizeof *s->message,
@@ -229,8 +225,11 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
                             c->serves_max < c->members_max ? UW_SERVE_WANTS_FEW : UW_SERVE_WANTS,
                             c->params->size_n);
     }
-    for (size_t i = 0; rc == UW_OK && i < sizeof part / sizeof part[0]; i++) {
-        rc = bytes[i] != 0 ? uw_arena_take(arena, bytes[i], &part[i]) : UW_OK;
+    if (rc == UW_OK) {
+        rc = uw_arena_take_each(arena, 6, bytes, part);
+    }
+    if (rc < 0) {
+        return rc;
     }
     s->buffer = part[0];
     s->chunk = part[1];
@@ -238,7 +237,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     s->candidates.usable = part[3];
     s->message = part[4];
     s->text = part[5];
-    return rc < 0 ? rc : place_parts(s, arena);
+    return place_parts(s, arena);
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,

@@ -7,12 +7,15 @@
 
 const char *uw_node_event_name(enum uw_node_event_kind kind)
 {
-    static const char *const names[] = {
-#define EVENT_NAME(kind, name) name,
-        UW_NODE_EVENT_LIST(EVENT_NAME)
+    static const char names[] =     /* one after the other: a table of them costs boards more */
+#define EVENT_NAME(kind, name) name "\0"
+        UW_NODE_EVENT_LIST(EVENT_NAME) "unknown";
 #undef EVENT_NAME
-    };
-    return (uint32_t)kind < UW_NODE_EVENTS_N ? names[kind] : "unknown";
+    const char *name = names;
+    for (uint32_t i = 0; i < (uint32_t)kind && i < UW_NODE_EVENTS_N; i++) {
+        name += strlen(name) + 1u;
+    }
+    return name;
 }
 
 const char *uw_member_state_name(enum uw_member_state state)
@@ -92,7 +95,7 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     tell(s, &e, &c);
 }
 
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why)
+void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, enum uw_node_why why)
 {
     const struct uw_pull *t = &s->pull.transfer;
     const struct uw_member *m = uw_node_pull_member(s);

@@ -40,6 +40,10 @@ struct uw_node_averages {
     /* This node slept for so long. */
     void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 
+    /* Does a ping tell other things about averages than before? known: who is at its station, or
+     * NULL. */
+    bool (*otherwise)(const struct uw_member *known, const uwasa_Ping *ping);
+
     /* The member table has changed; a member died, left or was started anew. */
     void (*stale)(struct uw_node_state *s);
     void (*gone)(struct uw_node_state *s, uint32_t id);
@@ -82,10 +86,23 @@ struct uw_node_answers {
     void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 };
 
+/* Why a pull ended, went on with another peer, or was refused. */
+enum uw_node_why {
+    UW_WHY_NONE,
+    UW_WHY_CHUNK,                   /* a chunk was refused */
+    UW_WHY_LATE,
+    UW_WHY_GONE,
+    UW_WHY_SILENT,
+    UW_WHY_NOT_READY,
+    UW_WHY_MODEL,
+    UW_WHY_NARROW,
+    UW_WHYS_N
+};
+
 /* What an event's sentence tells beside the event itself. */
 struct uw_node_cause {
     const struct uw_member *m;      /* NULL: none is known */
-    const char *why;                /* of a pull that ended */
+    enum uw_node_why why;           /* of a pull that ended */
     uint64_t hash;                  /* of the other's model */
     bool own;                       /* the name that is taken is this node's */
 };

@@ -30,12 +30,15 @@ static uint64_t deadline_us(const struct uw_node_state *s)
     return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
 }
 
-/* Chunks that the link can receive at once, less one for what others say; 0: not known. */
+/* Chunks that the link can receive at once, less one for what others say; 0: not known. Where it
+ * counts messages, what peers ask and tell takes as much room as a chunk: a third is theirs. */
 static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 {
-    uint32_t burst_bytes = s->config.link->burst_bytes;
-    uint32_t room = burst_bytes / (UW_WIRE_DATA_BYTES + 4u * chunk_n);
-    return burst_bytes == 0 ? 0 : room > 1u ? room - 1u : 1u;
+    const struct uw_link *l = s->config.link;
+    uint32_t room = l->burst_bytes / (UW_WIRE_DATA_BYTES + 4u * chunk_n);
+    uint32_t most = l->burst_n - l->burst_n / 3u + 1u;
+    room = l->burst_n != 0 && (l->burst_bytes == 0 || most < room) ? most : room;
+    return l->burst_bytes == 0 && l->burst_n == 0 ? 0 : room > 1u ? room - 1u : 1u;
 }
 
 static struct uw_path path_to(const struct uw_node_state *s, const struct uw_member *m,
@@ -64,7 +67,7 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     const struct uw_path path = path_to(s, m, chunk_n);
     uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
                   &path, s->now_us);
-    uw_node_tell_pull(s, UW_NODE_PULL_STARTED, "");
+    uw_node_tell_pull(s, UW_NODE_PULL_STARTED, UW_WHY_NONE);
 }
 
 /* Choose a peer for the round; false: wait a little for one to appear. */
@@ -113,9 +116,6 @@ static void finish(struct uw_node_state *s, enum uw_gossip_end how)
         remember_rate(s);
     }
     uw_pull_stop(&p->transfer);
-    s->counters.chunks_again += (uint32_t)p->transfer.again_n;
-    s->counters.chunks_twice += (uint32_t)p->transfer.twice_n;
-    p->transfer.again_n = p->transfer.twice_n = 0;
     if (p->bridge) {
         s->averages->pull_ended(s, how);
     } else {
@@ -123,7 +123,7 @@ static void finish(struct uw_node_state *s, enum uw_gossip_end how)
     }
 }
 
-static void cut(struct uw_node_state *s, const char *why)
+static void cut(struct uw_node_state *s, enum uw_node_why why)
 {
     s->counters.pulls_cut++;
     finish(s, UW_GOSSIP_CUT);
@@ -134,9 +134,9 @@ static void refuse_chunk(struct uw_node_state *s, struct uw_member *m,
                          enum uw_node_event_kind kind)
 {
     punish(s, m);
-    uw_node_tell_pull(s, kind, "");
+    uw_node_tell_pull(s, kind, UW_WHY_NONE);
     if (s->pull.transfer.active) {
-        cut(s, "a chunk was refused");
+        cut(s, UW_WHY_CHUNK);
     }
 }
 
@@ -158,9 +158,9 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
     }
     p->judged = true;
     punish(s, m);
-    uw_node_tell_pull(s, UW_NODE_CHUNK_OUTLIER, "");
+    uw_node_tell_pull(s, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
     if (p->transfer.active) {
-        cut(s, "a chunk was refused");
+        cut(s, UW_WHY_CHUNK);
     }
 }
 
@@ -175,9 +175,9 @@ static void complete(struct uw_node_state *s)
         m->mixed_us = s->now_us;
     }
     finish(s, UW_GOSSIP_COMPLETE);
-    uw_node_tell_pull(s, UW_NODE_PULL_DONE, "");
+    uw_node_tell_pull(s, UW_NODE_PULL_DONE, UW_WHY_NONE);
     if (p->adopt) {
-        uw_node_tell_pull(s, UW_NODE_ADOPTED, "");
+        uw_node_tell_pull(s, UW_NODE_ADOPTED, UW_WHY_NONE);
     }
 }
 
@@ -202,7 +202,7 @@ static uint32_t another_than(struct uw_node_state *s, struct uw_member *m)
  * model and half of another makes neither. First the training thread has to have looked at all that
  * is here, so that an outlier among it is blamed on the peer that sent it.
  * Returns false when there is nobody to go on with. */
-static bool move_pull(struct uw_node_state *s, const char *why)
+static bool move_pull(struct uw_node_state *s, enum uw_node_why why)
 {
     struct uw_node_pull *p = &s->pull;
     if (p->adopt) {
@@ -248,17 +248,17 @@ static void check_pull(struct uw_node_state *s)
     if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
         uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
-        cut(s, "it took far longer than pulls usually do");
+        cut(s, UW_WHY_LATE);
     } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
-        if (!move_pull(s, "the peer is gone")) {
-            cut(s, "the peer is gone");
+        if (!move_pull(s, UW_WHY_GONE)) {
+            cut(s, UW_WHY_GONE);
         }
     } else if (silent_us >= s->config.pull_silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
         uw_membership_doubt(&s->membership, m, s->now_us);
-        if (!move_pull(s, "the peer fell silent") && silent_us >= s->config.pull_silence_us) {
+        if (!move_pull(s, UW_WHY_SILENT) && silent_us >= s->config.pull_silence_us) {
             m->avoid_until_us = s->now_us + AVOID_CUT_US;
-            cut(s, "the peer fell silent");
+            cut(s, UW_WHY_SILENT);
         }
     }
 }
@@ -392,9 +392,9 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
     m->avoid_until_us = s->now_us + AVOID_CUT_US / 4u;
     finish(s, p->transfer.have_chunks != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
     uw_node_tell_pull(s, UW_NODE_PULL_REFUSED,
-                      refuse->reason == uwasa_Reason_NOT_READY     ? "it has nothing to show yet"
-                      : refuse->reason == uwasa_Reason_WRONG_MODEL ? "it trains another model"
-                                                                   : "its link is too narrow");
+                      refuse->reason == uwasa_Reason_NOT_READY     ? UW_WHY_NOT_READY
+                      : refuse->reason == uwasa_Reason_WRONG_MODEL ? UW_WHY_MODEL
+                                                                   : UW_WHY_NARROW);
 }
 
 uint64_t uw_node_pull_next_us(const struct uw_node_state *s)

@@ -3,21 +3,13 @@
 
 #include <string.h>
 
-static void copy_name(char *to, const char *from, size_t cap)
-{
-    size_t n = strlen(from);
-    n = n < cap ? n : cap - 1u;
-    memcpy(to, from, n);
-    to[n] = '\0';
-}
-
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
                     uint32_t transfer)
 {
     s->message->type = UW_WIRE_REFUSE;
     s->message->refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
                                    .transfer = transfer, .chunk_n = s->chunk_n};
-    copy_name(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
+    uw_copy_text(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
     (void)uw_node_send(s, station);
 }
 
@@ -38,13 +30,6 @@ static void answer(struct uw_node_state *s, uint16_t station, const struct uw_no
     }
 }
 
-/* Does a member tell other things about averages than before? */
-static bool averages_otherwise(const uwasa_Progress *a, const uwasa_Progress *b)
-{
-    return a->head_weight != b->head_weight || a->averages != b->averages ||
-           a->pairs != b->pairs || strcmp(a->cell, b->cell) != 0;
-}
-
 static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
 {
     const uwasa_Ping *ping = &in->ping;
@@ -57,8 +42,8 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_n
         }
         return;
     }
-    const struct uw_member *known = uw_membership_at(&s->membership, station);
-    const uwasa_Progress before = known != NULL ? known->progress : (uwasa_Progress){0};
+    bool otherwise = s->averages != NULL &&
+                     s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
     int rc = uw_membership_tell(&s->membership, station, ping, s->now_us, &m);
     if (rc == UW_ERR_DENIED) {
         bool own = strcmp(ping->self.name, s->config.name) == 0;
@@ -79,7 +64,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_n
         s->counters.refused_model++;
         uw_node_tell_wrong_model(s, station, m, ping->model);
     }
-    if (s->averages != NULL && averages_otherwise(&before, &m->progress)) {
+    if (otherwise) {
         s->averages->stale(s);
     }
     if (in->type == UW_WIRE_ACK) {
@@ -108,7 +93,7 @@ static void on_want(struct uw_node_state *s, uint16_t station, const uwasa_Want 
         uw_node_refuse(s, station, uwasa_Reason_CHUNK_TOO_BIG, w->transfer);
         return;
     }
-    if (s->left || atomic_load_explicit(&s->gossip.version, memory_order_relaxed) == 0) {
+    if (s->left || !uw_gossip_shows(&s->gossip)) {
         uw_node_refuse(s, station, uwasa_Reason_NOT_READY, w->transfer);
         return;
     }
@@ -154,7 +139,7 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
                          uint32_t bytes)
 {
     struct uw_node_message *in = s->message;
-    const struct uw_message_form *form = uw_node_form(type);
+    const struct uw_message_form *form = uw_message_form_of(type);
     if (form == NULL) {
         s->counters.unknown_messages++;
         return;

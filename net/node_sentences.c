@@ -3,6 +3,17 @@
 
 #include <stdio.h>
 
+static const char *const whys[UW_WHYS_N] = {
+    [UW_WHY_NONE] = "",
+    [UW_WHY_CHUNK] = "a chunk was refused",
+    [UW_WHY_LATE] = "it took far longer than pulls usually do",
+    [UW_WHY_GONE] = "the peer is gone",
+    [UW_WHY_SILENT] = "the peer fell silent",
+    [UW_WHY_NOT_READY] = "it has nothing to show yet",
+    [UW_WHY_MODEL] = "it trains another model",
+    [UW_WHY_NARROW] = "its link is too narrow",
+};
+
 static void write_member(struct uw_node_state *s, const struct uw_node_event *e)
 {
     unsigned alive = (unsigned)uw_membership_alive(&s->membership);
@@ -86,11 +97,11 @@ static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
     case UW_NODE_PULL_DONE:
     case UW_NODE_PULL_CUT:
     case UW_NODE_PULL_MOVED:
-        write_progress(s, e, c->why);
+        write_progress(s, e, whys[c->why]);
         break;
     case UW_NODE_PULL_REFUSED:
         snprintf(text, cap, "peer %s (%s) does not serve: %s; another one next time", name,
-                 address, c->why);
+                 address, whys[c->why]);
         break;
     case UW_NODE_CHUNK_NONFINITE:
     case UW_NODE_CHUNK_OUTLIER:

@@ -11,7 +11,7 @@ static const float *look(struct uw_node_state *s, const struct uw_serve_item *it
     struct uw_snapshot *snapshot = s->config.snapshot;
     if (snapshot == NULL) {
         *version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
-        return s->config.params->x + item->offset_n;
+        return uw_gossip_shows(&s->gossip) ? s->config.params->x + item->offset_n : NULL;
     }
     struct uw_snapshot_info info = {0};
     int rc = uw_snapshot_read(snapshot, item->offset_n, item->count_n, s->chunk, &info);

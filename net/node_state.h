@@ -39,6 +39,7 @@ struct uw_node_pairs;
 struct uw_node_shuffle;
 
 #define UW_NODE_QUIETS 16u
+#define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
 #define UW_NODE_OTHERS 1u               /* records that every ping has, in turn */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
@@ -122,9 +123,6 @@ struct uw_node_state {
 };
 
 /* node.c */
-
-/* The form of s->message's type; NULL: none that the node itself speaks. */
-const struct uw_message_form *uw_node_form(enum uw_wire_type type);
 
 /* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost,
  * as on the wire. */
@@ -223,7 +221,7 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
                             uint64_t silent_us);
 
 /* About the pull in s->pull. why: what a cut, a move or a refusal was caused by. */
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, const char *why);
+void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, enum uw_node_why why);
 
 /* About a station or member, WRONG_RUN or MEMBERS_FULL; m may be NULL. */
 void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
@@ -242,8 +240,7 @@ void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const st
 /* What this device tells of its training. */
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
 
-/* The counters with what is counted elsewhere; a row of the member table. */
+/* The counters with what is counted elsewhere. */
 void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c);
-void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row);
 
 #endif

@@ -5,8 +5,6 @@
 #include "bits.h"
 #include "status_rows.h"
 
-#include <string.h>
-
 static uint32_t told(const atomic_uint_least32_t *a)
 {
     return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
@@ -45,31 +43,6 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
     }
 }
 
-void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)
-{
-    const struct uw_member *m = &s->membership.members[place];
-    *row = (uwasa_Row){.has_peer = true, .has_progress = true};
-    if (place == 0) {
-        uw_membership_self(&s->membership, &row->peer);
-        uw_node_fill_progress(s, &row->progress);
-        row->same_model = true;
-        return;
-    }
-    memcpy(row->peer.name, m->name, sizeof row->peer.name);
-    memcpy(row->peer.address, m->address, sizeof row->peer.address);
-    if (m->address[0] == '\0') {
-        (void)uw_link_describe(s->config.link, m->station, row->peer.address);
-    }
-    row->peer.incarnation = m->incarnation;
-    row->peer.state = (uwasa_State)m->state;
-    row->progress = m->progress;
-    row->silent_us = s->now_us > m->heard_us ? s->now_us - m->heard_us : 0;
-    row->rtt_us = m->srtt_us;
-    row->from_bytes = m->from_bytes;
-    row->refused_n = m->refused_n;
-    row->same_model = m->same_model;
-}
-
 void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
 {
     *c = s->counters;
@@ -80,8 +53,28 @@ void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
     }
     c->chunks_mixed = told(&s->gossip.mixed);
     c->refused_outlier += told(&s->gossip.outliers);
-    c->chunks_again += (uint32_t)s->pull.transfer.again_n;
-    c->chunks_twice += (uint32_t)s->pull.transfer.twice_n;
+    c->chunks_again = s->pull.transfer.again_n;
+    c->chunks_twice = s->pull.transfer.twice_n;
+}
+
+static void fill_row(const struct uw_node_state *s, uint32_t place, uint64_t now_us,
+                     struct uw_node_member *row)
+{
+    const struct uw_member *m = &s->membership.members[place];
+    const uwasa_Progress *progress = &m->progress;
+    uwasa_Progress own;
+    uwasa_Peer peer;
+    if (place == 0) {
+        uw_node_fill_progress(s, &own);
+        progress = &own;
+    }
+    uw_membership_record(&s->membership, m, &peer);
+    uw_status_row(&peer, progress, row);
+    row->silent_us = place != 0 && now_us > m->heard_us ? now_us - m->heard_us : 0;
+    row->rtt_us = m->srtt_us;
+    row->from_bytes = m->from_bytes;
+    row->refused_n = m->refused_n;
+    row->same_model = m->same_model;
 }
 
 uint32_t uw_node_status(const struct uw_node *n, uint64_t caller_us, struct uw_node_member *rows,
@@ -91,16 +84,9 @@ uint32_t uw_node_status(const struct uw_node *n, uint64_t caller_us, struct uw_n
     if (s == NULL) {
         return 0;
     }
-    uint64_t now_us = caller_us + s->clock_us;
-    uint32_t most = s->membership.members_n < cap_n ? s->membership.members_n : cap_n;
+    uint32_t most = uw_min_u32(s->membership.members_n, cap_n);
     for (uint32_t i = 0; i < most; i++) {
-        uwasa_Row row;
-        uw_node_fill_row(s, i, &row);
-        if (i != 0) {
-            uint64_t heard_us = s->membership.members[i].heard_us;
-            row.silent_us = now_us > heard_us ? now_us - heard_us : 0;
-        }
-        uw_status_row(&row, &rows[i]);
+        fill_row(s, i, caller_us + s->clock_us, &rows[i]);
     }
     if (counters != NULL) {
         uw_node_count(s, counters);

@@ -282,6 +282,7 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
     s->link.rate_bits_per_s = config->lower->rate_bits_per_s;
     s->link.burst_bytes = (uint32_t)((uint64_t)config->lower->burst_bytes * s->link.mtu_bytes /
                                      config->lower->mtu_bytes);
+    s->link.burst_n = config->lower->burst_n;
     s->link.secure = true;
     s->link.fd = config->lower->fd;
     s->link.ops = &dtls_ops;

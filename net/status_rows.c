@@ -3,14 +3,11 @@
 
 #include <string.h>
 
-void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
+void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, struct uw_node_member *to)
 {
-    const uwasa_Progress *p = &from->progress;
     *to = (struct uw_node_member){
-        .state = (enum uw_member_state)from->peer.state,
-        .incarnation = from->peer.incarnation,
-        .silent_us = from->silent_us,
-        .rtt_us = from->rtt_us,
+        .state = (enum uw_member_state)peer->state,
+        .incarnation = peer->incarnation,
         .step = p->step,
         .rounds = p->rounds,
         .version = p->version,
@@ -18,15 +15,12 @@ void uw_status_row(const uwasa_Row *from, struct uw_node_member *to)
         .accuracy = p->accuracy,
         .samples_per_s = p->samples_per_s,
         .pulled_bytes = p->pulled_bytes,
-        .from_bytes = from->from_bytes,
-        .refused_n = from->refused_n,
-        .same_model = from->same_model,
         .vitals = {.power_mw = p->power_mw,
                    .temperature_mc = p->temperature_mc,
                    .battery_percent = p->battery_percent},
     };
-    memcpy(to->name, from->peer.name, sizeof to->name);
-    memcpy(to->address, from->peer.address, sizeof to->address);
+    memcpy(to->name, peer->name, sizeof to->name);
+    memcpy(to->address, peer->address, sizeof to->address);
     memcpy(to->cell, p->cell, sizeof to->cell);
 }
 

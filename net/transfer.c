@@ -12,26 +12,11 @@
 #define REORDER_MAX 256u
 #define ASKED_MIN 16u
 
-static bool bit_at(const uint64_t *words, uint32_t i)
-{
-    return (words[i / 64u] >> (i % 64u) & 1u) != 0;
-}
-
-static void bit_set(uint64_t *words, uint32_t i)
-{
-    words[i / 64u] |= (uint64_t)1 << (i % 64u);
-}
-
-static void bit_clear(uint64_t *words, uint32_t i)
-{
-    words[i / 64u] &= ~((uint64_t)1 << (i % 64u));
-}
-
 int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
                   uint32_t window_chunks)
 {
     *p = (struct uw_pull){0};
-    p->words_max = size_n / least_n / 64u + 1u;
+    p->words_max = size_n / least_n / 32u + 1u;
     p->asked_max = ASKED_MIN;
     while (p->asked_max < 65536u && p->asked_max / 4u < window_chunks) {
         p->asked_max *= 2u;
@@ -41,11 +26,8 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, ui
                              uw_size_mul(p->words_max, sizeof *p->out),
                              uw_size_mul(p->asked_max, sizeof *p->asked),
                              p->log_max * sizeof *p->log};
-    void *part[4] = {NULL};
-    int rc = UW_OK;
-    for (uint32_t i = 0; rc == UW_OK && i < 4u; i++) {
-        rc = uw_arena_take(arena, bytes[i], &part[i]);
-    }
+    void *part[4];
+    int rc = uw_arena_take_each(arena, 4, bytes, part);
     p->have = part[0];
     p->out = part[1];
     p->asked = part[2];
@@ -55,19 +37,19 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, ui
 
 static uint32_t words_of(const struct uw_pull *p)
 {
-    return (p->chunks + 63u) / 64u;
+    return (p->chunks + 31u) / 32u;
 }
 
 /* The n-th word from the origin's on. That one comes twice: its bits from the origin on first, the
  * others at the end. */
 static uint32_t word_at(const struct uw_pull *p, uint32_t n)
 {
-    return (p->origin / 64u + n) % words_of(p);
+    return (p->origin / 32u + n) % words_of(p);
 }
 
-static uint64_t not_yet(const struct uw_pull *p, uint32_t n)
+static uint32_t not_yet(const struct uw_pull *p, uint32_t n)
 {
-    return n == 0 ? ((uint64_t)1 << (p->origin % 64u)) - 1u : 0;
+    return n == 0 ? ((uint32_t)1 << (p->origin % 32u)) - 1u : 0;
 }
 
 /* Nothing is on its way yet. */
@@ -98,8 +80,8 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     p->started_us = now_us;
     p->pushed = false;
     memset(p->have, 0, words_of(p) * sizeof *p->have);
-    if (p->chunks % 64u != 0) {
-        p->have[words_of(p) - 1u] = UINT64_MAX << (p->chunks % 64u);    /* there are no such */
+    if (p->chunks % 32u != 0) {
+        p->have[words_of(p) - 1u] = UINT32_MAX << (p->chunks % 32u);    /* there are no such */
     }
     start_asking(p, transfer, path, now_us);
 }
@@ -113,16 +95,16 @@ void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *pa
 /* First chunk from the origin on that is not here nor, with `asked`, asked for; there is one. */
 static uint32_t first_missing(const struct uw_pull *p, bool asked)
 {
-    uint64_t taken;
+    uint32_t taken;
     uint32_t n = p->base_word;
     for (;; n++) {
         uint32_t w = word_at(p, n);
         taken = p->have[w] | (asked ? p->out[w] : 0) | not_yet(p, n);
-        if (taken != UINT64_MAX) {
+        if (taken != UINT32_MAX) {
             break;
         }
     }
-    return word_at(p, n) * 64u + uw_lowest_bit(~taken);
+    return word_at(p, n) * 32u + uw_lowest_bit(~taken);
 }
 
 void uw_pull_stop(struct uw_pull *p)
@@ -153,7 +135,7 @@ int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint3
     if (count_n != (left < p->chunk_n ? left : p->chunk_n)) {
         return UW_ERR_CORRUPT;
     }
-    if (bit_at(p->have, offset_n / p->chunk_n)) {
+    if (uw_set_has(p->have, offset_n / p->chunk_n)) {
         p->twice_n++;
         return UW_ERR_AGAIN;
     }
@@ -163,14 +145,14 @@ int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint3
 void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_t now_us)
 {
     uint32_t chunk = offset_n / p->chunk_n;
-    bit_set(p->have, chunk);
+    uw_set_add(p->have, chunk);
     p->have_chunks++;
-    if (bit_at(p->out, chunk)) {
-        bit_clear(p->out, chunk);
+    if (uw_set_has(p->out, chunk)) {
+        uw_set_remove(p->out, chunk);
         p->out_chunks--;
     }
     while (p->base_word < words_of(p) &&
-           (p->have[word_at(p, p->base_word)] | not_yet(p, p->base_word)) == UINT64_MAX) {
+           (p->have[word_at(p, p->base_word)] | not_yet(p, p->base_word)) == UINT32_MAX) {
         p->base_word++;
     }
     p->progress_us = now_us;
@@ -181,11 +163,12 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     }
     const struct uw_want_log *log = &p->log[seq & (p->log_max - 1u)];
     uint32_t bit = chunk - log->base;
-    if (!log->used || log->seq != seq || bit > 63u || (log->wanted >> bit & 1u) == 0) {
+    uint64_t upto = bit <= 63u ? log->wanted << (63u - bit) : 0;
+    if (!log->used || log->seq != seq || upto >> 63 == 0) {
         return;     /* too old to learn from */
     }
-    uint32_t rank = uw_bits_in(log->wanted & (((uint64_t)1 << bit) - 1u));
-    uint64_t due_us = log->sent_us + (uint64_t)log->spread_us * rank / log->chunks;
+    uint32_t rank = uw_bits_in(upto) - 1u;
+    uint64_t due_us = log->sent_us + log->spread_us * rank / log->chunks;
     uint32_t place = log->first + rank;
     if ((int32_t)(place + 1u - p->overtaken) > 0) {
         p->overtaken = place + 1u;
@@ -198,26 +181,25 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
 /* Towards the end there is nothing new to ask for, so no later answer can overtake a lost one.
  * The window is empty then: asking again early costs little, waiting would cost most of the time
  * of a small pull on a lossy link. */
-static uint64_t patience_us(const struct uw_pull *p)
+static uint32_t patience_us(const struct uw_pull *p)
 {
-    uint64_t rto = uw_path_rto_us(p);
+    uint32_t rto = uw_path_rto_us(p);
     if (p->lossless || p->srtt_us == 0 || p->backoff != 0 ||
         p->have_chunks + p->out_chunks < p->chunks || (float)p->out_chunks > p->window / 2.0f) {
         return rto;
     }
-    uint64_t probe = 2u * (uint64_t)p->srtt_us + 2u * (uint64_t)p->rttvar_us + PROBE_SLACK_US;
-    return probe < rto ? probe : rto;
+    return uw_min_u32(2u * (p->srtt_us + p->rttvar_us) + PROBE_SLACK_US, rto);
 }
 
 /* Take answered and lost questions from the front of the queue. */
 static void expire(struct uw_pull *p, uint64_t now_us)
 {
-    uint64_t rto = uw_path_rto_us(p);
-    uint64_t patience = patience_us(p);
+    uint32_t rto = uw_path_rto_us(p);
+    uint32_t patience = patience_us(p);
     bool late = false;
     for (; p->head != p->tail; p->head++) {
         const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
-        if (bit_at(p->have, a->chunk)) {
+        if (uw_set_has(p->have, a->chunk)) {
             uw_path_ended(p, 0);
             continue;
         }
@@ -225,7 +207,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
-        bit_clear(p->out, a->chunk);
+        uw_set_remove(p->out, a->chunk);
         p->out_chunks--;
         uw_path_ended(p, 1);
         late = late || timeout;
@@ -258,8 +240,8 @@ static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
  * not answer. */
 static uint64_t overdue_us(const struct uw_pull *p)
 {
-    uint64_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : uw_path_rto_us(p);
-    uint64_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
+    uint32_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : uw_path_rto_us(p);
+    uint32_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
     return p->coming_us + (patience > least ? patience : least);
 }
 
@@ -297,18 +279,14 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
         .chunks = (uint8_t)n,
         .used = true,
     };
-    uint32_t rank = 0;
-    for (uint32_t bit = 0; bit < 64u; bit++) {
-        if ((want->wanted >> bit & 1u) == 0) {
-            continue;
-        }
-        uint32_t chunk = want->base + bit;
-        bit_set(p->out, chunk);
+    uint64_t rest = want->wanted;
+    for (uint32_t rank = 0; rank < n; rank++, rest &= rest - 1u) {
+        uint32_t chunk = want->base + uw_lowest_bit(rest);
+        uw_set_add(p->out, chunk);
         p->asked[p->tail++ & (p->asked_max - 1u)] = (struct uw_asked){
-            .due_us = now_us + (uint64_t)want->spread_us * rank / n,
+            .due_us = now_us + want->spread_us * rank / n,
             .chunk = chunk,
         };
-        rank++;
         uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
         if (place < p->frontier) {
             p->again_n++;
@@ -349,14 +327,13 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
         return false;
     }
     uint32_t base = first_missing(p, true), end = askable(p, now_us);
-    uint32_t taken = 0;
-    uint64_t wanted = 0;
+    uint32_t taken = 0, wanted[2] = {0};
     if (base >= end) {
         return false;
     }
     for (uint32_t bit = 0; bit < 64u && base + bit < end && taken < n; bit++) {
-        if (!bit_at(p->have, base + bit) && !bit_at(p->out, base + bit)) {
-            wanted |= (uint64_t)1 << bit;
+        if (!uw_set_has(p->have, base + bit) && !uw_set_has(p->out, base + bit)) {
+            uw_set_add(wanted, bit);
             taken++;
         }
     }
@@ -365,7 +342,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
         .seq = p->seq++,
         .chunk_n = p->chunk_n,
         .base = base,
-        .wanted = wanted,
+        .wanted = wanted[0] | (uint64_t)wanted[1] << 32,
         .spread_us = uw_path_spread_us(p, taken),
     };
     remember(p, want, taken, now_us);

@@ -66,7 +66,7 @@ struct uw_want_log {
 
 struct uw_pull {
     /* tables */
-    uint64_t *have, *out;           /* [words] chunk has arrived; is asked for */
+    uint32_t *have, *out;           /* [words] chunk has arrived; is asked for */
     uint32_t words_max;
     struct uw_asked *asked;         /* ring in order of questions */
     uint32_t asked_max;             /* power of two */
@@ -109,7 +109,7 @@ struct uw_pull {
     uint32_t backoff;               /* timeouts since the last answer */
     bool lossless;
 
-    uint64_t again_n, twice_n;      /* chunks asked again; arrived again */
+    uint32_t again_n, twice_n;      /* chunks asked again; arrived again: of all pulls */
 };
 
 /* Take tables for vectors of up to size_n floats, in chunks of least_n or more, and window_chunks
@@ -191,7 +191,7 @@ struct uw_serve_slot {
 
 struct uw_serve {
     struct uw_serve_slot *slots;
-    uint64_t *busy;                 /* [words] bit i: slot i has questions */
+    uint32_t *busy;                 /* [words] bit i: slot i has questions */
     uint32_t slots_n, turn;
     uint32_t size_n;
 };

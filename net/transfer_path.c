@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer_path.h"
 
+#include "bits.h"
+
 #include <string.h>
 
 #define WINDOW_FIRST 4.0f           /* a board's receive queue holds about this many large frames */
@@ -41,13 +43,14 @@ void uw_path_start(struct uw_pull *p, const struct uw_path *path)
     set_to(p, p->window);
     p->min_rtt_us = 0;
     p->lossless = path->lossless;
-    p->srtt_us = path->rtt_us;
-    p->rttvar_us = path->rtt_us / 2u;
+    p->srtt_us = uw_min_u32(path->rtt_us, RTT_MAX_US);
+    p->rttvar_us = p->srtt_us / 2u;
     p->backoff = 0;
     memset(p->rates, 0, sizeof p->rates);
 }
 
-/* RFC 6298 for the smoothed values; the smallest ages, so that a longer route is believed. */
+/* Round trips are RTT_MAX_US at most, so that sums of a few of them fit 32 bits.
+ * RFC 6298 for the smoothed values; the smallest ages, so that a longer route is believed. */
 static void learn_rtt(struct uw_pull *p, uint32_t rtt, uint64_t now_us)
 {
     if (p->min_rtt_us == 0 || rtt <= p->min_rtt_us || now_us - p->min_rtt_at_us > MIN_RTT_AGE_US) {
@@ -135,20 +138,19 @@ void uw_path_answered(struct uw_pull *p, const struct uw_want_log *log, uint64_t
     set_window(p);
 }
 
-uint64_t uw_path_rto_us(const struct uw_pull *p)
+uint32_t uw_path_rto_us(const struct uw_pull *p)
 {
     uint32_t doublings = p->backoff > TIMEOUTS_FREE ? p->backoff - TIMEOUTS_FREE : 0;
     if (p->lossless) {
         return LOSSLESS_US;
     }
     if (p->srtt_us == 0) {
-        return (uint64_t)RTO_UNKNOWN_US << (doublings < 3u ? doublings : 3u);
+        return RTO_UNKNOWN_US << (doublings < 3u ? doublings : 3u);
     }
-    uint64_t spread = 4u * (uint64_t)p->rttvar_us;
-    uint64_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
-    rto = rto < RTO_MIN_US ? RTO_MIN_US : rto;
-    rto <<= doublings < 7u ? doublings : 7u;
-    return rto < RTO_MAX_US ? rto : RTO_MAX_US;
+    uint32_t spread = 4u * p->rttvar_us;
+    uint32_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
+    rto = rto < RTO_MIN_US ? RTO_MIN_US : uw_min_u32(rto, RTO_MAX_US);
+    return uw_min_u32(rto << uw_min_u32(doublings, 7), RTO_MAX_US);
 }
 
 /* What was asked in the slow round tells loss by chance, which does not care how fast we ask, from

@@ -26,7 +26,7 @@ void uw_path_ended(struct uw_pull *p, uint32_t lost);
 void uw_path_timed_out(struct uw_pull *p);
 
 /* How long to wait for an answer before it counts as lost. */
-uint64_t uw_path_rto_us(const struct uw_pull *p);
+uint32_t uw_path_rto_us(const struct uw_pull *p);
 
 /* Time over which n chunks are to be sent. */
 uint32_t uw_path_spread_us(const struct uw_pull *p, uint32_t n);

@@ -9,14 +9,17 @@
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
                    uint32_t wants_n, uint32_t size_n)
 {
-    void *slots = NULL, *busy = NULL, *queues = NULL;
-    int rc = uw_arena_take(arena, uw_size_mul(stations_n, sizeof *s->slots), &slots);
-    rc = rc < 0 ? rc : uw_arena_take(arena, (stations_n + 63u) / 64u * sizeof *s->busy, &busy);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(uw_size_mul(stations_n, wants_n),
-                                                        sizeof(struct uw_serve_wait)), &queues);
-    *s = (struct uw_serve){.slots = slots, .busy = busy, .slots_n = stations_n, .size_n = size_n};
+    const size_t queue_bytes = wants_n * sizeof(struct uw_serve_wait);
+    const size_t bytes[3] = {uw_size_mul(stations_n, sizeof *s->slots),
+                             (stations_n + 31u) / 32u * sizeof *s->busy,
+                             uw_size_mul(stations_n, queue_bytes)};
+    void *part[3];
+    int rc = uw_arena_take_each(arena, 3, bytes, part);
+    struct uw_serve_wait *queues = part[2];
+    *s = (struct uw_serve){
+        .slots = part[0], .busy = part[1], .slots_n = stations_n, .size_n = size_n};
     for (uint32_t i = 0; queues != NULL && i < stations_n; i++) {
-        s->slots[i].queue = (struct uw_serve_wait *)queues + (size_t)i * wants_n;
+        s->slots[i].queue = queues + (size_t)i * wants_n;
         s->slots[i].wants_n = (uint8_t)wants_n;
     }
     return rc;
@@ -26,15 +29,18 @@ int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations
 static void set_busy(struct uw_serve *s, const struct uw_serve_slot *slot)
 {
     uint32_t at = (uint32_t)(slot - s->slots);
-    uint64_t bit = (uint64_t)1 << at % 64u;
-    s->busy[at / 64u] = slot->count != 0 ? s->busy[at / 64u] | bit : s->busy[at / 64u] & ~bit;
+    if (slot->count != 0) {
+        uw_set_add(s->busy, at);
+    } else {
+        uw_set_remove(s->busy, at);
+    }
 }
 
 /* The first busy slot from `at` on; slots_n: none. */
 static uint32_t next_busy(const struct uw_serve *s, uint32_t at)
 {
-    for (; at < s->slots_n; at = (at / 64u + 1u) * 64u) {
-        uint64_t word = s->busy[at / 64u] >> at % 64u;
+    for (; at < s->slots_n; at = (at / 32u + 1u) * 32u) {
+        uint32_t word = s->busy[at / 32u] >> at % 32u;
         if (word != 0) {
             return at + uw_lowest_bit(word);
         }
@@ -109,8 +115,8 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
 static uint64_t slot_due_us(const struct uw_serve_slot *slot)
 {
     uint32_t h = slot->head;
-    uint64_t due_us = slot->queue[h].start_us + (uint64_t)slot->queue[h].want.spread_us *
-                      slot->queue[h].sent / slot->queue[h].total;
+    uint64_t due_us = slot->queue[h].start_us +
+                      slot->queue[h].want.spread_us * slot->queue[h].sent / slot->queue[h].total;
     return due_us > slot->blocked_until_us ? due_us : slot->blocked_until_us;
 }
 

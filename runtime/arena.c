@@ -43,6 +43,18 @@ int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
     return UW_OK;
 }
 
+int uw_arena_take_each(struct uw_arena *a, uint32_t n, const size_t *bytes, void **out)
+{
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = NULL;
+        if (rc == UW_OK && bytes[i] != 0) {
+            rc = uw_arena_take(a, bytes[i], &out[i]);
+        }
+    }
+    return rc;
+}
+
 void uw_arena_seal(struct uw_arena *a)
 {
     a->sealed = true;

@@ -91,6 +91,7 @@ static inline void ethernet_memory_init(struct ethernet_memory *e, struct ethern
     memset(e, 0, sizeof *e);
     e->base.ops = &ops;
     e->base.burst_bytes = 8192;
+    e->base.burst_n = ETHERNET_FRAMES;
     e->other = other;
     e->last = last;
 }

@@ -103,12 +103,12 @@ static const struct uw_opt rows[] = {
     ROW("final_eval_samples", UW_OPT_U32, final_eval_samples, 0, 0, "N",
         "of the test at the end; 0: all (0)"),
     ROW("consensus_rounds", UW_OPT_U32, consensus_rounds, 0, 0, "N",
-        "pulls after the last step, where there is no exact average at the end (4)"),
+        "pulls after the last step, where there is no exact average of all at the end (4)"),
     ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S",
         "the exact average at the end waits so long for others, with together as long as "
         "gather_seconds if that is longer; or the pulls take so long. 0: neither (10)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
-        "at the end, go on serving while others pull, at most (5)"),
+        "at the end, go on serving while others train or pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES",
         "largest message (udp: 1232, a serial line: 512, both ends the same; else a sixteenth of "
         "the model, 8192 to 63552)"),

@@ -3,18 +3,27 @@
 
 #include "uwasa/board.h"
 
+#include <string.h>
+
 #define LONELY_US 1000000u
 #define SLACK_US 5000000u           /* beyond what an average at the end may take */
 
-static uint32_t peers_alive(struct uw_node_work *r, struct uw_node_counters *counters)
+struct others {
+    uint32_t alive, training;
+    struct uw_node_counters counters;       /* of this node */
+};
+
+static struct others look(struct uw_node_work *r)
 {
+    struct others o = {0};
     struct uw_node_member rows[UW_NODE_NET_ROWS];
-    uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, counters);
-    uint32_t alive = 0;
+    uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, &o.counters);
     for (uint32_t i = 1; i < n; i++) {
-        alive += rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
+        bool alive = rows[i].state == UW_MEMBER_ALIVE;
+        o.alive += alive ? 1u : 0u;
+        o.training += alive && rows[i].samples_per_s > 0.0f ? 1u : 0u;
     }
-    return alive;
+    return o;
 }
 
 /* Pull from several peers without training: the models of a run come closer together. */
@@ -27,12 +36,11 @@ static int pull_together(struct uw_node_work *r)
     for (uint64_t now_us = start_us; rc >= 0 && rounds < r->o->consensus_rounds &&
                                      now_us < end_us && !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
-        struct uw_node_counters counters;
         rc = uw_node_work_exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
         uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
                               uw_node_work_left_s(r));
-        if (now_us - start_us > LONELY_US && peers_alive(r, &counters) == 0) {
+        if (now_us - start_us > LONELY_US && look(r).alive == 0) {
             break;
         }
         uw_node_net_wait(&r->net);
@@ -43,8 +51,7 @@ static int pull_together(struct uw_node_work *r)
 /* An average that was to be is not: said, unless nobody else is there to be averaged with. */
 static void tell_none(struct uw_node_work *r, uint64_t start_us)
 {
-    struct uw_node_counters counters;
-    uint32_t alive = peers_alive(r, &counters);
+    uint32_t alive = look(r).alive;
     if (!uw_stop_asked(&r->stop) && (alive != 0 || r->o->together > 1)) {
         uw_node_report_say(&r->report,
                            "the exact average at the end did not come about in %.1f s: %u other "
@@ -82,10 +89,18 @@ static int average(struct uw_node_work *r)
     }
 }
 
+/* A board takes part in no exact average, and whoever trains on is not there yet. */
+static bool averaged_all(struct uw_node_work *r)
+{
+    struct others o = look(r);
+    return o.alive < o.counters.averaged_n;
+}
+
 int uw_node_work_agree(struct uw_node_work *r)
 {
     int rc = average(r);
-    return rc != 0 || uw_stop_asked(&r->stop) ? rc : pull_together(r);
+    bool all = rc > 0 && (strcmp(r->o->exchange, "gossip") != 0 || averaged_all(r));
+    return rc < 0 || all || uw_stop_asked(&r->stop) ? rc : pull_together(r);
 }
 
 void uw_node_work_linger(struct uw_node_work *r)
@@ -97,12 +112,12 @@ void uw_node_work_linger(struct uw_node_work *r)
          (double)(now_us - start_us) < r->o->linger_seconds * 1e6 &&
          now_us - busy_us < LONELY_US && !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
-        struct uw_node_counters counters;
-        if (peers_alive(r, &counters) == 0) {
+        struct others o = look(r);
+        if (o.alive == 0) {
             return;
         }
-        busy_us = counters.served_bytes != served_bytes ? now_us : busy_us;
-        served_bytes = counters.served_bytes;
+        busy_us = o.training != 0 || o.counters.served_bytes != served_bytes ? now_us : busy_us;
+        served_bytes = o.counters.served_bytes;
         uw_node_net_wait(&r->net);
     }
 }

@@ -166,15 +166,17 @@ static float samples_per_s(const struct uw_node_work *r)
     return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
 }
 
+static struct uw_node_progress progress(const struct uw_node_work *r, float lr)
+{
+    return (struct uw_node_progress){
+        .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
+        .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
+        .samples_per_s = r->trained_us != 0 ? 0.0f : samples_per_s(r), .vitals = r->vitals};
+}
+
 int uw_node_work_exchange(struct uw_node_work *r, float lr)
 {
-    const struct uw_node_progress p = {.step = (uint32_t)r->step,
-                                       .lr = lr,
-                                       .step_loss = (float)r->step_loss,
-                                       .loss = (float)r->loss,
-                                       .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-                                       .samples_per_s = samples_per_s(r),
-                                       .vitals = r->vitals};
+    const struct uw_node_progress p = progress(r, lr);
     int rc = uw_node_gradients_settle(r);
     if (rc < 0) {
         return rc;
@@ -332,6 +334,8 @@ static int run_steps(struct uw_node_work *r)
         rc = kept < 0 ? kept : rc;
     }
     r->trained_us = uw_board_now_us();
+    const struct uw_node_progress p = progress(r, 0.0f);
+    uw_node_tell(&r->net.node, &p);
     return rc < 0 ? rc : UW_OK;
 }
 

@@ -44,8 +44,10 @@ enum { MAC_CR = 1, MAC_ADDRH = 2, MAC_ADDRL = 3 };
 #define CRC_BYTES 4u
 #define TRIES 100000u
 
-/* The receive FIFO holds 2640 words and 176 statuses: eight messages of 1232 bytes, and some. */
+/* The receive FIFO holds 2640 words and 176 statuses: eight messages of 1232 bytes, and some; of
+ * small ones, each with 76 bytes of headers and checksums around it, 32 of up to 250 bytes. */
 #define BURST_BYTES 8192u
+#define BURST_N 32u
 
 static volatile uint32_t *reg(const struct uw_ethernet_lan9118 *e, uint32_t offset)
 {
@@ -186,7 +188,8 @@ void uw_ethernet_lan9118_interrupt(struct uw_ethernet_lan9118 *e)
 void uw_ethernet_lan9118_init(struct uw_ethernet_lan9118 *e, uintptr_t registers,
                               uint32_t interrupt, void (*handler)(void))
 {
-    e->base = (struct uw_ethernet){.ops = &ops, .burst_bytes = BURST_BYTES};
+    e->base = (struct uw_ethernet){.ops = &ops, .burst_bytes = BURST_BYTES,
+                                    .burst_n = BURST_N};
     e->registers = registers;
     e->interrupt = interrupt;
     e->handler = handler;

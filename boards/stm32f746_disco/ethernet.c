@@ -254,4 +254,4 @@ static bool carrier(struct uw_ethernet *e)
 static const struct uw_ethernet_ops ops = {
     .name = "stm32f7", .start = start, .send = send, .recv = recv, .carrier = carrier};
 
-struct uw_ethernet uw_ethernet = {.ops = &ops, .burst_bytes = RX_N * 1232u};
+struct uw_ethernet uw_ethernet = {.ops = &ops, .burst_bytes = RX_N * 1232u, .burst_n = RX_N};

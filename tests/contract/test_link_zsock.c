@@ -92,9 +92,11 @@ static void test_zsock_tells_what_may_arrive_at_once(void **state)
     (void)state;
     uint8_t memory[8192] __attribute__((aligned(64)));
     struct uw_link_zsock_config c = {.bind = "127.0.0.1:0", .memory = memory,
-                                     .memory_bytes = sizeof memory, .burst_bytes = 8192};
+                                     .memory_bytes = sizeof memory, .burst_bytes = 8192,
+                                     .burst_n = 9};
     assert_int_equal(uw_link_zsock_init(&ends[0].zsock, &c, NULL), UW_OK);
     assert_int_equal(ends[0].zsock.link.burst_bytes, 8192);
+    assert_int_equal(ends[0].zsock.link.burst_n, 9);
 }
 
 static void test_zsock_reaches_its_own_ip_version_and_no_names(void **state)
@@ -112,6 +114,10 @@ static void test_zsock_reaches_its_own_ip_version_and_no_names(void **state)
     if (open_end(&ends[1], "[::1]:0", 4, 0, NULL) == UW_OK) {
         assert_int_equal(uw_link_resolve(&ends[1].zsock.link, "127.0.0.1:4433", &station),
                          UW_ERR_NOTFOUND);
+        assert_int_equal(uw_link_resolve(&ends[1].zsock.link, "[fe80::1%255]:4433", &station),
+                         UW_OK);
+        assert_int_equal(uw_link_resolve(&ends[1].zsock.link, "[fe80::1%257]:4433", &station),
+                         UW_ERR_NOTFOUND);      /* no cut to 1 */
     } else {
         print_message("IPv6 skipped: this machine has no ::1\n");
     }

@@ -70,12 +70,14 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
     struct uw_link_emulated_config e = {.lower = &it->loopback.link, .queue_n = WORLD_QUEUE,
                                         .seed = w->seed * 100u + i, .send = w->impairment,
                                         .far = w->far, .far_arg = it,
-                                        .burst_bytes = it->burst_bytes};
+                                        .mtu_bytes = it->mtu_bytes,
+                                        .burst_bytes = it->burst_bytes,
+                                        .burst_n = it->burst_n};
     e.memory_bytes = uw_link_emulated_bytes(&e);
     e.memory = it->emulated_memory = malloc(e.memory_bytes);
     assert_int_equal(uw_link_emulated_init(&it->emulated, &e), UW_OK);
     if (it->keeps_burst) {
-        it->emulated.link.burst_bytes = 0;
+        it->emulated.link.burst_bytes = it->emulated.link.burst_n = 0;
     }
     c.link = &it->emulated.link;
     c.incarnation = c.incarnation != 0 ? c.incarnation : w->incarnation++;

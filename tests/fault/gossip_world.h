@@ -26,7 +26,8 @@ struct world_node {
     bool paused;                        /* as by SIGSTOP */
     uint64_t clock_us;                  /* what its clock is ahead of the world's; wraps */
     uint32_t slowness;                  /* its training steps take so many times as long; 0: 1 */
-    uint32_t burst_bytes;               /* of its link */
+    uint32_t burst_bytes, burst_n;      /* of its link */
+    uint32_t mtu_bytes;                 /* the same; 0: the medium's */
     bool keeps_burst;                   /* which does not tell */
     uint64_t pause_us, step_at_us;      /* its network thread runs so seldom; 0: when it wants */
     struct uw_link_loopback loopback;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A board whose controller can receive so much at once, and looks at it only now and then. */
+ * A board whose controller can receive so much at once, and looks at it only now and then. Some
+ * count bytes, some frames, however small. */
 #include "fault/gossip_world.h"
 
 #define SIZE_N 60000u               /* 199 chunks */
 #define BURST_BYTES 8192u
+#define BURST_N 9u
+#define SMALL_BYTES 256u            /* 32 such fit its bytes */
 #define PAUSE_US 3000u
 
 struct outcome {
@@ -19,16 +22,19 @@ static bool has_pulled(struct world *w)
     return world_counters(w, 1).pulls_done >= pulls_n;
 }
 
-static struct outcome pull(bool tells, uint64_t delay_us, uint32_t n)
+/* small: the other's link carries short messages only. */
+static struct outcome pull(bool tells, uint64_t delay_us, uint32_t n, bool small)
 {
-    struct world *w = world_new(2, SIZE_N, 0);
+    struct world *w = world_new(2, small ? SIZE_N / 10u : SIZE_N, 0);
     struct world_node *board = &w->nodes[1];
     w->config.rule = &uw_mix_none;
     w->config.period_steps = 1;
     w->impairment.delay_us = delay_us;      /* towards the board */
+    w->nodes[0].mtu_bytes = small ? SMALL_BYTES : 0;
     world_up(w, 0);
     w->impairment.delay_us = 0;
     board->burst_bytes = BURST_BYTES;
+    board->burst_n = BURST_N;
     board->keeps_burst = !tells;
     board->pause_us = PAUSE_US;
     world_up(w, 1);
@@ -50,7 +56,7 @@ static void test_link_that_tells_its_room_loses_nothing_and_fills_it(void **stat
 {
     (void)state;
     for (uint64_t delay_us = 0; delay_us <= 4000u; delay_us += 2000u) {
-        struct outcome o = pull(true, delay_us, 5);
+        struct outcome o = pull(true, delay_us, 5, false);
         /* Five chunks, one less than fit, whenever the board looks and the answers are here. */
         uint64_t turn_us = (delay_us + PAUSE_US - 1u) / PAUSE_US * PAUSE_US;
         turn_us = turn_us > PAUSE_US ? turn_us : PAUSE_US;
@@ -63,10 +69,19 @@ static void test_link_that_tells_its_room_loses_nothing_and_fills_it(void **stat
     }
 }
 
+static void test_link_that_counts_frames_is_not_overrun_by_small_ones(void **state)
+{
+    (void)state;
+    struct outcome o = pull(true, 1000, 5, true);
+    print_message("small: %u us a pull, %u lost\n", (unsigned)o.us, (unsigned)o.lost_n);
+    assert_int_equal(o.lost_n, 0);
+    assert_int_equal(o.again_n, 0);
+}
+
 static void test_link_that_does_not_tell_loses_and_repairs(void **state)
 {
     (void)state;
-    struct outcome o = pull(false, 1000, 5);
+    struct outcome o = pull(false, 1000, 5, false);
     print_message("not told: %u us a pull, %u lost\n", (unsigned)o.us, (unsigned)o.lost_n);
     assert_true(o.lost_n > 0);
     assert_true(o.again_n >= o.lost_n / 2u);
@@ -76,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_link_that_tells_its_room_loses_nothing_and_fills_it),
+        cmocka_unit_test(test_link_that_counts_frames_is_not_overrun_by_small_ones),
         cmocka_unit_test(test_link_that_does_not_tell_loses_and_repairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

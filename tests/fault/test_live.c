@@ -14,6 +14,14 @@ static void up_live(struct world *w, uint32_t i)
     world_up_with(w, i, c);
 }
 
+/* Cut node i off from 0 and 3, or heal it. */
+static void cut(struct world *w, uint32_t i, unsigned directions)
+{
+    for (uint16_t other = 0; other < 4; other += 3) {
+        assert_int_equal(uw_link_emulated_cut(&w->nodes[i].emulated, other, directions), UW_OK);
+    }
+}
+
 /* Every parameter is the number of the step. */
 static void count_steps(struct world_node *n)
 {
@@ -54,6 +62,78 @@ static void test_every_float_served_is_one_that_was_there(void **state)
     }
     assert_true(kinds_most > 1);            /* a pull spans steps */
     assert_int_equal(world_counters(w, 1).refused_corrupt, 0);
+    world_free(w);
+}
+
+static bool two_have_mixed(struct world *w)
+{
+    return world_counters(w, 0).pulls_done > 3 && world_counters(w, 3).pulls_done > 3;
+}
+
+static bool second_shows(struct world *w)
+{
+    struct uw_node_member self;
+    (void)uw_node_status(&w->nodes[1].node, w->now_us, &self, 1, NULL);
+    return self.version != 0;
+}
+
+static bool second_pulls(struct world *w)
+{
+    return w->nodes[1].events[UW_NODE_PULL_STARTED] != 0;
+}
+
+static bool second_is_torn(const struct world *w)
+{
+    const float *x = w->nodes[1].x;
+    for (uint32_t k = 1; k < w->size_n; k++) {
+        if (x[k] != x[0]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 1 has begun alone and takes over the model of 0, which is further on; the newcomer 2 asks 1. */
+static void test_half_of_a_model_that_is_taken_over_is_served_to_nobody(void **state)
+{
+    (void)state;
+    struct world *w = world_new(4, SIZE_N, MTU);
+    w->config.rule = &uw_mix_none;
+    w->config.period_steps = 3;
+    for (uint32_t k = 0; k < SIZE_N; k++) {
+        w->nodes[3].x[k] = w->nodes[0].x[k];
+    }
+    world_up(w, 0);
+    world_up(w, 3);
+    world_until(w, two_have_mixed, 60000000);
+    w->config.newcomer = true;
+    up_live(w, 1);
+    cut(w, 1, UW_EMULATED_BOTH);
+    world_until(w, second_shows, 60000000);
+    w->train_us = 20000;                    /* the window is small: it takes a second */
+    cut(w, 1, 0);
+    world_until(w, second_pulls, 60000000);
+    struct uw_node_config c = world_config(w, 2);
+    static const char *const first[] = {"1"};
+    c.seeds = first;
+    c.window_bytes = 2000;
+    world_up_with(w, 2, c);
+    cut(w, 2, UW_EMULATED_BOTH);
+    uint32_t torn_n = 0;
+    bool torn = false;
+    while (w->nodes[1].events[UW_NODE_ADOPTED] == 0) {
+        uint64_t served = world_counters(w, 1).served_bytes;
+        world_tick(w);
+        assert_true(w->now_us < 120000000u);
+        bool before = torn;
+        torn = second_is_torn(w);
+        torn_n += torn;
+        if (before && torn) {
+            assert_int_equal(world_counters(w, 1).served_bytes, served);
+        }
+    }
+    assert_true(torn_n > 3);
+    assert_true(w->nodes[2].events[UW_NODE_PULL_REFUSED] != 0);
     world_free(w);
 }
 
@@ -189,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_float_served_is_one_that_was_there),
+        cmocka_unit_test(test_half_of_a_model_that_is_taken_over_is_served_to_nobody),
         cmocka_unit_test(test_nodes_without_snapshot_agree_with_those_that_have_one),
         cmocka_unit_test(test_what_needs_a_snapshot_is_refused_without_one),
         cmocka_unit_test(test_what_the_program_lacks_is_refused),

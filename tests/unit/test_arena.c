@@ -62,6 +62,30 @@ static void test_arena_sealed_refuses_everything(void **state)
     assert_null(p);
 }
 
+static void test_arena_take_each_stops_at_the_first_block_that_does_not_fit(void **state)
+{
+    (void)state;
+    static uint8_t memory[256 + 64];
+    static const size_t bytes[4] = {64, 0, 100, 64};
+    struct uw_arena a;
+    void *out[4];
+
+    for (size_t capacity = 0; capacity <= 256; capacity += 64) {
+        uw_arena_init(&a, memory, capacity + uw_arena_slack_bytes());
+        bool all = capacity == 256;
+        memset(out, 0xff, sizeof out);
+        assert_int_equal(uw_arena_take_each(&a, 4, bytes, out), all ? UW_OK : UW_ERR_NOMEM);
+        assert_true((out[0] != NULL) == (capacity >= 64));
+        assert_null(out[1]);
+        assert_true((out[2] != NULL) == (capacity >= 192));
+        assert_true((out[3] != NULL) == all);
+    }
+    uw_arena_init(&a, NULL, 0);
+    assert_int_equal(uw_arena_take_each(&a, 4, bytes, out), UW_OK);
+    assert_true(out[0] == NULL && out[3] == NULL);
+    assert_int_equal(a.used_bytes, 256);
+}
+
 static void test_size_mul_overflow_saturates(void **state)
 {
     (void)state;
@@ -103,6 +127,7 @@ int main(void)
         cmocka_unit_test(test_arena_measured_then_bound_takes_the_same_bytes),
         cmocka_unit_test(test_arena_exact_size_fits_and_one_byte_less_does_not),
         cmocka_unit_test(test_arena_sealed_refuses_everything),
+        cmocka_unit_test(test_arena_take_each_stops_at_the_first_block_that_does_not_fit),
         cmocka_unit_test(test_size_mul_overflow_saturates),
         cmocka_unit_test(test_status_every_code_has_name_and_sentence),
         cmocka_unit_test(test_error_set_long_sentence_is_cut_and_terminated),

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """sample.py PROGRAM - the Zephyr sample, built for this host: one node trains alone; one that comes
-after a few steps takes over what the first has learned; one with another key is refused."""
+after a few steps takes over what the first has learned, and is known when it is started again; one
+with another key is refused."""
 import os
 import queue
 import re
@@ -74,6 +75,13 @@ def main():
         nodes.append(wrong_word)
         wrong_word.wait("steps=some: needs 0 to ")
         learned, alone = newcomer.accuracy(), stranger.accuracy()
+        other_word = Node(program, ports[3], "name=d schedule=cosine")
+        nodes.append(other_word)
+        other_word.wait("schedule=cosine: not on Zephyr")
+        newcomer.process.kill()
+        newcomer.process.wait()
+        nodes.append(Node(program, ports[1], f"name=b run=t key={KEY} seed=2 steps=5 {seed}"))
+        first.wait(r"^peer b .* was restarted")
         print(f"trained {taught} %, newcomer {learned} %, refused {alone} %")
         assert taught >= 75, "800 steps do not teach it the digits"
         assert learned >= taught - 10, "the newcomer did not take the model over"

@@ -8,7 +8,8 @@
 
 find_path(CJSON_INCLUDE_DIR cjson/cJSON.h)
 find_library(CJSON_LIBRARY cjson)
-set(CJSON_SOURCE_DIR ${CMAKE_SOURCE_DIR}/.cache/src/cjson CACHE PATH "Sources of cJSON")
+get_filename_component(CJSON_root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
+set(CJSON_SOURCE_DIR ${CJSON_root}/.cache/src/cjson CACHE PATH "Sources of cJSON")
 mark_as_advanced(CJSON_INCLUDE_DIR CJSON_LIBRARY CJSON_SOURCE_DIR)
 
 set(CJSON_wanted CJSON_LIBRARY CJSON_INCLUDE_DIR)

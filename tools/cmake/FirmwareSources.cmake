@@ -7,7 +7,8 @@
 # UWASA_SOURCES names their folder;
 # UWASA_SOURCES_FOUND says whether all are there.
 
-set(UWASA_SOURCES ${CMAKE_SOURCE_DIR}/.cache/src CACHE PATH "Sources of lwIP, Mbed TLS and nanopb")
+get_filename_component(uwasa_root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
+set(UWASA_SOURCES ${uwasa_root}/.cache/src CACHE PATH "Sources of lwIP, Mbed TLS and nanopb")
 set(UWASA_SOURCES_FOUND ON)
 foreach(part lwip mbedtls nanopb)
   if(NOT EXISTS ${UWASA_SOURCES}/${part})
@@ -18,7 +19,7 @@ if(NOT UWASA_SOURCES_FOUND OR TARGET uwasa_source_lwip)
   return()
 endif()
 
-set(uwasa_port ${CMAKE_SOURCE_DIR}/boards/cortex_m)
+set(uwasa_port ${uwasa_root}/boards/cortex_m)
 
 set(lwip ${UWASA_SOURCES}/lwip/src)
 add_library(uwasa_source_lwip STATIC EXCLUDE_FROM_ALL
@@ -31,8 +32,7 @@ target_include_directories(uwasa_source_lwip SYSTEM PUBLIC ${lwip}/include ${uwa
 
 set(tls ${UWASA_SOURCES}/mbedtls)
 set(tls_sources chacha20 chachapoly cipher cipher_wrap constant_time hmac_drbg md
-                memory_buffer_alloc platform platform_util poly1305 sha256 ssl_ciphersuites ssl_msg
-                ssl_tls)
+                platform platform_util poly1305 sha256 ssl_ciphersuites ssl_msg ssl_tls)
 if(EXISTS ${tls}/library/ssl_tls12_client.c)
   list(APPEND tls_sources ssl_client ssl_debug_helpers_generated ssl_tls12_client ssl_tls12_server)
   set(tls_define "")
@@ -51,3 +51,4 @@ set(pb ${UWASA_SOURCES}/nanopb)
 add_library(uwasa_source_nanopb STATIC EXCLUDE_FROM_ALL ${pb}/pb_common.c ${pb}/pb_decode.c ${pb}/pb_encode.c)
 target_include_directories(uwasa_source_nanopb SYSTEM PUBLIC ${pb})
 target_compile_definitions(uwasa_source_nanopb PUBLIC PB_NO_ERRMSG PB_BUFFER_ONLY)
+target_compile_options(uwasa_source_nanopb PRIVATE ${UWASA_SMALLER_FLAGS})

@@ -63,7 +63,7 @@ function(uwasa_test subject label)
   target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
   # Tables of test cases are positional and stop where the defaults begin.
   target_compile_options(${target} PRIVATE -Wno-missing-field-initializers)
-  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_include_directories(${target} PRIVATE ${uwasa_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE ${arg_LINKS} ${CMOCKA_LIBRARY} m)
   add_test(NAME ${label}/${subject} COMMAND ${target} ${arg_ARGS})
   if(NOT arg_TIMEOUT)

@@ -51,6 +51,7 @@ struct uw_firmware {
     struct uw_digits digits, test;
     struct uw_loader loader;
     uint64_t started_us, samples;
+    uint64_t trained_us;            /* before this start */
     uint32_t step, rounds_left;
     double loss;
     float accuracy;                     /* negative: not tested yet */
@@ -96,6 +97,9 @@ int uw_firmware_open_data(struct uw_firmware *f);
 
 /* One step, or whatever else the node wants now. Returns UW_OK or fills f->err. */
 int uw_firmware_train(struct uw_firmware *f);
+
+/* Since training began, with the time before a reset that its checkpoint has kept. */
+uint64_t uw_firmware_trained_us(const struct uw_firmware *f);
 
 /* report.c */
 bool uw_firmware_json(const struct uw_firmware *f);

@@ -54,7 +54,8 @@ int main(void)
             uw_machine.watchdog_start(WATCHDOG_MS);
         }
     }
-    while (rc == UW_OK && !(f->done && f->settings.exit != 0)) {
+    bool ends = uw_machine.emulated && f->settings.exit != 0;   /* a board would start anew */
+    while (rc == UW_OK && !(f->done && ends)) {
         uw_firmware_poll(f);
         rc = uw_firmware_train(f);
         bool idle = !f->training || f->adopting;

@@ -89,7 +89,7 @@ int uw_firmware_open_model(struct uw_firmware *f)
     if (rc < 0) {
         return rc;
     }
-    f->rule = uw_mix_find(f->settings.rule);
+    f->rule = strcmp(f->settings.rule, uw_mix_qg.name) == 0 ? &uw_mix_qg : &uw_mix_none;
     f->snapshot = true;
     rc = place(f, &config);
     if (rc == UW_ERR_NOMEM && f->rule->velocity) {

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define REAL_MOST 1000.0f
+
 enum kind { TEXT, NUMBER, REAL };
 
 struct setting {
@@ -69,14 +71,14 @@ static bool parse_number(const char *text, size_t n, uint32_t *out)
     return n > 0 && value <= UINT32_MAX;
 }
 
-/* Decimals only: "0.05". */
+/* Decimals only, those that write_one writes: "0.05". */
 static bool parse_real(const char *text, size_t n, float *out)
 {
     const char *point = memchr(text, '.', n);
     size_t whole = point != NULL ? (size_t)(point - text) : n;
     uint32_t before = 0, after = 0;
     size_t decimals = point != NULL ? n - whole - 1u : 0;
-    if (!parse_number(text, whole, &before) || decimals > 9u ||
+    if (!parse_number(text, whole, &before) || decimals > 6u ||
         (point != NULL && !parse_number(point + 1, decimals, &after))) {
         return false;
     }
@@ -85,7 +87,7 @@ static bool parse_real(const char *text, size_t n, float *out)
         share *= 10.0;
     }
     *out = (float)((double)before + (double)after / share);
-    return true;
+    return *out <= REAL_MOST;
 }
 
 uint32_t uw_settings_classes(const char *text)
@@ -99,6 +101,32 @@ uint32_t uw_settings_classes(const char *text)
         text += text[1] == ',' ? 1 : 0;
     }
     return mask;
+}
+
+uint32_t uw_settings_seeds(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX])
+{
+    uint32_t n = 0;
+    while (*text != '\0' && n < UW_SETTINGS_SEEDS_MAX) {
+        seed[n++] = text;
+        text += strcspn(text, ",");
+        if (*text == ',') {
+            *text++ = '\0';
+        }
+    }
+    return n;
+}
+
+/* Addresses with one comma between each. */
+static bool are_seeds(const char *text, size_t n)
+{
+    uint32_t commas = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == ',' && (i == 0 || i + 1u == n || text[i - 1u] == ',' ||
+                               ++commas == UW_SETTINGS_SEEDS_MAX)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* A text that was set: is it one of the allowed? */
@@ -127,20 +155,41 @@ static int check_text(const struct uw_settings *s, const char *name, struct uw_e
     return UW_OK;
 }
 
+/* A text that is not allowed leaves the setting as it was. */
+static int set_text(struct uw_settings *s, const struct setting *t, const char *value, size_t n,
+                    struct uw_error *err)
+{
+    char *at = (char *)s + t->offset;
+    char before[sizeof s->key];         /* the longest that check_text looks at */
+    size_t kept = t->bytes < sizeof before ? t->bytes : sizeof before;
+    if (strcmp(t->name, "seeds") == 0 && !are_seeds(value, n)) {
+        return uw_error_set(err, UW_ERR_INVALID, "seeds: at most %u addresses with commas",
+                            UW_SETTINGS_SEEDS_MAX);
+    }
+    memcpy(before, at, kept);
+    memcpy(at, value, n);
+    at[n] = '\0';
+    int rc = check_text(s, t->name, err);
+    if (rc < 0) {
+        memcpy(at, before, kept);
+    }
+    uw_key_wipe(before, sizeof before);
+    return rc;
+}
+
 static int set(struct uw_settings *s, const struct setting *t, const char *value, size_t n,
                struct uw_error *err)
 {
     char *at = (char *)s + t->offset;
     uint32_t number = 0;
+    float real = 0.0f;
     switch (t->kind) {
     case TEXT:
         if (n >= t->bytes) {
             return uw_error_set(err, UW_ERR_INVALID, "%s: at most %u characters", t->name,
                                 (unsigned)(t->bytes - 1u));
         }
-        memcpy(at, value, n);
-        at[n] = '\0';
-        return check_text(s, t->name, err);
+        return set_text(s, t, value, n, err);
     case NUMBER:
         if (!parse_number(value, n, &number) || number < t->least || number > t->most) {
             return uw_error_set(err, UW_ERR_INVALID, "%s=%.*s: needs %u to %u", t->name, (int)n,
@@ -149,10 +198,11 @@ static int set(struct uw_settings *s, const struct setting *t, const char *value
         memcpy(at, &number, sizeof number);
         return UW_OK;
     default:
-        if (!parse_real(value, n, (float *)(void *)at)) {
-            return uw_error_set(err, UW_ERR_INVALID, "%s=%.*s: needs a number like 0.05", t->name,
-                                (int)n, value);
+        if (!parse_real(value, n, &real)) {
+            return uw_error_set(err, UW_ERR_INVALID, "%s=%.*s: needs a number like 0.05, to 1000, "
+                                                     "6 decimals", t->name, (int)n, value);
         }
+        memcpy(at, &real, sizeof real);
         return UW_OK;
     }
 }

@@ -57,6 +57,9 @@ int uw_settings_tell(const struct uw_settings *s, uint32_t index, char *text, si
 /* Write all settings as words, the key too, for the flash. Returns the length or UW_ERR_TOOBIG. */
 int uw_settings_write(const struct uw_settings *s, char *text, size_t bytes);
 
+/* Cut the text of seeds at its commas; what is cut stays in place. Returns how many there are. */
+uint32_t uw_settings_seeds(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX]);
+
 /* "0,4,8" as a mask; 0: all. Returns UINT32_MAX when it is malformed. */
 uint32_t uw_settings_classes(const char *text);
 

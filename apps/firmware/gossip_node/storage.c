@@ -55,6 +55,20 @@ static int open_flash_file(struct uw_firmware *f, const char *words)
     return rc < 0 ? uw_error_set(&f->err, rc, "flash=%s: cannot be used", s.flash) : UW_OK;
 }
 
+/* Another program may have written them: one that is not known here costs none of the others. */
+static void read_kept(struct uw_firmware *f, char *words)
+{
+    while (*words != '\0') {
+        size_t n = strcspn(words, " ");
+        char *next = words + n + (words[n] == ' ' ? 1 : 0);
+        words[n] = '\0';
+        if (uw_settings_read(&f->settings, words, &f->err) < 0) {
+            uw_console_line("settings in flash: %s", f->err.text);
+        }
+        words = next;
+    }
+}
+
 int uw_firmware_open_settings(struct uw_firmware *f)
 {
     char words[UW_SETTINGS_TEXT_BYTES];
@@ -72,9 +86,7 @@ int uw_firmware_open_settings(struct uw_firmware *f)
         char kept[UW_SETTINGS_TEXT_BYTES];
         size_t n = read_object(f, SETTINGS, kept, sizeof kept - 1u);
         kept[n] = '\0';
-        if (n > 0 && uw_settings_read(&f->settings, kept, &f->err) < 0) {
-            uw_console_line("settings in flash: %s", f->err.text);
-        }
+        read_kept(f, kept);
     }
     f->kept = f->settings;
     return uw_settings_read(&f->settings, words, &f->err);
@@ -115,12 +127,12 @@ static void while_erasing(void *arg)
  * worth more here than names for each tensor; the storage has checked the CRC of all of it. */
 struct record {
     char magic[4];
-    uint32_t format, vectors_n, step, position, parameters_n;
+    uint32_t format, vectors_n, step, position, parameters_n, trained_s;
     uint64_t model, epoch;
 };
 
 #define MAGIC "uwck"
-#define FORMAT 1u
+#define FORMAT 2u
 
 static int load(struct uw_firmware *f)
 {
@@ -146,6 +158,7 @@ static int load(struct uw_firmware *f)
     }
     if (rc == UW_OK) {
         f->step = r.step;
+        f->trained_us = r.trained_s * UINT64_C(1000000);
         f->loader.epoch = r.epoch;
         f->loader.position = r.position;
     }
@@ -160,6 +173,7 @@ static int store(struct uw_firmware *f)
     const struct record r = {.magic = MAGIC, .format = FORMAT,
                              .vectors_n = f->model.velocity != NULL ? 2u : 1u, .step = f->step,
                              .position = f->loader.position, .parameters_n = p->size_n,
+                             .trained_s = (uint32_t)(uw_firmware_trained_us(f) / 1000000u),
                              .model = p->hash, .epoch = f->loader.epoch};
     int rc = s->ops->begin(s, objects[MODEL].name);
     if (rc < 0) {

@@ -17,7 +17,8 @@ int uw_firmware_open_data(struct uw_firmware *f)
     int rc = uw_digits_init(&f->digits, &own);
     rc = rc < 0 ? rc : uw_digits_init(&f->test, &test);
     const struct uw_loader_config loader = {.dataset = &f->digits.base, .batch_n = s->batch,
-                                            .seed = s->seed};
+                                            .seed = s->seed, .between = f->model.between,
+                                            .between_arg = f};
     rc = rc < 0 ? rc : uw_loader_init(&f->loader, &loader);
     f->accuracy = -1.0f;
     return rc < 0 ? uw_error_set(&f->err, rc, "data: %s", uw_status_text(rc)) : UW_OK;
@@ -27,6 +28,11 @@ float uw_firmware_samples_per_s(const struct uw_firmware *f)
 {
     uint64_t us = uw_machine_now_us() - f->started_us;
     return us > 0 ? (float)((double)f->samples * 1e6 / (double)us) : 0.0f;
+}
+
+uint64_t uw_firmware_trained_us(const struct uw_firmware *f)
+{
+    return f->trained_us + uw_machine_now_us() - f->started_us;
 }
 
 static int evaluate(struct uw_firmware *f, bool final)
@@ -54,17 +60,11 @@ static int evaluate(struct uw_firmware *f, bool final)
 
 static int exchange(struct uw_firmware *f, float lr)
 {
-    const struct uw_node_progress p = {.step = f->step, .lr = lr, .loss = (float)f->loss,
-                                       .accuracy = f->accuracy,
-                                       .samples_per_s = uw_firmware_samples_per_s(f)};
+    const struct uw_node_progress p = {
+        .step = f->step, .lr = lr, .loss = (float)f->loss, .accuracy = f->accuracy,
+        .samples_per_s = f->training ? uw_firmware_samples_per_s(f) : 0.0f};
     int rc = uw_node_after_step(&f->node, &p);
     return rc < 0 ? uw_error_set(&f->err, rc, "exchange: %s", uw_status_text(rc)) : rc;
-}
-
-/* How much of `seconds` is over. */
-static uint64_t elapsed_us(const struct uw_firmware *f)
-{
-    return uw_machine_now_us() - f->started_us + (uint64_t)f->settings.elapsed * 1000000u;
 }
 
 /* The learning rate of the next step. */
@@ -72,7 +72,7 @@ static float rate(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
     double gone = s->steps != 0 ? (double)f->step / (double)s->steps
-                                : (double)elapsed_us(f) / 1e6 /
+                                : (double)uw_firmware_trained_us(f) / 1e6 /
                                       (double)(s->seconds != 0 ? s->seconds : UINT32_MAX);
     const struct uw_schedule schedule = {
         .kind = strcmp(s->schedule, "cosine") == 0 ? UW_SCHEDULE_COSINE : UW_SCHEDULE_CONSTANT};
@@ -88,7 +88,6 @@ static int step(struct uw_firmware *f)
     if (n < 0) {
         return uw_error_set(&f->err, n, "data: %s", uw_status_text(n));
     }
-    uw_firmware_poll(f);
     m->optimizer.lr = rate(f);
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &f->err);
     if (rc < 0) {
@@ -117,7 +116,7 @@ static bool time_left(const struct uw_firmware *f)
 {
     const struct uw_settings *s = &f->settings;
     return (s->steps == 0 || f->step < s->steps) &&
-           (s->seconds == 0 || elapsed_us(f) < (uint64_t)s->seconds * 1000000u);
+           (s->seconds == 0 || uw_firmware_trained_us(f) < (uint64_t)s->seconds * 1000000u);
 }
 
 /* Rounds without steps bring the nodes to consensus; then the model is tested. */
@@ -142,6 +141,8 @@ int uw_firmware_train(struct uw_firmware *f)
 {
     int rc;
     if (f->started_us == 0) {
+        uint64_t elapsed_us = f->settings.elapsed * UINT64_C(1000000);
+        f->trained_us = f->trained_us > elapsed_us ? f->trained_us : elapsed_us;
         f->started_us = f->tested_us = f->reported_us = f->saved_us = uw_machine_now_us();
         f->training = true;
         f->rounds_left = f->settings.consensus_rounds;

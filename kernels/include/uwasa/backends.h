@@ -20,7 +20,8 @@
 /* The portable meaning of every slot. Asks for no scratch, runs on the calling thread. */
 extern const struct uw_kernels uw_kernels_ref;
 
-/* The reference's bits for boards: small minibatches, little code, no scratch. */
+/* The reference's bits for boards: small minibatches, little code, no scratch. In every build;
+ * uw_kernels_at and uw_kernels_find know it on boards and on x86-64 with AVX2. */
 extern const struct uw_kernels uw_kernels_lean;
 
 /* Usable tables, fastest first; the last one is always ref.

@@ -49,6 +49,7 @@ struct uw_ethernet {
     const struct uw_ethernet_ops *ops;
     uint32_t burst_bytes;           /* payload of UDP messages that may arrive at once, before recv
                                        is called, without loss: the controller's receive memory */
+    uint32_t burst_n;               /* and how many frames, however small; 0: not limited */
     uint64_t dropped_n;             /* frames lost in the controller or here */
 };
 

@@ -69,6 +69,7 @@ struct uw_link_emulated_config {
     uint32_t mtu_bytes;         /* 0: the lower link's; larger arrivals are lost */
     uint32_t burst_bytes;       /* receive memory: of messages that arrive at once what is above is
                                    lost, at once is until recv has found none. 0: unlimited */
+    uint32_t burst_n;           /* the same, in messages */
     uint64_t seed;
     struct uw_emulated_medium *medium;  /* NULL: one of its own. In place of send's rate */
     struct uw_impairment send, receive;
@@ -111,7 +112,8 @@ struct uw_link_emulated {
     struct uw_emulated_stats stats;
     uint64_t now_us;
     struct uw_emulated_path out, in;
-    uint32_t burst_bytes, arrived_bytes;    /* since there was nothing to receive */
+    uint32_t burst_bytes, burst_n;
+    uint32_t arrived_bytes, arrived_n;      /* since there was nothing to receive */
     struct uw_emulated_medium *medium;
     struct uw_link_emulated *next;      /* on the medium */
     /* as in the configuration */

@@ -33,6 +33,8 @@ struct uw_link_zsock_config {
     uint32_t burst_bytes;       /* that the kernel's receive buffers hold, less than
                                    CONFIG_NET_BUF_RX_COUNT of them: peers send no more at once; 0:
                                    not known, taken to be much */
+    uint32_t burst_n;           /* and how many messages: CONFIG_NET_PKT_RX_COUNT at most; 0: the
+                                   same */
 };
 
 struct uw_link_zsock {

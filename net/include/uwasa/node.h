@@ -15,11 +15,11 @@
  * The two loops may be two threads or one. Between them is a ring of verified chunks and a few
  * atomics, nothing else.
  *
- * Without a snapshot, for a device that has no room for a second copy of its parameters: peers get
- * params->x as it is. Then uw_node_step is called by the training thread, between layers and never
- * within an update: each chunk is of one moment, and a pull that takes longer has chunks of several
- * steps, as one over several versions of a snapshot has too. The version counts rounds of T steps.
- * What is pulled is mixed as (1 - w) x + w s_peer. Of mode gossip by rule none only.
+ * Without a snapshot, for a device without room for a second copy of its parameters: peers get
+ * params->x as it is, and nothing while another's model is taken over. Then the training thread
+ * calls uw_node_step, between layers and never within an update: each chunk is of one moment, and
+ * a longer pull has chunks of several steps, as one over several versions has too. The version
+ * counts rounds of T steps. Mixed is (1 - w) x + w s_peer. Of mode gossip by rule none only.
  *
  * Units      bytes unless a name ends in _us (microseconds, monotonic) or _n (elements)
  * Memory     one arena; the link, parameters, snapshot, velocity and texts of the configuration
@@ -193,9 +193,8 @@ enum uw_node_after {
     UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
     UW_NODE_AVERAGING = 8,          /* the parameters are being averaged and must not be touched:
                                        call again a little later with lr 0 */
-    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg from
-                                       now on, and the velocity its m, zero. The steps' frozen
-                                       momentum is 0.9 from the next step on */
+    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg, the
+                                       velocity its m, zero, and the steps' frozen momentum 0.9 */
     UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
                                        wasted, call again a little later with lr 0 instead */
 };
@@ -203,14 +202,15 @@ enum uw_node_after {
 /* Context training. Call after every local step: mixes the chunks that have arrived, ends the
  * round when T steps are done and its pull has ended, publishes the snapshot, asks for the next
  * pull. The first call publishes the starting weights; a newcomer shows its own only after a
- * round in which it found nobody to adopt from.
- *
- * With lr 0 rounds have no steps: they end when their pull does, and leave the velocity alone.
- * A loop of such calls brings the nodes to consensus after training.
+ * round in which it found nobody to adopt from. With lr 0 rounds have no steps: they end when their
+ * pull does, and leave the velocity alone; such calls bring nodes to consensus after training.
  *
  * Returns a set of enum uw_node_after, or UW_ERR_UNSUPPORTED (the snapshot has no data: the
  * model was planned without one). */
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
+
+/* Context training. Only tell others how training stands; samples_per_s 0: it has ended. */
+void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p);
 
 /* Context training, while no uw_node_step runs. Would uw_node_after_step look at the parameters or
  * change them or the velocity, were it called now after one more local step? While it would not,

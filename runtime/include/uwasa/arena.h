@@ -47,6 +47,12 @@ size_t uw_arena_slack_bytes(void);
  * Returns UW_OK, UW_ERR_NOMEM (does not fit; *out is NULL, the arena unchanged), UW_ERR_SEALED. */
 int uw_arena_take(struct uw_arena *a, size_t bytes, void **out);
 
+/* Take several blocks, of bytes[i] each.
+ *   bytes  [n] 0: no block
+ *   out    [n] set to the blocks; NULL: none, and all while measuring or from the first that failed
+ * Returns what uw_arena_take returned last. */
+int uw_arena_take_each(struct uw_arena *a, uint32_t n, const size_t *bytes, void **out);
+
 /* End set-up: every later uw_arena_take() returns UW_ERR_SEALED. Idempotent. */
 void uw_arena_seal(struct uw_arena *a);
 

@@ -17,6 +17,13 @@
 #include <zephyr/kernel.h>
 #include <zephyr/net/socket.h>
 
+/* Its name until Zephyr 3.4 is the second one. */
+#if __has_include(<zephyr/random/random.h>)
+#include <zephyr/random/random.h>
+#else
+#include <zephyr/random/rand32.h>
+#endif
+
 #define MEMBERS 8u
 #define STATIONS 16u
 #define WINDOW_BYTES (32u * 1024u)
@@ -99,7 +106,8 @@ static int open_link(struct uw_zephyr_node *n)
     char bind[8];
     snprintf(bind, sizeof bind, ":%u", (unsigned)CONFIG_UWASA_NODE_PORT);
     struct uw_link_zsock_config c = {.bind = bind, .stations_n = STATIONS,
-                                     .burst_bytes = CONFIG_UWASA_NODE_BURST_BYTES};
+                                     .burst_bytes = CONFIG_UWASA_NODE_BURST_BYTES,
+                                     .burst_n = CONFIG_UWASA_NODE_BURST_MESSAGES};
     c.memory_bytes = uw_link_zsock_bytes(&c);
     int rc = take(n, "link", c.memory_bytes, &c.memory);
     rc = rc < 0 ? rc : uw_link_zsock_init(&n->zsock, &c, &n->err);
@@ -107,18 +115,11 @@ static int open_link(struct uw_zephyr_node *n)
     return rc < 0 || n->settings.key[0] == '\0' ? rc : open_secure(n);
 }
 
-/* Cut the text at its commas. */
-static uint32_t seeds_of(char *text, const char *seed[UW_SETTINGS_SEEDS_MAX])
+/* Nothing here counts starts. Peers tell a node that is back the number of its last life, and it
+ * goes above that: the number must only be another one, with room above. */
+static uint32_t incarnation(void)
 {
-    uint32_t n = 0;
-    while (*text != '\0' && n < UW_SETTINGS_SEEDS_MAX) {
-        seed[n++] = text;
-        text += strcspn(text, ",");
-        if (*text == ',') {
-            *text++ = '\0';
-        }
-    }
-    return n;
+    return sys_rand32_get() / 2u + 1u;
 }
 
 static int open_node(struct uw_zephyr_node *n)
@@ -129,7 +130,7 @@ static int open_node(struct uw_zephyr_node *n)
     struct uw_settings *s = &n->settings;
     const struct uw_node_config c = {
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
-        .seeds_n = seeds_of(s->seeds, seed), .incarnation = 1, .link = n->link,
+        .seeds_n = uw_settings_seeds(s->seeds, seed), .incarnation = incarnation(), .link = n->link,
         .parts = &parts,
         .params = &n->model.params, .snapshot = &n->model.snapshot,
         .velocity = n->model.velocity, .newcomer = true, .rule = uw_mix_find(s->rule),
@@ -138,11 +139,33 @@ static int open_node(struct uw_zephyr_node *n)
     return uw_node_bind(&n->node, &c, &n->arena, &n->err);
 }
 
+/* Words that other boards heed and this program does not. */
+static int refuse_others(struct uw_zephyr_node *n)
+{
+    static const char *const other[] = {"address", "gateway", "loopback", "link", "schedule",
+                                        "events", "flash", "checkpoint_seconds", "window", "ram",
+                                        "exit"};
+    static char set[UW_SETTINGS_TEXT_BYTES], usual[UW_SETTINGS_TEXT_BYTES];
+    struct uw_settings none;
+    uw_settings_init(&none);
+    for (uint32_t i = 0; uw_settings_tell(&none, i, usual, sizeof usual) >= 0; i++) {
+        (void)uw_settings_tell(&n->settings, i, set, sizeof set);
+        size_t length = strcspn(set, "=");
+        for (size_t k = 0; strcmp(set, usual) != 0 && k < sizeof other / sizeof other[0]; k++) {
+            if (strlen(other[k]) == length && memcmp(other[k], set, length) == 0) {
+                return uw_error_set(&n->err, UW_ERR_UNSUPPORTED, "%s: not on Zephyr", set);
+            }
+        }
+    }
+    return UW_OK;
+}
+
 static int open_all(struct uw_zephyr_node *n)
 {
     uw_arena_init(&n->arena, memory, sizeof memory);
     uw_settings_init(&n->settings);
     int rc = uw_settings_read(&n->settings, CONFIG_UWASA_NODE_SETTINGS, &n->err);
+    rc = rc < 0 ? rc : refuse_others(n);
     rc = rc < 0 ? rc : open_model(n);
     rc = rc < 0 ? rc : open_data(n);
     rc = rc < 0 ? rc : open_link(n);
