@@ -1,27 +1,113 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * First fit over one buffer, and one pair of record buffers for all sessions. Mbed TLS gives each
+ * session two buffers of a record's size, 2.5 kB, that it uses only inside of a call: a record is
+ * read, decrypted and handed over, or made and sent, before the call returns (secure_mbedtls.c
+ * feeds one at a time, and its output never blocks). Between calls they hold nothing that is read
+ * again; sequence numbers, flights to repeat and messages out of order lie elsewhere. */
 #include "uwasa/secure_memory.h"
 
-#include <mbedtls/memory_buffer_alloc.h>
+#include <mbedtls/platform.h>
+#include <mbedtls/ssl.h>
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-static const uint8_t *buffer;
-static size_t buffer_bytes;
+/* Larger requests are those two alone: all else is a handshake message at most. */
+#define RECORD_BYTES MBEDTLS_SSL_IN_CONTENT_LEN
+_Static_assert(MBEDTLS_SSL_OUT_CONTENT_LEN == MBEDTLS_SSL_IN_CONTENT_LEN &&
+                   MBEDTLS_SSL_DTLS_MAX_BUFFERING <= MBEDTLS_SSL_IN_CONTENT_LEN,
+               "what waits for its turn must not be taken for a record buffer");
 
-void uw_secure_memory_init(void *memory, size_t bytes)
+/* Blocks follow each other; a free one is joined with those behind it when it is looked at. */
+struct block {
+    uint32_t bytes;                     /* with this head, a multiple of its size */
+    uint32_t used;
+};
+
+static struct {
+    struct block *first;
+    const uint8_t *end;
+    size_t peak_bytes;
+    void *record[2];
+    uint32_t records_n;
+} memory;
+
+static struct block *after(struct block *b)
 {
-    mbedtls_memory_buffer_alloc_init(memory, bytes);    /* zeroes it */
-    buffer = memory;
-    buffer_bytes = bytes;
+    return (struct block *)(void *)((uint8_t *)b + b->bytes);
 }
 
-/* The allocator takes the first free block that is large enough, so that what was never touched is
- * at the end. */
+static bool is_end(const struct block *b)
+{
+    return (const uint8_t *)b >= memory.end;
+}
+
+static void *take(size_t bytes)
+{
+    uint32_t need = (uint32_t)((bytes + 2u * sizeof(struct block) - 1u) / sizeof(struct block) *
+                               sizeof(struct block));
+    for (struct block *b = memory.first; !is_end(b); b = after(b)) {
+        while (b->used == 0 && !is_end(after(b)) && after(b)->used == 0) {
+            b->bytes += after(b)->bytes;
+        }
+        if (b->used != 0 || b->bytes < need) {
+            continue;
+        }
+        if (b->bytes > need) {
+            uint32_t rest = b->bytes - need;
+            b->bytes = need;
+            *after(b) = (struct block){.bytes = rest};
+        }
+        b->used = 1;
+        size_t peak = (size_t)((const uint8_t *)after(b) - (const uint8_t *)memory.first);
+        memory.peak_bytes = peak > memory.peak_bytes ? peak : memory.peak_bytes;
+        return b + 1;
+    }
+    return NULL;
+}
+
+/* Sessions ask for one to read and one to write, in turn. */
+static void *take_record(size_t bytes)
+{
+    void **record = &memory.record[memory.records_n++ % 2u];
+    if (*record == NULL) {
+        *record = take(bytes);
+    }
+    const struct block *b = *record;
+    return b != NULL && b[-1].bytes - sizeof *b >= bytes ? *record : NULL;
+}
+
+static void *take_zeroed(size_t n, size_t size)
+{
+    size_t all = memory.first != NULL ? (size_t)(memory.end - (const uint8_t *)memory.first) : 0;
+    if (n == 0 || size == 0 || size > all / n) {
+        return NULL;
+    }
+    size_t bytes = n * size;
+    void *p = bytes > RECORD_BYTES ? take_record(bytes) : take(bytes);
+    return p != NULL ? memset(p, 0, bytes) : NULL;
+}
+
+static void give(void *p)
+{
+    if (p != NULL && p != memory.record[0] && p != memory.record[1]) {
+        ((struct block *)p - 1)->used = 0;
+    }
+}
+
+void uw_secure_memory_init(void *bytes, size_t bytes_n)
+{
+    memset(&memory, 0, sizeof memory);
+    memory.first = bytes;
+    bytes_n = bytes_n / sizeof(struct block) * sizeof(struct block);
+    memory.end = (const uint8_t *)bytes + bytes_n;
+    *memory.first = (struct block){.bytes = (uint32_t)bytes_n};
+    (void)mbedtls_platform_set_calloc_free(take_zeroed, give);
+}
+
 size_t uw_secure_memory_peak_bytes(void)
 {
-    size_t n = buffer_bytes;
-    while (n > 0 && buffer[n - 1u] == 0) {
-        n--;
-    }
-    return n;
+    return memory.peak_bytes;
 }

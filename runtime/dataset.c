@@ -37,6 +37,9 @@ int uw_loader_next(struct uw_loader *l, float *x, uint32_t *label)
         if (rc < 0) {
             return rc;
         }
+        if (l->config.between != NULL) {
+            l->config.between(l->config.between_arg);
+        }
     }
     l->position += n;
     if (l->position == d->samples_n) {

@@ -3,10 +3,14 @@
 
 #include "semihosting.h"
 
+#include "uwasa/machine.h"
+
 #include <string.h>
 
 #define PROGRAM_BYTES 8u
 #define ERASED 0xff
+
+volatile uint32_t uw_flash_emulated_erase_us;
 
 static bool inside(const struct uw_flash *f, uint32_t at, uint32_t bytes)
 {
@@ -57,8 +61,14 @@ static int program(struct uw_flash *base, uint32_t at, const void *buf, uint32_t
 static int erase(struct uw_flash *base, uint32_t sector)
 {
     struct uw_flash_emulated *f = (struct uw_flash_emulated *)base;
+    uint64_t begin_us = uw_machine_now_us();
     if (sector >= base->sectors_n) {
         return UW_ERR_INVALID;
+    }
+    while (uw_machine_now_us() - begin_us < uw_flash_emulated_erase_us) {
+        if (base->idle != NULL) {
+            base->idle(base->idle_arg);
+        }
     }
     uint32_t at = sector * base->sector_bytes;
     if (f->file < 0) {

@@ -7,8 +7,7 @@
 
 #define MBEDTLS_PLATFORM_C
 #define MBEDTLS_PLATFORM_MEMORY
-#define MBEDTLS_MEMORY_BUFFER_ALLOC_C
-#define MBEDTLS_PLATFORM_NO_STD_FUNCTIONS   /* no heap before the buffer is given, and no stdio */
+#define MBEDTLS_PLATFORM_NO_STD_FUNCTIONS   /* memory by uwasa/secure_memory.h, and no stdio */
 #define MBEDTLS_PLATFORM_EXIT_MACRO(status) __builtin_trap()
 #define MBEDTLS_NO_PLATFORM_ENTROPY
 
@@ -27,14 +26,15 @@
 #define MBEDTLS_SSL_SRV_C
 #define MBEDTLS_SSL_PROTO_TLS1_2
 #define MBEDTLS_SSL_PROTO_DTLS
+#define MBEDTLS_SSL_ALL_ALERT_MESSAGES  /* who has another key is told */
 #define MBEDTLS_SSL_DTLS_ANTI_REPLAY
 #define MBEDTLS_SSL_DTLS_HELLO_VERIFY
 #define MBEDTLS_SSL_MAX_FRAGMENT_LENGTH
 #define MBEDTLS_KEY_EXCHANGE_PSK_ENABLED
 #define MBEDTLS_PSK_MAX_LEN 32
-#define MBEDTLS_SSL_IN_CONTENT_LEN 1408
-#define MBEDTLS_SSL_OUT_CONTENT_LEN 1408
-#define MBEDTLS_SSL_DTLS_MAX_BUFFERING 4096
+#define MBEDTLS_SSL_IN_CONTENT_LEN 1232     /* what fits a datagram of link_lwip.h's default */
+#define MBEDTLS_SSL_OUT_CONTENT_LEN 1232
+#define MBEDTLS_SSL_DTLS_MAX_BUFFERING 1024 /* handshake messages that came too soon: small here */
 #define MBEDTLS_SSL_CIPHERSUITES MBEDTLS_TLS_PSK_WITH_CHACHA20_POLY1305_SHA256
 
 #ifdef UWASA_MBEDTLS_2

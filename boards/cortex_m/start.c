@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define VECTORS_N (16u + UW_INTERRUPTS_N)
+#define EXCEPTIONS_N 16u
+#define VECTORS_N (EXCEPTIONS_N + UW_INTERRUPTS_N)
 
 /* Registers of the system control block (Armv7-M and Armv8-M alike). */
 #define CPACR (*(volatile uint32_t *)0xe000ed88u)
@@ -107,8 +108,14 @@ struct vectors {
 static struct vectors table __attribute__((aligned(512)));
 _Static_assert(sizeof table <= 512, "a table is aligned to its size, rounded up to a power of two");
 
-extern const struct vectors uw_vectors;
-const struct vectors uw_vectors __attribute__((section(".vectors"), used)) = {
+/* The one in flash is used until then, with interrupts off. */
+struct first_vectors {
+    const void *stack;
+    handler_fn handler[EXCEPTIONS_N - 1u];
+};
+
+extern const struct first_vectors uw_vectors;
+const struct first_vectors uw_vectors __attribute__((section(".vectors"), used)) = {
     .stack = uw_stack_end, .handler = {uw_start, fault, fault, fault, fault, fault}};
 
 void uw_interrupt_set(uint32_t number, void (*handler)(void))

@@ -7,6 +7,7 @@ with status 77 and a sentence."""
 import fcntl
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -56,6 +57,52 @@ def build(preset, folder=None, *options, target="gossip_node", check=True):
                     raise RuntimeError(f"{' '.join(command)}:\n{said}")
                 break
     return os.path.join(folder, "apps", "firmware", target + ".elf"), said
+
+
+def symbols(elf):
+    """{symbol: address} of an ELF file."""
+    lines = subprocess.run(["arm-none-eabi-nm", elf], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    return {line.split()[-1]: int(line.split()[0], 16) for line in lines if len(line.split()) == 3}
+
+
+class Debugger:
+    """QEMU's GDB server: enough of its protocol to write memory and to send the processor
+    elsewhere. The machine stands still until go_on."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(path)
+        self.heard = b""
+        self.ask("qXfer:features:read:target.xml:0,fff")    # or registers are not written
+
+    def ask(self, text):
+        self.socket.sendall(b"$%s#%02x" % (text.encode(), sum(text.encode()) % 256))
+        while True:
+            found = re.search(rb"\$([^#]*)#..", self.heard, re.DOTALL)
+            if not found:
+                self.heard += self.socket.recv(4096)
+                continue
+            self.heard = self.heard[found.end():]
+            self.socket.sendall(b"+")
+            if not found.group(1).startswith((b"T", b"S")):     # that the machine has stopped
+                return found.group(1).decode()
+
+    def order(self, text):
+        answer = self.ask(text)
+        assert answer == "OK", f"{text}: {answer}"
+
+    def write(self, address, data):
+        self.order(f"M{address:x},{len(data):x}:{data.hex()}")
+
+    def go_on(self):
+        self.order("D")
+        self.socket.close()
+
+    def go_on_at(self, address):
+        self.order(f"Pf={address.to_bytes(4, 'little').hex()}")
+        self.go_on()
 
 
 def main(module_argv):

@@ -6,13 +6,13 @@ hang end in a start that says so; without a source of entropy it does not link.
 usage: test_machine.py PROGRAM [-k CASE]     environment: UWASA_HOST_WEIGHTS, the program
 host_weights
 """
+import json
 import os
 import re
-import socket
 import subprocess
 import sys
 
-from machines import MACHINE, ROOT, STACK_BYTES, VIRTUAL, Boards, build, main
+from machines import MACHINE, ROOT, STACK_BYTES, VIRTUAL, Boards, Debugger, build, main, symbols
 
 STEPS = 50
 KERNELS = "ref"                     # what tools/board_model gives all of them
@@ -22,42 +22,7 @@ HEAP = re.compile(r"^(_?(malloc|calloc|realloc|free)(_r)?|_?sbrk(_r)?|aligned_al
 FIRST_STEP_SECONDS = 1.0            # of virtual time, from reset
 
 
-class Debugger:
-    """QEMU's GDB server: enough of its protocol to send the processor elsewhere."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        self.socket.connect(path)
-        self.heard = b""
-        self.ask("qXfer:features:read:target.xml:0,fff")    # or registers are not written
-
-    def ask(self, text):
-        self.socket.sendall(b"$%s#%02x" % (text.encode(), sum(text.encode()) % 256))
-        while True:
-            found = re.search(rb"\$([^#]*)#..", self.heard, re.DOTALL)
-            if not found:
-                self.heard += self.socket.recv(4096)
-                continue
-            self.heard = self.heard[found.end():]
-            self.socket.sendall(b"+")
-            if not found.group(1).startswith((b"T", b"S")):     # that the machine has stopped
-                return found.group(1).decode()
-
-    def go_on_at(self, address):
-        for order in (f"Pf={address.to_bytes(4, 'little').hex()}", "D"):
-            answer = self.ask(order)
-            assert answer == "OK", f"{order}: {answer}"
-        self.socket.close()
-
-
 class Machine(Boards):
-    def symbols(self, elf):
-        lines = subprocess.run(["arm-none-eabi-nm", elf], capture_output=True, text=True,
-                               check=True).stdout.splitlines()
-        return {line.split()[-1]: int(line.split()[0], 16) for line in lines
-                if len(line.split()) == 3}
-
     def alone(self, preset, i=0, **settings):
         self.board(i, preset=preset, clock=VIRTUAL, **{**ALONE, **settings})
         done = self.finished(i)
@@ -84,7 +49,7 @@ class Machine(Boards):
                 self.assertAlmostEqual(done["test_accuracy"], float(said[1]), places=3)
         self.assertGreater(done["test_accuracy"], 0.25)
         elf, _ = build(preset)
-        self.assertEqual([s for s in self.symbols(elf) if HEAP.match(s)], [])
+        self.assertEqual([s for s in symbols(elf) if HEAP.match(s)], [])
 
     def test_boots_and_trains_m4f(self):
         self.boots_and_trains("cortex-m4f")
@@ -133,6 +98,11 @@ class Machine(Boards):
     def test_time_that_is_over_before_the_start_is_not_trained_again(self):
         _, done = self.alone("cortex-m7", steps=0, seconds=1000, elapsed=999)
         self.assertLess(done["seconds"], 10)
+
+    def test_loss_that_is_no_number_is_null(self):
+        self.alone("cortex-m7", steps=100, lr=1000000)
+        lines = [json.loads(line) for line in self.lines(0)]     # each one is JSON
+        self.assertIn(None, [e["loss"] for e in lines if e["event"] == "step"])
 
     def test_real_board_does_not_link_without_entropy(self):
         _, said = build("cortex-m7", "cortex-m7-real", "-DUWASA_EMULATOR=OFF", check=False)

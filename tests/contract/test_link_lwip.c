@@ -149,6 +149,15 @@ static void be16(uint8_t *p, uint32_t value)
     p[1] = (uint8_t)value;
 }
 
+static void check_sum(uint8_t *frame, uint32_t first, uint32_t last, uint32_t at)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = first; i < last; i += 2) {
+        sum += (uint32_t)frame[i] << 8 | frame[i + 1u];
+    }
+    be16(frame + at, ~(sum + (sum >> 16)));
+}
+
 /* A UDP datagram without checksum of so many bytes for end 1, as a whole or as a fragment. */
 static uint32_t datagram(uint8_t frame[UW_ETHERNET_FRAME_MAX], uint32_t bytes, uint32_t fragment)
 {
@@ -161,12 +170,22 @@ static uint32_t datagram(uint8_t frame[UW_ETHERNET_FRAME_MAX], uint32_t bytes, u
     be16(frame + 34, PORT);
     be16(frame + 36, PORT);
     be16(frame + 38, bytes + 8u);
-    uint32_t sum = 0;
-    for (uint32_t i = 14; i < 34; i += 2) {
-        sum += (uint32_t)frame[i] << 8 | frame[i + 1u];
-    }
-    be16(frame + 24, ~(sum + (sum >> 16)));
+    check_sum(frame, 14, 34, 24);
     return HEAD_BYTES + bytes;
+}
+
+/* A ping of end 1 from 10.0.0.x, which answers no question. */
+static uint32_t ping(uint8_t frame[UW_ETHERNET_FRAME_MAX], uint8_t x)
+{
+    uint32_t bytes = datagram(frame, 64, 0);
+    frame[23] = 1;
+    frame[29] = x;
+    be16(frame + 24, 0);
+    check_sum(frame, 14, 34, 24);
+    memset(frame + 34, 0, 8);
+    frame[34] = 8;
+    check_sum(frame, 34, bytes, 36);
+    return bytes;
 }
 
 static void test_lwip_datagram_above_the_mtu_is_dropped_and_counted(void **state)
@@ -195,6 +214,18 @@ static void test_lwip_fragments_are_dropped(void **state)
     }
     ethernet_memory_arrive(&card[1], frame, datagram(frame, 1000, 0));
     assert_int_equal(take_all(p, 1, 2), 1);
+}
+
+static void test_lwip_pings_of_nobody_do_not_stop_messages(void **state)
+{
+    struct pair *p = *state;
+    uint8_t frame[UW_ETHERNET_FRAME_MAX];
+    for (uint8_t x = 100; x < 100 + ETHERNET_FRAMES; x++) {
+        ethernet_memory_arrive(&card[1], frame, ping(frame, x));
+    }
+    assert_int_equal(take_all(p, 1, 4), 0);
+    ethernet_memory_arrive(&card[1], frame, datagram(frame, 1000, 0));
+    assert_int_equal(take_all(p, 1, 4), 1);
 }
 
 static void test_lwip_checksums_are_checked(void **state)
@@ -290,6 +321,7 @@ int main(void)
         OWN(test_lwip_card_holds_a_burst_and_loses_what_is_beyond),
         OWN(test_lwip_datagram_above_the_mtu_is_dropped_and_counted),
         OWN(test_lwip_fragments_are_dropped),
+        OWN(test_lwip_pings_of_nobody_do_not_stop_messages),
         OWN(test_lwip_checksums_are_checked),
         OWN(test_lwip_loopback_of_others_is_told_and_understood),
         OWN(test_lwip_other_networks_are_reached_by_the_gateway),

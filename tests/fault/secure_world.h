@@ -11,11 +11,15 @@
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
 #include "uwasa/secure.h"
+#ifdef UW_TEST_SECURE_BOARD
+#include "uwasa/secure_memory.h"
+#endif
 
 #define WORLD_NODES 8u
 #define WORLD_RAW 8u            /* endpoints WORLD_NODES .. without a channel */
 #define WORLD_MTU 1232u
 #define WORLD_MESSAGE 100u
+#define WORLD_TLS_BYTES (256u * 1024u)  /* of all nodes, where they are built as boards */
 
 struct world;
 
@@ -35,7 +39,7 @@ struct node {
 struct world {
     uint64_t now_us, seed;
     struct uw_loopback_hub hub;
-    void *memory;
+    void *memory, *tls;
     struct node node[WORLD_NODES];
     struct uw_link_loopback raw[WORLD_RAW];
 };
@@ -61,6 +65,11 @@ static inline void world_open(struct world *w, uint64_t seed)
     struct uw_loopback_config config = {.endpoints_n = WORLD_NODES + WORLD_RAW,
                                         .mtu_bytes = WORLD_MTU, .queue_n = 64};
     memset(w, 0, sizeof *w);
+#ifdef UW_TEST_SECURE_BOARD
+    w->tls = malloc(WORLD_TLS_BYTES);
+    assert_non_null(w->tls);
+    uw_secure_memory_init(w->tls, WORLD_TLS_BYTES);
+#endif
     w->seed = seed;
     w->now_us = 1000000;
     config.memory_bytes = uw_loopback_hub_bytes(&config);
@@ -135,6 +144,7 @@ static inline void world_close(struct world *w)
         uw_link_deinit(&w->raw[i].link);
     }
     free(w->memory);
+    free(w->tls);
 }
 
 /* Take what has arrived; every message must be one that node_say() made. */

@@ -209,6 +209,29 @@ static void test_loader_cursor_restored_repeats_the_same_minibatches(void **stat
     }
 }
 
+static void count(void *arg)
+{
+    (*(uint32_t *)arg)++;
+}
+
+static void test_loader_calls_between_after_each_sample(void **state)
+{
+    (void)state;
+    struct uw_dataset d = index_dataset(20, false);
+    uint32_t calls = 0;
+    struct uw_loader_config config = {.dataset = &d, .batch_n = 15, .between = count,
+                                      .between_arg = &calls};
+    struct uw_loader l;
+    float x[15];
+    uint32_t label[15];
+
+    assert_int_equal(uw_loader_init(&l, &config), UW_OK);
+    assert_int_equal(uw_loader_next(&l, x, label), 15);
+    assert_int_equal(calls, 15);
+    assert_int_equal(uw_loader_next(&l, x, label), 5);
+    assert_int_equal(calls, 20);
+}
+
 static void test_loader_no_shuffle_goes_in_order_and_errors_keep_the_cursor(void **state)
 {
     (void)state;
@@ -241,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_fmath_special_values_behave_as_documented),
         cmocka_unit_test(test_loader_each_epoch_visits_every_sample_once),
         cmocka_unit_test(test_loader_cursor_restored_repeats_the_same_minibatches),
+        cmocka_unit_test(test_loader_calls_between_after_each_sample),
         cmocka_unit_test(test_loader_no_shuffle_goes_in_order_and_errors_keep_the_cursor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,8 +32,7 @@ target_include_directories(uwasa_source_lwip SYSTEM PUBLIC ${lwip}/include ${uwa
 
 set(tls ${UWASA_SOURCES}/mbedtls)
 set(tls_sources chacha20 chachapoly cipher cipher_wrap constant_time hmac_drbg md
-                memory_buffer_alloc platform platform_util poly1305 sha256 ssl_ciphersuites ssl_msg
-                ssl_tls)
+                platform platform_util poly1305 sha256 ssl_ciphersuites ssl_msg ssl_tls)
 if(EXISTS ${tls}/library/ssl_tls12_client.c)
   list(APPEND tls_sources ssl_client ssl_debug_helpers_generated ssl_tls12_client ssl_tls12_server)
   set(tls_define "")

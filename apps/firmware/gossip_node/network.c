@@ -3,12 +3,14 @@
 #include "gossip_node.h"
 
 #include "uwasa/mix.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/secure_memory.h"
 
 #include <string.h>
 
-#define TLS_BYTES (28u * 1024u)
+#define TLS_BYTES (12u * 1024u)          /* six sessions and two handshakes */
 #define MEMBERS 8u
+#define SERVES_SMALL 4u                 /* at once, where the window is small */
 #define STATIONS 16u
 #define SESSIONS 6u
 #define HANDSHAKES 2u
@@ -98,9 +100,10 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
 {
     static char text[sizeof f->settings.seeds];
     static const char *seed[UW_SETTINGS_SEEDS_MAX];
+    static const struct uw_node_parts parts = {.answers = &uw_node_answers};
     const struct uw_settings *s = &f->settings;
     bool large = f->arena[0].capacity_bytes >= LARGE_BYTES;
-    uint32_t window = large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
+    uint32_t window = s->window != 0 ? s->window : large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
     memcpy(text, s->seeds, sizeof text);
     return (struct uw_node_config){
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
@@ -108,8 +111,9 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
         .params = params, .snapshot = f->snapshot ? &f->model.snapshot : NULL,
         .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = f->rule,
         .period_steps = s->period, .seed = s->seed,
-        .window_bytes = s->window != 0 ? s->window : window, .members_max = MEMBERS,
-        .on_event = uw_firmware_report_event, .event_arg = f};
+        .window_bytes = window, .members_max = MEMBERS,
+        .serves_max = window > WINDOW_SMALL_BYTES ? 0 : SERVES_SMALL,
+        .parts = &parts, .on_event = uw_firmware_report_event, .event_arg = f};
 }
 
 int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segments_n)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOSS_MAX 9e12                   /* that %f writes */
+
 bool uw_firmware_json(const struct uw_firmware *f)
 {
     return strcmp(f->settings.events, "json") == 0;
@@ -93,10 +95,14 @@ void uw_firmware_report_start(const struct uw_firmware *f)
 void uw_firmware_report_step(const struct uw_firmware *f)
 {
     double at = seconds(uw_machine_now_us() - f->started_us);
+    char loss[24] = "null";             /* JSON knows no nan and no infinity */
+    if (f->loss < LOSS_MAX) {
+        (void)snprintf(loss, sizeof loss, "%.4f", f->loss);
+    }
     if (uw_firmware_json(f)) {
-        uw_console_line("{\"event\":\"step\",\"step\":%u,\"loss\":%.4f,\"samples\":%llu,"
+        uw_console_line("{\"event\":\"step\",\"step\":%u,\"loss\":%s,\"samples\":%llu,"
                         "\"seconds\":%.3f,\"samples_per_s\":%.1f}",
-                        (unsigned)f->step, f->loss, (unsigned long long)f->samples, at,
+                        (unsigned)f->step, loss, (unsigned long long)f->samples, at,
                         (double)uw_firmware_samples_per_s(f));
     } else {
         uw_console_line("step %u, loss %.4f, %.1f samples/s", (unsigned)f->step, f->loss,

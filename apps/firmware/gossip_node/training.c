@@ -17,7 +17,8 @@ int uw_firmware_open_data(struct uw_firmware *f)
     int rc = uw_digits_init(&f->digits, &own);
     rc = rc < 0 ? rc : uw_digits_init(&f->test, &test);
     const struct uw_loader_config loader = {.dataset = &f->digits.base, .batch_n = s->batch,
-                                            .seed = s->seed};
+                                            .seed = s->seed, .between = f->model.between,
+                                            .between_arg = f};
     rc = rc < 0 ? rc : uw_loader_init(&f->loader, &loader);
     f->accuracy = -1.0f;
     return rc < 0 ? uw_error_set(&f->err, rc, "data: %s", uw_status_text(rc)) : UW_OK;
@@ -87,7 +88,6 @@ static int step(struct uw_firmware *f)
     if (n < 0) {
         return uw_error_set(&f->err, n, "data: %s", uw_status_text(n));
     }
-    uw_firmware_poll(f);
     m->optimizer.lr = rate(f);
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &f->err);
     if (rc < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * lwIP as uwasa/link_lwip.h needs it: IPv4, UDP, ARP, ICMP, no threads. What arrives waits in
- * the Ethernet controller; a pool buffer holds the frame that is being looked at, two are spare. */
+ * the Ethernet controller; a pool buffer holds the frame that is being looked at, one is spare. */
 #ifndef UW_LWIPOPTS_H
 #define UW_LWIPOPTS_H
 
@@ -29,8 +29,16 @@
 #define MEMP_NUM_PBUF 8
 #define MEMP_NUM_SYS_TIMEOUT 3
 #define MEM_ALIGNMENT __SIZEOF_POINTER__
-#define MEM_SIZE 3072               /* frames being sent: two, with their headers */
-#define PBUF_POOL_SIZE 3
+/* Frames being sent, and those that wait for an address: a large one, 1300 bytes with its headers,
+ * and small ones. A driver has copied a frame when send returns. */
+#define MEM_SIZE 2048
+#define PBUF_POOL_SIZE 2
+/* An answer to a ping waits for an address as a copy, not in the buffer it came in: strangers could
+ * have all of those wait. */
+#define PBUF_NEEDS_COPY(p)                                                                        \
+    (((p)->type_internal & PBUF_TYPE_FLAG_DATA_VOLATILE) != 0 ||                                   \
+     ((p)->type_internal & PBUF_TYPE_ALLOC_SRC_MASK) ==                                            \
+         PBUF_TYPE_ALLOC_SRC_MASK_STD_MEMP_PBUF_POOL)
 #define PBUF_POOL_BUFSIZE 1536
 #define LWIP_CHKSUM_ALGORITHM 3
 #define LWIP_STATS 0

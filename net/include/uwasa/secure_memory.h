@@ -2,8 +2,11 @@
  *
  * uwasa/secure_memory.h - where the TLS library takes its memory on a board: one fixed buffer
  *
- * For builds of Mbed TLS with MBEDTLS_MEMORY_BUFFER_ALLOC_C. Call init before the first secure
- * channel.
+ * For builds of Mbed TLS with MBEDTLS_PLATFORM_MEMORY and content lengths that are the same in both
+ * directions. Call init before the first secure channel. All sessions of the program share one
+ * pair of record buffers; a session that is up takes about 1 kB beside it. When the buffer is
+ * full, a handshake fails as if the peer had not answered, and is tried again; sessions that are
+ * up need no more.
  *
  * Blocking   never          Context  main loop
  */
@@ -12,11 +15,10 @@
 
 #include <stddef.h>
 
-/* Hand over the buffer, for as long as the program runs. */
+/* Hand over the buffer, aligned as from an arena, for as long as the program runs. */
 void uw_secure_memory_init(void *memory, size_t bytes);
 
-/* How far into the buffer something was left so far: at least what was in use at once, but for what
- * the library has wiped since. */
+/* The end of what was in use so far, from the buffer's start. */
 size_t uw_secure_memory_peak_bytes(void);
 
 #endif

@@ -13,6 +13,8 @@
 #ifndef UWASA_DATASET_H
 #define UWASA_DATASET_H
 
+#include "uwasa/between.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,6 +43,8 @@ struct uw_loader_config {
     uint32_t batch_n;               /* 1 or more */
     uint64_t seed;                  /* of the shuffle */
     bool no_shuffle;                /* step k takes samples k*batch_n .. in order */
+    uw_between_fn between;          /* called after each sample; NULL: none */
+    void *between_arg;
 };
 
 /* Plain data: epoch and position are the cursor that a checkpoint keeps. */

@@ -18,6 +18,9 @@ struct uw_flash_emulated {
     int file;                       /* handle of semihosting.h, -1: memory */
 };
 
+/* How long it takes to erase a sector, for a debugger to set: real flash takes milliseconds. */
+extern volatile uint32_t uw_flash_emulated_erase_us;
+
 /* Use memory; what it holds from before a reset stays. */
 void uw_flash_emulated_init(struct uw_flash_emulated *f, uint32_t sector_bytes,
                             uint32_t sectors_n, void *memory);
