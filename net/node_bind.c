@@ -96,17 +96,15 @@ static int check_parts(const struct uw_node_config *c, struct uw_error *err)
                         "config.parts lacks %s, which exchange, rule or samples need", lacks);
 }
 
-/* Averages put it back when they fail, and rules look at it. */
+/* Rules look at it, and averages put it back when they fail. */
 static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
 {
     bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
     if (c->snapshot != NULL || (!ruled && !needs_averages(c))) {
         return UW_OK;
     }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "node: snapshot missing, needed by all but gossip with rule none: %s "
-                        "\"%s\"", ruled ? "mixing rule" : "averages under rule",
-                        c->rule != NULL ? c->rule->name : uw_mix_none.name);
+    return uw_error_set(err, UW_ERR_INVALID, "node: snapshot missing, \"%s\" needs it",
+                        ruled ? c->rule->name : "averages");
 }
 
 static int check(const struct uw_node_config *c, struct uw_error *err)

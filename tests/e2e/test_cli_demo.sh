@@ -23,7 +23,7 @@ nothing_left() {
 }
 
 for signal in INT TERM KILL; do
-    "$uwasa" demo --seconds 30 >out 2>err &
+    "$uwasa" demo --seconds 200 >out 2>err &
     pid=$!
     sleep 2
     [ "$(nodes | wc -l)" = 4 ] || { cat err >&2; fail "four nodes should run: $(nodes)"; }

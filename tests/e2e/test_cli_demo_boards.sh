@@ -76,7 +76,11 @@ board_with long | grep -q 'arguments, at most 1023 ' || fail "a file of settings
 for signal in INT KILL; do
     "$uwasa" demo --boards --seconds 200 >out 2>err &
     pid=$!
-    sleep 3
+    i=0
+    while [ $i -lt 100 ] && [ "$(nodes | wc -l)" != $wanted ]; do   # a busy host takes a while
+        sleep 0.2
+        i=$((i + 1))
+    done
     [ "$(nodes | wc -l)" = $wanted ] || { cat err >&2; fail "$wanted nodes should run: $(nodes)"; }
     for node in $(nodes); do
         tr '\0' '\n' <"/proc/$node/cmdline" | grep -qiF "$(cat "$TMPDIR"/*/run.key)" &&

@@ -10,6 +10,7 @@
 #ifndef UW_FIRMWARE_GOSSIP_NODE_H
 #define UW_FIRMWARE_GOSSIP_NODE_H
 
+#include "samples.h"
 #include "settings.h"
 
 #include "uwasa/dataset.h"
@@ -35,7 +36,7 @@ struct uw_firmware {
     bool snapshot;
     /* network.c */
     struct uw_link_lwip lwip;
-    struct uw_link_serial serial;
+    struct uw_link_serial serial;       /* for the network or for samples */
     struct uw_secure_dtls secure;
     struct uw_link *link;
     struct uw_node node;
@@ -49,13 +50,15 @@ struct uw_firmware {
     uint64_t saved_us;
     /* training.c */
     struct uw_digits digits, test;
+    struct uw_samples uart;             /* link NULL: the digits are what is learned */
+    size_t samples_bytes;
     struct uw_loader loader;
     uint64_t started_us, samples;
     uint64_t trained_us;            /* before this start */
     uint32_t step, rounds_left;
     double loss;
     float accuracy;                     /* negative: not tested yet */
-    bool training, adopting, done;
+    bool training, adopting, waiting, done;
     uint64_t reported_us, tested_us;
     uint64_t longest_us;                /* between two polls of the network */
     uint64_t polled_us;
@@ -101,6 +104,14 @@ int uw_firmware_train(struct uw_firmware *f);
 /* Since training began, with the time before a reset that its checkpoint has kept. */
 uint64_t uw_firmware_trained_us(const struct uw_firmware *f);
 
+/* data_uart.c: samples of the second UART, in what the last region has left. */
+
+/* Bytes that the model and the node have to leave for them; 0: they are not wanted. */
+size_t uw_firmware_samples_bytes(const struct uw_firmware *f);
+
+/* Begin to take them, if they are wanted. Returns UW_OK or fills f->err. */
+int uw_firmware_open_samples(struct uw_firmware *f);
+
 /* report.c */
 bool uw_firmware_json(const struct uw_firmware *f);
 void uw_firmware_report_start(const struct uw_firmware *f);
@@ -111,6 +122,7 @@ void uw_firmware_report_done(const struct uw_firmware *f);
 void uw_firmware_report_event(void *arg, const struct uw_node_event *e);
 void uw_firmware_report_peer(void *arg, const struct uw_secure_event *e);
 void uw_firmware_report_status(const struct uw_firmware *f);
+void uw_firmware_report_samples(const struct uw_firmware *f);
 void uw_firmware_report_plan(const struct uw_firmware *f);
 float uw_firmware_samples_per_s(const struct uw_firmware *f);
 

@@ -21,6 +21,7 @@ static int open_all(struct uw_firmware *f)
     rc = rc < 0 ? rc : uw_firmware_open_data(f);
     rc = rc < 0 ? rc : uw_firmware_open_checkpoint(f);
     rc = rc < 0 ? rc : uw_firmware_open_node(f);
+    rc = rc < 0 ? rc : uw_firmware_open_samples(f);
     uw_firmware_seal(f);
     return rc;
 }
@@ -58,7 +59,7 @@ int main(void)
     while (rc == UW_OK && !(f->done && ends)) {
         uw_firmware_poll(f);
         rc = uw_firmware_train(f);
-        bool idle = !f->training || f->adopting;
+        bool idle = !f->training || f->adopting || f->waiting;
         if (idle && f->network_due_us > uw_machine_now_us() && uw_machine.wait != NULL) {
             uw_machine.wait();
         }

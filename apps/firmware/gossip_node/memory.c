@@ -72,6 +72,7 @@ static int place(struct uw_firmware *f, struct uw_model_config *c)
     }
     for (uint32_t i = 0; i < f->regions.n; i++) {
         size_t later = i == 0 ? (size_t)node : 0;   /* and the draft, while blocks are taken */
+        later += i + 1u == f->regions.n ? uw_firmware_samples_bytes(f) : 0;
         later = later > c->workspace_bytes ? later : c->workspace_bytes + UW_ARENA_ALIGN;
         size_t used = f->arena[i].used_bytes + uw_arena_slack_bytes() + later;
         size_t all = f->arena[i].capacity_bytes;

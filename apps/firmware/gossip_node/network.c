@@ -154,6 +154,9 @@ void uw_firmware_poll(struct uw_firmware *f)
     if (f->node.state != NULL) {
         f->network_due_us = uw_node_step(&f->node, now_us);
     }
+    if (f->uart.link != NULL) {
+        uw_samples_step(&f->uart, now_us);
+    }
     const char *line = f->erasing ? NULL : uw_console_step();
     if (line != NULL) {
         uw_firmware_command(f, line);

@@ -38,10 +38,12 @@ void uw_firmware_report_plan(const struct uw_firmware *f)
     size_t fixed = (size_t)(uw_bss_end - uw_data_start);
     if (uw_firmware_json(f)) {
         uw_console_line("{\"event\":\"plan\",\"model\":\"%s\",\"parameters\":%u,\"total_bytes\":%u,"
-                        "\"network_bytes\":%u,\"static_bytes\":%u,\"stack_bytes\":%u}",
+                        "\"network_bytes\":%u,\"samples_bytes\":%u,\"static_bytes\":%u,"
+                        "\"stack_bytes\":%u}",
                         f->model.config.def->name, (unsigned)f->need.parameters_n,
                         (unsigned)f->need.total_bytes, (unsigned)f->network_bytes,
-                        (unsigned)fixed, (unsigned)(uw_stack_end - uw_stack_start));
+                        (unsigned)f->samples_bytes, (unsigned)fixed,
+                        (unsigned)(uw_stack_end - uw_stack_start));
         return;
     }
     uw_console_line("%s, %u parameters, minibatch %u: %u bytes", f->model.config.def->name,
@@ -59,9 +61,26 @@ void uw_firmware_report_plan(const struct uw_firmware *f)
     uw_console_line("  %-12s %9u  of %u", "stack", (unsigned)uw_machine_stack_bytes(),
                     (unsigned)(uw_stack_end - uw_stack_start));
     uw_console_line("  %-12s %9u", "static", (unsigned)fixed);
+    if (f->samples_bytes > 0) {
+        uw_console_line("  %-12s %9u  %s", "samples", (unsigned)f->samples_bytes,
+                        f->regions.region[f->regions.n - 1u].name);
+    }
     for (uint32_t i = 0; i < f->regions.n; i++) {
         uw_console_line("region %s: %u of %u bytes used", f->regions.region[i].name,
                         (unsigned)f->arena[i].used_bytes, (unsigned)f->arena[i].capacity_bytes);
+    }
+}
+
+void uw_firmware_report_samples(const struct uw_firmware *f)
+{
+    const struct uw_samples *s = &f->uart;
+    if (s->link != NULL) {
+        uw_console_line(uw_firmware_json(f) ? "{\"event\":\"samples\",\"held\":%u,\"room\":%u,"
+                                              "\"received\":%u,\"damaged\":%u,\"wanted\":%u}"
+                                            : "samples: %u of %u held, %u received, %u damaged; "
+                                              "a minibatch takes %u",
+                        (unsigned)s->held, (unsigned)s->base.samples_n, (unsigned)s->received,
+                        (unsigned)uw_samples_damaged(s), (unsigned)f->settings.batch);
     }
 }
 
@@ -229,6 +248,7 @@ void uw_firmware_report_status(const struct uw_firmware *f)
         uw_console_line("%-12s %-9s %7u %8.4f %8s %6u", m->name, uw_member_state_name(m->state),
                         (unsigned)m->step, (double)m->loss, accuracy, (unsigned)m->rounds);
     }
+    uw_firmware_report_samples(f);
     uw_console_line("sent %llu B, received %llu B, %u pulls done, %u cut; secure channel %u of "
                     "%u B; stack %u B; longest poll %llu us; %u lines dropped",
                     (unsigned long long)c.sent_bytes, (unsigned long long)c.received_bytes,

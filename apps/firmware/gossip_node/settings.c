@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "settings.h"
 
+#include "samples.h"
+
 #include "uwasa/mix.h"
 #include "uwasa/secure.h"
 
@@ -29,21 +31,23 @@ struct setting {
 
 static const struct setting table[] = {
     A_TEXT(name), A_TEXT(run), A_TEXT(key), A_TEXT(address), A_TEXT(gateway), A_TEXT(loopback),
-    A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_TEXT(model), A_TEXT(link), A_TEXT(rule),
-    A_TEXT(schedule), A_TEXT(events), A_TEXT(flash), A_NUMBER(batch, 1, 64),
-    A_NUMBER(period, 1, 100000),
+    A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_TEXT(data), A_TEXT(model),
+    A_TEXT(link), A_TEXT(rule), A_TEXT(schedule), A_TEXT(events), A_TEXT(flash),
+    A_NUMBER(batch, 1, 64), A_NUMBER(period, 1, 100000),
     A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000),
     A_NUMBER(elapsed, 0, 100000000), A_NUMBER(seed, 0, UINT32_MAX),
     A_NUMBER(consensus_rounds, 0, 1000), A_NUMBER(eval_seconds, 0, 100000),
     A_NUMBER(eval_samples, 1, 10000), A_NUMBER(checkpoint_seconds, 0, 1000000),
-    A_NUMBER(window, 0, 1048576), A_NUMBER(ram, 0, UINT32_MAX), A_NUMBER(exit, 0, 1), A_REAL(lr)};
+    A_NUMBER(window, 0, 1048576), A_NUMBER(samples, 0, UW_SAMPLES_MAX),
+    A_NUMBER(ram, 0, UINT32_MAX), A_NUMBER(exit, 0, 1), A_REAL(lr)};
 #define SETTINGS_N (sizeof table / sizeof table[0])
 
 /* Texts that are one of two. */
 static const struct choice {
     const char *name, *one, *other;
     size_t offset;
-} choices[] = {{"model", "mlp", "lenet5", offsetof(struct uw_settings, model)},
+} choices[] = {{"data", "digits", "uart", offsetof(struct uw_settings, data)},
+               {"model", "mlp", "lenet5", offsetof(struct uw_settings, model)},
                {"link", "ethernet", "serial", offsetof(struct uw_settings, link)},
                {"rule", "none", "qg", offsetof(struct uw_settings, rule)},
                {"schedule", "constant", "cosine", offsetof(struct uw_settings, schedule)},
@@ -52,7 +56,7 @@ static const struct choice {
 void uw_settings_init(struct uw_settings *s)
 {
     *s = (struct uw_settings){.name = "board", .run = "run", .address = "10.0.2.15/24:4433",
-                              .model = "mlp", .link = "ethernet", .rule = "qg",
+                              .data = "digits", .model = "mlp", .link = "ethernet", .rule = "qg",
                               .schedule = "constant", .events = "text", .batch = 8,
                               .period = 10, .seed = 1, .consensus_rounds = 8, .eval_seconds = 10,
                               .eval_samples = 200, .checkpoint_seconds = 60, .lr = 0.05f};

@@ -26,6 +26,7 @@ struct uw_settings {
     char advertise[UW_SETTINGS_ADDRESS_BYTES];  /* how others reach this board */
     char seeds[UW_SETTINGS_SEEDS_MAX * UW_SETTINGS_ADDRESS_BYTES];  /* with commas */
     char classes[24];                   /* of the digits it sees: "0,4,8" */
+    char data[16];                      /* "digits" or "uart" */
     char model[16];                     /* "mlp" or "lenet5" */
     char link[16];                      /* "ethernet" or "serial" */
     char rule[16];                      /* mixing rule: "none", "qg" */
@@ -38,6 +39,7 @@ struct uw_settings {
     uint32_t eval_seconds, eval_samples;
     uint32_t checkpoint_seconds;
     uint32_t window;                    /* bytes of chunks that wait for the end of a step */
+    uint32_t samples;                   /* of data=uart that are kept; 0: as there is room */
     uint32_t ram;                       /* bytes of the regions that may be used; 0: all */
     uint32_t exit;                      /* emulator: 1 ends it after training */
     float lr;

@@ -132,14 +132,28 @@ static int settle(struct uw_firmware *f)
         if (f->storage_open && f->settings.checkpoint_seconds != 0) {
             (void)uw_firmware_save_checkpoint(f);
         }
+        uw_firmware_report_samples(f);
         uw_firmware_report_done(f);
     }
     return rc;
 }
 
+/* Too few samples have come for a minibatch: ask others now and then, and say so. */
+static int wait_for_samples(struct uw_firmware *f)
+{
+    uint64_t now_us = uw_machine_now_us();
+    if (now_us - f->reported_us < REPORT_US) {
+        return UW_OK;
+    }
+    f->reported_us = now_us;
+    uw_firmware_report_samples(f);
+    return exchange(f, 0.0f);
+}
+
 int uw_firmware_train(struct uw_firmware *f)
 {
     int rc;
+    f->waiting = f->uart.link != NULL && f->uart.held < f->settings.batch;
     if (f->started_us == 0) {
         uint64_t elapsed_us = f->settings.elapsed * UINT64_C(1000000);
         f->trained_us = f->trained_us > elapsed_us ? f->trained_us : elapsed_us;
@@ -150,6 +164,8 @@ int uw_firmware_train(struct uw_firmware *f)
     } else if (f->training && !time_left(f)) {
         f->training = false;
         rc = UW_OK;
+    } else if (f->training && !f->adopting && f->waiting) {
+        rc = wait_for_samples(f);
     } else if (f->training && !f->adopting) {
         rc = step(f);
         rc = rc < 0 ? rc : exchange(f, f->model.optimizer.lr);

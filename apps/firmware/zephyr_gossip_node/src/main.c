@@ -142,19 +142,22 @@ static int open_node(struct uw_zephyr_node *n)
 /* Words that other boards heed and this program does not. */
 static int refuse_others(struct uw_zephyr_node *n)
 {
-    static const char *const other[] = {"address", "gateway", "loopback", "link", "schedule",
-                                        "events", "flash", "checkpoint_seconds", "window", "ram",
-                                        "exit"};
+    static const char *const heeded[] = {"name", "run", "key", "advertise", "seeds", "classes",
+                                         "model", "rule", "batch", "period", "steps", "seconds",
+                                         "seed", "consensus_rounds", "eval_seconds",
+                                         "eval_samples", "lr"};
     static char set[UW_SETTINGS_TEXT_BYTES], usual[UW_SETTINGS_TEXT_BYTES];
     struct uw_settings none;
     uw_settings_init(&none);
     for (uint32_t i = 0; uw_settings_tell(&none, i, usual, sizeof usual) >= 0; i++) {
         (void)uw_settings_tell(&n->settings, i, set, sizeof set);
         size_t length = strcspn(set, "=");
-        for (size_t k = 0; strcmp(set, usual) != 0 && k < sizeof other / sizeof other[0]; k++) {
-            if (strlen(other[k]) == length && memcmp(other[k], set, length) == 0) {
-                return uw_error_set(&n->err, UW_ERR_UNSUPPORTED, "%s: not on Zephyr", set);
-            }
+        bool other = strcmp(set, usual) != 0;
+        for (size_t k = 0; other && k < sizeof heeded / sizeof heeded[0]; k++) {
+            other = strlen(heeded[k]) != length || memcmp(heeded[k], set, length) != 0;
+        }
+        if (other) {
+            return uw_error_set(&n->err, UW_ERR_UNSUPPORTED, "%s: not on Zephyr", set);
         }
     }
     return UW_OK;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data=uart: samples of the second UART, in what the last region has left. */
+#include "console.h"
+#include "gossip_node.h"
+
+#include <string.h>
+
+static const struct uw_dataset shape = {.channels = 1, .height = UW_DIGITS_SIDE,
+                                        .width = UW_DIGITS_SIDE, .classes = UW_DIGITS_CLASSES};
+
+static struct uw_link_serial_config line(void)
+{
+    return (struct uw_link_serial_config){
+        .serial = uw_machine.serial, .queue_n = 1,
+        .mtu_bytes = UW_SAMPLES_MESSAGE_BYTES + 1u + UW_DIGITS_PIXELS_N};
+}
+
+static size_t bytes_for(uint32_t samples_n)
+{
+    const struct uw_link_serial_config c = line();
+    return uw_link_serial_bytes(&c) + uw_samples_bytes(&shape, samples_n);
+}
+
+size_t uw_firmware_samples_bytes(const struct uw_firmware *f)
+{
+    const struct uw_settings *s = &f->settings;
+    uint32_t n = s->samples != 0 ? s->samples : s->batch;
+    return strcmp(s->data, "uart") == 0 ? bytes_for(n) + UW_ARENA_ALIGN : 0;
+}
+
+/* As set, or as many as there is room for. */
+static uint32_t choose(const struct uw_firmware *f, size_t left)
+{
+    size_t fixed = bytes_for(0), each = bytes_for(1) - fixed;
+    size_t room = left > fixed ? (left - fixed) / each : 0;
+    uint32_t most = room < UW_SAMPLES_MAX ? (uint32_t)room : UW_SAMPLES_MAX;
+    uint32_t n = f->settings.samples != 0 ? f->settings.samples : most;
+    return n >= f->settings.batch && n <= room ? n : 0;
+}
+
+int uw_firmware_open_samples(struct uw_firmware *f)
+{
+    struct uw_link_serial_config c = line();
+    struct uw_dataset base = shape;
+    if (uw_firmware_samples_bytes(f) == 0) {
+        return UW_OK;
+    }
+    if (c.serial == NULL || f->serial.serial != NULL) {
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "data=uart: %s",
+                            c.serial == NULL ? "this board has none"
+                                             : "link=serial has the second UART");
+    }
+    struct uw_arena *a = &f->arena[f->regions.n - 1u];
+    size_t used = a->used_bytes + uw_arena_slack_bytes();
+    base.samples_n = choose(f, a->capacity_bytes > used ? a->capacity_bytes - used : 0);
+    if (base.samples_n == 0) {
+        return uw_error_set(&f->err, UW_ERR_NOMEM, "samples=%u: needs batch=%u or more, and room",
+                            (unsigned)f->settings.samples, (unsigned)f->settings.batch);
+    }
+    f->samples_bytes = bytes_for(base.samples_n);
+    c.memory_bytes = uw_link_serial_bytes(&c);
+    int rc = uw_arena_take(a, f->samples_bytes, &c.memory);
+    rc = rc < 0 ? rc : uw_link_serial_init(&f->serial, &c);
+    if (rc < 0) {
+        return uw_error_set(&f->err, rc, "data=uart: %s", uw_status_text(rc));
+    }
+    uw_samples_init(&f->uart, &base, &f->serial.link, c.serial->burst_bytes,
+                    (uint8_t *)c.memory + c.memory_bytes);
+    f->loader.config.dataset = &f->uart.base;
+    f->loader.position = 0;
+    return UW_OK;
+}
