@@ -6,7 +6,7 @@ set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_C_COMPILER arm-none-eabi-gcc)
 set(CMAKE_C_FLAGS_INIT "${cpu_flags} -mthumb -mfloat-abi=hard -fno-math-errno -ffunction-sections -fdata-sections")
 set(CMAKE_C_FLAGS_MINSIZEREL_INIT "-Os -DNDEBUG")
-# What -Os does for speed and at the cost of size: for all but kernels.
+# What -Os does for speed and at the cost of size: for runtime, net and nanopb.
 set(UWASA_SMALLER_FLAGS -fno-inline-small-functions -fno-schedule-insns2)
 
 # QEMU has these boards. Output and exit status come by semihosting.

@@ -23,7 +23,7 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
         return;
     }
     uw_membership_record(&s->membership, m, &row->peer);
-    row->peer.pace_ms = 0;
+    row->peer.pace_ms = 0;          /* nobody shows it */
     row->progress = m->progress;
     row->silent_us = s->now_us > m->heard_us ? s->now_us - m->heard_us : 0;
     row->rtt_us = m->srtt_us;

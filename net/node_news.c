@@ -28,7 +28,6 @@ void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news)
         e.kind = UW_NODE_AVERAGED;
         e.bytes = 2u * s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
-        s->counters.averaged_n = news->ranks_n;
         snprintf(s->text, UW_NODE_TEXT_BYTES, "paired with %s in %u.%03u s", who, uw_whole_s(us),
                  (unsigned)(us / 1000u % 1000u));
     } else if (news->kind == UW_CELL_NEWS_ABORTED) {

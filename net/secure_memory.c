@@ -14,11 +14,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Larger requests are those two alone: all else is a handshake message at most. */
+/* Larger requests are those two alone: all else is a handshake message at most, where there are
+ * neither curves nor certificates. */
 #define RECORD_BYTES MBEDTLS_SSL_IN_CONTENT_LEN
 _Static_assert(MBEDTLS_SSL_OUT_CONTENT_LEN == MBEDTLS_SSL_IN_CONTENT_LEN &&
                    MBEDTLS_SSL_DTLS_MAX_BUFFERING <= MBEDTLS_SSL_IN_CONTENT_LEN,
                "what waits for its turn must not be taken for a record buffer");
+#if defined(MBEDTLS_ECP_C) || defined(MBEDTLS_X509_CRT_PARSE_C)
+#error "the tables of curves and the texts of certificates are larger than a record"
+#endif
 
 /* Blocks follow each other; a free one is joined with those behind it when it is looked at. */
 struct block {
@@ -97,13 +101,15 @@ static void give(void *p)
     }
 }
 
-void uw_secure_memory_init(void *bytes, size_t bytes_n)
+void uw_secure_memory_init(void *at, size_t bytes)
 {
     memset(&memory, 0, sizeof memory);
-    memory.first = bytes;
-    bytes_n = bytes_n / sizeof(struct block) * sizeof(struct block);
-    memory.end = (const uint8_t *)bytes + bytes_n;
-    *memory.first = (struct block){.bytes = (uint32_t)bytes_n};
+    bytes = bytes / sizeof(struct block) * sizeof(struct block);
+    memory.first = at;
+    memory.end = (const uint8_t *)at + bytes;
+    if (bytes != 0) {
+        *memory.first = (struct block){.bytes = (uint32_t)bytes};
+    }
     (void)mbedtls_platform_set_calloc_free(take_zeroed, give);
 }
 

@@ -184,7 +184,11 @@ static int write_settings(const struct uw_demo *d, const struct uw_demo_node *n,
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (f == NULL) {
-        return uw_error_set(err, UW_ERR_IO, "%.200s: %s", path, strerror(errno));
+        int rc = uw_error_set(err, UW_ERR_IO, "%.200s: %s", path, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return rc;
     }
     fprintf(f, "name=%s\nrun=demo\nevents=json\nflash=%s.flash\n", n->name, n->name);
     add_network(d, n, how->together, f);

@@ -19,7 +19,7 @@ static struct others look(struct uw_node_work *r)
     struct uw_node_member rows[UW_NODE_NET_ROWS];
     uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, &o.counters);
     for (uint32_t i = 1; i < n; i++) {
-        bool alive = rows[i].state == UW_MEMBER_ALIVE;
+        bool alive = rows[i].state == UW_MEMBER_ALIVE && rows[i].same_model;
         o.alive += alive ? 1u : 0u;
         o.training += alive && rows[i].samples_per_s > 0.0f ? 1u : 0u;
     }
@@ -89,18 +89,20 @@ static int average(struct uw_node_work *r)
     }
 }
 
-/* A board takes part in no exact average, and whoever trains on is not there yet. */
+/* Where nodes gossip there may be others that took no part in the exact average: boards, which know
+ * none, and who trains on. */
 static bool averaged_all(struct uw_node_work *r)
 {
-    struct others o = look(r);
-    return o.alive < o.counters.averaged_n;
+    bool gossips = strcmp(r->o->exchange, "gossip") == 0 &&
+                   (r->o->momentum_rule == NULL || strcmp(r->o->momentum_rule, "kgt") != 0);
+    return !gossips || look(r).alive < atomic_load(&r->report.averaged_n);
 }
 
 int uw_node_work_agree(struct uw_node_work *r)
 {
     int rc = average(r);
-    bool all = rc > 0 && (strcmp(r->o->exchange, "gossip") != 0 || averaged_all(r));
-    return rc < 0 || all || uw_stop_asked(&r->stop) ? rc : pull_together(r);
+    bool done = rc != 0 && (rc < 0 || averaged_all(r));
+    return done || uw_stop_asked(&r->stop) ? rc : pull_together(r);
 }
 
 void uw_node_work_linger(struct uw_node_work *r)

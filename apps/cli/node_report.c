@@ -309,10 +309,10 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
     if (event->kind == UW_NODE_NAME_TAKEN || event->kind == UW_NODE_WRONG_RUN) {
         atomic_store(&r->refused, true);
     }
-    if (event->kind == UW_NODE_AVERAGED && event->chunks_n == r->averaged_n) {
+    if (event->kind == UW_NODE_AVERAGED &&
+        atomic_exchange(&r->averaged_n, event->chunks_n) == event->chunks_n) {
         return;     /* like the one before: the progress line counts them */
     }
-    r->averaged_n = event->kind == UW_NODE_AVERAGED ? event->chunks_n : r->averaged_n;
     if (!pull) {
         uw_node_report_say(r, "%s", event->text);
     }

@@ -82,11 +82,12 @@ double uw_node_work_left_s(const struct uw_node_work *r);
 uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
 
 /* Bring the models of the run together: one exact average over all that can be reached and are
- * done as well; when there is nobody to average with, pulls from several peers. */
+ * done as well; where nodes gossip and others took no part in it, or there is nobody to average
+ * with, pulls from several peers. */
 int uw_node_work_agree(struct uw_node_work *r);
 
-/* Serve the finished model on while peers pull it, so that those who end a little later can
- * agree as well. */
+/* Serve the finished model on while peers train or pull it, so that those who end later can agree
+ * as well. */
 void uw_node_work_linger(struct uw_node_work *r);
 
 /* Open the samples, this node's part of them and the test set, and begin an epoch.

@@ -108,10 +108,10 @@ class Samples(Boards):
         self.assertGreater(told["damaged"], 0)
         self.assertEqual(told["held"], 8)
         self.assertIn(told["received"] - before["received"], (50, 51))  # one was on its way
-        third = self.send(30)
+        third = self.send(150)
         self.until("some have come", lambda: self.told()["received"] >= told["received"] + 5)
         self.qmp(0, "system_reset")
-        self.sent(third, 30)
+        self.sent(third, 150)
         self.assertEqual(len(self.events(0, "start")), 2)
         steps = len(self.events(0, "step"))
         self.until("it trains", lambda: len(self.events(0, "step")) > steps)

@@ -160,6 +160,14 @@ class Nodes(Fleet):
         for i in range(4):
             self.assertGreaterEqual(self.events(i, "done")[-1]["averages_done"], 30)
 
+    def test_gossiping_nodes_that_end_together_end_with_one_model(self):
+        """A third of the digits each, and one exact average at the end, after which nobody pulls."""
+        for i in range(3):
+            self.start(i, shard=f"{i}/3", seconds=6, consensus_seconds=30)
+        done = [self.done(i) for i in range(3)]
+        self.assertEqual([self.events(i, "averaged")[-1]["nodes"] for i in range(3)], [3] * 3)
+        self.assertEqual(len({(d["test_accuracy"], d["test_loss"]) for d in done}), 1, done)
+
     def test_tracking_nodes_are_paired_over_a_link_that_loses_a_tenth(self):
         """A third of the digits each; one exact average at the end."""
         for i in range(3):

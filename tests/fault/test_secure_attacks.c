@@ -171,7 +171,6 @@ static void test_attack_any_flipped_bit_is_not_delivered(void **state)
     world_close(&world);
 }
 
-/* Every datagram of the handshake damaged at one byte: refused or repeated, never half up. */
 /* Any byte but those of the run's name, which a peer is told to be wrong. */
 static uint32_t any_byte(struct uw_rng *rng, const struct caught *c)
 {
@@ -189,6 +188,7 @@ static uint32_t any_byte(struct uw_rng *rng, const struct caught *c)
     }
 }
 
+/* Every datagram of the handshake damaged at one byte: refused or repeated, never half up. */
 static void test_attack_handshake_with_any_datagram_damaged_ends_well(void **state)
 {
     (void)state;

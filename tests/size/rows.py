@@ -26,7 +26,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/boards"))
-from machines import MACHINE, VIRTUAL  # noqa: E402  pylint: disable=wrong-import-position
+from machines import MACHINE, VIRTUAL, symbols  # noqa: E402  pylint: disable=wrong-import-position
 
 STATED = ROOT / "tests/size/stated.txt"
 GROWTH = 1.02
@@ -58,10 +58,7 @@ def flash(rows, *names):
 def placed(elf):
     """Bytes of RAM that the linker has placed: the stack, variables, gaps between them, and what is
     the Ethernet controller's alone."""
-    out = subprocess.run(["arm-none-eabi-nm", elf], capture_output=True, text=True,
-                         check=True).stdout
-    at = {line.split()[-1]: int(line.split()[0], 16) for line in out.splitlines()
-          if len(line.split()) == 3}
+    at = symbols(elf)
     return at["uw_free_start"] - at["uw_stack_start"] + at.get("uw_shared_bytes", 0)
 
 

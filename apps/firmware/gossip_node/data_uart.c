@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * data=uart: samples of the second UART, in what the last region has left. */
-#include "console.h"
 #include "gossip_node.h"
 
 #include <string.h>

@@ -58,8 +58,8 @@ void uw_samples_init(struct uw_samples *s, const struct uw_dataset *base, struct
     *s = (struct uw_samples){.base = *base, .link = link, .message = memory,
                              .sample_bytes = bytes_of(base), .part_bytes = bytes_of(base)};
     uint32_t frame = UW_SAMPLES_MESSAGE_BYTES + LINE_BYTES + burst_bytes / 64u;
-    if (burst_bytes > frame && burst_bytes - frame < s->part_bytes) {
-        s->part_bytes = burst_bytes - frame;
+    if (burst_bytes != 0 && burst_bytes < frame + s->part_bytes) {
+        s->part_bytes = burst_bytes > frame ? burst_bytes - frame : 1u;
     }
     s->base.ops = &ops;
     s->base.endless = true;

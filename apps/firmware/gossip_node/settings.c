@@ -228,7 +228,8 @@ int uw_settings_read(struct uw_settings *s, const char *words, struct uw_error *
             }
         }
         if (found == NULL) {
-            return uw_error_set(err, UW_ERR_INVALID, "%.*s: no such setting", (int)n, words);
+            return uw_error_set(err, UW_ERR_INVALID, "%.*s: no such setting",
+                                (int)(equals != NULL ? (size_t)(equals - words) : n), words);
         }
         int rc = set(s, found, equals + 1, n - (size_t)(equals + 1 - words), err);
         if (rc < 0) {

@@ -51,7 +51,6 @@ struct uw_node_counters {
     uint64_t membership_bytes;              /* of those sent: hellos, pings and their answers */
     uint64_t averaged_bytes;                /* sent for averages, payload */
     uint32_t averages_done, averages_cut;
-    uint32_t averaged_n;                    /* nodes in the last one, this one too */
     uint32_t pairs_half;                    /* that only one of the two sides has committed */
     uint64_t samples_in, samples_out;       /* borrowed and lent so far */
     uint64_t sample_bytes;                  /* of samples sent */

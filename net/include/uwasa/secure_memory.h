@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 /* Hand over the buffer, aligned as from an arena, for as long as the program runs. */
-void uw_secure_memory_init(void *memory, size_t bytes);
+void uw_secure_memory_init(void *at, size_t bytes);
 
 /* The end of what was in use so far, from the buffer's start. */
 size_t uw_secure_memory_peak_bytes(void);
