@@ -55,12 +55,17 @@ grep -q '^tools/demo: building the program' err || fail "nothing about the build
 grep -q '^setup $' calls || fail "not the plain set-up"
 
 demo 0 --boards
+grep -q 'aarch64' calls && fail "it builds for 64-bit Arm without the libraries"
+mkdir -p tree/.cache/aarch64
+touch tree/.cache/aarch64/complete
+rm -rf tree/build
+demo 0 --boards
 printf '%s\n' 'setup demo' \
     'cmake --preset release' 'cmake --build --preset release --target uwasa' \
     'cmake --preset cortex-m7' 'cmake --build --preset cortex-m7 --target gossip_node' \
     'cmake --preset aarch64-static' 'cmake --build --preset aarch64-static --target uwasa' |
     cmp -s - calls || fail "other steps"
-[ "$(grep -c '^tools/demo: building' err)" = 2 ] || fail "not the two builds that were new"
+[ "$(grep -c '^tools/demo: building' err)" = 3 ] || fail "not the three builds that were new"
 demo 0 --boards
 [ -s err ] && fail "it speaks although nothing is new"
 
