@@ -150,7 +150,9 @@ static int load(struct uw_firmware *f)
     struct record r;
     uint64_t bytes = 0;
     int rc = s->ops->size(s, name, &bytes);
-    rc = rc == UW_OK && bytes == 0 ? UW_ERR_NOTFOUND : rc;     /* forgotten */
+    if (rc == UW_OK && bytes == 0) {
+        return UW_OK;                   /* forgotten */
+    }
     rc = rc < 0 ? rc : s->ops->read(s, name, 0, &r, sizeof r);
     if (rc < 0) {
         return rc;
