@@ -127,6 +127,15 @@ static bool newest(const struct uw_storage_flash *s, uint32_t object, struct rec
     return false;
 }
 
+bool uw_storage_flash_blank(const struct uw_storage_flash *s, uint32_t object)
+{
+    uint32_t word[2] = {0, 0};
+    for (uint32_t i = 0; i < 2; i++) {
+        (void)s->flash->ops->read(s->flash, slot_at(s, object, i), &word[i], sizeof word[i]);
+    }
+    return (word[0] & word[1]) == UINT32_MAX;
+}
+
 static int flash_size(struct uw_storage *base, const char *object, uint64_t *bytes)
 {
     struct uw_storage_flash *s = self(base);

@@ -30,11 +30,15 @@ static int take_file(char *text, size_t bytes)
     int file = uw_semihosting_open_to_read(at + 2);
     long length = file >= 0 ? uw_semihosting_length(file) : 0;
     size_t room = bytes - (size_t)(at + 1 - text);
-    if (length <= 0 || (size_t)length >= room ||
-        !uw_semihosting_read_next(file, at + 1, (uint32_t)length)) {
-        return length > 0 && (size_t)length >= room ? UW_ERR_TOOBIG : UW_ERR_NOTFOUND;
+    bool fits = length > 0 && (size_t)length < room;
+    bool read = fits && uw_semihosting_read_next(file, at + 1, (uint32_t)length);
+    if (file >= 0) {
+        uw_semihosting_close(file);
     }
-    at[1 + length] = '\0';
+    at[read ? 1 + length : 0] = '\0';
+    if (!read) {
+        return length > 0 && !fits ? UW_ERR_TOOBIG : UW_ERR_NOTFOUND;
+    }
     return memchr(at + 1, '\0', (size_t)length) == NULL ? UW_OK : UW_ERR_CORRUPT;
 }
 

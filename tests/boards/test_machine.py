@@ -122,6 +122,8 @@ class Machine(Boards):
                                                 ("rule", "mean", "rule=mean: none or qg"),
                                                 ("classes", "3;4", "classes=3;4: digits"),
                                                 ("address", "10.0.2", "\"10.0.2\": needs"),
+                                                ("elapsed", 5, "elapsed: needs seconds"),
+                                                ("seeds", ["garbage"], "seeds=garbage: no address"),
                                                 ("colour", "red", "no such setting"))):
             self.board(i, **{**ALONE, key: value})
             self.assertEqual(self.wait(i), 1)
@@ -160,6 +162,9 @@ class Machine(Boards):
     def test_time_that_is_over_before_the_start_is_not_trained_again(self):
         _, done = self.alone("cortex-m7", steps=0, seconds=1000, elapsed=999)
         self.assertLess(done["seconds"], 10)
+        self.assertEqual([line for line in self.lines(0) if "nothing is left" in line], [])
+        self.alone("cortex-m7", 1, steps=0, seconds=1000, elapsed=1000)
+        self.assertIn("nothing is left to train", self.lines(1))
 
     def test_loss_that_is_no_number_is_null(self):
         self.alone("cortex-m7", model="lenet5", steps=20, lr=1000)

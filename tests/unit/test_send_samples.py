@@ -122,6 +122,10 @@ class Sender(unittest.TestCase):
         thread.join(10)
         self.assertEqual(got, [b"abc", b"d", b"efg", b"h", b"ijk", b"l"])
         board.timeout = 0.2
+        answer(5, 7)                    # not what begin wants
+        with self.assertRaisesRegex(tool.Failed, "the board answers, and has taken nothing for 0.2 s; "
+                                                 "7 damaged"):
+            board.begin()
         with self.assertRaisesRegex(tool.Failed, "no answer for 0.2 s"):
             board.begin()
         os.close(master)

@@ -18,10 +18,11 @@ static void set(struct uw_firmware *f, const char *words)
     struct uw_error err = {.text = ""};
     if (uw_settings_read(&s, words, &err) < 0) {
         uw_console_line("%s", err.text);
-        return;
+    } else {
+        f->kept = s;
+        uw_console_line("set; \"save\" keeps it, and it counts from the next start");
     }
-    f->kept = s;
-    uw_console_line("set; \"save\" keeps it, and it counts from the next start");
+    uw_key_wipe(&s, sizeof s);          /* it has the key */
 }
 
 static void write(struct uw_firmware *f, int (*what)(struct uw_firmware *f), const char *done)
