@@ -146,6 +146,14 @@ struct record {
 #define MAGIC "uwck"
 #define FORMAT 2u
 
+/* A run that diverged may have saved it: no step would ever succeed. */
+static int check_finite(const struct uw_firmware *f, const float *x)
+{
+    const struct uw_model *m = &f->model;
+    return m->config.kernels->all_finite(&m->exec, m->params.size_n, x) ? UW_OK
+                                                                        : UW_ERR_NONFINITE;
+}
+
 static int load(struct uw_firmware *f)
 {
     struct uw_storage *s = &f->storage.base;
@@ -154,6 +162,9 @@ static int load(struct uw_firmware *f)
     struct record r;
     uint64_t bytes = 0;
     int rc = s->ops->size(s, name, &bytes);
+    if (rc == UW_OK && bytes == 0) {
+        return UW_OK;                   /* forgotten */
+    }
     rc = rc < 0 ? rc : s->ops->read(s, name, 0, &r, sizeof r);
     if (rc < 0) {
         return rc;
@@ -167,12 +178,14 @@ static int load(struct uw_firmware *f)
     rc = s->ops->read(s, name, sizeof r, p->x, vector);
     if (rc == UW_OK && r.vectors_n > 1u && f->model.velocity != NULL) {
         rc = s->ops->read(s, name, sizeof r + vector, f->model.velocity, vector);
+        rc = rc == UW_OK ? check_finite(f, f->model.velocity) : rc;
     }
+    rc = rc == UW_OK ? check_finite(f, p->x) : rc;
     if (rc == UW_OK) {
         f->step = r.step;
         f->trained_us = r.trained_s * UINT64_C(1000000);
         f->loader.epoch = r.epoch;
-        f->loader.position = r.position;
+        f->loader.position = r.position % f->loader.config.dataset->samples_n;
     }
     return rc;
 }
@@ -218,8 +231,18 @@ int uw_firmware_open_checkpoint(struct uw_firmware *f)
     if (rc < 0 && rc != UW_ERR_NOTFOUND) {
         uw_console_line("checkpoint: %s; starting afresh", uw_status_text(rc));
         uw_model_init_weights(&f->model, f->settings.seed);
+        if (f->model.velocity != NULL) {
+            memset(f->model.velocity, 0, f->model.params.size_n * sizeof(float));
+        }
     }
     return UW_OK;
+}
+
+int uw_firmware_forget_checkpoint(struct uw_firmware *f)
+{
+    int rc = f->storage_open ? write_object(f, MODEL, NULL, 0) : UW_ERR_UNSUPPORTED;
+    return rc < 0 ? uw_error_set(&f->err, rc, "no checkpoint to forget: %s", uw_status_text(rc))
+                  : UW_OK;
 }
 
 int uw_firmware_save_checkpoint(struct uw_firmware *f)
