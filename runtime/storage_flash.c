@@ -129,11 +129,14 @@ static bool newest(const struct uw_storage_flash *s, uint32_t object, struct rec
 
 bool uw_storage_flash_blank(const struct uw_storage_flash *s, uint32_t object)
 {
-    uint32_t word[2] = {0, 0};
+    uint32_t all = 0, any = 0, word;
     for (uint32_t i = 0; i < 2; i++) {
-        (void)s->flash->ops->read(s->flash, slot_at(s, object, i), &word[i], sizeof word[i]);
+        word = 0;
+        (void)s->flash->ops->read(s->flash, slot_at(s, object, i), &word, sizeof word);
+        all |= word + 1u;
+        any |= word;
     }
-    return (word[0] & word[1]) == UINT32_MAX;
+    return all == 0 || any == 0;
 }
 
 static int flash_size(struct uw_storage *base, const char *object, uint64_t *bytes)

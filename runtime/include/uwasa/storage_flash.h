@@ -66,8 +66,9 @@ struct uw_storage_flash {
 /* Sectors that the objects take; UINT32_MAX when the configuration is not allowed. */
 uint32_t uw_storage_flash_sectors(const struct uw_storage_flash_config *config);
 
-/* Does an object's flash hold nothing, not even what is damaged? Tells an object that size does not
- * find because it was never written from one that was.
+/* Does an object's flash hold nothing, not even what is damaged: ones, as it is erased, or zeros,
+ * as memory in place of flash begins? Tells an object that size does not find because it was never
+ * written from one that was.
  *
  *   object   number of it, below objects_n */
 bool uw_storage_flash_blank(const struct uw_storage_flash *s, uint32_t object);
