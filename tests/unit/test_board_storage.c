@@ -12,7 +12,7 @@
 
 #define SECTOR_BYTES 4096u
 #define SECTORS_N 16u
-#define STACK_BYTES (256u * 1024u)
+#define STACK_BYTES (2048u * 1024u)     /* the thread sanitizer takes one of them */
 #define KEY "00112233445566778899aabbccddeeffffeeddccbbaa99887766554433221100"
 #define PARAMETERS_N 100u
 
