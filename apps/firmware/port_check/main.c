@@ -5,6 +5,7 @@
  * and lets the watchdog reset it.
  *
  * Erases the last sector of the flash. In an emulator, exit status 0: nothing is wrong. */
+#include "uwasa/link_serial.h"
 #include "uwasa/machine.h"
 
 #include <stdarg.h>
@@ -13,10 +14,15 @@
 
 #define WATCHDOG_MS 300u
 #define PATTERN 0x5a5a1234u
+#define MARK 0xc0dec0deu
 #define FRAME_BYTES 60u
+#define SERIAL_FRAME_BYTES (UW_LINK_SERIAL_MTU_DEFAULT + 10u)   /* link=serial, at most */
 #define ENTROPY_BYTES 64u
 
 static uint32_t wrong;
+
+/* MARK: reset() was called. It outlives a reset. */
+static uint32_t called __attribute__((section(".noinit")));
 
 static void print(const char *text)
 {
@@ -147,6 +153,9 @@ static void check_serial(void)
     int wrote = s->ops->write(s, "\n", 1), n = s->ops->read(s, &byte, 1);
     judge(wrote >= 0 && wrote <= 1 && n >= 0 && n <= 1, "serial", "%s, %u bits/s", s->ops->name,
           (unsigned)s->rate_bits_per_s);
+    judge(s->burst_bytes == 0 || s->burst_bytes >= SERIAL_FRAME_BYTES, "serial burst",
+          "%u bytes, 0: the sender waits; a frame has %u", (unsigned)s->burst_bytes,
+          SERIAL_FRAME_BYTES);
 }
 
 static void check_ethernet(void)
@@ -251,6 +260,8 @@ static void hang(void)
 
 int main(void)
 {
+    bool came_back = called == MARK;
+    called = 0;
     switch (uw_machine.reset_cause()) {
     case UW_RESET_SOFTWARE:
         judge(true, "reset", "the board came back, and knows why");
@@ -264,8 +275,13 @@ int main(void)
         judge(true, "watchdog", "resets a board that hangs");
         break;
     default:
+        if (came_back) {
+            judge(false, "reset_cause", "after reset() it does not say UW_RESET_SOFTWARE");
+            break;
+        }
         check_all();
         if (wrong == 0) {
+            called = MARK;
             uw_machine.reset();
         }
         break;
