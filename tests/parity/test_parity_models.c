@@ -196,13 +196,25 @@ static bool is_large(const char *model)
     return false;
 }
 
-/* lean has ref's bits (contract/kernels_lean), by code for boards: here it would only be slow. */
+/* Is a case left out where the processor is emulated? These two models took most of the time there:
+ * they keep the case with momentum; the small models have every optimizer. */
+static bool is_left_out(const char *name)
+{
+    return uw_test_emulated() && !ends_in(name, ":momentum") &&
+           (strncmp(name, "fedavg-cnn:", 11) == 0 || strncmp(name, "dscnn:", 6) == 0);
+}
+
+/* lean has ref's bits (contract/kernels_lean), by code for boards: here it would only be slow. An
+ * emulated processor has one plan for each case: they differ in when a kernel is called, by code
+ * that is the same everywhere. */
 static void run_backends(const struct vector_case *c, bool one, bool full)
 {
     for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
         const struct uw_kernels *k = uw_kernels_at(i);
         if (k != &uw_kernels_lean && (!one || k == uw_kernels_best())) {
-            train_and_compare(c, k, UW_PLAN_IMMEDIATE);
+            if (!full || !uw_test_emulated()) {
+                train_and_compare(c, k, UW_PLAN_IMMEDIATE);
+            }
             if (full) {
                 train_and_compare(c, k, UW_PLAN_FULL);
             }
@@ -227,8 +239,10 @@ static void test_ten_steps_match_pytorch(void **state)
         if (strncmp(c.name, model, strlen(model)) != 0 || c.name[strlen(model)] != ':') {
             continue;
         }
-        run_backends(&c, large || quick, !large && vector_real(&c, "momentum") != 0.0f);
         cases_n++;
+        if (!is_left_out(c.name)) {
+            run_backends(&c, large || quick, !large && vector_real(&c, "momentum") != 0.0f);
+        }
     }
     vectors_close(&v);
     assert_in_range(cases_n, 1, 3);
