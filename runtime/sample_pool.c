@@ -72,12 +72,10 @@ int uw_sample_pool_bind(struct uw_sample_pool *p, const struct uw_sample_pool_co
     const size_t bytes[4] = {uw_size_mul(p->movable_n, sizeof *p->place),
                              uw_size_mul(config->slots_n, sizeof *p->slots),
                              uw_size_mul(config->slots_n, sample_bytes), sample_bytes};
-    void *part[4] = {NULL};
-    for (int i = 0; i < 4; i++) {
-        int rc = uw_arena_take(arena, bytes[i], &part[i]);
-        if (rc < 0) {
-            return rc;
-        }
+    void *part[4];
+    int rc = uw_arena_take_each(arena, 4, bytes, part);
+    if (rc < 0) {
+        return rc;
     }
     p->place = part[0];
     p->slots = part[1];

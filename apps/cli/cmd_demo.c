@@ -15,7 +15,6 @@
 /* Shares of the time; the rest goes to the tests at the end of each phase. */
 #define ALONE_SHARE 0.15
 #define TOGETHER_SHARE 0.70
-#define CONSENSUS_SECONDS 4.0
 #define DOWN_SECONDS 3.0
 #define WAIT_US 100000u
 #define LATE_SECONDS 120.0          /* a node that still runs is not going to end */
@@ -31,7 +30,7 @@ static const struct uw_opt rows[] = {
     {"nodes", UW_OPT_U32, offsetof(struct options, nodes), 2, UW_DEMO_NODES_MAX, "N",
      "devices (4)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 10, 86400, "S",
-     "how long it may take (60; with boards 120)"},
+     "how long it may take (60; with boards 150)"},
     {"boards", UW_OPT_FLAG, offsetof(struct options, boards), 0, 0, NULL,
      "two Cortex-M7 boards and an aarch64 node in QEMU, and a native one"},
     {"firmware", UW_OPT_TEXT, offsetof(struct options, firmware), 0, 0, "FILE",
@@ -160,7 +159,7 @@ static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_dem
         return rc;
     }
     struct uw_demo_start again = *how;
-    again.elapsed_seconds = (double)(uw_board_now_us() - start_us) / 1e6;
+    again.elapsed_seconds += (double)(uw_board_now_us() - start_us) / 1e6;
     tell_killed(d, &d->nodes[victim], false);
     put_node_event(d, "restarted", victim);
     d->nodes[victim].restarts++;
@@ -170,17 +169,24 @@ static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_dem
 static int together(struct uw_demo *d, struct uw_stop *stop, double seconds,
                     struct uw_error *err)
 {
-    const struct uw_demo_start how = {.together = true,
-                                      .seconds = TOGETHER_SHARE * seconds,
-                                      .consensus_seconds = CONSENSUS_SECONDS};
+    const double learn_seconds = TOGETHER_SHARE * seconds;
+    const double alone_seconds = ALONE_SHARE * seconds;     /* a board's checkpoint counts them */
+    const struct uw_demo_start how = {
+        .together = true,
+        .seconds = alone_seconds + learn_seconds,
+        .elapsed_seconds = alone_seconds,
+        .consensus_seconds =
+            d->boards ? UW_DEMO_BOARDS_CONSENSUS_SECONDS : UW_DEMO_CONSENSUS_SECONDS,
+        .consensus_rounds = d->boards ? UW_DEMO_BOARDS_CONSENSUS_ROUNDS : UW_DEMO_CONSENSUS_ROUNDS,
+    };
     uint64_t start_us = uw_board_now_us();
     put_phase(d, "together");
     set_pace(d);
     uw_demo_say(d, "now they learn together: each pulls a neighbour's parameters now and then");
     int rc = start_all(d, &how, err);
-    rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45 * how.seconds * 1e6), err);
+    rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45e6 * learn_seconds), err);
     rc = rc < 0 ? rc : kill_one(d, stop, &how, start_us, err);
-    rc = rc < 0 ? rc : finish(d, stop, how.seconds, err);
+    rc = rc < 0 ? rc : finish(d, stop, learn_seconds, err);
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         d->nodes[i].together_accuracy = d->nodes[i].accuracy;
     }
@@ -246,8 +252,8 @@ static int choose(struct uw_demo *d, struct options *o, struct uw_error *err)
     d->nodes_n = o->nodes != 0 ? o->nodes : 4;
     d->data = o->data != NULL ? o->data : "digits";
     d->boards = o->boards;
-    d->model = "lenet5";
-    o->seconds = o->seconds > 0.0 ? o->seconds : o->boards ? 120.0 : 60.0;
+    d->model = d->boards ? "mlp" : "lenet5";
+    o->seconds = o->seconds > 0.0 ? o->seconds : o->boards ? UW_DEMO_BOARDS_SECONDS : 60.0;
     return o->boards ? uw_demo_find_boards(d, o->firmware, o->aarch64, err) : UW_OK;
 }
 

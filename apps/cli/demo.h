@@ -75,7 +75,8 @@ struct uw_demo_start {
     bool together;              /* with the others as seeds */
     double seconds;             /* to train, and those of them that are over */
     double elapsed_seconds;
-    double consensus_seconds;
+    double consensus_seconds;   /* of an exact average, and of pulls, at the end */
+    double consensus_rounds;
 };
 
 /* A command line: the words lie in text. */

@@ -170,7 +170,7 @@ static void add_training(const struct uw_demo *d, const struct uw_demo_node *n,
     add_number(f, "period", UW_DEMO_BOARDS_PERIOD);
     add_number(f, "eval_seconds", UW_DEMO_BOARDS_EVAL_SECONDS);
     add_number(f, "eval_samples", UW_DEMO_BOARDS_EVAL_SAMPLES);
-    add_number(f, "consensus_rounds", how->together ? UW_DEMO_CONSENSUS_ROUNDS : 0);
+    add_number(f, "consensus_rounds", how->consensus_rounds);
     add_number(f, "seconds", how->seconds > 1.0 ? round(how->seconds) : 1.0);
     add_number(f, "elapsed", round(how->elapsed_seconds));
 }

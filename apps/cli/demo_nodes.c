@@ -54,13 +54,14 @@ static int find_ports(struct uw_demo *d, struct uw_error *err)
     return rc;
 }
 
-/* Every digit to one node; of four with boards, which take few steps, to one or two of them. */
+/* Every digit to one node; with boards, which take few steps, to one or two of them. */
 static void deal_digits(const struct uw_demo *d, uint32_t i, char *text, size_t bytes)
 {
-    static const char *const overlapping[] = {"0,1,2,3", "2,3,4,5", "5,6,7,8", "0,7,8,9"};
+    static const char *const of_three[] = {"0,1,2,3", "3,4,5,6", "6,7,8,9"};
+    static const char *const of_four[] = {"0,1,2,3", "2,3,4,5", "5,6,7,8", "0,7,8,9"};
     size_t used = 0;
-    if (d->boards && d->nodes_n == sizeof overlapping / sizeof overlapping[0]) {
-        snprintf(text, bytes, "%s", overlapping[i]);
+    if (d->boards) {
+        snprintf(text, bytes, "%s", d->nodes_n == 4 ? of_four[i] : of_three[i]);
         return;
     }
     for (uint32_t c = i; c < 10; c += d->nodes_n) {
@@ -124,8 +125,9 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddNumberToObject(c, "eval_samples", d->boards ? UW_DEMO_BOARDS_EVAL_SAMPLES : 500);
     cJSON_AddNumberToObject(c, "final_eval_samples", d->boards ? UW_DEMO_BOARDS_FINAL_SAMPLES : 0);
     cJSON_AddNumberToObject(c, "consensus_seconds", how->consensus_seconds);
-    cJSON_AddNumberToObject(c, "consensus_rounds", how->together ? UW_DEMO_CONSENSUS_ROUNDS : 0);
-    cJSON_AddNumberToObject(c, "linger_seconds", 2);
+    cJSON_AddNumberToObject(c, "consensus_rounds", how->consensus_rounds);
+    cJSON_AddNumberToObject(c, "linger_seconds",
+                            d->boards ? UW_DEMO_BOARDS_LINGER_SECONDS : UW_DEMO_LINGER_SECONDS);
     char *text = cJSON_Print(c);
     cJSON_Delete(c);
     FILE *f = fopen(file, "w");

@@ -399,10 +399,6 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     if (o->cell != NULL && !has_cells) {
         return fail_key(f, "cell", "is for \"exchange\" hierarchical or auto", err);
     }
-    int average = check_average(f, err);
-    if (average < 0) {
-        return average;
-    }
     if (strlen(o->run) > 64) {
         return fail_key(f, "run", "needs 1 to 64 characters", err);
     }
@@ -436,7 +432,11 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     if (o->exact && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "ref") != 0) {
         return fail_key(f, "backend", "needs auto or ref with \"exact\"", err);
     }
-    rc = check_rule(f, err);
+    if (o->elapsed > 0.0 && o->seconds <= 0.0) {
+        return fail_key(f, "elapsed", "needs \"seconds\"", err);
+    }
+    rc = check_average(f, err);
+    rc = rc < 0 ? rc : check_rule(f, err);
     rc = rc < 0 ? rc : check_emulated(f, err);
     rc = rc < 0 ? rc : check_skew(f, err);
     return rc < 0 || is_link(o, "mpi") ? rc : check_addresses(f, err);

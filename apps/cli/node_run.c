@@ -320,6 +320,9 @@ static int wait_for_network(struct uw_node_work *r)
 static int run_steps(struct uw_node_work *r)
 {
     r->train_us = uw_board_now_us();
+    if (r->step >= r->steps || !uw_node_work_time_left(r)) {
+        uw_node_report_say(&r->report, "nothing is left to train: steps or seconds are over");
+    }
     int rc = uw_node_work_exchange(r, 0.0f);
     while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
                        (r->step < r->steps && uw_node_work_time_left(r) &&

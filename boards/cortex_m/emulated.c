@@ -19,7 +19,8 @@ int uw_machine_entropy(void *buf, size_t bytes)
     return file >= 0 && uw_semihosting_read_next(file, buf, (uint32_t)bytes) ? UW_OK : UW_ERR_IO;
 }
 
-/* The words of a file in place of "@FILE", the last word of text. */
+/* The words of a file in place of "@FILE", the last word of text. Nobody knows a pipe's length, and
+ * a board that goes without these words goes without its key: an error. */
 static int take_file(char *text, size_t bytes)
 {
     char *at = strrchr(text, ' ');
@@ -27,14 +28,18 @@ static int take_file(char *text, size_t bytes)
         return UW_OK;
     }
     int file = uw_semihosting_open_to_read(at + 2);
-    long length = file >= 0 ? uw_semihosting_length(file) : -1;
+    long length = file >= 0 ? uw_semihosting_length(file) : 0;
     size_t room = bytes - (size_t)(at + 1 - text);
-    if (length < 0 || (size_t)length >= room ||
-        !uw_semihosting_read_next(file, at + 1, (uint32_t)length)) {
-        return length > 0 && (size_t)length >= room ? UW_ERR_TOOBIG : UW_ERR_NOTFOUND;
+    bool fits = length > 0 && (size_t)length < room;
+    bool read = fits && uw_semihosting_read_next(file, at + 1, (uint32_t)length);
+    if (file >= 0) {
+        uw_semihosting_close(file);
     }
-    at[1 + length] = '\0';
-    return UW_OK;
+    at[read ? 1 + length : 0] = '\0';
+    if (!read) {
+        return length > 0 && !fits ? UW_ERR_TOOBIG : UW_ERR_NOTFOUND;
+    }
+    return memchr(at + 1, '\0', (size_t)length) == NULL ? UW_OK : UW_ERR_CORRUPT;
 }
 
 /* The first word is the program's name. */

@@ -7,6 +7,7 @@
 
 enum {
     SYS_OPEN = 0x01,
+    SYS_CLOSE = 0x02,
     SYS_WRITE = 0x05,
     SYS_READ = 0x06,
     SYS_SEEK = 0x0a,
@@ -59,6 +60,12 @@ int uw_semihosting_open(const char *path)
 int uw_semihosting_open_to_read(const char *path)
 {
     return open_as(path, MODE_READ);
+}
+
+void uw_semihosting_close(int handle)
+{
+    uintptr_t block[1] = {(uintptr_t)handle};
+    (void)call(SYS_CLOSE, block);
 }
 
 long uw_semihosting_length(int handle)

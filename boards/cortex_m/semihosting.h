@@ -25,6 +25,8 @@ int uw_semihosting_open(const char *path);
 /* Open a file of the host that is there. Returns a handle, or -1. */
 int uw_semihosting_open_to_read(const char *path);
 
+void uw_semihosting_close(int handle);
+
 /* Length in bytes, or -1. */
 long uw_semihosting_length(int handle);
 

@@ -2,6 +2,7 @@
 #include "uwasa/uart_cmsdk.h"
 
 #include "uwasa/cortex_m.h"
+#include "uwasa/machine.h"
 
 struct registers {
     volatile uint32_t data;
@@ -78,7 +79,8 @@ static const struct uw_serial_ops ops = {.name = "uart", .write = uart_write, .r
 void uw_uart_cmsdk_start(struct uw_uart_cmsdk *u, uintptr_t registers, uint32_t rx_interrupt,
                          uint32_t clock_hz, uint32_t baud, void (*handler)(void))
 {
-    u->base = (struct uw_serial){.ops = &ops, .rate_bits_per_s = baud, .fd = -1};
+    u->base = (struct uw_serial){.ops = &ops, .rate_bits_per_s = baud, .fd = -1,
+                                 .burst_bytes = uw_machine.emulated ? 0 : UW_UART_RING_BYTES};
     u->registers = registers;
     u->rx_interrupt = rx_interrupt;
     uint32_t divider = clock_hz / baud;

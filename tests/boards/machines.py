@@ -134,11 +134,12 @@ class Boards(Fleet):
         return f"127.0.0.1:{self.ports[i]}"
 
     def board(self, i, seeds=(), preset="cortex-m7", qemu=(), clock=SHARED, **settings):
-        """Board number i: seeds are numbers of nodes. Its events are in n<i>.jsonl."""
+        """Board number i: seeds are numbers of nodes, or addresses. Its events are in n<i>.jsonl."""
         elf, _ = build(preset)
         words = {"name": f"n{i}", "run": "test", "key": self.key, "events": "json",
                  "gateway": "10.0.2.2", "loopback": "10.0.2.2", "advertise": self.address(i),
-                 "seeds": ",".join(self.address(s) for s in seeds), "exit": 1, **settings}
+                 "seeds": ",".join(s if isinstance(s, str) else self.address(s) for s in seeds),
+                 "exit": 1, **settings}
         path = os.path.join(self.dir, f"n{i}.settings")
         with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(
                 name, flags, 0o600)) as f:

@@ -9,6 +9,7 @@ host_weights
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 
@@ -20,6 +21,38 @@ ALONE = {"steps": STEPS, "rule": "none", "consensus_rounds": 0, "eval_seconds": 
          "key": ""}
 HEAP = re.compile(r"^(_?(malloc|calloc|realloc|free)(_r)?|_?sbrk(_r)?|aligned_alloc|memalign)$")
 FIRST_STEP_SECONDS = 1.0            # of virtual time, from reset
+
+
+QUICK = {**ALONE, "steps": 2, "eval_samples": 8}
+SLOT_HEAD = struct.Struct("<7I")    # uwasa/storage_flash.h: length is word 3, the CRCs 5 and 6
+SLOT_HEAD_BYTES = 64                # twice 32
+POSITION, WEIGHTS = 16, 48          # of a checkpoint: apps/firmware/gossip_node/storage.c
+
+
+def crc32c(data):
+    table = list(range(256))
+    for _ in range(8):
+        table = [value >> 1 ^ (0x82f63b78 if value & 1 else 0) for value in table]
+    crc = 0xffffffff
+    for byte in data:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xffffffff
+
+
+def change_checkpoint(path, at, data):
+    """Other bytes in the checkpoint of a flash file that holds one, whose CRCs fit again."""
+    with open(path, "r+b") as f:
+        flash = bytearray(f.read())
+        head = flash.index(b"uwck") - SLOT_HEAD_BYTES
+        words = list(SLOT_HEAD.unpack_from(flash, head))
+        body = flash[head + SLOT_HEAD_BYTES:][:words[3]]
+        body[at:at + len(data)] = data
+        words[5] = crc32c(body)
+        words[6] = crc32c(struct.pack("<6I", *words[:6]))
+        flash[head:head + SLOT_HEAD_BYTES] = 2 * (SLOT_HEAD.pack(*words) + bytes(4 * [255]))
+        flash[head + SLOT_HEAD_BYTES:head + SLOT_HEAD_BYTES + len(body)] = body
+        f.seek(0)
+        f.write(flash)
 
 
 class Machine(Boards):
@@ -89,15 +122,49 @@ class Machine(Boards):
                                                 ("rule", "mean", "rule=mean: none or qg"),
                                                 ("classes", "3;4", "classes=3;4: digits"),
                                                 ("address", "10.0.2", "\"10.0.2\": needs"),
+                                                ("elapsed", 5, "elapsed: needs seconds"),
+                                                ("seeds", ["garbage"], "seeds=garbage: no address"),
                                                 ("colour", "red", "no such setting"))):
             self.board(i, **{**ALONE, key: value})
             self.assertEqual(self.wait(i), 1)
             self.assertTrue(any(says in e["text"] for e in self.events(i, "error")) or
                             any(says in line for line in self.lines(i)), self.lines(i))
 
+    def test_settings_file_that_says_nothing_is_refused(self):
+        """A pipe's length is 0, a NUL ends a text: the board would go on without its key."""
+        nothing = dict.fromkeys(("name", "run", "key", "events", "gateway", "loopback", "advertise",
+                                 "exit"), "")
+        for i, settings in enumerate((nothing, {**QUICK, "classes": "1\0"})):
+            self.board(i, clock=VIRTUAL, **settings)
+            self.assertEqual(self.processes[i].wait(timeout=60), 1)
+            self.assertIn("arguments, at most", self.lines(i)[0])
+
+    def test_checkpoint_that_diverged_is_not_gone_on_from(self):
+        for i, (at, data, first) in enumerate(((WEIGHTS, struct.pack("<f", float("nan")), 0),
+                                               (POSITION, b"\xff\xff\xff\xff", 2))):
+            flash = os.path.join(self.dir, f"flash{i}")
+            self.alone("cortex-m7", 2 * i, **QUICK, flash=flash)
+            change_checkpoint(flash, at, data)
+            start, done = self.alone("cortex-m7", 2 * i + 1, **{**QUICK, "steps": 4}, flash=flash)
+            self.assertEqual((start["step"], done["step"]), (first, 4))
+
+    def test_forgotten_checkpoint(self):
+        self.board(0, clock=VIRTUAL, **QUICK | {"exit": 0})
+        self.finished(0)
+        self.type(0, "reset")
+        self.until("it goes on", lambda: len(self.events(0, "done")) == 2)
+        self.type(0, "forget")
+        self.until("it says so", lambda: any("forgotten" in line for line in self.lines(0)))
+        self.type(0, "reset")
+        self.until("it starts afresh", lambda: len(self.events(0, "done")) == 3)
+        self.assertEqual([e["step"] for e in self.events(0, "start")], [0, 2, 0])
+
     def test_time_that_is_over_before_the_start_is_not_trained_again(self):
         _, done = self.alone("cortex-m7", steps=0, seconds=1000, elapsed=999)
         self.assertLess(done["seconds"], 10)
+        self.assertEqual([line for line in self.lines(0) if "nothing is left" in line], [])
+        self.alone("cortex-m7", 1, steps=0, seconds=1000, elapsed=1000)
+        self.assertIn("nothing is left to train", self.lines(1))
 
     def test_loss_that_is_no_number_is_null(self):
         self.alone("cortex-m7", model="lenet5", steps=20, lr=1000)

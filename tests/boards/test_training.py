@@ -138,15 +138,15 @@ class Training(Boards):
         self.assertEqual(self.events(1, "pull_done"), [])
         self.stop(2)
 
-    def test_board_keeps_a_session_with_each_of_five_peers(self):
+    def test_board_keeps_a_session_with_each_of_six_peers(self):
         """In the memory of a small board; each end of each pair pulls from the other."""
         self.board(0, exit=0, window=8192, **HALF)
-        for i in range(1, 6):
+        for i in range(1, 7):
             self.start(i, step_seconds=0.2, seeds=[self.address(0)], **HALF)
-        for i in range(1, 6):
+        for i in range(1, 7):
             self.until_event(0, "pull_done", f"n{i}")
             self.until_event(i, "pull_done", "n0")
-        self.assertEqual(len(self.events(0, "up")), 5)
+        self.assertEqual(len(self.events(0, "up")), 6)
         self.assertEqual(self.events(0, "closed"), [])
         self.type(0, "status")
         self.until("it tells", lambda: any("secure channel" in line for line in self.lines(0)))
@@ -154,7 +154,7 @@ class Training(Boards):
         used, of = re.search(r"secure channel (\d+) of (\d+) B", said).groups()
         print(said, flush=True)
         self.assertLess(int(used), int(of))
-        for i in range(1, 6):
+        for i in range(1, 7):
             self.stop(i)
 
     def test_board_that_is_flooded_still_pulls(self):

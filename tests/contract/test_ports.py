@@ -66,6 +66,8 @@ def main():
         lacks(edit("machine.c", "    .reset = uw_mps_reset,\n", ""), ["machine.c: .reset"],
               "--dry"),
         lacks(edit("machine.ld", "DATA (rw)", "RAM (rw)"), ["memory DATA"], "--dry"),
+        lacks(lambda folder: (folder / "machine.c").write_bytes(b"\x7fELF\xff"),
+              ["machine.c: const struct uw_machine"], "--dry"),
         lacks(edit("toolchain.cmake", "set(cpu_flags", "set(flags"), ["cpu_flags"], "--dry"),
         lacks(real_board, ["uw_machine_entropy"]),
     ]

@@ -3,6 +3,8 @@
 # The demo with boards: what it says when a part is missing, a run, and what an interrupted one
 # leaves. How much is learned depends on the machine: too little to judge in so short a run.
 # test_cli_demo_boards.sh PROGRAM FIRMWARE AARCH64...    (of the last, the first that there is)
+# With UWASA_DEMO_SECONDS, nightly: the show itself, which has to teach every node what none could
+# learn alone.
 firmware=$2
 for aarch64 in "$3" "${4:-}"; do
     [ ! -f "$aarch64" ] || break
@@ -73,6 +75,20 @@ board_with nowhere | grep -q 'arguments.*: no such thing' || fail "a file of set
 printf 'name=%01100d' 0 >long
 board_with long | grep -q 'arguments, at most 1023 ' || fail "a file of settings that is too long"
 
+# numbers KEY: of the nodes, from the last event, one a line
+numbers() {
+    tail -n 1 events.jsonl | sed "s/.*\"$1\":\[\([^]]*\).*/\1/" | tr , '\n'
+}
+
+if [ -n "${UWASA_DEMO_SECONDS:-}" ]; then
+    "$uwasa" demo --boards --seconds "$UWASA_DEMO_SECONDS" --json events.jsonl >out 2>err ||
+        { cat err >&2; fail demo; }
+    cat out
+    numbers alone_accuracy | awk '$1 >= 0.45 { exit 1 }' || fail "a node can do it alone"
+    numbers together_accuracy | awk '$1 < 0.9 { exit 1 }' || fail "a node learns too little"
+    exit 0
+fi
+
 for signal in INT KILL; do
     "$uwasa" demo --boards --seconds 200 >out 2>err &
     pid=$!
@@ -102,7 +118,7 @@ grep -q '"event":"back".*"node":"garden"' events.jsonl || fail "no event of the 
 tail -n 1 events.jsonl | grep -q '"boards":true' || fail "the end does not say it had boards"
 tail -n 1 events.jsonl | grep -q '"kind":\["Cortex-M7","Cortex-M7",' || fail "no kinds of nodes"
 for key in alone_accuracy together_accuracy pulled_bytes; do
-    n=$(tail -n 1 events.jsonl | sed "s/.*\"$key\":\[\([^]]*\).*/\1/" | tr , '\n' | wc -l)
+    n=$(numbers $key | wc -l)
     [ "$n" = $wanted ] || fail "$key has $n numbers, not $wanted"
 done
 echo passed

@@ -30,6 +30,7 @@ check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg'
 check_config "{$head, \"momentum_rule\": \"kgt\", \"exchange\": \"allreduce\"}" '"momentum_rule" kgt is for'
 check_config "{$head, \"momentum_rule\": \"kgt\", \"peer_schedule\": \"random\"}" 'needs matching'
 check_config "{$head, \"schedule\": \"cosine\"}" 'cosine and linear need "steps", "epochs" or "seconds"'
+check_config "{$head, \"elapsed\": 5}" '"elapsed" needs "seconds"'
 check_config "{$head, \"average\": \"gradients\"}" '"average" gradients needs "exchange" allreduce'
 gradients="$head, \"exchange\": \"allreduce\", \"average\": \"gradients\""
 check_config "{$gradients, \"momentum_rule\": \"qg\"}" '"momentum_rule" needs none with'
@@ -166,6 +167,10 @@ wait $last || fail "a node whose time ends while it rests"
 start h --set key=run.key --set seconds=3600 --set elapsed=3599 --set consensus_seconds=0
 wait $last || fail "a node of whose time a second is left"
 awk "BEGIN { exit !($(number h.jsonl seconds) < 60) }" || fail "elapsed are trained again"
+grep -q 'nothing is left' h.err && fail "a second is left, and it says that nothing is"
+start o --set key=run.key --set seconds=9 --set elapsed=9 --set consensus_seconds=0
+wait $last || fail "a node of whose time nothing is left"
+grep -q 'nothing is left to train: steps or seconds are over' o.err || fail "that is not told"
 
 # with "skew" a node learns from the samples of its place in a simulated run, in the same order
 "$uwasa" sim --nodes 2 --model mlp --data digits --skew sorted --exchange allreduce --period 1000 \

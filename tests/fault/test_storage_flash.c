@@ -264,6 +264,26 @@ static void test_flash_bit_flips_are_noticed(void **state)
     close_bench(&b);
 }
 
+static void test_flash_blank_is_what_was_never_written(void **state)
+{
+    (void)state;
+    struct bench b;
+    bool ending;
+    open_bench(&b, 8, 4);
+    uint32_t bytes = SECTOR_BYTES * SECTORS;
+    memset(b.flash.now, 0xff, bytes);
+    assert_true(uw_storage_flash_blank(&b.storage, 1));
+    memset(b.flash.now, 0, bytes);          /* memory that keeps what it holds over a reset */
+    assert_true(uw_storage_flash_blank(&b.storage, 1));
+    b.flash.now[4u * SECTOR_BYTES] = 1;
+    assert_false(uw_storage_flash_blank(&b.storage, 1));
+    assert_true(uw_storage_flash_blank(&b.storage, 0));
+    memset(b.flash.now, 0xff, bytes);
+    assert_int_equal(put(&b, 1, 2, true, &ending), UW_OK);
+    assert_false(uw_storage_flash_blank(&b.storage, 1));
+    close_bench(&b);
+}
+
 static void test_flash_bad_sector_is_an_error_and_the_old_object_stays(void **state)
 {
     (void)state;
@@ -454,6 +474,7 @@ int main(void)
         cmocka_unit_test(test_flash_second_power_cut_during_recovery_leaves_something_whole),
         cmocka_unit_test(test_flash_many_power_cuts_in_a_row_lose_nothing),
         cmocka_unit_test(test_flash_bit_flips_are_noticed),
+        cmocka_unit_test(test_flash_blank_is_what_was_never_written),
         cmocka_unit_test(test_flash_bad_sector_is_an_error_and_the_old_object_stays),
         cmocka_unit_test(test_flash_failure_at_every_operation_keeps_the_old_object),
         cmocka_unit_test(test_flash_too_large_object_is_full_and_the_old_one_stays),

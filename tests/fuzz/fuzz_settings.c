@@ -18,6 +18,7 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         "seeds=10.0.2.2:4433,10.0.2.3:4433 advertise=127.0.0.1:9 classes=0,4,8 model=lenet5",
         "key=00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff link=serial",
         "rule=none schedule=cosine events=json flash=file batch=64 period=100000 steps=1000000000",
+        "data=uart samples=60000 seconds=100000000 elapsed=99999999 data=digits",
         "seconds=1 seed=4294967295 consensus_rounds=1000 eval_seconds=5 eval_samples=10000",
         "checkpoint_seconds=1 window=1048576 ram=4294967295 exit=1 lr=0.000001 lr=1000"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -44,7 +45,9 @@ static int is_allowed(const struct uw_settings *s)
     return uw_mix_find(s->rule) != NULL && uw_settings_classes(s->classes) != UINT32_MAX &&
            (s->key[0] == '\0' || uw_key_parse(s->key, key) == UW_OK) &&
            seeds_n == (s->seeds[0] != '\0' ? commas + 1u : 0) && s->batch >= 1 && s->batch <= 64 &&
-           s->period >= 1 && s->eval_samples >= 1 && s->lr >= 0.0f && s->lr <= 1000.0f;
+           s->period >= 1 && s->samples <= 60000 && s->elapsed <= 100000000 &&
+           (strcmp(s->data, "uart") == 0 || strcmp(s->data, "digits") == 0) &&
+           s->eval_samples >= 1 && s->lr >= 0.0f && s->lr <= 1000.0f;
 }
 
 static int try_one(const uint8_t *input, size_t bytes)

@@ -70,9 +70,17 @@ class Sender(unittest.TestCase):
         self.refused("l: no IDX file", f"idx:{labels},{labels}")
         self.refused("none: No such file", "csv:none")
         for text, says in ((b"1,0\n2,0\n", ":2: values are sent as bytes"), (b"", "no line"),
-                           (b"1,0\n1,x\n", ":2: could not"), (b"1,1.5\n", ":1: label 1.5")):
+                           (b"1,0\n1,x\n", ":2: could not"),
+                           (b"a,b\nx,1\n1,0\n", ":2: could not"), (b"x,1\n1,0\n", ":1: could not"), (b"1,1.5\n", ":1: label 1.5")):
             self.refused(says, "csv:" + self.write("c", text))
         self.assertIsNone(tool.read_samples("digits"))
+
+    def test_a_file_in_place_of_the_line_is_left_as_it_is(self):
+        path = self.write("notes", b"these are not samples")
+        with self.assertRaisesRegex(tool.Failed, "notes: a file, not a serial line"):
+            tool.Line(path, 115200)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), b"these are not samples")
 
     def test_samples_go_over_a_terminal_and_a_silent_board_is_named(self):
         master, slave = pty.openpty()
@@ -114,6 +122,10 @@ class Sender(unittest.TestCase):
         thread.join(10)
         self.assertEqual(got, [b"abc", b"d", b"efg", b"h", b"ijk", b"l"])
         board.timeout = 0.2
+        answer(5, 7)                    # not what begin wants
+        with self.assertRaisesRegex(tool.Failed, "the board answers, and has taken nothing for 0.2 s; "
+                                                 "7 damaged"):
+            board.begin()
         with self.assertRaisesRegex(tool.Failed, "no answer for 0.2 s"):
             board.begin()
         os.close(master)

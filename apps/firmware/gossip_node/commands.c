@@ -18,21 +18,22 @@ static void set(struct uw_firmware *f, const char *words)
     struct uw_error err = {.text = ""};
     if (uw_settings_read(&s, words, &err) < 0) {
         uw_console_line("%s", err.text);
-        return;
+    } else {
+        f->kept = s;
+        uw_console_line("set; \"save\" keeps it, and it counts from the next start");
     }
-    f->kept = s;
-    uw_console_line("set; \"save\" keeps it, and it counts from the next start");
+    uw_key_wipe(&s, sizeof s);          /* it has the key */
 }
 
-static void save(struct uw_firmware *f)
+static void write(struct uw_firmware *f, int (*what)(struct uw_firmware *f), const char *done)
 {
     struct uw_error before = f->err;
-    if (uw_firmware_save_settings(f) < 0) {
+    if (what(f) < 0) {
         uw_console_line("%s", f->err.text);
         f->err = before;
         return;
     }
-    uw_console_line("saved; \"reset\" starts with it");
+    uw_console_line("%s", done);
 }
 
 void uw_firmware_command(struct uw_firmware *f, const char *line)
@@ -49,10 +50,13 @@ void uw_firmware_command(struct uw_firmware *f, const char *line)
     } else if (strncmp(line, "set ", 4) == 0) {
         set(f, line + 4);
     } else if (strcmp(line, "save") == 0) {
-        save(f);
+        write(f, uw_firmware_save_settings, "saved; \"reset\" starts with it");
+    } else if (strcmp(line, "forget") == 0) {
+        write(f, uw_firmware_forget_checkpoint, "forgotten; \"reset\" starts afresh");
     } else if (strcmp(line, "reset") == 0) {
         uw_machine.reset();
     } else {
-        uw_console_line("\"%.40s\": status, plan, show, set KEY=VALUE..., save or reset", line);
+        uw_console_line("\"%.40s\": status, plan, show, set KEY=VALUE..., save, forget or reset",
+                        line);
     }
 }

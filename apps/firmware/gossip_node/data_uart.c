@@ -21,11 +21,16 @@ static size_t bytes_for(uint32_t samples_n)
     return uw_link_serial_bytes(&c) + uw_samples_bytes(&shape, samples_n);
 }
 
+/* At least. */
+static uint32_t wanted(const struct uw_firmware *f)
+{
+    return f->settings.samples != 0 ? f->settings.samples : f->settings.batch;
+}
+
 size_t uw_firmware_samples_bytes(const struct uw_firmware *f)
 {
-    const struct uw_settings *s = &f->settings;
-    uint32_t n = s->samples != 0 ? s->samples : s->batch;
-    return strcmp(s->data, "uart") == 0 ? bytes_for(n) + UW_ARENA_ALIGN : 0;
+    bool uart = strcmp(f->settings.data, "uart") == 0;
+    return uart ? bytes_for(wanted(f)) + UW_ARENA_ALIGN : 0;
 }
 
 /* As set, or as many as there is room for. */
@@ -55,7 +60,7 @@ int uw_firmware_open_samples(struct uw_firmware *f)
     base.samples_n = choose(f, a->capacity_bytes > used ? a->capacity_bytes - used : 0);
     if (base.samples_n == 0) {
         return uw_error_set(&f->err, UW_ERR_NOMEM, "samples=%u: needs batch=%u or more, and room",
-                            (unsigned)f->settings.samples, (unsigned)f->settings.batch);
+                            (unsigned)wanted(f), (unsigned)f->settings.batch);
     }
     f->samples_bytes = bytes_for(base.samples_n);
     c.memory_bytes = uw_link_serial_bytes(&c);

@@ -84,6 +84,9 @@ int uw_firmware_save_settings(struct uw_firmware *f);
 int uw_firmware_open_checkpoint(struct uw_firmware *f);
 int uw_firmware_save_checkpoint(struct uw_firmware *f);
 
+/* Let the next start begin afresh, unless another checkpoint is saved before. */
+int uw_firmware_forget_checkpoint(struct uw_firmware *f);
+
 /* network.c */
 int uw_firmware_open_link(struct uw_firmware *f);
 int uw_firmware_open_node(struct uw_firmware *f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A board that keeps learning: trains on digits, pulls its peers' parameters by gossip, serves its
- * own. See boards/README.md. */
+ * A board that keeps learning: trains on the built-in digits or on samples of its second UART,
+ * pulls its peers' parameters by gossip, serves its own. See boards/README.md. */
 #include "console.h"
 #include "gossip_node.h"
 

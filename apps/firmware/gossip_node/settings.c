@@ -239,6 +239,13 @@ int uw_settings_read(struct uw_settings *s, const char *words, struct uw_error *
     }
 }
 
+int uw_settings_check(const struct uw_settings *s, struct uw_error *err)
+{
+    return s->elapsed != 0 && s->seconds == 0
+               ? uw_error_set(err, UW_ERR_INVALID, "elapsed: needs seconds")
+               : UW_OK;
+}
+
 static int write_one(const struct uw_settings *s, const struct setting *t, bool secret,
                      char *text, size_t bytes)
 {

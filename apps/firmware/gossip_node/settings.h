@@ -52,6 +52,9 @@ void uw_settings_init(struct uw_settings *s);
  * words before the wrong one are set. */
 int uw_settings_read(struct uw_settings *s, const char *words, struct uw_error *err);
 
+/* Do they go together? Returns UW_OK or UW_ERR_INVALID; err then names one. */
+int uw_settings_check(const struct uw_settings *s, struct uw_error *err);
+
 /* Write a setting's name and value, "lr=0.05"; the key's value only as "(set)" or "(none)".
  * Returns the length, negative: there are no more than `index` settings. */
 int uw_settings_tell(const struct uw_settings *s, uint32_t index, char *text, size_t bytes);

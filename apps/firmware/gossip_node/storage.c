@@ -45,14 +45,13 @@ static int write_object(struct uw_firmware *f, int object, const void *buf, size
 /* The file that is the flash has to be known before what is in the flash. */
 static int open_flash_file(struct uw_firmware *f, const char *words)
 {
-    struct uw_settings s;
-    uw_settings_init(&s);
-    int rc = uw_settings_read(&s, words, &f->err);
-    if (rc < 0 || s.flash[0] == '\0') {
+    struct uw_settings *s = &f->settings;
+    int rc = uw_settings_read(s, words, &f->err);
+    if (rc < 0 || s->flash[0] == '\0') {
         return rc;
     }
-    rc = uw_machine_flash_file(s.flash);
-    return rc < 0 ? uw_error_set(&f->err, rc, "flash=%s: cannot be used", s.flash) : UW_OK;
+    rc = uw_machine_flash_file(s->flash);
+    return rc < 0 ? uw_error_set(&f->err, rc, "flash=%s: cannot be used", s->flash) : UW_OK;
 }
 
 /* Another program may have written them: one that is not known here costs none of the others. */
@@ -69,27 +68,40 @@ static void read_kept(struct uw_firmware *f, char *words)
     }
 }
 
-int uw_firmware_open_settings(struct uw_firmware *f)
+static int read_settings(struct uw_firmware *f, char words[UW_SETTINGS_TEXT_BYTES],
+                         char kept[UW_SETTINGS_TEXT_BYTES])
 {
-    char words[UW_SETTINGS_TEXT_BYTES];
     uw_settings_init(&f->settings);
-    int rc = uw_machine_arguments(words, sizeof words);
+    int rc = uw_machine_arguments(words, UW_SETTINGS_TEXT_BYTES);
     if (rc < 0) {
-        return uw_error_set(&f->err, rc, "the emulator's arguments, at most %u characters: %s",
-                            (unsigned)sizeof words - 1u, uw_status_text(rc));
+        return uw_error_set(&f->err, rc, "arguments, at most %u characters: %s",
+                            UW_SETTINGS_TEXT_BYTES - 1u, uw_status_text(rc));
     }
     rc = open_flash_file(f, words);
     if (rc < 0) {
         return rc;
     }
+    uw_settings_init(&f->settings);
     if (open_storage(f, MODEL) == UW_OK) {
-        char kept[UW_SETTINGS_TEXT_BYTES];
-        size_t n = read_object(f, SETTINGS, kept, sizeof kept - 1u);
+        size_t n = read_object(f, SETTINGS, kept, UW_SETTINGS_TEXT_BYTES - 1u);
         kept[n] = '\0';
+        if (n == 0 && !uw_storage_flash_blank(&f->storage, SETTINGS)) {
+            uw_console_line("settings in flash: %s", uw_status_text(UW_ERR_CORRUPT));
+        }
         read_kept(f, kept);
     }
     f->kept = f->settings;
-    return uw_settings_read(&f->settings, words, &f->err);
+    rc = uw_settings_read(&f->settings, words, &f->err);
+    return rc < 0 ? rc : uw_settings_check(&f->settings, &f->err);
+}
+
+/* The words have the key. */
+int uw_firmware_open_settings(struct uw_firmware *f)
+{
+    char text[2][UW_SETTINGS_TEXT_BYTES];
+    int rc = read_settings(f, text[0], text[1]);
+    uw_key_wipe(text, sizeof text);
+    return rc;
 }
 
 int uw_firmware_save_settings(struct uw_firmware *f)
@@ -134,6 +146,14 @@ struct record {
 #define MAGIC "uwck"
 #define FORMAT 2u
 
+/* A run that diverged may have saved it: no step would ever succeed. */
+static int check_finite(const struct uw_firmware *f, const float *x)
+{
+    const struct uw_model *m = &f->model;
+    return m->config.kernels->all_finite(&m->exec, m->params.size_n, x) ? UW_OK
+                                                                        : UW_ERR_NONFINITE;
+}
+
 static int load(struct uw_firmware *f)
 {
     struct uw_storage *s = &f->storage.base;
@@ -142,6 +162,9 @@ static int load(struct uw_firmware *f)
     struct record r;
     uint64_t bytes = 0;
     int rc = s->ops->size(s, name, &bytes);
+    if (rc == UW_OK && bytes == 0) {
+        return UW_OK;                   /* forgotten */
+    }
     rc = rc < 0 ? rc : s->ops->read(s, name, 0, &r, sizeof r);
     if (rc < 0) {
         return rc;
@@ -155,12 +178,14 @@ static int load(struct uw_firmware *f)
     rc = s->ops->read(s, name, sizeof r, p->x, vector);
     if (rc == UW_OK && r.vectors_n > 1u && f->model.velocity != NULL) {
         rc = s->ops->read(s, name, sizeof r + vector, f->model.velocity, vector);
+        rc = rc == UW_OK ? check_finite(f, f->model.velocity) : rc;
     }
+    rc = rc == UW_OK ? check_finite(f, p->x) : rc;
     if (rc == UW_OK) {
         f->step = r.step;
         f->trained_us = r.trained_s * UINT64_C(1000000);
         f->loader.epoch = r.epoch;
-        f->loader.position = r.position;
+        f->loader.position = r.position % f->loader.config.dataset->samples_n;
     }
     return rc;
 }
@@ -200,11 +225,24 @@ int uw_firmware_open_checkpoint(struct uw_firmware *f)
     uw_machine.flash->idle = while_erasing;
     uw_machine.flash->idle_arg = f;
     int rc = load(f);
+    if (rc == UW_ERR_NOTFOUND && !uw_storage_flash_blank(&f->storage, MODEL)) {
+        rc = UW_ERR_CORRUPT;            /* in both slots */
+    }
     if (rc < 0 && rc != UW_ERR_NOTFOUND) {
         uw_console_line("checkpoint: %s; starting afresh", uw_status_text(rc));
         uw_model_init_weights(&f->model, f->settings.seed);
+        if (f->model.velocity != NULL) {
+            memset(f->model.velocity, 0, f->model.params.size_n * sizeof(float));
+        }
     }
     return UW_OK;
+}
+
+int uw_firmware_forget_checkpoint(struct uw_firmware *f)
+{
+    int rc = f->storage_open ? write_object(f, MODEL, NULL, 0) : UW_ERR_UNSUPPORTED;
+    return rc < 0 ? uw_error_set(&f->err, rc, "no checkpoint to forget: %s", uw_status_text(rc))
+                  : UW_OK;
 }
 
 int uw_firmware_save_checkpoint(struct uw_firmware *f)

@@ -163,6 +163,9 @@ int uw_firmware_train(struct uw_firmware *f)
         rc = exchange(f, 0.0f);
     } else if (f->training && !time_left(f)) {
         f->training = false;
+        if (f->samples == 0) {
+            uw_console_line("nothing is left to train");
+        }
         rc = UW_OK;
     } else if (f->training && !f->adopting && f->waiting) {
         rc = wait_for_samples(f);

@@ -5,6 +5,7 @@
  * and lets the watchdog reset it.
  *
  * Erases the last sector of the flash. In an emulator, exit status 0: nothing is wrong. */
+#include "uwasa/link_serial.h"
 #include "uwasa/machine.h"
 
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #define WATCHDOG_MS 300u
 #define PATTERN 0x5a5a1234u
 #define FRAME_BYTES 60u
+#define SERIAL_FRAME_BYTES (UW_LINK_SERIAL_MTU_DEFAULT + 10u)   /* link=serial, at most */
 #define ENTROPY_BYTES 64u
 
 static uint32_t wrong;
@@ -147,6 +149,9 @@ static void check_serial(void)
     int wrote = s->ops->write(s, "\n", 1), n = s->ops->read(s, &byte, 1);
     judge(wrote >= 0 && wrote <= 1 && n >= 0 && n <= 1, "serial", "%s, %u bits/s", s->ops->name,
           (unsigned)s->rate_bits_per_s);
+    judge(s->burst_bytes == 0 || s->burst_bytes >= SERIAL_FRAME_BYTES, "serial burst",
+          "%u bytes, 0: the sender waits; a frame has %u", (unsigned)s->burst_bytes,
+          SERIAL_FRAME_BYTES);
 }
 
 static void check_ethernet(void)

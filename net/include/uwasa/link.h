@@ -114,7 +114,8 @@ struct uw_link {
                                        membership_rate in uwasa/node.h */
     uint32_t burst_bytes;           /* of messages that may arrive at once, before recv is called,
                                        without loss; 0: not known, taken to be much */
-    uint32_t burst_n;               /* and how many messages, however small; 0: the same */
+    uint32_t burst_n;               /* and how many messages, however small; 0: the same. With 3
+                                       or fewer some of a pull are lost, and asked for again */
     bool reliable;                  /* neither loses, repeats, reorders nor damages */
     bool secure;                    /* both ends are authenticated, contents are secret */
     int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask

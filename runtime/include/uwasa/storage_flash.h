@@ -35,6 +35,8 @@
 #include "uwasa/flash.h"
 #include "uwasa/storage.h"
 
+#include <stdbool.h>
+
 #define UW_STORAGE_FLASH_HEADER_BYTES 64u   /* of each slot */
 
 struct uw_storage_flash_object {
@@ -63,6 +65,13 @@ struct uw_storage_flash {
 
 /* Sectors that the objects take; UINT32_MAX when the configuration is not allowed. */
 uint32_t uw_storage_flash_sectors(const struct uw_storage_flash_config *config);
+
+/* Does an object's flash hold nothing, not even what is damaged: ones, as it is erased, or zeros,
+ * as memory in place of flash begins? Tells an object that size does not find because it was never
+ * written from one that was.
+ *
+ *   object   number of it, below objects_n */
+bool uw_storage_flash_blank(const struct uw_storage_flash *s, uint32_t object);
 
 /* Set up; reads and writes nothing.
  *

@@ -3,5 +3,5 @@
 
 int main(void)
 {
-    return uw_node_mode_find("gossip") == UW_NODE_GOSSIP ? 0 : 1;
+    return uw_node_mode_find("auto") == UW_NODE_AUTO ? 0 : 1;
 }

@@ -3,7 +3,8 @@
  * uwasa/uart_cmsdk.h - the UART of Arm's MPS2 and MPS3 boards
  *
  * Receives by interrupt into a ring; when that is full the interrupt waits, so that an emulator
- * holds the sender back. A real line then overruns, which `overruns` counts.
+ * holds the sender back: burst_bytes is 0 there. A real line then overruns, which `overruns`
+ * counts: burst_bytes is the ring.
  *
  * Source     Arm, "Cortex-M System Design Kit", 4.3 "APB UART" */
 #ifndef UWASA_UART_CMSDK_H
