@@ -12,7 +12,7 @@
 
 #define SECTOR_BYTES 4096u
 #define SECTORS_N 16u
-#define STACK_BYTES (256u * 1024u)
+#define STACK_BYTES (2048u * 1024u)     /* the thread sanitizer takes one of them */
 #define KEY "00112233445566778899aabbccddeeffffeeddccbbaa99887766554433221100"
 #define PARAMETERS_N 100u
 
@@ -72,6 +72,20 @@ void uw_model_init_weights(struct uw_model *m, uint64_t seed)
     memset(m->params.x, 0, sizeof parameters);
 }
 
+static bool all_finite(const struct uw_exec *e, size_t n, const float *x)
+{
+    (void)e;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(x[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct uw_kernels kernels = {.name = "test", .all_finite = all_finite};
+static struct uw_dataset dataset = {.samples_n = 10};
+
 /* ---- what is tested ---- */
 
 /* The board starts anew: all but its flash is as it was made. */
@@ -80,6 +94,8 @@ static int start(const char *words)
     firmware = (struct uw_firmware){.step = 0};
     firmware.model.params = (struct uw_params){.x = parameters, .size_n = PARAMETERS_N,
                                                .hash = 5};
+    firmware.model.config.kernels = &kernels;
+    firmware.loader.config.dataset = &dataset;
     strcpy(arguments, words);
     said[0] = '\0';
     int rc = uw_firmware_open_settings(&firmware);
@@ -207,6 +223,29 @@ static void test_checkpoint_without_a_readable_header_is_told(void **state)
     damaged_checkpoint(0);
 }
 
+static void test_checkpoint_that_was_forgotten_is_no_damage(void **state)
+{
+    (void)state;
+    assert_int_equal(start(""), UW_OK);
+    firmware.step = 7;
+    assert_int_equal(uw_firmware_save_checkpoint(&firmware), UW_OK);
+    assert_int_equal(uw_firmware_forget_checkpoint(&firmware), UW_OK);
+    assert_int_equal(start(""), UW_OK);
+    assert_string_equal(said, "");
+    assert_int_equal(firmware.step, 0);
+}
+
+static void test_checkpoint_that_diverged_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(start(""), UW_OK);
+    parameters[0] = NAN;
+    assert_int_equal(uw_firmware_save_checkpoint(&firmware), UW_OK);
+    assert_int_equal(start(""), UW_OK);
+    assert_non_null(strstr(said, "starting afresh"));
+    assert_true(parameters[0] == 0.0f);
+}
+
 static void test_start_is_counted_with_one_erasure(void **state)
 {
     (void)state;
@@ -233,6 +272,8 @@ int main(void)
         cmocka_unit_test_setup(test_damaged_settings_are_told, new_flash),
         cmocka_unit_test_setup(test_checkpoint_damaged_in_both_slots_is_told, new_flash),
         cmocka_unit_test_setup(test_checkpoint_without_a_readable_header_is_told, new_flash),
+        cmocka_unit_test_setup(test_checkpoint_that_was_forgotten_is_no_damage, new_flash),
+        cmocka_unit_test_setup(test_checkpoint_that_diverged_is_told, new_flash),
         cmocka_unit_test_setup(test_start_is_counted_with_one_erasure, new_flash),
         cmocka_unit_test_setup(test_settings_that_do_not_go_together_are_refused, new_flash),
     };

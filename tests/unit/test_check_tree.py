@@ -71,6 +71,8 @@ BAD = [
      "build"),
     ("runtime/CMakeLists.txt", "# SPDX-License-Identifier: Apache-2.0\n"
      "target_compile_options(x PRIVATE -ffast-math)\n", 2, "build"),
+    ("runtime/CMakeLists.txt", "# SPDX-License-Identifier: Apache-2.0\n"
+     "add_library(x ${CMAKE_SOURCE_DIR}/x.c)\n", 2, "build"),
     ("docs.md", "see /home/" + "someone/uwasa\n", 1, "paths"),
     ("runtime/core.c", "int x;\n", 1, "license"),
     ("tools/run", "#!/bin/sh\necho\n", 1, "license"),
