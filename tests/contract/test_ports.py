@@ -65,6 +65,7 @@ def main():
         lacks(lambda folder: (folder / "sources.cmake").unlink(), ["sources.cmake"], "--dry"),
         lacks(edit("machine.c", "    .reset = uw_mps_reset,\n", ""), ["machine.c: .reset"],
               "--dry"),
+        lacks(edit("machine.c", "    .emulated = true,\n", ""), ["machine.c: .emulated"], "--dry"),
         lacks(edit("machine.ld", "DATA (rw)", "RAM (rw)"), ["memory DATA"], "--dry"),
         lacks(lambda folder: (folder / "machine.c").write_bytes(b"\x7fELF\xff"),
               ["machine.c: const struct uw_machine"], "--dry"),

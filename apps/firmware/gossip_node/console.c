@@ -40,6 +40,10 @@ void uw_console_line(const char *format, ...)
 
 static const char *take(char byte)
 {
+    if (byte == '\b' || byte == 0x7f) {
+        c.typed_n -= c.typed_n > 0 ? 1u : 0;
+        return NULL;
+    }
     if (byte != '\n' && byte != '\r') {
         c.too_long = c.too_long || c.typed_n + 1u >= TYPED_BYTES;
         c.typed[c.typed_n] = byte;

@@ -42,7 +42,7 @@ static int open_lwip(struct uw_firmware *f)
         .loopback = s->loopback[0] != '\0' ? s->loopback : NULL, .stations_n = STATIONS,
         .seed = s->seed};
     if (c.ethernet == NULL) {
-        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "this board has no Ethernet");
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "this board has no Ethernet: link=serial");
     }
     c.memory_bytes = uw_link_lwip_bytes(&c);
     int rc = take(f, "link", c.memory_bytes, &c.memory);

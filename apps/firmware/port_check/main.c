@@ -14,11 +14,15 @@
 
 #define WATCHDOG_MS 300u
 #define PATTERN 0x5a5a1234u
+#define MARK 0xc0dec0deu
 #define FRAME_BYTES 60u
 #define SERIAL_FRAME_BYTES (UW_LINK_SERIAL_MTU_DEFAULT + 10u)   /* link=serial, at most */
 #define ENTROPY_BYTES 64u
 
 static uint32_t wrong;
+
+/* MARK: reset() was called. It outlives a reset. */
+static uint32_t called __attribute__((section(".noinit")));
 
 static void print(const char *text)
 {
@@ -256,6 +260,8 @@ static void hang(void)
 
 int main(void)
 {
+    bool came_back = called == MARK;
+    called = 0;
     switch (uw_machine.reset_cause()) {
     case UW_RESET_SOFTWARE:
         judge(true, "reset", "the board came back, and knows why");
@@ -269,8 +275,13 @@ int main(void)
         judge(true, "watchdog", "resets a board that hangs");
         break;
     default:
+        if (came_back) {
+            judge(false, "reset_cause", "after reset() it does not say UW_RESET_SOFTWARE");
+            break;
+        }
         check_all();
         if (wrong == 0) {
+            called = MARK;
             uw_machine.reset();
         }
         break;
