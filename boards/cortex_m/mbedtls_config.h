@@ -29,7 +29,6 @@
 #define MBEDTLS_SSL_ALL_ALERT_MESSAGES  /* who has another key is told */
 #define MBEDTLS_SSL_DTLS_ANTI_REPLAY
 #define MBEDTLS_SSL_DTLS_HELLO_VERIFY
-#define MBEDTLS_SSL_MAX_FRAGMENT_LENGTH
 #define MBEDTLS_KEY_EXCHANGE_PSK_ENABLED
 #define MBEDTLS_PSK_MAX_LEN 32
 #define MBEDTLS_SSL_IN_CONTENT_LEN 1232     /* what fits a datagram of link_lwip.h's default */

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# cross.sh SOURCE BUILD TOOLCHAIN PROGRAM... - exact_weights and board_node for another processor,
-# under QEMU; board_node where nanopb's sources are (tools/setup boards)
+# cross.sh SOURCE BUILD TOOLCHAIN PROGRAM... - exact_weights, board_arithmetic and board_node
+# for another processor, under QEMU; board_node where nanopb's sources are (tools/setup boards)
 #
 # Exits 77 when a PROGRAM is not there; tools/setup cross installs them.
 set -eu
@@ -17,4 +17,4 @@ done
 cmake -S "$source" -B "$build" -G Ninja --toolchain "$toolchain" -DCMAKE_BUILD_TYPE=MinSizeRel \
     -DUWASA_CORE_ONLY=ON -DUWASA_APPS=OFF -DUWASA_TESTS=ON -DUWASA_WERROR=ON
 cmake --build "$build" -j 2 --target bare_tests
-ctest --test-dir "$build" -R '^contract/(exact|board_node)$' --output-on-failure --no-tests=error
+ctest --test-dir "$build" -R '^contract/(exact|board_arithmetic|board_node)$' --output-on-failure --no-tests=error

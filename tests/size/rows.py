@@ -6,7 +6,9 @@ Reads the link maps in each BUILD folder (tools/link_map), and boots gossip_node
 
     training    runtime and kernels in tests/size/train_lenet5
     gossip      the same, and what gossip over UDP adds to it in apps/firmware/gossip_node: net, nanopb
-    firmware    all of gossip_node without its models' definitions: code and constants, and data
+    firmware    all of gossip_node without its models' definitions: code and constants, and data; as
+                it runs, optimised as a whole (UWASA_LTO). In that, libraries cannot be told apart:
+                the rows above are of the same objects linked without
     static RAM  what gossip_node takes beside the model, before the first step and until the last:
                 what the linker places (stack, variables), and what it takes at its start for
                 Ethernet, DTLS, peers and the window of a small board, 8 kB. Of a board that QEMU
@@ -81,14 +83,14 @@ def taken(board, elf):
 
 def measure(build, taken_bytes):
     train = libraries(build / "tests/size/train_lenet5.map")
-    node = libraries(build / "apps/firmware/gossip_node.elf.map")
-    whole = {name: row for name, row in node.items() if " " not in name}
+    node = libraries(build / "tests/size/gossip_node_apart.map")
+    whole = libraries(build / "apps/firmware/gossip_node.elf.map")
     training = flash(train, "uwasa_runtime", "uwasa_kernels")
     models = flash(node, "program board_models.c.obj")
     rows = {
         "training": training,
         "gossip": training + flash(node, "uwasa_net", "uwasa_source_nanopb"),
-        "firmware": sum(sum(row[:3]) for row in whole.values()) - models,
+        "firmware": sum(sum(row[:3]) for name, row in whole.items() if " " not in name) - models,
     }
     if taken_bytes is not None:
         rows["static RAM"] = placed(build / "apps/firmware/gossip_node.elf") + taken_bytes

@@ -52,3 +52,6 @@ add_library(uwasa_source_nanopb STATIC EXCLUDE_FROM_ALL ${pb}/pb_common.c ${pb}/
 target_include_directories(uwasa_source_nanopb SYSTEM PUBLIC ${pb})
 target_compile_definitions(uwasa_source_nanopb PUBLIC PB_NO_ERRMSG PB_BUFFER_ONLY)
 target_compile_options(uwasa_source_nanopb PRIVATE ${UWASA_SMALLER_FLAGS})
+foreach(part lwip mbedtls nanopb)
+  uwasa_link_time(uwasa_source_${part})
+endforeach()

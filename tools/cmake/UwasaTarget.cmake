@@ -23,6 +23,16 @@ function(uwasa_compile_options target)
   endif()
 endfunction()
 
+# uwasa_link_time(<target>): on a board, the program that links it is optimised as a whole. The
+# objects hold machine code as well, for who links with -fno-lto, and for nm and size.
+function(uwasa_link_time target)
+  if(UWASA_LTO AND CMAKE_SYSTEM_NAME STREQUAL "Generic" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -flto -ffat-lto-objects -ffp-contract=off)
+    target_link_options(${target} PUBLIC -flto-partition=one -ffp-contract=off
+                        -fno-function-sections)
+  endif()
+endfunction()
+
 # uwasa_library(<part> SOURCES ... [LINKS public...] [PRIVATE_LINKS ...] [POSIX])
 # Static library uwasa_<part>, alias uwasa::<part>. Its public headers are in include/, its
 # private ones beside the sources. POSIX: may call the operating system (feature test macro).
@@ -34,6 +44,7 @@ function(uwasa_library part)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
   set_property(GLOBAL APPEND PROPERTY UWASA_LIBRARIES ${part})
   uwasa_compile_options(${target})
+  uwasa_link_time(${target})
   if(arg_POSIX)
     target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
   endif()
