@@ -251,7 +251,7 @@ static int read_csv(struct uw_dataset *base, uint64_t index, float *x, uint32_t 
     } else if (d->rows == UW_CSV_TRAIN) {
         index += index / (TEST_EVERY - 1);
     }
-    memcpy(x, d->values + index * base->channels, base->channels * sizeof *x);
+    memcpy(x, d->values + index * d->features_n, d->features_n * sizeof *x);
     *label = d->labels[index];
     return UW_OK;
 }
@@ -276,7 +276,7 @@ int uw_csv_open(struct uw_csv *d, const char *path, enum uw_csv_rows rows, struc
     }
     uint32_t test_n = d->rows_n / TEST_EVERY;
     d->rows = test_n == 0 ? UW_CSV_ALL : rows;
-    d->base.channels = r.features_n;
+    d->base.channels = d->features_n = r.features_n;
     d->base.samples_n = d->rows == UW_CSV_ALL    ? d->rows_n
                         : d->rows == UW_CSV_TEST ? test_n
                                                  : d->rows_n - test_n;

@@ -21,8 +21,10 @@ enum uw_csv_rows {
 };
 
 struct uw_csv {
-    struct uw_dataset base;     /* channels is the number of features; height and width are 1 */
-    float *values;              /* [rows_n][features] */
+    struct uw_dataset base;     /* opened with as many channels as features, of height and width 1;
+                                   who shares them out differently keeps their product */
+    float *values;              /* [rows_n][features_n] */
+    uint32_t features_n;
     uint32_t *labels;           /* [rows_n] */
     uint32_t rows_n;
     enum uw_csv_rows rows;

@@ -37,6 +37,20 @@ static void test_csv_header_spaces_and_empty_lines_are_skipped(void **state)
     }
 }
 
+static void test_csv_rows_are_images_of_the_models_shape(void **state)
+{
+    (void)state;
+    const struct uw_data_config image = {.channels = 1, .height = 2, .width = 2};
+    write_text("a.csv", "1,2,3,4,0\n5,6,7,8,1\n9,8,7,6,1\n");
+    struct uw_data d = open_good(csv_spec(), &image);
+    assert_int_equal(d.base->channels, 1);
+    assert_int_equal(d.base->height, 2);
+    assert_int_equal(d.base->width, 2);
+    expect_sample(&d, 0, (float[]){1.0f, 2.0f, 3.0f, 4.0f}, 0);
+    expect_sample(&d, 2, (float[]){9.0f, 8.0f, 7.0f, 6.0f}, 1);
+    uw_data_close(&d);
+}
+
 static void test_csv_errors_name_line_and_column(void **state)
 {
     (void)state;
@@ -232,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_csv_header_spaces_and_empty_lines_are_skipped, empty_folder),
+        cmocka_unit_test_teardown(test_csv_rows_are_images_of_the_models_shape, empty_folder),
         cmocka_unit_test_teardown(test_csv_errors_name_line_and_column, empty_folder),
         cmocka_unit_test_teardown(test_csv_that_is_no_text_is_told_before_it_is_read, empty_folder),
         cmocka_unit_test_teardown(test_csv_splits_every_sixth_line_off_as_test_set, empty_folder),
