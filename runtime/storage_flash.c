@@ -129,14 +129,13 @@ static bool newest(const struct uw_storage_flash *s, uint32_t object, struct rec
 
 bool uw_storage_flash_blank(const struct uw_storage_flash *s, uint32_t object)
 {
-    uint32_t all = 0, any = 0, word;
+    bool blank = true;
     for (uint32_t i = 0; i < 2; i++) {
-        word = 0;
-        (void)s->flash->ops->read(s->flash, slot_at(s, object, i), &word, sizeof word);
-        all |= word + 1u;
-        any |= word;
+        uint32_t word;
+        int rc = s->flash->ops->read(s->flash, slot_at(s, object, i), &word, sizeof word);
+        blank = blank && rc == UW_OK && (word == 0 || word == UINT32_MAX);
     }
-    return all == 0 || any == 0;
+    return blank;
 }
 
 static int flash_size(struct uw_storage *base, const char *object, uint64_t *bytes)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the compiler calls for 64-bit integers, in a seventh of libgcc's bytes: 1.9 kB less. The
- * results are the same bits. They take and return core registers (Run-time ABI for the Arm
- * architecture, 4.1). Weak: where a program needs more of libgcc's floating point, that comes with
- * its own. Divisions are slower, about ten instructions a bit of the quotient. */
+ * results are the same bits; by 0 the quotient is 0. They take and return core registers (Run-time
+ * ABI for the Arm architecture, 4.1). Weak: where a program needs more of libgcc's floating point,
+ * that comes with its own. Divisions are slower, about ten instructions a bit of the quotient. */
 #include <stdint.h>
 
 #define BASE_PCS __attribute__((pcs("aapcs"), weak, used))

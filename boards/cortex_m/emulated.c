@@ -37,7 +37,9 @@ static int take_file(char *text, size_t bytes)
     }
     at[read ? 1 + length : 0] = '\0';
     if (!read) {
-        return length > 0 && !fits ? UW_ERR_TOOBIG : UW_ERR_NOTFOUND;
+        return file < 0 ? UW_ERR_NOTFOUND : length <= 0 ? UW_ERR_INVALID
+                                           : fits      ? UW_ERR_IO
+                                                       : UW_ERR_TOOBIG;
     }
     return memchr(at + 1, '\0', (size_t)length) == NULL ? UW_OK : UW_ERR_CORRUPT;
 }

@@ -24,7 +24,7 @@ static const struct uw_mps_map *board;
 /* Over a reset this memory stays: what runs, or what was asked for. */
 #define NOTE_RUNS 0x72756e73u
 #define NOTE_RESET 0x72657365u
-static uint32_t note __attribute__((section(".noinit")));
+static volatile uint32_t note __attribute__((section(".noinit")));
 static enum uw_reset_cause cause;
 
 static void uart0(void)
@@ -80,13 +80,13 @@ enum uw_reset_cause uw_mps_reset_cause(void)
 
 void uw_mps_wait(void)
 {
-    __asm volatile("wfi");
+    __asm volatile("wfi" ::: "memory");
 }
 
 void uw_mps_reset(void)
 {
     note = NOTE_RESET;
-    __asm volatile("dsb");
+    __asm volatile("dsb" ::: "memory");
     AIRCR = AIRCR_RESET;
     for (;;) {
     }

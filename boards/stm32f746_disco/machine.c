@@ -63,7 +63,7 @@ static enum uw_reset_cause reset_cause(void)
 
 static void wait(void)
 {
-    __asm volatile("wfi");
+    __asm volatile("wfi" ::: "memory");
 }
 
 static void reset(void)

@@ -123,12 +123,15 @@ class Machine(Boards):
                                                 ("classes", "3;4", "classes=3;4: digits"),
                                                 ("address", "10.0.2", "\"10.0.2\": needs"),
                                                 ("elapsed", 5, "elapsed: needs seconds"),
-                                                ("seeds", ["garbage"], "seeds=garbage: no address"),
                                                 ("colour", "red", "no such setting"))):
             self.board(i, **{**ALONE, key: value})
             self.assertEqual(self.wait(i), 1)
             self.assertTrue(any(says in e["text"] for e in self.events(i, "error")) or
                             any(says in line for line in self.lines(i)), self.lines(i))
+
+    def test_wrong_seed_is_left_out(self):
+        self.alone("cortex-m7", seeds=["garbage"])
+        self.assertIn("seeds=garbage: no address; going on without it", self.lines(0))
 
     def test_settings_file_that_says_nothing_is_refused(self):
         """A pipe's length is 0, a NUL ends a text: the board would go on without its key."""
@@ -137,7 +140,7 @@ class Machine(Boards):
         for i, settings in enumerate((nothing, {**QUICK, "classes": "1\0"})):
             self.board(i, clock=VIRTUAL, **settings)
             self.assertEqual(self.processes[i].wait(timeout=60), 1)
-            self.assertIn("arguments, at most", self.lines(i)[0])
+            self.assertIn("arguments: @FILE: ", self.lines(i)[0])
 
     def test_checkpoint_that_diverged_is_not_gone_on_from(self):
         for i, (at, data, first) in enumerate(((WEIGHTS, struct.pack("<f", float("nan")), 0),

@@ -21,16 +21,17 @@ def port_check(folder, *flags):
     return done.returncode, said, done.stdout + done.stderr
 
 
-def lacks(change, wanted, *flags):
-    """Copy a port that lacks nothing, change it, and expect these lines."""
+def lacks(change, wanted, *flags, said=""):
+    """Copy a port that lacks nothing, change it, and expect these lines, and what the board said."""
     with tempfile.TemporaryDirectory() as work:
         folder = pathlib.Path(work) / "new_board"
         shutil.copytree(MODEL, folder)
         change(folder)
-        code, said, text = port_check(folder, "--build", str(pathlib.Path(work) / "build"), *flags)
+        code, missing, text = port_check(folder, "--build", str(pathlib.Path(work) / "build"), *flags)
     if code == 77:
         return 77
-    good = code == 1 and len(said) == len(wanted) and all(w in s for w, s in zip(wanted, said))
+    good = (code == 1 and len(missing) == len(wanted) and said in text and
+            all(w in m for w, m in zip(wanted, missing)))
     print(("ok      " if good else "WRONG   ") + "; ".join(wanted))
     if not good:
         print(text)
@@ -54,6 +55,29 @@ def real_board(folder):
     edit("toolchain.cmake", "${CMAKE_CURRENT_LIST_DIR}/..", str(SOURCE / "boards"))(folder)
 
 
+def here(folder):
+    """The copy is the machine, in QEMU as before."""
+    edit("toolchain.cmake", "set(UWASA_MACHINE mps2_an500)",
+         f"set(UWASA_MACHINE {folder})")(folder)
+    edit("toolchain.cmake", "${CMAKE_CURRENT_LIST_DIR}/..", str(SOURCE / "boards"))(folder)
+
+
+def forgetful(folder):
+    """It never knows that it was reset; nor may it be reset for ever."""
+    here(folder)
+    edit("machine.c", ".reset_cause = uw_mps_reset_cause", ".reset_cause = power")(folder)
+    edit("machine.c", "const struct uw_machine uw", "static enum uw_reset_cause power(void)\n{\n"
+         "    return UW_RESET_POWER;\n}\n\nconst struct uw_machine uw")(folder)
+
+
+def crashing(folder):
+    """A fault in a driver resets the board; that is no reset that was asked for."""
+    here(folder)
+    edit("machine.c", ".wait = uw_mps_wait", ".wait = fault")(folder)
+    edit("machine.c", "const struct uw_machine uw", "static void fault(void)\n{\n"
+         "    __builtin_trap();\n}\n\nconst struct uw_machine uw")(folder)
+
+
 def main():
     if len(sys.argv) > 3:
         code, _, text = port_check(SOURCE / "boards" / sys.argv[3], "--build",
@@ -71,6 +95,8 @@ def main():
               ["machine.c: const struct uw_machine"], "--dry"),
         lacks(edit("toolchain.cmake", "set(cpu_flags", "set(flags"), ["cpu_flags"], "--dry"),
         lacks(real_board, ["uw_machine_entropy"]),
+        lacks(forgetful, ["WRONG"], said="does not say UW_RESET_SOFTWARE"),
+        lacks(crashing, ["WRONG"], said="checks         end in a reset"),
     ]
     return 77 if 77 in codes else max(codes)
 

@@ -73,7 +73,7 @@ board_with() {
 }
 board_with nowhere | grep -q 'arguments.*: no such thing' || fail "a file of settings that is missing"
 printf 'name=%01100d' 0 >long
-board_with long | grep -q 'arguments, at most 1023 ' || fail "a file of settings that is too long"
+board_with long | grep -q 'arguments: at most 1023 ' || fail "a file of settings that is too long"
 
 # numbers KEY: of the nodes, from the last event, one a line
 numbers() {

@@ -275,6 +275,8 @@ static void test_flash_blank_is_what_was_never_written(void **state)
     assert_true(uw_storage_flash_blank(&b.storage, 1));
     memset(b.flash.now, 0, bytes);          /* memory that keeps what it holds over a reset */
     assert_true(uw_storage_flash_blank(&b.storage, 1));
+    memset(b.flash.now + 4u * SECTOR_BYTES, 0xff, SECTOR_BYTES);   /* erased, and no more */
+    assert_true(uw_storage_flash_blank(&b.storage, 1));
     b.flash.now[4u * SECTOR_BYTES] = 1;
     assert_false(uw_storage_flash_blank(&b.storage, 1));
     assert_true(uw_storage_flash_blank(&b.storage, 0));

@@ -29,6 +29,8 @@ add_library(uwasa_source_lwip STATIC EXCLUDE_FROM_ALL
   ${lwip}/core/ipv4/etharp.c ${lwip}/core/ipv4/icmp.c ${lwip}/core/ipv4/ip4.c
   ${lwip}/core/ipv4/ip4_addr.c ${lwip}/netif/ethernet.c)
 target_include_directories(uwasa_source_lwip SYSTEM PUBLIC ${lwip}/include ${uwasa_port}/lwip)
+# Its checksum reads as words what headers wrote as halves.
+target_compile_options(uwasa_source_lwip PRIVATE -fno-strict-aliasing)
 
 set(tls ${UWASA_SOURCES}/mbedtls)
 set(tls_sources chacha20 chachapoly cipher cipher_wrap constant_time hmac_drbg md

@@ -52,7 +52,8 @@ void uw_firmware_command(struct uw_firmware *f, const char *line)
     } else if (strcmp(line, "save") == 0) {
         write(f, uw_firmware_save_settings, "saved; \"reset\" starts with it");
     } else if (strcmp(line, "forget") == 0) {
-        write(f, uw_firmware_forget_checkpoint, "forgotten; \"reset\" starts afresh");
+        write(f, uw_firmware_forget_checkpoint,
+              "forgotten, until the next is due; \"reset\" starts afresh");
     } else if (strcmp(line, "reset") == 0) {
         uw_machine.reset();
     } else {

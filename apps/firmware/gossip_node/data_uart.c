@@ -59,8 +59,8 @@ int uw_firmware_open_samples(struct uw_firmware *f)
     size_t used = a->used_bytes + uw_arena_slack_bytes();
     base.samples_n = choose(f, a->capacity_bytes > used ? a->capacity_bytes - used : 0);
     if (base.samples_n == 0) {
-        return uw_error_set(&f->err, UW_ERR_NOMEM, "samples=%u: needs batch=%u or more, and room",
-                            (unsigned)wanted(f), (unsigned)f->settings.batch);
+        return uw_error_set(&f->err, UW_ERR_NOMEM, "data=uart, samples=%u: needs batch=%u or more, "
+                            "and room for them", (unsigned)wanted(f), (unsigned)f->settings.batch);
     }
     f->samples_bytes = bytes_for(base.samples_n);
     c.memory_bytes = uw_link_serial_bytes(&c);

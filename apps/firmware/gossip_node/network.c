@@ -96,10 +96,11 @@ int uw_firmware_open_link(struct uw_firmware *f)
     return rc;
 }
 
+static const char *seed[UW_SETTINGS_SEEDS_MAX];
+
 static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_params *params)
 {
     static char text[sizeof f->settings.seeds];
-    static const char *seed[UW_SETTINGS_SEEDS_MAX];
     static const struct uw_node_parts parts = {.answers = &uw_node_answers};
     const struct uw_settings *s = &f->settings;
     bool large = f->arena[0].capacity_bytes >= LARGE_BYTES;
@@ -125,25 +126,27 @@ int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segm
     return rc < 0 ? rc : (int)bytes;
 }
 
-/* The node would ask for a malformed one again and again. */
-static int check_seeds(struct uw_firmware *f, const struct uw_node_config *c)
+/* The node would ask for a malformed one again and again; the others are no worse for it. */
+static void drop_bad_seeds(struct uw_firmware *f, struct uw_node_config *c)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < c->seeds_n; i++) {
         uint16_t station;
-        int rc = uw_link_resolve(f->link, c->seeds[i], &station);
-        if (rc < 0) {
-            return uw_error_set(&f->err, rc, "seeds=%s: no address", c->seeds[i]);
+        if (uw_link_resolve(f->link, c->seeds[i], &station) == UW_OK) {
+            seed[n++] = c->seeds[i];
+        } else {
+            uw_console_line("seeds=%s: no address; going on without it", c->seeds[i]);
         }
     }
-    return UW_OK;
+    c->seeds_n = n;
 }
 
 int uw_firmware_open_node(struct uw_firmware *f)
 {
-    const struct uw_node_config c = node_config(f, &f->model.params);
+    struct uw_node_config c = node_config(f, &f->model.params);
     size_t used = f->arena[0].used_bytes;
-    int rc = check_seeds(f, &c);
-    rc = rc < 0 ? rc : uw_node_bind(&f->node, &c, &f->arena[0], &f->err);
+    drop_bad_seeds(f, &c);
+    int rc = uw_node_bind(&f->node, &c, &f->arena[0], &f->err);
     f->network_bytes += f->arena[0].used_bytes - used;
     return rc;
 }

@@ -74,8 +74,10 @@ static int read_settings(struct uw_firmware *f, char words[UW_SETTINGS_TEXT_BYTE
     uw_settings_init(&f->settings);
     int rc = uw_machine_arguments(words, UW_SETTINGS_TEXT_BYTES);
     if (rc < 0) {
-        return uw_error_set(&f->err, rc, "arguments, at most %u characters: %s",
-                            UW_SETTINGS_TEXT_BYTES - 1u, uw_status_text(rc));
+        return rc == UW_ERR_TOOBIG
+                   ? uw_error_set(&f->err, rc, "arguments: at most %u characters",
+                                  UW_SETTINGS_TEXT_BYTES - 1u)
+                   : uw_error_set(&f->err, rc, "arguments: @FILE: %s", uw_status_text(rc));
     }
     rc = open_flash_file(f, words);
     if (rc < 0) {
@@ -107,6 +109,9 @@ int uw_firmware_open_settings(struct uw_firmware *f)
 int uw_firmware_save_settings(struct uw_firmware *f)
 {
     char words[UW_SETTINGS_TEXT_BYTES];
+    if (uw_settings_check(&f->kept, &f->err) < 0) {
+        return UW_ERR_INVALID;
+    }
     int n = uw_settings_write(&f->kept, words, sizeof words);
     int rc = n < 0 ? n : f->storage.flash == NULL ? UW_ERR_UNSUPPORTED
                                                   : write_object(f, SETTINGS, words, (size_t)n);
