@@ -58,6 +58,8 @@ demo() {
     [ $got = "$want" ] || fail "status $got, not $want: tools/demo $*"
 }
 
+demo 0 --help
+grep -q 'OPTION' out && [ ! -s calls ] || fail "help sets up or says nothing"
 demo 0 --json x.jsonl
 grep -qxF "in $work/elsewhere: demo --json x.jsonl" out || fail "the directory or the options"
 grep -q '^tools/demo: building the program' err || fail "nothing about the build"
