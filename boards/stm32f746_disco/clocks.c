@@ -22,7 +22,7 @@
 #define CSR1_OVERDRIVE_READY (1u << 16)
 #define CSR1_OVERDRIVE_SWITCHED (1u << 17)
 #define ACR_7_WAITS_PREFETCH_ART (7u | 1u << 8 | 1u << 9)
-#define AHB1_PORTS_A_TO_G 0x7fu
+#define AHB1_PORTS_A_TO_H 0xffu
 
 /* Caches and memory protection, of the core. */
 #define ICIALLU UW_REG(0xe000ef50u)
@@ -36,8 +36,6 @@
 #define MPU_RASR UW_REG(0xe000eda0u)
 #define CCR_DATA_CACHE (1u << 16)
 #define CCR_INSTRUCTION_CACHE (1u << 17)
-#define RASR_SHARED_16K (1u << 28 | 3u << 24 | 1u << 19 | 13u << 1 | 1u)   /* never executed, any
-                                                               access, normal, not cached */
 #define MPU_ON_WITH_DEFAULTS 5u
 
 extern uint8_t uw_shared_start[];
@@ -55,13 +53,18 @@ void uw_pin_function(enum uw_port port, uint32_t pin, uint32_t function)
     *mode = (*mode & ~(3u << two)) | 2u << two;
 }
 
+void uw_protect(uint32_t region, uint32_t start, uint32_t attributes)
+{
+    MPU_RNR = region;
+    MPU_RBAR = start;
+    MPU_RASR = attributes;
+    MPU_CTRL = MPU_ON_WITH_DEFAULTS;
+    __asm volatile("dsb\n\tisb" ::: "memory");
+}
+
 static void start_caches(void)
 {
-    MPU_RNR = 0;
-    MPU_RBAR = (uint32_t)(uintptr_t)uw_shared_start;
-    MPU_RASR = RASR_SHARED_16K;
-    MPU_CTRL = MPU_ON_WITH_DEFAULTS;
-    __asm volatile("dsb\n\tisb");
+    uw_protect(0, (uint32_t)(uintptr_t)uw_shared_start, UW_PROTECT_16K_UNCACHED);
     ICIALLU = 0;
     CSSELR = 0;
     uint32_t size = CCSIDR, sets = (size >> 13 & 0x7fffu) + 1u, ways = (size >> 3 & 0x3ffu) + 1u;
@@ -97,5 +100,5 @@ void uw_clocks_start(void)
     RCC_CFGR = CFGR_APB1_4_APB2_2 | CFGR_PLL;
     while ((RCC_CFGR & CFGR_STATUS_MASK) != CFGR_STATUS_PLL) {
     }
-    RCC_AHB1ENR |= AHB1_PORTS_A_TO_G;
+    RCC_AHB1ENR |= AHB1_PORTS_A_TO_H;
 }

@@ -35,6 +35,7 @@ static void init(void)
             : (why & CSR_POWER) != 0    ? UW_RESET_POWER
                                         : UW_RESET_PIN;
     uw_clocks_start();
+    uw_sdram_start();
     uw_uarts_start();
     uw_flash_qspi_start();
 }
@@ -80,7 +81,8 @@ const struct uw_machine uw_machine = {
     .core = "Cortex-M7",
     .core_hz = UW_CORE_HZ,
     .init = init,
-    .region = {{"sram", uw_free_start, uw_free_end}},
+    .region = {{"sram", uw_free_start, uw_free_end},
+               {"sdram", (uint8_t *)UW_SDRAM_START, (uint8_t *)UW_SDRAM_END}},
     .console = &uw_usart1.base,
     .serial = &uw_usart6.base,
     .ethernet = &uw_ethernet,

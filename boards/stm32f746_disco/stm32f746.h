@@ -34,13 +34,24 @@
 #define UW_USART_RING_BYTES 2048u       /* a power of two: 178 ms of the line */
 #define UW_USART_OUT_BYTES 256u         /* a power of two */
 
-enum uw_port { PORT_A, PORT_B, PORT_C, PORT_D, PORT_E, PORT_F, PORT_G };
+enum uw_port { PORT_A, PORT_B, PORT_C, PORT_D, PORT_E, PORT_F, PORT_G, PORT_H };
 
 /* Let a pin do an alternate function, fast, without pull. */
 void uw_pin_function(enum uw_port port, uint32_t pin, uint32_t function);
 
 /* Oscillator, PLL, flash wait states, caches, clocks of the ports; returns when all run. */
 void uw_clocks_start(void);
+
+/* A region of the memory protection unit, 0 to 7: never executed, any access, normal memory; start
+ * is a multiple of its size. */
+#define UW_PROTECT_16K_UNCACHED (1u << 28 | 3u << 24 | 1u << 19 | 13u << 1 | 1u)
+#define UW_PROTECT_8M_CACHED (1u << 28 | 3u << 24 | 1u << 19 | 3u << 16 | 22u << 1 | 1u)
+void uw_protect(uint32_t region, uint32_t start, uint32_t attributes);
+
+/* 8 MB of SDRAM on the FMC; without this call the addresses fault. */
+#define UW_SDRAM_START 0xc0000000u
+#define UW_SDRAM_END 0xc0800000u
+void uw_sdram_start(void);
 
 /* USART1, the ST-LINK's virtual COM port, and USART6 on D0 and D1. */
 struct uw_usart {

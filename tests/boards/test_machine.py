@@ -20,6 +20,7 @@ KERNELS = "ref"                     # what tools/board_model gives all of them
 ALONE = {"steps": STEPS, "rule": "none", "consensus_rounds": 0, "eval_seconds": 0, "advertise": "",
          "key": ""}
 HEAP = re.compile(r"^(_?(malloc|calloc|realloc|free)(_r)?|_?sbrk(_r)?|aligned_alloc|memalign)$")
+SMALL_RAM_BYTES = 305_000           # of 320 kB, beside stack and variables
 FIRST_STEP_SECONDS = 1.0            # of virtual time, from reset
 
 
@@ -173,6 +174,15 @@ class Machine(Boards):
         self.alone("cortex-m7", model="lenet5", steps=20, lr=1000)
         lines = [json.loads(line) for line in self.lines(0)]     # each one is JSON
         self.assertIn(None, [e["loss"] for e in lines if e["event"] == "step"])
+
+    def test_lenet5_and_gossip_in_320_kB(self):
+        """Without encryption, which takes 20 kB more, and with no snapshot of the parameters."""
+        self.alone("cortex-m7", model="lenet5", batch=1, window=4096, steps=5, eval_samples=10,
+                   ram=SMALL_RAM_BYTES)
+        plan = self.events(0, "plan")[0]
+        self.assertLessEqual(plan["total_bytes"], 280_000)
+        self.assertLessEqual(plan["total_bytes"] + plan["network_bytes"] + plan["static_bytes"] +
+                             STACK_BYTES, 320 * 1024)
 
     def test_real_board_does_not_link_without_entropy(self):
         _, said = build("cortex-m7", "cortex-m7-real", "-DUWASA_EMULATOR=OFF", check=False)
