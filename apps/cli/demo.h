@@ -76,7 +76,7 @@ struct uw_demo_start {
     double seconds;             /* to train, and those of them that are over */
     double elapsed_seconds;
     double consensus_seconds;   /* of an exact average, and of pulls, at the end */
-    double consensus_rounds;
+    uint32_t consensus_rounds;
 };
 
 /* A command line: the words lie in text. */

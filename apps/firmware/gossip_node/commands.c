@@ -25,7 +25,7 @@ static void set(struct uw_firmware *f, const char *words)
     uw_key_wipe(&s, sizeof s);          /* it has the key */
 }
 
-static void write(struct uw_firmware *f, int (*what)(struct uw_firmware *f), const char *done)
+static void carry_out(struct uw_firmware *f, int (*what)(struct uw_firmware *f), const char *done)
 {
     struct uw_error before = f->err;
     if (what(f) < 0) {
@@ -50,9 +50,9 @@ void uw_firmware_command(struct uw_firmware *f, const char *line)
     } else if (strncmp(line, "set ", 4) == 0) {
         set(f, line + 4);
     } else if (strcmp(line, "save") == 0) {
-        write(f, uw_firmware_save_settings, "saved; \"reset\" starts with it");
+        carry_out(f, uw_firmware_save_settings, "saved; \"reset\" starts with it");
     } else if (strcmp(line, "forget") == 0) {
-        write(f, uw_firmware_forget_checkpoint,
+        carry_out(f, uw_firmware_forget_checkpoint,
               "forgotten, until the next is due; \"reset\" starts afresh");
     } else if (strcmp(line, "reset") == 0) {
         uw_machine.reset();

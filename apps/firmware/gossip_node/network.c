@@ -126,16 +126,16 @@ int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segm
     return rc < 0 ? rc : (int)bytes;
 }
 
-/* The node would ask for a malformed one again and again; the others are no worse for it. */
+/* The node asks for each again and again, which a malformed one never satisfies. */
 static void drop_bad_seeds(struct uw_firmware *f, struct uw_node_config *c)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->seeds_n; i++) {
         uint16_t station;
-        if (uw_link_resolve(f->link, c->seeds[i], &station) == UW_OK) {
-            seed[n++] = c->seeds[i];
-        } else {
+        if (uw_link_resolve(f->link, c->seeds[i], &station) == UW_ERR_INVALID) {
             uw_console_line("seeds=%s: no address; going on without it", c->seeds[i]);
+        } else {
+            seed[n++] = c->seeds[i];
         }
     }
     c->seeds_n = n;
