@@ -27,6 +27,8 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
     g->ring = part[0];
     g->median = part[1];
     g->recent = UW_MIX_RECENT_FIRST;
+    g->period_steps = config->period_steps;
+    atomic_init(&g->period, config->period_steps);
     atomic_init(&g->newcomer, config->newcomer);
     return rc;
 }
@@ -108,6 +110,20 @@ void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how
 float uw_gossip_rms(const struct uw_gossip *g)
 {
     return uw_told_float(&g->shown_rms);
+}
+
+void uw_gossip_hurry(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->hurry, true, memory_order_relaxed);
+}
+
+uint32_t uw_gossip_outlier_id(struct uw_gossip *g)
+{
+    uint32_t id = load(&g->outlier_id);
+    if (id != 0) {
+        store(&g->outlier_id, 0);
+    }
+    return id;
 }
 
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
@@ -221,7 +237,8 @@ static void mix_arrived(struct uw_gossip *g)
         const struct uw_gossip_slot *s = slot_at(g, head);
         if (s->round == g->round && load(&g->rejected) != g->round) {
             if (!near_enough(g, s)) {
-                store(&g->rejected, g->round);
+                store(s->from_id != 0 ? &g->outlier_id : &g->rejected,
+                      s->from_id != 0 ? s->from_id : g->round);
                 store(&g->outliers, load(&g->outliers) + 1u);
             } else {
                 float weight = s->adopt            ? 1.0f
@@ -257,8 +274,10 @@ static void ask(struct uw_gossip *g)
 {
     g->round++;
     g->round_steps = 0;
+    g->period_steps = load(&g->period);
     g->mixed_round = 0;
     g->adopting = g->ending = false;
+    atomic_store_explicit(&g->hurry, false, memory_order_relaxed);
     atomic_store_explicit(&g->asked, g->round, memory_order_release);
 }
 
@@ -360,10 +379,17 @@ static void end_round(struct uw_gossip *g)
     g->ending = true;
 }
 
+/* Are there steps enough? */
+static bool is_full(const struct uw_gossip *g, uint32_t steps)
+{
+    return steps >= g->period_steps ||
+           (steps != 0 && atomic_load_explicit(&g->hurry, memory_order_relaxed));
+}
+
 static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 {
     return ended && (lr == 0.0f || g->adopting || g->half_adopted ||
-                     g->round_steps >= g->config.period_steps);
+                     is_full(g, g->round_steps));
 }
 
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
@@ -397,7 +423,7 @@ static int start(struct uw_gossip *g, uint32_t step)
 bool uw_gossip_touches(const struct uw_gossip *g)
 {
     uint32_t steps = g->steps > g->round_steps ? g->steps : g->round_steps;
-    bool over = steps + 1u >= g->config.period_steps;
+    bool over = steps + 1u >= g->period_steps;
     return !g->started || g->ending || g->adopting || g->half_adopted || over ||
            load(&g->head) != load(&g->tail);
 }
@@ -425,9 +451,9 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
         bool own = p->lr > 0.0f && !g->adopting && !g->half_adopted && !g->config.adopt_only &&
                    shown(g) != 0;
-        bool full = g->steps >= g->config.period_steps;
+        bool full = is_full(g, g->steps);
         if (!round_is_over(g, ended, p->lr)) {
-            if (own && full) {
+            if (own && full && !g->config.holds) {
                 end_steps(g, p->step);
             }
             return flags | (g->adopting || g->half_adopted ? UW_NODE_ADOPTING : 0);

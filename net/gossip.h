@@ -59,9 +59,10 @@ struct uw_gossip_config {
     bool newcomer;
     const struct uw_mix_rule *rule;
     struct uw_mix_constants constants;
-    uint32_t period_steps;
+    uint32_t period_steps;          /* T until the network says another */
     uint32_t chunk_n;               /* largest chunk */
     uint32_t slots_n;               /* chunks the ring holds */
+    bool holds;                     /* what is shown stays as it is until the round ends */
     bool adopt_only;                /* rest after a round in which there was nothing to adopt, or
                                        all of it is; the exchange of a newcomer that averages */
 };
@@ -70,6 +71,7 @@ struct uw_gossip_slot {
     uint32_t round, offset_n, count_n;
     bool adopt;
     float weight;                   /* the peer's share; 0: that of the constants */
+    uint32_t from_id;               /* who sent it, where a round is of many; 0: its pull's peer */
     float x[];                      /* [chunk_n] */
 };
 
@@ -83,10 +85,13 @@ struct uw_gossip {
     atomic_uint_least32_t tail;                 /* network: the same */
     atomic_uint_least32_t asked;                /* training: the round that wants a pull */
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
+    atomic_uint_least32_t period;               /* network: T from the next round on */
     atomic_uint_least32_t rejected;             /* training: round whose peer sent an outlier */
+    atomic_uint_least32_t outlier_id;           /* training: who did, in a round of many */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training tells */
     atomic_uint_least32_t power_mw, temperature_mc, battery_percent;
     atomic_uint_least32_t mixed, outliers, shown_rms;
+    atomic_bool hurry;                          /* network: others have begun the next round */
     atomic_bool newcomer;                       /* training: still without anybody's model */
 
     /* network thread */
@@ -95,6 +100,7 @@ struct uw_gossip {
     /* training thread */
     float *median;                  /* [segments_n] of chunk distances; 0: none yet */
     uint32_t round;
+    uint32_t period_steps;          /* T of this round */
     uint32_t round_steps;           /* since the round was asked for */
     uint32_t steps;                 /* since it was last published */
     float lr_sum;                   /* of these */
@@ -191,6 +197,13 @@ void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how
 
 /* Network. The rms of all parameters when they were last published. */
 float uw_gossip_rms(const struct uw_gossip *g);
+
+/* Network. Others have begun the next round, and this node is in its steps yet: let it come now,
+ * with fewer steps. Only where what is shown is held. */
+void uw_gossip_hurry(struct uw_gossip *g);
+
+/* Network. Who of many sent an outlier since the last call; 0: nobody. */
+uint32_t uw_gossip_outlier_id(struct uw_gossip *g);
 
 /* Network. The training thread refused a chunk of this round. */
 bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round);

@@ -209,7 +209,7 @@ int uw_ip_address_parse_host(const char *host, struct uw_ip_address *a)
         return UW_ERR_NOTFOUND;
     }
     memcpy(a->ip, ip, sizeof ip);
-    a->scope = scope;
+    a->scope = uw_ip_address_is_ipv4(a) ? 0 : scope;    /* IPv4 has none, and is written without */
     return UW_OK;
 }
 

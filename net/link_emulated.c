@@ -372,6 +372,11 @@ int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emula
     e->link.burst_bytes = e->burst_bytes != 0 ? e->burst_bytes : config->lower->burst_bytes;
     e->link.burst_n = e->burst_n != 0 ? e->burst_n : config->lower->burst_n;
     e->link.secure = config->lower->secure;
+    e->link.frames = config->lower->frames;
+    e->link.numbered = config->lower->numbered;
+    e->link.own = config->lower->own;
+    e->link.shared = config->lower->shared;
+    e->link.duty_ppm = config->lower->duty_ppm;
     e->link.fd = config->lower->fd;
     e->link.ops = &emulated_ops;
     if (config->medium != NULL) {

@@ -39,12 +39,26 @@ static struct uw_link_emulated *next_in_turn(const struct uw_emulated_medium *m)
 /* Access and all the bits. */
 static uint64_t time_on_air(struct uw_emulated_medium *m, uint32_t bytes)
 {
+    if (m->airtime_us != NULL) {
+        return m->access_us + m->airtime_us(m->airtime_arg, bytes);
+    }
     if (m->rate_bits_per_s == 0) {
         return m->access_us;
     }
     uint64_t work = ((uint64_t)bytes + m->overhead_bytes) * 8000000u + m->rate_rest;
     m->rate_rest = work % m->rate_bits_per_s;
     return m->access_us + work / m->rate_bits_per_s;
+}
+
+uint64_t uw_emulated_airtime_us(const struct uw_emulated_medium *m, uint32_t bytes)
+{
+    struct uw_emulated_medium rest = {.rate_bits_per_s = m->rate_bits_per_s,
+                                      .overhead_bytes = m->overhead_bytes,
+                                      .access_us = m->access_us,
+                                      .airtime_us = m->airtime_us,
+                                      .airtime_arg = m->airtime_arg};
+    uint64_t us = time_on_air(&rest, bytes);
+    return us + (rest.rate_rest != 0);
 }
 
 void uw_emulated_medium_run(struct uw_emulated_medium *m, uint64_t now_us)

@@ -261,6 +261,8 @@ int uw_link_loopback_init(struct uw_link_loopback *l, struct uw_loopback_hub *hu
     l->hub = hub;
     l->link.mtu_bytes = hub->mtu_bytes;
     l->link.reliable = true;
+    l->link.numbered = true;
+    l->link.own = self;
     l->link.fd = -1;
     l->link.ops = &loopback_ops;
     return UW_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define PATIENCE_MAX 16u
+#define NUMBER_BYTES 8u             /* of a station's number as text, with its NUL */
 #define MESSAGE_FIRST_BYTES 128u
 #define PACE_MAX_MS 600000u         /* that anybody may ask for */
 #define CALLS_IN_VAIN 12u           /* then hearsay of somebody else is worth more; half a minute */
@@ -29,10 +30,13 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
                         const struct uw_membership_config *config)
 {
     *m = (struct uw_membership){.config = *config};
-    const size_t bytes[2] = {uw_size_mul(config->members_max, sizeof *m->members),
-                             uw_size_mul(config->seeds_n, sizeof *m->seeds)};
-    void *part[2];
-    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    m->address_bytes = config->link->numbered ? NUMBER_BYTES : UW_LINK_ADDRESS_BYTES;
+    const size_t bytes[3] = {uw_size_mul(config->members_max, sizeof *m->members),
+                             uw_size_mul(config->seeds_n, sizeof *m->seeds),
+                             uw_size_mul(config->members_max, m->address_bytes)};
+    void *part[3];
+    int rc = uw_arena_take_each(arena, 3, bytes, part);
+    char *addresses = part[2];
     m->members = part[0];
     m->seeds = part[1];
     rc = rc == UW_OK ? uw_membership_place_tables(m, arena) : rc;
@@ -43,10 +47,13 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
         m->seeds[i].address = config->seeds[i];
         m->seeds[i].station = UW_LINK_STATION_NONE;
     }
+    for (uint32_t i = 0; i < config->members_max; i++) {
+        m->members[i].address = addresses + (size_t)i * m->address_bytes;
+    }
     struct uw_member *self = &m->members[0];
     uw_copy_text(self->name, config->name, sizeof self->name);
     uw_copy_text(self->address, config->address != NULL ? config->address : "",
-                 sizeof self->address);
+                 m->address_bytes);
     self->id = uw_name_id(config->name);
     self->incarnation = config->incarnation;
     self->station = UW_LINK_STATION_NONE;
@@ -68,7 +75,7 @@ void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind
 
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us)
 {
-    return us - us / 8u + uw_rng_below(&m->rng, (uint32_t)(us / 4u) + 1u);
+    return us - us / 8u + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(us / 4u, INT32_MAX) + 1u);
 }
 
 void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
@@ -98,6 +105,9 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member)
     if (before == UW_MEMBER_SUSPECT) {
         member->patience += member->patience / 2u;
         member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
+    }
+    if (m->members_n < m->config.members_max) {     /* else strangers take turns in it */
+        uw_membership_show(m);
     }
     bool is_new = before == UW_MEMBER_UNKNOWN;
     uw_membership_changed(m, is_new ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
@@ -205,7 +215,9 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
         .told_n = UW_TOLD_MAX,
         .in_heap = slot->in_heap,
         .at_name_next = slot->at_name_next,
+        .address = slot->address,
     };
+    slot->address[0] = '\0';
     memcpy(fresh.name, slot->name, sizeof fresh.name);
     *slot = fresh;
     uw_membership_set_due(m, slot, 0);
@@ -242,6 +254,12 @@ static bool is_self(const struct uw_membership *m, const char *name)
     return strcmp(name, m->members[0].name) == 0;
 }
 
+/* Does it say of itself that it is there? */
+static bool is_at(const struct uw_membership *m, const struct uw_member *it, const char *address)
+{
+    return strncmp(it->address, address, m->address_bytes - 1u) == 0;
+}
+
 static int meet_self(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer)
 {
     struct uw_member *self = &m->members[0];
@@ -250,7 +268,7 @@ static int meet_self(struct uw_membership *m, uint16_t station, const uwasa_Peer
             m->seeds[i].self = true;
         }
     }
-    return peer->incarnation == self->incarnation && strcmp(peer->address, self->address) == 0
+    return peer->incarnation == self->incarnation && is_at(m, self, peer->address)
                ? UW_ERR_INVALID
                : UW_ERR_DENIED;
 }
@@ -260,6 +278,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
 {
     const uwasa_Peer *peer = &ping->self;
     m->now_us = now_us;
+    if (m->config.link->shared && ping->seq == 0) {
+        uw_membership_crowd(m, station);
+    }
     if (is_self(m, peer->name)) {
         return meet_self(m, station, peer);
     }
@@ -291,14 +312,15 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     if (peer->incarnation > it->incarnation) {
         it->incarnation = peer->incarnation;
     }
-    if (restarted || strcmp(it->address, peer->address) != 0) {
+    if (restarted || !is_at(m, it, peer->address)) {
         uw_membership_news(m, it);
     }
-    uw_copy_text(it->address, peer->address, sizeof it->address);
+    uw_copy_text(it->address, peer->address, m->address_bytes);
     set_pace(it, peer);
     it->same_model = ping->model == m->config.model;
     if (ping->has_progress) {
         it->progress = ping->progress;
+        uw_member_set_window(it, now_us);
     }
     enum uw_member_state before = it->state;
     sign_of_life(m, it);
@@ -317,7 +339,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
     if (is_self(m, peer->name)) {
         /* At another address it is another device with this name: no race for the number. */
         struct uw_member *self = &m->members[0];
-        bool ours = self->address[0] == '\0' || strcmp(peer->address, self->address) == 0;
+        bool ours = self->address[0] == '\0' || is_at(m, self, peer->address);
         if (peer->incarnation > self->incarnation && (ours || peer->state != uwasa_State_ALIVE)) {
             self->incarnation = peer->incarnation + (peer->incarnation != UINT32_MAX ? 1u : 0u);
         }
@@ -336,7 +358,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         }
         it->incarnation = peer->incarnation;
         it->changed_us = it->heard_us = now_us;
-        uw_copy_text(it->address, peer->address, sizeof it->address);
+        uw_copy_text(it->address, peer->address, m->address_bytes);
         set_pace(it, peer);
         it->next_us = UINT64_MAX;
         uw_membership_soon(m, it);
@@ -349,7 +371,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
     /* News of somebody out of reach: it may have come back at another address. */
     if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
         peer->address[0] != '\0' && peer->state == uwasa_State_ALIVE) {
-        uw_copy_text(it->address, peer->address, sizeof it->address);
+        uw_copy_text(it->address, peer->address, m->address_bytes);
         release(m, it);
         if (it->state == UW_MEMBER_LEFT) {
             uw_membership_set_state(m, it, UW_MEMBER_DEAD);
@@ -400,6 +422,7 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
     m->now_us = now_us;
     if (member->state == UW_MEMBER_ALIVE && member->asked_us == 0 &&
         now_us - member->heard_us >= m->config.ping_us) {
+        member->doubted = true;
         uw_membership_soon(m, member);
     }
 }
@@ -407,7 +430,8 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
 {
     m->now_us = now_us;
-    for (uint32_t i = 1; i < m->members_n; i++) {
+    uw_membership_show(m);
+    for (uint32_t i = 1; !m->config.link->shared && i < m->members_n; i++) {
         if (m->members[i].state == UW_MEMBER_ALIVE) {
             uw_membership_soon(m, &m->members[i]);
         }

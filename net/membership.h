@@ -9,6 +9,11 @@
  *
  *     alive --silence--> suspect --silence--> dead --any message--> alive (rejoined)
  *
+ * Where one message reaches all (struct uw_link, shared), nobody is pinged while all is well: every
+ * device tells of itself in a beacon, a ping to all that nobody answers, and is asked when several
+ * of them did not come. So N devices cost N messages a pace, and who is new is heard at once. Each
+ * counts whose beacons it hears, in its table or not, so that all together cost config.rate.
+ *
  * What this costs does not grow with the table: a device spends config.rate on calls and answers.
  * In a small table everybody is pinged every ping_us. In a larger one, or on a thin link, the pings
  * are further apart (the pace, which every device tells the others: nobody is pinged faster than
@@ -16,6 +21,8 @@
  * is not answered. Whoever is asked first finds out within about a ping, whatever the table's size,
  * and tells; those told ask for themselves. After Das, Gupta, Motivala: SWIM (2002), whose pings to
  * one member a period and records told log N times these are.
+ *
+ * Who sleeps (uwasa/node_sleep.h) is called within its windows, and only they count as silence.
  *
  * Dead members, unknown ones and lost seeds are called again for ever, at growing intervals up to
  * 5 s. Incarnations tell a restart from the same name used twice: the newer one wins, the older
@@ -46,6 +53,7 @@
 
 #define UW_TOLD_MAX 40u             /* times that news is told at most */
 #define UW_GATHER_MAX 8u            /* records of a message */
+#define UW_CROWD_BITS 256u
 
 struct uw_member {
     /* What every look at the table reads, side by side. */
@@ -53,6 +61,7 @@ struct uw_member {
     uint16_t station;
     bool same_model;
     bool near;                      /* kept by the node: may share its cell */
+    bool doubted;                   /* to be asked, however lately it was heard */
     enum uw_member_state state;
     uint32_t patience;              /* quarters: 4 = once the configured silence; grows with
                                        false alarms, so that a lossy link is not cried wolf at */
@@ -64,7 +73,8 @@ struct uw_member {
     uint32_t srtt_us;
     uint32_t incarnation;
     char name[UW_NODE_NAME_BYTES];
-    char address[UW_LINK_ADDRESS_BYTES];    /* as it says itself; "" when it says nothing */
+    char *address;                  /* [address_bytes of the table] as it says itself; "" when it
+                                       says nothing */
     uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
     uint64_t changed_us;            /* of state */
     uint32_t tries;                 /* calls without an answer */
@@ -75,10 +85,12 @@ struct uw_member {
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
     uint16_t at_station_next, at_name_next, news_next, news_before;
     uwasa_Progress progress;
+    uint64_t window_us;             /* one of its began then, where progress says that it sleeps */
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
     uint32_t refused_n, strikes;
-    uint32_t mixed_version;         /* of its parameters, the latest pulled as a whole; 0: none */
+    uint32_t mixed_version;         /* of its parameters, the latest pulled; 0: none */
+    uint32_t mixed_slices;          /* a bit for each slice of that version that was mixed in */
     uint64_t mixed_us;              /* when that was */
     float floats_per_us;            /* rate of the last pull from it */
     struct uw_allreduce_way way;    /* of exact averages */
@@ -102,7 +114,8 @@ struct uw_membership_config {
     const char *const *seeds;
     uint32_t seeds_n, members_max;
     uint64_t ping_us, suspect_us, dead_us;
-    uint32_t rate_bytes_per_s;      /* of hellos, pings and their answers */
+    uint64_t sleep_us;              /* this device's windows are so far apart; 0: it never sleeps */
+    uint64_t rate_mbytes_per_s;     /* thousandths of bytes, of hellos, pings and their answers */
     uint64_t seed;
     struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
     /* A member's state changed; silent_us is how long it had been quiet. */
@@ -116,6 +129,7 @@ struct uw_membership_config {
 struct uw_membership {
     struct uw_membership_config config;
     struct uw_member *members;      /* [members_max]; [0] is this device */
+    uint32_t address_bytes;         /* of a text with its NUL: a number's, where those are all */
     uint32_t members_n;
     struct uw_seed *seeds;
     uint16_t *heap;                 /* [members_max] places, the next due first */
@@ -131,6 +145,13 @@ struct uw_membership {
     uint64_t now_us;
     uint64_t late_us;               /* that steps come after they should, smoothed */
     uint64_t swap_us;               /* no live member makes room before */
+    uint64_t beacon_us;             /* the next one, on a shared link */
+    uint32_t beacons_n;             /* since somebody was new */
+    struct uw_crowd {
+        uint32_t n;                 /* devices that share the link, in the table or not, about */
+        uint64_t since_us;
+        uint32_t heard[UW_CROWD_BITS / 32u];    /* stations whose beacons came since, hashed */
+    } crowd;
     uint32_t seq, turn;
     struct uw_rng rng;
     bool started;
@@ -172,9 +193,16 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
  * Returns for how long it slept; 0: it did not. */
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us);
 
+/* This device has slept for so long, as it meant to. */
+void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t now_us);
+
+/* A beacon that would come within pause_us comes within soon_us. */
+void uw_membership_greet(struct uw_membership *m, uint64_t pause_us, uint64_t soon_us,
+                         uint64_t now_us);
+
 /* Notice silence; give the next call that is due.
- *   station  set to where to send
- *   seq      set to the ping's number
+ *   station  set to where to send, UW_LINK_STATION_BROADCAST for a beacon
+ *   seq      set to the ping's number; 0: nobody answers
  * Returns the type to send, UW_WIRE_PING or UW_WIRE_HELLO, or 0 when nothing is due. */
 int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq);
 
@@ -196,13 +224,19 @@ uint64_t uw_membership_pace_us(const struct uw_membership *m);
 /* A member should have said something: ask it soon whether it lives, unless that is done. */
 void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us);
 
-/* Ping everybody soon: there is news of this device. */
+/* Ping everybody soon, or send a beacon: there is news of this device. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 
 /* A member as a record, with the address it is seen at when it gives none; this device. */
 void uw_membership_record(const struct uw_membership *m, const struct uw_member *member,
                           uwasa_Peer *peer);
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
+
+/* When a member listens: now, if from_us is not later, or the next time. */
+struct uw_window {
+    uint64_t from_us, to_us;
+};
+struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us);
 
 /* Alive members other than this device. */
 uint32_t uw_membership_alive(const struct uw_membership *m);

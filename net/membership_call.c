@@ -3,6 +3,8 @@
  * The clockwork of membership: who has been silent for how long, who is called when. */
 #include "membership_inner.h"
 
+#include "bits.h"
+
 #include <stdio.h>
 
 #define CALL_FIRST_US 250000u
@@ -17,6 +19,9 @@
 #define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
 #define UNANSWERED_MAX 3u           /* doublings of the time that a ping has */
 #define BUSY_TIMES 4u               /* a step that is so many times as late as usual slept */
+#define EARLY_PARTS 4u              /* of the pace, between beacons for who is new, at least */
+#define BEACONS_MISSED 3u           /* before a device is asked whether it is there; one more ... */
+#define CROWD_PINGS 4u              /* ... where beacons are so many pings apart */
 #define LATE_PARTS 8u               /* of what is usual, the last step is one */
 #define BURST_US 4000000u           /* of the rate, saved up ... */
 #define BURST_MESSAGES 8u           /* ... and so many messages at least */
@@ -27,7 +32,7 @@
 static uint64_t price_us(const struct uw_membership *m, uint32_t messages_n)
 {
     uint64_t bytes = (uint64_t)messages_n * m->message_bytes;
-    return bytes * 1000000u / m->config.rate_bytes_per_s;
+    return bytes * 1000000000u / m->config.rate_mbytes_per_s;
 }
 
 static uint64_t burst_us(const struct uw_membership *m)
@@ -38,7 +43,7 @@ static uint64_t burst_us(const struct uw_membership *m)
 
 void uw_membership_pay(struct uw_membership *m, uint32_t bytes)
 {
-    uint64_t us = (uint64_t)bytes * 1000000u / m->config.rate_bytes_per_s;
+    uint64_t us = (uint64_t)bytes * 1000000000u / m->config.rate_mbytes_per_s;
     uint64_t most_us = m->now_us + 2u * burst_us(m);    /* who asks too much is answered all the
                                                            same, and not paid for for ever */
     m->paid_us = (m->paid_us > m->now_us ? m->paid_us : m->now_us) + us;
@@ -57,6 +62,7 @@ static uint64_t afford_us(const struct uw_membership *m)
 static uint64_t exchange_us(const struct uw_membership *m)
 {
     uint32_t live_n = m->states_n[UW_MEMBER_ALIVE] + m->states_n[UW_MEMBER_SUSPECT];
+    live_n = m->crowd.n > live_n ? m->crowd.n : live_n;
     return price_us(m, live_n) * LIVE_PARTS / (LIVE_PARTS - 1u);
 }
 
@@ -70,12 +76,25 @@ static uint64_t pace_with(const struct uw_membership *m, const struct uw_member 
 {
     uint64_t us = exchange_us(m);
     us = us > m->config.ping_us ? us : m->config.ping_us;
+    uint64_t asleep_us = uw_membership_beacon_pause_us(m, it);
+    us = us > asleep_us ? us : asleep_us;
     return us > it->pace_us ? us : it->pace_us;
+}
+
+/* Of many, by chance some are missed all the time, and questions would cost more than beacons. */
+static uint32_t beacons_missed(const struct uw_membership *m)
+{
+    return BEACONS_MISSED + (exchange_us(m) > CROWD_PINGS * m->config.ping_us);
 }
 
 void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
 {
     uint64_t pace_us = pace_with(m, it);
+    if (m->config.link->shared) {
+        it->next_us = m->now_us + uw_membership_jitter(m, beacons_missed(m) * pace_us);
+        uw_membership_rush(m, it);
+        return;
+    }
     /* Where there is room for it, both sides ping. The round trip is known only to who asks. */
     bool crowded = pace_us > m->config.ping_us || 2u * exchange_us(m) > m->config.ping_us;
     if (crowded && it->srtt_us != 0) {
@@ -100,7 +119,8 @@ static uint64_t spread_us(const struct uw_membership *m, const struct uw_member 
 
 void uw_membership_soon(struct uw_membership *m, struct uw_member *it)
 {
-    uint64_t next_us = m->now_us + uw_rng_below(&m->rng, (uint32_t)spread_us(m, it) + 1u);
+    uint32_t most_us = (uint32_t)uw_min_u64(spread_us(m, it), INT32_MAX);
+    uint64_t next_us = m->now_us + uw_rng_below(&m->rng, most_us + 1u);
     it->next_us = next_us < it->next_us ? next_us : it->next_us;
     uw_membership_rush(m, it);
 }
@@ -132,9 +152,11 @@ static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member
     if (it->asked_us == 0 || it->tries < TRIES_MIN) {
         return UINT64_MAX;
     }
-    return it->state == UW_MEMBER_ALIVE     ? silent_since_us(m, it) + suspect_after(m, it)
-           : it->state == UW_MEMBER_SUSPECT ? silent_since_us(m, it) + dead_after(m, it)
-                                            : UINT64_MAX;
+    if (it->state != UW_MEMBER_ALIVE && it->state != UW_MEMBER_SUSPECT) {
+        return UINT64_MAX;
+    }
+    uint64_t silence_us = it->state == UW_MEMBER_ALIVE ? suspect_after(m, it) : dead_after(m, it);
+    return silent_since_us(m, it) + uw_membership_stretched_us(m, it, silence_us);
 }
 
 /* Calls of who does not answer: at growing intervals ... */
@@ -149,7 +171,8 @@ static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it
 {
     uint32_t lost_n = m->states_n[UW_MEMBER_UNKNOWN] + m->states_n[UW_MEMBER_DEAD];
     uint64_t us = call_pause(m, it->tries);
-    uint64_t least_us = it->tries > TRIES_EARLY ? price_us(m, lost_n) * LIVE_PARTS : 0;
+    uint64_t each_us = m->config.link->shared ? exchange_us(m) : price_us(m, 1);   /* all call */
+    uint64_t least_us = it->tries > TRIES_EARLY ? each_us * lost_n * LIVE_PARTS : 0;
     uint64_t spread = is_thin(m, it) ? spread_us(m, it) : 0;
     least_us = least_us > spread ? least_us : spread;
     return us > least_us ? us : uw_membership_jitter(m, least_us);
@@ -205,10 +228,31 @@ static void time_ping(struct uw_membership *m, struct uw_member *it, uint32_t se
     it->ping_us = m->now_us;
 }
 
+/* Was this member heard lately enough, where nobody is asked before he is missed? */
+static bool is_heard(const struct uw_membership *m, struct uw_member *it, bool live)
+{
+    uint64_t until_us = it->heard_us + beacons_missed(m) * pace_with(m, it);
+    if (!m->config.link->shared || !live || it->doubted || until_us <= m->now_us) {
+        return false;
+    }
+    it->next_us = until_us;
+    return true;
+}
+
 static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
                        uint32_t *seq)
 {
     bool live = it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
+    if (is_heard(m, it, live)) {
+        return 0;
+    }
+    const struct uw_window w = uw_member_window(it, m->now_us);
+    if (w.from_us > m->now_us) {
+        uint32_t spread = (uint32_t)(w.to_us - w.from_us) / SPREAD_PARTS;
+        it->next_us = w.from_us + uw_rng_below(&m->rng, spread + 1u);
+        return 0;
+    }
+    it->doubted = false;
     int found = locate(m, it);
     if (found == UW_ERR_AGAIN) {
         it->next_us = m->now_us + LOOKUP_US;
@@ -242,8 +286,9 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
 static void seed_failed(struct uw_membership *m, struct uw_seed *s)
 {
     if (!s->told) {
-        struct uw_member nobody = {.station = UW_LINK_STATION_NONE};
-        snprintf(nobody.address, sizeof nobody.address, "%s", s->address);
+        char address[UW_LINK_ADDRESS_BYTES];
+        struct uw_member nobody = {.station = UW_LINK_STATION_NONE, .address = address};
+        snprintf(address, sizeof address, "%s", s->address);
         uw_membership_changed(m, UW_NODE_SEED_FAILED, &nobody, 0);
         s->told = true;
     }
@@ -331,6 +376,34 @@ static int next_seed(struct uw_membership *m, uint16_t *station, uint32_t *seq)
     return 0;
 }
 
+void uw_membership_show(struct uw_membership *m)
+{
+    if (!m->config.link->shared) {
+        return;
+    }
+    uint64_t wait_us = exchange_us(m) / SPREAD_PARTS;
+    uint64_t us = m->now_us + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(wait_us, INT32_MAX) + 1u);
+    m->beacon_us = us < m->beacon_us ? us : m->beacon_us;
+    m->beacons_n = 0;
+}
+
+static int next_beacon(struct uw_membership *m, uint16_t *station, uint32_t *seq)
+{
+    if (!m->config.link->shared || m->now_us < m->beacon_us) {
+        return 0;
+    }
+    uint64_t pace_us = exchange_us(m) > m->config.ping_us ? exchange_us(m) : m->config.ping_us;
+    bool alone = m->states_n[UW_MEMBER_ALIVE] == 0, early = m->beacons_n < TRIES_EARLY;
+    uint64_t pause_us = call_pause(m, m->beacons_n++);
+    pause_us = alone || pause_us > pace_us / EARLY_PARTS ? pause_us : pace_us / EARLY_PARTS;
+    uw_membership_count_crowd(m, pace_us);
+    m->beacon_us = m->now_us + (alone || (early && pause_us < pace_us)
+                                    ? pause_us : uw_membership_jitter(m, pace_us));
+    *station = UW_LINK_STATION_BROADCAST;
+    *seq = 0;
+    return UW_WIRE_PING;
+}
+
 /* The keys of the heap may be too early, when somebody was heard since, and are made exact when
  * their time comes. A call that cannot be afforded stays first; but a quarter of the rate is for
  * own calls, however much others ask: who is silent would not be noticed else. */
@@ -338,7 +411,8 @@ int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *stati
 {
     m->now_us = now_us;
     bool affordable = now_us >= afford_us(m) || now_us >= m->own_us;
-    int type = affordable ? next_seed(m, station, seq) : 0;
+    int type = affordable ? next_beacon(m, station, seq) : 0;
+    type = affordable && type == 0 ? next_seed(m, station, seq) : type;
     while (type == 0 && m->members_n > 1u) {
         struct uw_member *it = &m->members[m->heap[0]];
         if (now_us < it->due_us) {
@@ -366,6 +440,9 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
             due_us = m->seeds[i].next_us;
         }
     }
+    if (m->config.link->shared && m->beacon_us < due_us) {
+        due_us = m->beacon_us;
+    }
     /* Not before what was due is affordable. */
     uint64_t paid_us = afford_us(m) < m->own_us ? afford_us(m) : m->own_us;
     return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
@@ -377,6 +454,32 @@ static uint64_t later(uint64_t us, uint64_t late_us, uint64_t now_us)
     return us + late_us < now_us ? us + late_us : now_us;
 }
 
+/* The silence of the others was this device's own. */
+static void forgive(struct uw_membership *m, uint64_t us)
+{
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        struct uw_member *it = &m->members[i];
+        it->heard_us = later(it->heard_us, us, m->now_us);
+        it->asked_us = it->asked_us != 0 ? later(it->asked_us, us, m->now_us) : 0;
+        it->ping_us = 0;    /* the answer waited for us: that is no round trip */
+    }
+}
+
+void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t now_us)
+{
+    m->now_us = now_us;
+    m->beacon_us = m->beacon_us > now_us ? m->beacon_us : now_us + slept_us;
+    forgive(m, slept_us);
+}
+
+void uw_membership_greet(struct uw_membership *m, uint64_t pause_us, uint64_t soon_us,
+                         uint64_t now_us)
+{
+    if (m->beacon_us > now_us + soon_us && m->beacon_us <= now_us + pause_us) {
+        m->beacon_us = now_us + uw_rng_below(&m->rng, (uint32_t)soon_us + 1u);
+    }
+}
+
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us)
 {
     uint64_t late_us = m->started && now_us > promised_us ? now_us - promised_us : 0;
@@ -384,11 +487,8 @@ uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint6
     m->late_us = (m->late_us * (LATE_PARTS - 1u) + late_us) / LATE_PARTS;
     m->started = true;
     m->now_us = now_us;
-    for (uint32_t i = 1; slept && i < m->members_n; i++) {
-        struct uw_member *it = &m->members[i];
-        it->heard_us = later(it->heard_us, late_us, now_us);
-        it->asked_us = it->asked_us != 0 ? later(it->asked_us, late_us, now_us) : 0;
-        it->ping_us = 0;    /* the answer waited for us: that is no round trip */
+    if (slept) {
+        forgive(m, late_us);
     }
     return slept ? late_us : 0;
 }

@@ -53,6 +53,31 @@ void uw_membership_rush(struct uw_membership *m, struct uw_member *member);
 /* Let the link recycle a station, unless a member or a seed goes by its number. */
 void uw_membership_let_go(struct uw_membership *m, uint16_t station);
 
+/* How far apart its windows are; 0: it never sleeps. */
+static inline uint64_t uw_member_period_us(const struct uw_member *it)
+{
+    return it->progress.sleep_ms * UINT64_C(1000);
+}
+
+/* member_window.c: progress is new: where its windows are. */
+void uw_member_set_window(struct uw_member *it, uint64_t now_us);
+
+/* So much of the time in which a member can be heard is how much of this device's. */
+uint64_t uw_membership_stretched_us(const struct uw_membership *m, const struct uw_member *it,
+                                    uint64_t us);
+
+/* How far apart its beacons are at least because it sleeps; 0: it does not. */
+uint64_t uw_membership_beacon_pause_us(const struct uw_membership *m, const struct uw_member *it);
+
+/* membership_crowd.c: a station's beacon was heard. */
+void uw_membership_crowd(struct uw_membership *m, uint16_t station);
+
+/* At this device's own beacons: everybody has sent one in a pace. */
+void uw_membership_count_crowd(struct uw_membership *m, uint64_t pace_us);
+
+/* The next beacon comes soon. */
+void uw_membership_show(struct uw_membership *m);
+
 /* us, give or take an eighth. */
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);
 

@@ -80,7 +80,7 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
     *peer = (uwasa_Peer){.incarnation = it->incarnation, .state = (uwasa_State)it->state,
                          .pace_ms = it->pace_us / 1000u};
     memcpy(peer->name, it->name, sizeof it->name);
-    memcpy(peer->address, it->address, sizeof it->address);
+    uw_copy_text(peer->address, it->address, m->address_bytes);
     if (peer->address[0] == '\0' && it != &m->members[0]) {
         (void)uw_link_describe(m->config.link, it->station, peer->address);
     }

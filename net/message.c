@@ -80,42 +80,54 @@ const struct uw_message_form uw_form_status_request = {uwasa_StatusRequest_field
 const struct uw_message_form uw_form_status_reply = {uwasa_StatusReply_fields, reply_is_sound};
 const struct uw_message_form uw_form_cell = {uwasa_Cell_fields, cell_is_sound};
 
-int uw_message_write(enum uw_wire_type type, const struct uw_message_form *form, const void *body,
-                     void *buf, uint32_t cap_bytes)
+static uint32_t head_bytes(bool frames)
 {
-    if (cap_bytes < UW_WIRE_HEAD_BYTES) {
+    return frames ? UW_WIRE_SHORT_HEAD_BYTES : UW_WIRE_HEAD_BYTES;
+}
+
+int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_message_form *form,
+                     const void *body, void *buf, uint32_t cap_bytes)
+{
+    uint32_t head = head_bytes(frames);
+    if (cap_bytes < head) {
         return UW_ERR_TOOBIG;
     }
     uint8_t *out = buf;
-    pb_ostream_t stream = pb_ostream_from_buffer(out + UW_WIRE_HEAD_BYTES,
-                                                 cap_bytes - UW_WIRE_HEAD_BYTES);
+    pb_ostream_t stream = pb_ostream_from_buffer(out + head, cap_bytes - head);
     if (!pb_encode(&stream, form->fields, body)) {
         return UW_ERR_TOOBIG;
     }
-    uint32_t bytes = (uint32_t)stream.bytes_written + UW_WIRE_HEAD_BYTES;
-    uw_wire_seal(out, type, bytes);
+    uint32_t bytes = (uint32_t)stream.bytes_written + head;
+    if (frames) {
+        out[0] = uw_wire_first(type);
+    } else {
+        uw_wire_seal(out, type, bytes);
+    }
     return (int)bytes;
 }
 
-int uw_message_type(const void *buf, uint32_t buf_bytes)
+int uw_message_type(bool frames, const void *buf, uint32_t buf_bytes)
 {
     const uint8_t *p = buf;
-    if (buf_bytes < UW_WIRE_HEAD_BYTES) {
+    if (buf_bytes < head_bytes(frames)) {
         return UW_ERR_CORRUPT;
     }
     /* The checksum before the type: a damaged type is damage, not a later version. */
-    if (uw_get_u32(p + 1) != uw_wire_checksum(p, buf_bytes)) {
+    if (!frames && uw_get_u32(p + 1) != uw_wire_checksum(p, buf_bytes)) {
         return UW_ERR_CORRUPT;
     }
     return p[0] >> 4 == UW_WIRE_VERSION ? p[0] & 15 : UW_ERR_UNSUPPORTED;
 }
 
-int uw_message_read(const struct uw_message_form *form, const void *buf, uint32_t buf_bytes,
-                    void *body)
+int uw_message_read(bool frames, const struct uw_message_form *form, const void *buf,
+                    uint32_t buf_bytes, void *body)
 {
     const uint8_t *p = buf;
-    pb_istream_t stream = pb_istream_from_buffer(p + UW_WIRE_HEAD_BYTES,
-                                                 buf_bytes - UW_WIRE_HEAD_BYTES);
+    uint32_t head = head_bytes(frames);
+    if (buf_bytes < head) {
+        return UW_ERR_CORRUPT;
+    }
+    pb_istream_t stream = pb_istream_from_buffer(p + head, buf_bytes - head);
     if (!pb_decode(&stream, form->fields, body) ||
         (form->is_sound != NULL && !form->is_sound(body))) {
         return UW_ERR_CORRUPT;
@@ -159,13 +171,13 @@ static const struct uw_message_form *form_of(enum uw_wire_type type)
 int uw_message_encode(const struct uw_message *m, void *buf, uint32_t cap_bytes)
 {
     const struct uw_message_form *form = form_of(m->type);
-    return form != NULL ? uw_message_write(m->type, form, &m->ping, buf, cap_bytes)
+    return form != NULL ? uw_message_write(false, m->type, form, &m->ping, buf, cap_bytes)
                         : UW_ERR_INVALID;
 }
 
 int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m)
 {
-    int type = uw_message_type(buf, buf_bytes);
+    int type = uw_message_type(false, buf, buf_bytes);
     if (type < 0) {
         return type;
     }
@@ -174,7 +186,7 @@ int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m)
         return UW_ERR_UNSUPPORTED;
     }
     m->type = (enum uw_wire_type)type;
-    return form != NULL ? uw_message_read(form, buf, buf_bytes, &m->ping)
+    return form != NULL ? uw_message_read(false, form, buf, buf_bytes, &m->ping)
                         : uw_message_read_data(buf, buf_bytes, &m->data);
 }
 int uw_message_encode_data(const struct uw_data *d, const float *floats, void *buf,

@@ -10,11 +10,28 @@
  * All numbers are little-endian. The checksum catches what a link without one of its own lets
  * through, and a message cut at a field's border, which protobuf alone would accept.
  *
+ * On a link of frames, which is of one run and has a checksum of its own, every byte counts:
+ *
+ *     byte  0      as in wire.h
+ *     bytes 1..    control: a message of proto/uwasa.proto without its run; a ping without what
+ *                           does not fit (Ping.left_out)
+ *                  wants:   transfer u8, seq u8, chunk_n u16, spread u16 in 16 us, model u32 (its
+ *                           low half), mixed u32; then base u24, wanted u64 of up to 8 wants
+ *                  cast:    turn u8, chunk u24, then the floats; cast want: as wants, the turn in
+ *                           place of the transfer
+ *                  data:    version u8, chunk u20 | seq << 20, then the floats: with the link's own
+ *                           header 8 bytes in all
+ *
+ * There numbers are their low bits; the receiver has the rest: transfers and wants are its own, and
+ * versions are near the one its peer told of. A chunk that is late, of an earlier transfer, is
+ * taken for one of this: it is a piece of the same peer's parameters.
+ *
  * Memory     caller's      Blocking  never      Context  any thread
  */
 #ifndef UW_NET_MESSAGE_H
 #define UW_NET_MESSAGE_H
 
+#include "transfer.h"
 #include "uwasa.pb.h"
 #include "wire.h"
 
@@ -24,6 +41,15 @@
 #include <stdint.h>
 
 #define UW_WIRE_DATA_BYTES 23u      /* of a data message before its floats */
+#define UW_WIRE_SHORT_DATA_BYTES 5u
+#define UW_WIRE_SHORT_CHUNKS (1u << 20)     /* chunks that short forms can tell apart */
+#define UW_WIRE_SHORT_SEQS 16u              /* and wants */
+
+/* Of a data message before its floats, on a link of frames or another. */
+static inline uint32_t uw_wire_data_bytes(bool frames)
+{
+    return frames ? UW_WIRE_SHORT_DATA_BYTES : UW_WIRE_DATA_BYTES;
+}
 
 /* A chunk: floats offset_n .. offset_n + count_n - 1 of the peer's snapshot. */
 struct uw_data {
@@ -65,21 +91,22 @@ extern const struct uw_message_form uw_form_want, uw_form_refuse, uw_form_goodby
     uw_form_status_request, uw_form_status_reply;           /* uwasa_Want, ... */
 
 /* Encode the body of a control message, the struct of its form.
+ *   frames  for a link of frames
  * Returns the bytes written or UW_ERR_TOOBIG (above cap_bytes). */
-int uw_message_write(enum uw_wire_type type, const struct uw_message_form *form, const void *body,
-                     void *buf, uint32_t cap_bytes);
+int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_message_form *form,
+                     const void *body, void *buf, uint32_t cap_bytes);
 
 /* What a datagram is, once its checksum holds.
  * Returns an enum uw_wire_type, maybe one that this program does not know; UW_ERR_CORRUPT,
  * UW_ERR_UNSUPPORTED (of another version). */
-int uw_message_type(const void *buf, uint32_t buf_bytes);
+int uw_message_type(bool frames, const void *buf, uint32_t buf_bytes);
 
 /* Parse a datagram whose type is the form's. Names and addresses in it are printable and without
  * spaces afterwards.
  *   body  the struct of the form, written
  * Returns UW_OK or UW_ERR_CORRUPT (malformed). */
-int uw_message_read(const struct uw_message_form *form, const void *buf, uint32_t buf_bytes,
-                    void *body);
+int uw_message_read(bool frames, const struct uw_message_form *form, const void *buf,
+                    uint32_t buf_bytes, void *body);
 
 /* Parse a datagram of type UW_WIRE_DATA. Its count is what has arrived.
  *   d  written on success; floats points into buf
@@ -101,6 +128,58 @@ int uw_message_encode_data(const struct uw_data *d, const float *floats, void *b
  * Returns UW_OK, UW_ERR_CORRUPT (damaged, cut, malformed), UW_ERR_UNSUPPORTED (a type or version
  * this program does not know). */
 int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m);
+
+/* The same on a link of frames.
+ *   chunk  its number
+ * Returns as uw_message_encode_data. */
+int uw_message_encode_short_data(const struct uw_data *d, uint32_t chunk, const float *floats,
+                                 void *buf, uint32_t cap_bytes);
+
+/* What the receiver of a short chunk knows of it. */
+struct uw_short_data {
+    uint32_t chunk_n;               /* of its pull */
+    uint16_t transfer, seq;         /* the same; seq is the last that was sent */
+    uint32_t version;               /* that the peer showed lately */
+};
+
+/* Parse a datagram of type UW_WIRE_DATA on a link of frames.
+ * Returns UW_OK or UW_ERR_CORRUPT. */
+int uw_message_read_short_data(const void *buf, uint32_t buf_bytes,
+                               const struct uw_short_data *known, struct uw_data *d);
+
+/* Several questions of a pull in one message, on a link of frames. */
+#define UW_SHORT_WANTS_MOST 8u
+
+struct uw_short_wants {
+    uint32_t model;                 /* its low half */
+    uint32_t mixed;                 /* version that was mixed in; 0: none */
+};
+
+/* How many fit into a message of cap_bytes. */
+uint32_t uw_message_short_wants(uint32_t cap_bytes);
+
+/* Encode n of them, of one transfer, with consecutive seqs; buf has room. Returns the bytes. */
+int uw_message_write_short_wants(enum uw_wire_type type, const struct uw_short_wants *head,
+                                 const struct uw_want *wants, uint32_t n, void *buf);
+
+/* Parse a datagram of type UW_WIRE_WANT or UW_WIRE_CAST_WANT on a link of frames.
+ * Returns the number of wants or UW_ERR_CORRUPT. */
+int uw_message_read_short_wants(const void *buf, uint32_t buf_bytes, struct uw_short_wants *head,
+                                struct uw_want wants[UW_SHORT_WANTS_MOST]);
+
+/* A chunk that is sent to all. */
+struct uw_cast_chunk {
+    uint8_t turn;
+    uint32_t chunk, count_n;
+    const uint8_t *floats;          /* into the datagram, not aligned */
+};
+
+/* Encode one. Returns the bytes or UW_ERR_TOOBIG. */
+int uw_message_write_cast(uint8_t turn, uint32_t chunk, const float *floats, uint32_t count_n,
+                          void *buf, uint32_t cap_bytes);
+
+/* Parse a datagram of type UW_WIRE_CAST. Returns UW_OK or UW_ERR_CORRUPT. */
+int uw_message_read_cast(const void *buf, uint32_t buf_bytes, struct uw_cast_chunk *chunk);
 
 /* Copy a parsed chunk's floats.
  * Returns UW_OK, or UW_ERR_NONFINITE when one is NaN or infinite; out is written all the same. */

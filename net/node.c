@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_ping.h"
 
 #include "bits.h"
 
+#include <string.h>
+
 #define RECEIVE_MOST 256u           /* messages taken per step */
 #define SERVE_MOST 64u              /* chunks sent per step */
-#define RETRY_US 500u
+#define LATE_LEAST_US 250000u
+#define LATE_MESSAGES 16u           /* that may go out before one that is late */
 
 int uw_node_send(struct uw_node_state *s, uint16_t station)
 {
@@ -16,13 +19,62 @@ int uw_node_send(struct uw_node_state *s, uint16_t station)
 int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                       const struct uw_message_form *form, const void *body)
 {
-    int bytes = uw_message_write(type, form, body, s->buffer, s->buffer_bytes);
-    if (bytes < 0) {
-        return bytes;
-    }
-    int rc = uw_link_send(s->config.link, station, s->buffer, (uint32_t)bytes);
+    int bytes = uw_message_write(s->config.link->frames, type, form, body, s->buffer,
+                                 s->buffer_bytes);
+    return bytes < 0 ? bytes : uw_node_send_buffer(s, station, (uint32_t)bytes);
+}
+
+static int send_bytes(struct uw_node_state *s, uint16_t station, const uint8_t *buf,
+                      uint32_t bytes)
+{
+    int rc = uw_link_send(s->config.link, station, buf, bytes);
     if (rc == UW_OK) {
-        s->counters.sent_bytes += (uint32_t)bytes;
+        s->counters.sent_bytes += bytes;
+    }
+    return rc;
+}
+
+/* Is there no message that waits for the link? One to a station that the link does not reach would
+ * keep all others: it is lost after a while. */
+static bool sent_late(struct uw_node_state *s)
+{
+    if (s->late_bytes != 0 &&
+        (send_bytes(s, s->late_station, s->late, s->late_bytes) != UW_ERR_AGAIN ||
+         s->now_us >= s->late_until_us)) {
+        s->late_bytes = 0;
+    }
+    return s->late_bytes == 0;
+}
+
+/* As long as a busy link takes to come to it. */
+static uint64_t late_us(const struct uw_link *l)
+{
+    uint64_t bits = (uint64_t)LATE_MESSAGES * l->mtu_bytes * 8u;
+    return LATE_LEAST_US + (l->rate_bits_per_s != 0 ? bits * 1000000u / l->rate_bits_per_s : 0);
+}
+
+/* Who is not there is not worth keeping all others' messages for. */
+static bool is_there(struct uw_node_state *s, uint16_t station)
+{
+    const struct uw_member *m = uw_membership_at(&s->membership, station);
+    return station == UW_LINK_STATION_BROADCAST
+               ? uw_membership_alive(&s->membership) != 0
+               : m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT);
+}
+
+/* A radio that is busy takes a question a moment later; to lose it would cost a timeout. */
+int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+{
+    if (!sent_late(s)) {
+        return UW_ERR_AGAIN;
+    }
+    int rc = send_bytes(s, station, s->buffer, bytes);
+    if (rc == UW_ERR_AGAIN && s->late != NULL && is_there(s, station)) {
+        memcpy(s->late, s->buffer, bytes);
+        s->late_bytes = bytes;
+        s->late_station = station;
+        s->late_until_us = s->now_us + late_us(s->config.link);
+        return UW_OK;
     }
     return rc;
 }
@@ -43,8 +95,20 @@ static void set_clock(struct uw_node_state *s, uint64_t caller_us)
 static uint64_t poll_us(const struct uw_node_state *s)
 {
     bool busy = s->pull.transfer.active || s->pull.pending != 0 || s->averages != NULL ||
-                s->samples != NULL;
+                s->cast != NULL || s->samples != NULL;
     return busy && s->config.poll_us > UW_NODE_POLL_US ? UW_NODE_POLL_US : s->config.poll_us;
+}
+
+void uw_node_slept(struct uw_node_state *s, uint64_t slept_us)
+{
+    uw_pull_slept(&s->pull.transfer, slept_us);
+    s->pull.paused_us += s->pull.paused_us != 0 ? slept_us : 0;
+    if (s->averages != NULL) {
+        s->averages->slept(s, slept_us);
+    }
+    if (s->cast != NULL) {
+        s->config.parts->casts->slept(s, slept_us);
+    }
 }
 
 uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
@@ -59,24 +123,28 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         s->started = true;
         s->first_us = now_us;
     }
-    (void)uw_link_step(s->config.link, now_us);
     uint64_t next_us = UINT64_MAX;
+    if (s->sleeper != NULL && s->config.parts->sleeps->step(s, &next_us)) {
+        s->promised_us = next_us;
+        return next_us - s->clock_us;
+    }
+    (void)uw_link_step(s->config.link, now_us);
     uint64_t slept_us = uw_membership_wake(&s->membership, s->promised_us, now_us);
     if (slept_us != 0) {
-        uw_pull_slept(&s->pull.transfer, slept_us);
-        if (s->averages != NULL) {
-            s->averages->slept(s, slept_us);
-        }
+        uw_node_slept(s, slept_us);
     }
     if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
         next_us = now_us;
     }
-    s->blocked = false;
+    s->blocked = !sent_late(s);
     if (!s->left) {
         uw_node_call_members(s);
         uw_node_pull_step(s);
         if (s->averages != NULL) {
             next_us = uw_min_u64(next_us, s->averages->step(s));
+        }
+        if (s->cast != NULL) {
+            next_us = uw_min_u64(next_us, s->config.parts->casts->step(s));
         }
         if (s->samples != NULL) {
             next_us = uw_min_u64(next_us, s->config.parts->samples->step(s));
@@ -86,8 +154,9 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     }
     uw_node_serve_step(s, SERVE_MOST);
     uint64_t serve_us = uw_serve_next_us(&s->serve);
-    if (s->blocked && serve_us < now_us + RETRY_US) {
-        serve_us = now_us + RETRY_US;
+    uint64_t retry_us = now_us + uw_node_retry_us(s);
+    if (s->blocked && (s->late_bytes != 0 || serve_us < retry_us)) {
+        serve_us = retry_us;
     }
     next_us = uw_min_u64(next_us, serve_us);
     next_us = uw_min_u64(next_us, uw_link_step(s->config.link, now_us));

@@ -103,7 +103,7 @@ static uint32_t ranks_max(const struct uw_node_state *s)
         w.ids[i] = 1;
     }
     while (w.ids_count > RANKS_LEAST &&
-           uw_message_write(UW_WIRE_CELL, &uw_form_cell, &w, scratch,
+           uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, &w, scratch,
                             uw_min_u32(s->buffer_bytes, sizeof scratch)) < 0) {
         w.ids_count--;
     }
@@ -340,7 +340,7 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
         return;
     }
     uwasa_Cell w;
-    if (uw_message_read(&uw_form_cell, s->buffer, bytes, &w) < 0) {
+    if (uw_message_read(false, &uw_form_cell, s->buffer, bytes, &w) < 0) {
         s->counters.refused_corrupt++;
         return;
     }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Set-up: what a configuration needs, and the memory. */
-#include "node_state.h"
+#include "node_periods.h"
+#include "node_ping.h"
+#include "node_tell.h"
 #include "shuffle.h"
 
 #include "bits.h"
 
 #include <string.h>
 
-#define PERIOD_DEFAULT 10u
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
 #define MEMBERS_DEFAULT 32u
 #define PING_DEFAULT_US 700000u
@@ -17,6 +18,12 @@
 #define DEAD_DEFAULT_US 10000000u
 #define PULL_DEFAULT_US 120000000u
 #define PULL_SILENCE_DEFAULT_US 4000000u
+#define LINK_PARTS_SHARED 64u       /* of one that all share, by all of them */
+#define MESSAGE_BYTES 128u
+#define PING_MESSAGES 8u            /* that a thin link carries meanwhile, at least */
+#define SILENCE_MESSAGES 64u
+#define PULL_MODELS 16u
+#define SERVE_WINDOWS 4u
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
 
@@ -25,6 +32,7 @@ enum uw_node_mode uw_node_mode_find(const char *name)
     return strcmp(name, "allreduce") == 0      ? UW_NODE_ALLREDUCE
            : strcmp(name, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
            : strcmp(name, "auto") == 0         ? UW_NODE_AUTO
+           : strcmp(name, "broadcast") == 0    ? UW_NODE_BROADCAST
                                                : UW_NODE_GOSSIP;
 }
 
@@ -32,7 +40,8 @@ static const struct uw_node_parts no_parts;
 
 static bool needs_averages(const struct uw_node_config *c)
 {
-    return c->mode != UW_NODE_GOSSIP || c->agree || c->gradients != NULL ||
+    bool averages = c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST;
+    return averages || c->agree || c->gradients != NULL ||
            (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
 }
 
@@ -41,24 +50,39 @@ static void default_us(uint64_t *us, uint64_t own_us)
     *us = *us != 0 ? *us : own_us;
 }
 
+/* How long a link takes for so many bytes; 0: not known. */
+static uint64_t link_us(const struct uw_link *l, uint64_t bytes)
+{
+    return l->rate_bits_per_s != 0 ? bytes * 8u * 1000000u / l->rate_bits_per_s : 0;
+}
+
+static void default_slow_us(uint64_t *us, uint64_t own_us, uint64_t least_us)
+{
+    default_us(us, own_us > least_us ? own_us : least_us);
+}
+
 static void set_defaults(struct uw_node_config *c)
 {
+    uint64_t message_us = c->link->frames ? link_us(c->link, MESSAGE_BYTES) : 0;
+    uint64_t model_us = message_us != 0 ? link_us(c->link, c->params->size_n * sizeof(float)) : 0;
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
     c->parts = c->parts != NULL ? c->parts : &no_parts;
     if (c->schedule == NULL) {
         c->schedule = c->rule->over == UW_MIX_OVER_PAIRS ? c->parts->averages->pairs
                                                          : &uw_peer_schedule_random;
     }
-    c->period_steps = c->period_steps != 0 ? c->period_steps : PERIOD_DEFAULT;
+    if (c->period_steps == 0) {
+        c->period_steps = c->period_share > 0.0f ? UINT32_MAX : UW_PERIOD_FIRST;
+    }
     c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
     c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
     c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
-    default_us(&c->ping_us, PING_DEFAULT_US);
+    default_slow_us(&c->ping_us, PING_DEFAULT_US, PING_MESSAGES * message_us);
     default_us(&c->suspect_us, 3u * c->ping_us);
-    default_us(&c->dead_us, DEAD_DEFAULT_US);
-    default_us(&c->pull_us, PULL_DEFAULT_US);
-    default_us(&c->pull_silence_us, PULL_SILENCE_DEFAULT_US);
+    default_slow_us(&c->dead_us, DEAD_DEFAULT_US, 3u * c->suspect_us);
+    default_slow_us(&c->pull_us, PULL_DEFAULT_US, PULL_MODELS * model_us);
+    default_slow_us(&c->pull_silence_us, PULL_SILENCE_DEFAULT_US, SILENCE_MESSAGES * message_us);
     default_us(&c->poll_us, UW_NODE_POLL_US);
 }
 
@@ -86,14 +110,18 @@ static int check_text(const char *what, const char *text, size_t cap, bool may_b
 static int check_parts(const struct uw_node_config *c, struct uw_error *err)
 {
     const struct uw_node_parts *parts = c->parts != NULL ? c->parts : &no_parts;
-    const char *lacks = needs_averages(c) && parts->averages == NULL   ? "averages"
-                        : c->samples != NULL && parts->samples == NULL ? "samples"
-                                                                       : NULL;
+    const char *lacks = needs_averages(c) && parts->averages == NULL           ? "averages"
+                        : c->samples != NULL && parts->samples == NULL         ? "samples"
+                        : c->mode == UW_NODE_BROADCAST && parts->casts == NULL ? "casts"
+                        : c->period_share > 0.0f && parts->periods == NULL     ? "periods"
+                        : c->sleep.period_us != 0 && parts->sleeps == NULL     ? "sleeps"
+                                                                               : NULL;
     if (lacks == NULL) {
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "config.parts lacks %s, which exchange, rule or samples need", lacks);
+                        "config.parts lacks %s, which exchange, rule, samples, period or sleep "
+                        "need", lacks);
 }
 
 /* Rules look at it, and averages put it back when they fail. */
@@ -105,6 +133,26 @@ static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
     }
     return uw_error_set(err, UW_ERR_INVALID, "node: snapshot missing, \"%s\" needs it",
                         ruled ? c->rule->name : "averages");
+}
+
+static int check_sleep(const struct uw_node_config *c, struct uw_error *err)
+{
+    const struct uw_node_sleep *z = &c->sleep;
+    if (z->period_us == 0 && z->awake_us == 0) {
+        return UW_OK;
+    }
+    if (z->period_us > UW_NODE_SLEEP_MOST_US || z->awake_us < UW_NODE_SLEEP_LEAST_US ||
+        z->awake_us / 1000u >= z->period_us / 1000u) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "sleep: needs a period of an hour at most, and to be awake for 0.02 s "
+                            "or more of it, but not always");
+    }
+    if (needs_averages(c) || c->samples != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "sleep: is for gossip and broadcasts, not for exact averages, an "
+                            "average at the end or samples");
+    }
+    return UW_OK;
 }
 
 static int check(const struct uw_node_config *c, struct uw_error *err)
@@ -129,7 +177,29 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
     }
+    if (c->mode == UW_NODE_BROADCAST &&
+        (!c->link->frames || !c->link->shared || c->snapshot == NULL)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "exchange broadcast needs a radio that all share, and a snapshot");
+    }
+    bool rounds = (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST) &&
+                  (c->rule == NULL || c->rule->over != UW_MIX_OVER_PAIRS);
+    if (!(c->period_share >= 0.0f && c->period_share <= 1.0f) ||
+        (c->period_share > 0.0f && !rounds)) {
+        return uw_error_set(err, UW_ERR_INVALID, "period_share: needs 0 to 1, and mode gossip or "
+                            "broadcast, not by pairs");
+    }
+    if (c->slices_n > UW_NODE_SLICES_MAX ||
+        (c->slices_n > 1u && (!rounds || c->mode == UW_NODE_BROADCAST))) {
+        return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to 32, and mode gossip");
+    }
+    if (c->link->frames && (needs_averages(c) || c->samples != NULL)) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "link %s is narrow: gossip only, without exact averages or samples",
+                            c->link->ops != NULL ? c->link->ops->name : "?");
+    }
     rc = check_parts(c, err);
+    rc = rc == UW_OK ? check_sleep(c, err) : rc;
     if (rc == UW_OK && needs_averages(c)) {
         rc = c->parts->averages->check(c, err);
     }
@@ -149,7 +219,8 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
     s->buffer_bytes = mtu < UW_NODE_PARTS_MAX ? uw_min_u32(mtu, UW_NODE_BUFFER_MAX)
                                               : UW_NODE_PARTS_MAX;
     uint32_t least_n = s->config.chunk_least_n;
-    uint32_t least_bytes = UW_WIRE_DATA_BYTES + 4u * (least_n < UINT16_MAX ? least_n : UINT16_MAX);
+    uint32_t head_bytes = uw_wire_data_bytes(s->config.link->frames);
+    uint32_t least_bytes = head_bytes + 4u * (least_n < UINT16_MAX ? least_n : UINT16_MAX);
     if (s->buffer_bytes < least_bytes) {
         return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
                             (unsigned)s->buffer_bytes, (unsigned)least_bytes);
@@ -159,18 +230,26 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
                             (unsigned)s->buffer_bytes, (unsigned)UW_SHUFFLE_LEAST_BYTES);
     }
     uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
-    s->chunk_n = (chunk_bytes - UW_WIRE_DATA_BYTES) / 4u;
+    s->chunk_n = (chunk_bytes - head_bytes) / 4u;
+    if (s->config.link->frames &&
+        (s->config.params->size_n - 1u) / s->chunk_n >= UW_WIRE_SHORT_CHUNKS) {
+        return uw_error_set(err, UW_ERR_TOOBIG,
+                            "model of %u parameters: frames of %u bytes carry %u at most",
+                            (unsigned)s->config.params->size_n, (unsigned)s->buffer_bytes,
+                            (unsigned)(s->chunk_n * UW_WIRE_SHORT_CHUNKS));
+    }
     return UW_OK;
 }
 
 /* What membership may cost: as configured, or a share of a thin link. */
-static uint32_t membership_rate(const struct uw_node_config *c)
+static uint64_t membership_rate(const struct uw_node_config *c)
 {
-    uint64_t share = c->link->rate_bits_per_s / 8u / LINK_PARTS;
+    uint32_t parts = c->link->shared ? LINK_PARTS_SHARED : LINK_PARTS;
+    uint64_t share = c->link->rate_bits_per_s * 125u / parts;       /* bits to thousandths */
     uint64_t rate = c->membership_rate != 0 ? c->membership_rate : MEMBERSHIP_DEFAULT;
-    bool thin = c->membership_rate == 0 && c->link->rate_bits_per_s != 0 && share < rate;
-    rate = thin ? share : rate;
-    return rate != 0 ? (uint32_t)rate : 1u;
+    bool thin = c->membership_rate == 0 && c->link->rate_bits_per_s != 0 && share < rate * 1000u;
+    rate = thin ? share : rate * 1000u;
+    return rate != 0 ? rate : 1u;
 }
 
 static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
@@ -184,6 +263,15 @@ static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
     if (rc == UW_OK && c->samples != NULL) {
         rc = c->parts->samples->place(s, arena);
     }
+    if (rc == UW_OK && c->mode == UW_NODE_BROADCAST) {
+        rc = c->parts->casts->place(s, arena);
+    }
+    if (rc == UW_OK && c->sleep.period_us != 0) {
+        rc = c->parts->sleeps->place(s, arena);
+    }
+    if (rc == UW_OK && c->period_share > 0.0f) {
+        rc = c->parts->periods->place(s, arena);
+    }
     return rc < 0 || c->parts->answers == NULL ? rc : c->parts->answers->place(s, arena);
 }
 
@@ -196,20 +284,26 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .name = c->name, .address = c->address, .incarnation = c->incarnation,
         .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
         .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
-        .dead_us = c->dead_us, .rate_bytes_per_s = membership_rate(c),
+        .dead_us = c->dead_us, .rate_mbytes_per_s = membership_rate(c),
+        .sleep_us = c->sleep.period_us / 1000u * 1000u,
         .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
         .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s};
+    bool casts = c->mode == UW_NODE_BROADCAST;
     const struct uw_gossip_config gossip = {
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
-        .period_steps = c->period_steps, .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
-        .adopt_only = c->mode != UW_NODE_GOSSIP || c->rule->over == UW_MIX_OVER_PAIRS};
+        .period_steps = c->period_share > 0.0f ? uw_min_u32(UW_PERIOD_FIRST, c->period_steps)
+                                               : c->period_steps,
+        .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
+        .adopt_only = (c->mode != UW_NODE_GOSSIP && !casts) || c->rule->over == UW_MIX_OVER_PAIRS,
+        .holds = casts};
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
-    void *part[6];
-    const size_t bytes[6] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
+    void *part[8];
+    const size_t bytes[8] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
                              c->members_max * sizeof(uint32_t),
                              c->members_max * sizeof(bool), sizeof *s->message,
-                             sentences ? UW_NODE_TEXT_BYTES : 0};
+                             sentences ? UW_NODE_TEXT_BYTES : 0,
+                             c->link->frames ? s->buffer_bytes : 0, c->members_max};
     int rc = uw_membership_place(&s->membership, arena, &membership);
     if (rc == UW_OK) {
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
@@ -222,9 +316,11 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         rc = uw_serve_place(&s->serve, arena, c->serves_max,
                             c->serves_max < c->members_max ? UW_SERVE_WANTS_FEW : UW_SERVE_WANTS,
                             c->params->size_n);
+        s->serve.stale_us += c->link->frames ? SERVE_WINDOWS * link_us(c->link, c->window_bytes)
+                                             : 0;
     }
     if (rc == UW_OK) {
-        rc = uw_arena_take_each(arena, 6, bytes, part);
+        rc = uw_arena_take_each(arena, 8, bytes, part);
     }
     if (rc < 0) {
         return rc;
@@ -235,6 +331,8 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     s->candidates.usable = part[3];
     s->message = part[4];
     s->text = part[5];
+    s->late = part[6];
+    s->candidates.weight = part[7];
     return place_parts(s, arena);
 }
 
@@ -255,7 +353,7 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     memset(s, 0, sizeof *s);
     s->config = *config;
     set_defaults(&s->config);
-    s->run = run_tag(config->run);
+    s->run = config->link->frames ? 0 : run_tag(config->run);   /* frames are of one run */
     s->model = config->params->hash;
     uw_rng_seed(&s->rng, uw_rng_mix(config->seed, (uint64_t)uw_name_id(config->name) << 32));
     rc = set_sizes(s, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the largest messages are, and whether a link carries them. */
-#include "node_state.h"
+#include "node_ping.h"
 
 #include <string.h>
 
@@ -23,14 +23,18 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
         .step = UINT32_MAX, .rounds = UINT32_MAX, .version = UINT32_MAX,
         .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
         .pulled_bytes = UINT64_MAX, .newcomer = true, .head_weight = s->config.head_weight,
-        .shuffles = s->config.samples != NULL};
+        .battery_percent = 100, .shuffles = s->config.samples != NULL};
     if (s->averages != NULL) {
         s->averages->widest(&s->config, &ping->progress);
+    }
+    if (s->config.sleep.period_us != 0) {
+        uint32_t period_ms = (uint32_t)(s->config.sleep.period_us / 1000u);
+        ping->progress.sleep_ms = ping->progress.awake_ms = ping->progress.since_ms = period_ms;
+        ping->progress.sleep_label = UINT16_MAX;
     }
     if (s->config.vitals) {
         ping->progress.power_mw = UW_VITALS_POWER_MAX_MW;
         ping->progress.temperature_mc = UW_VITALS_HOTTEST_MC;
-        ping->progress.battery_percent = 100;
     }
 }
 
@@ -38,8 +42,12 @@ int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err)
 {
     uwasa_Ping ping;
     fill_widest(s, &ping);
+    while (s->config.link->frames && ping.left_out < UW_NODE_LEFT_OUT_MOST) {
+        uw_node_leave_out(&ping);
+    }
     uint8_t scratch[SCRATCH_BYTES];
-    int bytes = uw_message_write(UW_WIRE_PING, &uw_form_ping, &ping, scratch, sizeof scratch);
+    int bytes = uw_message_write(s->config.link->frames, UW_WIRE_PING, &uw_form_ping, &ping,
+                                 scratch, sizeof scratch);
     if (bytes < 0 || (uint32_t)bytes > s->buffer_bytes) {
         return uw_error_set(err, UW_ERR_TOOBIG,
                             "link %s carries %u bytes: with this name and address it takes %d",

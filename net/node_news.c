@@ -2,6 +2,7 @@
  *
  * What exact averages have to tell: node_averages.h. */
 #include "node_averages.h"
+#include "node_tell.h"
 
 #include <stdio.h>
 

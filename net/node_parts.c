@@ -2,6 +2,9 @@
 #include "uwasa/node_parts.h"
 
 const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
+                                                .casts = &uw_node_casts,
                                                 .samples = &uw_node_samples,
                                                 .answers = &uw_node_answers,
+                                                .periods = &uw_node_periods,
+                                                .sleeps = &uw_node_sleeps,
                                                 .sentences = &uw_node_sentences};

@@ -80,6 +80,29 @@ struct uw_node_samples {
     void (*stop)(struct uw_node_state *s);
 };
 
+/* node_cast.c. All but place only while s->cast is set. */
+struct uw_node_casts {
+    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    /* Begin a turn in this round; false: there is nobody to average with. */
+    bool (*begin)(struct uw_node_state *s, uint32_t round);
+    uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
+    void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                    uint32_t bytes);
+    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
+};
+
+/* node_sleep.c. All but place only while s->sleeper is set. */
+struct uw_node_sleeps {
+    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    /* Is this node asleep? next_us is set to when that changes, or a window begins. Who has woken
+     * up calls uw_node_slept. */
+    bool (*step)(struct uw_node_state *s, uint64_t *next_us);
+    /* A member has told of its windows. */
+    void (*heard)(struct uw_node_state *s, const struct uw_member *m);
+    /* What this node tells of its own. */
+    void (*fill)(const struct uw_node_state *s, uwasa_Progress *p);
+};
+
 /* node_answers.c */
 struct uw_node_answers {
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
@@ -96,6 +119,7 @@ enum uw_node_why {
     UW_WHY_NOT_READY,
     UW_WHY_MODEL,
     UW_WHY_NARROW,
+    UW_WHY_SLEEPS,
     UW_WHYS_N
 };
 

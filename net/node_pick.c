@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_slice.h"
+
+#include "bits.h"
 
 #define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is further along */
 #define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
@@ -14,6 +16,29 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
 
+/* Does it listen, and for about as long as a pull takes? */
+static bool is_awake(const struct uw_node_state *s, const struct uw_member *m)
+{
+    const struct uw_window w = uw_member_window(m, s->now_us);
+    uint64_t half_us = m->progress.awake_ms * UINT64_C(500);
+    return w.from_us <= s->now_us &&
+           w.to_us - s->now_us >= uw_deadline_us(&s->pull.took, 1, 0, 0, half_us);
+}
+
+/* Who sleeps is not asked while somebody does not. Returns how many can be used. */
+static uint32_t prefer_awake(struct uw_node_state *s, uint32_t usable_n)
+{
+    struct uw_node_candidates *c = &s->candidates;
+    uint32_t awake_n = 0;
+    for (uint32_t k = 0; k < c->n; k++) {
+        awake_n += c->usable[k] && is_awake(s, &s->membership.members[c->place[k]]);
+    }
+    for (uint32_t k = 0; awake_n != 0 && k < c->n; k++) {
+        c->usable[k] = c->usable[k] && is_awake(s, &s->membership.members[c->place[k]]);
+    }
+    return awake_n != 0 ? awake_n : usable_n;
+}
+
 /* List the members of the run by identity, this one too; those who are gone for long are none.
  * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
  * chunk_n. Returns how many can. */
@@ -23,6 +48,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
     struct uw_node_candidates *c = &s->candidates;
     uint32_t usable_n = 0;
     c->n = 0;
+    c->weighted = false;
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         bool usable = i > 0 && can_be_pulled_from(s, m, newcomer, further, chunk_n);
@@ -34,12 +60,28 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
         for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
             c->place[k] = c->place[k - 1u];
             c->usable[k] = c->usable[k - 1u];
+            c->weight[k] = c->weight[k - 1u];
         }
         c->place[k] = i;
         c->usable[k] = usable;
+        c->weight[k] = uw_peer_weight(s->config.batteries_alike ? 0 : m->progress.battery_percent);
+        c->weighted = c->weighted || (usable && c->weight[k] != UW_PEER_WEIGHT_FULL);
         usable_n += usable;
     }
-    return usable_n;
+    return prefer_awake(s, usable_n);
+}
+
+bool uw_node_any_awake(struct uw_node_state *s)
+{
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (can_be_pulled_from(s, m, newcomer, false, s->pull.transfer.chunk_n) &&
+            is_awake(s, m)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The place in the table of whom the schedule names among those listed; 0: nobody this round. */
@@ -48,7 +90,7 @@ static uint32_t pick(struct uw_node_state *s, const struct uw_peer_schedule *sch
 {
     const struct uw_node_candidates *c = &s->candidates;
     struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round,
-                                .seed = s->run};
+                                .seed = s->run, .weight = c->weighted ? c->weight : NULL};
     while (c->place[view.self] != 0) {
         view.self++;
     }
@@ -81,4 +123,21 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
                  uw_membership_alive(&s->membership) == 0 &&
                  s->now_us - s->first_us < JOIN_GRACE_US;
     return early ? UW_NODE_LATER : 0;
+}
+
+void uw_node_pick_slice(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    uint32_t chunks = p->transfer.chunks;
+    uint32_t slices_n = uw_min_u32(s->config.slices_n, chunks);
+    p->slices = UINT32_MAX;
+    if (slices_n < 2u || p->adopt || p->bridge ||
+        atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
+        return;
+    }
+    uint32_t k = uw_node_slice(s->membership.members[0].id, p->round, slices_n);
+    uint32_t rest = chunks % slices_n;
+    uw_pull_only(&p->transfer, chunks / slices_n * k + uw_min_u32(k, rest),
+                 chunks / slices_n + (k < rest));
+    p->slices = (uint32_t)1 << k;
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_periods.h"
+#include "node_slice.h"
+#include "node_tell.h"
+
+#include "bits.h"
 
 #include <string.h>
 
@@ -13,6 +17,7 @@
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define VERSION_MIXED UINT32_MAX    /* chunks of more than one peer */
 #define FULL_RETRY_US 2000u
+#define ROUND_TRIP_CHUNKS 6u        /* on a link of frames, where none was measured */
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
 {
@@ -35,7 +40,7 @@ static uint64_t deadline_us(const struct uw_node_state *s)
 static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 {
     const struct uw_link *l = s->config.link;
-    uint32_t room = l->burst_bytes / (UW_WIRE_DATA_BYTES + 4u * chunk_n);
+    uint32_t room = l->burst_bytes / (uw_wire_data_bytes(l->frames) + 4u * chunk_n);
     uint32_t most = l->burst_n - l->burst_n / 3u + 1u;
     room = l->burst_n != 0 && (l->burst_bytes == 0 || most < room) ? most : room;
     return l->burst_bytes == 0 && l->burst_n == 0 ? 0 : room > 1u ? room - 1u : 1u;
@@ -44,15 +49,26 @@ static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 static struct uw_path path_to(const struct uw_node_state *s, const struct uw_member *m,
                               uint32_t chunk_n)
 {
-    return (struct uw_path){.rtt_us = m->srtt_us, .floats_per_us = m->floats_per_us,
-                            .most_chunks = room_of(s, chunk_n)};
+    const struct uw_link *l = s->config.link;
+    uint64_t bits = (uw_wire_data_bytes(l->frames) + 4u * chunk_n) * 8u;
+    bool steady = l->frames && l->rate_bits_per_s != 0;
+    uint32_t chunk_us = steady ? (uint32_t)(bits * 1000000u / l->rate_bits_per_s) : 0;
+    uint32_t rtt_us = m->srtt_us != 0 ? m->srtt_us : ROUND_TRIP_CHUNKS * chunk_us;
+    return (struct uw_path){rtt_us, m->floats_per_us, false, room_of(s, chunk_n), chunk_us};
+}
+
+/* Another one than the last; short forms have a byte for it. */
+static uint16_t new_transfer(struct uw_node_state *s)
+{
+    uint32_t all = s->config.link->frames ? UINT8_MAX : UINT16_MAX;
+    return (uint16_t)((s->pull.transfer.transfer + 1u + uw_rng_below(&s->rng, all)) & all);
 }
 
 static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
 {
     struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = &s->membership.members[place];
-    uint32_t chunk_n = s->chunk_n;
+    uint32_t chunk_n = uw_node_chunk_n(s);
     if (m->chunk_limit_n != 0 && m->chunk_limit_n < chunk_n) {
         chunk_n = m->chunk_limit_n;
     }
@@ -63,10 +79,14 @@ static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, 
     p->bridge = round == BRIDGE_ROUND;
     p->judged = false;
     p->version = 0;
-    p->bytes = 0;
+    p->bytes = p->paused_us = 0;
     const struct uw_path path = path_to(s, m, chunk_n);
-    uw_pull_start(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), s->config.params->size_n, chunk_n,
-                  &path, s->now_us);
+    uw_pull_start(&p->transfer, new_transfer(s), s->config.params->size_n, chunk_n, &path,
+                  s->now_us);
+    uw_node_pick_slice(s);
+    if (s->period != NULL) {
+        s->config.parts->periods->began(s);
+    }
     uw_node_tell_pull(s, UW_NODE_PULL_STARTED, UW_WHY_NONE);
 }
 
@@ -79,6 +99,12 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
     if (place == UW_NODE_LATER) {
         return false;
     }
+    if (s->cast != NULL && !adopt) {
+        place = 0;
+        if (s->config.parts->casts->begin(s, round)) {
+            return true;
+        }
+    }
     if (place == 0) {
         uw_gossip_ended(&s->gossip, round, UW_GOSSIP_NONE);
     } else {
@@ -89,8 +115,7 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
     return true;
 }
 
-/* Leave a peer alone for a while; each time twice as long. */
-static void punish(struct uw_node_state *s, struct uw_member *m)
+void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
 {
     if (m == NULL) {
         return;
@@ -123,6 +148,14 @@ static void finish(struct uw_node_state *s, enum uw_gossip_end how)
     }
 }
 
+/* The period learns from it. */
+static void count(struct uw_node_state *s)
+{
+    if (s->period != NULL && !s->pull.bridge) {
+        s->config.parts->periods->ended(s);
+    }
+}
+
 static void cut(struct uw_node_state *s, enum uw_node_why why)
 {
     s->counters.pulls_cut++;
@@ -133,7 +166,7 @@ static void cut(struct uw_node_state *s, enum uw_node_why why)
 static void refuse_chunk(struct uw_node_state *s, struct uw_member *m,
                          enum uw_node_event_kind kind)
 {
-    punish(s, m);
+    uw_node_punish(s, m);
     uw_node_tell_pull(s, kind, UW_WHY_NONE);
     if (s->pull.transfer.active) {
         cut(s, UW_WHY_CHUNK);
@@ -157,7 +190,7 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
         return;
     }
     p->judged = true;
-    punish(s, m);
+    uw_node_punish(s, m);
     uw_node_tell_pull(s, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
     if (p->transfer.active) {
         cut(s, UW_WHY_CHUNK);
@@ -170,9 +203,9 @@ static void complete(struct uw_node_state *s)
     struct uw_member *m = uw_node_pull_member(s);
     uw_deadline_add(&p->took, s->now_us - p->transfer.started_us);
     s->counters.pulls_done++;
+    count(s);
     if (m != NULL && p->version != VERSION_MIXED) {
-        m->mixed_version = p->version;
-        m->mixed_us = s->now_us;
+        uw_node_slices_mixed(p, m, s->now_us);
     }
     finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, UW_NODE_PULL_DONE, UW_WHY_NONE);
@@ -226,7 +259,7 @@ static bool move_pull(struct uw_node_state *s, enum uw_node_why why)
     p->version = VERSION_MIXED;
     p->member = place;
     p->member_id = m->id;
-    uw_pull_move(&p->transfer, (uint16_t)uw_rng_u32(&s->rng), &path, s->now_us);
+    uw_pull_move(&p->transfer, new_transfer(s), &path, s->now_us);
     return true;
 }
 
@@ -243,12 +276,14 @@ static void check_pull(struct uw_node_state *s)
     if (uw_gossip_room(&s->gossip) == 0) {
         t->progress_us = s->now_us;     /* we are the slow side */
     }
-    uint64_t most_us = deadline_us(s);
-    uint64_t silent_us = s->now_us - t->progress_us;
+    uint64_t most_us = deadline_us(s), silent_us = s->now_us - t->progress_us;
     if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
         uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
+        count(s);
         cut(s, UW_WHY_LATE);
+    } else if (t->chunk_n > uw_node_chunk_n(s)) {
+        cut(s, UW_WHY_NARROW);      /* the link has become so; the next pull has smaller chunks */
     } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
         if (!move_pull(s, UW_WHY_GONE)) {
             cut(s, UW_WHY_GONE);
@@ -263,11 +298,56 @@ static void check_pull(struct uw_node_state *s)
     }
 }
 
+/* The largest message for a member, whose link may be as narrow as the chunks it sends. */
+static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
+{
+    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + 4u * m->chunk_limit_n;
+    return m->chunk_limit_n != 0 && bytes < uw_node_mtu(s) ? bytes : uw_node_mtu(s);
+}
+
+/* Does the pull wait for a peer that sleeps? Somebody awake goes on with it, if there is one. */
+static bool rests(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    const struct uw_member *m = uw_node_pull_member(s);
+    bool asleep = p->transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
+                  m->state != UW_MEMBER_LEFT && uw_member_window(m, s->now_us).from_us > s->now_us;
+    if (p->paused_us != 0) {
+        uw_pull_slept(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
+        p->transfer.progress_us = uw_min_u64(p->transfer.progress_us, s->now_us);
+    }
+    p->paused_us = asleep ? s->now_us : 0;
+    if (asleep && !p->adopt && !p->bridge && uw_node_any_awake(s)) {
+        (void)move_pull(s, UW_WHY_SLEEPS);
+    }
+    return asleep && !uw_pull_complete(&p->transfer);
+}
+
+/* As many questions as fit, in one frame. */
+static void send_short_wants(struct uw_node_state *s, const struct uw_member *m)
+{
+    struct uw_want wants[UW_SHORT_WANTS_MOST];
+    const struct uw_short_wants head = {.model = (uint32_t)s->model,
+                                        .mixed = uw_node_slices_known(&s->pull, m)};
+    struct uw_pull *t = &s->pull.transfer;
+    uint32_t n = 0, most = uw_message_short_wants(mtu_to(s, m)), room = uw_gossip_room(&s->gossip);
+    for (; n < most && uw_pull_next(t, room, s->now_us, &wants[n]); n++) {
+    }
+    if (n != 0) {
+        int bytes = uw_message_write_short_wants(UW_WIRE_WANT, &head, wants, n, s->buffer);
+        (void)uw_node_send_buffer(s, m->station, (uint32_t)bytes);
+    }
+}
+
 static void send_wants(struct uw_node_state *s)
 {
     struct uw_pull *t = &s->pull.transfer;
     const struct uw_member *m = uw_node_pull_member(s);
     struct uw_want w;
+    if (m != NULL && s->config.link->frames) {
+        send_short_wants(s, m);
+        return;
+    }
     for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
                          uw_pull_next(t, uw_gossip_room(&s->gossip), s->now_us, &w); i++) {
         s->message->type = UW_WIRE_WANT;
@@ -286,6 +366,9 @@ void uw_node_pull_step(struct uw_node_state *s)
     if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED && p->bridge) {
         s->counters.refused_outlier++;
         refuse_chunk(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
+    }
+    if (rests(s)) {
+        return;
     }
     if (p->transfer.active) {
         check_pull(s);
@@ -335,6 +418,7 @@ static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const str
     slot->count_n = d->count_n;
     slot->adopt = s->pull.adopt;
     slot->weight = s->pull.weight;
+    slot->from_id = 0;
     uw_gossip_push(&s->gossip);
 }
 
@@ -353,7 +437,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
     if (rc == UW_ERR_CORRUPT) {
         s->counters.refused_corrupt++;
     }
-    if (rc == UW_OK && !p->adopt && p->version == 0 && d->version == m->mixed_version) {
+    if (rc == UW_OK && uw_node_slices_known(p, m) == d->version && d->version != 0) {
         pass_over(s, m);
         return;
     }
@@ -388,6 +472,10 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
         start_pull(s, p->round, p->member, p->adopt);
         return;
     }
+    if (refuse->reason == uwasa_Reason_MIXED && !p->adopt && p->version == 0) {
+        pass_over(s, m);
+        return;
+    }
     s->counters.pulls_refused++;
     m->avoid_until_us = s->now_us + AVOID_CUT_US / 4u;
     finish(s, p->transfer.have_chunks != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
@@ -397,8 +485,11 @@ void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
                                                                    : UW_WHY_NARROW);
 }
 
-uint64_t uw_node_pull_next_us(const struct uw_node_state *s)
+uint64_t uw_node_pull_next_us(struct uw_node_state *s)
 {
+    if (s->pull.paused_us != 0 && uw_node_pull_member(s) != NULL) {
+        return uw_member_window(uw_node_pull_member(s), s->now_us).from_us;
+    }
     uint32_t room = uw_gossip_room(&s->gossip);
     uint64_t next_us = uw_pull_next_us(&s->pull.transfer, room, s->now_us);
     if (s->pull.transfer.active && room <= s->pull.transfer.out_chunks &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_ping.h"
+#include "node_tell.h"
 
 #include <string.h>
 
@@ -8,8 +9,10 @@ void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reas
 {
     s->message->type = UW_WIRE_REFUSE;
     s->message->refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
-                                   .transfer = transfer, .chunk_n = s->chunk_n};
-    uw_copy_text(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
+                                   .transfer = transfer, .chunk_n = uw_node_chunk_n(s)};
+    if (!s->config.link->frames) {
+        uw_copy_text(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
+    }
     (void)uw_node_send(s, station);
 }
 
@@ -22,7 +25,7 @@ bool uw_node_spares(void *arg, const struct uw_member *m)
 
 static void answer(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
 {
-    if (in->type != UW_WIRE_ACK && !s->left) {
+    if (in->type != UW_WIRE_ACK && !s->left && in->ping.seq != 0) {
         /* Who says hello may know nobody. */
         uint32_t others = in->type == UW_WIRE_HELLO ? UW_GATHER_MAX : UW_NODE_OTHERS;
         uw_node_fill_ping(s, UW_WIRE_ACK, in->ping.seq, others);
@@ -30,9 +33,10 @@ static void answer(struct uw_node_state *s, uint16_t station, const struct uw_no
     }
 }
 
-static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
+static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_message *in)
 {
     const uwasa_Ping *ping = &in->ping;
+    uw_node_fill_in(s, station, &in->ping);
     struct uw_member *m = NULL;
     if (ping->run != s->run) {
         s->counters.refused_run++;
@@ -60,6 +64,9 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_n
     if (rc < 0) {
         return;
     }
+    if (s->sleeper != NULL) {
+        s->config.parts->sleeps->heard(s, m);
+    }
     if (!m->same_model) {
         s->counters.refused_model++;
         uw_node_tell_wrong_model(s, station, m, ping->model);
@@ -76,32 +83,60 @@ static void on_ping(struct uw_node_state *s, uint16_t station, const struct uw_n
     answer(s, station, in);
 }
 
+/* May this device serve a question? Else its station is told why not. */
+static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, uint32_t mixed,
+                   const struct uw_want *w)
+{
+    uint32_t version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+    uwasa_Reason reason = uwasa_Reason_NONE;
+    (void)uw_membership_heard(&s->membership, station, s->now_us);
+    if (!same_model) {
+        s->counters.refused_model++;
+        reason = uwasa_Reason_WRONG_MODEL;
+    } else if (w->chunk_n > uw_node_chunk_n(s)) {
+        reason = uwasa_Reason_CHUNK_TOO_BIG;
+    } else if (s->left || !uw_gossip_shows(&s->gossip)) {
+        reason = uwasa_Reason_NOT_READY;
+    } else if (mixed != 0 && mixed == version) {
+        reason = uwasa_Reason_MIXED;
+    }
+    if (reason != uwasa_Reason_NONE) {
+        uw_node_refuse(s, station, reason, w->transfer);
+    }
+    return reason == uwasa_Reason_NONE;
+}
+
+static void serve(struct uw_node_state *s, uint16_t station, const struct uw_want *want)
+{
+    if (uw_serve_add(&s->serve, station, want, s->now_us) == UW_ERR_INVALID) {
+        s->counters.refused_corrupt++;
+    }
+}
+
 static void on_want(struct uw_node_state *s, uint16_t station, const uwasa_Want *w)
 {
-    if (w->run != s->run) {
-        s->counters.refused_run++;
-        uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, w->transfer);
-        return;
-    }
-    (void)uw_membership_heard(&s->membership, station, s->now_us);
-    if (w->model != s->model) {
-        s->counters.refused_model++;
-        uw_node_refuse(s, station, uwasa_Reason_WRONG_MODEL, w->transfer);
-        return;
-    }
-    if (w->chunk_n > s->chunk_n) {
-        uw_node_refuse(s, station, uwasa_Reason_CHUNK_TOO_BIG, w->transfer);
-        return;
-    }
-    if (s->left || !uw_gossip_shows(&s->gossip)) {
-        uw_node_refuse(s, station, uwasa_Reason_NOT_READY, w->transfer);
-        return;
-    }
     const struct uw_want want = {
         .transfer = (uint16_t)w->transfer, .seq = (uint16_t)w->seq, .chunk_n = w->chunk_n,
         .base = w->base, .wanted = w->wanted, .spread_us = w->spread_us};
-    if (uw_serve_add(&s->serve, station, &want, s->now_us) == UW_ERR_INVALID) {
+    if (w->run != s->run) {
+        s->counters.refused_run++;
+        uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, w->transfer);
+    } else if (serves(s, station, w->model == s->model, 0, &want)) {
+        serve(s, station, &want);
+    }
+}
+
+static void on_short_wants(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+{
+    struct uw_short_wants head;
+    struct uw_want wants[UW_SHORT_WANTS_MOST];
+    int n = uw_message_read_short_wants(s->buffer, bytes, &head, wants);
+    if (n < 0) {
         s->counters.refused_corrupt++;
+    } else if (serves(s, station, head.model == (uint32_t)s->model, head.mixed, &wants[0])) {
+        for (int i = 0; i < n; i++) {
+            serve(s, station, &wants[i]);
+        }
     }
 }
 
@@ -123,6 +158,7 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
         break;
     case uwasa_Reason_CHUNK_TOO_BIG:
     case uwasa_Reason_NOT_READY:
+    case uwasa_Reason_MIXED:
     case uwasa_Reason_NONE:
     default:
         break;
@@ -144,7 +180,12 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
         s->counters.unknown_messages++;
         return;
     }
-    if (uw_message_read(form, s->buffer, bytes, &in->ping) < 0) {
+    bool frames = s->config.link->frames;
+    if (frames && type == UW_WIRE_WANT) {
+        on_short_wants(s, station, bytes);
+        return;
+    }
+    if (uw_message_read(frames, form, s->buffer, bytes, &in->ping) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -160,6 +201,27 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
     }
 }
 
+/* What a chunk in short form from this station leaves out. */
+static struct uw_short_data known_of(struct uw_node_state *s, uint16_t station)
+{
+    const struct uw_pull *t = &s->pull.transfer;
+    const struct uw_member *m = uw_membership_at(&s->membership, station);
+    uint32_t version = m == NULL                              ? 0
+                       : m->mixed_version > m->progress.version ? m->mixed_version
+                                                                : m->progress.version;
+    return (struct uw_short_data){.chunk_n = t->chunk_n, .transfer = t->transfer,
+                                  .seq = (uint16_t)(t->seq - 1u), .version = version};
+}
+
+static int read_data(struct uw_node_state *s, uint16_t station, uint32_t bytes, struct uw_data *d)
+{
+    if (!s->config.link->frames) {
+        return uw_message_read_data(s->buffer, bytes, d);
+    }
+    const struct uw_short_data known = known_of(s, station);
+    return uw_message_read_short_data(s->buffer, bytes, &known, d);
+}
+
 static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     const struct uw_node_parts *parts = s->config.parts;
@@ -172,15 +234,18 @@ static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         parts->samples->message(s, station, bytes);
         return;
     }
-    int type = uw_message_type(s->buffer, bytes);
+    int type = uw_message_type(s->config.link->frames, s->buffer, bytes);
+    bool is_cast = type == UW_WIRE_CAST || type == UW_WIRE_CAST_WANT;
     struct uw_data d;
     if (type == UW_ERR_UNSUPPORTED) {
         s->counters.unknown_messages++;
     } else if (type < 0 ||
-               (type == UW_WIRE_DATA && uw_message_read_data(s->buffer, bytes, &d) < 0)) {
+               (type == UW_WIRE_DATA && read_data(s, station, bytes, &d) < 0)) {
         s->counters.refused_corrupt++;
     } else if (type == UW_WIRE_DATA) {
         uw_node_pull_data(s, station, &d);
+    } else if (is_cast && s->cast != NULL) {
+        parts->casts->message(s, station, (enum uw_wire_type)type, bytes);
     } else if (type == UW_WIRE_CELL && parts->averages != NULL) {
         parts->averages->message(s, station, UW_WIRE_CELL, bytes);
     } else if (type == UW_WIRE_STATUS_REQUEST && parts->answers != NULL) {

@@ -12,6 +12,7 @@ static const char *const whys[UW_WHYS_N] = {
     [UW_WHY_NOT_READY] = "it has nothing to show yet",
     [UW_WHY_MODEL] = "it trains another model",
     [UW_WHY_NARROW] = "its link is too narrow",
+    [UW_WHY_SLEEPS] = "the peer sleeps",
 };
 
 static void write_member(struct uw_node_state *s, const struct uw_node_event *e)

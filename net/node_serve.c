@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_state.h"
 
-#define SEND_RETRY_US 500u
-
-/* The floats of an item, and their version: a copy of the snapshot's or, where there is none, the
- * parameters themselves, which training leaves alone meanwhile. NULL: not now. */
-static const float *look(struct uw_node_state *s, const struct uw_serve_item *item,
-                         uint32_t *version)
+const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
+                          uint32_t *version)
 {
     struct uw_snapshot *snapshot = s->config.snapshot;
     if (snapshot == NULL) {
         *version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
-        return uw_gossip_shows(&s->gossip) ? s->config.params->x + item->offset_n : NULL;
+        return uw_gossip_shows(&s->gossip) ? s->config.params->x + offset_n : NULL;
     }
     struct uw_snapshot_info info = {0};
-    int rc = uw_snapshot_read(snapshot, item->offset_n, item->count_n, s->chunk, &info);
+    int rc = uw_snapshot_read(snapshot, offset_n, count_n, s->chunk, &info);
     *version = info.version;
     return rc == UW_OK ? s->chunk : NULL;
 }
@@ -24,7 +20,13 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
     struct uw_serve_item item;
     for (uint32_t i = 0; i < most && uw_serve_next(&s->serve, s->now_us, &item); i++) {
         uint32_t version;
-        const float *x = look(s, &item, &version);
+        const struct uw_member *m = uw_membership_at(&s->membership, item.station);
+        uint64_t from_us = m != NULL ? uw_member_window(m, s->now_us).from_us : 0;
+        if (from_us > s->now_us) {
+            uw_serve_blocked(&s->serve, &item, from_us);
+            continue;
+        }
+        const float *x = uw_node_look(s, item.offset_n, item.count_n, &version);
         if (x == NULL) {
             s->blocked = true;
             return;
@@ -32,12 +34,15 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
         const struct uw_data d = {
             .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = version,
             .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
-        int bytes = uw_message_encode_data(&d, x, s->buffer, s->buffer_bytes);
+        int bytes = s->config.link->frames
+                        ? uw_message_encode_short_data(&d, item.chunk, x, s->buffer,
+                                                       s->buffer_bytes)
+                        : uw_message_encode_data(&d, x, s->buffer, s->buffer_bytes);
         int rc = bytes < 0 ? bytes
                            : uw_link_send(s->config.link, item.station, s->buffer,
                                           (uint32_t)bytes);
         if (rc == UW_ERR_AGAIN) {
-            uw_serve_blocked(&s->serve, &item, s->now_us + SEND_RETRY_US);
+            uw_serve_blocked(&s->serve, &item, s->now_us + uw_node_retry_us(s));
             continue;
         }
         uw_serve_sent(&s->serve, &item);

@@ -4,11 +4,10 @@
  *
  *     node_bind.c    set-up: what a configuration needs, and the memory
  *     node.c         the step
- *     node_mtu.c     what a link must carry
- *     node_ping.c    membership's messages
+ *     node_mtu.c     what a link must carry; node_ping.c membership's messages (node_ping.h)
  *     node_recv.c    what to do with each message
  *     node_pull.c    the pull of a round; node_pick.c whom from; node_serve.c others' pulls
- *     node_event.c   events
+ *     node_event.c   events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
  * and of its optional parts (node_parts.h)
@@ -18,6 +17,8 @@
  *     node_answers.c      the member table over the wire
  *     node_sentences.c    of events
  *     node_shuffle.c      samples lent to others
+ *     node_sleep.c        windows outside of which the node sleeps
+ *     node_periods.c      a period that follows from what pulls take
  */
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
@@ -32,20 +33,23 @@
 #include "uwasa/node.h"
 
 struct uw_node_bridge;
+struct uw_node_cast;
 struct uw_node_cell;
 struct uw_node_cost;
 struct uw_node_gradients;
 struct uw_node_pairs;
+struct uw_node_period;
 struct uw_node_shuffle;
+struct uw_node_sleeper;
 
-#define UW_NODE_QUIETS 16u
+#define UW_NODE_QUIETS 12u
 #define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
 #define UW_NODE_OTHERS 1u               /* records that every ping has, in turn */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
                                                    no datagram could carry */
 
-/* The pull of the present round, or of the last one. */
+/* The pull of a round, the present or last one. */
 struct uw_node_pull {
     struct uw_pull transfer;
     uint32_t round;
@@ -56,7 +60,9 @@ struct uw_node_pull {
     uint32_t passed;                /* peers that had nothing new for this round */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
+    uint32_t slices;                /* a bit for each slice that is pulled, all: the model */
     uint64_t bytes;
+    uint64_t paused_us;             /* its peer sleeps, and did when this was looked at; 0: no */
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */
 };
@@ -66,6 +72,8 @@ struct uw_node_candidates {
     uint32_t n;
     uint32_t *place;                /* [members_max] in the table */
     bool *usable;                   /* [members_max] may be pulled from now */
+    uint8_t *weight;                /* [members_max] by their batteries */
+    bool weighted;                  /* not all are alike */
 };
 
 /* A control message of the node itself. */
@@ -105,11 +113,18 @@ struct uw_node_state {
     struct uw_node_gradients *gradients;
     struct uw_node_pairs *pairs;
     struct uw_node_cost *cost;
+    struct uw_node_cast *cast;
     struct uw_node_shuffle *samples;
+    struct uw_node_period *period;
+    struct uw_node_sleeper *sleeper;
     uwasa_StatusReply *reply;       /* for answers */
 
     uint8_t *buffer;                /* [buffer_bytes] */
     float *chunk;                   /* [chunk_n] */
+    uint8_t *late;                  /* [buffer_bytes] what the link did not take; NULL: lost */
+    uint32_t late_bytes;            /* 0: none waits */
+    uint16_t late_station;
+    uint64_t late_until_us;
     struct uw_node_candidates candidates;
     struct uw_node_message *message;    /* that came in, or goes out: what came in is read
                                        before anything goes out */
@@ -124,37 +139,23 @@ struct uw_node_state {
 
 /* node.c */
 
-/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; what was not sent is lost,
- * as on the wire. */
+/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; not sent is lost. */
 int uw_node_send(struct uw_node_state *s, uint16_t station);
 
 /* The same of any control message. */
 int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                       const struct uw_message_form *form, const void *body);
 
-/* node_mtu.c */
+/* Send s->buffer. */
+int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
-/* Can pings carry all that this device may come to tell? Returns UW_OK or UW_ERR_TOOBIG. */
-int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err);
-
-/* node_ping.c */
-
-/* Make s->message a hello, ping or ack with news of this device, of others, and records of so many
- * others of whom there is none. */
-void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
-                       uint32_t others);
-
-/* Send it, with as many of the others as fit. */
-void uw_node_send_ping(struct uw_node_state *s, uint16_t station);
-
-/* Call members and seeds that are due. */
-void uw_node_call_members(struct uw_node_state *s);
+/* This node slept, or was stopped, for so long: nothing that is under way took that time. */
+void uw_node_slept(struct uw_node_state *s, uint64_t slept_us);
 
 /* node_recv.c */
 
 /* Take up to `most` messages; returns how many there were. */
 uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most);
-
 /* As struct uw_membership_config.spares; arg is the node's state. */
 bool uw_node_spares(void *arg, const struct uw_member *m);
 
@@ -174,8 +175,10 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
 void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse);
 
 /* When uw_node_pull_step has something to do, if nothing arrives. */
-uint64_t uw_node_pull_next_us(const struct uw_node_state *s);
+uint64_t uw_node_pull_next_us(struct uw_node_state *s);
 
+/* Leave a member, or NULL, alone for a while; each time twice as long. */
+void uw_node_punish(struct uw_node_state *s, struct uw_member *m);
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
@@ -183,6 +186,11 @@ struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
 /* Send up to `most` chunks that others asked for. */
 void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
+
+/* What others are shown, and its version: a copy of the snapshot's or, where there is none, of the
+ * parameters themselves, which training leaves alone meanwhile. NULL: not now. */
+const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
+                          uint32_t *version);
 
 /* node_pick.c */
 
@@ -196,44 +204,40 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
 uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
                           uint32_t chunk_n);
 
-/* Does a member's link carry chunks of chunk_n, and large enough ones for this node? */
+/* Can anybody else be pulled from who listens for long enough? */
+bool uw_node_any_awake(struct uw_node_state *s);
+
+/* The largest message and the largest chunk that the link carries now, maybe less than before. */
+static inline uint32_t uw_node_mtu(const struct uw_node_state *s)
+{
+    uint32_t mtu = s->config.link->mtu_bytes;
+    return mtu < s->buffer_bytes ? mtu : s->buffer_bytes;
+}
+
+static inline uint32_t uw_node_chunk_n(const struct uw_node_state *s)
+{
+    uint32_t head = uw_wire_data_bytes(s->config.link->frames), mtu = uw_node_mtu(s);
+    uint32_t n = mtu > head ? (mtu - head) / 4u : 0;
+    return n < s->chunk_n ? n : s->chunk_n;
+}
+
+/* Does a member's link carry chunks of chunk_n, and both links large enough ones for this node? */
 static inline bool uw_node_carries(const struct uw_node_state *s, const struct uw_member *m,
                                    uint32_t chunk_n)
 {
     uint32_t least_n = s->config.chunk_least_n;
-    return m->chunk_limit_n == 0 || m->chunk_limit_n >= (chunk_n > least_n ? chunk_n : least_n);
+    chunk_n = chunk_n > least_n ? chunk_n : least_n;
+    return uw_node_chunk_n(s) >= least_n && (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n);
 }
 
-/* node_event.c */
-
-/* Tell of an event whose sentence is in s->text, or needs none. */
-void uw_node_report(struct uw_node_state *s, struct uw_node_event *e);
-
-/* Is this worth telling? True the first time for a key, then once in ten seconds. */
-bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key);
-
-/* The address a member gave, or the one that it, or the station, is seen at. */
-const char *uw_node_address(struct uw_node_state *s, const struct uw_member *m, uint16_t station,
-                            char seen[UW_LINK_ADDRESS_BYTES]);
-
-/* As struct uw_membership_config.changed; arg is the node's state. */
-void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
-                            uint64_t silent_us);
-
-/* About the pull in s->pull. why: what a cut, a move or a refusal was caused by. */
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, enum uw_node_why why);
-
-/* About a station or member, WRONG_RUN or MEMBERS_FULL; m may be NULL. */
-void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
-                          const struct uw_member *m);
-
-/* A member trains another model, of this hash. */
-void uw_node_tell_wrong_model(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
-                              uint64_t hash);
-
-/* Two devices use one name: this one's own, or a member's. */
-void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
-                             bool own);
+/* How soon to try again what the link did not take: a part of what a message takes it. */
+static inline uint32_t uw_node_retry_us(const struct uw_node_state *s)
+{
+    const struct uw_link *l = s->config.link;
+    uint64_t rate = l->frames ? l->rate_bits_per_s : 0;
+    uint64_t us = rate != 0 ? l->mtu_bytes * UINT64_C(1000000) / rate : 0;
+    return us < 500u ? 500u : us < 1000000u ? (uint32_t)us : 1000000u;
+}
 
 /* node_status.c */
 

@@ -17,7 +17,6 @@ static void fill_vitals(const struct uw_gossip *g, uwasa_Progress *p)
     int32_t hottest = UW_VITALS_HOTTEST_MC;
     p->power_mw = uw_min_u32(told(&g->power_mw), UW_VITALS_POWER_MAX_MW);
     p->temperature_mc = mc > hottest ? hottest : mc < -hottest ? -hottest : mc;
-    p->battery_percent = uw_min_u32(told(&g->battery_percent), 100u);
 }
 
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
@@ -33,10 +32,14 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .pulled_bytes = s->counters.pulled_bytes,
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
         .head_weight = s->config.head_weight,
+        .battery_percent = uw_min_u32(told(&g->battery_percent), 100u),
         .shuffles = s->samples != NULL && !s->left,
     };
     if (s->averages != NULL) {
         s->averages->fill(s, p);
+    }
+    if (s->sleeper != NULL) {
+        s->config.parts->sleeps->fill(s, p);
     }
     if (s->config.vitals) {
         fill_vitals(g, p);
@@ -52,6 +55,7 @@ void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
         c->sample_bytes = s->samples->loans.sent_bytes;
     }
     c->chunks_mixed = told(&s->gossip.mixed);
+    c->period_steps = told(&s->gossip.period);
     c->refused_outlier += told(&s->gossip.outliers);
     c->chunks_again = s->pull.transfer.again_n;
     c->chunks_twice = s->pull.transfer.twice_n;

@@ -16,21 +16,34 @@ static struct uw_peer_choice choose(const struct uw_peer_view *v, uint32_t at, f
     return usable ? (struct uw_peer_choice){at, weight} : nobody;
 }
 
+uint8_t uw_peer_weight(uint32_t battery_percent)
+{
+    bool drains = battery_percent != 0 && battery_percent < UW_PEER_WEIGHT_FULL;
+    uint32_t weight = drains ? battery_percent : UW_PEER_WEIGHT_FULL;
+    return (uint8_t)(weight > UW_PEER_WEIGHT_LEAST ? weight : UW_PEER_WEIGHT_LEAST);
+}
+
+/* How often one is drawn, against the others. */
+static uint32_t drawn(const struct uw_peer_view *v, uint32_t i)
+{
+    bool may_be = i != v->self && v->usable[i];
+    return !may_be ? 0 : v->weight != NULL ? v->weight[i] : 1u;
+}
+
 static struct uw_peer_choice random_pick(const struct uw_peer_view *v, struct uw_rng *rng)
 {
-    uint32_t usable_n = 0;
+    uint32_t sum = 0;
     for (uint32_t i = 0; i < v->n; i++) {
-        usable_n += i != v->self && v->usable[i] ? 1 : 0;
+        sum += drawn(v, i);
     }
-    if (usable_n == 0) {
+    if (sum == 0) {
         return nobody;
     }
-    uint32_t left = uw_rng_below(rng, usable_n), at = 0;
-    for (;; at++) {
-        if (at != v->self && v->usable[at] && left-- == 0) {
-            return (struct uw_peer_choice){.at = at};
-        }
+    uint32_t left = uw_rng_below(rng, sum), at = 0;
+    for (; left >= drawn(v, at); at++) {
+        left -= drawn(v, at);
     }
+    return (struct uw_peer_choice){.at = at};
 }
 
 /* The order in which members stand in a turn of some rounds. */

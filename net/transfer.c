@@ -11,6 +11,8 @@
 #define LOSSLESS_PUSH_US 100000u
 #define REORDER_MAX 256u
 #define ASKED_MIN 16u
+#define STEADY_LOW 4u                   /* chunks to come when more are asked for */
+#define STEADY_SILENCE 4u               /* chunks' time without one: nothing is coming any more */
 
 int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
                   uint32_t window_chunks)
@@ -86,6 +88,29 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     start_asking(p, transfer, path, now_us);
 }
 
+/* Words that are complete are looked at no more. */
+static void pass_words(struct uw_pull *p)
+{
+    while (p->base_word < words_of(p) &&
+           (p->have[word_at(p, p->base_word)] | not_yet(p, p->base_word)) == UINT32_MAX) {
+        p->base_word++;
+    }
+}
+
+void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n)
+{
+    for (uint32_t chunk = 0; chunk < p->chunks; chunk++) {
+        if (chunk - from >= n) {
+            uw_set_add(p->have, chunk);
+        }
+    }
+    p->have_chunks = p->chunks - n;
+    if (p->origin - from >= n) {
+        p->origin = from;
+    }
+    pass_words(p);
+}
+
 void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
                   uint64_t now_us)
 {
@@ -119,6 +144,9 @@ void uw_pull_slept(struct uw_pull *p, uint64_t slept_us)
 {
     p->started_us += slept_us;
     p->progress_us += slept_us;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        p->asked[i & (p->asked_max - 1u)].due_us += slept_us;
+    }
     /* answers that waited for us tell nothing of the path */
     memset(p->log, 0, p->log_max * sizeof *p->log);
 }
@@ -151,10 +179,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
         uw_set_remove(p->out, chunk);
         p->out_chunks--;
     }
-    while (p->base_word < words_of(p) &&
-           (p->have[word_at(p, p->base_word)] | not_yet(p, p->base_word)) == UINT32_MAX) {
-        p->base_word++;
-    }
+    pass_words(p);
     p->progress_us = now_us;
     p->backoff = 0;
     if (p->pushed && seq == 0) {
@@ -168,7 +193,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
         return;     /* too old to learn from */
     }
     uint32_t rank = uw_bits_in(upto) - 1u;
-    uint64_t due_us = log->sent_us + log->spread_us * rank / log->chunks;
+    uint64_t due_us = log->sent_us + log->ahead_us + log->spread_us * rank / log->chunks;
     uint32_t place = log->first + rank;
     if ((int32_t)(place + 1u - p->overtaken) > 0) {
         p->overtaken = place + 1u;
@@ -191,11 +216,21 @@ static uint32_t patience_us(const struct uw_pull *p)
     return uw_min_u32(2u * (p->srtt_us + p->rttvar_us) + PROBE_SLACK_US, rto);
 }
 
+/* Where the link is the only brake, who still has chunks to send does not pause: then all that is
+ * outstanding is lost, or the question was. */
+static uint64_t over_us(const struct uw_pull *p)
+{
+    uint64_t last_us = p->progress_us > p->want_us ? p->progress_us : p->want_us;
+    return p->chunk_us != 0 ? last_us + uw_path_rto_us(p) + uw_path_spread_us(p, STEADY_SILENCE)
+                            : UINT64_MAX;
+}
+
 /* Take answered and lost questions from the front of the queue. */
 static void expire(struct uw_pull *p, uint64_t now_us)
 {
     uint32_t rto = uw_path_rto_us(p);
     uint32_t patience = patience_us(p);
+    uint64_t over_at_us = over_us(p);
     bool late = false;
     for (; p->head != p->tail; p->head++) {
         const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
@@ -203,7 +238,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
             uw_path_ended(p, 0);
             continue;
         }
-        bool timeout = now_us >= a->due_us + patience;
+        bool timeout = now_us >= a->due_us + patience || now_us >= over_at_us;
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
@@ -255,8 +290,12 @@ static uint32_t askable(const struct uw_pull *p, uint64_t now_us)
 }
 
 /* Small questions are saved up for a moment: one in a quarter of the window is enough. */
-static uint64_t due_us(const struct uw_pull *p, uint32_t n)
+static uint64_t due_us(const struct uw_pull *p, uint32_t n, uint64_t now_us)
 {
+    if (p->chunk_us != 0) {
+        bool asking = p->seq != 0 && p->want_us == now_us;      /* more in the same frame */
+        return p->out_chunks <= STEADY_LOW || asking ? 0 : UINT64_MAX;
+    }
     uint32_t batch = (uint32_t)(p->window / 4.0f);
     batch = batch < 64u ? batch : 64u;
     if (n >= batch || n == p->chunks - p->have_chunks - p->out_chunks || p->out_chunks == 0) {
@@ -268,8 +307,10 @@ static uint64_t due_us(const struct uw_pull *p, uint32_t n)
 
 static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, uint64_t now_us)
 {
+    uint32_t ahead_us = p->chunk_us != 0 ? uw_path_spread_us(p, p->out_chunks) : 0;
     p->log[want->seq & (p->log_max - 1u)] = (struct uw_want_log){
         .sent_us = now_us,
+        .ahead_us = ahead_us,
         .wanted = want->wanted,
         .base = want->base,
         .spread_us = want->spread_us,
@@ -284,7 +325,7 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
         uint32_t chunk = want->base + uw_lowest_bit(rest);
         uw_set_add(p->out, chunk);
         p->asked[p->tail++ & (p->asked_max - 1u)] = (struct uw_asked){
-            .due_us = now_us + want->spread_us * rank / n,
+            .due_us = now_us + ahead_us + want->spread_us * rank / n,
             .chunk = chunk,
         };
         uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
@@ -323,7 +364,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
     }
     expire(p, now_us);
     uint32_t n = allowance(p, room_chunks);
-    if (n == 0 || now_us < due_us(p, n)) {
+    if (n == 0 || now_us < due_us(p, n, now_us)) {
         return false;
     }
     uint32_t base = first_missing(p, true), end = askable(p, now_us);
@@ -346,6 +387,9 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
         .spread_us = uw_path_spread_us(p, taken),
     };
     remember(p, want, taken, now_us);
+    if (p->chunk_us != 0) {
+        want->spread_us = 0;        /* as quickly as the link takes them */
+    }
     return true;
 }
 
@@ -356,12 +400,14 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     }
     uint64_t next = UINT64_MAX;
     if (p->head != p->tail) {
+        uint64_t over = over_us(p);
         next = p->asked[p->head & (p->asked_max - 1u)].due_us + patience_us(p);
+        next = over < next ? over : next;
     }
     uint32_t n = allowance(p, room_chunks);
     if (n != 0) {
         bool comes = p->pushed && first_missing(p, true) >= askable(p, now_us);
-        uint64_t due = comes ? overdue_us(p) : due_us(p, n);
+        uint64_t due = comes ? overdue_us(p) : due_us(p, n, now_us);
         next = due < next ? due : next;
     }
     return next > now_us ? next : now_us;

@@ -17,6 +17,10 @@
  * A device that knows how much it can receive at once never has more chunks outstanding: what comes
  * in one burst then fits, and nothing is lost that would have to be found out and asked for again.
  *
+ * Where the link itself holds the sender back, as a radio does that takes one frame at a time,
+ * there is no queue to fill and no rate to find: as much is asked for as there is room for, seldom,
+ * so that questions take little of the air, and again shortly before the last answer.
+ *
  * Versions. Chunks of one pull may come from different versions of the peer's snapshot, when it
  * publishes meanwhile. Each chunk is a consistent piece of one version, and mixing is elementwise:
  * every element is then mixed with a value its peer held during the pull, which is what averaging
@@ -57,6 +61,7 @@ struct uw_want_log {
     uint64_t sent_us;
     uint64_t wanted;
     uint32_t base, spread_us;
+    uint32_t ahead_us;              /* what others before it take on the link */
     uint32_t first;                 /* place of its first chunk in the order of questions */
     uint32_t delivered;             /* chunks that had arrived when it was sent */
     uint16_t seq;
@@ -102,6 +107,8 @@ struct uw_pull {
     uint32_t round, round_end;      /* round ends when answers pass this place in the order */
     uint32_t stale_rounds;
     bool starting, fits;            /* fits: window_most is what can be received at once */
+    uint32_t chunk_us;              /* what the link takes for a chunk, and holds the sender back;
+                                       0: it does not */
     float window, window_most;      /* chunks */
     uint32_t min_rtt_us;
     uint64_t min_rtt_at_us;
@@ -124,12 +131,17 @@ struct uw_path {
     float floats_per_us;
     bool lossless;                  /* what was asked for comes, however long it takes */
     uint32_t most_chunks;           /* that this device can receive at once; 0: not known */
+    uint32_t chunk_us;              /* as in struct uw_pull */
 };
 
 /* Begin to pull size_n floats in chunks of chunk_n. A known path saves most of the doubling. It
  * begins where the last pull stopped: else one that is always cut would never bring the end. */
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
                    const struct uw_path *path, uint64_t now_us);
+
+/* Right after uw_pull_start: pull no more than the n chunks from this one on, at least one, all of
+ * them within the vector. The others count as here already. */
+void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n);
 
 /* The first chunks come without being asked for: they are not asked for soon. */
 void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us);
@@ -194,13 +206,14 @@ struct uw_serve {
     uint32_t *busy;                 /* [words] bit i: slot i has questions */
     uint32_t slots_n, turn;
     uint32_t size_n;
+    uint64_t stale_us;              /* a question that waits longer is dropped */
 };
 
 /* One chunk to send. */
 struct uw_serve_item {
     uint32_t slot;
     uint16_t station, transfer, seq;
-    uint32_t offset_n, count_n;
+    uint32_t chunk, offset_n, count_n;
 };
 
 /* Take slots for so many stations with wants_n questions each, at most 255, for a vector of size_n
@@ -223,8 +236,11 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
 
 /* The link takes nothing for this station now: try it again at until_us, others meanwhile. What
- * waits for longer than two seconds is dropped; who still wants it asks again. */
+ * waits for longer than stale_us, two seconds, is dropped; who still wants it asks again. */
 void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint64_t until_us);
+
+/* This device slept for so long in the middle: questions have not become older. */
+void uw_serve_slept(struct uw_serve *s, uint64_t slept_us);
 
 /* When the next chunk is due; UINT64_MAX: none is queued. */
 uint64_t uw_serve_next_us(const struct uw_serve *s);

@@ -24,6 +24,9 @@
 #define LOSS_MAX 0.8f
 #define LOSS_START 0.1f            /* ends the start at the first round without growth */
 #define SPREAD_MAX_US 500000.0f
+#define STEADY_MAX_US 2000000000u   /* of what a link takes for all that is outstanding */
+#define STEADY_RTO_CHUNKS 4u        /* an answer takes so long at least, ... */
+#define STEADY_RTO_MOST 16u         /* ... and so many times longer at most */
 
 static void set_to(struct uw_pull *p, float window)
 {
@@ -40,7 +43,8 @@ void uw_path_start(struct uw_pull *p, const struct uw_path *path)
     float most = (float)(p->asked_max / 2u), room = (float)path->most_chunks;
     p->fits = room > 0.0f && room < most;
     p->window_most = p->fits ? room : most;
-    set_to(p, p->window);
+    p->chunk_us = path->chunk_us;
+    set_to(p, p->chunk_us != 0 ? p->window_most : p->window);
     p->min_rtt_us = 0;
     p->lossless = path->lossless;
     p->srtt_us = uw_min_u32(path->rtt_us, RTT_MAX_US);
@@ -116,6 +120,9 @@ static float asking_rate(const struct uw_pull *p)
 
 static void set_window(struct uw_pull *p)
 {
+    if (p->chunk_us != 0) {
+        return;
+    }
     float slack = 4.0f * (float)p->rttvar_us;
     slack = SLACK_US + (slack < SLACK_MAX_US ? slack : SLACK_MAX_US);
     float target = asking_rate(p) * (2.0f * (float)p->min_rtt_us + slack) + WINDOW_FIRST;
@@ -149,8 +156,13 @@ uint32_t uw_path_rto_us(const struct uw_pull *p)
     }
     uint32_t spread = 4u * p->rttvar_us;
     uint32_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
-    rto = rto < RTO_MIN_US ? RTO_MIN_US : uw_min_u32(rto, RTO_MAX_US);
-    return uw_min_u32(rto << uw_min_u32(doublings, 7), RTO_MAX_US);
+    uint64_t chunks_us = (uint64_t)STEADY_RTO_CHUNKS * p->chunk_us;
+    uint64_t least = chunks_us > RTO_MIN_US ? chunks_us : RTO_MIN_US;
+    uint64_t most = STEADY_RTO_MOST * chunks_us > RTO_MAX_US ? STEADY_RTO_MOST * chunks_us
+                                                             : RTO_MAX_US;
+    most = uw_min_u64(most, RTT_MAX_US);
+    uint64_t us = uw_min_u64((rto > least ? rto : least) << uw_min_u32(doublings, 7), most);
+    return (uint32_t)us;
 }
 
 /* What was asked in the slow round tells loss by chance, which does not care how fast we ask, from
@@ -173,7 +185,7 @@ void uw_path_ended(struct uw_pull *p, uint32_t lost)
 
 void uw_path_timed_out(struct uw_pull *p)
 {
-    if (++p->backoff > TIMEOUTS_FREE) {
+    if (++p->backoff > TIMEOUTS_FREE && p->chunk_us == 0) {
         set_to(p, p->window / 2.0f > WINDOW_MIN ? p->window / 2.0f : WINDOW_MIN);
     }
 }
@@ -188,6 +200,11 @@ static float pace_gain(const struct uw_pull *p)
 uint32_t uw_path_spread_us(const struct uw_pull *p, uint32_t n)
 {
     float spread = 0.0f;
+    if (p->chunk_us != 0) {
+        float measured = p->rate > 0.0f ? 1.0f / p->rate : 0.0f, least = (float)p->chunk_us;
+        float us = (float)n * (measured > least ? measured : least);
+        return us < (float)STEADY_MAX_US ? (uint32_t)us : STEADY_MAX_US;
+    }
     if (p->fits) {
         return 0;       /* all that is outstanding may come at once */
     }

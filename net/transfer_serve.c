@@ -17,7 +17,8 @@ int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations
     int rc = uw_arena_take_each(arena, 3, bytes, part);
     struct uw_serve_wait *queues = part[2];
     *s = (struct uw_serve){
-        .slots = part[0], .busy = part[1], .slots_n = stations_n, .size_n = size_n};
+        .slots = part[0], .busy = part[1], .slots_n = stations_n, .size_n = size_n,
+        .stale_us = STALE_US};
     for (uint32_t i = 0; queues != NULL && i < stations_n; i++) {
         s->slots[i].queue = queues + (size_t)i * wants_n;
         s->slots[i].wants_n = (uint8_t)wants_n;
@@ -120,10 +121,10 @@ static uint64_t slot_due_us(const struct uw_serve_slot *slot)
     return due_us > slot->blocked_until_us ? due_us : slot->blocked_until_us;
 }
 
-static void drop_stale(struct uw_serve_slot *slot, uint64_t now_us)
+static void drop_stale(struct uw_serve_slot *slot, uint64_t stale_us, uint64_t now_us)
 {
     while (slot->count != 0 && now_us > slot->queue[slot->head].start_us +
-                                        slot->queue[slot->head].want.spread_us + STALE_US) {
+                                        slot->queue[slot->head].want.spread_us + stale_us) {
         drop_oldest(slot);
     }
 }
@@ -133,7 +134,7 @@ static uint32_t next_due(struct uw_serve *s, uint32_t from, uint32_t end, uint64
 {
     for (uint32_t at = next_busy(s, from); at < end; at = next_busy(s, at + 1u)) {
         struct uw_serve_slot *slot = &s->slots[at];
-        drop_stale(slot, now_us);
+        drop_stale(slot, s->stale_us, now_us);
         set_busy(s, slot);
         if (slot->count != 0 && now_us >= slot_due_us(slot)) {
             return at;
@@ -153,13 +154,14 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
     }
     const struct uw_serve_slot *slot = &s->slots[at];
     const struct uw_want *want = &slot->queue[slot->head].want;
-    uint32_t offset = (want->base + uw_lowest_bit(want->wanted)) * want->chunk_n;
+    uint32_t chunk = want->base + uw_lowest_bit(want->wanted), offset = chunk * want->chunk_n;
     uint32_t left = s->size_n - offset;
     *item = (struct uw_serve_item){
         .slot = at,
         .station = slot->station,
         .transfer = want->transfer,
         .seq = want->seq,
+        .chunk = chunk,
         .offset_n = offset,
         .count_n = left < want->chunk_n ? left : want->chunk_n,
     };
@@ -188,6 +190,17 @@ void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint
 {
     s->slots[item->slot].blocked_until_us = until_us;
     s->turn = (item->slot + 1u) % s->slots_n;
+}
+
+void uw_serve_slept(struct uw_serve *s, uint64_t slept_us)
+{
+    for (uint32_t i = next_busy(s, 0); i < s->slots_n; i = next_busy(s, i + 1u)) {
+        struct uw_serve_slot *slot = &s->slots[i];
+        slot->heard_us += slept_us;
+        for (uint32_t k = 0; k < slot->wants_n; k++) {
+            slot->queue[k].start_us += slept_us;
+        }
+    }
 }
 
 uint64_t uw_serve_next_us(const struct uw_serve *s)

@@ -4,6 +4,9 @@
  *
  *     byte  0      version << 4 | type
  *     bytes 1..4   CRC-32C over byte 0 and everything from byte 5 on
+ *
+ * On a link of frames (uwasa/link.h), which authenticates each of them, byte 0 is all of it, and
+ * message.h has shorter forms of what travels most.
  */
 #ifndef UW_NET_WIRE_H
 #define UW_NET_WIRE_H
@@ -16,6 +19,7 @@
 
 #define UW_WIRE_VERSION 1u
 #define UW_WIRE_HEAD_BYTES 5u
+#define UW_WIRE_SHORT_HEAD_BYTES 1u     /* on a link of frames */
 
 enum uw_wire_type {
     UW_WIRE_HELLO = 1,              /* ping to somebody not known yet */
@@ -29,13 +33,21 @@ enum uw_wire_type {
     UW_WIRE_STATUS_REPLY,
     UW_WIRE_PART,                   /* of an all-reduce, see part.h */
     UW_WIRE_CELL,                   /* agreement on one, see cell.h */
-    UW_WIRE_SHUFFLE                 /* a loan of samples, see shuffle_wire.h */
+    UW_WIRE_SHUFFLE,                /* a loan of samples, see shuffle_wire.h */
+    UW_WIRE_CAST,                   /* of a broadcast average, see cast.h */
+    UW_WIRE_CAST_WANT
 };
 
 static inline void uw_put_u16(uint8_t *p, uint32_t v)
 {
     p[0] = (uint8_t)v;
     p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void uw_put_u24(uint8_t *p, uint32_t v)
+{
+    uw_put_u16(p, v);
+    p[2] = (uint8_t)(v >> 16);
 }
 
 static inline void uw_put_u32(uint8_t *p, uint32_t v)
@@ -47,6 +59,11 @@ static inline void uw_put_u32(uint8_t *p, uint32_t v)
 static inline uint16_t uw_get_u16(const uint8_t *p)
 {
     return (uint16_t)(p[0] | (uint32_t)p[1] << 8);
+}
+
+static inline uint32_t uw_get_u24(const uint8_t *p)
+{
+    return uw_get_u16(p) | (uint32_t)p[2] << 16;
 }
 
 static inline uint32_t uw_get_u32(const uint8_t *p)
@@ -95,10 +112,15 @@ static inline uint32_t uw_wire_checksum(const uint8_t *buf, uint32_t bytes)
     return uw_crc32c(uw_crc32c(0, buf, 1), buf + UW_WIRE_HEAD_BYTES, bytes - UW_WIRE_HEAD_BYTES);
 }
 
+static inline uint8_t uw_wire_first(enum uw_wire_type type)
+{
+    return (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)type);
+}
+
 /* Write the head in front of what is in the buffer already. */
 static inline void uw_wire_seal(uint8_t *buf, enum uw_wire_type type, uint32_t bytes)
 {
-    buf[0] = (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)type);
+    buf[0] = uw_wire_first(type);
     uw_put_u32(buf + 1, uw_wire_checksum(buf, bytes));
 }
 

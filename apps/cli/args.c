@@ -127,6 +127,10 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     case UW_OPT_BYTES:
         whole = "a number of bytes (K, M, G for powers of 1024)";
         break;
+    case UW_OPT_U32_AUTO:
+        snprintf(text, text_bytes, "needs a whole number from %.10g to %.10g, or auto", o->min,
+                 o->max);
+        return;
     case UW_OPT_U32:
     case UW_OPT_U64:
     case UW_OPT_REAL:
@@ -214,10 +218,12 @@ static bool in_range(const struct uw_opt *o, double value)
 static int set_whole(const struct uw_opt *o, const char *text, void *at)
 {
     uint64_t u;
-    if (!parse_u64(text, o->kind == UW_OPT_BYTES, &u) || !in_range(o, (double)u)) {
+    if (o->kind == UW_OPT_U32_AUTO && strcmp(text, "auto") == 0) {
+        u = UW_AUTO;
+    } else if (!parse_u64(text, o->kind == UW_OPT_BYTES, &u) || !in_range(o, (double)u)) {
         return UW_ERR_INVALID;
     }
-    if (o->kind != UW_OPT_U32) {
+    if (o->kind != UW_OPT_U32 && o->kind != UW_OPT_U32_AUTO) {
         memcpy(at, &u, sizeof u);
         return UW_OK;
     }
@@ -285,6 +291,7 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
         return UW_OK;
     }
     case UW_OPT_U32:
+    case UW_OPT_U32_AUTO:
     case UW_OPT_U64:
     case UW_OPT_BYTES:
         return set_whole(o, text, at);
@@ -318,9 +325,14 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
         }
         return;
     case UW_OPT_U32:
+    case UW_OPT_U32_AUTO:
     case UW_OPT_BITS:
         memcpy(&u32, at, sizeof u32);
-        snprintf(text, text_bytes, "%u", (unsigned)u32);
+        if (o->kind == UW_OPT_U32_AUTO && u32 == UW_AUTO) {
+            snprintf(text, text_bytes, "auto");
+        } else {
+            snprintf(text, text_bytes, "%u", (unsigned)u32);
+        }
         return;
     case UW_OPT_U64:
     case UW_OPT_BYTES:

@@ -26,6 +26,7 @@ enum uw_opt_kind {
     UW_OPT_TEXT,        /* const char * */
     UW_OPT_CHOICE,      /* const char *, one of the words in `values` ("sgd|momentum") */
     UW_OPT_U32,         /* uint32_t; "1e7" and "1.5e6" are whole numbers too */
+    UW_OPT_U32_AUTO,    /* uint32_t, the same, or "auto": UW_AUTO */
     UW_OPT_U64,         /* uint64_t, the same */
     UW_OPT_REAL,        /* double, finite */
     UW_OPT_BYTES,       /* uint64_t; the suffixes K, M, G are powers of 1024 */
@@ -34,6 +35,8 @@ enum uw_opt_kind {
 };
 
 #define UW_OPT_LIST_MAX 64
+#define UW_AUTO UINT32_MAX
+#define UW_PERIOD_MOST 1e9
 
 struct uw_opt_list {
     uint32_t n;

@@ -50,9 +50,9 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "bench",
     .summary = "measure this machine",
-    .usage = "kernels|train|allreduce [flags]",
+    .usage = "kernels|train|allreduce|link [flags]",
     .example = "uwasa bench train --work fedavg-cnn:20 --threads 1",
-    .epilogue = "`uwasa bench allreduce --help` tells the flags of that one.",
+    .epilogue = "`uwasa bench allreduce --help` and `uwasa bench link --help` tell theirs.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };
@@ -152,6 +152,9 @@ int uw_cmd_bench(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "allreduce") == 0) {
         return uw_cmd_bench_allreduce(argc - 1, argv + 1);
     }
+    if (argc > 1 && strcmp(argv[1], "link") == 0) {
+        return uw_cmd_bench_link(argc - 1, argv + 1);
+    }
     int status = uw_args_parse(&spec, argc, argv, &o, &what);
     if (status >= 0) {
         return status;
@@ -159,7 +162,7 @@ int uw_cmd_bench(int argc, char **argv)
     bool trains = what != NULL && strcmp(what, "train") == 0;
     if (what == NULL || (!trains && strcmp(what, "kernels") != 0)) {
         return uw_cli_error("bench", UW_EXIT_USAGE,
-                            "%s: needs kernels, train or allreduce, what to measure",
+                            "%s: needs kernels, train, allreduce or link, what to measure",
                             what != NULL ? what : "WHAT");
     }
     enum use use = use_of(&o, trains);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 struct options {
-    const char *config, *json, *link, *trace;
+    const char *config, *json, *link, *trace, *pcap;
     struct uw_opt_list set;
 };
 
@@ -22,12 +22,15 @@ static const struct uw_opt rows[] = {
      "write events as JSON lines"},
     {"trace", UW_OPT_TEXT, offsetof(struct options, trace), 0, 0, "FILE",
      "write what happens when, for chrome://tracing and ui.perfetto.dev"},
+    {"pcap", UW_OPT_TEXT, offsetof(struct options, pcap), 0, 0, "FILE",
+     "write what goes over the wire, for Wireshark; see uwasa/link_capture.h"},
 };
 
 static const struct uw_args_spec spec = {
     .command = "node",
     .summary = "join a run: train on this device's data, and learn from the other nodes",
-    .usage = "--config FILE [--set KEY=VALUE ...] [--link L] [--json FILE|-] [--trace FILE]",
+    .usage = "--config FILE [--set KEY=VALUE ...] [--link L] [--json FILE|-] [--trace FILE] "
+             "[--pcap FILE]",
     .example = "uwasa node --config node.json --set seeds=10.0.0.9:4433",
     .epilogue = "name, run, key and model are needed, every other key may be left out (its default "
                 "in\nbrackets). The first node needs a port that others know, the others its "
@@ -77,6 +80,7 @@ int uw_cmd_node(int argc, char **argv)
     } else {
         file.o.events = o.json != NULL ? o.json : file.o.events;
         file.o.trace = o.trace != NULL ? o.trace : file.o.trace;
+        file.o.pcap = o.pcap != NULL ? o.pcap : file.o.pcap;
         status = uw_node_run(&file);
     }
     uw_node_config_deinit(&file);

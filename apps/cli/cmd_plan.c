@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
+#include "plan_link.h"
 #include "plan_view.h"
 #include "progress.h"
 #include "recipe.h"
+
+#include "uwasa/radio_profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@ struct options {
     struct uw_recipe recipe;
     uint32_t batch, threads;
     struct uw_opt_list regions;
+    struct uw_plan_link link;
     bool snapshot, layers, json, exact;
 };
 
@@ -35,17 +39,33 @@ static const struct uw_opt rows[] = {
      "a memory of the device, the fastest first: tell what goes where"},
     {"layers", UW_OPT_FLAG, offsetof(struct options, layers), 0, 0, NULL,
      "also every layer: shape, parameters, products, and when it is in memory"},
+    {"link", UW_OPT_TEXT, offsetof(struct options, link.link), 0, 0, "L",
+     "instead of memory: what an exchange takes over 802154, lora:SF7, ble, ethernet:100M, ..."},
+    {"nodes", UW_OPT_U32, offsetof(struct options, link.nodes), 2, 4096, "N",
+     "with --link: that exchange, and share a radio channel (8)"},
+    {"loss", UW_OPT_REAL, offsetof(struct options, link.loss), 0, 1, "F",
+     "with --link: share of the frames that is lost (0)"},
+    {"period-share", UW_OPT_REAL, offsetof(struct options, link.share), 0, 1, "F",
+     "with --link: share of the time that communication may take (0.1)"},
+    {"steps-per-s", UW_OPT_REAL, offsetof(struct options, link.steps_per_s), 0, 1e9, "X",
+     "with --link: training steps of a node a second, for the period in steps"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "one JSON object"},
 };
 
 static const struct uw_args_spec spec = {
     .command = "plan",
-    .summary = "tell the memory of a model, before anything runs",
+    .summary = "tell the memory of a model, or what exchanging it takes, before anything runs",
     .usage = "--model M [flags]",
     .example = "uwasa plan --model lenet5 --batch 4 --threads 1 --budget 1M",
     .epilogue = "train with the same flags takes exactly the total. A dataset read from files has "
                 "memory of\nits own. Fewer threads need less scratch; for a board: --threads 1 "
-                "--backend ref.\nExit status 1: the budget cannot be met.",
+                "--backend ref.\nExit status 1: the budget cannot be met.\n\n"
+                "--link: " UW_RADIO_PROFILES ".\n"
+                "JSON of --link: pull, round and average (null without broadcasts) with "
+                "data_frames,\nwant_frames, bytes, airtime_seconds, seconds; period_seconds, "
+                "period_steps; verdict good,\nslow (a round takes more than an hour) or hopeless "
+                "(more than a day); then instead:\nslices, one a round of slice_seconds, "
+                "fits_floats (in an hour), model (built-in),\nsf7_seconds (of LoRa).",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -234,10 +254,39 @@ static int does_not_fit(const struct options *o, const struct answer *a)
                         a->smallest_bytes);
 }
 
+/* What goes with --link, and what does not; then what was not given. */
+static int check_link(struct options *o, struct uw_error *err)
+{
+    struct uw_plan_link *l = &o->link;
+    const char *lonely = l->nodes != 0           ? "nodes"
+                         : l->loss >= 0.0        ? "loss"
+                         : l->share >= 0.0       ? "period-share"
+                         : l->steps_per_s != 0.0 ? "steps-per-s"
+                                                 : NULL;
+    const char *memory = o->layers               ? "layers"
+                         : o->recipe.budget != 0 ? "budget"
+                         : o->regions.n != 0     ? "region"
+                                                 : NULL;
+    if (l->link == NULL) {
+        return lonely == NULL ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: needs --link",
+                                                     lonely);
+    }
+    if (memory != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "--link and --%s: give one of them", memory);
+    }
+    l->nodes = l->nodes != 0 ? l->nodes : 8;
+    l->loss = l->loss >= 0.0 ? l->loss : 0.0;
+    l->share = l->share >= 0.0 ? l->share : 0.1;
+    return uw_plan_link_check(l, err);
+}
+
 /* Print the plan. Returns UW_OK or a code, err filled. */
 static int show(const struct uw_job *job, const struct options *o, const struct answer *a,
                 struct uw_error *err)
 {
+    if (o->link.link != NULL) {
+        return uw_plan_link_show(&o->link, job, o->json, err);
+    }
     struct uw_regions regions;
     char names[UW_REGIONS_MAX][32];
     int rc = place(o, &job->need, &regions, names, err);
@@ -255,7 +304,8 @@ static int show(const struct uw_job *job, const struct options *o, const struct 
 
 int uw_cmd_plan(int argc, char **argv)
 {
-    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = "auto", .batch = 32};
+    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = "auto", .batch = 32,
+                        .link = {.loss = -1.0, .share = -1.0}};
     struct uw_error err = {.text = ""};
     struct uw_job job = {.pool = NULL};
     struct answer a = {.fits = true};
@@ -268,6 +318,9 @@ int uw_cmd_plan(int argc, char **argv)
     }
     if (o.json && o.layers) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "--json and --layers: give one of them");
+    }
+    if (check_link(&o, &err) < 0) {
+        return uw_cli_error("plan", UW_EXIT_USAGE, "%s", err.text);
     }
     struct uw_job_config config = {.model = o.model,
                                    .backend = o.backend,

@@ -34,7 +34,7 @@ static const char *said(const struct uw_sim_file *f, const struct uw_sim_options
 static int check_rule(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    bool averages = strcmp(o->exchange, "gossip") != 0;
+    bool averages = strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "broadcast") != 0;
     bool pairs = rule->over == UW_MIX_OVER_PAIRS;
     o->schedule = o->schedule != NULL ? o->schedule : pairs ? "matching" : "random";
     if ((pairs && averages) ||
@@ -107,7 +107,8 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
                             "%s: is for --exchange gossip and --momentum-rule none, these are %s "
                             "and %s", said(f, o, "pull-waits"), o->exchange, o->momentum_rule);
     }
-    if (o->algorithm != NULL && strcmp(o->exchange, "gossip") == 0) {
+    if (o->algorithm != NULL && (strcmp(o->exchange, "gossip") == 0 ||
+                                 strcmp(o->exchange, "broadcast") == 0)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for exact averages, see --exchange",
                             said(f, o, "algorithm"));
     }
@@ -115,6 +116,28 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: nodes find out by messages what is near, which --network "
                             "formula does not have", said(f, o, "exchange"));
+    }
+    return -1;
+}
+
+/* A radio has no rate of its own for each device, and carries what fits its frames. */
+static int check_radio(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    bool broadcast = strcmp(o->exchange, "broadcast") == 0;
+    if (o->link == NULL) {
+        return broadcast ? uw_cli_error("sim", UW_EXIT_USAGE,
+                                        "%s: broadcast needs a radio, --link 802154",
+                                        said(f, o, "exchange"))
+                         : -1;
+    }
+    if (uw_radio_profile_find(o->link, &o->radio) < 0 || !o->radio.frames || !o->radio.broadcasts) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs a radio on which all hear each other: "
+                            "802154, espnow, lora:SF7 to lora:SF12", said(f, o, "link"));
+    }
+    if (strcmp(o->network, "formula") == 0 || (!broadcast && strcmp(o->exchange, "gossip") != 0) ||
+        uw_mix_find(o->momentum_rule)->over == UW_MIX_OVER_PAIRS) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: a radio is for --exchange gossip or "
+                            "broadcast, not by pairs, over --network events", said(f, o, "link"));
     }
     return -1;
 }
@@ -163,7 +186,7 @@ static int check_advise(const struct uw_sim_options *o)
     } not_for[] = {{"csv", o->csv != NULL}, {"checkpoint", o->checkpoint != NULL},
                    {"resume", o->resume != NULL}, {"timeline", o->timeline > 0.0},
                    {"per-node", o->per_node}, {"dry-run", o->dry_run},
-                   {"profile", o->profile}};
+                   {"profile", o->profile}, {"link", o->link != NULL}};
     for (size_t i = 0; i < sizeof not_for / sizeof not_for[0]; i++) {
         if (not_for[i].given) {
             return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is not for --advise, which makes many "
@@ -182,6 +205,7 @@ static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
     int status = check_schedule(f, o);
     status = status >= 0 ? status : check_rule(f, o);
     status = status >= 0 ? status : check_network(f, o);
+    status = status >= 0 ? status : check_radio(f, o);
     return status >= 0 ? status : check_ranks(o);
 }
 
@@ -206,6 +230,31 @@ static int check_results(const struct uw_sim_file *f, const struct uw_sim_option
     return uw_check_results(results, 3, read, READ_FLAGS + f->traces_n, &err) < 0
                ? uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text)
                : -1;
+}
+
+/* auto and slices go with the pulls of gossip, and share with auto. */
+static int check_period(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    bool adapts = o->period == UW_AUTO;
+    bool pulls = (strcmp(o->exchange, "gossip") == 0 || strcmp(o->exchange, "broadcast") == 0) &&
+                 uw_mix_find(o->momentum_rule)->over != UW_MIX_OVER_PAIRS;
+    if (adapts && (!pulls || o->advise || strcmp(o->network, "formula") == 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: auto is for --exchange gossip or broadcast, not by pairs, without "
+                            "--advise and over --network events", said(f, o, "period"));
+    }
+    if (!adapts && o->share > 0.0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs --period auto",
+                            said(f, o, "share"));
+    }
+    if (o->slices > 1u && (!pulls || strcmp(o->exchange, "gossip") != 0 || o->advise ||
+                           strcmp(o->network, "formula") == 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: more than 1 are for --exchange gossip, not by pairs, without "
+                            "--advise and over --network events", said(f, o, "slices"));
+    }
+    o->share = adapts && o->share == 0.0 ? 0.1 : o->share;
+    return -1;
 }
 
 static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
@@ -239,6 +288,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
                             said(f, o, "lr-schedule"));
     }
     int status = check_results(f, o);
+    status = status >= 0 ? status : check_period(f, o);
     status = status >= 0 ? status : check_nodes(f, o);
     status = status >= 0 ? status : check_formula(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);

@@ -48,4 +48,7 @@ int uw_cmd_bench(int argc, char **argv);
 /* A part of bench: ranks on this machine that add up a vector. */
 int uw_cmd_bench_allreduce(int argc, char **argv);
 
+/* A part of bench: parameters from node to node over a link. */
+int uw_cmd_bench_link(int argc, char **argv);
+
 #endif

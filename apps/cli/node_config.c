@@ -4,11 +4,11 @@
 #include "choices.h"
 #include "job.h"
 #include "lr.h"
-#include "stack.h"
 
 #include "uwasa/mix.h"
+#include "uwasa/node.h"
 #include "uwasa/peer_schedule.h"
-#include "uwasa/serial_tty.h"
+#include "uwasa/radio.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,17 @@ static const struct uw_opt rows[] = {
         "UDP with DTLS; TCP with TLS, for large models on good networks; ranks of mpirun (udp)"),
     ROW("link.serial", UW_OPT_TEXT, link_serial, 0, 0, "DEVICE",
         "a serial line with DTLS to one other node, \"link\": {\"serial\": \"/dev/ttyACM0\"}"),
-    ROW("link.baud", UW_OPT_U32, link_baud, 1200, 4000000, "N", "its bits a second (115200)"),
+    ROW("link.bus", UW_OPT_TEXT, link_bus, 0, 0, "DEVICE",
+        "a serial line with many nodes, RS-485, each with an \"address\""),
+    ROW("link.baud", UW_OPT_U32, link_baud, 1200, 4000000, "N",
+        "bits a second of either line (115200)"),
+    ROW("link.radio", UW_OPT_TEXT, link_radio, 0, 0, "udp:GROUP:PORT",
+        "multicast in the place of a radio, \"link\": {\"radio\": \"udp:239.255.85.87:4785\", "
+        "\"address\": 3}"),
+    ROW("link.interface", UW_OPT_TEXT, link_interface, 0, 0, "ADDRESS",
+        "its network interface, by an IPv4 address of this machine (127.0.0.1)"),
+    ROW("link.address", UW_OPT_U32, link_address, 0, UW_RADIO_ADDRESS_MAX, "N",
+        "of this node on a radio or a bus, unique there"),
     ROW("tls", UW_OPT_FLAG, tls, 0, 0, NULL, "TCP is encrypted, peers are authenticated (true)"),
     ROW("listen", UW_OPT_TEXT, listen, 0, 0, "ADDRESS",
         "address to bind, \"10.0.0.2:4433\", \"[::]:4433\", port 0: any (:0)"),
@@ -39,8 +49,7 @@ static const struct uw_opt rows[] = {
         "nodes to greet first, [\"10.0.0.9:4433\", ...]"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
-    ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",
-        "train on these only, [0, 1, 2] (all)"),
+    ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS", "train only on [0, 1, 2] (all)"),
     ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "what the K parts of \"shard\" are: even, sorted or dirichlet:A, as \"seed\" deals them "
@@ -81,7 +90,15 @@ static const struct uw_opt rows[] = {
         "and takes so long at most (60)"),
     ROW("peer_schedule", UW_OPT_CHOICE, peer_schedule, 0, 0, UW_PEER_SCHEDULES,
         "whom to pull from, or to be paired with (random; matching with kgt)"),
-    ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
+    ROW("period", UW_OPT_U32_AUTO, period, 1, UW_PERIOD_MOST, "T",
+        "local steps a round, at least; \"auto\": from what pulls take, see share (10)"),
+    ROW("share", UW_OPT_REAL, share, 0.0001, 1, "F",
+        "of the time that this node's pulls may take, with \"period\": \"auto\" (0.1)"),
+    ROW("slices", UW_OPT_U32, slices, 1, UW_NODE_SLICES_MAX, "F",
+        "a round pulls one of F slices of the model, for \"exchange\" gossip (1)"),
+    ROW("sleep.period", UW_OPT_REAL, sleep_period, 0.1, 3600, "S",
+        "its radio listens for sleep.awake in so many seconds, else for nobody (always)"),
+    ROW("sleep.awake", UW_OPT_REAL, sleep_awake, 0.02, 3600, "S", "less than sleep.period"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
     ROW("seconds", UW_OPT_REAL, seconds, 0, SECONDS_MAX, "S", "end after that time (no limit)"),
@@ -109,9 +126,9 @@ static const struct uw_opt rows[] = {
         "gather_seconds if that is longer; or the pulls take so long. 0: neither (10)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others train or pull, at most (5)"),
-    ROW("mtu", UW_OPT_U32, mtu, 256, 65507, "BYTES",
-        "largest message (udp: 1232, a serial line: 512, both ends the same; else a sixteenth of "
-        "the model, 8192 to 63552)"),
+    ROW("mtu", UW_OPT_U32, mtu, 51, 65507, "BYTES",
+        "largest message (udp: 1232; a serial line: 512, a radio or a bus: frames of 250, all ends "
+        "the same; else a sixteenth of the model, 8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("membership_rate", UW_OPT_U32, membership_rate, 16, 1000000, "BYTES",
         "a second for telling who is here; on a thin link at most a sixteenth of it (4096)"),
@@ -133,14 +150,16 @@ static const struct uw_opt rows[] = {
     ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
     ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
     ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE", "what happens when, as --trace"),
+    ROW("pcap", UW_OPT_TEXT, pcap, 0, 0, "FILE", "what goes over the wire, as --pcap"),
     ROW("sensors", UW_OPT_TEXT, sensors, 0, 0, "DIR", "power and heat for peers, or none (/sys)"),
 };
 
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 
 static const struct uw_node_options defaults = {
-    .tls = true, .together = UW_NODE_TOGETHER_UNSAID, .listen = ":0", .data = "digits", .batch = 32,
-    .threads = 1, .period = 10, .lr = 0.05, .momentum = -1.0, .seed = 1, .schedule = "constant",
+    .tls = true, .link_address = UW_NODE_ADDRESS_UNSAID, .together = UW_NODE_TOGETHER_UNSAID,
+    .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
+    .momentum = -1.0, .seed = 1, .schedule = "constant",
     .backend = "auto", .exchange = "gossip", .average = "parameters", .algorithm = "auto",
     .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000, .consensus_rounds = 4,
@@ -161,9 +180,8 @@ static const cJSON *find_key(const cJSON *root, const char *key)
     return root != NULL ? cJSON_GetObjectItemCaseSensitive(root, key) : NULL;
 }
 
-/* Line of a key for a message, or the file alone when the key is not in it. */
-static int fail_key(struct uw_node_file *f, const char *key, const char *sentence,
-                    struct uw_error *err)
+int uw_node_config_fail(struct uw_node_file *f, const char *key, const char *sentence,
+                        struct uw_error *err)
 {
     const cJSON *m = find_key(f->json.root, key);
     if (m != NULL) {
@@ -173,103 +191,6 @@ static int fail_key(struct uw_node_file *f, const char *key, const char *sentenc
     return f->json.file != NULL ? uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
                                                f->json.file, key, sentence)
                                 : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
-}
-
-/* "2/4" into shard 2 of 4. */
-static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
-{
-    char *end;
-    *shard = *shards_n = 0;
-    if (text == NULL) {
-        return UW_OK;
-    }
-    unsigned long i = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
-    if (i >= UINT32_MAX || *end != '/' || end[1] < '1' || end[1] > '9') {
-        return UW_ERR_INVALID;
-    }
-    unsigned long k = strtoul(end + 1, &end, 10);
-    if (*end != '\0' || k > 65536 || i >= k) {
-        return UW_ERR_INVALID;
-    }
-    *shard = (uint32_t)i;
-    *shards_n = (uint32_t)k;
-    return UW_OK;
-}
-
-#define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
-
-static int check_list(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
-                      struct uw_error *err)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (!uw_stack_address_ok(list->item[i], false)) {
-            char sentence[200];
-            snprintf(sentence, sizeof sentence, "has \"%.60s\", " ADDRESS, list->item[i]);
-            return fail_key(f, key, sentence, err);
-        }
-    }
-    return UW_OK;
-}
-
-static bool is_link(const struct uw_node_options *o, const char *name)
-{
-    return strcmp(o->link, name) == 0;
-}
-
-/* A serial line leads to one node. */
-static int check_line(struct uw_node_file *f, struct uw_error *err)
-{
-    struct uw_node_options *o = &f->o;
-    const char *key = o->seeds.n != 0                ? "seeds"
-                      : o->advertise != NULL         ? "advertise"
-                      : strcmp(o->listen, ":0") != 0 ? "listen"
-                      : o->emulate_far.n != 0        ? "emulate.far"
-                                                     : NULL;
-    if (key != NULL) {
-        return fail_key(f, key, "is not for a serial line, which leads to one node", err);
-    }
-    o->link_baud = o->link_baud != 0 ? o->link_baud : 115200;
-    if (!uw_serial_tty_baud_ok(o->link_baud)) {
-        return fail_key(f, "link.baud", "needs a rate that serial lines have, 9600, 115200, 921600",
-                        err);
-    }
-    if (o->mtu > UW_LINK_SERIAL_MTU_MAX) {
-        return fail_key(f, "mtu", "needs at most 2048 on a serial line", err);
-    }
-    o->seeds.item[0] = "peer";
-    o->seeds.n = 1;
-    return UW_OK;
-}
-
-static int choose_link(struct uw_node_file *f, struct uw_error *err)
-{
-    struct uw_node_options *o = &f->o;
-    if (o->link_serial == NULL && o->link_baud != 0) {
-        return fail_key(f, "link.baud", "needs \"link.serial\"", err);
-    }
-    if (o->link_serial != NULL && o->link != NULL) {
-        return fail_key(f, "link", "is said twice: a serial line, and udp, tcp or mpi", err);
-    }
-    if (o->link == NULL) {
-        o->link = o->link_serial != NULL ? "serial" : "udp";
-    }
-    return UW_OK;
-}
-
-static int check_addresses(struct uw_node_file *f, struct uw_error *err)
-{
-    const struct uw_node_options *o = &f->o;
-    if (is_link(o, "serial")) {
-        return check_line(f, err);
-    }
-    if (!uw_stack_address_ok(o->listen, true)) {
-        return fail_key(f, "listen", ADDRESS " or \":4433\"", err);
-    }
-    if (o->advertise != NULL && !uw_stack_address_ok(o->advertise, false)) {
-        return fail_key(f, "advertise", ADDRESS, err);
-    }
-    int rc = check_list(f, "seeds", &o->seeds, err);
-    return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
 
 /* Gradients are averaged by allreduce, and the momentum is the steps' own. */
@@ -321,6 +242,26 @@ static int check_rule(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
+/* auto and slices go with the pulls of gossip, and share with auto. */
+static int check_period(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    bool adapts = o->period == UW_AUTO;
+    bool pulls = strcmp(o->exchange, "gossip") == 0 &&
+                 uw_mix_find(o->momentum_rule)->over != UW_MIX_OVER_PAIRS;
+    if (adapts && !pulls) {
+        return fail_key(f, "period", "auto is for \"exchange\" gossip, not with kgt", err);
+    }
+    if (!adapts && o->share > 0.0) {
+        return fail_key(f, "share", "needs \"period\" auto", err);
+    }
+    if (o->slices > 1u && !pulls) {
+        return fail_key(f, "slices", "more than 1 are for \"exchange\" gossip, not with kgt", err);
+    }
+    o->share = adapts && o->share == 0.0 ? 0.1 : o->share;
+    return UW_OK;
+}
+
 static int check_needed(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
@@ -343,8 +284,8 @@ static int check_needed(struct uw_node_file *f, struct uw_error *err)
         }
     }
     if (!o->tls && !is_link(o, "tcp")) {
-        return fail_key(f, "tls", "false is for \"link\" tcp: udp and serial lines are always "
-                                  "encrypted, mpi never", err);
+        return fail_key(f, "tls", "false is for \"link\" tcp: udp, radios and serial lines "
+                                  "are always encrypted, mpi never", err);
     }
     if (is_link(o, "mpi") && !f->ranked && (o->seeds.n != 0 || o->advertise != NULL)) {
         return fail_key(f, o->seeds.n != 0 ? "seeds" : "advertise",
@@ -375,13 +316,11 @@ static int check_emulated(struct uw_node_file *f, struct uw_error *err)
 static int check_skew(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
-    if (o->skew == NULL) {
-        return UW_OK;
-    }
-    if (uw_skew_parse(o->skew, &o->dealt) < 0) {
+    if (o->skew != NULL && uw_skew_parse(o->skew, &o->dealt) < 0) {
         return fail_key(f, "skew", "needs " UW_SKEW_ALLOWED, err);
     }
-    return o->shard != NULL ? UW_OK : fail_key(f, "skew", "needs \"shard\", this node's part", err);
+    return o->skew == NULL || o->shard != NULL
+               ? UW_OK : fail_key(f, "skew", "needs \"shard\", this node's part", err);
 }
 
 int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
@@ -404,8 +343,7 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     }
     if (!unranked) {
         o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
-        if (o->cell_first == 0 && strcmp(o->exchange, "hierarchical") != 0 &&
-            strcmp(o->exchange, "auto") != 0) {
+        if (o->cell_first == 0 && !has_cells) {
             o->cell_first = o->together;
         }
     }
@@ -414,7 +352,7 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
                         "needs at most \"members\"", err);
     }
     if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
-        parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
+        uw_node_config_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
         return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
     }
     struct uw_schedule lr;
@@ -437,9 +375,10 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     }
     rc = check_average(f, err);
     rc = rc < 0 ? rc : check_rule(f, err);
+    rc = rc < 0 ? rc : check_period(f, err);
     rc = rc < 0 ? rc : check_emulated(f, err);
     rc = rc < 0 ? rc : check_skew(f, err);
-    return rc < 0 || is_link(o, "mpi") ? rc : check_addresses(f, err);
+    return rc < 0 ? rc : uw_node_config_check_link(f, err);
 }
 
 /* A list that --set gives replaces the file's; each --set adds to it. */
@@ -473,7 +412,7 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
             return rc;
         }
     }
-    rc = choose_link(f, err);
+    rc = uw_node_config_choose_link(f, err);
     return rc < 0 ? rc : uw_node_config_check(f, err);
 }
 

@@ -14,16 +14,22 @@
 #include "uwasa/sim_skew.h"
 
 #define UW_NODE_TOGETHER_UNSAID UINT32_MAX
+#define UW_NODE_ADDRESS_UNSAID UINT32_MAX
 #define UW_NODE_RANK_TEXTS 128u     /* that ranks may have of their own */
 
 struct uw_node_options {
     const char *name, *run, *link, *listen, *advertise, *key;
-    const char *link_serial;            /* then link is "serial" */
+    const char *link_serial, *link_bus, *link_radio;    /* then link is "serial", "bus", "radio" */
+    const char *link_interface;
     uint32_t link_baud;                 /* 0: not given */
+    uint32_t link_address;              /* UW_NODE_ADDRESS_UNSAID: not given */
     bool tls;
     struct uw_opt_list seeds;
     const char *model, *data, *shard, *skew;
     uint32_t batch, threads, period;
+    uint32_t slices;                    /* of the model, one a round; 0: 1 */
+    double share;                       /* with period UW_AUTO; else 0 */
+    double sleep_period, sleep_awake;   /* seconds; 0: it never sleeps */
     double lr, momentum, weight_decay;  /* momentum < 0: not given */
     const char *momentum_rule, *peer_schedule, *schedule, *backend;
     const char *exchange, *average, *cell, *algorithm;
@@ -50,7 +56,7 @@ struct uw_node_options {
     struct uw_opt_list emulate_far;
     double emulate_cut_after, emulate_cut_seconds;
     bool exact;
-    const char *events, *trace, *sensors;
+    const char *events, *trace, *pcap, *sensors;
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* from shard, once it is checked */
     struct uw_skew dealt;               /* from skew */

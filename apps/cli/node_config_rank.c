@@ -97,7 +97,8 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
     }
     bool all = give_own(f, &o->name, number_of, own_name) &&
                (size <= 1 || (give_own(f, &o->checkpoint, number_of, own_file) &&
-                              give_own(f, &o->trace, number_of, own_file)));
+                              give_own(f, &o->trace, number_of, own_file) &&
+                              give_own(f, &o->pcap, number_of, own_file)));
     if (all && size > 1 && o->events != NULL && strcmp(o->events, "-") != 0) {
         all = give_own(f, &o->events, number_of, own_file);
     }
@@ -122,4 +123,24 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
     o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : size;
     f->ranked = true;
     return uw_node_config_check(f, err);
+}
+
+int uw_node_config_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
+{
+    char *end;
+    *shard = *shards_n = 0;
+    if (text == NULL) {
+        return UW_OK;
+    }
+    unsigned long i = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
+    if (i >= UINT32_MAX || *end != '/' || end[1] < '1' || end[1] > '9') {
+        return UW_ERR_INVALID;
+    }
+    unsigned long k = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || k > 65536 || i >= k) {
+        return UW_ERR_INVALID;
+    }
+    *shard = (uint32_t)i;
+    *shards_n = (uint32_t)k;
+    return UW_OK;
 }

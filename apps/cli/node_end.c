@@ -67,7 +67,7 @@ static int average(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + uw_node_work_agree_us(r->o) +
                       (uint64_t)(r->o->round_seconds * 1e6) + SLACK_US;
-    if (r->o->consensus_seconds <= 0.0) {
+    if (r->o->consensus_seconds <= 0.0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
         return 0;
     }
     uw_node_agree(&r->net.node);

@@ -67,8 +67,9 @@ static void wait_for_work(struct uw_node_net *n, uint64_t until_us)
     uint64_t now_us = uw_board_now_us();
     uint64_t wait_us = until_us > now_us ? until_us - now_us : 0;
     wait_us = wait_us < WAIT_US ? wait_us : WAIT_US;
+    bool asleep = uw_node_may_sleep_us(&n->node, now_us) != 0;
     struct pollfd fds[2] = {{.fd = n->wake[0], .events = POLLIN},
-                            {.fd = n->stack.top->fd, .events = POLLIN}};
+                            {.fd = asleep ? -1 : n->stack.top->fd, .events = POLLIN}};
     if (fds[1].fd < 0 && wait_us < NAP_MAX_US) {    /* a link to look at again and again */
         nanosleep(&(struct timespec){.tv_nsec = (long)wait_us * 1000}, NULL);
         wait_us = 0;

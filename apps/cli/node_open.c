@@ -33,7 +33,15 @@ enum uw_stack_carrier uw_node_work_carrier(const char *link)
     return strcmp(link, "mpi") == 0      ? UW_STACK_MPI
            : strcmp(link, "tcp") == 0    ? UW_STACK_TCP
            : strcmp(link, "serial") == 0 ? UW_STACK_SERIAL
+           : strcmp(link, "bus") == 0    ? UW_STACK_BUS
+           : strcmp(link, "radio") == 0  ? UW_STACK_RADIO
                                          : UW_STACK_UDP;
+}
+
+bool uw_node_work_narrow(const struct uw_node_options *o)
+{
+    enum uw_stack_carrier carrier = uw_node_work_carrier(o->link);
+    return carrier == UW_STACK_BUS || carrier == UW_STACK_RADIO;
 }
 
 uint64_t uw_node_work_agree_us(const struct uw_node_options *o)
@@ -77,7 +85,9 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
         .gather_us = (uint64_t)(o->gather_seconds * 1e6),
         .round_us = (uint64_t)(o->round_seconds * 1e6),
-        .agree = true,
+        .agree = !uw_node_work_narrow(o) && o->sleep_period == 0.0,
+        .sleep = {.period_us = (uint64_t)(o->sleep_period * 1e6),
+                  .awake_us = (uint64_t)(o->sleep_awake * 1e6)},
         .agree_us = uw_node_work_agree_us(o),
         .add_byte_s = (float)uw_add_time(zeros, ADDED_N),
         .scratch_n = SCRATCH_N,
@@ -88,6 +98,8 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
         .schedule = uw_peer_schedule_find(o->peer_schedule),
         .period_steps = o->period,
+        .period_share = (float)o->share,
+        .slices_n = o->slices,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
         .members_max = o->members,
@@ -142,13 +154,19 @@ static void tell_address(struct uw_node_work *r)
 
 static uint32_t mtu(const struct uw_node_work *r, enum uw_stack_carrier carrier)
 {
-    if (r->o->mtu != 0 || carrier == UW_STACK_UDP || carrier == UW_STACK_SERIAL) {
+    if (r->o->mtu != 0 || (carrier != UW_STACK_TCP && carrier != UW_STACK_MPI)) {
         return r->o->mtu;
     }
     size_t part = r->job.model.params.size_n * sizeof(float) / STREAM_MTU_PARTS;
     return part < STREAM_MTU_LEAST  ? STREAM_MTU_LEAST
            : part > STREAM_MTU_MOST ? STREAM_MTU_MOST
                                     : (uint32_t)part;
+}
+
+/* Behind "udp:", once it is checked. */
+static const char *group(const struct uw_node_options *o)
+{
+    return o->link_radio != NULL ? strchr(o->link_radio, ':') + 1 : NULL;
 }
 
 int uw_node_work_open(struct uw_node_work *r)
@@ -170,8 +188,12 @@ int uw_node_work_open(struct uw_node_work *r)
     const struct uw_stack_config stack = {.carrier = carrier,
                                           .plain = !o->tls,
                                           .listen = o->listen,
-                                          .device = o->link_serial,
+                                          .device = carrier == UW_STACK_BUS ? o->link_bus
+                                                                            : o->link_serial,
                                           .baud = o->link_baud,
+                                          .group = group(o),
+                                          .interface = o->link_interface,
+                                          .address = (uint16_t)o->link_address,
                                           .run = o->run,
                                           .key = key,
                                           .mtu_bytes = mtu(r, carrier),
@@ -185,6 +207,7 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .far_n = o->emulate_far.n,
                                           .cut_from_us = (uint64_t)(o->emulate_cut_after * 1e6),
                                           .cut_us = (uint64_t)(o->emulate_cut_seconds * 1e6),
+                                          .pcap = o->pcap,
                                           .event = uw_node_report_secure,
                                           .user = &r->report};
     r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);

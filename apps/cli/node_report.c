@@ -146,6 +146,7 @@ static void add_counters(cJSON *ev, const struct uw_node_counters *c)
         {"pulls_cut", c->pulls_cut},
         {"pulls_refused", c->pulls_refused},
         {"pulls_stale", c->pulls_stale},
+        {"period_steps", c->period_steps},
         {"refused_nonfinite", c->refused_nonfinite},
         {"refused_outlier", c->refused_outlier},
         {"refused_run", c->refused_run},

@@ -400,7 +400,9 @@ static int finish(struct uw_node_work *r, int rc, int status)
     struct uw_error late = {.text = ""};
     uw_node_net_stop(&r->net);
     int closed = uw_node_trace_close(r, &late);
-    int told = uw_node_report_close(&r->report, closed < 0 ? NULL : &late);
+    int told = uw_capture_file_check(&r->net.stack.capture, closed < 0 ? NULL : &late);
+    closed = closed < 0 ? closed : told;
+    told = uw_node_report_close(&r->report, closed < 0 ? NULL : &late);
     closed = closed < 0 ? closed : told;
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text

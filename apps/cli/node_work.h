@@ -66,7 +66,10 @@ struct uw_node_work {
 /* Hash of the node's name, so that nodes draw different numbers from one seed. */
 uint64_t uw_node_work_name(const struct uw_node_work *r);
 
-/* "udp", "tcp", "mpi", "serial" */
+/* Is it a link whose frames are too narrow for exact averages and samples? */
+bool uw_node_work_narrow(const struct uw_node_options *o);
+
+/* "udp", "tcp", "mpi", "serial", "bus", "radio" */
 enum uw_stack_carrier uw_node_work_carrier(const char *link);
 
 /* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */

@@ -23,6 +23,7 @@
 #include "progress.h"
 #include "uwasa/data.h"
 #include "uwasa/kept.h"
+#include "uwasa/radio_profile.h"
 #include "uwasa/sim_scenario.h"
 #include "uwasa/sim_skew.h"
 #include "uwasa/sim_world.h"
@@ -33,10 +34,14 @@
 struct uw_sim_options {
     const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
     const char *lr_schedule, *csv, *label;
+    const char *link;                       /* a radio that all share; NULL: bandwidth, latency */
+    struct uw_radio_profile radio;          /* from link, once it is checked */
     uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu;
     uint32_t threads;                       /* 0: one a core */
     uint32_t eval_nodes;                    /* whose models are tested, at most */
     uint64_t steps, seed, bandwidth;
+    uint32_t slices;                        /* of the model, one a round; 0: 1 */
+    double share;                           /* with period UW_AUTO; 0: not given */
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
     double latency, step_seconds;           /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */

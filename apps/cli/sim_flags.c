@@ -2,6 +2,7 @@
 #include "choices.h"
 #include "job.h"
 #include "sim.h"
+#include "uwasa/node.h"
 
 #include <stddef.h>
 
@@ -26,11 +27,16 @@ static const struct uw_opt rows[] = {
         "digits, mnist:DIR, csv:FILE ..., as for uwasa train (digits)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES,
-        "pull, average over all, or over cells whose heads pull (gossip)"),
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES "|broadcast",
+        "pull, average over all, over cells whose heads pull, or by sending to all (gossip)"),
     ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
         "nodes of a cell, for --exchange hierarchical (4)"),
-    ROW("period", UW_OPT_U32, period, 1, 0, "T", "local steps a round, at least (10)"),
+    ROW("period", UW_OPT_U32_AUTO, period, 1, UW_PERIOD_MOST, "T|auto",
+        "local steps a round, at least; auto: from what exchanges take, see share (10)"),
+    ROW("share", UW_OPT_REAL, share, 0.0001, 1, "F",
+        "of the time that a node's pulls may take, with --period auto (0.1)"),
+    ROW("slices", UW_OPT_U32, slices, 1, UW_NODE_SLICES_MAX, "F",
+        "a round pulls one of F slices of the model, for --exchange gossip (1)"),
     ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0, UW_PEER_SCHEDULES,
         "whom a node pulls from, or is paired with (random; matching with kgt)"),
     ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, UW_MOMENTUM_RULES,
@@ -39,6 +45,8 @@ static const struct uw_opt rows[] = {
         "a second that each node can send, not receive; 0: unlimited (1000000000)"),
     ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
         "seconds from node to node, one way (0.005)"),
+    ROW("link", UW_OPT_TEXT, link, 0, 0, "RADIO",
+        "one channel for all, in place of bandwidth and latency: 802154, espnow, lora:SF7"),
     ROW("network", UW_OPT_CHOICE, network, 0, 0, "events|formula",
         "the shipped protocols over simulated links, or the closed costs of exchanges (events)"),
     ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, UW_SIM_ALGORITHMS,

@@ -43,7 +43,11 @@ int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err)
 static void add_work(cJSON *ev, const struct uw_sim_report *r)
 {
     const struct uw_sim_options *o = r->o;
-    cJSON_AddNumberToObject(ev, "period", o->period);
+    if (o->period == UW_AUTO) {
+        cJSON_AddStringToObject(ev, "period", "auto");
+    } else {
+        cJSON_AddNumberToObject(ev, "period", o->period);
+    }
     cJSON_AddNumberToObject(ev, "batch", o->batch);
     cJSON_AddNumberToObject(ev, "lr", o->lr);
     cJSON_AddStringToObject(ev, "lr_schedule", o->lr_schedule);
@@ -421,6 +425,17 @@ void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, ui
     uw_events_put(&r->events, ev);
 }
 
+/* Of a radio. */
+static void put_air(cJSON *ev, const struct uw_world *w)
+{
+    uint64_t busy_us, frames_n;
+    if (w->config.radio != NULL) {
+        uw_world_air(w, &busy_us, &frames_n);
+        cJSON_AddNumberToObject(ev, "air_seconds", 1e-6 * (double)busy_us);
+        cJSON_AddNumberToObject(ev, "air_frames", (double)frames_n);
+    }
+}
+
 void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
                         const struct uw_sim_score *s)
 {
@@ -429,10 +444,14 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     cJSON *ev = uw_event("done");
     char text[UW_TEXT_BYTES];
     put_state(r, ev, w, step, s);
+    put_air(ev, w);
     cJSON_AddNumberToObject(ev, "nodes", r->o->nodes);
     cJSON_AddNumberToObject(ev, "pulls_done", c.pulls_done);
     cJSON_AddNumberToObject(ev, "pulls_cut", c.pulls_cut);
     cJSON_AddNumberToObject(ev, "pulls_stale", c.pulls_stale);
+    if (r->o->period == UW_AUTO) {
+        cJSON_AddNumberToObject(ev, "period_steps", (double)c.period_steps / r->o->nodes);
+    }
     cJSON_AddNumberToObject(ev, "averages_done", c.averages_done);
     cJSON_AddNumberToObject(ev, "averages_cut", c.averages_cut);
     cJSON_AddNumberToObject(ev, "pairs_half", c.pairs_half);
@@ -460,6 +479,10 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     if (c.pulls_done + c.pulls_cut != 0) {
         printf("pulls          %u whole, %u cut, %u of nothing new\n", (unsigned)c.pulls_done,
                (unsigned)c.pulls_cut, (unsigned)c.pulls_stale);
+    }
+    if (r->o->period == UW_AUTO) {
+        printf("period         %.1f steps at the end, mean of all nodes\n",
+               (double)c.period_steps / r->o->nodes);
     }
     if (c.averages_done + c.averages_cut != 0) {
         printf("averages       %u taken, %u given up\n", (unsigned)c.averages_done,

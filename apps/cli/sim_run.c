@@ -70,6 +70,8 @@ static void choose_network(struct uw_world_config *c, const struct uw_sim_option
         [UW_SIM_RING] = UW_ALLREDUCE_RING, [UW_SIM_TREE] = UW_ALLREDUCE_TREE,
         [UW_SIM_SWEEP] = UW_ALLREDUCE_SWEEP};
     c->network = strcmp(o->network, "formula") == 0 ? UW_WORLD_FORMULA : UW_WORLD_EVENTS;
+    c->mtu_bytes = o->mtu;
+    c->radio = o->link != NULL ? &o->radio : NULL;
     c->algorithm = UW_SIM_AUTO;
     if (o->algorithm != NULL) {
         (void)uw_sim_algorithm_find(o->algorithm, &c->algorithm);
@@ -86,10 +88,13 @@ static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
 {
     char nodes_text[UW_TEXT_BYTES], models_text[UW_TEXT_BYTES], free_text[UW_TEXT_BYTES];
     const struct uw_model *m = &s->jobs[0].model;
-    double world = (double)uw_world_measure(config, NULL);
+    size_t measured = uw_world_measure(config, &s->err);
+    if (measured == SIZE_MAX && s->err.text[0] != '\0') {
+        return s->err.code;
+    }
     double each = (double)sizeof *s->learners +
                   (double)s->vectors * m->trainable_n * (double)sizeof(float);
-    double nodes = world + s->o->nodes * each + m->params.size_n * (double)sizeof(float);
+    double nodes = (double)measured + s->o->nodes * each + m->params.size_n * (double)sizeof(float);
     double models = s->threads * (double)s->jobs[0].need.total_bytes;
     double there = (double)uw_board_free_bytes();
     uw_text_bytes(nodes, nodes_text);
@@ -142,22 +147,17 @@ static int open_world(struct uw_sim *s)
         .params = &s->fresh,
         .node = {.run = s->name,
                  .mode = uw_node_mode_find(o->exchange),
-                 .head_weight = 1,
-                 .scratch_n = SCRATCH_N,
+                 .head_weight = 1, .scratch_n = SCRATCH_N,
                  .rule = rule,
                  .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
                  .schedule = uw_peer_schedule_find(o->schedule),
-                 .period_steps = o->period,
+                 .period_steps = o->period, .period_share = (float)o->share, .slices_n = o->slices,
                  .window_bytes = (size_t)o->pull_window,
                  .seed = uw_rng_mix(o->seed, 0)},
         .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
         .event_arg = &s->timeline,
-        .on_touch = uw_sim_touch,
-        .touch_arg = s,
-        .interrupts = look_up,
-        .interrupt_arg = s,
-        .mtu_bytes = o->mtu,
-        .past = s->past};
+        .on_touch = uw_sim_touch, .touch_arg = s,
+        .interrupts = look_up, .interrupt_arg = s, .past = s->past};
     choose_network(&config, o);
     int rc = check_memory(s, &config);
     rc = rc < 0 ? rc : uw_world_open(&s->world, &config, &s->err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stack.h"
+#include "stack_inner.h"
 
 #include "uwasa/board.h"
 
@@ -22,13 +22,13 @@ bool uw_stack_address_ok(const char *text, bool listen)
     return *rest == '\0' && port <= UINT16_MAX && (listen || (port > 0 && end > host));
 }
 
-static int entropy(void *user, uint8_t *out, size_t bytes)
+int uw_stack_entropy(void *user, uint8_t *out, size_t bytes)
 {
     (void)user;
     return uw_board_entropy(out, bytes);
 }
 
-static int take(struct uw_stack_block *b, size_t bytes, struct uw_error *err)
+int uw_stack_take(struct uw_stack_block *b, size_t bytes, struct uw_error *err)
 {
     int rc = bytes == SIZE_MAX ? UW_ERR_INVALID : uw_board_memory_take(bytes, &b->at);
     if (rc < 0) {
@@ -45,7 +45,7 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_link_udp_config udp = {.bind = config->listen,
                                      .stations_n = (uint16_t)(2u * config->peers_n + 32u),
                                      .mtu_bytes = config->mtu_bytes};
-    int rc = take(b, uw_link_udp_bytes(&udp), err);
+    int rc = uw_stack_take(b, uw_link_udp_bytes(&udp), err);
     if (rc < 0) {
         return rc;
     }
@@ -66,9 +66,9 @@ static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {
     struct uw_stack_block *b = &s->blocks[3];
-    struct uw_secure_stream_config tls = {.identity = config->run, .entropy = entropy,
+    struct uw_secure_stream_config tls = {.identity = config->run, .entropy = uw_stack_entropy,
                                           .event = config->event, .user = config->user};
-    int rc = take(b, uw_secure_stream_bytes(&tls), err);
+    int rc = uw_stack_take(b, uw_secure_stream_bytes(&tls), err);
     if (rc < 0) {
         return rc;
     }
@@ -83,7 +83,7 @@ static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
 static int open_tcp(struct uw_stack *s, struct uw_stack_block *b, struct uw_link_tcp_config *tcp,
                     struct uw_error *err)
 {
-    int rc = take(b, uw_link_tcp_bytes(tcp), err);
+    int rc = uw_stack_take(b, uw_link_tcp_bytes(tcp), err);
     if (rc < 0) {
         return rc;
     }
@@ -112,7 +112,7 @@ static int open_mpi(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_mpi_config mpi = {.mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes
                                                                          : STREAM_MTU_BYTES};
-    int rc = take(b, uw_link_mpi_bytes(&mpi), err);
+    int rc = uw_stack_take(b, uw_link_mpi_bytes(&mpi), err);
     if (rc < 0) {
         return rc;
     }
@@ -129,7 +129,7 @@ static int open_line(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_serial_config serial = {.serial = &s->tty.base, .mtu_bytes = config->mtu_bytes};
     int rc = uw_serial_tty_open(&s->tty, config->device, config->baud, err);
-    rc = rc < 0 ? rc : take(b, uw_link_serial_bytes(&serial), err);
+    rc = rc < 0 ? rc : uw_stack_take(b, uw_link_serial_bytes(&serial), err);
     if (rc < 0) {
         return rc;
     }
@@ -140,12 +140,18 @@ static int open_line(struct uw_stack *s, const struct uw_stack_config *config,
     return rc < 0 ? uw_error_set(err, rc, "%s: %s", config->device, uw_status_text(rc)) : UW_OK;
 }
 
+static bool is_radio(enum uw_stack_carrier carrier)
+{
+    return carrier == UW_STACK_RADIO || carrier == UW_STACK_BUS;
+}
+
 static int open_carrier(struct uw_stack *s, const struct uw_stack_config *config,
                         struct uw_error *err)
 {
     int rc = config->carrier == UW_STACK_MPI      ? open_mpi(s, config, err)
              : config->carrier == UW_STACK_TCP    ? open_stream(s, config, err)
              : config->carrier == UW_STACK_SERIAL ? open_line(s, config, err)
+             : is_radio(config->carrier)          ? uw_stack_open_radio(s, config, err)
                                                   : open_udp(s, config, err);
     s->base = s->top;
     return rc;
@@ -157,9 +163,23 @@ int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES])
         snprintf(text, UW_LINK_ADDRESS_BYTES, "%.63s", s->tty.path);
         return UW_OK;
     }
+    if (s->base == &s->frame.link) {
+        return uw_link_describe(s->base, s->base->own, text);
+    }
     return s->base == &s->mpi.link   ? uw_link_describe(s->base, s->mpi.rank, text)
            : s->base == &s->tcp.link ? uw_link_tcp_local(&s->tcp, text)
                                      : uw_link_udp_local(&s->udp, text);
+}
+
+static int open_capture(struct uw_stack *s, const struct uw_stack_config *config,
+                        struct uw_error *err)
+{
+    if (config->pcap == NULL) {
+        return UW_OK;
+    }
+    int rc = uw_capture_file_open(&s->capture, config->pcap, s->top, err);
+    s->top = &s->capture.link.link;
+    return rc;
 }
 
 static bool is_far(void *arg, uint16_t station)
@@ -210,7 +230,7 @@ static int open_emulated(struct uw_stack *s, const struct uw_stack_config *confi
                                                .send = bad ? *config->bad : fine,
                                                .far = config->far_n != 0 ? is_far : NULL,
                                                .far_arg = s};
-    int rc = take(b, uw_link_emulated_bytes(&emulated), err);
+    int rc = uw_stack_take(b, uw_link_emulated_bytes(&emulated), err);
     if (rc < 0) {
         return rc;
     }
@@ -231,10 +251,10 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_secure_dtls_config secure = {.lower = s->top,
                                            .identity = config->run,
                                            .sessions_n = config->peers_n,
-                                           .entropy = entropy,
+                                           .entropy = uw_stack_entropy,
                                            .event = config->event,
                                            .user = config->user};
-    int rc = take(b, uw_secure_dtls_bytes(&secure), err);
+    int rc = uw_stack_take(b, uw_secure_dtls_bytes(&secure), err);
     if (rc < 0) {
         return rc;
     }
@@ -254,9 +274,18 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
 {
     memset(s, 0, sizeof *s);
     int rc = open_carrier(s, config, err);
+    rc = rc < 0 ? rc : open_capture(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);
     bool datagrams = config->carrier == UW_STACK_UDP || config->carrier == UW_STACK_SERIAL;
-    return rc < 0 || !datagrams ? rc : open_secure(s, config, err);
+    if (rc == UW_OK && is_radio(config->carrier)) {
+        rc = uw_stack_secure_radio(s, config, err);
+    } else if (rc == UW_OK && datagrams) {
+        rc = open_secure(s, config, err);
+    }
+    if (rc == UW_OK && config->over != NULL) {
+        s->top = config->over(config->over_arg, s->top);
+    }
+    return rc;
 }
 
 size_t uw_stack_bytes(const struct uw_stack *s)
@@ -274,7 +303,11 @@ void uw_stack_close(struct uw_stack *s)
         nanosleep(&(struct timespec){.tv_nsec = LEAVE_LOOK_NS}, NULL);
     }
     uw_link_deinit(&s->secure.link);
+    uw_link_deinit(&s->frames.link);
     uw_link_deinit(&s->emulated.link);
+    uw_capture_file_close(&s->capture);
+    uw_link_deinit(&s->frame.link);
+    uw_radio_udp_deinit(&s->multicast);
     uw_link_deinit(&s->udp.link);
     uw_link_deinit(&s->tcp.link);
     uw_link_deinit(&s->mpi.link);

@@ -9,11 +9,15 @@
 #include "test_support.h"
 
 #include "uwasa/link_emulated.h"
+#include "uwasa/link_frame.h"
 #include "uwasa/link_loopback.h"
 #include "uwasa/link_serial.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/link_udp.h"
 #include "uwasa/link_zsock.h"
+#include "uwasa/radio_bus.h"
+#include "uwasa/radio_link.h"
+#include "uwasa/radio_udp.h"
 #include "uwasa/secure.h"
 #include "uwasa/secure_stream.h"
 
@@ -24,6 +28,8 @@
 
 struct pair {
     bool real_time;
+    bool waits;                     /* a second message may have to wait for the first */
+    bool all_exist;                 /* stations: all numbers that can be written */
     uint64_t now_us;
     struct pty_pair *cable;         /* NULL: none */
     struct uw_link *link[2];        /* the ends under test */
@@ -37,9 +43,13 @@ struct pair {
     struct uw_link_tcp tcp[2];
     struct serial_pipe pipe[2];
     struct uw_link_serial serial[2];
+    struct uw_radio_link radio[2];
+    struct uw_radio_bus bus[2];
+    struct uw_radio_udp multicast[2];
+    struct uw_link_frame frame[2];
     struct uw_secure_dtls dtls[2];
     struct uw_secure_stream tls[2];
-    void *blocks[5];
+    void *blocks[8];
     size_t blocks_n;
 };
 

@@ -34,7 +34,12 @@ static void expect_silence(struct pair *p, size_t at)
 
 static void send_now(struct pair *p, size_t at, const void *buf, uint32_t bytes)
 {
-    assert_int_equal(uw_link_send(p->link[at], p->to[at], buf, bytes), UW_OK);
+    int rc = uw_link_send(p->link[at], p->to[at], buf, bytes);
+    for (int i = 0; i < TRIES && p->waits && rc == UW_ERR_AGAIN; i++) {
+        pass_time(p);
+        rc = uw_link_send(p->link[at], p->to[at], buf, bytes);
+    }
+    assert_int_equal(rc, UW_OK);
 }
 
 static void fill(uint8_t *buf, uint32_t bytes, uint32_t seed)
@@ -86,6 +91,7 @@ static int teardown(void **state)
         uw_link_deinit(&p->udp[i].link);
         uw_link_deinit(&p->zsock[i].link);
         uw_link_deinit(&p->tcp[i].link);
+        uw_radio_udp_deinit(&p->multicast[i]);
         uw_secure_stream_deinit(&p->tls[i]);
     }
     while (p->blocks_n != 0) {
@@ -99,7 +105,7 @@ static struct pair *opened(void **state)
 {
     struct pair *p = *state;
     if (p->to[0] == p->to[1] && p->link[1] == NULL) {
-        print_message("skipped: this machine has no ::1\n");
+        print_message("skipped: this machine has no ::1, or no multicast\n");
         skip();
     }
     return p;
@@ -189,10 +195,11 @@ static void test_link_unknown_station_is_not_found(void **state)
     struct pair *p = opened(state);
     char text[UW_LINK_ADDRESS_BYTES];
     uint8_t byte = 0;
-    assert_int_equal(uw_link_send(p->link[0], 999, &byte, 1), UW_ERR_NOTFOUND);
+    uint16_t unknown = p->all_exist ? UW_LINK_STATION_NONE : 999;
+    assert_int_equal(uw_link_send(p->link[0], unknown, &byte, 1), UW_ERR_NOTFOUND);
     assert_int_equal(uw_link_send(p->link[0], UW_LINK_STATION_NONE, &byte, 1), UW_ERR_NOTFOUND);
-    assert_int_equal(uw_link_describe(p->link[0], 999, text), UW_ERR_NOTFOUND);
-    assert_false(uw_link_hold(p->link[0], 999, true));
+    assert_int_equal(uw_link_describe(p->link[0], unknown, text), UW_ERR_NOTFOUND);
+    assert_false(uw_link_hold(p->link[0], unknown, true));
 }
 
 static void test_link_flooded_answers_again_or_loses_but_delivers_no_wrong_byte(void **state)
@@ -318,6 +325,9 @@ static void test_link_parts_arrive_as_one_message(void **state)
             for (int k = 0; k < TRIES && rc == UW_ERR_AGAIN; k++) {
                 rc = uw_link_send_parts(p->link[0], p->to[0], out, heads[i], out + heads[i], body,
                                         scratch);
+                if (rc == UW_ERR_AGAIN && p->waits) {
+                    pass_time(p);
+                }
             }
             assert_int_equal(rc, UW_OK);
             rc = UW_ERR_AGAIN;

@@ -57,11 +57,39 @@ done <<END
 --schedule matching --exchange allreduce
 --cell-nodes 65 --nodes 70 --exchange hierarchical
 --mtu 1024 --network formula
+--period 0
+--period sometimes
+--period auto --exchange allreduce
+--period auto --momentum-rule kgt
+--period auto --network formula
+--period auto --advise
+--share 0.1
+--share 0 --period auto
 --pull-window 64K --network formula
+--exchange broadcast
+--link wifi
+--link lora:SF6
+--link 802154 --exchange allreduce
+--link 802154 --network formula
+--link 802154 --advise
+--slices 4 --link 802154 --exchange broadcast
 END
 expect 1 ./sim --data csv:nowhere.csv
 expect 1 "$uwasa" sim --model plane.json --data digits
 grep -q 'model plane takes' err || fail "data that does not fit the model"
+
+# one radio for all: pulls and broadcast averages, the same each time; how much of the air they took
+for exchange in gossip broadcast; do
+    for file in radio.jsonl again.jsonl; do
+        ./sim --link 802154 --exchange $exchange --steps 60 --step-seconds 0.05 --json $file \
+            >out 2>err || { cat err >&2; fail "--link 802154 --exchange $exchange"; }
+    done
+    [ "$(tail -n 1 radio.jsonl | sed 's/"seconds":.*//')" = \
+      "$(tail -n 1 again.jsonl | sed 's/"seconds":.*//')" ] || fail "$exchange on a radio repeats itself"
+    awk -v s="$(number radio.jsonl air_seconds)" -v v="$(number radio.jsonl virtual_seconds)" \
+        'BEGIN { exit !(s > 0 && s < v + 60) }' || fail "air_seconds of $exchange"
+done
+awk -v n="$(number radio.jsonl averages_done)" 'BEGIN { exit !(n >= 4) }' || fail "averages by broadcast"
 
 # what is told: progress apart from results, start, a test for each epoch but the last, done
 ./sim --skew sorted --epochs 4 --json events.jsonl >out 2>err || { cat err >&2; fail "a run"; }
@@ -91,6 +119,20 @@ cmp -s a b || { diff a b >&2; fail "the same seed, another run"; }
 told other.jsonl | sed 's/"seed":2/"seed":1/' >b
 cmp -s a b && fail "another seed, the same run"
 
+# a pull is 464 bytes and their heads at 100 kbit/s, and 10 ms for the way there and back: 0.049 s or
+# more, 49 steps in a tenth of the time and 5 in all of it; longer where two pull from one
+for case in "0.1 45 130" "1 4 13"; do
+    # shellcheck disable=SC2086
+    set -- $case
+    ./sim --period auto --share "$1" --bandwidth 100000 --steps 3000 --json period.jsonl \
+        >out 2>/dev/null || fail "--period auto"
+    awk -v t="$(number period.jsonl period_steps)" -v l="$2" -v m="$3" \
+        'BEGIN { exit !(t >= l && t <= m) }' ||
+        { tail -n 1 period.jsonl >&2; fail "--period auto --share $1: not $2 to $3 steps"; }
+    head -n 1 period.jsonl | grep -q '"period":"auto"' || fail "start tells another period"
+    grep -q '^period .* steps at the end' out || fail "the period is not told"
+done
+
 # fewer tests change nothing else, nor does a look at where the time goes
 ./sim --skew sorted --epochs 4 --eval-epochs 2 --profile --json fewer.jsonl >/dev/null 2>err ||
     fail "--eval-epochs 2"
@@ -104,6 +146,7 @@ grep -q '^training .* us a node-step$' err || fail "--profile tells nothing"
 # as many threads as you like compute the same, and fail the same
 for flags in "--nodes 7 --skew sorted --epochs 3" "--exchange allreduce --nodes 5 --steps 60" \
     "--momentum-rule kgt --steps 60 --eval-steps 7" "--period 1 --steps 40 --bandwidth 100000" \
+    "--period auto --steps 300 --bandwidth 100000" \
     "--nodes 90 --steps 20 --batch 2 --per-node --eval-nodes 9 --eval-seconds 0.05"; do
     for threads in 1 2 3; do
         ./sim $flags --threads $threads --json - 2>err >out || { cat err >&2; fail "$flags"; }

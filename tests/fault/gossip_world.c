@@ -67,19 +67,19 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
     struct uw_error err = {0};
     assert_false(it->up);
     assert_int_equal(uw_link_loopback_init(&it->loopback, &w->hub, (uint16_t)i), UW_OK);
-    struct uw_link_emulated_config e = {.lower = &it->loopback.link, .queue_n = WORLD_QUEUE,
-                                        .seed = w->seed * 100u + i, .send = w->impairment,
-                                        .far = w->far, .far_arg = it,
-                                        .mtu_bytes = it->mtu_bytes,
-                                        .burst_bytes = it->burst_bytes,
-                                        .burst_n = it->burst_n};
+    struct uw_link_emulated_config e = {
+        .lower = &it->loopback.link, .queue_n = w->queue_n != 0 ? w->queue_n : WORLD_QUEUE,
+        .seed = w->seed * 100u + i,
+        .send = w->impairment, .receive = w->arriving, .medium = w->medium, .far = w->far,
+        .far_arg = it, .mtu_bytes = it->mtu_bytes, .burst_bytes = it->burst_bytes,
+        .burst_n = it->burst_n};
     e.memory_bytes = uw_link_emulated_bytes(&e);
     e.memory = it->emulated_memory = malloc(e.memory_bytes);
     assert_int_equal(uw_link_emulated_init(&it->emulated, &e), UW_OK);
     if (it->keeps_burst) {
         it->emulated.link.burst_bytes = it->emulated.link.burst_n = 0;
     }
-    c.link = &it->emulated.link;
+    c.link = w->above != NULL ? w->above(it) : &it->emulated.link;
     c.incarnation = c.incarnation != 0 ? c.incarnation : w->incarnation++;
     size_t bytes = 0;
     int rc = uw_node_measure(&c, &bytes, &err);
@@ -123,6 +123,9 @@ void world_down(struct world *w, uint32_t i)
 {
     struct world_node *it = &w->nodes[i];
     assert_true(it->up);
+    if (w->above_down != NULL) {
+        w->above_down(it);
+    }
     uw_link_deinit(&it->emulated.link);
     uw_link_deinit(&it->loopback.link);
     free(it->emulated_memory);
@@ -135,6 +138,11 @@ void world_start(struct world *w)
     for (uint32_t i = 0; i < w->n; i++) {
         world_up(w, i);
     }
+}
+
+static uint64_t w_now(const struct world_node *it)
+{
+    return it->world->now_us;
 }
 
 static void world_train(struct world_node *it)
@@ -162,6 +170,40 @@ static void world_train(struct world_node *it)
     }
 }
 
+static uint64_t ahead_us(const struct world_node *it)
+{
+    int64_t gained_us = (int64_t)w_now(it) * it->drift_ppm / 1000000;
+    return it->clock_us + (uint64_t)gained_us;
+}
+
+/* Its receiver is off. */
+static void lose_all(struct world_node *it)
+{
+    uint8_t buf[2048];
+    uint16_t from;
+    (void)uw_link_step(&it->emulated.link, w_now(it));
+    while (uw_link_recv(&it->emulated.link, &from, buf, sizeof buf) != UW_ERR_AGAIN) {
+    }
+}
+
+static uint64_t step_node(struct world_node *it)
+{
+    uint64_t now_us = w_now(it), ahead = ahead_us(it);
+    uint64_t node_us = uw_node_step(&it->node, now_us + ahead) - ahead;
+    uint64_t asleep_us = uw_node_may_sleep_us(&it->node, now_us + ahead);
+    it->deaf_until_us = now_us + asleep_us;
+    assert_true(node_us >= now_us && (asleep_us != 0 || node_us <= now_us + 5000u));
+    return node_us;
+}
+
+static void listen(struct world *w, uint64_t until_us)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        struct world_node *it = &w->nodes[i];
+        it->on_us += it->up && it->deaf_until_us <= w->now_us ? until_us - w->now_us : 0;
+    }
+}
+
 void world_tick(struct world *w)
 {
     uint64_t next_us = w->now_us + 5000;
@@ -171,9 +213,11 @@ void world_tick(struct world *w)
             continue;
         }
         uint64_t node_us = it->step_at_us;
-        if (w->now_us >= it->step_at_us) {
-            node_us = uw_node_step(&it->node, w->now_us + it->clock_us) - it->clock_us;
-            assert_true(node_us >= w->now_us && node_us <= w->now_us + 5000u);
+        if (it->deaf_until_us > w->now_us) {
+            lose_all(it);
+            node_us = it->deaf_until_us;
+        } else if (w->now_us >= it->step_at_us) {
+            node_us = step_node(it);
             it->step_at_us = w->now_us + it->pause_us;
             node_us = node_us > it->step_at_us ? node_us : it->step_at_us;
         }
@@ -181,7 +225,9 @@ void world_tick(struct world *w)
         next_us = node_us < next_us ? node_us : next_us;
         next_us = it->trains && it->train_at_us < next_us ? it->train_at_us : next_us;
     }
-    w->now_us = next_us > w->now_us + 50u ? next_us : w->now_us + 50u;
+    next_us = next_us > w->now_us + 50u ? next_us : w->now_us + 50u;
+    listen(w, next_us);
+    w->now_us = next_us;
 }
 
 void world_run(struct world *w, uint64_t us)

@@ -25,6 +25,9 @@ struct world_node {
     bool up, trains, averaging;
     bool paused;                        /* as by SIGSTOP */
     uint64_t clock_us;                  /* what its clock is ahead of the world's; wraps */
+    int32_t drift_ppm;                  /* and what it gains or loses */
+    uint64_t deaf_until_us;             /* it sleeps: what comes is lost */
+    uint64_t on_us;                     /* it did not for so long */
     uint32_t slowness;                  /* its training steps take so many times as long; 0: 1 */
     uint32_t burst_bytes, burst_n;      /* of its link */
     uint32_t mtu_bytes;                 /* the same; 0: the medium's */
@@ -43,6 +46,7 @@ struct world_node {
     struct uw_node_progress progress;
     uint64_t train_at_us;
     uint32_t rounds;
+    void *link_above;                   /* the hook's */
     uint32_t events[UW_NODE_EVENTS_N];
     char text[UW_NODE_EVENTS_N][UW_NODE_TEXT_BYTES];    /* the last of each kind */
     /* Called before uw_node_after_step: the local step. May be NULL. */
@@ -59,6 +63,13 @@ struct world {
     struct uw_loopback_hub hub;
     void *hub_memory;
     struct uw_impairment impairment;    /* of every node's sending side */
+    struct uw_impairment arriving;      /* and of its receiving side */
+    struct uw_emulated_medium *medium;  /* that all share; NULL: none */
+    uint32_t queue_n;                   /* messages that may wait to be sent; 0: WORLD_QUEUE */
+    /* Called with the emulated link up: the link that its node gets. And before that goes down. Both
+     * may be NULL. */
+    struct uw_link *(*above)(struct world_node *n);
+    void (*above_down)(struct world_node *n);
     /* NULL: towards all others; else towards these. arg is the world_node. */
     bool (*far)(void *arg, uint16_t place);
     struct uw_node_config config;       /* what all nodes share; name, link, vectors are added */
@@ -66,6 +77,7 @@ struct world {
     const char *seeds[1];
     uint32_t incarnation;
     bool talk;
+    void *user;
     struct world_node nodes[WORLD_MAX];
 };
 

@@ -84,7 +84,7 @@ static void test_serial_frames_of_every_size_hold_no_zero_and_no_byte_too_many(v
             }
             t.a.n = t.b.n = t.b.at = 0;
             assert_int_equal(uw_link_send(&t.link[0].link, 0, message, bytes), UW_OK);
-            while (t.link[0].queue_n > 0) {
+            while (t.link[0].frames.queue_n > 0) {
                 step(&t);
             }
             assert_true(t.b.n <= bytes + 7u + (bytes + 4u) / 254u);
@@ -151,7 +151,7 @@ static void try_line(uint64_t seed, struct serial_faults bad, uint64_t bytes)
         sent += size + 7u;
         n++;
     }
-    while (t.link[0].queue_n > 0 || t.b.n > 0) {
+    while (t.link[0].frames.queue_n > 0 || t.b.n > 0) {
         step(&t);
         arrived += check_arrivals(&t, seed, n, &next);
     }
@@ -281,7 +281,7 @@ static void test_serial_queue_that_is_full_says_again_and_loses_nothing(void **s
         accepted += rc == UW_OK;
     }
     assert_true(accepted > 2 && accepted < 400); /* line and queue are full */
-    while (t.link[0].queue_n > 0 || t.b.n > 0) {
+    while (t.link[0].frames.queue_n > 0 || t.b.n > 0) {
         step(&t);
         (void)check_arrivals(&t, 3, accepted, &next);
     }

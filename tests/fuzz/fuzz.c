@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
-#include "uwasa/rng.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { INPUTS_MAX = 512, OUTCOMES_MAX = 1024, HANG_SECONDS = 20, PREFIXES_MAX = 4096 };
+enum { INPUTS_MAX = 2048, OUTCOMES_MAX = 1024, HANG_SECONDS = 20, PREFIXES_MAX = 4096 };
 
 struct input {
     uint8_t *data;
@@ -27,10 +25,12 @@ struct uw_fuzz_corpus {
 
 struct run {
     const struct uw_fuzz_target *target;
+    const struct uw_fuzz_form *form;    /* NULL: bytes */
     struct uw_fuzz_corpus corpus;
     struct uw_rng rng;
     size_t bytes_max;
     uint64_t tried_n;
+    const char *keep;               /* file for what mutations find; NULL: none */
     const char *program;
 };
 
@@ -91,6 +91,27 @@ static void catch_crashes(void)
     }
 }
 
+/* ---- where the code has been ---- */
+
+static int went_on;                     /* where no input has been before */
+
+#ifdef UWASA_FUZZ_TRACE
+static uint8_t seen[1u << 16];
+
+void __sanitizer_cov_trace_pc(void);
+
+/* Called from each branch of what is compiled with -fsanitize-coverage=trace-pc. */
+void __sanitizer_cov_trace_pc(void)
+{
+    static uintptr_t last;
+    uintptr_t here = (uintptr_t)__builtin_return_address(0);
+    uint8_t *edge = &seen[(here ^ last) % sizeof seen];
+    went_on |= *edge == 0;
+    *edge = 1;
+    last = here >> 1;
+}
+#endif
+
 /* ---- trying ---- */
 
 void uw_fuzz_add(struct uw_fuzz_corpus *corpus, const void *input, size_t bytes)
@@ -105,6 +126,19 @@ void uw_fuzz_add(struct uw_fuzz_corpus *corpus, const void *input, size_t bytes)
         abort();
     }
     memcpy(in->data, input, bytes);
+}
+
+/* As a line of a corpus, where one is asked for. */
+static void keep_line(const struct run *r, const uint8_t *data, size_t bytes, int outcome)
+{
+    FILE *f = r->keep != NULL ? fopen(r->keep, "a") : NULL;
+    if (f != NULL) {
+        for (size_t i = 0; i < bytes; i++) {
+            fprintf(f, "%02x", data[i]);
+        }
+        fprintf(f, " # %d\n", outcome);
+        fclose(f);
+    }
 }
 
 static int is_new_outcome(struct uw_fuzz_corpus *c, int outcome)
@@ -134,12 +168,14 @@ static int try_input(struct run *r, const uint8_t *data, size_t bytes)
     }
     now.data = data;
     now.bytes = bytes;
+    went_on = 0;
     int outcome = r->target->try_one(exact, bytes);
     if (outcome < 0) {
         say("broken promise");
         keep_input();
-    } else if (is_new_outcome(&r->corpus, outcome)) {
+    } else if (is_new_outcome(&r->corpus, outcome) || went_on) {
         uw_fuzz_add(&r->corpus, data, bytes);
+        keep_line(r, data, bytes, outcome);
     }
     now.data = NULL;
     free(exact);
@@ -256,7 +292,12 @@ static size_t mutate(struct run *r, uint8_t *buf)
     size_t bytes = in->bytes < r->bytes_max ? in->bytes : r->bytes_max;
     memcpy(buf, in->data, bytes);
     for (size_t times = 1 + pick(r, 4); times > 0; times--) {
-        bytes = mutate_once(r, buf, bytes);
+        int fields = r->form != NULL && r->form->mutate != NULL && pick(r, 4) != 0;
+        bytes = fields ? r->form->mutate(&r->rng, buf, bytes, r->bytes_max)
+                       : mutate_once(r, buf, bytes);
+    }
+    if (r->form != NULL && r->form->seal != NULL && pick(r, 16) != 0) {
+        r->form->seal(buf, bytes);
     }
     return bytes;
 }
@@ -270,6 +311,23 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* As it is, and sealed. */
+static int try_prefix(struct run *r, const uint8_t *data, size_t bytes)
+{
+    int failed = try_input(r, data, bytes) < 0;
+    if (!failed && r->form != NULL && r->form->seal != NULL) {
+        uint8_t *sealed = malloc(bytes + 1);
+        if (sealed == NULL) {
+            abort();
+        }
+        memcpy(sealed, data, bytes);
+        r->form->seal(sealed, bytes);
+        failed = try_input(r, sealed, bytes) < 0;
+        free(sealed);
+    }
+    return failed;
+}
+
 static int try_prefixes(struct run *r, double end)
 {
     size_t given_n = r->corpus.n;
@@ -277,7 +335,7 @@ static int try_prefixes(struct run *r, double end)
         struct input in = r->corpus.inputs[i];
         size_t shortest = in.bytes > PREFIXES_MAX ? in.bytes - PREFIXES_MAX : 0;
         for (size_t bytes = in.bytes + 1; bytes-- > shortest;) {
-            if (try_input(r, in.data, bytes) < 0) {
+            if (try_prefix(r, in.data, bytes)) {
                 return 1;
             }
             if (bytes != in.bytes && seconds() > end) {
@@ -288,16 +346,49 @@ static int try_prefixes(struct run *r, double end)
     return 0;
 }
 
-static int try_mutations(struct run *r, double end)
+/* Until the end, or so many of them; -1: as many as there is time for. */
+static int try_mutations(struct run *r, double end, int64_t most_n)
 {
     uint8_t *buf = malloc(r->bytes_max);
     int failed = buf == NULL;
-    while (!failed && seconds() < end) {
+    r->keep = getenv("UWASA_FUZZ_KEEP");
+    for (int64_t n = 0; !failed && (most_n >= 0 ? n < most_n : seconds() < end); n++) {
         size_t bytes = mutate(r, buf);
         failed = try_input(r, buf, bytes) < 0;
     }
     free(buf);
     return failed;
+}
+
+/* The lines of the corpus; what cannot be read is none. */
+static void add_corpus(struct run *r)
+{
+    char path[512];
+    size_t n = 0;
+    int c, comment = 0, nibbles = 0;
+    uint8_t *data = malloc(r->bytes_max);
+    snprintf(path, sizeof path, "%s/%s.hex", UWASA_FUZZ_CORPUS, r->target->name);
+    FILE *f = fopen(path, "r");
+    while (f != NULL && data != NULL && (c = fgetc(f)) != EOF) {
+        const char *digits = "0123456789abcdef", *digit = c != 0 ? strchr(digits, c) : NULL;
+        comment |= c == '#';
+        if (!comment && digit != NULL && n < r->bytes_max) {
+            uint8_t high = nibbles % 2 == 0 ? 0 : (uint8_t)(data[n] << 4);
+            data[n] = (uint8_t)(high | (digit - digits));
+            n += nibbles++ % 2 != 0;
+        }
+        if (c == '\n') {
+            if (nibbles > 0) {
+                uw_fuzz_add(&r->corpus, data, n);
+            }
+            n = 0;
+            comment = nibbles = 0;
+        }
+    }
+    free(data);
+    if (f != NULL) {
+        fclose(f);
+    }
 }
 
 static int replay(struct run *r, const char *path)
@@ -320,6 +411,8 @@ static int replay(struct run *r, const char *path)
 static int fuzz(struct run *r)
 {
     const char *text = getenv("UWASA_TEST_SEED"), *budget = getenv("UWASA_FUZZ_SECONDS");
+    const char *most = getenv("UWASA_FUZZ_INPUTS");
+    int64_t most_n = most != NULL ? (int64_t)strtoull(most, NULL, 0) : -1;
     uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : 1;
     double limit = budget != NULL ? strtod(budget, NULL) : 2.0;
     printf("%s: seed=%llu, %g s\n", r->target->name, (unsigned long long)seed, limit);
@@ -327,20 +420,23 @@ static int fuzz(struct run *r)
     uw_rng_seed(&r->rng, seed);
 
     r->target->add_inputs(&r->corpus);
+    add_corpus(r);
     if (r->corpus.n == 0) {
         uw_fuzz_add(&r->corpus, "", 0);
     }
     double start = seconds();
-    int failed = try_prefixes(r, start + limit / 2) || try_mutations(r, start + limit);
+    double half = most_n >= 0 ? 1e9 : limit / 2;
+    int failed = try_prefixes(r, start + half) || try_mutations(r, start + limit, most_n);
     printf("%s: %llu inputs, %zu outcomes\n", r->target->name, (unsigned long long)r->tried_n,
            r->corpus.outcomes_n);
     return failed;
 }
 
-int uw_fuzz_run(const struct uw_fuzz_target *target, int argc, char **argv)
+int uw_fuzz_run_form(const struct uw_fuzz_target *target, const struct uw_fuzz_form *form,
+                     int argc, char **argv)
 {
     static struct run r;
-    r = (struct run){.target = target, .program = argv[0]};
+    r = (struct run){.target = target, .form = form, .program = argv[0]};
     r.bytes_max = target->bytes_max != 0 ? target->bytes_max : 4096;
     now.program = argv[0];
     snprintf(now.file, sizeof now.file, "%s.crash", target->name);
@@ -357,4 +453,9 @@ int uw_fuzz_run(const struct uw_fuzz_target *target, int argc, char **argv)
         free(r.corpus.inputs[i].data);
     }
     return rc;
+}
+
+int uw_fuzz_run(const struct uw_fuzz_target *target, int argc, char **argv)
+{
+    return uw_fuzz_run_form(target, NULL, argc, argv);
 }

@@ -1,48 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A datagram from anybody: the parser answers with a code, and a node that gets it stays in order.
- * The checksum is made right after each mutation, or nothing would get past it. */
+ * Fields of a message are changed by its form, and the checksum is made right after each mutation,
+ * or nothing would get past it. */
 #include "fuzz.h"
+#include "fuzz_node.h"
+#include "wire_form.h"
 
-#include "crc.h"
-#include "node_state.h"
+#include "message.h"
 
-#include "uwasa/link_loopback.h"
 
 #include <string.h>
 
-#define SIZE 100u
-
-static struct uw_loopback_hub hub;
-static struct uw_link_loopback here, there;
-static struct uw_node node;
-static float x[SIZE], snapshot_data[SIZE];
-static struct uw_snapshot snapshot = {.data = snapshot_data, .size_n = SIZE,
-                                      .busy = ATOMIC_FLAG_INIT};
-static const struct uw_segment segment = {.name = "w", .size_n = SIZE};
-static const struct uw_params params = {.x = x, .size_n = SIZE, .segments = &segment,
-                                        .segments_n = 1, .hash = 7};
-static uint64_t now_us = 1000000;
-
-static void set_up(void)
-{
-    static _Alignas(16) uint8_t hub_memory[65536];
-    static uint8_t memory[1 << 20];
-    static const char *const seeds[] = {"1"};
-    struct uw_loopback_config hub_config = {.memory = hub_memory, .endpoints_n = 2,
-                                            .memory_bytes = sizeof hub_memory, .queue_n = 16};
-    struct uw_arena arena;
-    struct uw_node_config c = {.name = "a", .run = "r", .parts = &uw_node_parts_all,
-                               .seeds = seeds, .seeds_n = 1,
-                               .incarnation = 5, .link = &here.link, .params = &params,
-                               .snapshot = &snapshot, .period_steps = 1, .window_bytes = 16384,
-                               .members_max = 4};
-    uw_loopback_hub_init(&hub, &hub_config);
-    uw_link_loopback_init(&here, &hub, 0);
-    uw_link_loopback_init(&there, &hub, 1);
-    uw_arena_init(&arena, memory, sizeof memory);
-    uw_node_bind(&node, &c, &arena, NULL);
-}
+static struct fuzz_node node;
 
 static void add(struct uw_fuzz_corpus *corpus, struct uw_message *m)
 {
@@ -95,55 +65,42 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
     m.status_reply.rows[0].has_peer = true;
     strcpy(m.status_reply.rows[0].peer.name, "b");
     add(corpus, &m);
-}
-
-/* Give the datagram to the node as from its seed, and let both threads' parts run. */
-static int try_node(const uint8_t *buf, uint32_t bytes)
-{
-    struct uw_node_progress p = {.lr = 0.1f};
-    uint8_t drain[2048];
-    uint16_t from;
-    if (bytes <= there.link.mtu_bytes) {
-        (void)uw_link_send(&there.link, 0, buf, bytes);
-    }
-    now_us += 1000;
-    if (uw_node_step(&node, now_us) < now_us || uw_node_after_step(&node, &p) < 0) {
-        return -1;
-    }
-    while (uw_link_recv(&there.link, &from, drain, sizeof drain) >= 0) {
-        if (from != 0) {
-            return -1;
-        }
-    }
-    for (uint32_t i = 0; i < SIZE; i++) {
-        if (!(x[i] * 0.0f == 0.0f)) {
-            return -1;
-        }
-    }
-    return 0;
+    memset(&m, 0, sizeof m);
+    m.type = UW_WIRE_CELL;
+    m.cell = (uwasa_Cell){.run = run, .model = 7, .act = 1, .ids_count = 2, .hints_count = 2};
+    add(corpus, &m);
 }
 
 static int try_one(const uint8_t *input, size_t bytes)
 {
     struct uw_message m;
     int rc = uw_message_decode(input, (uint32_t)bytes, &m);
-    if (bytes >= UW_WIRE_HEAD_BYTES) {
-        uint8_t copy[4096];
-        memcpy(copy, input, bytes);
-        uint32_t crc = uw_crc32c(uw_crc32c(0, copy, 1), copy + 5, bytes - 5u);
-        for (uint32_t i = 0; i < 4u; i++) {
-            copy[1u + i] = (uint8_t)(crc >> 8u * i);
-        }
-        rc = uw_message_decode(copy, (uint32_t)bytes, &m);
-        if (try_node(copy, (uint32_t)bytes) < 0) {
-            return -1;
-        }
+    if (rc == UW_OK && m.type == UW_WIRE_DATA) {
+        float floats[2048 / 4];
+        int finite = uw_message_floats(&m.data, floats);
+        rc = finite == UW_OK ? rc : finite;
+    }
+    if (fuzz_node_try(&node, input, (uint32_t)bytes) < 0) {
+        return -1;
     }
     return rc == UW_OK ? (int)m.type : 32 - rc;
 }
 
+static size_t mutate(struct uw_rng *rng, uint8_t *input, size_t bytes, size_t cap_bytes)
+{
+    static const struct uw_fuzz_field data[] = {{0, 1}, {5, 4}, {9, 2}, {11, 2}, {13, 4}, {17, 4},
+                                                {21, 2}, {23, 4}};
+    if (bytes < UW_WIRE_HEAD_BYTES || (input[0] & 15) == UW_WIRE_DATA ||
+        uw_rng_below(rng, 32) == 0) {
+        uw_fuzz_mutate_field(rng, input, bytes, data, sizeof data / sizeof data[0]);
+        return bytes;
+    }
+    return uw_fuzz_mutate_wire(rng, input, bytes, cap_bytes);
+}
+
 int main(int argc, char **argv)
 {
-    set_up();
-    return uw_fuzz_run(&(struct uw_fuzz_target){"wire", add_inputs, try_one, 2048}, argc, argv);
+    const struct uw_fuzz_target target = {"wire", add_inputs, try_one, 2048};
+    fuzz_node_open(&node, false, UW_NODE_GOSSIP);
+    return uw_fuzz_run_form(&target, &(struct uw_fuzz_form){mutate, uw_fuzz_seal_wire}, argc, argv);
 }

@@ -34,7 +34,8 @@ STATED = ROOT / "tests/size/stated.txt"
 GROWTH = 1.02
 
 TARGETS_OF = "cortex-m7"
-TARGETS = {"training": 25000, "gossip": 50000, "firmware": 115000, "static RAM": 64000}
+TARGETS = {"training": 25000, "gossip": 50000, "firmware": 115000, "static RAM": 64000,
+           "frames": 24000, "frames RAM": 6000}
 SAME_CORE = {"stm32f746": "cortex-m7"}
 BOOT = ["key=" + 32 * "5a", "model=mlp", "window=8192", "events=json", "steps=1", "exit=1"]
 BOOT_SECONDS = 60
@@ -81,6 +82,16 @@ def taken(board, elf):
     sys.exit(f"{board}: no plan: {' '.join(said)[-400:]}")
 
 
+def frames_ram(board, elf):
+    """Bytes that a node over frames says it takes."""
+    out = subprocess.run(["timeout", str(BOOT_SECONDS), "qemu-system-arm", "-M", MACHINE[board],
+                          "-display", "none", "-monitor", "none", "-serial", "null",
+                          "-semihosting-config", "enable=on,target=native", "-kernel", elf],
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    words = (out.stdout + out.stderr).split()
+    return int(words[words.index("total") + 1])
+
+
 def measure(build, taken_bytes):
     train = libraries(build / "tests/size/train_lenet5.map")
     node = libraries(build / "tests/size/gossip_node_apart.map")
@@ -122,7 +133,13 @@ def main():
     stated, wrong = read_stated(), []
     print(f"{'bytes, -Os':24} {'now':>8} {'stated':>8} {'target':>8}")
     for board, build in builds.items():
-        for row, number in measure(build, network.get(SAME_CORE.get(board, board))).items():
+        rows = measure(build, network.get(SAME_CORE.get(board, board)))
+        if board == TARGETS_OF:
+            node = libraries(build / "tests/size/frame_node.map")
+            rows["frames"] = flash(node, "uwasa_net", "size_frames", "uwasa_source_nanopb")
+            if board in network:
+                rows["frames RAM"] = frames_ram(board, build / "tests/size/frame_node")
+        for row, number in rows.items():
             before = stated.get((board, row))
             target = TARGETS[row] if board == TARGETS_OF else None
             note = "  missed" if target is not None and number > target else ""

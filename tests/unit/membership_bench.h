@@ -42,7 +42,7 @@ static inline void set_up(struct bench *b, uint32_t members_max, const char *con
     const struct uw_membership_config c = {
         .name = "a", .address = "0", .incarnation = 10, .model = 1, .seeds = seeds, .seeds_n = n,
         .members_max = members_max, .ping_us = SECOND, .suspect_us = 3 * SECOND,
-        .dead_us = 10 * SECOND, .rate_bytes_per_s = 100000,
+        .dead_us = 10 * SECOND, .rate_mbytes_per_s = 100000000,
         .seed = 1, .link = &b->link.link, .changed = on_change,
         .arg = b};
     struct uw_arena arena;

@@ -7,7 +7,7 @@
 struct options {
     bool fast;
     const char *file, *rule;
-    uint32_t batch, classes;
+    uint32_t batch, classes, period;
     uint64_t seed, budget;
     double lr, loss;
     struct uw_opt_list peer;
@@ -24,6 +24,7 @@ static const struct uw_opt rows[] = {
     {"emulate.loss", UW_OPT_REAL, offsetof(struct options, loss), 0, 1, "F", "a number"},
     {"classes", UW_OPT_BITS, offsetof(struct options, classes), 0, 0, "NUMBERS", "numbers"},
     {"peer", UW_OPT_LIST, offsetof(struct options, peer), 0, 0, "ADDRESS", "a list"},
+    {"period", UW_OPT_U32_AUTO, offsetof(struct options, period), 1, 100, "T|auto", "or auto"},
 };
 static const struct uw_opts opts = {rows, sizeof rows / sizeof rows[0]};
 static const struct uw_args_spec spec = {.command = "test",
@@ -79,6 +80,10 @@ static void test_args_every_kind_is_read(void **state)
     assert_int_equal(o.budget, 3072);
     assert_true(o.classes == 0x80000001u);
     assert_true(o.seed == UINT64_MAX);
+    assert_int_equal(parse(&o, positional, (const char *const[]){"--period", "auto", NULL}), -1);
+    assert_int_equal(o.period, UW_AUTO);
+    assert_int_equal(parse(&o, positional, (const char *const[]){"--period=100", NULL}), -1);
+    assert_int_equal(o.period, 100);
 }
 
 static void test_args_mistakes_exit_with_two(void **state)
@@ -97,6 +102,8 @@ static void test_args_mistakes_exit_with_two(void **state)
         {"a", "b"},             {"-x"},                 {"--emulate.loss", "1.01"},
         {"--seed", "18446744073709551616"},             {"--classes", "0,,1"},
         {"--classes", "32"},    {"--classes", "1,"},    {"--classes", "-1"},
+        {"--period", "0"},      {"--period", "101"},    {"--period", "4294967295"},
+        {"--period", "Auto"},   {"--period", "auto1"},  {"--period", ""},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct options o = {.batch = 32};
@@ -150,6 +157,8 @@ static void test_args_allowed_sentences(void **state)
     assert_string_equal(text, "needs one of none qg");
     uw_opt_allowed(&rows[7], text, sizeof text);
     assert_string_equal(text, "needs a number from 0 to 1");
+    uw_opt_allowed(&rows[10], text, sizeof text);
+    assert_string_equal(text, "needs a whole number from 1 to 100, or auto");
 }
 
 static void test_assign_sets_keys_and_refuses_others(void **state)
@@ -201,6 +210,11 @@ static void test_config_reads_every_kind(void **state)
     read_config("{\"classes\": \"1,2\"}", &o, err);
     assert_string_equal(err, "");
     assert_int_equal(o.classes, 6);
+    read_config("{\"period\": \"auto\"}", &o, err);
+    assert_string_equal(err, "");
+    assert_int_equal(o.period, UW_AUTO);
+    read_config("{\"period\": 7}", &o, err);
+    assert_int_equal(o.period, 7);
 }
 
 static void test_config_mistakes_name_line_and_key(void **state)
@@ -209,6 +223,7 @@ static void test_config_mistakes_name_line_and_key(void **state)
     static const char *const bad[][2] = {
         {"{\n\"batch\":\n 0}", "c.json:2: \"batch\" needs 1 or more"},
         {"{\"batch\": \"3\"}", "c.json:1: \"batch\" needs 1 or more"},
+        {"{\"period\": \"7\"}", "c.json:1: \"period\" needs a whole number from 1 to 100, or auto"},
         {"{\"lr\": 1,\n\n\"bach\": 1}", "c.json:3: unknown key \"bach\", did you mean \"batch\"?"},
         {"{\"emulate\": {\"loss\": 0,\n \"los\": 1}}",
          "c.json:2: unknown key \"emulate.los\", did you mean \"emulate.loss\"?"},
@@ -241,7 +256,8 @@ static void test_opt_text_reads_back(void **state)
     static const char *const given[][2] = {
         {"fast", "true"}, {"file", "a b.csv"}, {"rule", "qg"}, {"batch", "4294967295"},
         {"seed", "18446744073709551615"}, {"budget", "8388608"}, {"lr", "0.1"},
-        {"lr", "0.30000000000000004"}, {"lr", "1e+300"}, {"emulate.loss", "0.015625"}};
+        {"lr", "0.30000000000000004"}, {"lr", "1e+300"}, {"emulate.loss", "0.015625"},
+        {"period", "auto"}, {"period", "12"}};
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
         const struct uw_opt *o = uw_opt_find(opts, given[i][0], strlen(given[i][0]));
         struct options set = {.fast = false};

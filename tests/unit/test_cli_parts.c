@@ -156,8 +156,18 @@ static void test_node_config_set_overrides_the_file(void **state)
     assert_int_equal(f.o.batch, 9);
     assert_true(f.o.emulate_delay_ms == 1.5);
     assert_int_equal(f.o.period, 10);
+    assert_true(f.o.share == 0.0);
     assert_string_equal(f.o.momentum_rule, "qg");
     assert_string_equal(f.o.peer_schedule, "random");
+    uw_node_config_deinit(&f);
+    const struct uw_opt_list adapts = {1, {"period=auto"}};
+    assert_int_equal(uw_node_config_load(&f, path, &adapts, &err), UW_OK);
+    assert_int_equal(f.o.period, UW_AUTO);
+    assert_true(f.o.share == 0.1);
+    uw_node_config_deinit(&f);
+    const struct uw_opt_list half = {2, {"period=auto", "share=0.5"}};
+    assert_int_equal(uw_node_config_load(&f, path, &half, &err), UW_OK);
+    assert_true(f.o.share == 0.5);
     uw_node_config_deinit(&f);
     const struct uw_opt_list wrong = {1, {"name=two words"}};
     assert_int_equal(uw_node_config_load(&f, path, &wrong, &err), UW_ERR_INVALID);
@@ -368,62 +378,11 @@ static void test_config_of_a_rank_has_its_numbers_and_files_of_its_own(void **st
     uw_node_config_deinit(&f);
 }
 
-static void test_config_of_a_serial_line_is_an_object_and_is_checked(void **state)
-{
-    (void)state;
-#define LINE(link, more)                                                                \
-    "{\"name\": \"n\", \"run\": \"r\", \"key\": \"k\", \"model\": \"mlp\",\n"                 \
-    "\"link\": " link more "}"
-    static const struct {
-        const char *json, *sentence;
-    } wrong[] = {
-        {LINE("{\"serial\": \"tty\", \"baud\": 115201}", ""),
-         "f:2: \"link.baud\" needs a rate that serial lines have"},
-        {LINE("{\"serial\": \"tty\",\n\"baud\": 1}", ""), "f:3: \"link.baud\" needs a whole"},
-        {LINE("{\"baud\": 9600}", ""), "f:2: \"link.baud\" needs \"link.serial\""},
-        {LINE("{\"seriel\": \"tty\"}", ""), "f:2: unknown key \"link.seriel\", did you mean"},
-        {LINE("{\"serial\": 5}", ""), "f:2: \"link.serial\""},
-        {LINE("\"serial\"", ""), "f:2: \"link\""},
-        {LINE("{\"serial\": \"tty\"}", ",\n\"seeds\": [\"a:1\"]"),
-         "f:3: \"seeds\" is not for"},
-        {LINE("{\"serial\": \"tty\"}", ",\n\"listen\": \":1\""),
-         "f:3: \"listen\" is not for"},
-        {LINE("{\"serial\": \"tty\"}", ", \"advertise\": \"a:1\""), "\"advertise\" is not for"},
-        {LINE("{\"serial\": \"tty\"}", ", \"mtu\": 2049"), "\"mtu\" needs at most 2048"},
-        {LINE("{\"serial\": \"tty\"}", ", \"tls\": false"), "serial lines are always encrypted"},
-        {LINE("{\"serial\": \"tty\"}", ", \"emulate\": {\"loss\": 0.1, \"far\": [\"a:1\"]}"),
-         "\"emulate.far\" is not for"},
-    };
-    struct uw_node_file f;
-    struct uw_error err = {.text = ""};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        const char *json = wrong[i].json;
-        assert_int_equal(uw_node_config_parse(&f, "f", json, strlen(json), &err), UW_ERR_INVALID);
-        if (strstr(err.text, wrong[i].sentence) == NULL) {
-            fail_msg("%s instead of %s", err.text, wrong[i].sentence);
-        }
-        uw_node_config_deinit(&f);
-    }
-    static const char good[] = LINE("{\"serial\": \"tty\"}", ", \"mtu\": 2048");
-    assert_int_equal(uw_node_config_parse(&f, "f", good, sizeof good - 1, &err), UW_OK);
-    assert_string_equal(f.o.link, "serial");
-    assert_string_equal(f.o.link_serial, "tty");
-    assert_int_equal(f.o.link_baud, 115200);
-    assert_int_equal(f.o.seeds.n, 1);
-    assert_string_equal(f.o.seeds.item[0], "peer");
-    uw_node_config_deinit(&f);
-    static const char plain[] = LINE("\"tcp\"", "");
-    assert_int_equal(uw_node_config_parse(&f, "f", plain, sizeof plain - 1, &err), UW_OK);
-    assert_string_equal(f.o.link, "tcp");
-    uw_node_config_deinit(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stack_opens_tcp_beside_udp),
         cmocka_unit_test(test_config_of_a_rank_has_its_numbers_and_files_of_its_own),
-        cmocka_unit_test(test_config_of_a_serial_line_is_an_object_and_is_checked),
         cmocka_unit_test(test_lr_each_schedule_gives_its_rate),
         cmocka_unit_test(test_lr_malformed_schedules_are_refused),
         cmocka_unit_test(test_text_times_and_bytes_read_well),

@@ -102,6 +102,8 @@ static void test_ip_address_for_a_message_needs_host_and_port(void **state)
     assert_int_equal(uw_ip_address_parse("[fe80::1%3]:4433", &a), UW_OK);
     assert_int_equal(a.scope, 3);
     assert_int_equal(a.port, 4433);
+    assert_int_equal(uw_ip_address_parse("[::ffff:1.2.3.4%3]:4433", &a), UW_OK);
+    assert_int_equal(a.scope, 0);   /* else it was another address than "1.2.3.4:4433" */
     const char *invalid[] = {":80", "1.2.3.4", "1.2.3.4:0", "1.2.3.4:", "1.2.3.4:65536", "[::1]",
                              "1.2.3.4:99999999999", "::1:80", "[::1]x:80"};
     for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {

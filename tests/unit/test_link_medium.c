@@ -5,6 +5,7 @@
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
+#include "uwasa/radio_profile.h"
 
 #define MTU 128u
 #define STATIONS 3u
@@ -223,6 +224,36 @@ static void test_medium_goes_on_when_a_link_is_closed(void **state)
     assert_int_equal(now_us, 3 * 1500);     /* the closed link's first one was on the air */
 }
 
+/* LoRa's airtime has steps of 5 symbols, 5.12 ms at SF7: 99 and 100 bytes take 185.25 symbols. */
+static void test_medium_of_a_radio_carries_each_message_for_its_airtime(void **state)
+{
+    (void)state;
+    struct uw_radio_profile lora;
+    assert_int_equal(uw_radio_profile_find("lora:SF7", &lora), UW_OK);
+    uw_radio_profile_medium(&lora, &medium);
+    open_all((struct uw_impairment){0});
+    for (uint8_t k = 0; k < 3; k++) {
+        assert_int_equal(send_one(0, 1, k, 99u + k), UW_OK);
+    }
+    run_dry();
+    assert_int_equal(arrivals_n, 3);
+    assert_int_equal(arrivals[0].at_us, 189696);
+    assert_int_equal(arrivals[1].at_us, 2 * 189696);
+    assert_int_equal(arrivals[2].at_us, 3 * 189696 + 5120);
+    assert_int_equal(uw_emulated_airtime_us(&medium, 100), 189696);
+    uw_link_deinit(&links[2].link);
+
+    struct uw_radio_profile narrow;
+    assert_int_equal(uw_radio_profile_find("802154", &narrow), UW_OK);
+    uint64_t begin_us = now_us;
+    medium.access_us = narrow.access_us;
+    medium.airtime_arg = &narrow;
+    assert_int_equal(send_one(0, 1, 3, 116), UW_OK);
+    run_dry();
+    assert_int_equal(arrivals[3].at_us - begin_us, 4256 + 1440);
+    assert_int_equal(uw_emulated_airtime_us(&medium, 116), 4256 + 1440);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -234,6 +265,7 @@ int main(void)
         CASE(test_medium_what_is_lost_was_on_the_air_and_what_is_cut_was_not),
         CASE(test_medium_copies_go_on_the_air_as_well),
         CASE(test_medium_goes_on_when_a_link_is_closed),
+        CASE(test_medium_of_a_radio_carries_each_message_for_its_airtime),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

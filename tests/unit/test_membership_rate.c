@@ -24,7 +24,7 @@ static void test_calls_keep_to_the_rate(void **state)
     struct bench b;
     uint32_t calls = 0, bytes = 200;
     set_up(&b, 8, NULL, 0);
-    b.m.config.rate_bytes_per_s = 100;
+    b.m.config.rate_mbytes_per_s = 100000;
     for (uint16_t i = 0; i < 6; i++) {
         assert_int_equal(tell(&b, (uint16_t)(i + 1u), names[i], 5, SECOND), UW_OK);
     }

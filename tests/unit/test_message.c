@@ -128,6 +128,20 @@ static void reseal(uint8_t *buf, uint32_t bytes)
     }
 }
 
+static void test_message_shorter_than_its_head_is_refused(void **state)
+{
+    (void)state;
+    static const uint8_t nothing[UW_WIRE_HEAD_BYTES] = {0};
+    for (int frames = 0; frames < 2; frames++) {
+        uint32_t head = frames != 0 ? UW_WIRE_SHORT_HEAD_BYTES : UW_WIRE_HEAD_BYTES;
+        for (uint32_t bytes = 0; bytes < head; bytes++) {
+            uwasa_Cell cell;
+            assert_int_equal(uw_message_read(frames != 0, &uw_form_cell, nothing, bytes, &cell),
+                             UW_ERR_CORRUPT);
+        }
+    }
+}
+
 static void test_message_of_a_later_version_or_unknown_type_is_told_apart(void **state)
 {
     (void)state;
@@ -234,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_message_of_every_type_comes_back_as_it_went),
         cmocka_unit_test(test_message_cut_at_any_byte_or_with_any_bit_flipped_is_refused),
+        cmocka_unit_test(test_message_shorter_than_its_head_is_refused),
         cmocka_unit_test(test_message_of_a_later_version_or_unknown_type_is_told_apart),
         cmocka_unit_test(test_message_with_odd_contents_is_refused),
         cmocka_unit_test(test_message_too_large_for_its_buffer_is_refused),

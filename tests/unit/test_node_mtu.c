@@ -4,6 +4,7 @@
 #include "test_support.h"
 
 #include "node_averages.h"
+#include "node_ping.h"
 
 #include "uwasa/sample_pool.h"
 
@@ -22,7 +23,15 @@ struct bench {
     _Alignas(16) uint8_t memory[4u << 20];
 };
 
-static const struct uw_link_ops no_ops = {.name = "none"};
+static bool no_hold(struct uw_link *l, uint16_t station, bool hold)
+{
+    (void)l;
+    (void)station;
+    (void)hold;
+    return false;
+}
+
+static const struct uw_link_ops no_ops = {.name = "none", .hold = no_hold};
 static struct bench bench;
 
 static void store(atomic_uint_least32_t *a, uint32_t v)
@@ -48,7 +57,7 @@ static void grow_old(struct uw_node_state *s)
     s->counters.pulled_bytes = UINT64_MAX;
     m->members[0].incarnation = UINT32_MAX;
     m->states_n[UW_MEMBER_ALIVE] = 4000;
-    m->config.rate_bytes_per_s = 1;
+    m->config.rate_mbytes_per_s = 1000;
     if (s->cell != NULL && s->cell->near.on) {
         s->cell->near.hops = HOPS_MOST;
         s->cell->near.train_us = UINT32_MAX / 8u;
@@ -106,7 +115,8 @@ static void expect_all_told(struct uw_node_config c)
     uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX, 0);
     assert_true(s->message->ping.self.pace_ms >= 600000u);
     uint8_t buf[MTU_MOST];
-    int told = uw_message_write(UW_WIRE_PING, &uw_form_ping, &s->message->ping, buf, sizeof buf);
+    int told = uw_message_write(false, UW_WIRE_PING, &uw_form_ping, &s->message->ping, buf,
+                                sizeof buf);
     print_message("%u bytes are needed, %d are told\n", (unsigned)b->link.mtu_bytes, told);
     assert_int_equal(told, b->link.mtu_bytes);
 }
@@ -173,10 +183,77 @@ static void test_average_has_no_more_ranks_than_its_first_message_names(void **s
     }
 }
 
+static uwasa_Ping ping_of(uint32_t v)
+{
+    uwasa_Ping p = {.model = 1, .seq = v, .has_self = true, .has_progress = true};
+    strcpy(p.self.name, "b");
+    p.self.incarnation = 5;
+    p.self.state = uwasa_State_ALIVE;
+    p.self.pace_ms = 1000u * v;
+    p.progress = (uwasa_Progress){.step = v, .rounds = v, .version = v, .loss = (float)v,
+                                  .accuracy = (float)v, .samples_per_s = (float)v,
+                                  .pulled_bytes = v, .power_mw = v, .temperature_mc = (int32_t)v,
+                                  .battery_percent = v};
+    return p;
+}
+
+/* What was left out of a ping is what its sender told last. */
+static void test_what_a_ping_leaves_out_stays_as_it_was_told(void **state)
+{
+    (void)state;
+    struct uw_node_config c = {.name = "a"};
+    set_up(&c);
+    c.members_max = 4;
+    bench.link.frames = true;
+    bench.link.mtu_bytes = 120;
+    struct uw_node_state *s = bind(&c);
+    struct uw_member *m = NULL;
+    const uwasa_Ping told = ping_of(7);
+    assert_int_equal(uw_membership_tell(&s->membership, 3, &told, 1000, &m), UW_OK);
+    for (uint32_t n = 0; n <= UW_NODE_LEFT_OUT_MOST; n++) {
+        uwasa_Ping p = ping_of(9), out;
+        uint8_t buf[120];
+        int before = (int)sizeof buf, bytes = 0;
+        for (uint32_t i = 0; i <= n; i++) {
+            if (i != 0) {
+                uw_node_leave_out(&p);
+            }
+            bytes = uw_message_write(true, UW_WIRE_PING, &uw_form_ping, &p, buf, sizeof buf);
+            assert_true(bytes > 0 && (i <= 1 || bytes < before));
+            before = bytes;
+        }
+        assert_int_equal(p.left_out, n);
+        assert_int_equal(uw_message_read(true, &uw_form_ping, buf, (uint32_t)bytes, &out), UW_OK);
+        uw_node_fill_in(s, 3, &out);
+        const uint32_t got[] = {(uint32_t)out.progress.pulled_bytes, out.progress.power_mw,
+                                (uint32_t)out.progress.samples_per_s,
+                                (uint32_t)out.progress.accuracy, (uint32_t)out.progress.loss,
+                                out.progress.rounds, out.self.pace_ms / 1000u,
+                                out.progress.battery_percent};
+        for (uint32_t i = 0; i < sizeof got / sizeof got[0]; i++) {
+            assert_int_equal(got[i], i < n ? 7 : 9);
+        }
+        assert_int_equal(out.progress.step, n == UW_NODE_LEFT_OUT_MOST ? 7 : 9);
+        assert_int_equal(out.progress.version, 9);
+        assert_int_equal(out.model, 1);
+    }
+    uwasa_Ping stranger = ping_of(9);
+    while (stranger.left_out < UW_NODE_LEFT_OUT_MOST) {
+        uw_node_leave_out(&stranger);
+    }
+    uw_node_fill_in(s, 2, &stranger);           /* who is new has this device's model */
+    assert_int_equal(stranger.model, 1);
+    assert_int_equal(stranger.progress.rounds, 0);
+    stranger.left_out = UINT32_MAX;             /* of a later program */
+    uw_node_fill_in(s, 3, &stranger);
+    assert_int_equal(stranger.progress.rounds, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_narrowest_link_carries_the_longest_ping),
+        cmocka_unit_test(test_what_a_ping_leaves_out_stays_as_it_was_told),
         cmocka_unit_test(test_average_has_no_more_ranks_than_its_first_message_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,46 @@ static void test_random_is_uniform(void **state)
     }
 }
 
+static void test_random_draws_by_charge(void **state)
+{
+    static const uint32_t charge[6] = {0, 100, 50, 25, 1, 77};  /* 0: on mains */
+    uint8_t weight[6];
+    uint32_t count[6] = {0}, sum = 0;
+    struct uw_rng rng;
+    (void)state;
+    uw_rng_seed(&rng, uw_test_seed(6));
+    for (uint32_t i = 0; i < 6; i++) {
+        weight[i] = uw_peer_weight(charge[i]);
+        sum += i != 5 ? weight[i] : 0;      /* the one who draws */
+    }
+    assert_int_equal(sum, 100 + 100 + 50 + 25 + 10);
+    struct uw_peer_view v = {
+        .n = 6, .self = 5, .usable = everybody, .weight = weight, .seed = 42};
+    for (v.round = 0; v.round < 20u * sum; v.round++) {
+        count[uw_peer_schedule_random.pick(&v, &rng).at]++;
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        double expected = 20.0 * weight[i];
+        assert_true(fabs(count[i] - expected) < 5.0 * sqrt(expected));
+    }
+    assert_int_equal(count[5], 0);
+}
+
+/* Who plans whole rounds needs everybody to come to the same ones. */
+static void test_seeded_schedules_know_no_charge(void **state)
+{
+    static const uint8_t weight[9] = {10, 100, 50, 10, 100, 20, 30, 40, 50};
+    (void)state;
+    for (size_t i = 1; i < all_n; i++) {
+        for (uint32_t round = 0; round < 50; round++) {
+            const struct uw_peer_view v = {.n = 9, .self = 1, .usable = everybody, .round = round,
+                                           .seed = 42, .weight = weight};
+            assert_int_equal(uw_peer_schedule_find(all[i])->pick(&v, NULL).at,
+                             pick(all[i], 9, 1, round, everybody, NULL).at);
+        }
+    }
+}
+
 /* In log2 p rounds of a hypercube, and in a sweep of the Base-2 graph, all get the mean. */
 static void test_a_turn_averages_exactly(void **state)
 {
@@ -184,6 +224,8 @@ int main(void)
         cmocka_unit_test(test_every_pair_meets),
         cmocka_unit_test(test_who_cannot_be_reached_is_not_chosen),
         cmocka_unit_test(test_random_is_uniform),
+        cmocka_unit_test(test_random_draws_by_charge),
+        cmocka_unit_test(test_seeded_schedules_know_no_charge),
         cmocka_unit_test(test_a_turn_averages_exactly),
         cmocka_unit_test(test_schedules_are_found_by_name),
     };

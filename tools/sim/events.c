@@ -324,6 +324,13 @@ static uint64_t events_sent_bytes(const struct uw_world *w)
     return sum;
 }
 
+void uw_world_air(const struct uw_world *w, uint64_t *busy_us, uint64_t *frames_n)
+{
+    const struct uw_world_events_state *e = w->state;
+    *busy_us = e->net.air.busy_us;
+    *frames_n = e->net.air.frames_n;
+}
+
 static struct uw_node_counters events_counters(const struct uw_world *w)
 {
     const struct uw_world_events_state *e = w->state;
@@ -332,6 +339,7 @@ static struct uw_node_counters events_counters(const struct uw_world *w)
         struct uw_node_counters c;
         (void)uw_node_status(&w->nodes[i].node, w->now_us, NULL, 0, &c);
         uw_counters_add(&sum, &c);
+        sum.period_steps += c.period_steps;
         uw_counters_add(&sum, &e->seats[i].counted);
     }
     return sum;

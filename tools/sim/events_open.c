@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include "block.h"
+#include "link_radio.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
@@ -50,7 +51,7 @@ static bool some_will_do(const struct uw_node_config *c)
 static bool averages(const struct uw_node_config *c)
 {
     bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
-    return c->mode != UW_NODE_GOSSIP || pairs || c->agree;
+    return (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || pairs || c->agree;
 }
 
 static size_t min_bytes(size_t a, size_t b)
@@ -61,6 +62,7 @@ static size_t min_bytes(size_t a, size_t b)
 /* A ring that holds a model is never waited for, and a larger one is no better. */
 static void set_window(struct uw_world_config *c)
 {
+    c->mtu_bytes = c->radio != NULL ? uw_sim_radio_mtu(c->radio) : c->mtu_bytes;
     size_t chunk = c->mtu_bytes > WINDOW_HEAD_BYTES ? c->mtu_bytes - WINDOW_HEAD_BYTES : 1u;
     size_t chunks = (c->params->size_n * sizeof(float) + chunk - 1u) / chunk;
     size_t model = uw_size_mul(chunks, c->mtu_bytes), share = WINDOWS_BYTES / c->fleet->devices_n;
@@ -75,7 +77,7 @@ void uw_world_events_defaults(struct uw_world_config *c)
 {
     uint32_t nodes = c->fleet->devices_n;
     if (c->members_max == 0) {
-        uint32_t cell = c->node.mode != UW_NODE_GOSSIP ? 2u * largest_cell(c->fleet) : 0;
+        uint32_t cell = averages(&c->node) ? 2u * largest_cell(c->fleet) : 0;
         uint32_t some = cell > MEMBERS_SOME ? cell : MEMBERS_SOME;
         c->members_max = nodes > MEMBERS_ALL && some_will_do(&c->node) ? some : nodes;
     }
@@ -95,7 +97,7 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     c.parts = &uw_node_parts_all;
     c.incarnation = 1;
     c.members_max = world->members_max;
-    if (c.seeds == NULL) {
+    if (c.seeds == NULL && world->radio == NULL) {      /* on a radio all hear each other */
         c.seeds_n = knows_all(world) ? 1u : min_u32(UW_SEAT_SEEDS, world->fleet->devices_n - 1u);
     }
     c.poll_us = averages(&c) ? 0 : POLL_US;
@@ -108,6 +110,9 @@ static int measure_node(const struct uw_world_config *world, size_t *bytes, stru
     static const char *const seeds[UW_SEAT_SEEDS] = {"65533"};
     static const struct uw_link_ops none = {.name = "simulated"};
     struct uw_link link = {.ops = &none, .mtu_bytes = world->mtu_bytes, .fd = -1};
+    if (world->radio != NULL) {
+        uw_sim_radio_link(&link, world->radio, 0);
+    }
     struct uw_snapshot snapshot = {.size_n = world->params->size_n};
     struct uw_node_config c = common_config(world);
     c.name = "node65533";
@@ -276,7 +281,8 @@ int uw_world_events_open(struct uw_world *w, struct uw_error *err)
         return rc;
     }
     const struct uw_sim_net_config net = {
-        .fleet = c->fleet, .mtu_bytes = c->mtu_bytes, .seed = c->node.seed};
+        .fleet = c->fleet, .mtu_bytes = c->mtu_bytes, .seed = c->node.seed,
+        .radio = c->radio};
     e->arenas = uw_sim_block_take(uw_size_mul(e->node_bytes, nodes));
     e->seats = calloc(nodes, sizeof *e->seats);
     e->rows = calloc(c->members_max, sizeof *e->rows);

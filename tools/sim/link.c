@@ -2,6 +2,7 @@
 #include "link.h"
 
 #include "link_message.h"
+#include "link_radio.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,6 @@
 #define QUEUE_US 50000u             /* of the rate: what may wait in front of a slow hop ... */
 #define QUEUE_MIN 8u                /* ... but so many messages at least ... */
 #define QUEUE_MAX_BYTES (1u << 20)  /* ... and so many bytes at most */
-
-/* Where a message is, or what it comes to next. */
-enum stage { AT_CHANNEL, OFF_CHANNEL, AT_OUT, AT_IN, AT_FAR_CHANNEL, OFF_FAR_CHANNEL, AT_DOWN,
-             ARRIVED };
 
 /* ---- hops ---- */
 
@@ -110,22 +107,22 @@ static void skip(const struct uw_sim_net *n, struct uw_sim_message *m, uint64_t 
 {
     const struct uw_sim_cell *near = cell_of(n, m->from), *far = cell_of(n, m->to);
     bool inside = near != NULL && near == far;
-    if (m->stage == AT_CHANNEL && !has_channel(near)) {
-        m->stage = AT_OUT;
+    if (m->stage == UW_SIM_AT_CHANNEL && !has_channel(near)) {
+        m->stage = UW_SIM_AT_OUT;
     }
-    if (m->stage == AT_OUT && (inside || near == NULL || near->out_bits_per_s == 0)) {
-        m->stage = AT_IN;
+    if (m->stage == UW_SIM_AT_OUT && (inside || near == NULL || near->out_bits_per_s == 0)) {
+        m->stage = UW_SIM_AT_IN;
         *at_us += latency_us(n, m->from, m->to);
     }
-    if (m->stage == AT_IN && (inside || far == NULL || far->out_bits_per_s == 0)) {
-        m->stage = AT_FAR_CHANNEL;
+    if (m->stage == UW_SIM_AT_IN && (inside || far == NULL || far->out_bits_per_s == 0)) {
+        m->stage = UW_SIM_AT_FAR_CHANNEL;
     }
-    if (m->stage == AT_FAR_CHANNEL && (inside || !has_channel(far))) {
-        m->stage = AT_DOWN;
+    if (m->stage == UW_SIM_AT_FAR_CHANNEL && (inside || !has_channel(far))) {
+        m->stage = UW_SIM_AT_DOWN;
     }
-    if (m->stage == AT_DOWN &&
+    if (m->stage == UW_SIM_AT_DOWN &&
         own_rate(n, n->config.fleet->devices[m->to].down_bits_per_s, m->to, m->from) == 0) {
-        m->stage = ARRIVED;
+        m->stage = UW_SIM_ARRIVED;
     }
 }
 
@@ -145,7 +142,7 @@ static void drop(struct uw_sim_net *n, struct uw_sim_message *m, bool full)
 
 /* Through a queue whose senders do not see that it is full. */
 static void cross(struct uw_sim_net *n, struct uw_sim_message *m, struct uw_sim_hop *h,
-                  uint64_t bits_per_s, enum stage then, uint64_t more_us)
+                  uint64_t bits_per_s, enum uw_sim_stage then, uint64_t more_us)
 {
     if (is_full(n, h, bits_per_s, m->bytes)) {
         drop(n, m, true);
@@ -196,39 +193,44 @@ struct uw_sim_link *uw_sim_net_step(struct uw_sim_net *n)
 {
     n->now_us = n->heap[0].at_us > n->now_us ? n->heap[0].at_us : n->now_us;
     struct uw_sim_message *m = uw_sim_message_pop(n);
-    switch ((enum stage)m->stage) {
-    case AT_CHANNEL:
+    switch ((enum uw_sim_stage)m->stage) {
+    case UW_SIM_AT_CHANNEL:
         take_channel(n, m, m->from);
         break;
-    case OFF_CHANNEL:
+    case UW_SIM_OFF_CHANNEL:
         n->links[m->from].up.waiting_bytes -= m->bytes;
         if (m->lost) {
             drop(n, m, false);
             break;
         }
-        m->stage = AT_OUT;
+        m->stage = UW_SIM_AT_OUT;
         go_on(n, m, n->now_us);
         break;
-    case AT_OUT:
-        cross(n, m, &hops_of(n, m->from)->out, cell_of(n, m->from)->out_bits_per_s, AT_IN,
+    case UW_SIM_AT_OUT:
+        cross(n, m, &hops_of(n, m->from)->out, cell_of(n, m->from)->out_bits_per_s, UW_SIM_AT_IN,
               latency_us(n, m->from, m->to));
         break;
-    case AT_IN:
-        cross(n, m, &hops_of(n, m->to)->in, cell_of(n, m->to)->out_bits_per_s, AT_FAR_CHANNEL, 0);
+    case UW_SIM_AT_IN:
+        cross(n, m, &hops_of(n, m->to)->in, cell_of(n, m->to)->out_bits_per_s,
+              UW_SIM_AT_FAR_CHANNEL, 0);
         break;
-    case AT_FAR_CHANNEL:
+    case UW_SIM_AT_FAR_CHANNEL:
         take_far_channel(n, m);
         break;
-    case OFF_FAR_CHANNEL:
+    case UW_SIM_OFF_FAR_CHANNEL:
         hops_of(n, m->to)->in.waiting_bytes -= m->bytes;
-        m->stage = AT_DOWN;
+        m->stage = UW_SIM_AT_DOWN;
         go_on(n, m, n->now_us);
         break;
-    case AT_DOWN:
+    case UW_SIM_AT_DOWN:
         cross(n, m, &n->links[m->to].down,
-              own_rate(n, n->links[m->to].down.bits_per_s, m->to, m->from), ARRIVED, 0);
+              own_rate(n, n->links[m->to].down.bits_per_s, m->to, m->from), UW_SIM_ARRIVED, 0);
         break;
-    case ARRIVED:
+    case UW_SIM_AT_AIR:
+    case UW_SIM_OFF_AIR:
+        uw_sim_radio_step(n, m);
+        break;
+    case UW_SIM_ARRIVED:
     default:
         return arrive(n, m);
     }
@@ -284,6 +286,9 @@ static int sim_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
 {
     struct uw_sim_link *l = (struct uw_sim_link *)link;
     struct uw_sim_net *n = l->net;
+    if (n->config.radio != NULL) {
+        return uw_sim_radio_send(link, to, buf, buf_bytes);
+    }
     if (to == UW_LINK_STATION_BROADCAST) {
         return UW_ERR_UNSUPPORTED;
     }
@@ -301,7 +306,7 @@ static int sim_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     m->bytes = buf_bytes;
     m->from = (uint16_t)l->place;
     m->to = to;
-    m->stage = AT_CHANNEL;
+    m->stage = UW_SIM_AT_CHANNEL;
     link->stats.sent_n++;
     link->stats.sent_bytes += buf_bytes;
     uint64_t left_us = pass(n, &l->up, rate, buf_bytes);
@@ -401,6 +406,9 @@ int uw_sim_net_open(struct uw_sim_net *n, const struct uw_sim_net_config *config
         l->up.bits_per_s = f->devices[i].up_bits_per_s;
         l->down.bits_per_s = f->devices[i].down_bits_per_s;
         l->link.rate_bits_per_s = lower_rate(l->up.bits_per_s, l->down.bits_per_s);
+        if (config->radio != NULL) {
+            uw_sim_radio_link(&l->link, config->radio, (uint16_t)i);
+        }
         uw_rng_seed(&l->rng, uw_rng_mix(config->seed, i));
     }
     for (uint32_t i = 0; i < f->cells_n; i++) {

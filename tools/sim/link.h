@@ -26,6 +26,7 @@
 
 #define UW_SIM_MESSAGE_SIZES 2u     /* buffers: small ones, and those of the largest message */
 
+struct uw_radio_profile;
 struct uw_sim_message;
 
 /* A queue with a rate. */
@@ -43,6 +44,10 @@ struct uw_sim_link {
     bool away;                      /* what arrives is lost */
     struct uw_sim_hop up, down;
     struct uw_rng rng;
+    struct uw_sim_message *out_first;   /* of a radio: to be sent */
+    uint32_t out_n;
+    uint64_t quiet_until_us;        /* its duty cycle */
+    bool in_line;                   /* for the air */
     struct uw_sim_message *first, *last;    /* arrived */
 };
 
@@ -65,6 +70,15 @@ struct uw_sim_net_config {
     const struct uw_sim_fleet *fleet;
     uint32_t mtu_bytes;
     uint64_t seed;
+    const struct uw_radio_profile *radio;   /* one channel for all, in place of the fleet's hops;
+                                       NULL: none. Its frames are whole messages of nodes */
+};
+
+/* The channel of a radio. */
+struct uw_sim_air {
+    bool busy;
+    uint32_t turn;                  /* who sent last */
+    uint64_t busy_us, frames_n;
 };
 
 struct uw_sim_net {
@@ -73,6 +87,7 @@ struct uw_sim_net {
     struct uw_sim_net_cell *cells;  /* [cells_n] */
     uint64_t now_us;                /* never goes back */
     uint64_t lost_n, overflow_n;    /* by chance; full queues on the way */
+    struct uw_sim_air air;
 
     struct uw_sim_net_event *heap;  /* [messages_n] or more */
     uint32_t heap_n;

@@ -7,11 +7,17 @@
 
 #include "link.h"
 
+/* Where a message is, or what it comes to next; the last two on a radio. */
+enum uw_sim_stage {
+    UW_SIM_AT_CHANNEL, UW_SIM_OFF_CHANNEL, UW_SIM_AT_OUT, UW_SIM_AT_IN, UW_SIM_AT_FAR_CHANNEL,
+    UW_SIM_OFF_FAR_CHANNEL, UW_SIM_AT_DOWN, UW_SIM_ARRIVED, UW_SIM_AT_AIR, UW_SIM_OFF_AIR
+};
+
 struct uw_sim_message {
     struct uw_sim_message *next;
     uint32_t bytes;
     uint16_t from, to;
-    uint8_t stage;                  /* of its way, link.c */
+    uint8_t stage;                  /* of its way */
     uint8_t pool;
     bool lost;                      /* by chance, at the end of the sender's side */
     uint64_t payload[];

@@ -50,7 +50,7 @@ int uw_firmware_open_samples(struct uw_firmware *f)
     if (uw_firmware_samples_bytes(f) == 0) {
         return UW_OK;
     }
-    if (c.serial == NULL || f->serial.serial != NULL) {
+    if (c.serial == NULL || f->serial.link.ops != NULL) {
         return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "data=uart: %s",
                             c.serial == NULL ? "this board has none"
                                              : "link=serial has the second UART");

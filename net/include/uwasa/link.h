@@ -112,12 +112,20 @@ struct uw_link {
     uint64_t rate_bits_per_s;       /* of the carrier, where the link knows it: emulated links do,
                                        UDP, TCP and MPI do not. 0: not known, taken to be fast; see
                                        membership_rate in uwasa/node.h */
+    uint32_t duty_ppm;              /* of the time that this end may send, in millionths, which
+                                       rate_bits_per_s has in it already; 0: any */
     uint32_t burst_bytes;           /* of messages that may arrive at once, before recv is called,
                                        without loss; 0: not known, taken to be much */
     uint32_t burst_n;               /* and how many messages, however small; 0: the same. With 3
                                        or fewer some of a pull are lost, and asked for again */
     bool reliable;                  /* neither loses, repeats, reorders nor damages */
     bool secure;                    /* both ends are authenticated, contents are secret */
+    bool shared;                    /* all who hear each other share rate_bits_per_s, and one
+                                       message to all takes no more of it than one to one */
+    bool frames;                    /* narrow, and each message is authenticated on its own and of
+                                       one run: a node uses the short forms of net/wire.h */
+    bool numbered;                  /* all ends use the same numbers for stations, ... */
+    uint16_t own;                   /* ... and this is this end's */
     int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask
                                        recv until UW_ERR_AGAIN before waiting for it */
     struct uw_link_stats stats;

@@ -31,18 +31,26 @@
 
 struct uw_link_emulated;
 
-/* A medium that links share: set the first three, the rest to zero, then open the links. It is
- * borrowed until the last of them is closed; all of them run in one thread, on one clock. */
+/* A medium that links share: set the first five, the rest to zero, then open the links
+ * (uwasa/radio_profile.h sets all for a radio by name). It is borrowed until the last of them is
+ * closed; all of them run in one thread, on one clock. */
 struct uw_emulated_medium {
     uint64_t rate_bits_per_s;   /* 0: unlimited */
     uint32_t overhead_bytes;    /* headers, preamble, acknowledgement: what each message adds */
     uint64_t access_us;         /* to get hold of the medium, for each message */
+    /* (optional: NULL means by rate and overhead) How long a message of so many bytes is on the
+     * air, without access_us: where that is no straight line, as for LoRa. */
+    uint64_t (*airtime_us)(const void *arg, uint32_t bytes);
+    const void *airtime_arg;    /* borrowed */
 
     uint64_t free_at_us, rate_rest;
     uint64_t busy_us, messages_n;       /* time taken, access included */
     struct uw_link_emulated *first;     /* a list */
     struct uw_link_emulated *turn;      /* who sent last */
 };
+
+/* How long a message of so many bytes takes of a medium, access included, rounded up. */
+uint64_t uw_emulated_airtime_us(const struct uw_emulated_medium *m, uint32_t bytes);
 
 /* What one direction suffers. */
 struct uw_impairment {

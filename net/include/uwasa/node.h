@@ -12,8 +12,7 @@
  *     for (;;) { ... one training step ...; uw_node_after_step(&node, &progress); }
  *     uw_node_leave(&node, now_us);
  *
- * The two loops may be two threads or one. Between them is a ring of verified chunks and a few
- * atomics, nothing else.
+ * The two loops may be two threads or one: a ring of chunks and a few atomics are between them.
  *
  * Without a snapshot, for a device without room for a second copy of its parameters: peers get
  * params->x as it is, and nothing while another's model is taken over. Then the training thread
@@ -36,7 +35,9 @@
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
 #include "uwasa/node_event.h"
+#include "uwasa/node_mode.h"
 #include "uwasa/node_parts.h"
+#include "uwasa/node_sleep.h"
 #include "uwasa/node_status.h"
 #include "uwasa/params.h"
 #include "uwasa/peer_schedule.h"
@@ -49,19 +50,9 @@
 #include <stdint.h>
 
 #define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
-
-enum uw_node_mode {
-    UW_NODE_GOSSIP,                 /* pull a peer's parameters every T steps, wait for nobody */
-    UW_NODE_ALLREDUCE,              /* average exactly over all nodes every T steps */
-    UW_NODE_HIERARCHICAL,           /* exactly over the cell; its head pulls other cells' heads */
-    UW_NODE_AUTO                    /* the same, and without a name the cell is found: who is near
-                                       enough for averages to be cheap, at the same pace */
-};
+#define UW_NODE_SLICES_MAX 32u
 
 struct uw_node_gradients_config;    /* uwasa/node_gradients.h */
-
-/* "gossip", "allreduce", "hierarchical", "auto"; any other name is gossip. */
-enum uw_node_mode uw_node_mode_find(const char *name);
 
 struct uw_node_config {
     const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
@@ -70,8 +61,12 @@ struct uw_node_config {
     const char *const *seeds;       /* addresses to dial until they answer; own one is harmless */
     uint32_t seeds_n;
     uint32_t incarnation;           /* grows with every start: seconds since 1970, a boot counter */
-    bool vitals;                    /* tell others how the device fares: 14 bytes more in a ping */
+    bool vitals;                    /* tell others the device's power and temperature: 11 bytes more
+                                       in a ping. Its battery is told whenever it is known */
+    bool batteries_alike;           /* schedule random draws peers without regard to batteries; else
+                                       by their charge: uwasa/peer_schedule.h */
     struct uw_link *link;
+    struct uw_node_sleep sleep;     /* zeros: it listens always. For gossip and broadcasts */
 
     const struct uw_params *params; /* x is mixed in place by uw_node_after_step */
     struct uw_snapshot *snapshot;   /* published by uw_node_after_step, served to peers. NULL: see
@@ -86,8 +81,7 @@ struct uw_node_config {
                                        in mode auto the nodes that are near */
     uint32_t head_weight;           /* the highest leads its cell: mains power, a good link. 0: only
                                        when there is no other, and never towards other cells */
-    uint32_t near_us;               /* a round trip up to which nodes are near while it is not known
-                                       what averages with them cost; 0: 5 ms */
+    uint32_t near_us;               /* round trip of who is near, before costs are known; 0: 5 ms */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
     bool together;                  /* the nodes start together and stay: every average waits for
                                        all that are not dead, slow and silent ones too */
@@ -111,8 +105,11 @@ struct uw_node_config {
     struct uw_mix_constants constants;
     const struct uw_peer_schedule *schedule;    /* NULL: uw_peer_schedule_random */
     uint32_t period_steps;          /* T, local steps a round at least; 0: 10 */
+    float period_share;             /* above 0: T follows, up to period_steps (0: any), so that
+                                       pulls take this share of the time; not in exact averages */
+    uint32_t slices_n;              /* F, up to 32: a round pulls one of F slices, all in F rounds;
+                                       a newcomer takes all. Mode gossip alone. 0: 1 */
     uint64_t seed;                  /* of peer choice and jitter; mix in the name's hash or so */
-
     size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
                                        pull moves at most this much per training step */
     uint32_t chunk_least_n;         /* floats: whose link carries no chunks so large is not pulled
@@ -128,8 +125,7 @@ struct uw_node_config {
                                        pings and their answers may cost this node however many
                                        members it knows; 0: 4096, or a sixteenth of the link's rate
                                        where it tells one and that is less. UDP and TCP tell none:
-                                       give it where they go over less than half a megabit a
-                                       second. The more members, the rarer pings */
+                                       give it below half a megabit. More members: rarer pings */
     uint64_t ping_us;               /* the closest pings of a member; 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
     uint64_t dead_us;               /* silence to give up, 0: 10 s */
@@ -137,7 +133,6 @@ struct uw_node_config {
     uint64_t pull_silence_us;       /* a pull outlives this much silence of its peer; 0: 4 s */
     uint64_t poll_us;               /* how soon what training asks for is noticed; 0: 5 ms. May be
                                        long where uw_node_step follows whenever uw_node_asks */
-
     void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */
     void *event_arg;
 };
@@ -185,7 +180,7 @@ struct uw_node_progress {
     float step_loss;                /* of that step alone, before its update; 0: not known */
     float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
     float samples_per_s;
-    struct uw_vitals vitals;        /* told to others where config.vitals is set */
+    struct uw_vitals vitals;        /* see uw_node_config.vitals */
 };
 
 enum uw_node_after {
@@ -209,7 +204,7 @@ enum uw_node_after {
  * model was planned without one). */
 int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
 
-/* Context training. Only tell others how training stands; samples_per_s 0: it has ended. */
+/* Context training. Only tell others how training stands; samples_per_s 0: it ended. */
 void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p);
 
 /* Context training, while no uw_node_step runs. Would uw_node_after_step look at the parameters or
@@ -218,8 +213,7 @@ void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p);
  * no a yes. May say yes without need. */
 bool uw_node_touches(const struct uw_node *n);
 
-/* Has uw_node_after_step asked for a pull that uw_node_step has not seen yet? For callers that have
- * both in one thread. */
+/* Has uw_node_after_step asked for a pull that uw_node_step has not seen? One thread for both. */
 bool uw_node_asks(const struct uw_node *n);
 
 /* Context training. The next calls of uw_node_after_step, with lr 0, average exactly with all other

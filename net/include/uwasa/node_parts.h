@@ -15,11 +15,17 @@
 
 struct uw_node_averages;        /* private */
 struct uw_node_samples;
+struct uw_node_casts;
 struct uw_node_answers;
+struct uw_node_periods;
 struct uw_node_sentences;
+struct uw_node_sleeps;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
+
+/* Averages by broadcast: mode UW_NODE_BROADCAST. */
+extern const struct uw_node_casts uw_node_casts;
 
 /* Samples lent to others: uw_node_config.samples. */
 extern const struct uw_node_samples uw_node_samples;
@@ -27,13 +33,22 @@ extern const struct uw_node_samples uw_node_samples;
 /* Answers to uwasa/status_client.h. */
 extern const struct uw_node_answers uw_node_answers;
 
+/* A period that follows from what pulls take: uw_node_config.period_share. */
+extern const struct uw_node_periods uw_node_periods;
+
+/* Windows outside of which this node sleeps: uw_node_config.sleep. */
+extern const struct uw_node_sleeps uw_node_sleeps;
+
 /* The sentences of events. */
 extern const struct uw_node_sentences uw_node_sentences;
 
 struct uw_node_parts {
     const struct uw_node_averages *averages;    /* NULL: uw_node_bind refuses what needs it */
+    const struct uw_node_casts *casts;          /* NULL: the same */
     const struct uw_node_samples *samples;      /* NULL: the same */
     const struct uw_node_answers *answers;      /* NULL: nobody is answered */
+    const struct uw_node_periods *periods;      /* NULL: as averages */
+    const struct uw_node_sleeps *sleeps;        /* NULL: the same */
     const struct uw_node_sentences *sentences;  /* NULL: struct uw_node_event.text is "" */
 };
 

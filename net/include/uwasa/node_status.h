@@ -57,6 +57,7 @@ struct uw_node_counters {
     uint32_t pulls_done, pulls_cut, pulls_refused;
     uint32_t pulls_stale;           /* what the peer shows was mixed in before: another was asked */
     uint32_t chunks_mixed;
+    uint32_t period_steps;          /* T now; of many nodes together the sum */
     uint32_t refused_nonfinite, refused_outlier, refused_run, refused_model, refused_corrupt;
     uint32_t chunks_again;                  /* asked for a second time or more */
     uint32_t chunks_twice;                  /* arrived a second time or more */

@@ -9,7 +9,7 @@
  * pairs meet in the end, and an update reaches everybody in between.
  *
  *                  partner in round r, at place v of p            pairs are mutual
- *   random         anybody, each time anew                        no
+ *   random         anybody, each time anew, by their weights      no
  *   matching       a perfect matching; with an odd p one rests    yes
  *   exponential    pulls from v + 2^(r mod L), L = ceil(log2 p)   no
  *   dissemination  pulls from v - 2^(r mod L)                     no
@@ -38,6 +38,8 @@ struct uw_peer_view {
     uint32_t n;                 /* members, this one included */
     uint32_t self;              /* its place among them */
     const bool *usable;         /* [n] can be exchanged with now; that of self is not looked at */
+    const uint8_t *weight;      /* [n] how often `random` draws each, against the others: 1 or more.
+                                   NULL: all alike */
     uint32_t round;
     uint64_t seed;              /* the run's */
 };
@@ -54,7 +56,13 @@ struct uw_peer_schedule {
     struct uw_peer_choice (*pick)(const struct uw_peer_view *view, struct uw_rng *rng);
 };
 
-/* Uniform among the usable. */
+/* Of a peer with this charge left, 1 .. 100 percent: its percent, and no less than 10, so that
+ * nobody is never asked; 0, on mains or not known: 100. */
+#define UW_PEER_WEIGHT_LEAST 10u
+#define UW_PEER_WEIGHT_FULL 100u
+uint8_t uw_peer_weight(uint32_t battery_percent);
+
+/* Among the usable, each as often as its weight says. */
 extern const struct uw_peer_schedule uw_peer_schedule_random;
 
 /* What pairs and lent samples go by. */

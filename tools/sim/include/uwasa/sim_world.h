@@ -34,6 +34,7 @@
 #define UWASA_SIM_WORLD_H
 
 #include "uwasa/node.h"
+#include "uwasa/radio_profile.h"
 #include "uwasa/sim_cost.h"
 #include "uwasa/sim_fleet.h"
 
@@ -79,6 +80,9 @@ struct uw_world_config {
                                        all nodes; of gossip a model at most; members_max is that
                                        below */
     uint32_t mtu_bytes;
+    const struct uw_radio_profile *radio;   /* a channel that all devices share, in place of the
+                                       fleet's rates and latencies, with frames, which mtu_bytes
+                                       then follows. NULL: none. Borrowed */
     uint32_t members_max;           /* of a node's table. 0: all; of more than 64, for gossip by
                                        random choice and for cells, 32 or twice the largest cell */
     /* Of UW_WORLD_FORMULA, see uwasa/sim_cost.h. */
@@ -154,6 +158,9 @@ float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n);
 
 /* Bytes that all nodes together have handed to their links since training began. */
 uint64_t uw_world_sent_bytes(const struct uw_world *w);
+
+/* Of config.radio, since the world was opened: how long it was on the air, how many frames. */
+void uw_world_air(const struct uw_world *w, uint64_t *busy_us, uint64_t *frames_n);
 
 /* Counters of all nodes, added up, those of nodes before a restart too. */
 struct uw_node_counters uw_world_counters(const struct uw_world *w);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/link_capture.h - a link that writes down what another one carries, as a pcap file
+ *
+ * Everything is passed on to the lower link and back, also what is optional; the public fields are
+ * the lower link's as they were after the last call. A copy of each message that it took or gave
+ * goes to a writer: a file, a UART. Put it below a secure channel to see what others on the wire
+ * see. A lower link that encrypts by itself (TCP with TLS) hands over what it protects: then the
+ * file is as secret as the run.
+ *
+ * The file  24 bytes: magic a1b2c3d4, version 2.4, no time zone, the largest record, link type 147
+ *           (LINKTYPE_USER0)
+ * A record  16 bytes: seconds, microseconds, bytes kept, bytes there were, both with the
+ *           pseudo header; then the pseudo header; then the message, cut to snap_bytes
+ *
+ *     byte  0      1, version of this header
+ *     byte  1      its length, 12: what is longer has more fields behind these
+ *     byte  2      0 received, 1 sent, 2 put back: what this station sent last was left in the
+ *                  link for later (uw_link_defer) and comes again; such a record has no message
+ *     byte  3      of the link, in bits: 1 reliable, 2 encrypts below this, 4 frames, 8 shared;
+ *                  128: records before this one are missing, the writer had no room
+ *     bytes 4..5   station of the other end, fffe: broadcast
+ *     bytes 6..7   station of this end, ffff: stations are numbered by each end for itself
+ *     bytes 8..11  bytes of the message before it was cut
+ *
+ * All numbers are little-endian. Times are those of the last step, plus epoch_us.
+ *
+ * Units      bytes unless a name ends in _us
+ * Memory     caller supplies uw_link_capture_bytes(); that and the lower link are borrowed until
+ *            deinit, which leaves the lower link open
+ * Blocking   as the writer          Context  one thread per link; the writer is called from it
+ * Source     Internet-Draft draft-ietf-opsawg-pcap, "PCAP Capture File Format"
+ */
+#ifndef UWASA_LINK_CAPTURE_H
+#define UWASA_LINK_CAPTURE_H
+
+#include "uwasa/link.h"
+
+#define UW_CAPTURE_FILE_HEAD_BYTES 24u
+#define UW_CAPTURE_RECORD_HEAD_BYTES 16u
+#define UW_CAPTURE_PSEUDO_BYTES 12u
+#define UW_CAPTURE_LINKTYPE 147u
+#define UW_CAPTURE_SNAP_MAX (256u * 1024u)      /* readers refuse much more */
+
+enum uw_capture_kind { UW_CAPTURE_RECEIVED, UW_CAPTURE_SENT, UW_CAPTURE_PUT_BACK };
+
+enum uw_capture_flags {
+    UW_CAPTURE_RELIABLE = 1,
+    UW_CAPTURE_SECURE = 2,
+    UW_CAPTURE_FRAMES = 4,
+    UW_CAPTURE_SHARED = 8,
+    UW_CAPTURE_GAP = 128
+};
+
+/* Write all of a record, or nothing of it.
+ * Returns UW_OK; UW_ERR_AGAIN: no room now, this record is lost; another code: the writer failed
+ * and is not called again. */
+typedef int (*uw_capture_write_fn)(void *arg, const void *record, uint32_t record_bytes);
+
+struct uw_link_capture_config {
+    struct uw_link *lower;
+    uw_capture_write_fn write;
+    void *arg;                  /* handed to write */
+    void *memory;
+    size_t memory_bytes;
+    uint32_t snap_bytes;        /* kept of a message; 0: as many as the lower link's mtu_bytes is
+                                   at init, at most UW_CAPTURE_SNAP_MAX */
+    uint64_t epoch_us;          /* since 1970 when the clock of step is 0; 0: not known */
+};
+
+struct uw_link_capture {
+    struct uw_link link;
+    struct uw_link_ops ops;     /* its optional entries are there where the lower link's are */
+    struct uw_link *lower;
+    uw_capture_write_fn write;
+    void *arg;
+    uint8_t *record;
+    uint32_t snap_bytes;
+    uint16_t viewed_from;       /* station of the last message */
+    bool gap;
+    int failure;                /* UW_OK or what the writer failed with; the link goes on */
+    uint64_t now_us, epoch_us;
+    uint64_t records_n;         /* written */
+    uint64_t missed_n;          /* not written */
+};
+
+/* Bytes of memory for one record; SIZE_MAX when the configuration is not allowed. */
+size_t uw_link_capture_bytes(const struct uw_link_capture_config *config);
+
+/* Write the head of the file and go between a link and who uses it.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (no lower link or writer, snap_bytes out of bounds), UW_ERR_NOMEM
+ * (memory smaller than uw_link_capture_bytes), or what the writer returned. */
+int uw_link_capture_init(struct uw_link_capture *c, const struct uw_link_capture_config *config);
+
+#endif

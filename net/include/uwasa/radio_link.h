@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/radio_link.h - a radio made of any link on which all ends use the same numbers
+ *
+ * For tests, benchmarks and simulation: over uwasa/link_loopback.h behind uwasa/link_emulated.h,
+ * whose links share a medium, on virtual time. A test may change frame_bytes and duty_ppm of the
+ * radio between calls, as where a data rate adapts.
+ *
+ * Units      bytes          Memory  nothing but the struct; link and medium are borrowed
+ * Blocking   never          Context the link's thread
+ */
+#ifndef UWASA_RADIO_LINK_H
+#define UWASA_RADIO_LINK_H
+
+#include "uwasa/link_emulated.h"
+#include "uwasa/radio.h"
+
+struct uw_radio_link_config {
+    struct uw_link *lower;              /* numbered: an address is a station of it */
+    const struct uw_emulated_medium *medium;    /* tells the airtime; NULL: by the link's rate */
+    uint32_t frame_bytes;               /* 0: the link's mtu_bytes */
+    uint32_t duty_ppm;                  /* as in struct uw_radio */
+    bool no_broadcasts;
+};
+
+struct uw_radio_link {
+    struct uw_radio base;
+    struct uw_link *lower;
+    const struct uw_emulated_medium *medium;
+};
+
+/* Returns UW_OK, UW_ERR_INVALID (no link, one without numbers, or frames larger than it takes). */
+int uw_radio_link_init(struct uw_radio_link *r, const struct uw_radio_link_config *config);
+
+#endif

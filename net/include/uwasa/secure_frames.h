@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/secure_frames.h - the secure channel of narrow links: AES-128-CCM-8 with the run's key
+ *
+ * A DTLS record costs 29 bytes and its handshake does not fit a frame of 51. Here a message costs
+ * 11 bytes, needs no handshake that waits for an answer in flights, and may go to all at once. The
+ * link wraps a lower one on which all ends use the same numbers for stations (numbered), and is
+ * one itself, with secure and frames set: what it delivers was sent by a device that holds the
+ * run's key, unread, unchanged, to this station or to all, and not before.
+ *
+ *     frame   type << 4 | to all << 3 | epoch & 7          1 byte
+ *             counter of the sender, its low 24 bits       3
+ *             message without its first byte, encrypted    n - 1
+ *             tag                                          8
+ *     join    0 << 4 | to all << 3 | epoch & 7             1      type 0
+ *             1 hello, 2 welcome, 3 join                   1
+ *             epoch                                        4
+ *             sender's identity                            8
+ *             counter                                      5
+ *             encrypted: identity 8 and counter 5 that are answered, 1: the sender knows the other
+ *             tag                                          8
+ *
+ * All numbers are little-endian. The nonce is the sender's identity and its whole counter, 13
+ * bytes; authenticated with them are both stations (the receiver's 0xfffe when it is to all) and
+ * the header. The type is that of net/wire.h, which is also the message's first byte.
+ *
+ * Nonces   An identity is drawn at random at every start, or kept with its counter in a store: a
+ *          stretch of counters is written down as used before the first of it is. So none comes
+ *          twice, also when the power fails in the middle of a write. A store that cannot be
+ *          written ends the sending (UW_ERR_IO); it is tried again once a second.
+ * Replays  A window of 64 counters for each sender. Who is not known is asked first: a hello is
+ *          answered by a welcome that repeats its counter, and that one by a join: three frames,
+ *          after which each side knows that the other is there now and at which counter. Any frame
+ *          that cannot be opened asks its sender. Hellos and welcomes are 16 a second at most, and
+ *          a twentieth of the link's rate, after 32 that were saved up.
+ * Epochs   The key of an epoch is HKDF-SHA256(run's key, salt: the run's name, info: "uwasa frames
+ *          1" and the epoch). A device begins the next one after epoch_frames of its own, or when
+ *          it is told to; whoever opens a frame of a later epoch goes there too. The epoch before
+ *          is understood, older ones are not. Counters go on.
+ *
+ * Units      bytes
+ * Memory     caller supplies uw_secure_frames_bytes(); Mbed TLS takes two key schedules from its
+ *            own allocator. The lower link, the store and the name are borrowed until deinit
+ * Blocking   for one write of the store in 3/4 reserve_n frames; else never
+ * Context    the lower link's thread
+ * Source     RFC 3610 (CCM), RFC 6655 (its 8-byte tag), RFC 5869 (HKDF), RFC 4303 3.4.3 (window)
+ */
+#ifndef UWASA_SECURE_FRAMES_H
+#define UWASA_SECURE_FRAMES_H
+
+#include "uwasa/link.h"
+#include "uwasa/secure.h"
+#include "uwasa/storage.h"
+
+#define UW_SECURE_FRAMES_OVERHEAD 11u       /* bytes that a message costs */
+#define UW_SECURE_FRAMES_LOWER_MIN 51u      /* of the lower link's messages */
+#define UW_SECURE_FRAMES_LOWER_MAX 1280u
+
+struct uw_secure_frames_config {
+    struct uw_link *lower;          /* numbered; carries 51 bytes or more now, later less or as
+                                       many: what is larger is refused */
+    uint8_t key[UW_KEY_BYTES];
+    const char *run;                /* its name */
+    uint64_t id;                    /* this device's identity: nobody else's, under this key, ever.
+                                       0: drawn at random, at the first start with a store and
+                                       when that lost it, at each without */
+    bool first_start;               /* with an id: there was never a record of it; else init fails
+                                       when there is none */
+    struct uw_storage *store;       /* of the counter; NULL: only with id 0 */
+    const char *object;             /* its name in the store; NULL: "counter" */
+    uint32_t reserve_n;             /* counters that a write of the store is good for; 0: 4096 */
+    uint32_t epoch_frames;          /* that this device sends in an epoch; 0: 2^22 */
+    uint16_t peers_n;               /* known at once; 0: 16. Who was heard longest ago makes room */
+    void *memory;                   /* aligned as from malloc or an arena */
+    size_t memory_bytes;
+    /* As in struct uw_secure_dtls_config, as the next two. */
+    int (*entropy)(void *user, uint8_t *out, size_t bytes);
+    /* May be NULL. */
+    void (*event)(void *user, const struct uw_secure_event *event);
+    void *user;
+};
+
+struct uw_secure_frames_stats {
+    uint64_t joined_n;              /* peers that proved to be there */
+    uint64_t replayed_n;            /* frames refused: came before, or are too old */
+    uint64_t refused_n;             /* cannot be opened: damaged, of another key, forged */
+    uint64_t unknown_n;             /* of senders that are not known yet */
+    uint64_t joins_sent_n;          /* hellos, welcomes and joins */
+    uint64_t saved_n;               /* writes of the store */
+};
+
+/* What is known of a sender. Private. */
+struct uw_frames_peer {
+    uint64_t id, top, window;       /* window bit i: top - i has come */
+    uint64_t heard_us;
+    uint16_t station;
+    bool used;
+};
+
+struct uw_frames_key;
+
+struct uw_secure_frames {
+    struct uw_link link;
+    struct uw_link *lower;
+    struct uw_frames_peer *peers;
+    struct uw_frames_key *keys[2];  /* of epochs of either parity */
+    uint32_t key_epochs[2];
+    bool key_set[2];
+    uint8_t *in, *out;              /* [frame_bytes] */
+    uint32_t frame_bytes;
+    uint32_t out_bytes;             /* of a frame that the lower link has not taken; 0: none */
+    uint16_t out_to;
+    uint16_t peers_n, known_n;
+    uint64_t id, counter, saved_counter;
+    uint64_t fresh[2];              /* counters at the last two ticks: older ones answer nothing */
+    uint64_t tick_us, now_us, tokens_us;
+    uint32_t tokens_n;
+    uint32_t epoch, saved_epoch;
+    uint64_t epoch_began;           /* counter */
+    struct { uint16_t station; uint8_t tries; uint64_t until_us; } asked[4];
+    uint8_t asked_at;
+    uint64_t refused_tell_us, copy_tell_us, save_again_us;      /* not before */
+    uint8_t key[UW_KEY_BYTES];
+    const char *run, *object;
+    struct uw_storage *store;
+    uint32_t reserve_n, epoch_frames;
+    /* From the configuration. */
+    void (*event)(void *user, const struct uw_secure_event *event);
+    void *user;
+    struct uw_secure_frames_stats stats;
+};
+
+/* Bytes of memory for a configuration; SIZE_MAX when it is not allowed. */
+size_t uw_secure_frames_bytes(const struct uw_secure_frames_config *config);
+
+/* Set up the channel. The key is copied.
+ *
+ * Returns UW_OK, UW_ERR_INVALID (the lower link is not numbered or too narrow; no name; an id
+ * without a store), UW_ERR_NOMEM (memory, or Mbed TLS's own), UW_ERR_IO (no entropy, or the store
+ * failed), UW_ERR_CORRUPT (the record of the id is damaged or not there, and it is not its first
+ * start: its counters may have been used). */
+int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_frames_config *config);
+
+/* Is the device at this station known, so that its frames can be opened? */
+bool uw_secure_frames_knows(const struct uw_secure_frames *s, uint16_t station);
+
+/* Begin the next epoch: what is sent from now on has a new key, and others follow.
+ * Returns UW_OK, UW_ERR_CLOSED (there is none left), UW_ERR_NOMEM. */
+int uw_secure_frames_rotate(struct uw_secure_frames *s);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_cast.h - broadcast averages of a node, over net/cast.h
+ *
+ * Blocking   never      Context  network thread
+ */
+#ifndef UW_NET_NODE_CAST_H
+#define UW_NET_NODE_CAST_H
+
+#include "cast.h"
+#include "node_state.h"
+
+struct uw_node_cast {
+    struct uw_cast cast;
+    uint32_t round;                 /* of gossip, in which the turn is; 0: none */
+    uint32_t version;               /* of the snapshot that it shows */
+    uint64_t blocked_until_us;      /* the link takes nothing */
+    uint64_t bytes;
+    uint32_t *ids;                  /* [members_max] */
+};
+
+#endif

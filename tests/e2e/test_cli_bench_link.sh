@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Pulls over links: what is refused, what is told, and what a radio in virtual time does, which is
+# the same every time. test_cli_bench_link.sh PROGRAM
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+bench() {
+    expect 0 "$uwasa" bench link --json - "$@"
+    tail -n 1 out | grep -q '"event":"done".*"seconds":.*"goodput_bytes_per_s":.*"data_frames":.*"control_frames":' ||
+        fail "bench link $* does not end in done"
+}
+# within KEY LOW HIGH: the number of that key
+within() {
+    awk -v x="$(number out "$1")" -v low="$2" -v high="$3" \
+        'BEGIN { exit !(x != "" && x >= low && x <= high) }' ||
+        { cat out >&2; fail "$1 is not within $2 and $3"; }
+}
+
+while read -r flags; do
+    expect 2 "$uwasa" bench link $flags
+    grep -q -- "${flags%% *}" err || { cat err >&2; fail "the sentence does not name ${flags%% *}"; }
+done <<END
+--link smoke
+--link lora:SF7
+--link ethernet
+--bytes 6
+--bytes 0
+--loss 1
+--rate 10
+--latency 61
+--nodes 1 --link 802154
+--nodes 3
+--pulls 2
+--pulls 5 --nodes 4 --link 802154
+--windows 2 --link 802154
+--mtu 300 --link 802154
+--clear
+--access
+--exchange average
+--pulls 2 --link 802154 --exchange average
+--loss 0.1 --link tcp
+--rate 12345 --link serial
+--mtu 4000 --link serial
+END
+expect 2 "$uwasa" bench links
+grep -q 'needs kernels, train, allreduce or link' err || fail "what can be measured is not told"
+expect 0 "$uwasa" bench link --help
+grep -q '127 of 802.15.4' out || fail "the help does not say what capacity is"
+
+# Eight nodes share 802.15.4. A chunk is 25 floats: 400 frames of 133 bytes with their preamble are
+# 1.702 s, and the rest is questions and beacons.
+bench --link 802154
+within capacity_share 0.76 0.79
+within payload_share 0.83 0.87
+within data_frames 400 402
+within control_frames 1 6
+within membership_frames 1 20
+within seconds 1.702 1.76
+cp out once
+bench --link 802154
+cmp -s once out || fail "the same seed gave another result"
+# Of what is lost there are 1.25 times as many frames at least.
+free=$(number once air_frames)
+most=$(awk -v n="$free" 'BEGIN { print 1.35 * n }')
+bench --link 802154 --loss 0.2
+within air_frames "$(awk -v n="$free" 'BEGIN { print 1.15 * n }')" "$most"
+cp out lossy
+bench --link 802154 --loss 0.2 --seed 2
+! cmp -s lossy out || fail "another seed gave the same result"
+within air_frames 0 "$most"
+bench --link 802154 --loss 0.4
+# An average costs one model a node, and is exact.
+bench --link 802154 --exchange average
+within air_models 8 8.4
+grep -q '"exact":true' out || { cat out >&2; fail "an average without loss is not exact"; }
+bench --link 802154 --pulls 8 --bytes 8000
+within data_frames 640 700
+# What `uwasa plan` says holds; so it does with the time to get hold of the air.
+for flags in "" "--access" "--rate 500000"; do
+    bench --link 802154 $flags
+    s=$(number out predicted_seconds)
+    within seconds "$(awk -v s="$s" 'BEGIN { print 0.95 * s }')" \
+        "$(awk -v s="$s" 'BEGIN { print 1.1 * s }')"
+done
+bench --link 802154 --nodes 2 --bytes 4
+bench --link espnow --nodes 3
+within capacity_share 0.7 0.9
+bench --link 802154 --nodes 2 --bytes 8000 --latency 0.2    # longer than all of it takes
+within seconds 0.4 6
+expect 0 "$uwasa" bench link --link 802154 --nodes 2 --bytes 4000
+grep -q 'virtual time.*% of its capacity$' out || { cat out >&2; fail "plain words"; }
+
+# In real time only what does not depend on the machine's speed.
+bench --link udp --bytes 200000 --windows 2 --mtu 1232
+within data_frames 170 100000
+grep -q capacity_share out && fail "a capacity that nobody knows"
+bench --link udp --bytes 100000 --windows 1 --rate 8000000 --loss 0.05 --latency 0.001
+within capacity_share 0.001 1
+bench --link tcp --bytes 200000 --windows 2
+within data_frames 13 13
+bench --link tcp --clear --bytes 200000 --windows 1
+bench --link serial --bytes 4000 --rate 1000000
+within capacity_share 0.001 1

@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# uwasa plan --link: what an exchange takes, against figures derived by hand.
+#
+# usage: test_cli_plan_link.sh UWASA
+. "$(dirname "$0")/cli.sh"
+
+# plan ARGUMENTS...: into ./out
+plan() {
+    expect 0 "$uwasa" plan --json "$@"
+}
+
+# is OBJECT KEY VALUE: the key in that object, "" for the outermost, is the number or word
+is() {
+    case $1 in
+    "") sed 's/{[^{}]*}//g; s/.*{//' out ;;
+    *) sed "s/.*\"$1\":{\([^}]*\)}.*/\1/" out ;;
+    esac >part
+    got=$(tr ',' '\n' <part | tr -d '{}"' | sed -n "s/^$2://p")
+    [ -n "$got" ] || fail "no $2 in $1: $(cat out)"
+    if ! awk -v a="$got" -v b="$3" 'BEGIN {
+            if (b + 0 == 0) { exit !(a "" == b "") }
+            d = a - b; exit !(d < b * 1e-9 && -d < b * 1e-9) }'; then
+        fail "$1 $2 is $got, not $3: $(cat out)"
+    fi
+}
+
+# 99 * 100 weights and 100 biases: 10000 floats, 40 kB
+echo '{"name": "small", "input": [99], "layers": [{"name": "fc", "type": "dense", "out": 100}]}' \
+    >small.json
+
+# 802.15.4: 116 - 16 bytes are 25 floats, 400 frames of 133 bytes with all heads, 4.256 ms each;
+# 400 / 64 are 7 wants of 37 + 17 bytes, 1.728 ms each; 1.44 ms to get hold of the air, 407 times
+plan --model small.json --link 802154 --steps-per-s 2
+is "" floats 10000
+is "" chunk_floats 25
+is pull data_frames 400
+is pull want_frames 7
+is pull bytes 46659
+is pull airtime_seconds 1.714496
+is pull seconds 2.300576
+is round data_frames 3200
+is round seconds 18.404608
+is average data_frames 3200
+is average airtime_seconds 13.6192
+is average seconds 18.2272
+is "" period_seconds 184.04608
+is "" period_steps 369
+is "" verdict good
+plan --model small.json --link 802154 --nodes 2 --period-share 0.5
+is round seconds 4.601152
+is "" period_seconds 9.202304
+
+# a fifth is lost: 100 frames again, 8 wants for 500 sent 10 times. To all: until 7 others have it a
+# frame goes out 2.1074 times (the sum over k of 1 - (1 - 0.2^k)^7), 400 of them 843 times, with 7
+# times 7 wants sent 62 times; 8 nodes
+plan --model small.json --link 802154 --loss 0.2
+is pull data_frames 500
+is pull want_frames 10
+is pull airtime_seconds 2.14528
+is pull seconds 2.87968
+is average data_frames 6744
+is average want_frames 496
+is average airtime_seconds 29.559552
+
+# what the protocol itself takes in virtual time, whether the air is to be got hold of or not
+for loss in 0 0.2; do
+    plan --model small.json --link 802154 --loss $loss
+    planned=$(sed 's/.*"pull":{[^}]*"airtime_seconds":\([^,]*\),"seconds":\([^}]*\)}.*/\1 \2/' out)
+    expect 0 "$uwasa" bench link --link 802154 --bytes 40000 --loss $loss --json -
+    awk -v a="${planned% *}" -v s="${planned#* }" -v t="$(number out air_seconds)" \
+        'BEGIN { exit !(t > 0.98 * a && t < 1.2 * s) }' ||
+        fail "planned $planned s, and it takes $(number out air_seconds) s of air"
+done
+
+# LoRa at SF7: 222 - 16 bytes are 51 floats; 196 frames of 368.896 ms, one of 4 floats of 92.416 ms
+# and 4 wants of 97.536 ms; a hundred times that where one station sends it. Of 97 frames and 2
+# wants a node sends for 35.977984 s, of 98 frames for more than the hour's 36: 97 * 51 floats fit, in 3 slices
+plan --model small.json --link lora:SF7
+is pull data_frames 197
+is pull airtime_seconds 72.786176
+is pull seconds 7239.6032
+is round airtime_seconds 582.289408
+is round seconds 7278.6176
+is "" period_seconds 7278.6176
+is "" verdict slow
+is instead slices 3
+is instead fits_floats 4947
+is instead model dscnn
+grep -q sf7_seconds out && fail "SF7 is to be faster than SF7"
+
+# 6.6 MB at SF12: 35 bytes are 8 floats; 207921 frames of 2.793472 s and one of 2 floats, 24 + 13
+# bytes (292 bits are 8 blocks of 40, so 20.25 + 40 symbols of 32.768 ms: 1.974272 s), which one
+# station sends within 1 % of the time
+plan --model fedavg-cnn --link lora:SF12
+is pull data_frames 207922
+is pull seconds 58082346.5984
+is "" verdict hopeless
+expect 0 "$uwasa" plan --model fedavg-cnn --link lora:SF12
+grep -q '^hopeless: a round takes more than a day' out || fail "6.6 MB over LoRa is not hopeless"
+grep -q 'lora:SF7' out || fail "no faster radio is named"
+
+# Ethernet: 1232 - 38 - 23 bytes are 292 floats; 34 frames of 1229 + 86 bytes, one of 72 floats and
+# 349 + 86, a want of 70 + 86, 8 ns each; every pair has its own line
+plan --model small.json --link ethernet
+is pull airtime_seconds 0.000362408
+is round seconds 0.000362408
+grep -q '"average":null' out || fail "Ethernet has a broadcast average"
+plan --model small.json --link ethernet:100M
+is pull seconds 0.00362408
+
+# what is asked for wrongly
+while IFS='|' read -r arguments sentence; do
+    # shellcheck disable=SC2086
+    expect 2 "$uwasa" plan --model mlp $arguments
+    grep -qF -e "$sentence" err || fail "plan $arguments: $(cat err)"
+done <<'END'
+--link zigbee|--link zigbee: needs one of 802154, ble, espnow, lora:SF7 to lora:SF12
+--link lora|--link lora: needs one of
+--link serial:fast|as serial:921600
+--link 802154 --loss 1|--loss 1: needs less
+--link 802154 --loss 1.5|--loss 1.5: needs
+--link 802154 --period-share 0|--period-share 0: needs more
+--link 802154 --nodes 1|--nodes 1: needs a whole number from 2 to 4096
+--link 802154 --layers|--link and --layers: give one
+--link 802154 --budget 1M|--link and --budget: give one
+--nodes 4|--nodes: needs --link
+--loss 0|--loss: needs --link
+--period-share 0.1|--period-share: needs --link
+--steps-per-s 3|--steps-per-s: needs --link
+END
+exit 0

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that share a channel: multicast in the place of a radio, pseudo terminals in that of a bus.
+
+usage: test_radio.py PROGRAM PTY_HUB [-k CASE]
+"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from fleet import Fleet
+
+HUB = sys.argv[2]
+SHARES = ["0,1,2,3,4", "5,6,7,8,9", "0,2,4,6,8", "1,3,5,7,9"]     # digits that each node sees
+
+
+class Hub:
+    """pty_hub, running; close() returns what it counted."""
+
+    def __init__(self, n, *options):
+        self.process = subprocess.Popen([HUB, str(n), *options], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.names = [self.process.stdout.readline().strip() for _ in range(n)]
+
+    def close(self):
+        if self.process.poll() is not None:
+            return None
+        return json.loads(self.process.communicate(timeout=30)[0])
+
+
+class Radio(Fleet):
+    def on_hub(self, n, *options):
+        hub = Hub(n, *options)
+        self.addCleanup(hub.close)
+        if "" in hub.names:
+            self.assertEqual(hub.process.wait(timeout=30), 77)
+            self.skipTest("skipped: this machine has no pseudo terminals")
+        return hub
+
+    def ends_where_udp_does(self, model, steps, step_seconds, period):
+        """Four nodes on a lossy bus, and four over UDP beside them: the means of their accuracy."""
+        hub = self.on_hub(4, "--loss", "0.05", "--garbage", "0.00002", "--seed", "7")
+        for i in range(8):
+            udp = {"run": "udp", "seeds": f"127.0.0.1:{self.ports[5 if i == 4 else 4]}"}
+            bus = {"run": "bus", "seeds": [], "listen": ":0", "link.bus": hub.names[i % 4],
+                   "link.address": i % 4, "link.baud": 4000000, "mtu": 1280}
+            self.start(i, model=model, steps=steps, step_seconds=step_seconds, lr=0.2, period=period,
+                       schedule="cosine", classes=SHARES[i % 4], consensus_seconds=30,
+                       consensus_rounds=12, linger_seconds=20, **(bus if i < 4 else udp))
+        done = [self.done(i) for i in range(8)]
+        counted = hub.close()
+        bus, udp = (sum(d["test_accuracy"] for d in done[k:k + 4]) / 4 for k in (0, 4))
+        print(f"bus {bus:.4f}, UDP {udp:.4f}, pulls {[d['pulls_done'] for d in done]}, {counted}")
+        self.assertTrue(all(d["pulls_done"] >= 5 and d["refused_corrupt"] == 0 for d in done))
+        self.assertGreater(counted["lost"], 100)
+        self.assertGreater(counted["garbage"], 10)
+        self.assertGreater(bus, udp - 0.02)
+
+    def test_small_model_on_a_lossy_bus_ends_where_udp_does(self):
+        with open(os.path.join(self.dir, "small.json"), "w", encoding="utf-8") as f:
+            json.dump({"name": "small", "input": [1, 28, 28], "layers": [
+                {"name": "pool", "type": "avgpool2d", "kernel": 4},
+                {"name": "flatten", "type": "flatten"},
+                {"name": "fc1", "type": "dense", "out": 32}, {"name": "relu1", "type": "relu"},
+                {"name": "fc2", "type": "dense", "out": 10}]}, f)
+        self.ends_where_udp_does("small.json", 600, 0.012, 10)
+
+    def test_mlp_on_a_lossy_bus_ends_where_udp_does(self):
+        self.ends_where_udp_does("mlp", 800, 0.06, 100)
+
+    def test_multicast_joins_three_nodes_and_keeps_out_another_key(self):
+        self.run_program("keygen", "other.key")
+        for i in range(4):
+            self.start(i, listen=":0", seeds=[], **{"link.radio": f"udp:239.255.85.87:{self.ports[7]}",
+                                                     "link.address": 10 + i},
+                       key="other.key" if i == 3 else "run.key", step_seconds=0.01)
+        self.until("a sentence on the wrong key", lambda: any(
+            "another key" in e["text"] for i in range(4) for e in self.events(i, "refused")))
+        for i in range(3):
+            self.until("pulls", lambda i=i: len(self.events(i, "pull_done")) >= 2)
+        self.until("pulls from all three, and nobody else", lambda: {"n0", "n1", "n2"} == {
+            e["peer"] for i in range(3) for e in self.events(i, "pull_done")})
+        self.assertEqual(self.stop(0, 1, 2, 3)[3]["pulls_done"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])

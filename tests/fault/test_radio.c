@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gossip over 802.15.4 frames that all share: what a pull costs, and that it ends. */
+#include "fault/radio_world.h"
+
+#include <float.h>
+
+static bool all_know_all(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct uw_membership *m = &w->nodes[i].node.state->membership;
+        if (w->nodes[i].up && uw_membership_alive(m) != w->n - 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_pulled(struct world *w)
+{
+    return world_counters(w, 1).pulls_done != 0;
+}
+
+#define MODEL_N 10000u
+#define RUNS 6u                     /* that a cost with losses is the mean of */
+
+/* What one pull of 40 kB by node 1 took, seven others there. */
+struct cost {
+    double share;                       /* of the bytes that the air could have carried */
+    uint64_t frames_n, data_n;
+};
+
+static struct cost pull_once(float loss, uint32_t run)
+{
+    struct radio_world *r = radio_world_new(8, MODEL_N, loss);
+    struct world *w = r->w;
+    w->seed += run;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->nodes[i].trains = false;
+    }
+    world_start(w);
+    for (uint32_t i = 0; i < w->n; i++) {
+        assert_int_equal(uw_gossip_publish(&w->nodes[i].node.state->gossip, 1), UW_OK);
+    }
+    world_until(w, all_know_all, 60000000);
+    world_run(w, 10000000);
+    w->nodes[1].trains = true;
+    w->nodes[1].progress.lr = 0.0f;
+    uint64_t began_us = w->now_us, frames_n = r->medium.messages_n;
+    world_until(w, is_pulled, 60000000);
+    const struct cost c = {
+        .share = MODEL_N * 4.0 / radio_capacity_bytes(w->now_us - began_us),
+        .frames_n = r->medium.messages_n - frames_n,
+        .data_n = MODEL_N / 25u + world_counters(w, 1).chunks_again};
+    printf("loss %.2f: %.3f of the air, %u frames in %.2f s\n", (double)loss, c.share,
+           (unsigned)c.frames_n, (double)(w->now_us - began_us) / 1e6);
+    world_run(w, 20000);
+    for (uint32_t k = 0; k < MODEL_N; k++) {
+        assert_true(w->nodes[1].x[k] != 2.0f);      /* every element was mixed with a peer's */
+    }
+    radio_world_free(r);
+    return c;
+}
+
+static void test_a_pull_takes_little_more_than_its_bytes(void **state)
+{
+    (void)state;
+    struct cost clear = pull_once(0.0f, 0);
+    uint64_t lossy_n = 0;
+    for (uint32_t run = 0; run < RUNS; run++) {
+        lossy_n += pull_once(0.2f, run).frames_n;
+    }
+    assert_true(clear.share >= 0.77);
+    assert_true((double)lossy_n / RUNS <= 1.33 * (double)clear.frames_n);
+    (void)pull_once(0.4f, 0);
+}
+
+static bool all_averaged(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        struct uw_node_counters c = world_counters(w, i);
+        if (c.averages_done + c.averages_cut == 0 || w->nodes[i].rounds == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void stop_after_a_round(struct world_node *n, int flags)
+{
+    n->trains = (flags & UW_NODE_ROUND) == 0;
+}
+
+/* One turn of eight nodes; returns the airtime of it over that of eight models sent once. */
+static double average_once(float loss, bool *exact, float *spread)
+{
+    struct radio_world *r = radio_world_new(8, MODEL_N, loss);
+    struct world *w = r->w;
+    w->config.mode = UW_NODE_BROADCAST;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->nodes[i].trains = false;
+    }
+    world_start(w);
+    for (uint32_t i = 0; i < w->n; i++) {
+        assert_int_equal(uw_gossip_publish(&w->nodes[i].node.state->gossip, 1), UW_OK);
+    }
+    world_until(w, all_know_all, 60000000);
+    world_run(w, 10000000);
+    uint64_t began_us = w->now_us, busy_us = r->medium.busy_us, frames_n = r->medium.messages_n;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->nodes[i].trains = true;
+        w->nodes[i].progress.lr = 0.0f;
+        w->nodes[i].after = stop_after_a_round;
+        w->nodes[i].train_at_us = w->now_us;
+    }
+    world_until(w, all_averaged, 120000000);
+    double frame_us = (RADIO_FRAME_BYTES + RADIO_PHY_BYTES) * 8e6 / RADIO_BITS_PER_S;
+    double ratio = (double)(r->medium.busy_us - busy_us) / (8.0 * MODEL_N / 25.0 * frame_us);
+    *exact = true;
+    float low = 1e9f, high = -1e9f;
+    for (uint32_t i = 0; i < w->n; i++) {
+        *exact = *exact && world_counters(w, i).averages_cut == 0;
+        for (uint32_t k = 0; k < MODEL_N; k++) {
+            low = fminf(low, w->nodes[i].x[k]);
+            high = fmaxf(high, w->nodes[i].x[k]);
+        }
+    }
+    *spread = high - low;
+    printf("broadcast, loss %.2f: %.3f of eight models' air, %u frames in %.2f s, busy %.3f, %s, "
+           "%.7f .. %.7f\n",
+           (double)loss, ratio, (unsigned)(r->medium.messages_n - frames_n),
+           (double)(w->now_us - began_us) / 1e6,
+           (double)(r->medium.busy_us - busy_us) / (double)(w->now_us - began_us),
+           *exact ? "exact" : "not all", (double)low, (double)high);
+    radio_world_free(r);
+    return ratio;
+}
+
+static void test_a_broadcast_average_costs_a_model_a_node(void **state)
+{
+    (void)state;
+    bool exact;
+    float spread;
+    double ratio = average_once(0.0f, &exact, &spread);
+    assert_true(exact && ratio <= 1.05);
+    assert_true(spread <= 4.0f * FLT_EPSILON * 4.5f);
+    ratio = average_once(0.02f, &exact, &spread);
+    assert_true(exact && ratio <= 1.25);
+    assert_true(spread <= 4.0f * FLT_EPSILON * 4.5f);
+    /* Too much is lost for repairs to be worth it: a step of gossip, from 1 .. 8. */
+    ratio = average_once(0.2f, &exact, &spread);
+    assert_true(ratio <= 1.9 && spread < 6.5f);
+}
+
+/* One of them starts late, and steps are the longer part of a round: all come into step. */
+static void test_broadcast_averages_come_into_step(void **state)
+{
+    (void)state;
+    struct radio_world *r = radio_world_new(4, 1000, 0.0f);
+    struct world *w = r->w;
+    w->config.mode = UW_NODE_BROADCAST;
+    w->config.period_steps = 200;
+    w->train_us = 20000;
+    w->nodes[2].trains = false;
+    world_start(w);
+    world_run(w, 9700000);
+    w->nodes[2].trains = true;
+    w->nodes[2].train_at_us = w->now_us;
+    world_run(w, 20000000);
+    uint32_t done = 0, cut = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        done -= world_counters(w, i).averages_done;
+        cut -= world_counters(w, i).averages_cut;
+    }
+    world_run(w, 100000000);
+    for (uint32_t i = 0; i < w->n; i++) {
+        done += world_counters(w, i).averages_done;
+        cut += world_counters(w, i).averages_cut;
+    }
+    printf("%u exact averages, %u not\n", (unsigned)done, (unsigned)cut);
+    assert_true(done >= 80 && cut * 10 < done);
+    radio_world_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broadcast_averages_come_into_step),
+        cmocka_unit_test(test_a_broadcast_average_costs_a_model_a_node),
+        cmocka_unit_test(test_a_pull_takes_little_more_than_its_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

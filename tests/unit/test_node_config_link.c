@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a node's configuration says of its link: an object, checked key by key. */
+#include "test_support.h"
+
+#include "node_config.h"
+
+struct wrong_config {
+    const char *json, *sentence;
+};
+
+static void refuse_all(const struct wrong_config *wrong, size_t wrong_n)
+{
+    for (size_t i = 0; i < wrong_n; i++) {
+        struct uw_node_file f;
+        struct uw_error err = {.text = ""};
+        const char *json = wrong[i].json;
+        assert_int_equal(uw_node_config_parse(&f, "f", json, strlen(json), &err), UW_ERR_INVALID);
+        if (strstr(err.text, wrong[i].sentence) == NULL) {
+            fail_msg("%s instead of %s", err.text, wrong[i].sentence);
+        }
+        uw_node_config_deinit(&f);
+    }
+}
+
+#define LINE(link, more)                                                                \
+    "{\"name\": \"n\", \"run\": \"r\", \"key\": \"k\", \"model\": \"mlp\",\n"                 \
+    "\"link\": " link more "}"
+
+static void test_config_of_a_serial_line_is_an_object_and_is_checked(void **state)
+{
+    (void)state;
+    static const struct wrong_config wrong[] = {
+        {LINE("{\"serial\": \"tty\", \"baud\": 115201}", ""),
+         "f:2: \"link.baud\" needs a rate that serial lines have"},
+        {LINE("{\"serial\": \"tty\",\n\"baud\": 1}", ""), "f:3: \"link.baud\" needs a whole"},
+        {LINE("{\"baud\": 9600}", ""), "f:2: \"link.baud\" needs \"link.serial\""},
+        {LINE("{\"seriel\": \"tty\"}", ""), "f:2: unknown key \"link.seriel\", did you mean"},
+        {LINE("{\"serial\": 5}", ""), "f:2: \"link.serial\""},
+        {LINE("\"serial\"", ""), "f:2: \"link\""},
+        {LINE("{\"serial\": \"tty\"}", ",\n\"seeds\": [\"a:1\"]"),
+         "f:3: \"seeds\" is not for"},
+        {LINE("{\"serial\": \"tty\"}", ",\n\"listen\": \":1\""),
+         "f:3: \"listen\" is not for"},
+        {LINE("{\"serial\": \"tty\"}", ", \"advertise\": \"a:1\""), "\"advertise\" is not for"},
+        {LINE("{\"serial\": \"tty\"}", ", \"mtu\": 2049"), "\"mtu\" needs at most 2048"},
+        {LINE("{\"serial\": \"tty\"}", ", \"tls\": false"), "serial lines are always encrypted"},
+        {LINE("{\"serial\": \"tty\"}", ", \"emulate\": {\"loss\": 0.1, \"far\": [\"a:1\"]}"),
+         "\"emulate.far\" is not for"},
+    };
+    struct uw_node_file f;
+    struct uw_error err = {.text = ""};
+    refuse_all(wrong, sizeof wrong / sizeof wrong[0]);
+    static const char good[] = LINE("{\"serial\": \"tty\"}", ", \"mtu\": 2048");
+    assert_int_equal(uw_node_config_parse(&f, "f", good, sizeof good - 1, &err), UW_OK);
+    assert_string_equal(f.o.link, "serial");
+    assert_string_equal(f.o.link_serial, "tty");
+    assert_int_equal(f.o.link_baud, 115200);
+    assert_int_equal(f.o.seeds.n, 1);
+    assert_string_equal(f.o.seeds.item[0], "peer");
+    uw_node_config_deinit(&f);
+    static const char plain[] = LINE("\"tcp\"", "");
+    assert_int_equal(uw_node_config_parse(&f, "f", plain, sizeof plain - 1, &err), UW_OK);
+    assert_string_equal(f.o.link, "tcp");
+    uw_node_config_deinit(&f);
+}
+
+#define GROUP "\"radio\": \"udp:239.255.85.87:4785\""
+
+static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void **state)
+{
+    (void)state;
+    static const struct wrong_config wrong[] = {
+        {LINE("{" GROUP "}", ""), "\"link.address\" is missing"},
+        {LINE("{\"bus\": \"tty\"}", ""), "\"link.address\" is missing"},
+        {LINE("{\"bus\": \"tty\", \"address\": 65534}", ""), "f:2: \"link.address\" needs"},
+        {LINE("{\"address\": 3}", ""), "\"link.address\" needs \"link.radio\""},
+        {LINE("{\"serial\": \"tty\", \"address\": 3}", ""), "\"link.address\" needs"},
+        {LINE("{\"bus\": \"tty\", \"serial\": \"tty\"}", ""), "is said twice"},
+        {LINE("{\"bus\": \"tty\", " GROUP "}", ""), "is said twice"},
+        {LINE("{" GROUP ", \"address\": 3, \"baud\": 9600}", ""), "\"link.baud\" needs"},
+        {LINE("{\"bus\": \"tty\", \"address\": 3, \"baud\": 9601}", ""), "rate that serial"},
+        {LINE("{\"bus\": \"tty\", \"address\": 3, \"interface\": \"10.0.0.1\"}", ""),
+         "\"link.interface\" needs"},
+        {LINE("{\"radio\": \"239.255.85.87:4785\", \"address\": 3}", ""), "a multicast group"},
+        {LINE("{\"radio\": \"udp:10.0.0.1:4785\", \"address\": 3}", ""), "a multicast group"},
+        {LINE("{\"radio\": \"udp:239.255.85.87\", \"address\": 3}", ""), "a multicast group"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"listen\": \":1\""), "\"listen\" is not for"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"mtu\": 1281"), "\"mtu\" needs at most 1280"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"mtu\": 50"), "f:2: \"mtu\" needs"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"seeds\": [\"a:1\"]"), "has \"a:1\", needs numb"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"tls\": false"), "always encrypted"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"auto\""), "needs gossip on a"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"), "\"shuffle\" needs 0"},
+        {LINE("\"udp\"", ", \"mtu\": 255"), "\"mtu\" needs 256 or more"},
+    };
+    static const char *const good[] = {
+        LINE("{" GROUP ", \"address\": 3}", ", \"seeds\": [\"65533\", \"0\"], \"mtu\": 51"),
+        LINE("{\"bus\": \"tty\", \"address\": 0}", "")};
+    refuse_all(wrong, sizeof wrong / sizeof wrong[0]);
+    for (size_t i = 0; i < 2; i++) {
+        struct uw_node_file f;
+        struct uw_error err = {.text = ""};
+        assert_int_equal(uw_node_config_parse(&f, "f", good[i], strlen(good[i]), &err), UW_OK);
+        assert_string_equal(f.o.link, i == 0 ? "radio" : "bus");
+        assert_int_equal(f.o.link_address, i == 0 ? 3 : 0);
+        assert_int_equal(f.o.link_baud, i == 0 ? 0 : 115200);
+        uw_node_config_deinit(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked),
+        cmocka_unit_test(test_config_of_a_serial_line_is_an_object_and_is_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
