@@ -83,7 +83,7 @@ void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
 {
     m->states_n[member->state]--;
     m->states_n[state]++;
-    member->state = state;
+    member->state = (uint8_t)state;
     member->changed_us = m->now_us;
     uw_membership_news(m, member);
 }
@@ -103,8 +103,8 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member)
     member->next_us = m->now_us + uw_membership_jitter(m, m->config.ping_us);
     uw_membership_rush(m, member);
     if (before == UW_MEMBER_SUSPECT) {
-        member->patience += member->patience / 2u;
-        member->patience = member->patience < PATIENCE_MAX ? member->patience : PATIENCE_MAX;
+        uint32_t patience = member->patience + member->patience / 2u;
+        member->patience = (uint8_t)uw_min_u32(patience, PATIENCE_MAX);
     }
     if (m->members_n < m->config.members_max) {     /* else strangers take turns in it */
         uw_membership_show(m);
@@ -304,7 +304,8 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         it->strikes = 0;
         it->mixed_version = 0;
         it->avoid_until_us = 0;
-        it->srtt_us = it->unanswered = 0;
+        it->srtt_us = 0;
+        it->unanswered = 0;
         it->chunk_limit_n = 0;
         it->way = (struct uw_allreduce_way){0};
     }
@@ -410,7 +411,8 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
                           ? sample
                           : (uint32_t)((member->srtt_us * (parts - 1u) + sample) / parts);
     member->ping_us = 0;
-    member->ping_seq = member->unanswered = 0;
+    member->ping_seq = 0;
+    member->unanswered = 0;
     if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
         member->patience--;
     }

@@ -59,12 +59,9 @@ struct uw_member {
     /* What every look at the table reads, side by side. */
     uint32_t id;                    /* FNV-1a 32 of the name */
     uint16_t station;
-    bool same_model;
-    bool near;                      /* kept by the node: may share its cell */
-    bool doubted;                   /* to be asked, however lately it was heard */
-    enum uw_member_state state;
-    uint32_t patience;              /* quarters: 4 = once the configured silence; grows with
-                                       false alarms, so that a lossy link is not cried wolf at */
+    uint8_t state;                  /* enum uw_member_state */
+    uint8_t patience;               /* quarters of the configured silence; grows with false
+                                       alarms, so that a lossy link is not cried wolf at */
     uint64_t heard_us;              /* last sign of life */
     uint64_t asked_us;              /* first call since; 0: none */
     uint64_t next_us;               /* next call */
@@ -73,24 +70,27 @@ struct uw_member {
     uint32_t srtt_us;
     uint32_t incarnation;
     char name[UW_NODE_NAME_BYTES];
-    char *address;                  /* [address_bytes of the table] as it says itself; "" when it
-                                       says nothing */
+    char *address;                  /* [address_bytes of the table] as it says itself, maybe "" */
+    uint32_t ping_seq;
     uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
     uint64_t changed_us;            /* of state */
-    uint32_t tries;                 /* calls without an answer */
-    uint32_t ping_seq;
-    uint32_t unanswered;            /* so many of those in a row, about */
-    uint32_t pace_us;               /* its own, as it said; 0: it has none */
-    uint32_t told_n;                /* how often its last news went out; UW_TOLD_MAX: it is none */
+    bool same_model;
+    bool near;                      /* kept by the node: may share its cell */
+    bool doubted;                   /* to be asked, however lately it was heard */
+    uint8_t tries;                  /* calls without an answer; many: modulo 8 of them */
+    uint8_t unanswered;             /* so many of those in a row, about */
+    uint8_t told_n;                 /* how often its last news went out; UW_TOLD_MAX: it is none */
+    uint8_t strikes;                /* kept by the node: reasons to leave it alone */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
     uint16_t at_station_next, at_name_next, news_next, news_before;
+    uint32_t pace_us;               /* its own, as it said; 0: it has none */
     uwasa_Progress progress;
     uint64_t window_us;             /* one of its began then, where progress says that it sleeps */
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
-    uint32_t refused_n, strikes;
+    uint32_t refused_n;
     uint32_t mixed_version;         /* of its parameters, the latest pulled; 0: none */
-    uint32_t mixed_slices;          /* a bit for each slice of that version that was mixed in */
+    uint32_t mixed_slices;          /* a bit for each slice of it that was mixed in */
     uint64_t mixed_us;              /* when that was */
     float floats_per_us;            /* rate of the last pull from it */
     struct uw_allreduce_way way;    /* of exact averages */

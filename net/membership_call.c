@@ -223,7 +223,9 @@ static void time_ping(struct uw_membership *m, struct uw_member *it, uint32_t se
     if (it->ping_us != 0 && m->now_us - it->ping_us < lost_us) {
         return;
     }
-    it->unanswered += it->ping_us != 0 && it->unanswered < UNANSWERED_MAX;
+    if (it->ping_us != 0 && it->unanswered < UNANSWERED_MAX) {
+        it->unanswered++;
+    }
     it->ping_seq = seq;
     it->ping_us = m->now_us;
 }
@@ -272,7 +274,7 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
             uw_link_forget(m->config.link, it->station);
         }
     }
-    it->tries++;
+    it->tries = (uint8_t)(it->tries + 1u - (it->tries == UINT8_MAX ? CALLS_A_SESSION : 0));
     it->asked_us = it->asked_us != 0 ? it->asked_us : m->now_us;
     if (found < 0) {
         return 0;

@@ -37,7 +37,7 @@ void uw_membership_no_news(struct uw_membership *m, struct uw_member *member)
 }
 
 /* To the end of the list of those told so often. */
-static void enlist(struct uw_membership *m, struct uw_member *member, uint32_t told_n)
+static void enlist(struct uw_membership *m, struct uw_member *member, uint8_t told_n)
 {
     uint16_t me = place_of(m, member), last = m->news[told_n].last;
     member->told_n = told_n;
@@ -113,7 +113,7 @@ void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told)
 {
     for (uint32_t i = 0; i < told; i++) {
         struct uw_member *it = &m->members[m->gathered[i]];
-        uint32_t told_n = it->told_n + 1u;
+        uint8_t told_n = (uint8_t)(it->told_n + 1u);
         if (told_n <= UW_TOLD_MAX) {
             uw_membership_no_news(m, it);
             if (told_n < enough(m)) {

@@ -123,7 +123,7 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
     m->refused_n++;
     uint64_t us = (uint64_t)AVOID_FIRST_US << (m->strikes < 7u ? m->strikes : 7u);
     m->avoid_until_us = s->now_us + (us < AVOID_MAX_US ? us : AVOID_MAX_US);
-    m->strikes++;
+    m->strikes = (uint8_t)(m->strikes + (m->strikes < UINT8_MAX));
 }
 
 static void remember_rate(struct uw_node_state *s)
