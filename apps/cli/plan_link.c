@@ -26,7 +26,7 @@ struct instead {
     double model_s;
     bool model_fits;
     double sf7_s;                   /* of a round at SF7; 0: that is no other link */
-    const char *link;               /* that takes an hour at most; NULL: none of those that are tried */
+    const char *link;               /* that takes an hour at most; NULL: none of those tried */
     double link_s;
 };
 
@@ -46,7 +46,8 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
                             o->link);
     }
     if (o->loss >= 1.0) {
-        return uw_error_set(err, UW_ERR_INVALID, "--loss 1: needs less than 1, nothing would arrive");
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--loss 1: needs less than 1, nothing would arrive");
     }
     if (o->share <= 0.0) {
         return uw_error_set(err, UW_ERR_INVALID, "--share 0: needs more, up to 1");
