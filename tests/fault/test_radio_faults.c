@@ -394,7 +394,7 @@ static void scenario(uint64_t seed, void *arg)
 static void test_random_trouble_ends_with_the_heal(void **state)
 {
     (void)state;
-    trouble_seeds(8, scenario, NULL);
+    trouble_seeds(uw_test_emulated() ? 2 : 8, scenario, NULL);
 }
 
 int main(void)
