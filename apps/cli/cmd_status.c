@@ -248,8 +248,9 @@ int uw_cmd_status(int argc, char **argv)
                                             : "--run");
     }
     if (!tcp && strcmp(o.link, "udp") != 0) {
-        return uw_cli_error("status", UW_EXIT_USAGE, "--link %s: is not asked from outside, see the "
-                            "events \"status\" of a node there, uwasa node --json FILE", o.link);
+        return uw_cli_error("status", UW_EXIT_USAGE, "--link %s: is not asked from outside, see "
+                            "the events \"status\" of a node there, uwasa node --json FILE",
+                            o.link);
     }
     if (o.no_tls && !tcp) {
         return uw_cli_error("status", UW_EXIT_USAGE,
