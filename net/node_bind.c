@@ -191,7 +191,8 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     }
     if (c->slices_n > UW_NODE_SLICES_MAX ||
         (c->slices_n > 1u && (!rounds || c->mode == UW_NODE_BROADCAST))) {
-        return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to 32, and mode gossip");
+        return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to %u, and mode gossip",
+                            (unsigned)UW_NODE_SLICES_MAX);
     }
     if (c->link->frames && (needs_averages(c) || c->samples != NULL)) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,

@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct uw_progress;
+
 #define UW_BENCH_LINK_NODES_MAX 32u
 #define UW_BENCH_LINK_WINDOWS_MAX 101u
 
@@ -37,6 +39,7 @@ struct uw_bench_link {
                                        looked at */
     bool clear;                     /* tcp: without TLS */
     uint64_t seed;
+    struct uw_progress *progress;   /* told how far it has come, now and then */
     const char *pcap;               /* file: what node 0 of a radio, else the puller, says and hears
                                        below its encryption; NULL: none */
 };
@@ -50,6 +53,7 @@ struct uw_bench_link_window {
     uint64_t control_frames;        /* all others of the nodes: questions for chunks, refusals */
     uint64_t air_frames;            /* radio: all that were on the air, joins too */
     bool exact;                     /* average: everybody heard everything */
+    double heard;                   /* average: the share that was heard of what all others have */
     double air_s;                   /* radio: how long it was busy */
 };
 

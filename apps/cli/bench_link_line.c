@@ -3,6 +3,7 @@
 #include "bench_link_cable.h"
 #include "bench_link_node.h"
 #include "node_net.h"
+#include "progress.h"
 
 #include "uwasa/board.h"
 
@@ -131,7 +132,20 @@ static void count(const struct pair *p, uint64_t sent[UW_NODE_SAYS_N])
     }
 }
 
-static int pull(struct pair *p, struct uw_bench_link_window *window, struct uw_error *err)
+static void tell(struct pair *p, uint32_t i)
+{
+    struct uw_node_counters c;
+    if (uw_progress_due(p->b->progress, uw_board_now_us())) {
+        (void)uw_node_net_members(&p->ends[1].net, NULL, 0, &c);
+        double done = (double)c.pulled_bytes / (double)p->b->bytes - i;
+        uw_progress_show(p->b->progress, "pull %u of %u: %.0f %% of the parameters have arrived",
+                         (unsigned)i + 1u, (unsigned)p->b->windows,
+                         100.0 * fmin(fmax(done, 0.0), 1.0));
+    }
+}
+
+static int pull(struct pair *p, uint32_t i, struct uw_bench_link_window *window,
+                struct uw_error *err)
 {
     struct end *e = &p->ends[1];
     uint64_t before[UW_NODE_SAYS_N], after[UW_NODE_SAYS_N];
@@ -148,6 +162,7 @@ static int pull(struct pair *p, struct uw_bench_link_window *window, struct uw_e
             uw_node_net_wake(&e->net);
         }
         uw_node_net_wait(&e->net);
+        tell(p, i);
     }
     count(p, after);
     *window = (struct uw_bench_link_window){
@@ -181,7 +196,7 @@ int uw_bench_link_line(const struct uw_bench_link *b, struct uw_bench_link_windo
     rc = rc < 0 ? rc : meet(p, err);
     for (uint32_t i = 0; rc == UW_OK && i < b->windows; i++) {
         rc = i == 0 ? rc : uw_bench_node_renew(&p->ends[0].own, &p->ends[0].net.node);
-        rc = rc < 0 ? rc : pull(p, &windows[i], err);
+        rc = rc < 0 ? rc : pull(p, i, &windows[i], err);
     }
     rc = rc < 0 ? rc : check(p, err);
     rc = rc < 0 ? rc : uw_capture_file_check(&p->ends[1].net.stack.capture, err);

@@ -2,6 +2,7 @@
 #include "bench_link.h"
 #include "bench_link_node.h"
 #include "capture_file.h"
+#include "progress.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/board.h"
@@ -21,6 +22,7 @@
 #define MEET_US UINT64_C(86400000000)
 #define SETTLE_FRAMES 2350u         /* as long as so many of the longest take: 10 s of 802.15.4 */
 #define PULL_LIMIT_US UINT64_C(86400000000)
+#define TELL_TICKS 256u             /* between two looks at the clock on the wall */
 
 struct station {
     struct uw_bench_node own;
@@ -282,13 +284,44 @@ static void count(const struct world *w, struct uw_bench_link_window *c)
         .air_s = (double)w->medium.busy_us * 1e-6};
 }
 
+/* Bytes of parameters that all nodes have heard. */
+static uint64_t heard_bytes(const struct world *w)
+{
+    struct uw_node_counters c;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < w->b->nodes; i++) {
+        (void)uw_node_status(&w->stations[i].node, w->now_us, NULL, 0, &c);
+        sum += c.pulled_bytes;
+    }
+    return sum;
+}
+
+/* What there is to be heard: each pull's model, or everybody's at all others. */
+static double share_heard(const struct world *w)
+{
+    double models = w->b->average ? (double)w->b->nodes * (w->b->nodes - 1u) : w->b->pulls;
+    return (double)heard_bytes(w) / (models * (double)w->b->bytes);
+}
+
+static void tell(const struct world *w, uint64_t start_us)
+{
+    if (uw_progress_due(w->b->progress, uw_board_now_us())) {
+        uw_progress_show(w->b->progress, "%.0f %% of the parameters have arrived in %.1f s of "
+                         "virtual time", 100.0 * share_heard(w),
+                         (double)(w->now_us - start_us) * 1e-6);
+    }
+}
+
 static int exchange(struct world *w, struct uw_bench_link_window *window, struct uw_error *err)
 {
     struct uw_bench_link_window before;
     uint64_t start_us = w->now_us;
     count(w, &before);
-    while (train(w) != 0) {
+    for (uint32_t ticks = 0; train(w) != 0; ticks++) {
         tick(w);
+        if (ticks % TELL_TICKS == 0) {
+            tell(w, start_us);
+        }
         for (uint32_t i = 0; i < w->b->nodes; i++) {
             struct uw_bench_node *n = &w->stations[i].own;
             if (atomic_load(&n->failed) < 0) {
@@ -301,6 +334,7 @@ static int exchange(struct world *w, struct uw_bench_link_window *window, struct
         }
     }
     count(w, window);
+    window->heard = share_heard(w);
     uint64_t end_us = 0;
     for (uint32_t i = 0; i < w->b->nodes; i++) {
         uint64_t ended_us = atomic_load(&w->stations[i].own.ended_us);

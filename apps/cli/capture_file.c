@@ -48,6 +48,10 @@ int uw_capture_file_open(struct uw_capture_file *c, const char *path, struct uw_
                                             .epoch_us = epoch_us()};
     memset(c, 0, sizeof *c);
     c->path = path;
+    if (strcmp(path, "-") == 0) {       /* where results go */
+        return uw_error_set(err, UW_ERR_INVALID, "--pcap -: needs the name of a file, or of a pipe "
+                            "(mkfifo) that is being read");
+    }
     config.memory_bytes = uw_link_capture_bytes(&config);
     int rc = uw_board_memory_take(config.memory_bytes, &config.memory);
     if (rc < 0) {

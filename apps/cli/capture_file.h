@@ -26,8 +26,8 @@ struct uw_capture_file {
 };
 
 /* Begin a file, emptying what was there, and go between a link and who uses it.
- * Returns UW_OK, or UW_ERR_IO (the file cannot be written) or UW_ERR_NOMEM with err filled; close
- * in every case. */
+ * Returns UW_OK, or UW_ERR_INVALID ("-"), UW_ERR_IO (the file cannot be written) or UW_ERR_NOMEM
+ * with err filled; close in every case. */
 int uw_capture_file_open(struct uw_capture_file *c, const char *path, struct uw_link *lower,
                          struct uw_error *err);
 

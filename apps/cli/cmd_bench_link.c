@@ -5,7 +5,9 @@
 #include "events.h"
 #include "job.h"
 #include "link_cost.h"
+#include "progress.h"
 
+#include "uwasa/board.h"
 #include "uwasa/link_serial.h"
 #include "uwasa/serial_tty.h"
 
@@ -21,6 +23,7 @@
 #define WINDOWS_FAST 5u
 #define BAUD_DEFAULT 115200u
 #define NODES_DEFAULT 8u
+#define QUIET_US 2000000u           /* who waits for longer is told how far it is */
 
 struct options {
     struct uw_bench_link b;
@@ -38,7 +41,8 @@ static const struct uw_opt rows[] = {
      "average: all nodes of a radio average by broadcast (pull)"},
     {"bytes", UW_OPT_BYTES, AT(bytes), 4, 4294967292.0, "N",
      "of parameters, four a float (40000; udp and tcp: 64M)"},
-    {"loss", UW_OPT_REAL, AT(loss), 0, 0.9, "F", "share of the messages that is lost (0)"},
+    {"loss", UW_OPT_REAL, AT(loss), 0, 0.9, "F",
+     "share of the messages that is lost, up to 0.9 (0)"},
     {"rate", UW_OPT_U64, AT(rate_bits_per_s), 1000, 1e12, "BITS_PER_S",
      "of the link (udp, tcp: not limited); of the line (115200); of the air (the radio's own)"},
     {"latency", UW_OPT_REAL, AT(latency_s), 0, 60, "S", "one way, beside what the link takes (0)"},
@@ -112,21 +116,23 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
         double model_s = once.chunks * 1e-9 *
                          (double)uw_radio_profile_airtime_ns(b->radio, b->radio->frame_bytes);
         cJSON_AddBoolToObject(ev, "exact", m->exact);
+        cJSON_AddNumberToObject(ev, "heard_share", m->heard);
         cJSON_AddNumberToObject(ev, "air_models", m->air_s / model_s);
     }
 }
 
-/* Parameters that had to get from one node to another or, of an average, to all others. */
-static double moved_bytes(const struct uw_bench_link *b)
+/* Parameters that got from one node to another or, of an average, to all others: what one of them
+ * heard and another did not counts for those who heard it. */
+static double moved_bytes(const struct uw_bench_link *b, const struct uw_bench_link_window *m)
 {
-    return (double)b->bytes * (b->average ? b->nodes : b->pulls);
+    return (double)b->bytes * (b->average ? b->nodes * m->heard : b->pulls);
 }
 
 static void put_done(struct uw_events *events, const struct uw_bench_link *b,
                      const struct uw_bench_link_window *w, uint32_t windows)
 {
     const struct uw_bench_link_window *m = &w[windows / 2u];
-    double moved = moved_bytes(b);
+    double moved = moved_bytes(b, m);
     double capacity = capacity_bytes(b, m->seconds, false);
     cJSON *ev = uw_event("done");
     cJSON_AddStringToObject(ev, "link", b->link);
@@ -163,7 +169,7 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
                   uint32_t windows)
 {
     const struct uw_bench_link_window *m = &w[windows / 2u];
-    double moved = moved_bytes(b);
+    double moved = moved_bytes(b, m);
     double capacity = capacity_bytes(b, m->seconds, false);
     if (b->average) {
         printf("average of %u nodes' %lu bytes", (unsigned)b->nodes, (unsigned long)b->bytes);
@@ -183,17 +189,24 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
            (unsigned long)m->data_frames, (unsigned long)m->control_frames,
            (unsigned long)m->membership_frames);
     if (b->radio != NULL) {
-        printf("the air: %lu frames among %u nodes, busy %.1f %% of the time%s\n",
-               (unsigned long)m->air_frames, (unsigned)b->nodes, 100.0 * m->air_s / m->seconds,
-               !b->average ? "" : m->exact ? "; the mean is exact" : "; some was lost for good");
+        printf("the air: %lu frames among %u nodes, busy %.1f %% of the time\n",
+               (unsigned long)m->air_frames, (unsigned)b->nodes, 100.0 * m->air_s / m->seconds);
+    }
+    if (b->average && m->exact) {
+        printf("the mean is exact\n");
+    } else if (b->average) {
+        printf("the mean is not exact: %.1f %% of the others' parameters were heard, and count "
+               "above\n", 100.0 * m->heard);
     }
 }
 
 static int run(const struct uw_bench_link *b, struct uw_events *events, struct uw_error *err)
 {
     struct uw_bench_link_window windows[UW_BENCH_LINK_WINDOWS_MAX];
+    b->progress->next_us = uw_board_now_us() + QUIET_US;
     int rc = b->radio != NULL ? uw_bench_link_radio(b, windows, err)
                               : uw_bench_link_line(b, windows, err);
+    uw_progress_clear(b->progress);
     if (rc < 0) {
         return rc;
     }
@@ -295,6 +308,9 @@ int uw_cmd_bench_link(int argc, char **argv)
     struct uw_radio_profile profile = {.name = NULL};
     struct uw_error err = {.text = ""};
     struct uw_events events;
+    struct uw_progress progress;
+    uw_progress_init(&progress);
+    o.b.progress = &progress;
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status >= 0) {
         return status;

@@ -5,6 +5,7 @@
 #include "node_run.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct options {
     const char *config, *json, *link, *trace, *pcap;
@@ -16,8 +17,8 @@ static const struct uw_opt rows[] = {
      "what the node is told, as JSON; the keys are below"},
     {"set", UW_OPT_LIST, offsetof(struct options, set), 0, 0, "KEY=VALUE",
      "one key, instead of or over the file; may be repeated"},
-    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp|mpi",
-     "the key of that name"},
+    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp|mpi|serial|bus|radio",
+     "the key of that name; the last three need more: --set link.serial=DEVICE and the like"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
      "write events as JSON lines"},
     {"trace", UW_OPT_TEXT, offsetof(struct options, trace), 0, 0, "FILE",
@@ -49,6 +50,23 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
+/* A line, a bus and a radio have names of their own. Returns an exit status, -1: another link. */
+static int check_link(const char *link)
+{
+    static const struct {
+        const char *link, *set;
+    } named[] = {{"serial", "--set link.serial=/dev/ttyACM0"},
+                 {"bus", "--set link.bus=/dev/ttyUSB0 --set link.address=3"},
+                 {"radio", "--set link.radio=udp:239.255.85.87:4785 --set link.address=3"}};
+    for (size_t i = 0; link != NULL && i < sizeof named / sizeof named[0]; i++) {
+        if (strcmp(link, named[i].link) == 0) {
+            return uw_cli_error("node", UW_EXIT_USAGE, "--link %s: say which one in its place, %s",
+                                link, named[i].set);
+        }
+    }
+    return -1;
+}
+
 int uw_cmd_node(int argc, char **argv)
 {
     struct options o = {.config = NULL};
@@ -59,6 +77,10 @@ int uw_cmd_node(int argc, char **argv)
         printf("\nKeys of the configuration:\n\n");
         uw_opts_print(uw_node_keys, true);
     }
+    if (status >= 0) {
+        return status;
+    }
+    status = check_link(o.link);
     if (status >= 0) {
         return status;
     }
@@ -81,7 +103,10 @@ int uw_cmd_node(int argc, char **argv)
         file.o.events = o.json != NULL ? o.json : file.o.events;
         file.o.trace = o.trace != NULL ? o.trace : file.o.trace;
         file.o.pcap = o.pcap != NULL ? o.pcap : file.o.pcap;
-        status = uw_node_run(&file);
+        bool bare = file.o.pcap != NULL && strcmp(file.o.pcap, "-") == 0;
+        status = bare ? uw_cli_error("node", UW_EXIT_USAGE, "--pcap -: needs the name of a file, "
+                                     "or of a pipe (mkfifo) that is being read")
+                      : uw_node_run(&file);
     }
     uw_node_config_deinit(&file);
     return status;

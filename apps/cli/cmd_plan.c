@@ -44,9 +44,9 @@ static const struct uw_opt rows[] = {
     {"nodes", UW_OPT_U32, offsetof(struct options, link.nodes), 2, 4096, "N",
      "with --link: that exchange, and share a radio channel (8)"},
     {"loss", UW_OPT_REAL, offsetof(struct options, link.loss), 0, 1, "F",
-     "with --link: share of the frames that is lost (0)"},
-    {"period-share", UW_OPT_REAL, offsetof(struct options, link.share), 0, 1, "F",
-     "with --link: share of the time that communication may take (0.1)"},
+     "with --link: of the frames, lost (0; less than 1)"},
+    {"share", UW_OPT_REAL, offsetof(struct options, link.share), 0, 1, "F",
+     "with --link: of the time that pulls may take, all nodes' where they share a channel (0.1)"},
     {"steps-per-s", UW_OPT_REAL, offsetof(struct options, link.steps_per_s), 0, 1e9, "X",
      "with --link: training steps of a node a second, for the period in steps"},
     {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "one JSON object"},
@@ -65,10 +65,13 @@ static const struct uw_args_spec spec = {
                 "data_frames,\nwant_frames, bytes, airtime_seconds, seconds; period_seconds, "
                 "period_steps; verdict good,\nslow (a round takes more than an hour) or hopeless "
                 "(more than a day); then instead:\nslices, one a round of slice_seconds, "
-                "fits_floats (in an hour), model (built-in),\nsf7_seconds (of LoRa).",
+                "fits_floats (in an hour), model (built-in),\nsf7_seconds (of LoRa), link (that "
+                "takes an hour at most). Advice may be too slow itself:\nits seconds tell. --train "
+                "lora:4 adds to what is exchanged; no other flag about memory\ngoes with --link.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
+#define BATCH 32u                   /* by default */
 #define BATCH_MAX (1u << 30)
 
 struct answer {
@@ -254,25 +257,60 @@ static int does_not_fit(const struct options *o, const struct answer *a)
                         a->smallest_bytes);
 }
 
+/* A flag that was given and changes nothing of what is exchanged; NULL: there is none. */
+static const char *memory_flag(const struct options *o)
+{
+    const struct uw_recipe *r = &o->recipe, plain = UW_RECIPE_DEFAULTS;
+    const struct {
+        const char *flag;
+        bool given;
+    } flags[] = {
+        {"batch", o->batch != 0},
+        {"threads", o->threads != 0},
+        {"region", o->regions.n != 0},
+        {"snapshot", o->snapshot},
+        {"layers", o->layers},
+        {"exact", o->exact},
+        {"backend", strcmp(o->backend, "auto") != 0},
+        {"optimizer", strcmp(r->optimizer, plain.optimizer) != 0},
+        {"mode", strcmp(r->mode, plain.mode) != 0},
+        {"momentum", r->momentum >= 0.0},
+        {"weight-decay", r->weight_decay > 0.0},
+        {"nesterov", r->nesterov},
+        {"beta1", r->beta1 >= 0.0},
+        {"beta2", r->beta2 >= 0.0},
+        {"alpha", r->alpha >= 0.0},
+        {"epsilon", r->epsilon >= 0.0},
+        {"clip", r->clip_tensor > 0.0},
+        {"clip-norm", r->clip_norm > 0.0},
+        {"micro-batch", r->micro_batch != 0},
+        {"budget", r->budget != 0},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (flags[i].given) {
+            return flags[i].flag;
+        }
+    }
+    return NULL;
+}
+
 /* What goes with --link, and what does not; then what was not given. */
 static int check_link(struct options *o, struct uw_error *err)
 {
     struct uw_plan_link *l = &o->link;
     const char *lonely = l->nodes != 0           ? "nodes"
                          : l->loss >= 0.0        ? "loss"
-                         : l->share >= 0.0       ? "period-share"
+                         : l->share >= 0.0       ? "share"
                          : l->steps_per_s != 0.0 ? "steps-per-s"
                                                  : NULL;
-    const char *memory = o->layers               ? "layers"
-                         : o->recipe.budget != 0 ? "budget"
-                         : o->regions.n != 0     ? "region"
-                                                 : NULL;
+    const char *memory = memory_flag(o);
     if (l->link == NULL) {
         return lonely == NULL ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: needs --link",
                                                      lonely);
     }
     if (memory != NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "--link and --%s: give one of them", memory);
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: is about memory, --link about what is "
+                            "exchanged: ask for one of them at a time", memory);
     }
     l->nodes = l->nodes != 0 ? l->nodes : 8;
     l->loss = l->loss >= 0.0 ? l->loss : 0.0;
@@ -304,7 +342,7 @@ static int show(const struct uw_job *job, const struct options *o, const struct 
 
 int uw_cmd_plan(int argc, char **argv)
 {
-    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = "auto", .batch = 32,
+    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = "auto",
                         .link = {.loss = -1.0, .share = -1.0}};
     struct uw_error err = {.text = ""};
     struct uw_job job = {.pool = NULL};
@@ -322,6 +360,7 @@ int uw_cmd_plan(int argc, char **argv)
     if (check_link(&o, &err) < 0) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "%s", err.text);
     }
+    o.batch = o.batch != 0 ? o.batch : BATCH;
     struct uw_job_config config = {.model = o.model,
                                    .backend = o.backend,
                                    .exact = o.exact,

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "job.h"
 #include "lr.h"
+#include "period_said.h"
 #include "results.h"
 #include "sim.h"
 #include "sim_advise.h"
@@ -232,28 +233,22 @@ static int check_results(const struct uw_sim_file *f, const struct uw_sim_option
                : -1;
 }
 
-/* auto and slices go with the pulls of gossip, and share with auto. */
 static int check_period(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
-    bool adapts = o->period == UW_AUTO;
-    bool pulls = (strcmp(o->exchange, "gossip") == 0 || strcmp(o->exchange, "broadcast") == 0) &&
-                 uw_mix_find(o->momentum_rule)->over != UW_MIX_OVER_PAIRS;
-    if (adapts && (!pulls || o->advise || strcmp(o->network, "formula") == 0)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: auto is for --exchange gossip or broadcast, not by pairs, without "
-                            "--advise and over --network events", said(f, o, "period"));
+    const struct uw_period_said all = {o->exchange, o->momentum_rule, o->period, o->slices,
+                                       o->share};
+    const char *sentence;
+    const char *key = uw_period_wrong(&all, &sentence);
+    bool formula = strcmp(o->network, "formula") == 0;
+    if (key == NULL && (o->advise || formula) && (o->period == UW_AUTO || o->slices > 1u)) {
+        key = o->period == UW_AUTO ? "period" : "slices";
+        sentence = o->advise ? "needs a number, not auto and not slices, with --advise"
+                             : "auto and slices are for --network events";
     }
-    if (!adapts && o->share > 0.0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs --period auto",
-                            said(f, o, "share"));
+    if (key != NULL) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, key), sentence);
     }
-    if (o->slices > 1u && (!pulls || strcmp(o->exchange, "gossip") != 0 || o->advise ||
-                           strcmp(o->network, "formula") == 0)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: more than 1 are for --exchange gossip, not by pairs, without "
-                            "--advise and over --network events", said(f, o, "slices"));
-    }
-    o->share = adapts && o->share == 0.0 ? 0.1 : o->share;
+    o->share = o->period == UW_AUTO && o->share == 0.0 ? UW_PERIOD_SHARE : o->share;
     return -1;
 }
 
@@ -365,10 +360,15 @@ static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options 
  * -1 were not; o has what the file says too. */
 static int check_given(const struct uw_sim_options *flags, const struct uw_sim_options *o)
 {
+    static const char radio[] = "not for --link, a radio with its own rate, frames and no latency: "
+                                "choose another radio, or leave --link out";
     const struct {
         const char *flag, *is;
         bool wrong;
     } useless[] = {
+        {"bandwidth", radio, flags->bandwidth != UINT64_MAX && o->link != NULL},
+        {"latency", radio, flags->latency >= 0.0 && o->link != NULL},
+        {"mtu", radio, flags->mtu != 0 && o->link != NULL},
         {"advise-seconds", "for --advise", flags->advise_seconds >= 0.0 && !o->advise},
         {"advise-runs", "for --advise", flags->advise_runs != 0.0 && !o->advise},
         {"checkpoint-seconds", "for --checkpoint",
@@ -411,6 +411,9 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
                                   : uw_sim_file_plain(f, &err);
     if (rc < 0) {
         return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
+    }
+    if (uw_sim_file_check_radio(f, &err) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
     }
     asked->file_counts = says_steps(o) || o->epochs != 0;
     if (flags.steps != UW_SIM_STEPS_ENDLESS || flags.epochs != 0) {

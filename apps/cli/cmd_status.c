@@ -28,8 +28,8 @@ struct options {
 static const struct uw_opt rows[] = {
     {"key", UW_OPT_TEXT, offsetof(struct options, key), 0, 0, "FILE", "key of the run"},
     {"run", UW_OPT_TEXT, offsetof(struct options, run), 0, 0, "TEXT", "name of the run"},
-    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp",
-     "as the node has it (udp)"},
+    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp|serial|bus|radio",
+     "as the node has it (udp); the last three do not carry a status"},
     {"no-tls", UW_OPT_FLAG, offsetof(struct options, no_tls), 0, 0, NULL,
      "with --link tcp, for a run with \"tls\": false: in the clear, without a key"},
     {"timeout", UW_OPT_REAL, offsetof(struct options, timeout), 0.1, 3600, "S",
@@ -246,6 +246,11 @@ int uw_cmd_status(int argc, char **argv)
                             address == NULL ? "ADDRESS"
                             : keyless       ? "--key"
                                             : "--run");
+    }
+    if (!tcp && strcmp(o.link, "udp") != 0) {
+        return uw_cli_error("status", UW_EXIT_USAGE, "--link %s: is not asked from outside, see "
+                            "the events \"status\" of a node there, uwasa node --json FILE",
+                            o.link);
     }
     if (o.no_tls && !tcp) {
         return uw_cli_error("status", UW_EXIT_USAGE,

@@ -4,6 +4,7 @@
 #include "choices.h"
 #include "job.h"
 #include "lr.h"
+#include "period_said.h"
 
 #include "uwasa/mix.h"
 #include "uwasa/node.h"
@@ -242,24 +243,43 @@ static int check_rule(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
-/* auto and slices go with the pulls of gossip, and share with auto. */
 static int check_period(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
-    bool adapts = o->period == UW_AUTO;
-    bool pulls = strcmp(o->exchange, "gossip") == 0 &&
-                 uw_mix_find(o->momentum_rule)->over != UW_MIX_OVER_PAIRS;
-    if (adapts && !pulls) {
-        return fail_key(f, "period", "auto is for \"exchange\" gossip, not with kgt", err);
+    const struct uw_period_said said = {o->exchange, o->momentum_rule, o->period, o->slices,
+                                        o->share};
+    const char *sentence;
+    const char *key = uw_period_wrong(&said, &sentence);
+    if (key != NULL) {
+        return fail_key(f, key, sentence, err);
     }
-    if (!adapts && o->share > 0.0) {
-        return fail_key(f, "share", "needs \"period\" auto", err);
-    }
-    if (o->slices > 1u && !pulls) {
-        return fail_key(f, "slices", "more than 1 are for \"exchange\" gossip, not with kgt", err);
-    }
-    o->share = adapts && o->share == 0.0 ? 0.1 : o->share;
+    o->share = o->period == UW_AUTO && o->share == 0.0 ? UW_PERIOD_SHARE : o->share;
     return UW_OK;
+}
+
+/* Windows of whole milliseconds, as others are told. */
+static int check_sleep(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    if (o->sleep_period == 0.0 && o->sleep_awake == 0.0) {
+        return UW_OK;
+    }
+    if (o->sleep_period == 0.0 || o->sleep_awake == 0.0) {
+        return o->sleep_period == 0.0
+                   ? fail_key(f, "sleep.awake", "needs \"sleep.period\", more than that", err)
+                   : fail_key(f, "sleep.period", "needs \"sleep.awake\", less than that", err);
+    }
+    uint64_t period_ms = (uint64_t)(o->sleep_period * 1e6) / 1000u;
+    if ((uint64_t)(o->sleep_awake * 1e6) / 1000u >= period_ms) {
+        return fail_key(f, "sleep.awake", "needs less than \"sleep.period\"", err);
+    }
+    if (!uw_period_pulls(o->exchange, o->momentum_rule)) {
+        bool pairs = uw_mix_find(o->momentum_rule)->over == UW_MIX_OVER_PAIRS;
+        return fail_key(f, pairs ? "momentum_rule" : "exchange",
+                        pairs ? "kgt is not for a node with \"sleep\": its pairs wait for it"
+                              : "needs gossip with \"sleep\": averages wait for all", err);
+    }
+    return o->shuffle > 0.0 ? fail_key(f, "shuffle", "needs 0 with \"sleep\"", err) : UW_OK;
 }
 
 static int check_needed(struct uw_node_file *f, struct uw_error *err)
@@ -376,6 +396,7 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     rc = check_average(f, err);
     rc = rc < 0 ? rc : check_rule(f, err);
     rc = rc < 0 ? rc : check_period(f, err);
+    rc = rc < 0 ? rc : check_sleep(f, err);
     rc = rc < 0 ? rc : check_emulated(f, err);
     rc = rc < 0 ? rc : check_skew(f, err);
     return rc < 0 ? rc : uw_node_config_check_link(f, err);

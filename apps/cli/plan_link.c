@@ -20,12 +20,14 @@ enum verdict { GOOD, SLOW, HOPELESS };
 /* What to do instead of what takes more than an hour. */
 struct instead {
     uint32_t fits_n, slices;        /* floats of a round within the hour; 0: none */
-    double slice_s;
+    double slice_s;                 /* of a round of one; more than the hour: even of the most */
     const char *model;              /* the largest built-in that fits, else the smallest there is */
     uint32_t model_n;
     double model_s;
     bool model_fits;
     double sf7_s;                   /* of a round at SF7; 0: that is no other link */
+    const char *link;               /* that takes an hour at most; NULL: none of those tried */
+    double link_s;
 };
 
 struct answer {
@@ -44,10 +46,11 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
                             o->link);
     }
     if (o->loss >= 1.0) {
-        return uw_error_set(err, UW_ERR_INVALID, "--loss 1: needs less, nothing would arrive");
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--loss 1: needs less than 1, nothing would arrive");
     }
     if (o->share <= 0.0) {
-        return uw_error_set(err, UW_ERR_INVALID, "--period-share 0: needs more, up to 1");
+        return uw_error_set(err, UW_ERR_INVALID, "--share 0: needs more, up to 1");
     }
     return UW_OK;
 }
@@ -64,6 +67,24 @@ static double round_s(struct uw_link_cost_config c, uint32_t floats_n)
     c.floats_n = floats_n;
     uw_link_cost(&c, &cost);
     return cost.round.seconds;
+}
+
+static enum verdict judge(double seconds)
+{
+    return seconds > DAY_S ? HOPELESS : seconds > HOUR_S ? SLOW : GOOD;
+}
+
+/* Into how many slices, so that a round of one, in whole frames as nodes cut them, takes an hour at
+ * most; or the most that there can be. */
+static void choose_slices(const struct uw_link_cost_config *c, const struct uw_link_cost *cost,
+                          struct instead *in)
+{
+    uint32_t most = cost->chunks < UW_NODE_SLICES_MAX ? cost->chunks : UW_NODE_SLICES_MAX;
+    uint32_t fit = in->fits_n / cost->chunk_n;
+    uint32_t slices = fit != 0 ? (cost->chunks - 1u) / fit + 1u : most;
+    in->slices = slices < most ? slices : most;
+    uint32_t chunks = (cost->chunks - 1u) / in->slices + 1u;
+    in->slice_s = round_s(*c, chunks < cost->chunks ? chunks * cost->chunk_n : c->floats_n);
 }
 
 static int choose_model(const struct uw_link_cost_config *c, struct instead *in,
@@ -90,19 +111,29 @@ static int choose_model(const struct uw_link_cost_config *c, struct instead *in,
     return rc;
 }
 
-static int advise(const struct uw_link_cost_config *c, struct instead *in, struct uw_error *err)
+/* The slowest link that is fast enough: what goes furthest on little power comes first. */
+static void choose_link(const struct uw_link_cost_config *c, struct instead *in)
+{
+    static const char *const names[] = {"802154", "espnow", "wifi", "ethernet"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && in->link == NULL; i++) {
+        struct uw_link_cost_config other = *c;
+        (void)uw_radio_profile_find(names[i], &other.link);
+        in->link_s = round_s(other, c->floats_n);
+        in->link = judge(in->link_s) == GOOD ? names[i] : NULL;
+    }
+}
+
+static int advise(const struct uw_link_cost_config *c, const struct uw_link_cost *cost,
+                  struct instead *in, struct uw_error *err)
 {
     *in = (struct instead){.fits_n = uw_link_cost_fits_n(c, HOUR_S)};
-    if (in->fits_n != 0) {
-        uint32_t slices = (c->floats_n - 1u) / in->fits_n + 1u;
-        in->slices = slices < UW_NODE_SLICES_MAX ? slices : UW_NODE_SLICES_MAX;
-        in->slice_s = round_s(*c, (c->floats_n - 1u) / in->slices + 1u);
-    }
+    choose_slices(c, cost, in);
     if (c->link.sf > 7) {
         struct uw_link_cost_config fast = *c;
         (void)uw_radio_profile_find("lora:SF7", &fast.link);
         in->sf7_s = round_s(fast, c->floats_n);
     }
+    choose_link(c, in);
     return choose_model(c, in, err);
 }
 
@@ -116,9 +147,8 @@ static int find_answer(const struct uw_plan_link *o, const struct uw_job *job, s
         return uw_error_set(err, UW_ERR_INVALID, "--model: has no parameters to exchange");
     }
     uw_link_cost(&a->config, &a->cost);
-    double seconds = a->cost.round.seconds;
-    a->verdict = seconds > DAY_S ? HOPELESS : seconds > HOUR_S ? SLOW : GOOD;
-    return a->verdict == GOOD ? UW_OK : advise(&a->config, &a->instead, err);
+    a->verdict = judge(a->cost.round.seconds);
+    return a->verdict == GOOD ? UW_OK : advise(&a->config, &a->cost, &a->instead, err);
 }
 
 /* "1.71 s", "2.5 min", "3.2 h", "5.1 days". */
@@ -167,16 +197,18 @@ static void add_air(cJSON *root, const char *name, const struct uw_air *air)
 static void add_instead(cJSON *root, const struct instead *in)
 {
     cJSON *at = cJSON_AddObjectToObject(root, "instead");
-    if (in->slices != 0) {
-        cJSON_AddNumberToObject(at, "slices", in->slices);
-        cJSON_AddNumberToObject(at, "slice_seconds", in->slice_s);
-    }
+    cJSON_AddNumberToObject(at, "slices", in->slices);
+    cJSON_AddNumberToObject(at, "slice_seconds", in->slice_s);
     cJSON_AddNumberToObject(at, "fits_floats", in->fits_n);
     cJSON_AddStringToObject(at, "model", in->model);
     cJSON_AddNumberToObject(at, "model_floats", in->model_n);
     cJSON_AddNumberToObject(at, "model_seconds", in->model_s);
     if (in->sf7_s > 0.0) {
         cJSON_AddNumberToObject(at, "sf7_seconds", in->sf7_s);
+    }
+    if (in->link != NULL) {
+        cJSON_AddStringToObject(at, "link", in->link);
+        cJSON_AddNumberToObject(at, "link_seconds", in->link_s);
     }
 }
 
@@ -191,7 +223,7 @@ static void print_json(const struct uw_plan_link *o, const struct uw_job *job,
     cJSON_AddNumberToObject(plan, "floats", a->config.floats_n);
     cJSON_AddNumberToObject(plan, "nodes", o->nodes);
     cJSON_AddNumberToObject(plan, "loss", o->loss);
-    cJSON_AddNumberToObject(plan, "period_share", o->share);
+    cJSON_AddNumberToObject(plan, "share", o->share);
     cJSON_AddNumberToObject(plan, "chunk_floats", a->cost.chunk_n);
     add_air(plan, "pull", &a->cost.pull);
     add_air(plan, "round", &a->cost.round);
@@ -219,25 +251,34 @@ static void print_air(const char *name, const struct uw_air *air)
            time_text(air->airtime_s, airtime), time_text(air->seconds, seconds));
 }
 
+/* Advice that does not go far enough says so. */
+static const char *still_text(double seconds)
+{
+    static const char *const texts[] = {[GOOD] = "", [SLOW] = ": slow too",
+                                        [HOPELESS] = ": hopeless too"};
+    return texts[judge(seconds)];
+}
+
 static void print_instead(const struct answer *a)
 {
     const struct instead *in = &a->instead;
     char text[UW_TEXT_BYTES], bytes[UW_TEXT_BYTES];
     printf("\n%s\n", a->verdict == HOPELESS ? "hopeless: a round takes more than a day. Instead:"
                                             : "slow: a round takes more than an hour. Instead:");
-    if (in->slices != 0) {
-        printf("  slices  %u%s, one a round, in %s each: the whole model every %s\n",
-               (unsigned)in->slices, in->slices < UW_NODE_SLICES_MAX ? " of them" : ", the most",
-               time_text(in->slice_s, text), time_text(in->slices * in->slice_s, bytes));
-    } else {
-        printf("  slices  none: not even one float a node gets across in an hour\n");
-    }
-    printf("  a smaller model  of %u parameters or less; %s%s, %s, in %s\n", (unsigned)in->fits_n,
+    printf("  slices  %u%s, one a round, in %s each, the whole model every %s%s\n",
+           (unsigned)in->slices, in->slice_s <= HOUR_S ? " of them" : ", the most",
+           time_text(in->slice_s, text), time_text(in->slices * in->slice_s, bytes),
+           still_text(in->slice_s));
+    printf("  a smaller model  of %u parameters or less; %s%s, %s, in %s%s\n", (unsigned)in->fits_n,
            in->model_fits ? "" : "none of the built-in ones, of which the smallest is ", in->model,
-           uw_text_bytes(4.0 * in->model_n, bytes), time_text(in->model_s, text));
+           uw_text_bytes(4.0 * in->model_n, bytes), time_text(in->model_s, text),
+           still_text(in->model_s));
     if (in->sf7_s > 0.0) {
-        printf("  a faster radio  lora:SF7, over shorter distances, in %s\n",
-               time_text(in->sf7_s, text));
+        printf("  a faster radio  lora:SF7, over shorter distances, in %s%s\n",
+               time_text(in->sf7_s, text), still_text(in->sf7_s));
+    }
+    if (in->link != NULL) {
+        printf("  another link  %s, in %s\n", in->link, time_text(in->link_s, text));
     }
 }
 

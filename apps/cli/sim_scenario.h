@@ -63,6 +63,10 @@ struct uw_sim_said {
 /* Apply it. Returns UW_OK, or UW_ERR_INVALID with err naming a flag that contradicts the file. */
 int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, struct uw_error *err);
 
+/* Does a file with "link" say things of devices' networks that a radio would ignore?
+ * Returns UW_OK, or UW_ERR_INVALID with err naming the first of them. */
+int uw_sim_file_check_radio(const struct uw_sim_file *f, struct uw_error *err);
+
 /* How to name an option in a sentence: "--skew sorted", or when the file has that value
  * "fleet.json:3: "skew" sorted".
  *   value  as uw_opt_text writes it

@@ -58,6 +58,37 @@ int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, str
     return UW_OK;
 }
 
+/* What an object says of the network of devices; NULL: nothing. */
+static const cJSON *network_of(const cJSON *object)
+{
+    static const char *const keys[] = {"bandwidth", "latency", "mtu", "cells", "radio"};
+    const cJSON *m = NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && m == NULL; i++) {
+        m = cJSON_GetObjectItemCaseSensitive(object, keys[i]);
+    }
+    return m;
+}
+
+int uw_sim_file_check_radio(const struct uw_sim_file *f, struct uw_error *err)
+{
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(f->json.root, "nodes");
+    if (cJSON_GetObjectItemCaseSensitive(f->json.root, "link") == NULL) {
+        return UW_OK;
+    }
+    const cJSON *m = network_of(f->json.root);
+    for (const cJSON *g = cJSON_IsArray(nodes) ? nodes->child : NULL; g != NULL && m == NULL;
+         g = g->next) {
+        m = network_of(g);
+    }
+    if (m == NULL) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "%.120s:%u: \"%s\" is not beside \"link\", a radio with its own rate, "
+                        "frames and no latency: leave one of them out", f->json.file,
+                        (unsigned)uw_json_line(&f->json, m), m->string);
+}
+
 /* m NULL: it has none. */
 static bool has_value(const cJSON *m, const char *value)
 {

@@ -29,6 +29,13 @@ expect() {
     fi
 }
 
+# small_data FILE: 240 images of 28 x 28, ten classes of stripes, as a table; for tests that are not
+# about what is learned, because a test of all digits takes a sanitizer seconds
+small_data() {
+    awk 'BEGIN { srand(3); for (i = 0; i < 240; i++) { c = i % 10; for (k = 0; k < 784; k++) {
+        printf "%.2f,", k % 10 == c ? rand() : rand() / 4 } print c } }' >"$1"
+}
+
 # number FILE KEY: the value of a key in the last line of a file of JSON lines
 number() {
     tail -n 1 "$1" | sed -n "s/.*\"$2\":\([-+0-9.e]*\).*/\1/p"

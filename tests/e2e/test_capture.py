@@ -114,6 +114,9 @@ class Capture(Fleet):
         said = self.run_program("node", "--pcap", "no/such/folder", "--set", "name=n", "--set",
                                 "run=r", "--set", "model=mlp", "--set", "key=run.key", status=1)
         self.assertIn("--pcap no/such/folder: No such file or directory", said.stderr)
+        said = self.run_program("node", "--pcap", "-", "--set", "name=n", "--set", "run=r", "--set",
+                                "model=mlp", "--set", "key=run.key", status=2)
+        self.assertIn("--pcap -: needs the name of a file", said.stderr)
 
     def test_capture_that_gets_too_large_is_cut_and_the_node_goes_on(self):
         limit = 50000

@@ -146,6 +146,7 @@ done
 grep -q '"params":1663370' builtin || fail "fedavg-cnn does not have 1,663,370 parameters"
 
 # train takes exactly what plan says
+small_data small.csv
 for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --threads 2" \
     "--optimizer adam --batch 8" "--optimizer rmsprop --mode buckets" "--train last:1 --clip 1" \
     "--momentum 0.9 --micro-batch 4" "--train lora:4 --optimizer adamw" "--clip-norm 1"; do
@@ -153,7 +154,7 @@ for flags in "--batch 7" "--batch 20 --momentum 0.9 --threads 1" "--mode full --
     expect 0 "$uwasa" plan --model mlp --json $flags
     plan=$(number out total_bytes)
     # shellcheck disable=SC2086
-    expect 0 "$uwasa" train --model mlp --steps 1 --json - $flags
+    expect 0 "$uwasa" train --model mlp --data csv:small.csv --steps 1 --json - $flags
     [ "$(number out arena_bytes)" = "$plan" ] || fail "train does not take what plan says: $flags"
 done
 expect 1 "$uwasa" plan --model mlp --budget 1K
@@ -187,7 +188,7 @@ END
     [ "$plan" -le "$2" ] || fail "$1 takes $plan bytes, above $2"
     [ "$5" = digits ] || continue
     # shellcheck disable=SC2086
-    expect 0 "$uwasa" train --model "$1" $board "$3" "$4" --data digits --steps 3 --json -
+    expect 0 "$uwasa" train --model "$1" $board "$3" "$4" --data csv:small.csv --steps 3 --json -
     [ "$(number out arena_bytes)" = "$plan" ] || fail "$1 trained in another size than $plan"
 done
 

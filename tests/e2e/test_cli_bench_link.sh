@@ -41,6 +41,8 @@ done <<END
 --loss 0.1 --link tcp
 --rate 12345 --link serial
 --mtu 4000 --link serial
+--pcap - --link 802154
+--pcap - --bytes 4000
 END
 expect 2 "$uwasa" bench links
 grep -q 'needs kernels, train, allreduce or link' err || fail "what can be measured is not told"
@@ -72,7 +74,16 @@ bench --link 802154 --loss 0.4
 # An average costs one model a node, and is exact.
 bench --link 802154 --exchange average
 within air_models 8 8.4
+within heard_share 1 1
 grep -q '"exact":true' out || { cat out >&2; fail "an average without loss is not exact"; }
+# What was not heard is not counted.
+bench --link 802154 --exchange average --bytes 4000 --loss 0.2
+grep -q '"exact":false' out || { cat out >&2; fail "a fifth of all is lost, and the mean exact"; }
+heard=$(number out heard_share)
+moved=$(awk -v h="$heard" -v s="$(number out seconds)" 'BEGIN { print 8 * 4000 * h / s }')
+within heard_share 0.5 0.9999
+within goodput_bytes_per_s "$(awk -v m="$moved" 'BEGIN { print 0.9999 * m }')" \
+    "$(awk -v m="$moved" 'BEGIN { print 1.0001 * m }')"
 bench --link 802154 --pulls 8 --bytes 8000
 within data_frames 640 700
 # What `uwasa plan` says holds; so it does with the time to get hold of the air.

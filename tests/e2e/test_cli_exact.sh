@@ -4,7 +4,8 @@
 # middle give the same file, byte for byte. test_cli_exact.sh PROGRAM
 . "$(dirname "$(realpath "$0")")/cli.sh"
 
-flags="--model lenet5 --data digits --batch 9 --optimizer adam --clip-norm 1 --augment crop:2 --exact"
+small_data small.csv
+flags="--model lenet5 --data csv:small.csv --batch 9 --optimizer adam --clip-norm 1 --augment crop:2 --exact"
 
 # shellcheck disable=SC2086
 for how in "--threads 1" "--threads 3" "--threads 2 --mode full" "--backend ref"; do
@@ -39,7 +40,7 @@ grep -q -e '--exact: rounded.safetensors was trained without it' err || fail "an
 # The plan is that of the same kernels.
 expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 2 --exact --json
 plan=$(number out total_bytes)
-expect 0 "$uwasa" train --model lenet5 --batch 4 --threads 2 --exact --steps 2 --json -
+expect 0 "$uwasa" train --model lenet5 --data csv:small.csv --batch 4 --threads 2 --exact --steps 2 --json -
 [ "$(number out arena_bytes)" = "$plan" ] || fail "--exact trains in another size than $plan"
 
 # Tables that round in their own order are refused with a sentence; ref is not.

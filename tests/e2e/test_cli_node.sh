@@ -30,9 +30,9 @@ check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg'
 check_config "{$head, \"momentum_rule\": \"kgt\", \"exchange\": \"allreduce\"}" '"momentum_rule" kgt is for'
 check_config "{$head, \"momentum_rule\": \"kgt\", \"peer_schedule\": \"random\"}" 'needs matching'
 check_config "{$head, \"period\": \"often\"}" '"period" needs a whole number from 1 to 1000000000, or auto'
-check_config "{$head, \"period\": \"auto\", \"exchange\": \"allreduce\"}" '"period" auto is for "exchange"'
-check_config "{$head, \"period\": \"auto\", \"momentum_rule\": \"kgt\"}" '"period" auto is for "exchange"'
-check_config "{$head, \"share\": 0.2}" '"share" needs "period" auto'
+check_config "{$head, \"period\": \"auto\", \"exchange\": \"allreduce\"}" '"period" auto is for exchange gossip'
+check_config "{$head, \"period\": \"auto\", \"momentum_rule\": \"kgt\"}" '"period" auto is for exchange gossip'
+check_config "{$head, \"share\": 0.2}" '"share" needs period auto'
 check_config "{$head, \"schedule\": \"cosine\"}" 'cosine and linear need "steps", "epochs" or "seconds"'
 check_config "{$head, \"elapsed\": 5}" '"elapsed" needs "seconds"'
 check_config "{$head, \"average\": \"gradients\"}" '"average" gradients needs "exchange" allreduce'
@@ -61,6 +61,9 @@ echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0
 expect 2 "$uwasa" node --config good.json --set bach=1
+expect 2 "$uwasa" node --config good.json --link radio
+grep -q -- '--set link.radio=udp:239.255.85.87:4785 --set link.address=3' err || fail "which radio?"
+expect 2 "$uwasa" node --config good.json --pcap -
 echo "{$head, \"seeds\": [\"wrong\"]}" >seeds.json
 expect 2 "$uwasa" node --config seeds.json
 expect 1 "$uwasa" node --config seeds.json --set seeds=a:1 --set seeds=b:2 --set key=nothing.key
@@ -134,6 +137,8 @@ kill -TERM $pid
 wait $pid && fail "status that was stopped before an answer looks like success"
 grep -q '^uwasa status: stopped' err || { cat err >&2; fail "status does not say that it was stopped"; }
 expect 2 "$uwasa" status 127.0.0.1 --key run.key --run r
+expect 2 "$uwasa" status 7 --link radio --key run.key --run r
+grep -q 'uwasa node --json FILE' err || fail "what tells the status of a radio"
 grep -q '127.0.0.1: needs HOST:PORT' err || fail "an address without a port is not explained"
 wait $pid_a || { cat a.err >&2; fail "node a"; }
 wait $pid_b || { cat b.err >&2; fail "node b"; }

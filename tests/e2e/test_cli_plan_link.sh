@@ -47,7 +47,7 @@ is average seconds 18.2272
 is "" period_seconds 184.04608
 is "" period_steps 369
 is "" verdict good
-plan --model small.json --link 802154 --nodes 2 --period-share 0.5
+plan --model small.json --link 802154 --nodes 2 --share 0.5
 is round seconds 4.601152
 is "" period_seconds 9.202304
 
@@ -75,7 +75,8 @@ done
 
 # LoRa at SF7: 222 - 16 bytes are 51 floats; 196 frames of 368.896 ms, one of 4 floats of 92.416 ms
 # and 4 wants of 97.536 ms; a hundred times that where one station sends it. Of 97 frames and 2
-# wants a node sends for 35.977984 s, of 98 frames for more than the hour's 36: 97 * 51 floats fit, in 3 slices
+# wants a node sends for 35.977984 s, of 98 frames for more than the hour's 36: 97 * 51 floats fit, in 3 slices,
+# of which the largest is 66 frames and 2 wants
 plan --model small.json --link lora:SF7
 is pull data_frames 197
 is pull airtime_seconds 72.786176
@@ -85,8 +86,11 @@ is round seconds 7278.6176
 is "" period_seconds 7278.6176
 is "" verdict slow
 is instead slices 3
+is instead slice_seconds 2454.2208
 is instead fits_floats 4947
 is instead model dscnn
+is instead link 802154
+is instead link_seconds 18.404608
 grep -q sf7_seconds out && fail "SF7 is to be faster than SF7"
 
 # 6.6 MB at SF12: 35 bytes are 8 floats; 207921 frames of 2.793472 s and one of 2 floats, 24 + 13
@@ -98,7 +102,37 @@ is pull seconds 58082346.5984
 is "" verdict hopeless
 expect 0 "$uwasa" plan --model fedavg-cnn --link lora:SF12
 grep -q '^hopeless: a round takes more than a day' out || fail "6.6 MB over LoRa is not hopeless"
-grep -q 'lora:SF7' out || fail "no faster radio is named"
+grep -q 'lora:SF7.*: hopeless too$' out || fail "a faster radio that is not fast enough"
+grep -q 'slices .*: hopeless too$' out || fail "slices that are not small enough"
+grep -q 'another link  802154, in 51.0 min' out || fail "no link is named that is fast enough"
+
+# What is recommended holds: a slice is whole frames, and one less would take more than an hour; so
+# would a float more than what fits.
+grow() { # grow FLOATS: a model of so many
+    echo "{\"name\": \"n\", \"input\": [$(($1 - 1))], \"layers\": [
+        {\"name\": \"fc\", \"type\": \"dense\", \"out\": 1}]}" >grown.json
+}
+takes() { # takes FLOATS LINK: seconds of a round
+    grow "$1"
+    plan --model grown.json --link "$2"
+    is "" floats "$1"
+    sed 's/.*"round":{[^}]*"seconds":\([^}]*\)}.*/\1/' out
+}
+for case in lora:SF7/lenet5 lora:SF9/dscnn lora:SF10/dscnn lora:SF12/small.json; do
+    plan --model "${case#*/}" --link "${case%/*}"
+    tr ',{}' '\n' <out >told
+    told() { sed -n "s/^\"$1\"://p" told; }
+    floats=$(told floats) frame=$(told chunk_floats) slices=$(told slices) fits=$(told fits_floats)
+    chunks=$(((floats - 1) / frame + 1))
+    slice=$(told slice_seconds)
+    hour=$(takes "$fits" "${case%/*}")
+    more=$(takes $((fits + 1)) "${case%/*}")
+    one=$(takes $((((chunks - 1) / slices + 1) * frame)) "${case%/*}")
+    fewer=$(takes $((((chunks - 1) / (slices - 1) + 1) * frame)) "${case%/*}")
+    awk -v h="$hour" -v m="$more" -v o="$one" -v s="$slice" -v f="$fewer" -v n="$slices" 'BEGIN {
+        exit !(h <= 3600 && m > 3600 && o == s && (n == 32 || s <= 3600) && f > 3600) }' ||
+        fail "$case: $hour $more $one $slice $fewer with $slices slices"
+done
 
 # Ethernet: 1232 - 38 - 23 bytes are 292 floats; 34 frames of 1229 + 86 bytes, one of 72 floats and
 # 349 + 86, a want of 70 + 86, 8 ns each; every pair has its own line
@@ -118,15 +152,21 @@ done <<'END'
 --link zigbee|--link zigbee: needs one of 802154, ble, espnow, lora:SF7 to lora:SF12
 --link lora|--link lora: needs one of
 --link serial:fast|as serial:921600
---link 802154 --loss 1|--loss 1: needs less
+--link 802154 --loss 1|--loss 1: needs less than 1
 --link 802154 --loss 1.5|--loss 1.5: needs
---link 802154 --period-share 0|--period-share 0: needs more
+--link 802154 --share 0|--share 0: needs more
 --link 802154 --nodes 1|--nodes 1: needs a whole number from 2 to 4096
---link 802154 --layers|--link and --layers: give one
---link 802154 --budget 1M|--link and --budget: give one
+--link 802154 --layers|--layers: is about memory, --link about what is exchanged
+--link 802154 --budget 1M|--budget: is about memory
+--link 802154 --batch 4|--batch: is about memory
+--link 802154 --threads 1|--threads: is about memory
+--link 802154 --optimizer adam|--optimizer: is about memory
+--link 802154 --momentum 0.9|--momentum: is about memory
+--link 802154 --snapshot|--snapshot: is about memory
+--link 802154 --mode full|--mode: is about memory
 --nodes 4|--nodes: needs --link
 --loss 0|--loss: needs --link
---period-share 0.1|--period-share: needs --link
+--share 0.1|--share: needs --link
 --steps-per-s 3|--steps-per-s: needs --link
 END
 exit 0

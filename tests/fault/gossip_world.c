@@ -271,6 +271,21 @@ struct uw_node_counters world_counters(struct world *w, uint32_t i)
     return c;
 }
 
+bool world_all_know_all(struct world *w)
+{
+    uint32_t up = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        up += w->nodes[i].up;
+    }
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->nodes[i].up &&
+            uw_membership_alive(&w->nodes[i].node.state->membership) != up - 1u) {
+            return false;
+        }
+    }
+    return true;
+}
+
 enum uw_member_state world_state(struct world *w, uint32_t i, const char *name)
 {
     struct uw_node_member rows[WORLD_MAX + 4u];

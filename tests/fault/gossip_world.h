@@ -103,6 +103,9 @@ void world_free(struct world *w);
 
 struct uw_node_counters world_counters(struct world *w, uint32_t i);
 
+/* Does each node that is up know all others that are, and nobody else, as alive? For world_until. */
+bool world_all_know_all(struct world *w);
+
 enum uw_member_state world_state(struct world *w, uint32_t i, const char *name);
 
 #endif

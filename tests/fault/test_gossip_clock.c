@@ -7,16 +7,6 @@
 #define DAY (86400u * (uint64_t)SECOND)
 #define RARE_PINGS 16u              /* bytes a second of membership */
 
-static bool all_know_all(struct world *w)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        if (uw_membership_alive(&w->nodes[i].node.state->membership) != w->n - 1u) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static uint32_t events(const struct world *w, enum uw_node_event_kind kind)
 {
     uint32_t n = 0;
@@ -41,7 +31,7 @@ static struct world *pulling(uint32_t membership_rate)
     w->train_us = 20000;
     w->impairment.rate_bits_per_s = 400000;
     world_start(w);
-    world_until(w, all_know_all, 10u * SECOND);
+    world_until(w, world_all_know_all, 10u * SECOND);
     world_run(w, membership_rate != 0 ? 60u * SECOND : 5u * SECOND);
     world_until(w, b_is_pulling, 20u * SECOND);
     memset(w->nodes[1].events, 0, sizeof w->nodes[1].events);
@@ -140,7 +130,7 @@ static void test_device_that_always_comes_late_notices_who_dies(void **state)
     w->train_us = 20000;
     w->nodes[1].pause_us = 3u * SECOND / 2u;
     world_start(w);
-    world_until(w, all_know_all, 20u * SECOND);
+    world_until(w, world_all_know_all, 20u * SECOND);
     world_run(w, 20u * SECOND);
     world_down(w, 2);
     world_until(w, b_knows_that_c_is_dead, 40u * SECOND);
@@ -157,7 +147,7 @@ static uint32_t rounds_beside(uint32_t slowness, uint32_t *own)
     w->nodes[3].slowness = slowness;
     w->nodes[3].pause_us = slowness > 1u ? slowness * 5000u : 0;
     world_start(w);
-    world_until(w, all_know_all, 10u * SECOND);
+    world_until(w, world_all_know_all, 10u * SECOND);
     world_run(w, 20u * SECOND);
     assert_int_equal(events(w, UW_NODE_SUSPECT), 0);
     assert_int_equal(events(w, UW_NODE_PULL_CUT), 0);

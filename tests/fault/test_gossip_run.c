@@ -41,17 +41,6 @@ static bool agreed(struct world *w)
     return true;
 }
 
-static bool all_know_all(struct world *w)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        const struct uw_membership *m = &w->nodes[i].node.state->membership;
-        if (w->nodes[i].up && uw_membership_alive(m) != w->n - 1) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void test_nodes_find_each_other_from_one_seed_and_agree(void **state)
 {
     (void)state;
@@ -63,7 +52,7 @@ static void test_nodes_find_each_other_from_one_seed_and_agree(void **state)
                 w->nodes[i].progress.lr = lr != 0 ? 0.1f : 0.0f;
             }
             world_start(w);
-            world_until(w, all_know_all, 30000000);
+            world_until(w, world_all_know_all, 30000000);
             world_until(w, agreed, 60000000);
             assert_true(lowest(w) >= 1.0f && highest(w) <= (float)n);
             world_free(w);
@@ -89,7 +78,7 @@ static void test_round_trips_of_three_seconds_are_known_with_a_ping_every_second
     w->config.ping_us = 1000000;
     w->impairment.delay_us = 1500000;
     world_start(w);
-    world_until(w, all_know_all, 30000000);
+    world_until(w, world_all_know_all, 30000000);
     world_run(w, 30000000);
     for (uint32_t i = 0; i < w->n; i++) {
         assert_int_equal(uw_node_status(&w->nodes[i].node, w->now_us, rows, WORLD_MAX, NULL), w->n);
@@ -108,7 +97,7 @@ static void test_partition_is_noticed_and_heals_by_itself(void **state)
     struct world *w = world_new(3, 100, 0);
     w->train_us = 20000;
     world_start(w);
-    world_until(w, all_know_all, 5000000);
+    world_until(w, world_all_know_all, 5000000);
     uw_link_emulated_cut(&w->nodes[0].emulated, 1, UW_EMULATED_BOTH);
     world_until(w, b_thinks_a_dead, 20000000);
     assert_int_equal(world_state(w, 1, "c"), UW_MEMBER_ALIVE);
@@ -127,13 +116,13 @@ static void test_node_stopped_for_thirty_seconds_blames_nobody_and_returns(void 
     struct world *w = world_new(3, 100, 0);
     w->train_us = 20000;
     world_start(w);
-    world_until(w, all_know_all, 5000000);
+    world_until(w, world_all_know_all, 5000000);
     w->nodes[1].paused = true;
     world_run(w, 30000000);
     assert_int_equal(world_state(w, 0, "b"), UW_MEMBER_DEAD);
     uint32_t suspected = w->nodes[1].events[UW_NODE_SUSPECT];
     w->nodes[1].paused = false;
-    world_until(w, all_know_all, 8000000);
+    world_until(w, world_all_know_all, 8000000);
     assert_int_equal(w->nodes[1].events[UW_NODE_SUSPECT], suspected);
     assert_int_equal(w->nodes[1].events[UW_NODE_DEAD], 0);
     world_free(w);
@@ -145,16 +134,16 @@ static void test_killed_node_returns_with_a_new_incarnation(void **state)
     struct world *w = world_new(3, 100, 0);
     w->train_us = 20000;
     world_start(w);
-    world_until(w, all_know_all, 5000000);
+    world_until(w, world_all_know_all, 5000000);
     world_down(w, 0);                       /* the seed itself */
     world_run(w, 20000000);
     assert_int_equal(world_state(w, 1, "a"), UW_MEMBER_DEAD);
     world_up(w, 0);                         /* dials only itself: the others must call it */
-    world_until(w, all_know_all, 8000000);
+    world_until(w, world_all_know_all, 8000000);
     assert_int_equal(w->nodes[1].events[UW_NODE_RESTARTED], 1);
     world_down(w, 2);
     world_up(w, 2);                         /* so fast that nobody noticed */
-    world_until(w, all_know_all, 5000000);
+    world_until(w, world_all_know_all, 5000000);
     world_run(w, 5000000);
     assert_int_equal(w->nodes[1].events[UW_NODE_RESTARTED], 2);
     assert_int_equal(w->nodes[1].events[UW_NODE_NAME_TAKEN], 0);
@@ -167,12 +156,12 @@ static void test_restart_with_a_stopped_clock_is_let_in(void **state)
     struct world *w = world_new(3, 100, 0);
     w->train_us = 20000;
     world_start(w);
-    world_until(w, all_know_all, 5000000);
+    world_until(w, world_all_know_all, 5000000);
     world_down(w, 1);
     struct uw_node_config c = world_config(w, 1);
     c.incarnation = 1;
     world_up_with(w, 1, c);
-    world_until(w, all_know_all, 8000000);
+    world_until(w, world_all_know_all, 8000000);
     world_free(w);
 }
 
@@ -183,14 +172,14 @@ static void test_mass_restart_heals(void **state)
     w->train_us = 20000;
     w->impairment.loss = 0.1f;
     world_start(w);
-    world_until(w, all_know_all, 10000000);
+    world_until(w, world_all_know_all, 10000000);
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < w->n; i++) {
             world_down(w, i);
         }
         w->now_us += 10000000;
         world_start(w);
-        world_until(w, all_know_all, 10000000);
+        world_until(w, world_all_know_all, 10000000);
     }
     world_free(w);
 }
@@ -312,7 +301,7 @@ static void test_newcomers_alone_start_together(void **state)
     struct world *w = world_new(4, 500, 0);
     w->config.newcomer = true;
     world_start(w);
-    world_until(w, all_know_all, 10000000);
+    world_until(w, world_all_know_all, 10000000);
     world_until(w, agreed, 30000000);
     for (uint32_t i = 0; i < 4; i++) {
         assert_true(w->nodes[i].rounds > 0);
@@ -362,7 +351,7 @@ static void test_leaving_is_told_and_ends_the_calls(void **state)
     struct world *w = world_new(3, 100, 0);
     w->train_us = 20000;
     world_start(w);
-    world_until(w, all_know_all, 5000000);
+    world_until(w, world_all_know_all, 5000000);
     uw_node_leave(&w->nodes[1].node, w->now_us);
     world_run(w, 100000);
     assert_int_equal(world_state(w, 0, "b"), UW_MEMBER_LEFT);
@@ -372,7 +361,7 @@ static void test_leaving_is_told_and_ends_the_calls(void **state)
     world_run(w, 20000000);
     assert_int_equal(world_state(w, 0, "b"), UW_MEMBER_LEFT);
     world_up(w, 1);
-    world_until(w, all_know_all, 5000000);
+    world_until(w, world_all_know_all, 5000000);
     world_free(w);
 }
 
@@ -385,7 +374,7 @@ static void test_status_client_reads_the_whole_table(void **state)
         world_up(w, i);
     }
     w->n = 7;
-    world_until(w, all_know_all, 10000000);
+    world_until(w, world_all_know_all, 10000000);
     world_run(w, 1000000);
     struct uw_link_loopback l;
     assert_int_equal(uw_link_loopback_init(&l, &w->hub, 7), UW_OK);
@@ -428,7 +417,7 @@ static void test_how_a_device_fares_reaches_other_tables_where_it_is_told(void *
         c.vitals = i == 1;
         world_up_with(w, i, c);
     }
-    world_until(w, all_know_all, 10000000);
+    world_until(w, world_all_know_all, 10000000);
     world_run(w, 2000000);
     struct uw_node_member rows[4];
     assert_int_equal(uw_node_status(&w->nodes[0].node, w->now_us, rows, 4, NULL), 3);

@@ -131,11 +131,17 @@ static void found(const struct crowd *c, uint32_t away_s, double *first_s, doubl
     }
 }
 
+/* Emulated, 24 nodes: what 72 do depends on no processor, and natively they do it. */
+static uint32_t largest(void)
+{
+    return uw_test_emulated() ? NODES_MAX / 3u : NODES_MAX;
+}
+
 static void test_what_a_node_spends_does_not_grow_with_its_table(void **state)
 {
     (void)state;
     static struct crowd c;
-    for (uint32_t n = 8; n <= NODES_MAX; n *= 3u) {
+    for (uint32_t n = 8; n <= largest(); n *= 3u) {
         const struct crowd_config config = {.nodes_n = n};
         set_up(&c, &config);
         live(&c, 30);
@@ -165,7 +171,7 @@ static void test_silence_is_found_as_soon_in_a_large_table(void **state)
 {
     (void)state;
     static struct crowd c;
-    for (uint32_t n = 8; n <= NODES_MAX; n *= 3u) {
+    for (uint32_t n = 8; n <= largest(); n *= 3u) {
         const struct crowd_config config = {.nodes_n = n, .away_s = 60};
         double first_s, last_s;
         set_up(&c, &config);

@@ -8,17 +8,6 @@
 #define MODEL_N 200u
 #define NARROWEST 51u
 
-static bool all_know_all(struct world *w)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        const struct uw_node_state *s = w->nodes[i].node.state;
-        if (uw_membership_alive(&s->membership) != w->n - 1u) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static struct radio_world *quiet_cell(uint32_t n, float loss)
 {
     struct radio_world *r = radio_world_new(n, MODEL_N, loss);
@@ -26,7 +15,7 @@ static struct radio_world *quiet_cell(uint32_t n, float loss)
         r->w->nodes[i].trains = false;
     }
     world_start(r->w);
-    world_until(r->w, all_know_all, 30 * S);
+    world_until(r->w, world_all_know_all, 30 * S);
     return r;
 }
 
@@ -85,7 +74,7 @@ static void test_who_falls_silent_is_given_up_within_half_a_minute(void **state)
         printf("loss %.1f: given up after %.1f to %.1f s\n", (double)losses[k],
                (double)first_us / 1e6, (double)last_us / 1e6);
         w->nodes[3].paused = false;
-        world_until(w, all_know_all, 20 * S);
+        world_until(w, world_all_know_all, 20 * S);
         radio_world_free(r);
     }
 }
@@ -113,7 +102,7 @@ static void test_the_narrowest_frames_carry_all(void **state)
         w->nodes[i].progress.lr = 0.0f;
     }
     world_start(w);
-    world_until(w, all_know_all, 30 * S);
+    world_until(w, world_all_know_all, 30 * S);
     world_until(w, all_pulled, 120 * S);
     world_run(w, 10 * S);
     for (uint32_t i = 0; i < w->n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a node's configuration says of its link: an object, checked key by key. */
+ * What a node's configuration says of its link, its sleep and its period: checked key by key. */
 #include "test_support.h"
 
 #include "node_config.h"
@@ -109,11 +109,51 @@ static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void *
     }
 }
 
+static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **state)
+{
+    (void)state;
+    static const struct wrong_config wrong[] = {
+        {LINE("\"udp\"", ",\n\"sleep\": {\"period\": 10}"),
+         "f:3: \"sleep.period\" needs \"sleep.awake\""},
+        {LINE("\"udp\"", ",\n\"sleep\": {\"awake\": 1}"),
+         "f:3: \"sleep.awake\" needs \"sleep.period\""},
+        {LINE("\"udp\"", ", \"sleep\": {\"period\": 10,\n\"awake\": 10}"),
+         "f:3: \"sleep.awake\" needs less"},
+        {LINE("\"udp\"", ", \"sleep\": {\"period\": 10,\n\"awake\": 0.01}"),
+         "f:3: \"sleep.awake\" needs"},
+        {LINE("\"udp\"", ", \"sleep\": {\n\"period\": 4000, \"awake\": 1}"),
+         "f:3: \"sleep.period\" needs"},
+        {LINE("\"udp\"", ", \"sleep\": {\"period\": 0.1003, \"awake\": 0.1001}"),
+         "\"sleep.awake\" needs less"},       /* the same milliseconds */
+        {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n\"exchange\": \"auto\""),
+         "f:3: \"exchange\" needs gossip with \"sleep\""},
+        {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n"
+                         "\"momentum_rule\": \"kgt\""),
+         "f:3: \"momentum_rule\" kgt is not for a node with \"sleep\""},
+        {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n\"shuffle\": 0.1"),
+         "f:3: \"shuffle\" needs 0 with \"sleep\""},
+        {LINE("\"udp\"", ",\n\"period\": \"auto\", \"exchange\": \"auto\""),
+         "f:3: \"period\" auto is for exchange gossip"},
+        {LINE("\"udp\"", ",\n\"share\": 0.2"), "f:3: \"share\" needs period auto"},
+        {LINE("\"udp\"", ",\n\"slices\": 2, \"momentum_rule\": \"kgt\""),
+         "f:3: \"slices\" more than 1 are for exchange gossip"},
+    };
+    refuse_all(wrong, sizeof wrong / sizeof wrong[0]);
+    static const char good[] = LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1}, "
+                                               "\"period\": \"auto\", \"slices\": 32");
+    struct uw_node_file f;
+    struct uw_error err = {.text = ""};
+    assert_int_equal(uw_node_config_parse(&f, "f", good, sizeof good - 1, &err), UW_OK);
+    assert_true(f.o.sleep_period == 9.0 && f.o.sleep_awake == 1.0 && f.o.share == 0.1);
+    uw_node_config_deinit(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked),
         cmocka_unit_test(test_config_of_a_serial_line_is_an_object_and_is_checked),
+        cmocka_unit_test(test_config_of_sleep_and_period_names_the_key_and_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
