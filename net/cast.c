@@ -243,7 +243,8 @@ static bool is_limit(struct uw_cast *c, uint32_t chunk_n, uint64_t now_us)
 
 void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_us)
 {
-    if (want->transfer != c->turn || !c->sharing || is_limit(c, want->chunk_n, now_us)) {
+    bool in_vain = is_limit(c, want->chunk_n, now_us);      /* of whichever turn, if it is behind */
+    if (want->transfer != c->turn || !c->sharing || in_vain) {
         return;
     }
     c->lossy = true;

@@ -12,7 +12,8 @@
 static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
 {
     bool new_too = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
+    bool here = m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT;
+    return here && m->same_model && m->progress.version != 0 &&
            (new_too || !m->progress.newcomer) && m->station != UW_LINK_STATION_NONE &&
            s->now_us >= m->avoid_until_us &&
            uw_member_window(m, s->now_us).from_us <= s->now_us;
