@@ -27,15 +27,17 @@ static struct others look(struct uw_node_work *r)
     return o;
 }
 
-/* Has this node averaged by broadcast since all others ended their training as well? before: the
- * averages that it had done by then, while they have not. */
+/* Has this node averaged by broadcast since it saw that all others have ended their training as
+ * well? before: the averages that it had done then; UINT32_MAX: they have not. */
 static bool averaged_last(struct uw_node_work *r, uint32_t *before)
 {
     struct others o = look(r);
-    if (o.training != 0 || *before == UINT32_MAX) {
+    if (o.training != 0) {
+        *before = UINT32_MAX;
+    } else if (*before == UINT32_MAX) {
         *before = o.counters.averages_done;
     }
-    return o.counters.averages_done - *before >= LAST_AVERAGES;
+    return o.training == 0 && o.counters.averages_done - *before >= LAST_AVERAGES;
 }
 
 /* Average or pull from several peers without training: the models of a run come closer together. */

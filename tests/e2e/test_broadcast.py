@@ -53,7 +53,7 @@ class Broadcast(Fleet):
         self.until("averages of three", lambda: all(self.averages(i, 3) >= 2 for i in range(3)))
         self.on_air(3, steps=150)
         self.until_event(3, "adopted")
-        self.ends_with_one_model([self.done(i) for i in range(4)], 6)
+        self.ends_with_one_model([self.done(i) for i in range(4)], 3)
 
     def test_who_leaves_or_dies_holds_up_nobody_for_long(self):
         for i in range(4):
