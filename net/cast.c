@@ -280,7 +280,7 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
         c->is_ahead = true;
     }
     struct uw_cast_peer *p = peer_of(c, id);
-    if (!c->active || p == NULL || turn != c->turn) {
+    if (!c->active || p == NULL || p->gone || turn != c->turn) {
         return UW_ERR_MISMATCH;
     }
     if (word || (p->chunk_n != 0 && p->chunk_n != chunk_n)) {   /* or it was started anew */
@@ -290,7 +290,7 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
     p->chunk_n = chunk_n;
     c->differs = c->differs || in->tag != uw_cast_tag(c, chunk);
     *skip_n = overlap_n(c, in);
-    p->over = p->gone;          /* whoever speaks is to be had */
+    p->over = false;
     p->asks = 0;
     c->active_us = c->air_us = p->heard_us = now_us;
     c->last_id = id;

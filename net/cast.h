@@ -148,7 +148,8 @@ uint32_t uw_cast_ask(struct uw_cast *c, uint64_t now_us, uint32_t most, uint32_t
 /* The question could not be sent: ask again in a moment. */
 void uw_cast_unask(struct uw_cast *c, uint32_t id, uint64_t now_us);
 
-/* Nothing more is to be had of this node: it is gone, or sends nonsense. */
+/* Nothing more is to be had of this node in this turn: it is gone, was started anew, or sends
+ * nonsense. */
 void uw_cast_give_up(struct uw_cast *c, uint32_t id);
 
 /* No more chunks of this turn can be sent: the link has become narrower. Others are told. */

@@ -143,21 +143,6 @@ static struct uw_member *member_of(struct uw_node_state *s, uint32_t id)
     return NULL;
 }
 
-static bool is_gone(const struct uw_member *m)
-{
-    return m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT;
-}
-
-/* Nobody waits for who is dead, or has said goodbye. */
-static void give_up_gone(struct uw_node_state *s)
-{
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        if (is_gone(&s->membership.members[i])) {
-            uw_cast_give_up(&s->cast->cast, s->membership.members[i].id);
-        }
-    }
-}
-
 static void send_asks(struct uw_node_state *s)
 {
     struct uw_want wants[UW_SHORT_WANTS_MOST];
@@ -218,7 +203,6 @@ static uint64_t step(struct uw_node_state *s)
         uw_cast_give_up(&cast->cast, outlier->id);
         uw_node_punish(s, outlier);
     }
-    give_up_gone(s);
     send_chunks(s);
     send_asks(s);
     if (uw_cast_over(&cast->cast, s->now_us)) {
@@ -288,6 +272,11 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     }
 }
 
+static void gone(struct uw_node_state *s, uint32_t id)
+{
+    uw_cast_give_up(&s->cast->cast, id);
+}
+
 static bool busy(const struct uw_node_state *s)
 {
     return s->cast->cast.active;
@@ -304,5 +293,6 @@ const struct uw_node_casts uw_node_casts = {
     .step = step,
     .message = message,
     .busy = busy,
+    .gone = gone,
     .slept = slept,
 };

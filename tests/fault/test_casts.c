@@ -154,12 +154,56 @@ static void test_newcomers_begin_together_and_later_ones_follow(void **state)
     radio_world_free(r);
 }
 
+static bool in_mid_turn_of_2(struct world *w)
+{
+    const struct uw_cast *c = cast_of(w, 0);
+    for (uint32_t i = 0; c->active && i < c->peers_n; i++) {
+        const struct uw_cast_peer *p = &c->peers[i];
+        if (p->id == w->nodes[2].node.state->membership.members[0].id) {
+            return p->have_n > 5u && p->have_n < c->chunks / 2u;
+        }
+    }
+    return false;
+}
+
+/* Node 2 says goodbye, or is started anew and joins in with another model: the turn ends soon
+ * without the rest, and half of one model and half of the other are no mean. */
+static void test_who_leaves_or_comes_back_in_mid_turn_is_not_waited_for(void **state)
+{
+    (void)state;
+    for (uint32_t again = 0; again < 2; again++) {
+        struct radio_world *r = cell(0.0f);
+        struct world *w = r->w;
+        world_start(w);
+        world_run(w, 20 * SECOND);
+        world_until(w, in_mid_turn_of_2, 60 * SECOND);
+        uint64_t began_us = w->now_us;
+        uint32_t turn = cast_of(w, 0)->turn, done = world_counters(w, 0).averages_done;
+        if (again != 0) {
+            world_down(w, 2);
+            world_up(w, 2);
+        } else {
+            uw_node_leave(&w->nodes[2].node, w->now_us);
+        }
+        while (cast_of(w, 0)->active && cast_of(w, 0)->turn == turn) {
+            world_run(w, SECOND / 10u);
+        }
+        print_message("%u ms later it is over\n", (unsigned)((w->now_us - began_us) / 1000u));
+        assert_true(w->now_us - began_us <= 10 * SECOND);
+        assert_int_equal(world_counters(w, 0).averages_done, done);
+        world_run(w, 30 * SECOND);
+        assert_true(world_counters(w, 0).averages_done >= done + 3u);
+        radio_world_free(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_link_that_narrows_goes_on_with_smaller_chunks),
         cmocka_unit_test(test_averages_are_exact_only_where_all_see_the_same_cell),
         cmocka_unit_test(test_a_node_between_turns_may_rest),
+        cmocka_unit_test(test_who_leaves_or_comes_back_in_mid_turn_is_not_waited_for),
         cmocka_unit_test(test_newcomers_begin_together_and_later_ones_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
