@@ -277,11 +277,6 @@ static void gone(struct uw_node_state *s, uint32_t id)
     uw_cast_give_up(&s->cast->cast, id);
 }
 
-static bool busy(const struct uw_node_state *s)
-{
-    return s->cast->cast.active;
-}
-
 static void slept(struct uw_node_state *s, uint64_t slept_us)
 {
     uw_cast_slept(&s->cast->cast, slept_us);
@@ -292,7 +287,6 @@ const struct uw_node_casts uw_node_casts = {
     .begin = begin,
     .step = step,
     .message = message,
-    .busy = busy,
     .gone = gone,
     .slept = slept,
 };

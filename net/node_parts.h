@@ -89,7 +89,6 @@ struct uw_node_casts {
     uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
-    bool (*busy)(const struct uw_node_state *s);    /* is a turn under way? */
     void (*gone)(struct uw_node_state *s, uint32_t id);     /* dead, left, or started anew */
     void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
