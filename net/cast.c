@@ -3,28 +3,41 @@
 
 #include "bits.h"
 
+#include "uwasa/rng.h"
+
 #include <string.h>
 
-#define ASKS_MAX 6u                 /* in a row in vain */
-#define REPAIR_PARTS 2u             /* repairs are at most one part in so many of the pass */
-#define CHUNK_DEFAULT_US 1000u
+#define ASKS_MAX 20u                /* in a row in vain */
+#define REPAIR_PASSES 3u            /* repairs are at most so many times the pass */
+#define CHUNK_DEFAULT_US 2000u
+#define PACE_DEFAULT_US 1000u
 
 /* When things are done after a node's last chunk, in chunks' time on the air: each of the N others
  * asks in its moment, then come repairs, else the next pass. */
-#define ASK_FROM 3u
-#define REPAIR_FROM 7u              /* and N */
-#define PASS_FROM 10u               /* and N */
+#define ASK_FROM 5u
+#define REPAIR_FROM 9u              /* and N */
+#define PASS_FROM 12u               /* and N */
 #define STAGGER 2u                  /* between the moments at which nodes would begin theirs */
 #define LATE 2u                     /* a wish that comes later waits for others so long */
-#define LINGER 12u                  /* and 3 N, without a chunk: nobody will ask any more */
+#define LINGER 14u                  /* and 3 N, without a chunk: nobody will ask any more; if a
+                                       question may be lost, two pauses between them */
+#define PACE_BURST 4u
+#define LIMIT_TURNS 32u             /* before larger chunks are tried again */
 
-int uw_cast_place(struct uw_cast *c, struct uw_arena *arena, uint32_t size_n, uint32_t chunk_n,
-                  uint32_t peers_max)
+static uint32_t chunks_of(const struct uw_cast *c, uint32_t chunk_n)
 {
-    *c = (struct uw_cast){.size_n = size_n, .chunk_n = chunk_n, .peers_max = peers_max,
-                          .chunk_us = CHUNK_DEFAULT_US};
-    c->chunks = size_n / chunk_n + (size_n % chunk_n != 0);
-    c->words = (c->chunks + 31u) / 32u;
+    return chunk_n != 0 ? (c->size_n - 1u) / chunk_n + 1u : UINT32_MAX;
+}
+
+int uw_cast_place(struct uw_cast *c, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
+                  uint32_t most_n, uint32_t peers_max, uint32_t chunk_us)
+{
+    *c = (struct uw_cast){.size_n = size_n, .most_n = uw_min_u32(most_n, size_n),
+                          .peers_max = peers_max,
+                          .chunk_us = chunk_us != 0 ? chunk_us : CHUNK_DEFAULT_US};
+    c->least_n = uw_min_u32(least_n, c->most_n);
+    c->words = (chunks_of(c, c->least_n) + 31u) / 32u;
+    uw_cast_pace_init(&c->pace, chunk_us != 0 ? chunk_us : PACE_DEFAULT_US, chunk_us == 0);
     const size_t set_bytes = c->words * sizeof(uint32_t);
     const size_t bytes[3] = {uw_size_mul(peers_max, sizeof *c->peers), set_bytes,
                              uw_size_mul(peers_max, set_bytes)};
@@ -60,14 +73,31 @@ static struct uw_cast_peer *peer_of(const struct uw_cast *c, uint32_t id)
     return NULL;
 }
 
+static uint32_t view_of(uint32_t self_id, const uint32_t *ids, uint32_t n)
+{
+    uint32_t view = (uint32_t)uw_rng_mix(0, self_id);
+    for (uint32_t i = 0; i < n; i++) {
+        view += (uint32_t)uw_rng_mix(0, ids[i]);
+    }
+    return view;
+}
+
 void uw_cast_begin(struct uw_cast *c, uint32_t self_id, const uint32_t *ids, uint32_t n,
-                   uint64_t now_us)
+                   uint32_t chunk_n, uint64_t now_us)
 {
     uint32_t rank = 0;
+    if (c->passed && c->peers_n != 0) {
+        uw_cast_pace_learn(&c->pace, c->chunks, c->wanted_n);
+    }
     bool follows = c->is_ahead && (c->began_us == 0 || is_later(c->ahead, c->turn));
     c->turn = follows ? c->ahead : (uint8_t)(c->turn + 1u);
-    c->is_ahead = false;
+    c->is_ahead = c->differs = c->lossy = false;
     c->peers_n = n;
+    c->limit_turns -= c->limit_turns != 0;
+    c->chunk_n = uw_min_u32(chunk_n, c->limit_turns != 0 ? c->limit_n : c->most_n);
+    c->limited_us = 0;
+    c->chunks = chunks_of(c, c->chunk_n);
+    c->view = view_of(self_id, ids, n);
     for (uint32_t i = 0; i < n; i++) {
         struct uw_cast_peer *p = &c->peers[i];
         uint32_t *have = p->have, place = self_id < ids[i];
@@ -81,12 +111,14 @@ void uw_cast_begin(struct uw_cast *c, uint32_t self_id, const uint32_t *ids, uin
     }
     c->order = (rank + c->turn) % (n + 1u);
     memset(c->todo, 0, c->words * sizeof *c->todo);
-    c->at = c->todo_n = 0;
-    c->repairs_left = c->chunks / REPAIR_PARTS;
+    c->at = c->todo_n = c->wanted_n = 0;
+    c->repairs_left = c->chunks * REPAIR_PASSES;
     c->active = c->sharing = true;
-    c->passed = c->ends = c->quits = false;
+    c->passed = c->ends = false;
     c->began_us = c->active_us = now_us;
-    c->sent_us = 0;
+    c->air_us = c->wanted_us = c->asking_us = 0;
+    c->last_id = 0;
+    c->repairing = false;
 }
 
 /* ---- sending ---- */
@@ -104,16 +136,35 @@ static uint64_t start_us(const struct uw_cast *c)
     return from_us + air_us(c, STAGGER * before);
 }
 
+/* A few chunks may follow each other at once. */
+static uint64_t paced_us(const struct uw_cast *c)
+{
+    uint64_t ahead_us = (uint64_t)PACE_BURST * c->pace.us;
+    return c->paced_us > ahead_us ? c->paced_us - ahead_us : 0;
+}
+
+/* When repairs may begin: all have asked, and nobody else repairs. Who spoke last is the one that
+ * they ask first. */
+static uint64_t repair_us(const struct uw_cast *c)
+{
+    if (c->repairing) {
+        return 0;
+    }
+    uint32_t wait = REPAIR_FROM + c->peers_n + (c->last_id != 0 ? 1u + c->order : 0);
+    uint64_t silent_us = c->air_us + air_us(c, wait), asked_us = c->wanted_us + air_us(c, LATE);
+    return silent_us > asked_us ? silent_us : asked_us;
+}
+
 bool uw_cast_next(struct uw_cast *c, uint64_t now_us, uint32_t *chunk)
 {
-    if (!c->sharing) {
+    if (!c->sharing || now_us < paced_us(c)) {
         return false;
     }
     if (!c->passed) {
         *chunk = c->at;
         return c->at != 0 || now_us >= start_us(c);
     }
-    if (now_us < c->repair_us || (c->todo_n == 0 && !c->ends)) {
+    if ((c->todo_n == 0 && !c->ends) || now_us < repair_us(c)) {
         return false;
     }
     if (c->ends) {
@@ -129,14 +180,16 @@ bool uw_cast_next(struct uw_cast *c, uint64_t now_us, uint32_t *chunk)
 
 void uw_cast_sent(struct uw_cast *c, uint32_t chunk, uint64_t now_us)
 {
-    c->active_us = c->sent_us = now_us;
+    c->active_us = c->air_us = now_us;
+    c->last_id = 0;
+    c->paced_us = (c->paced_us > now_us ? c->paced_us : now_us) + c->pace.us;
     if (chunk == c->chunks) {
-        c->ends = false;
+        c->ends = c->repairing = false;
         return;
     }
     if (c->passed) {
         uw_set_remove(c->todo, chunk);
-        c->todo_n--;
+        c->repairing = --c->todo_n != 0;
         if (--c->repairs_left == 0) {
             memset(c->todo, 0, c->words * sizeof *c->todo);
             c->todo_n = 0;
@@ -151,34 +204,74 @@ void uw_cast_sent(struct uw_cast *c, uint32_t chunk, uint64_t now_us)
     }
 }
 
-void uw_cast_wanted(struct uw_cast *c, uint8_t turn, uint32_t base, uint64_t wanted,
-                    uint64_t now_us)
+/* What its pass has not come to yet comes anyway. */
+static void add_todo(struct uw_cast *c, uint32_t chunk)
 {
-    if (turn != c->turn || !c->sharing) {
+    if ((c->passed || chunk < c->at) && !uw_set_has(c->todo, chunk)) {
+        uw_set_add(c->todo, chunk);
+        c->todo_n++;
+        c->wanted_n++;
+    }
+}
+
+/* Chunks of this node's that have floats of another size's chunk. */
+static void add_todo_of(struct uw_cast *c, uint32_t chunk, uint32_t chunk_n)
+{
+    if (chunk_n == 0 || chunk >= chunks_of(c, chunk_n)) {
         return;
     }
-    if (c->todo_n == 0 && !c->ends) {
-        uint64_t from_us = c->sent_us + air_us(c, REPAIR_FROM + c->peers_n);
-        c->repair_us = now_us + air_us(c, LATE);
-        c->repair_us = from_us > c->repair_us ? from_us : c->repair_us;
+    uint32_t from_n = chunk * chunk_n, last_n = uw_min_u32(from_n + chunk_n, c->size_n) - 1u;
+    for (uint32_t i = from_n / c->chunk_n; i <= last_n / c->chunk_n; i++) {
+        add_todo(c, i);
     }
+}
+
+/* Who asks has heard none of what is larger than its own: maybe it cannot. More than once there is
+ * no use in repairs for it.
+ * Returns true when it has asked before. */
+static bool is_limit(struct uw_cast *c, uint32_t chunk_n, uint64_t now_us)
+{
+    if (chunk_n >= c->chunk_n || chunk_n < c->least_n) {
+        return false;
+    }
+    c->limit_n = c->limit_turns != 0 ? uw_min_u32(c->limit_n, chunk_n) : chunk_n;
+    c->limit_turns = LIMIT_TURNS;
+    bool again = c->limited_us != 0 && c->limited_us != now_us;
+    c->limited_us = again ? c->limited_us : now_us;
+    return again;
+}
+
+void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_us)
+{
+    bool in_vain = is_limit(c, want->chunk_n, now_us);      /* of whichever turn, if it is behind */
+    if (want->transfer != c->turn || !c->sharing || in_vain) {
+        return;
+    }
+    c->lossy = true;
     c->ends = c->ends || c->repairs_left == 0;
-    for (; wanted != 0 && c->repairs_left != 0; wanted &= wanted - 1u) {
-        uint32_t chunk = base + uw_lowest_bit(wanted);
-        /* What its pass has not come to yet comes anyway. */
-        if (chunk < c->chunks && (c->passed || chunk < c->at) && !uw_set_has(c->todo, chunk)) {
-            uw_set_add(c->todo, chunk);
-            c->todo_n++;
-        }
+    uint64_t wanted = c->repairs_left != 0 ? want->wanted : 0;
+    for (; wanted != 0; wanted &= wanted - 1u) {
+        add_todo_of(c, want->base + uw_lowest_bit(wanted), want->chunk_n);
     }
-    c->active_us = now_us;
+    c->active_us = c->wanted_us = now_us;
 }
 
 /* ---- hearing ---- */
 
-int uw_cast_check(struct uw_cast *c, uint32_t id, uint8_t turn, uint32_t chunk, uint64_t now_us)
+/* Floats of the last chunk that came with the one before. */
+static uint32_t overlap_n(const struct uw_cast *c, const struct uw_cast_chunk *in)
 {
-    if (chunk > c->chunks) {
+    uint32_t left_n = c->size_n - in->chunk * in->count_n;
+    return left_n < in->count_n ? in->count_n - left_n : 0;
+}
+
+int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in, uint64_t now_us,
+                  uint32_t *skip_n)
+{
+    uint32_t chunk_n = in->count_n, chunk = in->chunk;
+    bool word = chunk_n == 0;
+    uint8_t turn = in->turn;
+    if (!word && (chunk_n < c->least_n || chunk_n > c->most_n || chunk >= chunks_of(c, chunk_n))) {
         return UW_ERR_CORRUPT;
     }
     bool first = c->began_us == 0 && !c->is_ahead;
@@ -187,17 +280,24 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, uint8_t turn, uint32_t chunk, 
         c->is_ahead = true;
     }
     struct uw_cast_peer *p = peer_of(c, id);
-    if (!c->active || p == NULL || turn != c->turn) {
+    if (!c->active || p == NULL || p->gone || turn != c->turn) {
         return UW_ERR_MISMATCH;
     }
-    if (chunk == c->chunks) {
+    if (word || (p->chunk_n != 0 && p->chunk_n != chunk_n)) {   /* or it was started anew */
         p->over = true;
         return UW_ERR_MISMATCH;
     }
-    c->active_us = p->heard_us = now_us;
+    p->chunk_n = chunk_n;
+    c->differs = c->differs || in->tag != uw_cast_tag(c, chunk);
+    *skip_n = overlap_n(c, in);
+    p->over = false;
+    p->asks = 0;
+    c->active_us = c->air_us = p->heard_us = now_us;
+    c->last_id = id;
+    c->asking_us = now_us + air_us(c, ASK_FROM + c->order);
     c->busy_us = now_us + air_us(c, PASS_FROM + c->peers_n);
     p->end = chunk + 1u > p->end ? chunk + 1u : p->end;
-    uint32_t wait = p->end == c->chunks ? ASK_FROM : PASS_FROM + c->peers_n;
+    uint32_t wait = p->end == chunks_of(c, chunk_n) ? ASK_FROM : PASS_FROM + c->peers_n;
     p->ask_us = now_us + air_us(c, wait + c->order);
     return uw_set_has(p->have, chunk) ? UW_ERR_AGAIN : UW_OK;
 }
@@ -210,12 +310,16 @@ void uw_cast_arrived(struct uw_cast *c, uint32_t id, uint32_t chunk)
     }
     uw_set_add(p->have, chunk);
     p->have_n++;
-    p->asks = 0;
+}
+
+static bool has_all(const struct uw_cast *c, const struct uw_cast_peer *p)
+{
+    return p->have_n == chunks_of(c, p->chunk_n);
 }
 
 static bool is_done(const struct uw_cast *c, const struct uw_cast_peer *p)
 {
-    return p->over || p->have_n == c->chunks;
+    return p->over || has_all(c, p);
 }
 
 /* Its last chunk came some time ago, or it should have begun. */
@@ -229,11 +333,12 @@ static uint64_t ask_at_us(const struct uw_cast *c, const struct uw_cast_peer *p)
 static uint32_t missing_from(const struct uw_cast *c, const struct uw_cast_peer *p, uint32_t from,
                              struct uw_want *w)
 {
-    while (from < c->chunks && uw_set_has(p->have, from)) {
+    uint32_t chunk_n = p->chunk_n != 0 ? p->chunk_n : c->chunk_n, chunks = chunks_of(c, chunk_n);
+    while (from < chunks && uw_set_has(p->have, from)) {
         from++;
     }
-    *w = (struct uw_want){.base = from, .chunk_n = c->chunk_n, .transfer = c->turn};
-    for (uint32_t bit = 0; bit < 64u && from + bit < c->chunks; bit++) {
+    *w = (struct uw_want){.base = from, .chunk_n = chunk_n, .transfer = c->turn};
+    for (uint32_t bit = 0; bit < 64u && from + bit < chunks; bit++) {
         w->wanted |= (uint64_t)!uw_set_has(p->have, from + bit) << bit;
     }
     return from + 64u;
@@ -245,30 +350,56 @@ static uint32_t pause(const struct uw_cast *c)
     return 2u * (REPAIR_FROM + c->peers_n) + c->order;
 }
 
+/* May it be asked now? Who was asked too often in vain has nothing more, or waits. */
+static bool is_due(struct uw_cast *c, struct uw_cast_peer *p, uint64_t now_us)
+{
+    if (is_done(c, p) || now_us < ask_at_us(c, p)) {
+        return false;
+    }
+    if (p->asks == ASKS_MAX) {
+        p->over = p->heard_us != 0 || now_us >= c->active_us + c->patience_us;
+        p->ask_us = now_us + air_us(c, pause(c) * ASKS_MAX);
+    }
+    return p->asks < ASKS_MAX;
+}
+
+/* One at a time, so that the others are not kept from speaking, and all ask the same one if they
+ * can: it then repairs for all. That is who spoke last, else who was asked least. */
+static struct uw_cast_peer *pick(struct uw_cast *c, uint64_t now_us)
+{
+    struct uw_cast_peer *best = NULL;
+    for (uint32_t i = 0; i < c->peers_n; i++) {
+        struct uw_cast_peer *p = &c->peers[i];
+        if (!is_due(c, p, now_us)) {
+            continue;
+        }
+        if (p->id == c->last_id && p->asks == 0) {
+            return p;
+        }
+        bool sooner = best == NULL || p->asks < best->asks ||
+                      (p->asks == best->asks && p->order < best->order);
+        best = sooner ? p : best;
+    }
+    return best;
+}
+
 uint32_t uw_cast_ask(struct uw_cast *c, uint64_t now_us, uint32_t most, uint32_t *id,
                      struct uw_want *wants)
 {
-    for (uint32_t i = 0; c->active && i < c->peers_n; i++) {
-        struct uw_cast_peer *p = &c->peers[i];
-        if (is_done(c, p) || now_us < ask_at_us(c, p)) {
-            continue;
-        }
-        if (p->asks == ASKS_MAX) {
-            p->over = p->heard_us != 0 || now_us >= c->active_us + c->patience_us;
-            p->ask_us = now_us + air_us(c, pause(c) * ASKS_MAX);
-            continue;
-        }
-        uint32_t n = 0;
-        for (uint32_t at = 0; at < c->chunks && n < most;) {
-            at = missing_from(c, p, at, &wants[n]);
-            n += wants[n].wanted != 0;
-        }
-        *id = p->id;
-        p->asks++;
-        p->ask_us = now_us + air_us(c, pause(c));
-        return n;
+    struct uw_cast_peer *p = c->active && now_us >= c->asking_us ? pick(c, now_us) : NULL;
+    if (p == NULL) {
+        return 0;
     }
-    return 0;
+    uint32_t n = 0, chunks = chunks_of(c, p->chunk_n != 0 ? p->chunk_n : c->chunk_n);
+    for (uint32_t at = 0; at < chunks && n < most;) {
+        at = missing_from(c, p, at, &wants[n]);
+        n += wants[n].wanted != 0;
+    }
+    *id = p->id;
+    c->lossy = true;
+    p->asks++;
+    p->ask_us = c->asking_us = now_us + air_us(c, pause(c));
+    return n;
 }
 
 void uw_cast_unask(struct uw_cast *c, uint32_t id, uint64_t now_us)
@@ -276,7 +407,7 @@ void uw_cast_unask(struct uw_cast *c, uint32_t id, uint64_t now_us)
     struct uw_cast_peer *p = peer_of(c, id);
     if (p != NULL) {
         p->asks = p->asks != 0 ? (uint8_t)(p->asks - 1u) : 0;
-        p->ask_us = now_us + c->chunk_us;
+        p->ask_us = c->asking_us = now_us + c->chunk_us;
     }
 }
 
@@ -288,19 +419,20 @@ void uw_cast_give_up(struct uw_cast *c, uint32_t id)
     }
 }
 
-void uw_cast_quit(struct uw_cast *c)
+void uw_cast_narrowed(struct uw_cast *c)
 {
-    c->quits = true;
-    c->sharing = false;
+    memset(c->todo, 0, c->words * sizeof *c->todo);
+    c->todo_n = c->repairs_left = 0;
+    c->passed = c->ends = true;
 }
 
 /* ---- the end ---- */
 
 bool uw_cast_is_exact(const struct uw_cast *c)
 {
-    bool exact = true;
+    bool exact = !c->differs;
     for (uint32_t i = 0; i < c->peers_n; i++) {
-        exact = exact && c->peers[i].have_n == c->chunks;
+        exact = exact && has_all(c, &c->peers[i]);
     }
     return exact;
 }
@@ -308,7 +440,8 @@ bool uw_cast_is_exact(const struct uw_cast *c)
 /* When nobody can be expected to ask for anything any more. */
 static uint64_t quiet_us(const struct uw_cast *c)
 {
-    return c->active_us + air_us(c, LINGER + 3u * c->peers_n);
+    return c->active_us +
+           air_us(c, c->lossy ? 3u * LINGER + 6u * c->peers_n : LINGER + 3u * c->peers_n);
 }
 
 bool uw_cast_over(struct uw_cast *c, uint64_t now_us)
@@ -322,7 +455,7 @@ bool uw_cast_over(struct uw_cast *c, uint64_t now_us)
         over = over && is_done(c, &c->peers[i]);
         alone = alone && c->peers[i].gone;
     }
-    over = over || alone || c->quits;
+    over = over || alone;
     /* Who has gone on has nothing of this turn any more. */
     over = over || (c->is_ahead && is_later(c->ahead, c->turn));
     c->active = !over;
@@ -331,8 +464,8 @@ bool uw_cast_over(struct uw_cast *c, uint64_t now_us)
 
 void uw_cast_slept(struct uw_cast *c, uint64_t slept_us)
 {
-    uint64_t *const times[] = {&c->began_us, &c->active_us, &c->busy_us, &c->sent_us,
-                               &c->repair_us};
+    uint64_t *const times[] = {&c->began_us, &c->active_us, &c->busy_us, &c->air_us,
+                               &c->wanted_us, &c->asking_us, &c->paced_us};
     for (uint32_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         *times[i] += *times[i] != 0 ? slept_us : 0;
     }
@@ -344,17 +477,19 @@ void uw_cast_slept(struct uw_cast *c, uint64_t slept_us)
 
 uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us)
 {
-    uint64_t next = UINT64_MAX;
+    uint64_t next = UINT64_MAX, ask_us = UINT64_MAX;
     if (c->sharing && !c->passed) {
         next = c->at != 0 ? now_us : start_us(c);
     } else if (c->sharing && (c->todo_n != 0 || c->ends)) {
-        next = c->repair_us;
+        next = repair_us(c);
     }
+    next = next > paced_us(c) ? next : paced_us(c);
     for (uint32_t i = 0; c->active && i < c->peers_n; i++) {
         if (!is_done(c, &c->peers[i])) {
-            next = uw_min_u64(next, ask_at_us(c, &c->peers[i]));
+            ask_us = uw_min_u64(ask_us, ask_at_us(c, &c->peers[i]));
         }
     }
+    next = uw_min_u64(next, ask_us > c->asking_us ? ask_us : c->asking_us);
     if (c->active && c->passed && quiet_us(c) > now_us) {
         next = uw_min_u64(next, quiet_us(c));
     }

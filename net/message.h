@@ -17,8 +17,10 @@
  *                           does not fit (Ping.left_out)
  *                  wants:   transfer u8, seq u8, chunk_n u16, spread u16 in 16 us, model u32 (its
  *                           low half), mixed u32; then base u24, wanted u64 of up to 8 wants
- *                  cast:    turn u8, chunk u24, then the floats; cast want: as wants, the turn in
- *                           place of the transfer
+ *                  cast:    turn u8, chunk u20 | tag << 20, then the floats, as many in every chunk
+ *                           of a turn: the last ends with the vector; none: nothing more of this
+ *                           turn. The tag: bits 4 (chunk mod 8) .. of a checksum of who takes part
+ *                  cast want: as wants, the turn in place of the transfer
  *                  data:    version u8, chunk u20 | seq << 20, then the floats: with the link's own
  *                           header 8 bytes in all
  *
@@ -167,16 +169,17 @@ int uw_message_write_short_wants(enum uw_wire_type type, const struct uw_short_w
 int uw_message_read_short_wants(const void *buf, uint32_t buf_bytes, struct uw_short_wants *head,
                                 struct uw_want wants[UW_SHORT_WANTS_MOST]);
 
-/* A chunk that is sent to all. */
+/* A chunk that is sent to all (cast.h). */
 struct uw_cast_chunk {
     uint8_t turn;
+    uint8_t tag;                    /* 4 bits of what its sender takes to be the cell */
     uint32_t chunk, count_n;
     const uint8_t *floats;          /* into the datagram, not aligned */
 };
 
-/* Encode one. Returns the bytes or UW_ERR_TOOBIG. */
-int uw_message_write_cast(uint8_t turn, uint32_t chunk, const float *floats, uint32_t count_n,
-                          void *buf, uint32_t cap_bytes);
+/* Encode one; head->floats is not looked at. Returns the bytes or UW_ERR_TOOBIG. */
+int uw_message_write_cast(const struct uw_cast_chunk *head, const float *floats, void *buf,
+                          uint32_t cap_bytes);
 
 /* Parse a datagram of type UW_WIRE_CAST. Returns UW_OK or UW_ERR_CORRUPT. */
 int uw_message_read_cast(const void *buf, uint32_t buf_bytes, struct uw_cast_chunk *chunk);

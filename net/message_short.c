@@ -99,18 +99,18 @@ int uw_message_read_short_wants(const void *buf, uint32_t buf_bytes, struct uw_s
     return (int)n;
 }
 
-int uw_message_write_cast(uint8_t turn, uint32_t chunk, const float *floats, uint32_t count_n,
-                          void *buf, uint32_t cap_bytes)
+int uw_message_write_cast(const struct uw_cast_chunk *head, const float *floats, void *buf,
+                          uint32_t cap_bytes)
 {
-    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + count_n * 4u;
+    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + head->count_n * 4u;
     if (cap_bytes < bytes) {
         return UW_ERR_TOOBIG;
     }
     uint8_t *p = buf;
     p[0] = uw_wire_first(UW_WIRE_CAST);
-    p[1] = turn;
-    uw_put_u24(p + 2, chunk);
-    uw_put_floats(p + UW_WIRE_SHORT_DATA_BYTES, floats, count_n);
+    p[1] = head->turn;
+    uw_put_u24(p + 2, head->chunk | head->tag * UW_WIRE_SHORT_CHUNKS);
+    uw_put_floats(p + UW_WIRE_SHORT_DATA_BYTES, floats, head->count_n);
     return (int)bytes;
 }
 
@@ -121,8 +121,10 @@ int uw_message_read_cast(const void *buf, uint32_t buf_bytes, struct uw_cast_chu
         (buf_bytes - UW_WIRE_SHORT_DATA_BYTES) % 4u != 0) {
         return UW_ERR_CORRUPT;
     }
+    uint32_t both = uw_get_u24(p + 2);
     *chunk = (struct uw_cast_chunk){
-        .turn = p[1], .chunk = uw_get_u24(p + 2),
+        .turn = p[1], .tag = (uint8_t)(both / UW_WIRE_SHORT_CHUNKS),
+        .chunk = both % UW_WIRE_SHORT_CHUNKS,
         .count_n = (buf_bytes - UW_WIRE_SHORT_DATA_BYTES) / 4u,
         .floats = p + UW_WIRE_SHORT_DATA_BYTES};
     return UW_OK;

@@ -95,7 +95,7 @@ static void set_clock(struct uw_node_state *s, uint64_t caller_us)
 static uint64_t poll_us(const struct uw_node_state *s)
 {
     bool busy = s->pull.transfer.active || s->pull.pending != 0 || s->averages != NULL ||
-                s->cast != NULL || s->samples != NULL;
+                s->samples != NULL;
     return busy && s->config.poll_us > UW_NODE_POLL_US ? UW_NODE_POLL_US : s->config.poll_us;
 }
 

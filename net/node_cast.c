@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_cast.h"
 #include "node_periods.h"
+#include "node_tell.h"
 
 #include "bits.h"
 
 #define SENDS_MOST 64u
 #define PATIENCE_DEFAULT_US 30000000u
 
+/* A newcomer takes over a model at first; only where all are new they begin together. */
 static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
 {
-    return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
-           !m->progress.newcomer && m->station != UW_LINK_STATION_NONE &&
+    bool new_too = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    bool here = m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT;
+    return here && m->same_model && m->progress.version != 0 &&
+           (new_too || !m->progress.newcomer) && m->station != UW_LINK_STATION_NONE &&
            s->now_us >= m->avoid_until_us &&
            uw_member_window(m, s->now_us).from_us <= s->now_us;
 }
@@ -25,16 +29,15 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     struct uw_node_cast *cast = part[0] != NULL ? part[0] : &spare;
     s->cast = part[0];
     if (rc == UW_OK) {
-        rc = uw_cast_place(&cast->cast, arena, c->params->size_n, s->chunk_n,
-                           c->members_max - 1u);
+        uint64_t rate = c->link->rate_bits_per_s;
+        uint64_t bits = ((uint64_t)s->chunk_n * 4u + UW_WIRE_SHORT_DATA_BYTES) * 8u;
+        rc = uw_cast_place(&cast->cast, arena, c->params->size_n, c->chunk_least_n, s->chunk_n,
+                           c->members_max - 1u,
+                           rate != 0 ? (uint32_t)(bits * 1000000u / rate) + 1u : 0);
     }
     cast->round = cast->version = 0;
     cast->blocked_until_us = cast->bytes = 0;
     cast->ids = part[1];
-    uint64_t rate = c->link->rate_bits_per_s;
-    uint64_t bits = ((uint64_t)s->chunk_n * 4u + UW_WIRE_SHORT_DATA_BYTES) * 8u;
-    cast->cast.chunk_us = rate != 0 ? (uint32_t)(bits * 1000000u / rate) + 1u
-                                    : cast->cast.chunk_us;
     cast->cast.patience_us = c->gather_us != 0 ? c->gather_us : PATIENCE_DEFAULT_US;
     return rc;
 }
@@ -45,37 +48,53 @@ static uint32_t shown_version(const struct uw_node_state *s)
     return (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
 }
 
-static bool begin(struct uw_node_state *s, uint32_t round)
+/* A node that has ended its training averages on with the others, and leaves it to them when. */
+static bool waits(const struct uw_node_state *s, const struct uw_member *m)
+{
+    return uw_told_float(&s->gossip.samples_per_s) <= 0.0f && m->progress.samples_per_s > 0.0f &&
+           !s->cast->cast.is_ahead;
+}
+
+static uint32_t begin(struct uw_node_state *s, uint32_t round)
 {
     struct uw_node_cast *cast = s->cast;
     uint32_t n = 0;
+    bool later = false;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (takes_part(s, m)) {
             cast->ids[n++] = m->id;
+            later = later || waits(s, m);
         }
     }
-    if (n == 0 || !uw_gossip_shows(&s->gossip) || uw_node_chunk_n(s) < cast->cast.chunk_n) {
-        return false;
+    if (n == 0 || !uw_gossip_shows(&s->gossip) || uw_node_chunk_n(s) < cast->cast.least_n) {
+        return 0;
+    }
+    if (later) {
+        return UW_NODE_LATER;
     }
     cast->round = round;
     cast->version = shown_version(s);
     cast->bytes = 0;
+    cast->began_us = s->now_us;
     if (s->period != NULL) {
         s->config.parts->periods->began(s);
     }
-    uw_cast_begin(&cast->cast, s->membership.members[0].id, cast->ids, n, s->now_us);
-    return true;
+    uw_cast_begin(&cast->cast, s->membership.members[0].id, cast->ids, n, uw_node_chunk_n(s),
+                  s->now_us);
+    return 1;
 }
 
 /* Returns false when the link takes no more now. */
 static bool send_chunk(struct uw_node_state *s, uint32_t chunk)
 {
     struct uw_cast *c = &s->cast->cast;
-    uint32_t offset = chunk * c->chunk_n, version;
     bool end = chunk == c->chunks;
-    uint32_t count = end ? 0 : uw_min_u32(c->chunk_n, c->size_n - offset);
-    const float *x = uw_node_look(s, end ? 0 : offset, count, &version);
+    const struct uw_cast_chunk head = {.turn = c->turn, .tag = end ? 0 : uw_cast_tag(c, chunk),
+                                       .chunk = end ? 0 : chunk,
+                                       .count_n = end ? 0 : c->chunk_n};
+    uint32_t version;
+    const float *x = uw_node_look(s, end ? 0 : uw_cast_offset(c, chunk), head.count_n, &version);
     if (x == NULL) {
         return false;
     }
@@ -83,21 +102,21 @@ static bool send_chunk(struct uw_node_state *s, uint32_t chunk)
         uw_cast_stop_sharing(c);
         return true;
     }
-    int bytes = uw_message_write_cast(c->turn, chunk, x, count, s->buffer, s->buffer_bytes);
+    int bytes = uw_message_write_cast(&head, x, s->buffer, s->buffer_bytes);
     int rc = bytes < 0 ? bytes
                        : uw_link_send(s->config.link, UW_LINK_STATION_BROADCAST, s->buffer,
                                       (uint32_t)bytes);
     if (rc == UW_ERR_AGAIN || rc == UW_ERR_IO || rc == UW_ERR_NOMEM) {
         return false;
     }
-    if (rc == UW_ERR_TOOBIG) {      /* the link has become narrower */
-        uw_cast_quit(c);
+    if (rc == UW_ERR_TOOBIG && !end) {
+        uw_cast_narrowed(c);
         return true;
     }
     uw_cast_sent(c, chunk, s->now_us);
     if (rc == UW_OK) {
         s->counters.sent_bytes += (uint32_t)bytes;
-        s->counters.served_bytes += count * 4u;
+        s->counters.served_bytes += head.count_n * 4u;
     }
     return true;
 }
@@ -130,7 +149,7 @@ static void send_asks(struct uw_node_state *s)
     uint32_t id = 0, n, most = uw_message_short_wants(uw_node_mtu(s));
     while ((n = uw_cast_ask(&s->cast->cast, s->now_us, most, &id, wants)) != 0) {
         const struct uw_member *m = member_of(s, id);
-        if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
+        if (m == NULL) {
             uw_cast_give_up(&s->cast->cast, id);
             continue;
         }
@@ -142,12 +161,30 @@ static void send_asks(struct uw_node_state *s)
     }
 }
 
+static void tell(struct uw_node_state *s, bool exact)
+{
+    const struct uw_node_sentences *sentences = s->config.parts->sentences;
+    struct uw_node_event e = {.kind = exact ? UW_NODE_AVERAGED : UW_NODE_AVERAGE_CUT,
+                              .peer = "", .address = "", .station = UW_LINK_STATION_NONE,
+                              .bytes = s->cast->bytes, .duration_us = s->now_us - s->cast->began_us,
+                              .chunks_n = s->cast->cast.peers_n + 1u};
+    if (s->config.on_event == NULL) {
+        return;
+    }
+    if (sentences != NULL) {
+        sentences->write(s, &e, &(struct uw_node_cause){.m = NULL});
+    }
+    uw_node_report(s, &e);
+}
+
 static void finish(struct uw_node_state *s)
 {
     struct uw_node_cast *cast = s->cast;
     bool exact = uw_cast_is_exact(&cast->cast);
     if (s->period != NULL) {
-        s->config.parts->periods->cast_ended(s);
+        const struct uw_cast *c = &cast->cast;
+        uint64_t model_us = (uint64_t)c->chunks * c->pace.us;
+        s->config.parts->periods->cast_ended(s, (c->peers_n + 1u) * model_us);
     }
     s->counters.averages_done += exact;
     s->counters.averages_cut += !exact;
@@ -155,6 +192,7 @@ static void finish(struct uw_node_state *s)
     uw_gossip_ended(&s->gossip, cast->round,
                     exact ? UW_GOSSIP_COMPLETE : UW_GOSSIP_CUT);
     cast->round = 0;
+    tell(s, exact);
 }
 
 static uint64_t step(struct uw_node_state *s)
@@ -182,22 +220,18 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     if (m == NULL || !m->same_model) {
         return;
     }
-    int rc = uw_cast_check(c, m->id, in->turn, in->chunk, s->now_us);
+    uint32_t skip_n = 0;
+    int rc = uw_cast_check(c, m->id, in, s->now_us, &skip_n);
     if (c->is_ahead && !c->active) {
         uw_gossip_hurry(&s->gossip);
     }
-    uint32_t offset = in->chunk * c->chunk_n;
-    bool fits = rc != UW_ERR_CORRUPT &&
-                in->count_n == (in->chunk == c->chunks
-                                    ? 0 : uw_min_u32(c->chunk_n, c->size_n - offset));
-    if (!fits) {
-        s->counters.refused_corrupt++;
-    }
-    struct uw_gossip_slot *slot = rc == UW_OK && fits ? uw_gossip_slot(&s->gossip) : NULL;
+    s->counters.refused_corrupt += rc == UW_ERR_CORRUPT;
+    struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
     if (slot == NULL || s->now_us < m->avoid_until_us) {
         return;
     }
-    const struct uw_data d = {.floats = in->floats, .count_n = (uint16_t)in->count_n};
+    const struct uw_data d = {.floats = in->floats + (size_t)skip_n * 4u,
+                              .count_n = (uint16_t)(in->count_n - skip_n)};
     if (uw_message_floats(&d, slot->x) < 0) {
         s->counters.refused_nonfinite++;
         uw_cast_give_up(c, m->id);
@@ -205,16 +239,16 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
         return;
     }
     slot->round = cast->round;
-    slot->offset_n = offset;
-    slot->count_n = in->count_n;
+    slot->offset_n = in->chunk * in->count_n;
+    slot->count_n = d.count_n;
     slot->adopt = false;
     slot->weight = uw_cast_weight(c);
     slot->from_id = m->id;
     uw_gossip_push(&s->gossip);
     uw_cast_arrived(c, m->id, in->chunk);
-    cast->bytes += in->count_n * 4u;
-    m->from_bytes += in->count_n * 4u;
-    s->counters.pulled_bytes += in->count_n * 4u;
+    cast->bytes += d.count_n * 4u;
+    m->from_bytes += d.count_n * 4u;
+    s->counters.pulled_bytes += d.count_n * 4u;
 }
 
 static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
@@ -234,9 +268,13 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     int n = uw_message_read_short_wants(s->buffer, bytes, &head, wants);
     s->counters.refused_corrupt += n < 0;
     for (int i = 0; i < n && head.model == (uint32_t)s->model; i++) {
-        uw_cast_wanted(&s->cast->cast, (uint8_t)wants[i].transfer, wants[i].base,
-                       wants[i].wanted, s->now_us);
+        uw_cast_wanted(&s->cast->cast, &wants[i], s->now_us);
     }
+}
+
+static void gone(struct uw_node_state *s, uint32_t id)
+{
+    uw_cast_give_up(&s->cast->cast, id);
 }
 
 static void slept(struct uw_node_state *s, uint64_t slept_us)
@@ -249,5 +287,6 @@ const struct uw_node_casts uw_node_casts = {
     .begin = begin,
     .step = step,
     .message = message,
+    .gone = gone,
     .slept = slept,
 };

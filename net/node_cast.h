@@ -15,7 +15,7 @@ struct uw_node_cast {
     uint32_t round;                 /* of gossip, in which the turn is; 0: none */
     uint32_t version;               /* of the snapshot that it shows */
     uint64_t blocked_until_us;      /* the link takes nothing */
-    uint64_t bytes;
+    uint64_t bytes, began_us;
     uint32_t *ids;                  /* [members_max] */
 };
 

@@ -79,11 +79,15 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
 {
     struct uw_node_state *s = arg;
     char seen[UW_LINK_ADDRESS_BYTES];
+    bool gone = kind == UW_NODE_DEAD || kind == UW_NODE_LEFT || kind == UW_NODE_RESTARTED;
     if (s->averages != NULL) {
         s->averages->stale(s);
-        if (kind == UW_NODE_DEAD || kind == UW_NODE_LEFT || kind == UW_NODE_RESTARTED) {
+        if (gone) {
             s->averages->gone(s, m->id);
         }
+    }
+    if (s->cast != NULL && gone) {
+        s->config.parts->casts->gone(s, m->id);
     }
     if (s->config.on_event == NULL) {
         return;

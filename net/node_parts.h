@@ -83,11 +83,13 @@ struct uw_node_samples {
 /* node_cast.c. All but place only while s->cast is set. */
 struct uw_node_casts {
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
-    /* Begin a turn in this round; false: there is nobody to average with. */
-    bool (*begin)(struct uw_node_state *s, uint32_t round);
+    /* Begin a turn in this round. 0: there is nobody to average with; UW_NODE_LATER: it is for the
+     * others to begin. */
+    uint32_t (*begin)(struct uw_node_state *s, uint32_t round);
     uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
+    void (*gone)(struct uw_node_state *s, uint32_t id);     /* dead, left, or started anew */
     void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 

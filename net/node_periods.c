@@ -50,9 +50,10 @@ static void ended(struct uw_node_state *s)
     learn(s, took_us > least_us ? took_us : least_us);
 }
 
-static void cast_ended(struct uw_node_state *s)
+static void cast_ended(struct uw_node_state *s, uint64_t all_us)
 {
-    learn(s, kept_us(s));
+    uint64_t us = kept_us(s);
+    learn(s, us != 0 ? us : all_us);
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)

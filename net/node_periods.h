@@ -27,8 +27,9 @@ struct uw_node_periods {
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
     void (*began)(struct uw_node_state *s);         /* a pull of gossip */
     void (*ended)(struct uw_node_state *s);         /* it did, and counts */
-    void (*cast_ended)(struct uw_node_state *s);    /* a broadcast average did, of which began was
-                                                       told as well */
+    /* A broadcast average did, of which began was told as well; all_us: what all its models take
+     * together at this node's pace, where the link does not say. */
+    void (*cast_ended)(struct uw_node_state *s, uint64_t all_us);
 };
 
 #endif

@@ -100,9 +100,9 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
         return false;
     }
     if (s->cast != NULL && !adopt) {
-        place = 0;
-        if (s->config.parts->casts->begin(s, round)) {
-            return true;
+        place = s->config.parts->casts->begin(s, round);
+        if (place != 0) {
+            return place != UW_NODE_LATER;
         }
     }
     if (place == 0) {

@@ -149,6 +149,17 @@ static void write_refused(struct uw_node_state *s, const struct uw_node_event *e
     }
 }
 
+/* Of averages by broadcast; others write their own. */
+static void write_cast(struct uw_node_state *s, const struct uw_node_event *e)
+{
+    unsigned others = (unsigned)e->chunks_n - 1u;
+    uint64_t us = e->duration_us;
+    snprintf(s->text, UW_NODE_TEXT_BYTES, "averaged%s with %u other%s in %u.%03u s by broadcast%s",
+             e->kind == UW_NODE_AVERAGED ? " exactly" : "", others, others == 1u ? "" : "s",
+             uw_whole_s(us), (unsigned)(us / 1000u % 1000u),
+             e->kind == UW_NODE_AVERAGED ? "" : ", with less than all of it");
+}
+
 static void write_sentence(struct uw_node_state *s, const struct uw_node_event *e,
                            const struct uw_node_cause *c)
 {
@@ -167,6 +178,10 @@ static void write_sentence(struct uw_node_state *s, const struct uw_node_event *
     case UW_NODE_LEFT:
     case UW_NODE_SEED_FAILED:
         write_member(s, e);
+        break;
+    case UW_NODE_AVERAGED:
+    case UW_NODE_AVERAGE_CUT:
+        write_cast(s, e);
         break;
     default:
         write_pull(s, e, c);

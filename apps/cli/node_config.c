@@ -69,9 +69,10 @@ static const struct uw_opt rows[] = {
     ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
         "constant, step:N:F, or cosine: 0 at the end (constant)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES,
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES "|broadcast",
         "pull from peers and wait for nobody; average exactly over all; exactly inside a cell, "
-        "whose head pulls from others; or the same with cells that are found (gossip)"),
+        "whose head pulls from others; the same with cells that are found; or, on a radio or a "
+        "bus, average what each sends once to all (gossip)"),
     ROW("average", UW_OPT_CHOICE, average, 0, 0, "parameters|gradients",
         "what allreduce averages: every period steps, or every step (parameters)"),
     ROW("cell", UW_OPT_TEXT, cell, 0, 0, "TEXT",
@@ -86,7 +87,7 @@ static const struct uw_opt rows[] = {
         "so many nodes start together and stay: averages wait for all of them, nobody takes over "
         "a model; 0: they come and go (mpi: all ranks, else 0)"),
     ROW("gather_seconds", UW_OPT_REAL, gather_seconds, 0.1, 86400, "S",
-        "an average waits so long for members at most (30)"),
+        "an average waits so long for members at most, a broadcast one for who is silent (30)"),
     ROW("round_seconds", UW_OPT_REAL, round_seconds, 0.1, 86400, "S",
         "and takes so long at most (60)"),
     ROW("peer_schedule", UW_OPT_CHOICE, peer_schedule, 0, 0, UW_PEER_SCHEDULES,
@@ -194,6 +195,11 @@ int uw_node_config_fail(struct uw_node_file *f, const char *key, const char *sen
                                 : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
 }
 
+static bool is_one_of(const char *exchange, const char *a, const char *b)
+{
+    return strcmp(exchange, a) == 0 || strcmp(exchange, b) == 0;
+}
+
 /* Gradients are averaged by allreduce, and the momentum is the steps' own. */
 static int check_average(struct uw_node_file *f, struct uw_error *err)
 {
@@ -229,9 +235,9 @@ static int check_rule(struct uw_node_file *f, struct uw_error *err)
     if (pairs && strcmp(o->exchange, "gossip") != 0) {
         return fail_key(f, "momentum_rule", "kgt is for \"exchange\" gossip", err);
     }
-    if (rule->over == UW_MIX_OVER_AVERAGES && strcmp(o->exchange, "gossip") == 0) {
-        return fail_key(f, "momentum_rule",
-                        "slowmo and diloco need an \"exchange\" that averages exactly", err);
+    if (rule->over == UW_MIX_OVER_AVERAGES && is_one_of(o->exchange, "gossip", "broadcast")) {
+        return fail_key(f, "momentum_rule", "slowmo and diloco need \"exchange\" allreduce, "
+                                            "hierarchical or auto", err);
     }
     if (pairs && !uw_peer_schedule_find(o->peer_schedule)->mutual) {
         return fail_key(f, "peer_schedule", "needs matching, hypercube or base2 with momentum_rule "
@@ -354,7 +360,7 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     if (o->cell != NULL && (strlen(o->cell) > 31 || strpbrk(o->cell, " \t~*") != NULL)) {
         return fail_key(f, "cell", "needs 1 to 31 characters, none of them a space, ~ or *", err);
     }
-    bool has_cells = strcmp(o->exchange, "hierarchical") == 0 || strcmp(o->exchange, "auto") == 0;
+    bool has_cells = is_one_of(o->exchange, "hierarchical", "auto");
     if (o->cell != NULL && !has_cells) {
         return fail_key(f, "cell", "is for \"exchange\" hierarchical or auto", err);
     }

@@ -85,8 +85,8 @@ static int check_numbers(struct uw_node_file *f, const char *key, const struct u
 static int check_narrow(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
-    if (strcmp(o->exchange, "gossip") != 0) {
-        return fail_key(f, "exchange", "needs gossip on a radio or a bus", err);
+    if (strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "broadcast") != 0) {
+        return fail_key(f, "exchange", "needs gossip or broadcast on a radio or a bus", err);
     }
     if (strcmp(o->momentum_rule, "kgt") == 0) {
         return fail_key(f, "momentum_rule", "kgt is not for a radio or a bus", err);
@@ -152,6 +152,10 @@ int uw_node_config_check_link(struct uw_node_file *f, struct uw_error *err)
     const struct uw_node_options *o = &f->o;
     if (is_link(o, "radio") || is_link(o, "bus")) {
         return check_radio(f, err);
+    }
+    if (strcmp(o->exchange, "broadcast") == 0) {
+        return fail_key(f, "exchange", "broadcast needs \"link.radio\" or \"link.bus\": what is "
+                                       "sent once reaches all", err);
     }
     if (o->mtu != 0 && o->mtu < HOST_MTU_MIN) {
         return fail_key(f, "mtu", "needs 256 or more but on a radio or a bus", err);

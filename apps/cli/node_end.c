@@ -7,6 +7,7 @@
 
 #define LONELY_US 1000000u
 #define SLACK_US 5000000u           /* beyond what an average at the end may take */
+#define LAST_AVERAGES 2u            /* by broadcast: one is under way, one begins then */
 
 struct others {
     uint32_t alive, training;
@@ -26,14 +27,30 @@ static struct others look(struct uw_node_work *r)
     return o;
 }
 
-/* Pull from several peers without training: the models of a run come closer together. */
-static int pull_together(struct uw_node_work *r)
+/* Has this node averaged by broadcast since it saw that all others have ended their training as
+ * well? before: the averages that it had done then; UINT32_MAX: they have not. */
+static bool averaged_last(struct uw_node_work *r, uint32_t *before)
+{
+    struct others o = look(r);
+    if (o.training != 0) {
+        *before = UINT32_MAX;
+    } else if (*before == UINT32_MAX) {
+        *before = o.counters.averages_done;
+    }
+    return o.training == 0 && o.counters.averages_done - *before >= LAST_AVERAGES;
+}
+
+/* Average or pull from several peers without training: the models of a run come closer together. */
+static int mix_together(struct uw_node_work *r)
 {
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
-    uint32_t rounds = 0;
+    bool broadcasts = uw_node_work_broadcasts(r->o);
+    uint32_t rounds = 0, before = UINT32_MAX;
     int rc = UW_OK;
-    for (uint64_t now_us = start_us; rc >= 0 && rounds < r->o->consensus_rounds &&
+    for (uint64_t now_us = start_us; rc >= 0 &&
+                                     (broadcasts ? !averaged_last(r, &before)
+                                                 : rounds < r->o->consensus_rounds) &&
                                      now_us < end_us && !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
         rc = uw_node_work_exchange(r, 0.0f);
@@ -102,7 +119,7 @@ int uw_node_work_agree(struct uw_node_work *r)
 {
     int rc = average(r);
     bool done = rc != 0 && (rc < 0 || averaged_all(r));
-    return done || uw_stop_asked(&r->stop) ? rc : pull_together(r);
+    return done || uw_stop_asked(&r->stop) ? rc : mix_together(r);
 }
 
 void uw_node_work_linger(struct uw_node_work *r)
@@ -118,7 +135,8 @@ void uw_node_work_linger(struct uw_node_work *r)
         if (o.alive == 0) {
             return;
         }
-        busy_us = o.training != 0 || o.counters.served_bytes != served_bytes ? now_us : busy_us;
+        bool awaited = o.training != 0 && !uw_node_work_broadcasts(r->o);
+        busy_us = awaited || o.counters.served_bytes != served_bytes ? now_us : busy_us;
         served_bytes = o.counters.served_bytes;
         uw_node_net_wait(&r->net);
     }

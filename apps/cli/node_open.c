@@ -44,6 +44,11 @@ bool uw_node_work_narrow(const struct uw_node_options *o)
     return carrier == UW_STACK_BUS || carrier == UW_STACK_RADIO;
 }
 
+bool uw_node_work_broadcasts(const struct uw_node_options *o)
+{
+    return uw_node_mode_find(o->exchange) == UW_NODE_BROADCAST;
+}
+
 uint64_t uw_node_work_agree_us(const struct uw_node_options *o)
 {
     bool longer = o->together != 0 && o->gather_seconds > o->consensus_seconds;

@@ -353,8 +353,15 @@ static int work(struct uw_node_work *r)
                            r->o->checkpoint != NULL ? ", saved in " : ", not saved",
                            r->o->checkpoint != NULL ? r->o->checkpoint : "");
     }
+    bool waited_for = uw_node_work_broadcasts(r->o);
+    if (rc == UW_OK && !uw_stop_asked(&r->stop) && waited_for) {
+        uw_node_work_linger(r);
+        uw_node_net_stop(&r->net);
+    }
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
         rc = evaluate(r, r->o->final_eval_samples, true);
+    }
+    if (rc == UW_OK && !uw_stop_asked(&r->stop) && !waited_for) {
         uw_node_work_linger(r);
     }
     uw_node_net_stop(&r->net);

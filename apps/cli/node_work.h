@@ -69,6 +69,9 @@ uint64_t uw_node_work_name(const struct uw_node_work *r);
 /* Is it a link whose frames are too narrow for exact averages and samples? */
 bool uw_node_work_narrow(const struct uw_node_options *o);
 
+/* Does it average by broadcast? */
+bool uw_node_work_broadcasts(const struct uw_node_options *o);
+
 /* "udp", "tcp", "mpi", "serial", "bus", "radio" */
 enum uw_stack_carrier uw_node_work_carrier(const char *link);
 
@@ -86,11 +89,12 @@ uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
 
 /* Bring the models of the run together: one exact average over all that can be reached and are
  * done as well; where nodes gossip and others took no part in it, or there is nobody to average
- * with, pulls from several peers. */
+ * with, pulls from several peers. Averages by broadcast go on until nobody trains any more, and
+ * once more. */
 int uw_node_work_agree(struct uw_node_work *r);
 
 /* Serve the finished model on while peers train or pull it, so that those who end later can agree
- * as well. */
+ * as well. Where all average by broadcast others would wait for it: only for who still asks. */
 void uw_node_work_linger(struct uw_node_work *r);
 
 /* Open the samples, this node's part of them and the test set, and begin an epoch.

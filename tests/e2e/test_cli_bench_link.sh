@@ -76,12 +76,16 @@ bench --link 802154 --exchange average
 within air_models 8 8.4
 within heard_share 1 1
 grep -q '"exact":true' out || { cat out >&2; fail "an average without loss is not exact"; }
-# What was not heard is not counted.
-bench --link 802154 --exchange average --bytes 4000 --loss 0.2
-grep -q '"exact":false' out || { cat out >&2; fail "a fifth of all is lost, and the mean exact"; }
+# Where a fifth is lost it is exact as well: 2.11 times a model a node is the least for seven others.
+bench --link 802154 --exchange average --loss 0.2
+within air_models 16.8 19
+grep -q '"exact":true' out || { cat out >&2; fail "an average with losses is not exact"; }
+# Where it is not, what was not heard is not counted.
+bench --link 802154 --exchange average --bytes 4000 --loss 0.7
+grep -q '"exact":false' out || { cat out >&2; fail "most is lost, and the mean exact"; }
 heard=$(number out heard_share)
 moved=$(awk -v h="$heard" -v s="$(number out seconds)" 'BEGIN { print 8 * 4000 * h / s }')
-within heard_share 0.5 0.9999
+within heard_share 0.3 0.9999
 within goodput_bytes_per_s "$(awk -v m="$moved" 'BEGIN { print 0.9999 * m }')" \
     "$(awk -v m="$moved" 'BEGIN { print 1.0001 * m }')"
 bench --link 802154 --pulls 8 --bytes 8000

@@ -49,6 +49,27 @@ static void expect_progress(struct world *w, uint64_t limit_us)
     expect_mixed(w);
 }
 
+/* Each node that is up averages by broadcast once more, and exactly. */
+static void expect_averages(struct world *w, uint64_t limit_us)
+{
+    uint32_t done[WORLD_MAX];
+    uint64_t until_us = w->now_us + limit_us;
+    for (uint32_t i = 0; i < w->n; i++) {
+        done[i] = world_counters(w, i).averages_done;
+    }
+    for (uint32_t i = 0; i < w->n; i++) {
+        while (world_counters(w, i).averages_done == done[i]) {
+            if (w->now_us > until_us) {
+                fail_msg("node %s does not average exactly within %.0f s, %u were cut",
+                         w->nodes[i].name, (double)limit_us / 1e6,
+                         (unsigned)world_counters(w, i).averages_cut);
+            }
+            world_run(w, S / 10u);
+        }
+    }
+    expect_mixed(w);
+}
+
 /* Within two minutes all is as it was. */
 static void expect_recovery(struct world *w)
 {
@@ -359,11 +380,13 @@ static void one_event(struct radio_world *r, struct uw_rng *rng)
     }
 }
 
+/* arg: the mode. Pings are not made for a radio that stays narrow, wants are, and only pulls have
+ * them all the time: where nodes average by broadcast, it widens again. */
 static void scenario(uint64_t seed, void *arg)
 {
+    const enum uw_node_mode *mode = arg;
     static const struct trouble_link bad_links = {20000, 3000, {0.6f, 0.3f}, {0.3f, 0.2f},
                                                   {0.3f, 0.2f}, {0.3f, 0.1f}, false};
-    (void)arg;
     struct uw_rng rng;
     uw_rng_seed(&rng, seed);
     uint32_t nodes = 2u + uw_rng_below(&rng, 5);
@@ -372,6 +395,7 @@ static void scenario(uint64_t seed, void *arg)
     set_up(r);
     trouble_draw_link(&rng, &bad_links, &w->impairment);
     r->epoch_frames = uw_rng_below(&rng, 2) == 0 ? 50u + uw_rng_below(&rng, 500) : 0;
+    w->config.mode = *mode;
     world_start(w);
     for (uint32_t k = uw_rng_below(&rng, 8); k > 0; k--) {
         world_run(w, uw_rng_below(&rng, 10 * S));
@@ -385,16 +409,31 @@ static void scenario(uint64_t seed, void *arg)
             world_up(w, i);
         }
         radio_jam(r, i, false);
+        if (*mode == UW_NODE_BROADCAST) {
+            radio_narrow(r, i, RADIO_FRAME_BYTES);
+        }
     }
     world_until(w, world_all_know_all, 120 * S);
-    expect_progress(w, 200 * S);
+    if (*mode == UW_NODE_BROADCAST) {
+        expect_averages(w, 200 * S);
+    } else {
+        expect_progress(w, 200 * S);
+    }
     radio_world_free(r);
 }
 
 static void test_random_trouble_ends_with_the_heal(void **state)
 {
+    enum uw_node_mode mode = UW_NODE_GOSSIP;
     (void)state;
-    trouble_seeds(uw_test_emulated() ? 2 : 8, scenario, NULL);
+    trouble_seeds(uw_test_emulated() ? 2 : 8, scenario, &mode);
+}
+
+static void test_random_trouble_of_averages_ends_with_the_heal(void **state)
+{
+    enum uw_node_mode mode = UW_NODE_BROADCAST;
+    (void)state;
+    trouble_seeds(uw_test_emulated() ? 2 : 8, scenario, &mode);
 }
 
 int main(void)
@@ -412,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_power_fails_at_every_write_of_the_counter),
         cmocka_unit_test(test_a_store_that_is_broken_for_a_minute_ends_nothing),
         cmocka_unit_test(test_random_trouble_ends_with_the_heal),
+        cmocka_unit_test(test_random_trouble_of_averages_ends_with_the_heal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,8 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
                                     .spread_us = 1600};
     }
     add(corpus, buf, uw_message_encode_short_data(&d, 2, floats, buf, sizeof buf));
-    add(corpus, buf, uw_message_write_cast(4, 3, floats, 5, buf, sizeof buf));
+    const struct uw_cast_chunk cast = {.turn = 4, .tag = 9, .chunk = 3, .count_n = 5};
+    add(corpus, buf, uw_message_write_cast(&cast, floats, buf, sizeof buf));
     for (uint32_t n = 1; n <= UW_SHORT_WANTS_MOST; n += 7u) {
         add(corpus, buf, uw_message_write_short_wants(UW_WIRE_WANT, &head, wants, n, buf));
         add(corpus, buf, uw_message_write_short_wants(UW_WIRE_CAST_WANT, &head, wants, n, buf));
@@ -112,10 +113,8 @@ static int try_cast(const uint8_t *input, uint32_t bytes)
     }
     const struct uw_data d = {.count_n = (uint16_t)c.count_n, .floats = c.floats};
     (void)uw_message_floats(&d, floats);
-    return same(again, input, uw_message_write_cast(c.turn, c.chunk, floats, c.count_n, again,
-                                                    sizeof again), bytes)
-               ? 1
-               : -1;
+    return same(again, input, uw_message_write_cast(&c, floats, again, sizeof again), bytes) ? 1
+                                                                                            : -1;
 }
 
 static int try_one(const uint8_t *input, size_t size)

@@ -90,13 +90,23 @@ static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void *
         {LINE("{" GROUP ", \"address\": 3}", ", \"mtu\": 50"), "f:2: \"mtu\" needs"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"seeds\": [\"a:1\"]"), "has \"a:1\", needs numb"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"tls\": false"), "always encrypted"},
-        {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"auto\""), "needs gossip on a"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"auto\""), "needs gossip or b"},
+        {LINE("\"udp\"", ", \"exchange\": \"broadcast\""), "broadcast needs \"link.radio\""},
+        {LINE("{\"serial\": \"tty\"}", ", \"exchange\": \"broadcast\""), "broadcast needs"},
+        {LINE("{" GROUP ", \"address\": 3}",
+              ", \"exchange\": \"broadcast\", \"momentum_rule\": \"slowmo\""),
+         "slowmo and diloco need"},
+        {LINE("{" GROUP ", \"address\": 3}",
+              ", \"exchange\": \"broadcast\", \"momentum_rule\": \"kgt\""), "kgt is for"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"broadcast\", \"slices\": 2"),
+         "\"slices\" more than 1"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"), "\"shuffle\" needs 0"},
         {LINE("\"udp\"", ", \"mtu\": 255"), "\"mtu\" needs 256 or more"},
     };
     static const char *const good[] = {
         LINE("{" GROUP ", \"address\": 3}", ", \"seeds\": [\"65533\", \"0\"], \"mtu\": 51"),
-        LINE("{\"bus\": \"tty\", \"address\": 0}", "")};
+        LINE("{\"bus\": \"tty\", \"address\": 0}",
+             ", \"exchange\": \"broadcast\", \"period\": \"auto\", \"share\": 0.2")};
     refuse_all(wrong, sizeof wrong / sizeof wrong[0]);
     for (size_t i = 0; i < 2; i++) {
         struct uw_node_file f;
