@@ -26,15 +26,17 @@ static struct others look(struct uw_node_work *r)
     return o;
 }
 
-/* Pull from several peers without training: the models of a run come closer together. */
+/* Pull from several peers without training: the models of a run come closer together. Where a round
+ * pulls a slice it takes as many to pull a model. */
 static int pull_together(struct uw_node_work *r)
 {
+    uint64_t most = (uint64_t)r->o->consensus_rounds * (r->o->slices > 1u ? r->o->slices : 1u);
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
-    uint32_t rounds = 0;
+    uint64_t rounds = 0;
     int rc = UW_OK;
-    for (uint64_t now_us = start_us; rc >= 0 && rounds < r->o->consensus_rounds &&
-                                     now_us < end_us && !uw_stop_asked(&r->stop);
+    for (uint64_t now_us = start_us;
+         rc >= 0 && rounds < most && now_us < end_us && !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
         rc = uw_node_work_exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
