@@ -122,7 +122,8 @@ static const struct uw_opt rows[] = {
     ROW("final_eval_samples", UW_OPT_U32, final_eval_samples, 0, 0, "N",
         "of the test at the end; 0: all (0)"),
     ROW("consensus_rounds", UW_OPT_U32, consensus_rounds, 0, 0, "N",
-        "pulls after the last step, where there is no exact average of all at the end (4)"),
+        "models to pull after the last step, where there is no exact average of all at the end "
+        "(4)"),
     ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S",
         "the exact average at the end waits so long for others, with together as long as "
         "gather_seconds if that is longer; or the pulls take so long. 0: neither (10)"),

@@ -40,18 +40,20 @@ static bool averaged_last(struct uw_node_work *r, uint32_t *before)
     return o.training == 0 && o.counters.averages_done - *before >= LAST_AVERAGES;
 }
 
-/* Average or pull from several peers without training: the models of a run come closer together. */
+/* Average or pull from several peers without training: the models of a run come
+ * closer together. Where a round pulls a slice it takes as many to pull a model. */
 static int mix_together(struct uw_node_work *r)
 {
+    uint64_t most = (uint64_t)r->o->consensus_rounds * (r->o->slices > 1u ? r->o->slices : 1u);
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
     bool broadcasts = uw_node_work_broadcasts(r->o);
-    uint32_t rounds = 0, before = UINT32_MAX;
+    uint64_t rounds = 0;
+    uint32_t before = UINT32_MAX;
     int rc = UW_OK;
-    for (uint64_t now_us = start_us; rc >= 0 &&
-                                     (broadcasts ? !averaged_last(r, &before)
-                                                 : rounds < r->o->consensus_rounds) &&
-                                     now_us < end_us && !uw_stop_asked(&r->stop);
+    for (uint64_t now_us = start_us;
+         rc >= 0 && (broadcasts ? !averaged_last(r, &before) : rounds < most) &&
+         now_us < end_us && !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
         rc = uw_node_work_exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;

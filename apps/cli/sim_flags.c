@@ -72,7 +72,7 @@ static const struct uw_opt rows[] = {
     ROW("until-accuracy", UW_OPT_REAL, until_accuracy, 0, 1, "A",
         "end with the test that reaches it, from 0 to 1"),
     ROW("consensus-rounds", UW_OPT_U32, consensus_rounds, 0, 1000, "N",
-        "pulls of gossip after the last step; with kgt one average over all (1)"),
+        "models to pull by gossip after the last step; with kgt one average over all (1)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",

@@ -212,11 +212,12 @@ static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
 {
     const struct uw_node_config *c = &s->world.config.node;
     struct uw_sim_learner *l = &s->learners[n->place];
-    bool pairs = c->rule->over == UW_MIX_OVER_PAIRS, agreeing = l->agree_until_us != 0;
-    if (c->mode != UW_NODE_GOSSIP || s->o->consensus_rounds == 0) {
+    bool pairs = c->rule->over == UW_MIX_OVER_PAIRS;
+    uint32_t rounds = s->o->consensus_rounds * (c->slices_n > 1u ? c->slices_n : 1u);
+    if (c->mode != UW_NODE_GOSSIP || rounds == 0) {
         return true;
     }
-    if (!agreeing) {
+    if (l->agree_until_us == 0) {
         l->agree_until_us = s->world.now_us + AGREE_US;
         if (pairs) {
             uw_world_agree(&s->world, n);
@@ -224,7 +225,7 @@ static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
         return false;
     }
     l->agreed += (flags & UW_NODE_ROUND) != 0 ? 1u : 0u;
-    return pairs || l->agreed >= s->o->consensus_rounds || s->world.now_us > l->agree_until_us;
+    return pairs || l->agreed >= rounds || s->world.now_us > l->agree_until_us;
 }
 
 /* The end of a local step, or of an average. */
@@ -318,9 +319,8 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     rc = due ? test_now(s, &before) : UW_OK;
     s->ended = s->ended || !goes_on || past_the_end(s);
     if (rc == UW_OK && (double)(s->world.now_us - s->world.start_us) > 1e6 * VIRTUAL_MAX_S) {
-        return uw_error_set(&s->err, UW_ERR_TOOBIG,
-                            "step %llu: no more than %g virtual seconds are counted",
-                            (unsigned long long)s->least, VIRTUAL_MAX_S);
+        return uw_error_set(&s->err, UW_ERR_TOOBIG, "step %llu: no more than %g virtual seconds "
+                            "are counted", (unsigned long long)s->least, VIRTUAL_MAX_S);
     }
     return rc;
 }
