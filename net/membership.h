@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define UW_TOLD_MAX 40u             /* times that news is told at most */
-#define UW_GATHER_MAX 8u            /* records of a message */
+#define UW_GATHER_MAX UW_MESSAGE_PEERS_MOST
 #define UW_CROWD_BITS 256u
 
 struct uw_member {
@@ -209,11 +209,10 @@ int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *stati
 /* Until when uw_membership_next has nothing to do or to notice; UINT64_MAX: for ever. */
 uint64_t uw_membership_next_us(const struct uw_membership *m);
 
-/* Fill peers with members for a message: news that was told least often, then `others` in turn, so
- * that in the end everybody has heard of everybody.
- *   peers  [UW_GATHER_MAX]
- * Returns their number. */
-uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t others);
+/* Choose members for a message: news that was told least often, then `others` in turn, so that in
+ * the end everybody has heard of everybody. Returns their number, and then the record of each. */
+uint32_t uw_membership_gather(struct uw_membership *m, uint32_t others);
+void uw_membership_gathered(const struct uw_membership *m, uint32_t i, uwasa_Peer *peer);
 
 /* A message was sent, with the first `told` of those that uw_membership_gather gave last. */
 void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told);

@@ -86,7 +86,12 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
     }
 }
 
-uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t others)
+void uw_membership_gathered(const struct uw_membership *m, uint32_t i, uwasa_Peer *peer)
+{
+    uw_membership_record(m, &m->members[m->gathered[i]], peer);
+}
+
+uint32_t uw_membership_gather(struct uw_membership *m, uint32_t others)
 {
     uint32_t n = 0, seen_n = m->members_n - 1u;
     for (uint32_t told = 0; told < enough(m); told++) {
@@ -102,9 +107,6 @@ uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32
             m->gathered[n++] = at;
             others--;
         }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        uw_membership_record(m, &m->members[m->gathered[i]], &peers[i]);
     }
     return n;
 }

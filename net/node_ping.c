@@ -75,35 +75,67 @@ void uw_node_fill_in(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping
     }
 }
 
-void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
-                       uint32_t others)
+/* Write what is filled in, less what does not fit. Returns its bytes, 0: they are too many. */
+static uint32_t write_self(struct uw_node_state *s)
 {
-    s->message->type = type;
+    bool frames = s->config.link->frames;
     uwasa_Ping *p = &s->message->ping;
+    for (;;) {
+        int bytes = uw_message_write(frames, s->message->type, &uw_form_ping, p, s->buffer,
+                                     uw_node_mtu(s));
+        if (bytes > 0) {
+            return (uint32_t)bytes;
+        }
+        if (!frames || p->left_out >= UW_NODE_LEFT_OUT_MOST) {
+            return 0;
+        }
+        uw_node_leave_out(p);
+    }
+}
+
+/* Add records of the n that were gathered while there is room. Returns how many. */
+static uint32_t add_others(struct uw_node_state *s, uint32_t n, uint32_t *bytes)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uwasa_Peer peer;
+        uw_membership_gathered(&s->membership, i, &peer);
+        int more = uw_message_add_peer(s->config.link->frames, &peer, s->buffer, *bytes,
+                                       uw_node_mtu(s));
+        if (more < 0) {
+            return i;
+        }
+        *bytes = (uint32_t)more;
+    }
+    return n;
+}
+
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq)
+{
+    uwasa_Ping *p = &s->message->ping;
+    s->message->type = type;
     *p = (uwasa_Ping){.run = s->run, .model = s->model, .seq = seq, .has_self = true,
                       .has_progress = true};
     uw_membership_self(&s->membership, &p->self);
     uw_node_fill_progress(s, &p->progress);
-    p->peers_count = (pb_size_t)uw_membership_gather(&s->membership, p->peers, others);
 }
 
-void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
+void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
+                  uint32_t others)
 {
     uint64_t before = s->counters.sent_bytes;
-    uwasa_Ping *p = &s->message->ping;
-    while (uw_node_send(s, station) == UW_ERR_TOOBIG) {
-        if (p->peers_count != 0) {
-            p->peers_count--;
-        } else if (s->config.link->frames && p->left_out < UW_NODE_LEFT_OUT_MOST) {
-            uw_node_leave_out(p);
-        } else {
-            break;
-        }
-    }
-    uint32_t bytes = (uint32_t)(s->counters.sent_bytes - before);
-    if (bytes != 0) {
-        s->counters.membership_bytes += bytes;
-        uw_membership_sent(&s->membership, bytes, s->message->ping.peers_count);
+    uw_node_fill_ping(s, type, seq);
+    bool beacon = station == UW_LINK_STATION_BROADCAST;     /* who hears it hears the others */
+    uint32_t n = beacon ? 0 : uw_membership_gather(&s->membership, others), told = 0, bytes;
+    int rc;
+    do {
+        bytes = write_self(s);
+        told = bytes != 0 ? add_others(s, n, &bytes) : 0;
+        rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_OK;
+    } while (rc == UW_ERR_TOOBIG && uw_node_mtu(s) < bytes);    /* it has become narrower */
+    uint32_t sent_bytes = (uint32_t)(s->counters.sent_bytes - before);
+    if (sent_bytes != 0) {
+        s->counters.membership_bytes += sent_bytes;
+        uw_membership_sent(&s->membership, sent_bytes, told);
     }
 }
 
@@ -123,10 +155,6 @@ void uw_node_call_members(struct uw_node_state *s)
         if (type == 0) {
             return;
         }
-        uw_node_fill_ping(s, (enum uw_wire_type)type, seq, UW_NODE_OTHERS);
-        if (station == UW_LINK_STATION_BROADCAST) {
-            s->message->ping.peers_count = 0;       /* who hears this hears them */
-        }
-        uw_node_send_ping(s, station);
+        uw_node_ping(s, station, (enum uw_wire_type)type, seq, UW_NODE_OTHERS);
     }
 }

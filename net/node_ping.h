@@ -16,13 +16,13 @@ int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err);
 
 /* node_ping.c */
 
-/* Make s->message a hello, ping or ack with news of this device, of others, and records of so many
- * others of whom there is none. */
-void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
-                       uint32_t others);
+/* Make s->message a hello, ping or ack with news of this device. */
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq);
 
-/* Send it, with as many of the others as fit. */
-void uw_node_send_ping(struct uw_node_state *s, uint16_t station);
+/* Send one with news of this device, and as many as fit of news of others and of
+ * records of so many others of whom there is none. */
+void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
+                  uint32_t others);
 
 #define UW_NODE_LEFT_OUT_MOST 10u
 

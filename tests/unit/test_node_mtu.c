@@ -112,7 +112,7 @@ static void expect_all_told(struct uw_node_config c)
     assert_true(bytes < sizeof b->memory);
     struct uw_node_state *s = bind(&c);
     grow_old(s);
-    uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX, 0);
+    uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX);
     assert_true(s->message->ping.self.pace_ms >= 600000u);
     uint8_t buf[MTU_MOST];
     int told = uw_message_write(false, UW_WIRE_PING, &uw_form_ping, &s->message->ping, buf,
