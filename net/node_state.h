@@ -3,10 +3,10 @@
  * node_state.h - what is behind struct uw_node, shared by the files node*.c
  *
  *     node_bind.c    set-up: what a configuration needs, and the memory
- *     node.c         the step
- *     node_mtu.c     what a link must carry; node_ping.c membership's messages (node_ping.h)
- *     node_recv.c    what to do with each message
- *     node_pull.c    the pull of a round; node_pick.c whom from; node_serve.c others' pulls
+ *     node.c         the step; node_mtu.c what a link must carry
+ *     node_recv.c    what to do with each message; node_ping.c membership's (node_ping.h)
+ *     node_pull*.c   the pull of a round (node_pull.h); node_pick.c whom from
+ *     node_serve.c   others' pulls
  *     node_event.c   events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
