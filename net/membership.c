@@ -88,6 +88,14 @@ void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
     uw_membership_news(m, member);
 }
 
+/* The next beacon comes soon, if there are any. */
+static void show(struct uw_membership *m)
+{
+    if (m->config.beacons != NULL) {
+        m->config.beacons->show(m);
+    }
+}
+
 static void sign_of_life(struct uw_membership *m, struct uw_member *member)
 {
     enum uw_member_state before = member->state;
@@ -107,7 +115,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member)
         member->patience = (uint8_t)uw_min_u32(patience, PATIENCE_MAX);
     }
     if (m->members_n < m->config.members_max) {     /* else strangers take turns in it */
-        uw_membership_show(m);
+        show(m);
     }
     bool is_new = before == UW_MEMBER_UNKNOWN;
     uw_membership_changed(m, is_new ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
@@ -278,8 +286,8 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
 {
     const uwasa_Peer *peer = &ping->self;
     m->now_us = now_us;
-    if (m->config.link->shared && ping->seq == 0) {
-        uw_membership_crowd(m, station);
+    if (m->config.beacons != NULL && ping->seq == 0) {
+        m->config.beacons->heard(m, station);
     }
     if (is_self(m, peer->name)) {
         return meet_self(m, station, peer);
@@ -321,7 +329,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     it->same_model = ping->model == m->config.model;
     if (ping->has_progress) {
         it->progress = ping->progress;
-        uw_member_set_window(it, now_us);
+        if (m->config.windows != NULL) {
+            m->config.windows->set(it, now_us);
+        }
     }
     enum uw_member_state before = it->state;
     sign_of_life(m, it);
@@ -432,8 +442,8 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
 {
     m->now_us = now_us;
-    uw_membership_show(m);
-    for (uint32_t i = 1; !m->config.link->shared && i < m->members_n; i++) {
+    show(m);
+    for (uint32_t i = 1; m->config.beacons == NULL && i < m->members_n; i++) {
         if (m->members[i].state == UW_MEMBER_ALIVE) {
             uw_membership_soon(m, &m->members[i]);
         }

@@ -42,6 +42,7 @@
 #define UW_NET_MEMBERSHIP_H
 
 #include "allreduce.h"
+#include "member_window.h"
 #include "message.h"
 
 #include "uwasa/arena.h"
@@ -124,6 +125,9 @@ struct uw_membership_config {
     /* May this live member make room for a stranger? NULL: none may. */
     bool (*spares)(void *arg, const struct uw_member *m);
     void *arg;
+    /* Of a link that all share; of members that sleep; NULL: none are. */
+    const struct uw_beacons *beacons;
+    const struct uw_member_windows *windows;
 };
 
 struct uw_membership {
@@ -230,12 +234,6 @@ void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 void uw_membership_record(const struct uw_membership *m, const struct uw_member *member,
                           uwasa_Peer *peer);
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
-
-/* When a member listens: now, if from_us is not later, or the next time. */
-struct uw_window {
-    uint64_t from_us, to_us;
-};
-struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us);
 
 /* Alive members other than this device. */
 uint32_t uw_membership_alive(const struct uw_membership *m);

@@ -43,7 +43,7 @@ int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err)
     uwasa_Ping ping;
     fill_widest(s, &ping);
     while (s->config.link->frames && ping.left_out < UW_NODE_LEFT_OUT_MOST) {
-        uw_node_leave_out(&ping);
+        s->config.parts->frames->leave_out(&ping);
     }
     uint8_t scratch[SCRATCH_BYTES];
     int bytes = uw_message_write(s->config.link->frames, UW_WIRE_PING, &uw_form_ping, &ping,

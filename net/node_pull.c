@@ -301,7 +301,8 @@ static bool rests(struct uw_node_state *s)
     struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = uw_node_pull_member(s);
     bool asleep = p->transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
-                  m->state != UW_MEMBER_LEFT && uw_member_window(m, s->now_us).from_us > s->now_us;
+                  m->state != UW_MEMBER_LEFT &&
+                  uw_membership_window(&s->membership, m, s->now_us).from_us > s->now_us;
     if (p->paused_us != 0) {
         uw_pull_slept(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
         p->transfer.progress_us = uw_min_u64(p->transfer.progress_us, s->now_us);
@@ -347,7 +348,7 @@ void uw_node_pull_step(struct uw_node_state *s)
 uint64_t uw_node_pull_next_us(struct uw_node_state *s)
 {
     if (s->pull.paused_us != 0 && uw_node_pull_member(s) != NULL) {
-        return uw_member_window(uw_node_pull_member(s), s->now_us).from_us;
+        return uw_membership_window(&s->membership, uw_node_pull_member(s), s->now_us).from_us;
     }
     uint32_t room = uw_gossip_room(&s->gossip);
     uint64_t next_us = uw_pull_next_us(&s->pull.transfer, room, s->now_us);

@@ -17,15 +17,16 @@ static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
 /* As many questions as fit, in one frame. */
 static void send_short_wants(struct uw_node_state *s, const struct uw_member *m)
 {
+    const struct uw_node_frames *f = s->config.parts->frames;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     const struct uw_short_wants head = {.model = (uint32_t)s->model,
                                         .mixed = uw_node_slices_known(&s->pull, m)};
     struct uw_pull *t = &s->pull.transfer;
-    uint32_t n = 0, most = uw_message_short_wants(mtu_to(s, m)), room = uw_gossip_room(&s->gossip);
+    uint32_t n = 0, most = f->wants(mtu_to(s, m)), room = uw_gossip_room(&s->gossip);
     for (; n < most && uw_pull_next(t, room, s->now_us, &wants[n]); n++) {
     }
     if (n != 0) {
-        int bytes = uw_message_write_short_wants(UW_WIRE_WANT, &head, wants, n, s->buffer);
+        int bytes = f->write_wants(UW_WIRE_WANT, &head, wants, n, s->buffer);
         (void)uw_node_send_buffer(s, m->station, (uint32_t)bytes);
     }
 }

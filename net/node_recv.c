@@ -45,7 +45,9 @@ static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_me
                     uint32_t bytes)
 {
     const uwasa_Ping *ping = &in->ping;
-    uw_node_fill_in(s, station, &in->ping);
+    if (ping->left_out != 0 && s->config.parts->frames != NULL) {
+        s->config.parts->frames->fill_in(s, station, &in->ping);
+    }
     struct uw_member *m = NULL;
     if (ping->run != s->run) {
         s->counters.refused_run++;
@@ -137,7 +139,7 @@ static void on_short_wants(struct uw_node_state *s, uint16_t station, uint32_t b
 {
     struct uw_short_wants head;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
-    int n = uw_message_read_short_wants(s->buffer, bytes, &head, wants);
+    int n = s->config.parts->frames->read_wants(s->buffer, bytes, &head, wants);
     if (n < 0) {
         s->counters.refused_corrupt++;
     } else if (serves(s, station, head.model == (uint32_t)s->model, head.mixed, &wants[0])) {
@@ -227,7 +229,7 @@ static int read_data(struct uw_node_state *s, uint16_t station, uint32_t bytes, 
         return uw_message_read_data(s->buffer, bytes, d);
     }
     const struct uw_short_data known = known_of(s, station);
-    return uw_message_read_short_data(s->buffer, bytes, &known, d);
+    return s->config.parts->frames->read_data(s->buffer, bytes, &known, d);
 }
 
 static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
