@@ -167,12 +167,12 @@ static void put_array(struct out *o, const struct uw_field *f, const struct uw_f
     memcpy(&n, at - f->before, sizeof n);
     uint32_t each = t != NULL ? t->bytes : bytes_of(f);
     if (is_packed(f) && n != 0) {
-        put_varint(o, f->number << 3 | WIRE_BYTES);
+        put_varint(o, (uint32_t)f->number << 3 | WIRE_BYTES);
         put_varint(o, n * each);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (!is_packed(f)) {
-            put_varint(o, f->number << 3 | WIRE_BYTES);
+            put_varint(o, (uint32_t)f->number << 3 | WIRE_BYTES);
         }
         put_value(o, f, t, at + i * each);
     }
@@ -187,7 +187,7 @@ static void put_message(struct out *o, const struct uw_fields *t, const uint8_t 
         if (is_array(f)) {
             put_array(o, f, inner, at);
         } else if (is_there(f, at)) {
-            put_varint(o, f->number << 3 | wire_of(f));
+            put_varint(o, (uint32_t)f->number << 3 | wire_of(f));
             put_value(o, f, inner, at);
         }
     }
