@@ -31,12 +31,15 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
 {
     *m = (struct uw_membership){.config = *config};
     m->address_bytes = config->link->numbered ? NUMBER_BYTES : UW_LINK_ADDRESS_BYTES;
-    const size_t bytes[3] = {uw_size_mul(config->members_max, sizeof *m->members),
+    size_t averaging_bytes = config->averages ? sizeof(struct uw_member_averaging) : 0;
+    const size_t bytes[4] = {uw_size_mul(config->members_max, sizeof *m->members),
                              uw_size_mul(config->seeds_n, sizeof *m->seeds),
-                             uw_size_mul(config->members_max, m->address_bytes)};
-    void *part[3];
-    int rc = uw_arena_take_each(arena, 3, bytes, part);
+                             uw_size_mul(config->members_max, m->address_bytes),
+                             uw_size_mul(config->members_max, averaging_bytes)};
+    void *part[4];
+    int rc = uw_arena_take_each(arena, 4, bytes, part);
     char *addresses = part[2];
+    struct uw_member_averaging *averaging = part[3];
     m->members = part[0];
     m->seeds = part[1];
     rc = rc == UW_OK ? uw_membership_place_tables(m, arena) : rc;
@@ -49,6 +52,7 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     }
     for (uint32_t i = 0; i < config->members_max; i++) {
         m->members[i].address = addresses + (size_t)i * m->address_bytes;
+        m->members[i].averaging = config->averages ? &averaging[i] : NULL;
     }
     struct uw_member *self = &m->members[0];
     uw_copy_text(self->name, config->name, sizeof self->name);
@@ -224,7 +228,11 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
         .in_heap = slot->in_heap,
         .at_name_next = slot->at_name_next,
         .address = slot->address,
+        .averaging = slot->averaging,
     };
+    if (slot->averaging != NULL) {
+        *slot->averaging = (struct uw_member_averaging){.way = {.to = 0.0f}};
+    }
     slot->address[0] = '\0';
     memcpy(fresh.name, slot->name, sizeof fresh.name);
     *slot = fresh;
@@ -315,7 +323,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         it->srtt_us = 0;
         it->unanswered = 0;
         it->chunk_limit_n = 0;
-        it->way = (struct uw_allreduce_way){0};
+        if (it->averaging != NULL) {
+            it->averaging->way = (struct uw_allreduce_way){0};
+        }
     }
     move_to(m, it, station);
     if (peer->incarnation > it->incarnation) {
@@ -329,6 +339,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     it->same_model = ping->model == m->config.model;
     if (ping->has_progress) {
         it->progress = ping->progress;
+        if (it->averaging != NULL) {
+            it->averaging->told = ping->averaging;
+        }
         if (m->config.windows != NULL) {
             m->config.windows->set(it, now_us);
         }

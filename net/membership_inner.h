@@ -24,6 +24,9 @@ void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
 void uw_membership_news(struct uw_membership *m, struct uw_member *member);
 void uw_membership_no_news(struct uw_membership *m, struct uw_member *member);
 
+/* So often is news told of a full table at most. */
+uint32_t uw_membership_news_n(uint32_t members_max);
+
 /* So many bytes were sent. */
 void uw_membership_pay(struct uw_membership *m, uint32_t bytes);
 

@@ -57,11 +57,16 @@ void uw_membership_news(struct uw_membership *m, struct uw_member *member)
     enlist(m, member, 0);
 }
 
+uint32_t uw_membership_news_n(uint32_t members_max)
+{
+    uint32_t n = TOLD_TIMES * uw_log2_up(members_max) + TOLD_MORE;
+    return n < UW_TOLD_MAX ? n : UW_TOLD_MAX;
+}
+
 /* So often is enough for all to hear of it. */
 static uint32_t enough(const struct uw_membership *m)
 {
-    uint32_t n = TOLD_TIMES * uw_log2_up(m->members_n) + TOLD_MORE;
-    return n < UW_TOLD_MAX ? n : UW_TOLD_MAX;
+    return uw_membership_news_n(m->members_n);
 }
 
 static bool is_gathered(const struct uw_membership *m, uint32_t n, uint16_t place)

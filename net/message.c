@@ -28,7 +28,7 @@ static bool peer_is_sound(const uwasa_Peer *p)
 static bool ping_is_sound(const void *body)
 {
     const uwasa_Ping *p = body;
-    return p->has_self && peer_is_sound(&p->self) && is_plain(p->progress.cell);
+    return p->has_self && peer_is_sound(&p->self) && is_plain(p->averaging.cell);
 }
 
 static bool want_is_sound(const void *body)
@@ -56,7 +56,7 @@ static bool reply_is_sound(const void *body)
     bool sound = true;
     for (pb_size_t i = 0; i < r->rows_count; i++) {
         sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer) &&
-                is_plain(r->rows[i].progress.cell);
+                is_plain(r->rows[i].averaging.cell);
     }
     return sound;
 }
@@ -69,6 +69,7 @@ static bool cell_is_sound(const void *body)
 
 UW_FIELDS(uwasa_Peer);
 UW_FIELDS(uwasa_Progress);
+UW_FIELDS(uwasa_Averaging);
 UW_FIELDS(uwasa_Ping);
 UW_FIELDS(uwasa_Want);
 UW_FIELDS(uwasa_Refuse);

@@ -269,7 +269,8 @@ static int place_membership(struct uw_node_state *s, struct uw_arena *arena)
         .name = c->name, .address = c->address, .incarnation = c->incarnation,
         .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
         .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
-        .dead_us = c->dead_us, .rate_mbytes_per_s = membership_rate(c),
+        .averages = needs_averages(c), .dead_us = c->dead_us,
+        .rate_mbytes_per_s = membership_rate(c),
         .sleep_us = c->sleep.period_us / 1000u * 1000u,
         .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
         .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s,
@@ -295,7 +296,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
     void *part[8];
     const size_t bytes[8] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
-                             c->members_max * sizeof(uint32_t),
+                             c->members_max * sizeof(uint16_t),
                              c->members_max * sizeof(bool), sizeof *s->message,
                              sentences ? UW_NODE_TEXT_BYTES : 0,
                              c->link->frames ? s->buffer_bytes : 0, c->members_max};

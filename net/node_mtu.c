@@ -22,10 +22,11 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
     ping->progress = (uwasa_Progress){
         .step = UINT32_MAX, .rounds = UINT32_MAX, .version = UINT32_MAX,
         .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
-        .pulled_bytes = UINT64_MAX, .newcomer = true, .head_weight = s->config.head_weight,
+        .pulled_bytes = UINT64_MAX, .newcomer = true,
         .battery_percent = 100, .shuffles = s->config.samples != NULL};
     if (s->averages != NULL) {
-        s->averages->widest(&s->config, &ping->progress);
+        ping->has_averaging = true;
+        s->averages->widest(&s->config, &ping->averaging);
     }
     if (s->config.sleep.period_us != 0) {
         uint32_t period_ms = (uint32_t)(s->config.sleep.period_us / 1000u);

@@ -30,7 +30,7 @@ struct uw_node_averages {
     int (*check_spare)(const struct uw_node_config *c, struct uw_error *err);
 
     /* What pings come to tell of a node's averages, at most. */
-    void (*widest)(const struct uw_node_config *c, uwasa_Progress *p);
+    void (*widest)(const struct uw_node_config *c, uwasa_Averaging *p);
 
     /* Take the memory. Returns UW_OK or what uw_arena_take returns. */
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
@@ -54,7 +54,7 @@ struct uw_node_averages {
                     uint32_t bytes);
 
     /* What this node tells of its averages now. */
-    void (*fill)(const struct uw_node_state *s, uwasa_Progress *p);
+    void (*fill)(const struct uw_node_state *s, uwasa_Averaging *p);
 
     /* Must this member stay in a full table? */
     bool (*needs)(const struct uw_node_state *s, const struct uw_member *m);

@@ -39,7 +39,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
             c->usable[k] = c->usable[k - 1u];
             c->weight[k] = c->weight[k - 1u];
         }
-        c->place[k] = i;
+        c->place[k] = (uint16_t)i;
         c->usable[k] = usable;
         c->weight[k] = uw_peer_weight(s->config.batteries_alike ? 0 : m->progress.battery_percent);
         c->weighted = c->weighted || (usable && c->weight[k] != UW_PEER_WEIGHT_FULL);

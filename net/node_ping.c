@@ -45,6 +45,7 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
                       .has_progress = true};
     uw_membership_self(&s->membership, &p->self);
     uw_node_fill_progress(s, &p->progress);
+    p->has_averaging = uw_node_fill_averaging(s, &p->averaging);
 }
 
 void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,

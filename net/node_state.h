@@ -70,7 +70,7 @@ struct uw_node_pull {
 /* The members of the run by identity, this device too. */
 struct uw_node_candidates {
     uint32_t n;
-    uint32_t *place;                /* [members_max] in the table */
+    uint16_t *place;                /* [members_max] in the table */
     bool *usable;                   /* [members_max] may be pulled from now */
     uint8_t *weight;                /* [members_max] by their batteries */
     bool weighted;                  /* not all are alike */
@@ -241,10 +241,10 @@ static inline uint32_t uw_node_retry_us(const struct uw_node_state *s)
 
 /* node_status.c */
 
-/* What this device tells of its training. */
+/* What this device tells of its training; of its averages: returns whether there are any. */
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
+bool uw_node_fill_averaging(const struct uw_node_state *s, uwasa_Averaging *a);
 
-/* The counters with what is counted elsewhere. */
 void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c);
 
 #endif
