@@ -8,7 +8,7 @@
 #define GUARD_MOST_PARTS 4u         /* of a window */
 #define PERIOD_MOST_MS (UW_NODE_SLEEP_MOST_US / 1000u)
 
-void uw_member_set_window(struct uw_member *it, uint64_t now_us)
+static void set_window(struct uw_member *it, uint64_t now_us)
 {
     uwasa_Progress *p = &it->progress;
     if (p->sleep_ms > PERIOD_MOST_MS || p->awake_ms >= p->sleep_ms || p->awake_ms == 0) {
@@ -40,8 +40,7 @@ static bool is_apart(const struct uw_membership *m, const struct uw_member *it)
     return period_us != 0 && period_us != m->config.sleep_us;
 }
 
-uint64_t uw_membership_stretched_us(const struct uw_membership *m, const struct uw_member *it,
-                                    uint64_t us)
+static uint64_t stretched_us(const struct uw_membership *m, const struct uw_member *it, uint64_t us)
 {
     if (!is_apart(m, it)) {
         return us;
@@ -49,7 +48,10 @@ uint64_t uw_membership_stretched_us(const struct uw_membership *m, const struct 
     return us / it->progress.awake_ms * it->progress.sleep_ms + uw_member_period_us(it);
 }
 
-uint64_t uw_membership_beacon_pause_us(const struct uw_membership *m, const struct uw_member *it)
+static uint64_t pause_us(const struct uw_membership *m, const struct uw_member *it)
 {
     return is_apart(m, it) ? uw_member_period_us(it) : it->progress.awake_ms * 1000u;
 }
+
+const struct uw_member_windows uw_member_windows = {set_window, uw_member_window, stretched_us,
+                                                    pause_us};

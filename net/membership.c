@@ -31,12 +31,15 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
 {
     *m = (struct uw_membership){.config = *config};
     m->address_bytes = config->link->numbered ? NUMBER_BYTES : UW_LINK_ADDRESS_BYTES;
-    const size_t bytes[3] = {uw_size_mul(config->members_max, sizeof *m->members),
+    size_t averaging_bytes = config->averages ? sizeof(struct uw_member_averaging) : 0;
+    const size_t bytes[4] = {uw_size_mul(config->members_max, sizeof *m->members),
                              uw_size_mul(config->seeds_n, sizeof *m->seeds),
-                             uw_size_mul(config->members_max, m->address_bytes)};
-    void *part[3];
-    int rc = uw_arena_take_each(arena, 3, bytes, part);
+                             uw_size_mul(config->members_max, m->address_bytes),
+                             uw_size_mul(config->members_max, averaging_bytes)};
+    void *part[4];
+    int rc = uw_arena_take_each(arena, 4, bytes, part);
     char *addresses = part[2];
+    struct uw_member_averaging *averaging = part[3];
     m->members = part[0];
     m->seeds = part[1];
     rc = rc == UW_OK ? uw_membership_place_tables(m, arena) : rc;
@@ -49,6 +52,7 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     }
     for (uint32_t i = 0; i < config->members_max; i++) {
         m->members[i].address = addresses + (size_t)i * m->address_bytes;
+        m->members[i].averaging = config->averages ? &averaging[i] : NULL;
     }
     struct uw_member *self = &m->members[0];
     uw_copy_text(self->name, config->name, sizeof self->name);
@@ -88,6 +92,14 @@ void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
     uw_membership_news(m, member);
 }
 
+/* The next beacon comes soon, if there are any. */
+static void show(struct uw_membership *m)
+{
+    if (m->config.beacons != NULL) {
+        m->config.beacons->show(m);
+    }
+}
+
 static void sign_of_life(struct uw_membership *m, struct uw_member *member)
 {
     enum uw_member_state before = member->state;
@@ -107,7 +119,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member)
         member->patience = (uint8_t)uw_min_u32(patience, PATIENCE_MAX);
     }
     if (m->members_n < m->config.members_max) {     /* else strangers take turns in it */
-        uw_membership_show(m);
+        show(m);
     }
     bool is_new = before == UW_MEMBER_UNKNOWN;
     uw_membership_changed(m, is_new ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
@@ -216,7 +228,11 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
         .in_heap = slot->in_heap,
         .at_name_next = slot->at_name_next,
         .address = slot->address,
+        .averaging = slot->averaging,
     };
+    if (slot->averaging != NULL) {
+        *slot->averaging = (struct uw_member_averaging){.way = {.to = 0.0f}};
+    }
     slot->address[0] = '\0';
     memcpy(fresh.name, slot->name, sizeof fresh.name);
     *slot = fresh;
@@ -278,8 +294,8 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
 {
     const uwasa_Peer *peer = &ping->self;
     m->now_us = now_us;
-    if (m->config.link->shared && ping->seq == 0) {
-        uw_membership_crowd(m, station);
+    if (m->config.beacons != NULL && ping->seq == 0) {
+        m->config.beacons->heard(m, station);
     }
     if (is_self(m, peer->name)) {
         return meet_self(m, station, peer);
@@ -307,7 +323,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         it->srtt_us = 0;
         it->unanswered = 0;
         it->chunk_limit_n = 0;
-        it->way = (struct uw_allreduce_way){0};
+        if (it->averaging != NULL) {
+            it->averaging->way = (struct uw_allreduce_way){0};
+        }
     }
     move_to(m, it, station);
     if (peer->incarnation > it->incarnation) {
@@ -321,7 +339,12 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     it->same_model = ping->model == m->config.model;
     if (ping->has_progress) {
         it->progress = ping->progress;
-        uw_member_set_window(it, now_us);
+        if (it->averaging != NULL) {
+            it->averaging->told = ping->averaging;
+        }
+        if (m->config.windows != NULL) {
+            m->config.windows->set(it, now_us);
+        }
     }
     enum uw_member_state before = it->state;
     sign_of_life(m, it);
@@ -432,8 +455,8 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
 {
     m->now_us = now_us;
-    uw_membership_show(m);
-    for (uint32_t i = 1; !m->config.link->shared && i < m->members_n; i++) {
+    show(m);
+    for (uint32_t i = 1; m->config.beacons == NULL && i < m->members_n; i++) {
         if (m->members[i].state == UW_MEMBER_ALIVE) {
             uw_membership_soon(m, &m->members[i]);
         }

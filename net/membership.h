@@ -42,6 +42,7 @@
 #define UW_NET_MEMBERSHIP_H
 
 #include "allreduce.h"
+#include "member_window.h"
 #include "message.h"
 
 #include "uwasa/arena.h"
@@ -52,8 +53,13 @@
 #include <stdint.h>
 
 #define UW_TOLD_MAX 40u             /* times that news is told at most */
-#define UW_GATHER_MAX 8u            /* records of a message */
+#define UW_GATHER_MAX UW_MESSAGE_PEERS_MOST
 #define UW_CROWD_BITS 256u
+
+struct uw_member_averaging {        /* for exact averages */
+    uwasa_Averaging told;
+    struct uw_allreduce_way way;
+};
 
 struct uw_member {
     /* What every look at the table reads, side by side. */
@@ -93,7 +99,7 @@ struct uw_member {
     uint32_t mixed_slices;          /* a bit for each slice of it that was mixed in */
     uint64_t mixed_us;              /* when that was */
     float floats_per_us;            /* rate of the last pull from it */
-    struct uw_allreduce_way way;    /* of exact averages */
+    struct uw_member_averaging *averaging;  /* NULL: this device does not average */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
 };
 
@@ -116,6 +122,7 @@ struct uw_membership_config {
     uint64_t ping_us, suspect_us, dead_us;
     uint64_t sleep_us;              /* this device's windows are so far apart; 0: it never sleeps */
     uint64_t rate_mbytes_per_s;     /* thousandths of bytes, of hellos, pings and their answers */
+    bool averages;                  /* keep what members tell of theirs */
     uint64_t seed;
     struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
     /* A member's state changed; silent_us is how long it had been quiet. */
@@ -124,6 +131,9 @@ struct uw_membership_config {
     /* May this live member make room for a stranger? NULL: none may. */
     bool (*spares)(void *arg, const struct uw_member *m);
     void *arg;
+    /* Of a link that all share; of members that sleep; NULL: none are. */
+    const struct uw_beacons *beacons;
+    const struct uw_member_windows *windows;
 };
 
 struct uw_membership {
@@ -135,9 +145,9 @@ struct uw_membership {
     uint16_t *heap;                 /* [members_max] places, the next due first */
     uint16_t *by_station, *by_name; /* [buckets_n] first of a chain */
     uint32_t buckets_n;
-    struct {
+    struct uw_news_list {
         uint16_t first, last;
-    } news[UW_TOLD_MAX];            /* members whose news went out so many times */
+    } *news;                        /* [uw_membership_news_n()] of those told so many times */
     uint16_t gathered[UW_GATHER_MAX];
     uint32_t states_n[UW_MEMBER_LEFT + 1u];     /* members of each state, this device not */
     uint32_t message_bytes;         /* of a message, about */
@@ -209,11 +219,10 @@ int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *stati
 /* Until when uw_membership_next has nothing to do or to notice; UINT64_MAX: for ever. */
 uint64_t uw_membership_next_us(const struct uw_membership *m);
 
-/* Fill peers with members for a message: news that was told least often, then `others` in turn, so
- * that in the end everybody has heard of everybody.
- *   peers  [UW_GATHER_MAX]
- * Returns their number. */
-uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t others);
+/* Choose members for a message: news that was told least often, then `others` in turn, so that in
+ * the end everybody has heard of everybody. Returns their number, and then the record of each. */
+uint32_t uw_membership_gather(struct uw_membership *m, uint32_t others);
+void uw_membership_gathered(const struct uw_membership *m, uint32_t i, uwasa_Peer *peer);
 
 /* A message was sent, with the first `told` of those that uw_membership_gather gave last. */
 void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told);
@@ -224,7 +233,7 @@ uint64_t uw_membership_pace_us(const struct uw_membership *m);
 /* A member should have said something: ask it soon whether it lives, unless that is done. */
 void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us);
 
-/* Ping everybody soon, or send a beacon: there is news of this device. */
+/* Ping everybody soon, or send a beacon: this device has news. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 
 /* A member as a record, with the address it is seen at when it gives none; this device. */
@@ -232,19 +241,10 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
                           uwasa_Peer *peer);
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
-/* When a member listens: now, if from_us is not later, or the next time. */
-struct uw_window {
-    uint64_t from_us, to_us;
-};
-struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us);
+uint32_t uw_membership_alive(const struct uw_membership *m);    /* others than this device */
 
-/* Alive members other than this device. */
-uint32_t uw_membership_alive(const struct uw_membership *m);
-
-/* A name's identity in schedules: FNV-1a 32. */
+/* A name's identity in schedules: FNV-1a 32. Copy what fits of a text, and end it. */
 uint32_t uw_name_id(const char *name);
-
-/* Copy what fits of a text, and end it. */
 void uw_copy_text(char *to, const char *from, size_t cap_bytes);
 
 #endif

@@ -19,7 +19,6 @@
 #define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
 #define UNANSWERED_MAX 3u           /* doublings of the time that a ping has */
 #define BUSY_TIMES 4u               /* a step that is so many times as late as usual slept */
-#define EARLY_PARTS 4u              /* of the pace, between beacons for who is new, at least */
 #define BEACONS_MISSED 3u           /* before a device is asked whether it is there; one more ... */
 #define CROWD_PINGS 4u              /* ... where beacons are so many pings apart */
 #define LATE_PARTS 8u               /* of what is usual, the last step is one */
@@ -58,8 +57,7 @@ static uint64_t afford_us(const struct uw_membership *m)
     return m->paid_us > burst ? m->paid_us - burst : 0;
 }
 
-/* So far apart are exchanges with each live member, one message of them ours. */
-static uint64_t exchange_us(const struct uw_membership *m)
+uint64_t uw_membership_exchange_us(const struct uw_membership *m)
 {
     uint32_t live_n = m->states_n[UW_MEMBER_ALIVE] + m->states_n[UW_MEMBER_SUSPECT];
     live_n = m->crowd.n > live_n ? m->crowd.n : live_n;
@@ -68,15 +66,15 @@ static uint64_t exchange_us(const struct uw_membership *m)
 
 uint64_t uw_membership_pace_us(const struct uw_membership *m)
 {
-    uint64_t us = exchange_us(m);
+    uint64_t us = uw_membership_exchange_us(m);
     return us > m->config.ping_us ? us : 0;
 }
 
 static uint64_t pace_with(const struct uw_membership *m, const struct uw_member *it)
 {
-    uint64_t us = exchange_us(m);
+    uint64_t us = uw_membership_exchange_us(m);
     us = us > m->config.ping_us ? us : m->config.ping_us;
-    uint64_t asleep_us = uw_membership_beacon_pause_us(m, it);
+    uint64_t asleep_us = m->config.windows != NULL ? m->config.windows->pause_us(m, it) : 0;
     us = us > asleep_us ? us : asleep_us;
     return us > it->pace_us ? us : it->pace_us;
 }
@@ -84,19 +82,20 @@ static uint64_t pace_with(const struct uw_membership *m, const struct uw_member 
 /* Of many, by chance some are missed all the time, and questions would cost more than beacons. */
 static uint32_t beacons_missed(const struct uw_membership *m)
 {
-    return BEACONS_MISSED + (exchange_us(m) > CROWD_PINGS * m->config.ping_us);
+    return BEACONS_MISSED + (uw_membership_exchange_us(m) > CROWD_PINGS * m->config.ping_us);
 }
 
 void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
 {
     uint64_t pace_us = pace_with(m, it);
-    if (m->config.link->shared) {
+    if (m->config.beacons != NULL) {
         it->next_us = m->now_us + uw_membership_jitter(m, beacons_missed(m) * pace_us);
         uw_membership_rush(m, it);
         return;
     }
     /* Where there is room for it, both sides ping. The round trip is known only to who asks. */
-    bool crowded = pace_us > m->config.ping_us || 2u * exchange_us(m) > m->config.ping_us;
+    bool crowded = pace_us > m->config.ping_us ||
+                   2u * uw_membership_exchange_us(m) > m->config.ping_us;
     if (crowded && it->srtt_us != 0) {
         it->next_us = m->now_us + uw_membership_jitter(m, pace_us);
         uw_membership_rush(m, it);
@@ -106,7 +105,7 @@ void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
 /* Can it bear less than this device? Then what all ask at once is what its link must carry. */
 static bool is_thin(const struct uw_membership *m, const struct uw_member *it)
 {
-    uint64_t us = exchange_us(m);
+    uint64_t us = uw_membership_exchange_us(m);
     return it->pace_us / 2u > (us > m->config.ping_us ? us : m->config.ping_us);
 }
 
@@ -156,22 +155,25 @@ static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member
         return UINT64_MAX;
     }
     uint64_t silence_us = it->state == UW_MEMBER_ALIVE ? suspect_after(m, it) : dead_after(m, it);
-    return silent_since_us(m, it) + uw_membership_stretched_us(m, it, silence_us);
+    if (m->config.windows != NULL) {
+        silence_us = m->config.windows->stretched_us(m, it, silence_us);
+    }
+    return silent_since_us(m, it) + silence_us;
 }
 
-/* Calls of who does not answer: at growing intervals ... */
-static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
+uint64_t uw_membership_call_pause(struct uw_membership *m, uint32_t tries)
 {
     uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 10u ? tries / 2u : 5u);
     return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
 }
 
-/* ... and all of them together at most a part of the rate, and no more than a thin link bears. */
+/* All of them together at most a part of the rate, and no more than a thin link bears. */
 static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it)
 {
     uint32_t lost_n = m->states_n[UW_MEMBER_UNKNOWN] + m->states_n[UW_MEMBER_DEAD];
-    uint64_t us = call_pause(m, it->tries);
-    uint64_t each_us = m->config.link->shared ? exchange_us(m) : price_us(m, 1);   /* all call */
+    uint64_t us = uw_membership_call_pause(m, it->tries);
+    bool all = m->config.beacons != NULL;   /* call who is lost */
+    uint64_t each_us = all ? uw_membership_exchange_us(m) : price_us(m, 1);
     uint64_t least_us = it->tries > TRIES_EARLY ? each_us * lost_n * LIVE_PARTS : 0;
     uint64_t spread = is_thin(m, it) ? spread_us(m, it) : 0;
     least_us = least_us > spread ? least_us : spread;
@@ -234,11 +236,18 @@ static void time_ping(struct uw_membership *m, struct uw_member *it, uint32_t se
 static bool is_heard(const struct uw_membership *m, struct uw_member *it, bool live)
 {
     uint64_t until_us = it->heard_us + beacons_missed(m) * pace_with(m, it);
-    if (!m->config.link->shared || !live || it->doubted || until_us <= m->now_us) {
+    if (m->config.beacons == NULL || !live || it->doubted || until_us <= m->now_us) {
         return false;
     }
     it->next_us = until_us;
     return true;
+}
+
+struct uw_window uw_membership_window(const struct uw_membership *m, const struct uw_member *it,
+                                      uint64_t now_us)
+{
+    return m->config.windows != NULL ? m->config.windows->get(it, now_us)
+                                     : (struct uw_window){.to_us = UINT64_MAX};
 }
 
 static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
@@ -248,7 +257,7 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
     if (is_heard(m, it, live)) {
         return 0;
     }
-    const struct uw_window w = uw_member_window(it, m->now_us);
+    const struct uw_window w = uw_membership_window(m, it, m->now_us);
     if (w.from_us > m->now_us) {
         uint32_t spread = (uint32_t)(w.to_us - w.from_us) / SPREAD_PARTS;
         it->next_us = w.from_us + uw_rng_below(&m->rng, spread + 1u);
@@ -341,7 +350,7 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
     }
     /* A seed that is in no full table is called rarely: its answer brings many records. */
     bool rarely = m->states_n[UW_MEMBER_ALIVE] > TRIES_EARLY && s->tries > TRIES_EARLY;
-    s->next_us = m->now_us + call_pause(m, s->tries++) * (rarely ? SEED_RARELY : 1u);
+    s->next_us = m->now_us + uw_membership_call_pause(m, s->tries++) * (rarely ? SEED_RARELY : 1u);
     /* A member's own calls cover its seed. */
     if (s->station == UW_LINK_STATION_NONE || state_at(m, s->station) == UW_MEMBER_DEAD) {
         return 0;
@@ -378,34 +387,6 @@ static int next_seed(struct uw_membership *m, uint16_t *station, uint32_t *seq)
     return 0;
 }
 
-void uw_membership_show(struct uw_membership *m)
-{
-    if (!m->config.link->shared) {
-        return;
-    }
-    uint64_t wait_us = exchange_us(m) / SPREAD_PARTS;
-    uint64_t us = m->now_us + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(wait_us, INT32_MAX) + 1u);
-    m->beacon_us = us < m->beacon_us ? us : m->beacon_us;
-    m->beacons_n = 0;
-}
-
-static int next_beacon(struct uw_membership *m, uint16_t *station, uint32_t *seq)
-{
-    if (!m->config.link->shared || m->now_us < m->beacon_us) {
-        return 0;
-    }
-    uint64_t pace_us = exchange_us(m) > m->config.ping_us ? exchange_us(m) : m->config.ping_us;
-    bool alone = m->states_n[UW_MEMBER_ALIVE] == 0, early = m->beacons_n < TRIES_EARLY;
-    uint64_t pause_us = call_pause(m, m->beacons_n++);
-    pause_us = alone || pause_us > pace_us / EARLY_PARTS ? pause_us : pace_us / EARLY_PARTS;
-    uw_membership_count_crowd(m, pace_us);
-    m->beacon_us = m->now_us + (alone || (early && pause_us < pace_us)
-                                    ? pause_us : uw_membership_jitter(m, pace_us));
-    *station = UW_LINK_STATION_BROADCAST;
-    *seq = 0;
-    return UW_WIRE_PING;
-}
-
 /* The keys of the heap may be too early, when somebody was heard since, and are made exact when
  * their time comes. A call that cannot be afforded stays first; but a quarter of the rate is for
  * own calls, however much others ask: who is silent would not be noticed else. */
@@ -413,7 +394,8 @@ int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *stati
 {
     m->now_us = now_us;
     bool affordable = now_us >= afford_us(m) || now_us >= m->own_us;
-    int type = affordable ? next_beacon(m, station, seq) : 0;
+    const struct uw_beacons *beacons = m->config.beacons;
+    int type = affordable && beacons != NULL ? beacons->next(m, station, seq) : 0;
     type = affordable && type == 0 ? next_seed(m, station, seq) : type;
     while (type == 0 && m->members_n > 1u) {
         struct uw_member *it = &m->members[m->heap[0]];
@@ -442,7 +424,7 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
             due_us = m->seeds[i].next_us;
         }
     }
-    if (m->config.link->shared && m->beacon_us < due_us) {
+    if (m->config.beacons != NULL && m->beacon_us < due_us) {
         due_us = m->beacon_us;
     }
     /* Not before what was due is affordable. */

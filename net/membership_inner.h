@@ -24,6 +24,9 @@ void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
 void uw_membership_news(struct uw_membership *m, struct uw_member *member);
 void uw_membership_no_news(struct uw_membership *m, struct uw_member *member);
 
+/* So often is news told of a full table at most. */
+uint32_t uw_membership_news_n(uint32_t members_max);
+
 /* So many bytes were sent. */
 void uw_membership_pay(struct uw_membership *m, uint32_t bytes);
 
@@ -59,24 +62,33 @@ static inline uint64_t uw_member_period_us(const struct uw_member *it)
     return it->progress.sleep_ms * UINT64_C(1000);
 }
 
-/* member_window.c: progress is new: where its windows are. */
-void uw_member_set_window(struct uw_member *it, uint64_t now_us);
+/* member_window.c */
+struct uw_member_windows {
+    /* Progress is new: where its windows are. */
+    void (*set)(struct uw_member *it, uint64_t now_us);
+    struct uw_window (*get)(const struct uw_member *it, uint64_t now_us);
+    /* So much of the time in which a member can be heard is how much of this device's. */
+    uint64_t (*stretched_us)(const struct uw_membership *m, const struct uw_member *it,
+                             uint64_t us);
+    /* How far apart its beacons are at least because it sleeps; 0: it does not. */
+    uint64_t (*pause_us)(const struct uw_membership *m, const struct uw_member *it);
+};
 
-/* So much of the time in which a member can be heard is how much of this device's. */
-uint64_t uw_membership_stretched_us(const struct uw_membership *m, const struct uw_member *it,
-                                    uint64_t us);
+/* membership_crowd.c */
+struct uw_beacons {
+    /* A station's was heard. */
+    void (*heard)(struct uw_membership *m, uint16_t station);
+    /* The next one comes soon. */
+    void (*show)(struct uw_membership *m);
+    /* As uw_membership_next, of beacons alone. */
+    int (*next)(struct uw_membership *m, uint16_t *station, uint32_t *seq);
+};
 
-/* How far apart its beacons are at least because it sleeps; 0: it does not. */
-uint64_t uw_membership_beacon_pause_us(const struct uw_membership *m, const struct uw_member *it);
+/* membership_call.c: so far apart are exchanges with each live member, one message of them ours. */
+uint64_t uw_membership_exchange_us(const struct uw_membership *m);
 
-/* membership_crowd.c: a station's beacon was heard. */
-void uw_membership_crowd(struct uw_membership *m, uint16_t station);
-
-/* At this device's own beacons: everybody has sent one in a pace. */
-void uw_membership_count_crowd(struct uw_membership *m, uint64_t pace_us);
-
-/* The next beacon comes soon. */
-void uw_membership_show(struct uw_membership *m);
+/* Calls of who does not answer: at growing intervals. */
+uint64_t uw_membership_call_pause(struct uw_membership *m, uint32_t tries);
 
 /* us, give or take an eighth. */
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);

@@ -57,11 +57,16 @@ void uw_membership_news(struct uw_membership *m, struct uw_member *member)
     enlist(m, member, 0);
 }
 
+uint32_t uw_membership_news_n(uint32_t members_max)
+{
+    uint32_t n = TOLD_TIMES * uw_log2_up(members_max) + TOLD_MORE;
+    return n < UW_TOLD_MAX ? n : UW_TOLD_MAX;
+}
+
 /* So often is enough for all to hear of it. */
 static uint32_t enough(const struct uw_membership *m)
 {
-    uint32_t n = TOLD_TIMES * uw_log2_up(m->members_n) + TOLD_MORE;
-    return n < UW_TOLD_MAX ? n : UW_TOLD_MAX;
+    return uw_membership_news_n(m->members_n);
 }
 
 static bool is_gathered(const struct uw_membership *m, uint32_t n, uint16_t place)
@@ -86,7 +91,12 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
     }
 }
 
-uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32_t others)
+void uw_membership_gathered(const struct uw_membership *m, uint32_t i, uwasa_Peer *peer)
+{
+    uw_membership_record(m, &m->members[m->gathered[i]], peer);
+}
+
+uint32_t uw_membership_gather(struct uw_membership *m, uint32_t others)
 {
     uint32_t n = 0, seen_n = m->members_n - 1u;
     for (uint32_t told = 0; told < enough(m); told++) {
@@ -102,9 +112,6 @@ uint32_t uw_membership_gather(struct uw_membership *m, uwasa_Peer *peers, uint32
             m->gathered[n++] = at;
             others--;
         }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        uw_membership_record(m, &m->members[m->gathered[i]], &peers[i]);
     }
     return n;
 }

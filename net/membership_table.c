@@ -20,12 +20,14 @@ int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena)
     uint32_t max = m->config.members_max;
     m->buckets_n = buckets_for(max);
     const size_t buckets_bytes = m->buckets_n * sizeof(uint16_t);
-    const size_t bytes[3] = {max * sizeof(uint16_t), buckets_bytes, buckets_bytes};
-    void *part[3];
-    int rc = uw_arena_take_each(arena, 3, bytes, part);
+    const size_t bytes[4] = {max * sizeof(uint16_t), buckets_bytes, buckets_bytes,
+                             uw_membership_news_n(max) * sizeof *m->news};
+    void *part[4];
+    int rc = uw_arena_take_each(arena, 4, bytes, part);
     m->heap = part[0];
     m->by_station = part[1];
     m->by_name = part[2];
+    m->news = part[3];
     return rc;
 }
 

@@ -3,11 +3,10 @@
 
 #include "uwasa/fmath.h"
 
-#include <pb_decode.h>
-#include <pb_encode.h>
-
 #include <stdbool.h>
 #include <string.h>
+
+#define PEERS_NUMBER 6u             /* of Ping.peers, which its struct leaves out */
 
 /* These texts end up on terminals and in log files. */
 static bool is_plain(const char *text)
@@ -29,11 +28,7 @@ static bool peer_is_sound(const uwasa_Peer *p)
 static bool ping_is_sound(const void *body)
 {
     const uwasa_Ping *p = body;
-    bool sound = p->has_self && peer_is_sound(&p->self) && is_plain(p->progress.cell);
-    for (pb_size_t i = 0; i < p->peers_count; i++) {
-        sound = sound && peer_is_sound(&p->peers[i]);
-    }
-    return sound;
+    return p->has_self && peer_is_sound(&p->self) && is_plain(p->averaging.cell);
 }
 
 static bool want_is_sound(const void *body)
@@ -61,7 +56,7 @@ static bool reply_is_sound(const void *body)
     bool sound = true;
     for (pb_size_t i = 0; i < r->rows_count; i++) {
         sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer) &&
-                is_plain(r->rows[i].progress.cell);
+                is_plain(r->rows[i].averaging.cell);
     }
     return sound;
 }
@@ -72,17 +67,40 @@ static bool cell_is_sound(const void *body)
     return c->act != 0;
 }
 
-const struct uw_message_form uw_form_ping = {uwasa_Ping_fields, ping_is_sound};
-const struct uw_message_form uw_form_want = {uwasa_Want_fields, want_is_sound};
-const struct uw_message_form uw_form_refuse = {uwasa_Refuse_fields, refuse_is_sound};
-const struct uw_message_form uw_form_goodbye = {uwasa_Goodbye_fields, goodbye_is_sound};
-const struct uw_message_form uw_form_status_request = {uwasa_StatusRequest_fields, NULL};
-const struct uw_message_form uw_form_status_reply = {uwasa_StatusReply_fields, reply_is_sound};
-const struct uw_message_form uw_form_cell = {uwasa_Cell_fields, cell_is_sound};
+UW_FIELDS(uwasa_Peer);
+UW_FIELDS(uwasa_Progress);
+UW_FIELDS(uwasa_Averaging);
+UW_FIELDS(uwasa_Ping);
+UW_FIELDS(uwasa_Want);
+UW_FIELDS(uwasa_Refuse);
+UW_FIELDS(uwasa_Goodbye);
+UW_FIELDS(uwasa_Row);
+UW_FIELDS(uwasa_Counters);
+UW_FIELDS(uwasa_StatusRequest);
+UW_FIELDS(uwasa_StatusReply);
+UW_FIELDS(uwasa_Cell);
+
+const struct uw_message_form uw_form_ping = {&uwasa_Ping_table, ping_is_sound};
+const struct uw_message_form uw_form_want = {&uwasa_Want_table, want_is_sound};
+const struct uw_message_form uw_form_refuse = {&uwasa_Refuse_table, refuse_is_sound};
+const struct uw_message_form uw_form_goodbye = {&uwasa_Goodbye_table, goodbye_is_sound};
+const struct uw_message_form uw_form_status_request = {&uwasa_StatusRequest_table, NULL};
+const struct uw_message_form uw_form_status_reply = {&uwasa_StatusReply_table, reply_is_sound};
+const struct uw_message_form uw_form_cell = {&uwasa_Cell_table, cell_is_sound};
 
 static uint32_t head_bytes(bool frames)
 {
     return frames ? UW_WIRE_SHORT_HEAD_BYTES : UW_WIRE_HEAD_BYTES;
+}
+
+static int finish(bool frames, enum uw_wire_type type, uint8_t *out, uint32_t bytes)
+{
+    if (frames) {
+        out[0] = uw_wire_first(type);
+    } else {
+        uw_wire_seal(out, type, bytes);
+    }
+    return (int)bytes;
 }
 
 int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_message_form *form,
@@ -93,17 +111,43 @@ int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_messag
         return UW_ERR_TOOBIG;
     }
     uint8_t *out = buf;
-    pb_ostream_t stream = pb_ostream_from_buffer(out + head, cap_bytes - head);
-    if (!pb_encode(&stream, form->fields, body)) {
-        return UW_ERR_TOOBIG;
+    int bytes = uw_fields_write(form->fields, body, out + head, cap_bytes - head);
+    return bytes < 0 ? bytes : finish(frames, type, out, (uint32_t)bytes + head);
+}
+
+int uw_message_add_peer(bool frames, const uwasa_Peer *peer, void *buf, uint32_t bytes,
+                        uint32_t cap_bytes)
+{
+    uint8_t *out = buf;
+    int now = uw_fields_add(PEERS_NUMBER, &uwasa_Peer_table, peer, out, bytes, cap_bytes);
+    return now < 0 ? now : finish(frames, (enum uw_wire_type)(out[0] & 15u), out, (uint32_t)now);
+}
+
+static int next_peer(bool frames, const void *buf, uint32_t buf_bytes, uint32_t *at,
+                     uwasa_Peer *peer)
+{
+    uint32_t head = head_bytes(frames);
+    int rc = uw_fields_next(PEERS_NUMBER, &uwasa_Peer_table, (const uint8_t *)buf + head,
+                            buf_bytes - head, at, peer);
+    return rc <= 0 || peer_is_sound(peer) ? rc : UW_ERR_CORRUPT;
+}
+
+int uw_message_peers(bool frames, const void *buf, uint32_t buf_bytes)
+{
+    uwasa_Peer peer;
+    uint32_t n = 0, at = 0;
+    int rc = 1;
+    while (rc > 0 && n <= UW_MESSAGE_PEERS_MOST) {
+        rc = next_peer(frames, buf, buf_bytes, &at, &peer);
+        n += rc > 0;
     }
-    uint32_t bytes = (uint32_t)stream.bytes_written + head;
-    if (frames) {
-        out[0] = uw_wire_first(type);
-    } else {
-        uw_wire_seal(out, type, bytes);
-    }
-    return (int)bytes;
+    return rc < 0 || n > UW_MESSAGE_PEERS_MOST ? UW_ERR_CORRUPT : (int)n;
+}
+
+bool uw_message_next_peer(bool frames, const void *buf, uint32_t buf_bytes, uint32_t *at,
+                          uwasa_Peer *peer)
+{
+    return next_peer(frames, buf, buf_bytes, at, peer) > 0;
 }
 
 int uw_message_type(bool frames, const void *buf, uint32_t buf_bytes)
@@ -127,12 +171,8 @@ int uw_message_read(bool frames, const struct uw_message_form *form, const void 
     if (buf_bytes < head) {
         return UW_ERR_CORRUPT;
     }
-    pb_istream_t stream = pb_istream_from_buffer(p + head, buf_bytes - head);
-    if (!pb_decode(&stream, form->fields, body) ||
-        (form->is_sound != NULL && !form->is_sound(body))) {
-        return UW_ERR_CORRUPT;
-    }
-    return UW_OK;
+    int rc = uw_fields_read(form->fields, p + head, buf_bytes - head, body);
+    return rc == UW_OK && form->is_sound != NULL && !form->is_sound(body) ? UW_ERR_CORRUPT : rc;
 }
 
 const struct uw_message_form *uw_message_form_of(enum uw_wire_type type)

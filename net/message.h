@@ -33,6 +33,7 @@
 #ifndef UW_NET_MESSAGE_H
 #define UW_NET_MESSAGE_H
 
+#include "fields.h"
 #include "transfer.h"
 #include "uwasa.pb.h"
 #include "wire.h"
@@ -82,7 +83,7 @@ struct uw_message {
 /* A control type: its fields, and what must hold of them (may be NULL). A program has those that it
  * names. */
 struct uw_message_form {
-    const pb_msgdesc_t *fields;
+    const struct uw_fields *fields;
     bool (*is_sound)(const void *body);
 };
 /* The form of what every node speaks; NULL: of no such message. */
@@ -109,6 +110,22 @@ int uw_message_type(bool frames, const void *buf, uint32_t buf_bytes);
  * Returns UW_OK or UW_ERR_CORRUPT (malformed). */
 int uw_message_read(bool frames, const struct uw_message_form *form, const void *buf,
                     uint32_t buf_bytes, void *body);
+
+#define UW_MESSAGE_PEERS_MOST 8u
+
+/* Put one more peer's record into a hello, ping or ack of so many bytes.
+ * Returns the bytes that it has then or UW_ERR_TOOBIG (above cap_bytes; it is as it was). */
+int uw_message_add_peer(bool frames, const uwasa_Peer *peer, void *buf, uint32_t bytes,
+                        uint32_t cap_bytes);
+
+/* How many there are in one: at most UW_MESSAGE_PEERS_MOST, or UW_ERR_CORRUPT (more, malformed). */
+int uw_message_peers(bool frames, const void *buf, uint32_t buf_bytes);
+
+/* The next of them, of those that uw_message_peers has counted.
+ *   at  0 at first, kept by the caller
+ * Returns whether there is one. */
+bool uw_message_next_peer(bool frames, const void *buf, uint32_t buf_bytes, uint32_t *at,
+                          uwasa_Peer *peer);
 
 /* Parse a datagram of type UW_WIRE_DATA. Its count is what has arrived.
  *   d  written on success; floats points into buf

@@ -20,11 +20,16 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
     if (place == 0) {
         uw_membership_self(&s->membership, &row->peer);
         uw_node_fill_progress(s, &row->progress);
+        row->has_averaging = uw_node_fill_averaging(s, &row->averaging);
         return;
     }
     uw_membership_record(&s->membership, m, &row->peer);
     row->peer.pace_ms = 0;          /* nobody shows it */
     row->progress = m->progress;
+    if (m->averaging != NULL) {
+        row->has_averaging = true;
+        row->averaging = m->averaging->told;
+    }
     row->silent_us = s->now_us > m->heard_us ? s->now_us - m->heard_us : 0;
     row->rtt_us = m->srtt_us;
     row->from_bytes = m->from_bytes;

@@ -180,7 +180,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 
 /* ---- what others are told ---- */
 
-static void widest(const struct uw_node_config *c, uwasa_Progress *p)
+static void widest(const struct uw_node_config *c, uwasa_Averaging *p)
 {
     bool named = c->cell != NULL && c->cell[0] != '\0';
     const char *name = c->mode == UW_NODE_GOSSIP      ? ""
@@ -192,20 +192,19 @@ static void widest(const struct uw_node_config *c, uwasa_Progress *p)
     if (near && strlen(name) < strlen(FOUND_NAME)) {
         name = FOUND_NAME;
     }
+    *p = (uwasa_Averaging){.averages = true, .head_weight = c->head_weight, .cell_hops = near};
     strcpy(p->cell, name);
-    p->averages = true;
-    p->cell_hops = near;
     p->pairs = c->rule->over == UW_MIX_OVER_PAIRS;
     p->train_us = near ? UINT32_MAX : 0;
     p->drift = near ? 1.0f : 0.0f;
 }
 
-static void fill(const struct uw_node_state *s, uwasa_Progress *p)
+static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
 {
     const struct uw_node_near *near = &s->cell->near;
-    p->averages = true;
+    *p = (uwasa_Averaging){
+        .averages = true, .head_weight = s->config.head_weight, .cell_hops = near->hops};
     strcpy(p->cell, s->cell->name);
-    p->cell_hops = near->hops;
     p->train_us = near->on ? near->train_us : 0;
     p->drift = near->on ? uw_average_drift(&s->cell->average) : 0.0f;
     p->pairs = (uint32_t)s->pairs->state;
@@ -215,8 +214,9 @@ static void fill(const struct uw_node_state *s, uwasa_Progress *p)
 
 static bool otherwise(const struct uw_member *known, const uwasa_Ping *ping)
 {
-    static const uwasa_Progress nothing;
-    const uwasa_Progress *a = known != NULL ? &known->progress : &nothing, *b = &ping->progress;
+    static const uwasa_Averaging nothing;
+    const uwasa_Averaging *a = known != NULL ? &known->averaging->told : &nothing;
+    const uwasa_Averaging *b = &ping->averaging;
     return ping->has_progress &&
            (a->head_weight != b->head_weight || a->averages != b->averages ||
             a->pairs != b->pairs || strcmp(a->cell, b->cell) != 0);
@@ -251,7 +251,7 @@ static bool needs(const struct uw_node_state *s, const struct uw_member *m)
 {
     const struct uw_cell *run = &s->cell->scopes[UW_AVERAGE_RUN].cell;
     bool pairs = s->config.rule->over == UW_MIX_OVER_PAIRS;
-    bool mate = s->cell->name[0] != '\0' && strcmp(m->progress.cell, s->cell->name) == 0;
+    bool mate = s->cell->name[0] != '\0' && strcmp(m->averaging->told.cell, s->cell->name) == 0;
     return s->config.mode == UW_NODE_ALLREDUCE || pairs || mate || run->state != UW_CELL_IDLE ||
            uw_cell_owes(run);
 }

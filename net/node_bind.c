@@ -106,6 +106,11 @@ static int check_text(const char *what, const char *text, size_t cap, bool may_b
     return UW_OK;
 }
 
+static bool sleeps(const struct uw_node_config *c)
+{
+    return c->sleep.period_us != 0 || c->sleep.awake_us != 0;
+}
+
 /* What the configuration needs and the program lacks. */
 static int check_parts(const struct uw_node_config *c, struct uw_error *err)
 {
@@ -114,14 +119,16 @@ static int check_parts(const struct uw_node_config *c, struct uw_error *err)
                         : c->samples != NULL && parts->samples == NULL         ? "samples"
                         : c->mode == UW_NODE_BROADCAST && parts->casts == NULL ? "casts"
                         : c->period_share > 0.0f && parts->periods == NULL     ? "periods"
-                        : c->sleep.period_us != 0 && parts->sleeps == NULL     ? "sleeps"
+                        : sleeps(c) && parts->sleeps == NULL                   ? "sleeps"
+                        : c->slices_n > 1u && parts->slices == NULL            ? "slices"
+                        : (c->link->frames || c->link->shared) && parts->frames == NULL
+                            ? "frames"
                                                                                : NULL;
     if (lacks == NULL) {
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "config.parts lacks %s, which exchange, rule, samples, period or sleep "
-                        "need", lacks);
+                        "config.parts lacks %s, which the configuration or its link needs", lacks);
 }
 
 /* Rules look at it, and averages put it back when they fail. */
@@ -133,26 +140,6 @@ static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
     }
     return uw_error_set(err, UW_ERR_INVALID, "node: snapshot missing, \"%s\" needs it",
                         ruled ? c->rule->name : "averages");
-}
-
-static int check_sleep(const struct uw_node_config *c, struct uw_error *err)
-{
-    const struct uw_node_sleep *z = &c->sleep;
-    if (z->period_us == 0 && z->awake_us == 0) {
-        return UW_OK;
-    }
-    if (z->period_us > UW_NODE_SLEEP_MOST_US || z->awake_us < UW_NODE_SLEEP_LEAST_US ||
-        z->awake_us / 1000u >= z->period_us / 1000u) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "sleep: needs a period of an hour at most, and to be awake for 0.02 s "
-                            "or more of it, but not always");
-    }
-    if (needs_averages(c) || c->samples != NULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "sleep: is for gossip and broadcasts, not for exact averages, an "
-                            "average at the end or samples");
-    }
-    return UW_OK;
 }
 
 static int check(const struct uw_node_config *c, struct uw_error *err)
@@ -200,7 +187,7 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
                             c->link->ops != NULL ? c->link->ops->name : "?");
     }
     rc = check_parts(c, err);
-    rc = rc == UW_OK ? check_sleep(c, err) : rc;
+    rc = rc == UW_OK && sleeps(c) ? c->parts->sleeps->check(c, err) : rc;
     if (rc == UW_OK && needs_averages(c)) {
         rc = c->parts->averages->check(c, err);
     }
@@ -276,19 +263,28 @@ static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
     return rc < 0 || c->parts->answers == NULL ? rc : c->parts->answers->place(s, arena);
 }
 
+static int place_membership(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    const struct uw_membership_config membership = {
+        .name = c->name, .address = c->address, .incarnation = c->incarnation,
+        .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
+        .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
+        .averages = needs_averages(c), .dead_us = c->dead_us,
+        .rate_mbytes_per_s = membership_rate(c),
+        .sleep_us = c->sleep.period_us / 1000u * 1000u,
+        .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
+        .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s,
+        .beacons = c->link->shared ? c->parts->frames->beacons : NULL,
+        .windows = c->parts->sleeps != NULL ? c->parts->sleeps->windows : NULL};
+    return uw_membership_place(&s->membership, arena, &membership);
+}
+
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
     size_t slots = c->window_bytes / uw_gossip_slot_bytes(s->chunk_n);
     slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
-    const struct uw_membership_config membership = {
-        .name = c->name, .address = c->address, .incarnation = c->incarnation,
-        .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
-        .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
-        .dead_us = c->dead_us, .rate_mbytes_per_s = membership_rate(c),
-        .sleep_us = c->sleep.period_us / 1000u * 1000u,
-        .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
-        .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s};
     bool casts = c->mode == UW_NODE_BROADCAST;
     const struct uw_gossip_config gossip = {
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
@@ -301,11 +297,11 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
     void *part[8];
     const size_t bytes[8] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
-                             c->members_max * sizeof(uint32_t),
+                             c->members_max * sizeof(uint16_t),
                              c->members_max * sizeof(bool), sizeof *s->message,
                              sentences ? UW_NODE_TEXT_BYTES : 0,
                              c->link->frames ? s->buffer_bytes : 0, c->members_max};
-    int rc = uw_membership_place(&s->membership, arena, &membership);
+    int rc = place_membership(s, arena);
     if (rc == UW_OK) {
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
     }

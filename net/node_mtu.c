@@ -22,10 +22,11 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
     ping->progress = (uwasa_Progress){
         .step = UINT32_MAX, .rounds = UINT32_MAX, .version = UINT32_MAX,
         .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
-        .pulled_bytes = UINT64_MAX, .newcomer = true, .head_weight = s->config.head_weight,
+        .pulled_bytes = UINT64_MAX, .newcomer = true,
         .battery_percent = 100, .shuffles = s->config.samples != NULL};
     if (s->averages != NULL) {
-        s->averages->widest(&s->config, &ping->progress);
+        ping->has_averaging = true;
+        s->averages->widest(&s->config, &ping->averaging);
     }
     if (s->config.sleep.period_us != 0) {
         uint32_t period_ms = (uint32_t)(s->config.sleep.period_us / 1000u);
@@ -43,7 +44,7 @@ int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err)
     uwasa_Ping ping;
     fill_widest(s, &ping);
     while (s->config.link->frames && ping.left_out < UW_NODE_LEFT_OUT_MOST) {
-        uw_node_leave_out(&ping);
+        s->config.parts->frames->leave_out(&ping);
     }
     uint8_t scratch[SCRATCH_BYTES];
     int bytes = uw_message_write(s->config.link->frames, UW_WIRE_PING, &uw_form_ping, &ping,

@@ -107,7 +107,7 @@ static float worth(const struct uw_node_state *s)
     uint32_t n = 1;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        float drift = m->progress.drift;
+        float drift = m->averaging->told.drift;
         bool counts = m->state == UW_MEMBER_ALIVE && m->same_model && drift != 0.0f &&
                       drift >= -UW_DRIFT_MAX && drift <= UW_DRIFT_MAX;
         sum += counts ? drift : 0.0f;
@@ -119,7 +119,7 @@ static float worth(const struct uw_node_state *s)
 
 static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)
 {
-    float own = (float)s->cell->near.train_us, its = (float)m->progress.train_us;
+    float own = (float)s->cell->near.train_us, its = (float)m->averaging->told.train_us;
     return own > 0.0f && its > 0.0f && its <= times * own && own <= times * its;
 }
 
@@ -187,10 +187,10 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
         struct uw_member *m = &s->membership.members[i];
         uint32_t id;
         m->near = is_near(s, m, share);
-        if (m->near && found_name(m->progress.cell, &id) && id < best && is_alive(s, id) &&
-            m->progress.cell_hops < HOPS_MAX) {
+        if (m->near && found_name(m->averaging->told.cell, &id) && id < best && is_alive(s, id) &&
+            m->averaging->told.cell_hops < HOPS_MAX) {
             best = id;
-            hops = m->progress.cell_hops + 1u;
+            hops = m->averaging->told.cell_hops + 1u;
         }
     }
     char name[UW_NODE_NAME_BYTES];

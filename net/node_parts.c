@@ -3,8 +3,10 @@
 
 const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
                                                 .casts = &uw_node_casts,
+                                                .frames = &uw_node_frames,
                                                 .samples = &uw_node_samples,
                                                 .answers = &uw_node_answers,
                                                 .periods = &uw_node_periods,
                                                 .sleeps = &uw_node_sleeps,
+                                                .slices = &uw_node_slices,
                                                 .sentences = &uw_node_sentences};

@@ -11,14 +11,15 @@
 #define UW_NET_NODE_PARTS_H
 
 #include "gossip.h"
-#include "uwasa.pb.h"
-#include "wire.h"
+#include "message.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/node.h"
 #include "uwasa/node_parts.h"
 
+struct uw_beacons;
 struct uw_member;
+struct uw_member_windows;
 struct uw_node_state;
 
 /* node_averages.c. All but the checks, widest and message only while s->averages is set. */
@@ -29,7 +30,7 @@ struct uw_node_averages {
     int (*check_spare)(const struct uw_node_config *c, struct uw_error *err);
 
     /* What pings come to tell of a node's averages, at most. */
-    void (*widest)(const struct uw_node_config *c, uwasa_Progress *p);
+    void (*widest)(const struct uw_node_config *c, uwasa_Averaging *p);
 
     /* Take the memory. Returns UW_OK or what uw_arena_take returns. */
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
@@ -53,7 +54,7 @@ struct uw_node_averages {
                     uint32_t bytes);
 
     /* What this node tells of its averages now. */
-    void (*fill)(const struct uw_node_state *s, uwasa_Progress *p);
+    void (*fill)(const struct uw_node_state *s, uwasa_Averaging *p);
 
     /* Must this member stay in a full table? */
     bool (*needs)(const struct uw_node_state *s, const struct uw_member *m);
@@ -93,8 +94,37 @@ struct uw_node_casts {
     void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
-/* node_sleep.c. All but place only while s->sleeper is set. */
+/* node_frames.c. On a link of frames: as the functions of these names in message.h. */
+struct uw_node_frames {
+    /* Leave one more thing out of a ping that does not fit; put back what was left out of one that
+     * came from a station, as far as it is known. */
+    void (*leave_out)(uwasa_Ping *ping);
+    void (*fill_in)(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping);
+    int (*write_data)(const struct uw_data *d, uint32_t chunk, const float *floats, void *buf,
+                      uint32_t cap_bytes);
+    int (*read_data)(const void *buf, uint32_t buf_bytes, const struct uw_short_data *known,
+                     struct uw_data *d);
+    uint32_t (*wants)(uint32_t cap_bytes);
+    int (*write_wants)(enum uw_wire_type type, const struct uw_short_wants *head,
+                       const struct uw_want *wants, uint32_t n, void *buf);
+    int (*read_wants)(const void *buf, uint32_t buf_bytes, struct uw_short_wants *head,
+                      struct uw_want wants[UW_SHORT_WANTS_MOST]);
+    const struct uw_beacons *beacons;       /* of a link that all share: membership.h */
+};
+
+/* node_slice.c */
+struct uw_node_slices {
+    /* As uw_node_pick_slice, of a configuration with slices. */
+    void (*pick)(struct uw_node_state *s);
+};
+
+/* node_sleep.c. step, heard and fill only while s->sleeper is set. */
 struct uw_node_sleeps {
+    /* Returns UW_OK or UW_ERR_INVALID, before any memory is there. */
+    int (*check)(const struct uw_node_config *c, struct uw_error *err);
+    const struct uw_member_windows *windows;        /* of others: membership.h */
+    /* Who sleeps is not asked while somebody does not. Returns how many candidates can be used. */
+    uint32_t (*prefer_awake)(struct uw_node_state *s, uint32_t usable_n);
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
     /* Is this node asleep? next_us is set to when that changes, or a window begins. Who has woken
      * up calls uw_node_slept. */

@@ -16,29 +16,6 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
 
-/* Does it listen, and for about as long as a pull takes? */
-static bool is_awake(const struct uw_node_state *s, const struct uw_member *m)
-{
-    const struct uw_window w = uw_member_window(m, s->now_us);
-    uint64_t half_us = m->progress.awake_ms * UINT64_C(500);
-    return w.from_us <= s->now_us &&
-           w.to_us - s->now_us >= uw_deadline_us(&s->pull.took, 1, 0, 0, half_us);
-}
-
-/* Who sleeps is not asked while somebody does not. Returns how many can be used. */
-static uint32_t prefer_awake(struct uw_node_state *s, uint32_t usable_n)
-{
-    struct uw_node_candidates *c = &s->candidates;
-    uint32_t awake_n = 0;
-    for (uint32_t k = 0; k < c->n; k++) {
-        awake_n += c->usable[k] && is_awake(s, &s->membership.members[c->place[k]]);
-    }
-    for (uint32_t k = 0; awake_n != 0 && k < c->n; k++) {
-        c->usable[k] = c->usable[k] && is_awake(s, &s->membership.members[c->place[k]]);
-    }
-    return awake_n != 0 ? awake_n : usable_n;
-}
-
 /* List the members of the run by identity, this one too; those who are gone for long are none.
  * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
  * chunk_n. Returns how many can. */
@@ -62,13 +39,22 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
             c->usable[k] = c->usable[k - 1u];
             c->weight[k] = c->weight[k - 1u];
         }
-        c->place[k] = i;
+        c->place[k] = (uint16_t)i;
         c->usable[k] = usable;
         c->weight[k] = uw_peer_weight(s->config.batteries_alike ? 0 : m->progress.battery_percent);
         c->weighted = c->weighted || (usable && c->weight[k] != UW_PEER_WEIGHT_FULL);
         usable_n += usable;
     }
-    return prefer_awake(s, usable_n);
+    const struct uw_node_sleeps *sleeps = s->config.parts->sleeps;
+    return sleeps != NULL ? sleeps->prefer_awake(s, usable_n) : usable_n;
+}
+
+bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m)
+{
+    const struct uw_window w = uw_membership_window(&s->membership, m, s->now_us);
+    uint64_t half_us = m->progress.awake_ms * UINT64_C(500);
+    return w.from_us <= s->now_us &&
+           w.to_us - s->now_us >= uw_deadline_us(&s->pull.took, 1, 0, 0, half_us);
 }
 
 bool uw_node_any_awake(struct uw_node_state *s)
@@ -77,7 +63,7 @@ bool uw_node_any_awake(struct uw_node_state *s)
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (can_be_pulled_from(s, m, newcomer, false, s->pull.transfer.chunk_n) &&
-            is_awake(s, m)) {
+            uw_node_is_awake(s, m)) {
             return true;
         }
     }
@@ -127,17 +113,8 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
 
 void uw_node_pick_slice(struct uw_node_state *s)
 {
-    struct uw_node_pull *p = &s->pull;
-    uint32_t chunks = p->transfer.chunks;
-    uint32_t slices_n = uw_min_u32(s->config.slices_n, chunks);
-    p->slices = UINT32_MAX;
-    if (slices_n < 2u || p->adopt || p->bridge ||
-        atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
-        return;
+    s->pull.slices = UINT32_MAX;
+    if (s->config.slices_n > 1u) {
+        s->config.parts->slices->pick(s);
     }
-    uint32_t k = uw_node_slice(s->membership.members[0].id, p->round, slices_n);
-    uint32_t rest = chunks % slices_n;
-    uw_pull_only(&p->transfer, chunks / slices_n * k + uw_min_u32(k, rest),
-                 chunks / slices_n + (k < rest));
-    p->slices = (uint32_t)1 << k;
 }

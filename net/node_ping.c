@@ -1,109 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_ping.h"
 
-#include <string.h>
-
 #define CALLS_MOST 16u
 
-/* Of a ping, what a narrow link may leave out. */
-struct known {
-    uwasa_Progress progress;
-    uint64_t model;
-    uint32_t pace_ms;
-};
-
-/* The most dispensable first. A receiver keeps what it was told before, and of who is new takes the
- * model to be its own: a want says which it is. */
-static void take_over(uwasa_Ping *to, const struct known *from, uint32_t what)
+/* Write what is filled in, less what does not fit. Returns its bytes, 0: they are too many. */
+static uint32_t write_self(struct uw_node_state *s)
 {
-    switch (what) {
-    case 1:
-        to->progress.pulled_bytes = from->progress.pulled_bytes;
-        return;
-    case 2:
-        to->progress.power_mw = from->progress.power_mw;
-        to->progress.temperature_mc = from->progress.temperature_mc;
-        return;
-    case 3:
-        to->progress.samples_per_s = from->progress.samples_per_s;
-        return;
-    case 4:
-        to->progress.accuracy = from->progress.accuracy;
-        return;
-    case 5:
-        to->progress.loss = from->progress.loss;
-        return;
-    case 6:
-        to->progress.rounds = from->progress.rounds;
-        return;
-    case 7:
-        to->self.pace_ms = from->pace_ms;
-        return;
-    case 8:
-        to->progress.battery_percent = from->progress.battery_percent;
-        return;
-    case 9:
-        to->model = from->model;
-        return;
-    default:
-        to->progress.step = from->progress.step;
-        return;
-    }
-}
-
-void uw_node_leave_out(uwasa_Ping *ping)
-{
-    static const struct known nothing;
-    take_over(ping, &nothing, ++ping->left_out);
-}
-
-void uw_node_fill_in(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping)
-{
-    const struct uw_member *m = uw_membership_at(&s->membership, station);
-    struct known known = {.model = s->model};
-    if (ping->left_out == 0) {
-        return;
-    }
-    if (m != NULL && strcmp(m->name, ping->self.name) == 0 &&
-        m->incarnation == ping->self.incarnation) {
-        known.progress = m->progress;
-        known.pace_ms = m->pace_us / 1000u;
-        known.model = m->same_model ? s->model : ~s->model;
-    }
-    for (uint32_t i = 1; i <= ping->left_out && i <= UW_NODE_LEFT_OUT_MOST; i++) {
-        take_over(ping, &known, i);
-    }
-}
-
-void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
-                       uint32_t others)
-{
-    s->message->type = type;
+    bool frames = s->config.link->frames;
     uwasa_Ping *p = &s->message->ping;
+    for (;;) {
+        int bytes = uw_message_write(frames, s->message->type, &uw_form_ping, p, s->buffer,
+                                     uw_node_mtu(s));
+        if (bytes > 0) {
+            return (uint32_t)bytes;
+        }
+        if (!frames || p->left_out >= UW_NODE_LEFT_OUT_MOST) {
+            return 0;
+        }
+        s->config.parts->frames->leave_out(p);
+    }
+}
+
+/* Add records of the n that were gathered while there is room. Returns how many. */
+static uint32_t add_others(struct uw_node_state *s, uint32_t n, uint32_t *bytes)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uwasa_Peer peer;
+        uw_membership_gathered(&s->membership, i, &peer);
+        int more = uw_message_add_peer(s->config.link->frames, &peer, s->buffer, *bytes,
+                                       uw_node_mtu(s));
+        if (more < 0) {
+            return i;
+        }
+        *bytes = (uint32_t)more;
+    }
+    return n;
+}
+
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq)
+{
+    uwasa_Ping *p = &s->message->ping;
+    s->message->type = type;
     *p = (uwasa_Ping){.run = s->run, .model = s->model, .seq = seq, .has_self = true,
                       .has_progress = true};
     uw_membership_self(&s->membership, &p->self);
     uw_node_fill_progress(s, &p->progress);
-    p->peers_count = (pb_size_t)uw_membership_gather(&s->membership, p->peers, others);
+    p->has_averaging = uw_node_fill_averaging(s, &p->averaging);
 }
 
-void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
+void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
+                  uint32_t others)
 {
     uint64_t before = s->counters.sent_bytes;
-    uwasa_Ping *p = &s->message->ping;
-    while (uw_node_send(s, station) == UW_ERR_TOOBIG) {
-        if (p->peers_count != 0) {
-            p->peers_count--;
-        } else if (s->config.link->frames && p->left_out < UW_NODE_LEFT_OUT_MOST) {
-            uw_node_leave_out(p);
-        } else {
-            break;
-        }
-    }
-    uint32_t bytes = (uint32_t)(s->counters.sent_bytes - before);
-    if (bytes != 0) {
-        s->counters.membership_bytes += bytes;
-        uw_membership_sent(&s->membership, bytes, s->message->ping.peers_count);
+    uw_node_fill_ping(s, type, seq);
+    bool beacon = station == UW_LINK_STATION_BROADCAST;     /* who hears it hears the others */
+    uint32_t n = beacon ? 0 : uw_membership_gather(&s->membership, others), told = 0, bytes;
+    int rc;
+    do {
+        bytes = write_self(s);
+        told = bytes != 0 ? add_others(s, n, &bytes) : 0;
+        rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_OK;
+    } while (rc == UW_ERR_TOOBIG && uw_node_mtu(s) < bytes);    /* it has become narrower */
+    uint32_t sent_bytes = (uint32_t)(s->counters.sent_bytes - before);
+    if (sent_bytes != 0) {
+        s->counters.membership_bytes += sent_bytes;
+        uw_membership_sent(&s->membership, sent_bytes, told);
     }
 }
 
@@ -123,10 +84,6 @@ void uw_node_call_members(struct uw_node_state *s)
         if (type == 0) {
             return;
         }
-        uw_node_fill_ping(s, (enum uw_wire_type)type, seq, UW_NODE_OTHERS);
-        if (station == UW_LINK_STATION_BROADCAST) {
-            s->message->ping.peers_count = 0;       /* who hears this hears them */
-        }
-        uw_node_send_ping(s, station);
+        uw_node_ping(s, station, (enum uw_wire_type)type, seq, UW_NODE_OTHERS);
     }
 }

@@ -16,20 +16,15 @@ int uw_node_check_mtu(struct uw_node_state *s, struct uw_error *err);
 
 /* node_ping.c */
 
-/* Make s->message a hello, ping or ack with news of this device, of others, and records of so many
- * others of whom there is none. */
-void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq,
-                       uint32_t others);
+/* Make s->message a hello, ping or ack with news of this device. */
+void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t seq);
 
-/* Send it, with as many of the others as fit. */
-void uw_node_send_ping(struct uw_node_state *s, uint16_t station);
+/* Send one with news of this device, and as many as fit of news of others and of
+ * records of so many others of whom there is none. */
+void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
+                  uint32_t others);
 
-#define UW_NODE_LEFT_OUT_MOST 10u
-
-/* Leave one more thing out of a ping that does not fit; put back what was left out of one that
- * came from a station, as far as it is known. */
-void uw_node_leave_out(uwasa_Ping *ping);
-void uw_node_fill_in(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping);
+#define UW_NODE_LEFT_OUT_MOST 10u       /* things, one after the other: node_frames.c */
 
 /* Call members and seeds that are due. */
 void uw_node_call_members(struct uw_node_state *s);

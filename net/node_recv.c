@@ -28,15 +28,26 @@ static void answer(struct uw_node_state *s, uint16_t station, const struct uw_no
     if (in->type != UW_WIRE_ACK && !s->left && in->ping.seq != 0) {
         /* Who says hello may know nobody. */
         uint32_t others = in->type == UW_WIRE_HELLO ? UW_GATHER_MAX : UW_NODE_OTHERS;
-        uw_node_fill_ping(s, UW_WIRE_ACK, in->ping.seq, others);
-        uw_node_send_ping(s, station);
+        uw_node_ping(s, station, UW_WIRE_ACK, in->ping.seq, others);
     }
 }
 
-static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_message *in)
+static void take_rumours(struct uw_node_state *s, uint32_t bytes)
+{
+    uwasa_Peer peer;
+    uint32_t at = 0;
+    while (uw_message_next_peer(s->config.link->frames, s->buffer, bytes, &at, &peer)) {
+        uw_membership_rumour(&s->membership, &peer, s->now_us);
+    }
+}
+
+static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_message *in,
+                    uint32_t bytes)
 {
     const uwasa_Ping *ping = &in->ping;
-    uw_node_fill_in(s, station, &in->ping);
+    if (ping->left_out != 0 && s->config.parts->frames != NULL) {
+        s->config.parts->frames->fill_in(s, station, &in->ping);
+    }
     struct uw_member *m = NULL;
     if (ping->run != s->run) {
         s->counters.refused_run++;
@@ -77,9 +88,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_me
     if (in->type == UW_WIRE_ACK) {
         uw_membership_acked(&s->membership, m, ping->seq, s->now_us);
     }
-    for (pb_size_t i = 0; i < ping->peers_count; i++) {
-        uw_membership_rumour(&s->membership, &ping->peers[i], s->now_us);
-    }
+    take_rumours(s, bytes);
     answer(s, station, in);
 }
 
@@ -130,7 +139,7 @@ static void on_short_wants(struct uw_node_state *s, uint16_t station, uint32_t b
 {
     struct uw_short_wants head;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
-    int n = uw_message_read_short_wants(s->buffer, bytes, &head, wants);
+    int n = s->config.parts->frames->read_wants(s->buffer, bytes, &head, wants);
     if (n < 0) {
         s->counters.refused_corrupt++;
     } else if (serves(s, station, head.model == (uint32_t)s->model, head.mixed, &wants[0])) {
@@ -185,7 +194,8 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
         on_short_wants(s, station, bytes);
         return;
     }
-    if (uw_message_read(frames, form, s->buffer, bytes, &in->ping) < 0) {
+    if (uw_message_read(frames, form, s->buffer, bytes, &in->ping) < 0 ||
+        (form == &uw_form_ping && uw_message_peers(frames, s->buffer, bytes) < 0)) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -195,7 +205,7 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
     } else if (type == UW_WIRE_REFUSE) {
         on_refuse(s, station, &in->refuse);
     } else if (type != UW_WIRE_GOODBYE) {
-        on_ping(s, station, in);
+        on_ping(s, station, in, bytes);
     } else if (in->goodbye.run == s->run) {
         uw_membership_goodbye(&s->membership, station, &in->goodbye.self, s->now_us);
     }
@@ -219,7 +229,7 @@ static int read_data(struct uw_node_state *s, uint16_t station, uint32_t bytes, 
         return uw_message_read_data(s->buffer, bytes, d);
     }
     const struct uw_short_data known = known_of(s, station);
-    return uw_message_read_short_data(s->buffer, bytes, &known, d);
+    return s->config.parts->frames->read_data(s->buffer, bytes, &known, d);
 }
 
 static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)

@@ -21,7 +21,8 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
     for (uint32_t i = 0; i < most && uw_serve_next(&s->serve, s->now_us, &item); i++) {
         uint32_t version;
         const struct uw_member *m = uw_membership_at(&s->membership, item.station);
-        uint64_t from_us = m != NULL ? uw_member_window(m, s->now_us).from_us : 0;
+        uint64_t from_us =
+            m != NULL ? uw_membership_window(&s->membership, m, s->now_us).from_us : 0;
         if (from_us > s->now_us) {
             uw_serve_blocked(&s->serve, &item, from_us);
             continue;
@@ -35,8 +36,8 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
             .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = version,
             .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
         int bytes = s->config.link->frames
-                        ? uw_message_encode_short_data(&d, item.chunk, x, s->buffer,
-                                                       s->buffer_bytes)
+                        ? s->config.parts->frames->write_data(&d, item.chunk, x, s->buffer,
+                                                              s->buffer_bytes)
                         : uw_message_encode_data(&d, x, s->buffer, s->buffer_bytes);
         int rc = bytes < 0 ? bytes
                            : uw_link_send(s->config.link, item.station, s->buffer,

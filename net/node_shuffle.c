@@ -26,7 +26,7 @@ static uint32_t pick(void *arg, uint32_t round)
         for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
             c->place[k] = c->place[k - 1u];
         }
-        c->place[k] = i;
+        c->place[k] = (uint16_t)i;
     }
     struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round, .seed = s->run};
     for (uint32_t k = 0; k < c->n; k++) {

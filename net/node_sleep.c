@@ -16,6 +16,25 @@ struct uw_node_sleeper {
     uint32_t label;
 };
 
+static int check(const struct uw_node_config *c, struct uw_error *err)
+{
+    const struct uw_node_sleep *z = &c->sleep;
+    bool exact = (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || c->agree ||
+                 c->gradients != NULL || (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
+    if (z->period_us > UW_NODE_SLEEP_MOST_US || z->awake_us < UW_NODE_SLEEP_LEAST_US ||
+        z->awake_us / 1000u >= z->period_us / 1000u) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "sleep: needs a period of an hour at most, and to be awake for 0.02 s "
+                            "or more of it, but not always");
+    }
+    if (exact || c->samples != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "sleep: is for gossip and broadcasts, not for exact averages, an "
+                            "average at the end or samples");
+    }
+    return UW_OK;
+}
+
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     void *memory;
@@ -137,6 +156,19 @@ static void fill(const struct uw_node_state *s, uwasa_Progress *p)
     p->sleep_label = z->label;
 }
 
+static uint32_t prefer_awake(struct uw_node_state *s, uint32_t usable_n)
+{
+    struct uw_node_candidates *c = &s->candidates;
+    uint32_t awake_n = 0;
+    for (uint32_t k = 0; k < c->n; k++) {
+        awake_n += c->usable[k] && uw_node_is_awake(s, &s->membership.members[c->place[k]]);
+    }
+    for (uint32_t k = 0; awake_n != 0 && k < c->n; k++) {
+        c->usable[k] = c->usable[k] && uw_node_is_awake(s, &s->membership.members[c->place[k]]);
+    }
+    return awake_n != 0 ? awake_n : usable_n;
+}
+
 uint64_t uw_node_may_sleep_us(const struct uw_node *n, uint64_t caller_us)
 {
     const struct uw_node_state *s = n->state;
@@ -145,4 +177,10 @@ uint64_t uw_node_may_sleep_us(const struct uw_node *n, uint64_t caller_us)
     return asleep && s->promised_us > now_us ? s->promised_us - now_us : 0;
 }
 
-const struct uw_node_sleeps uw_node_sleeps = {place, step, heard, fill};
+const struct uw_node_sleeps uw_node_sleeps = {.check = check,
+                                              .windows = &uw_member_windows,
+                                              .prefer_awake = prefer_awake,
+                                              .place = place,
+                                              .step = step,
+                                              .heard = heard,
+                                              .fill = fill};

@@ -3,10 +3,10 @@
  * node_state.h - what is behind struct uw_node, shared by the files node*.c
  *
  *     node_bind.c    set-up: what a configuration needs, and the memory
- *     node.c         the step
- *     node_mtu.c     what a link must carry; node_ping.c membership's messages (node_ping.h)
- *     node_recv.c    what to do with each message
- *     node_pull.c    the pull of a round; node_pick.c whom from; node_serve.c others' pulls
+ *     node.c         the step; node_mtu.c what a link must carry
+ *     node_recv.c    what to do with each message; node_ping.c membership's (node_ping.h)
+ *     node_pull*.c   the pull of a round (node_pull.h); node_pick.c whom from
+ *     node_serve.c   others' pulls
  *     node_event.c   events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
@@ -17,7 +17,7 @@
  *     node_answers.c      the member table over the wire
  *     node_sentences.c    of events
  *     node_shuffle.c      samples lent to others
- *     node_sleep.c        windows outside of which the node sleeps
+ *     node_sleep.c        windows; node_frames.c links of frames; node_slice.c slices;
  *     node_periods.c      a period that follows from what pulls take
  */
 #ifndef UW_NET_NODE_STATE_H
@@ -44,7 +44,7 @@ struct uw_node_sleeper;
 
 #define UW_NODE_QUIETS 12u
 #define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
-#define UW_NODE_OTHERS 1u               /* records that every ping has, in turn */
+#define UW_NODE_OTHERS 1u       /* records that every ping has, in turn */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
                                                    no datagram could carry */
@@ -70,7 +70,7 @@ struct uw_node_pull {
 /* The members of the run by identity, this device too. */
 struct uw_node_candidates {
     uint32_t n;
-    uint32_t *place;                /* [members_max] in the table */
+    uint16_t *place;                /* [members_max] in the table */
     bool *usable;                   /* [members_max] may be pulled from now */
     uint8_t *weight;                /* [members_max] by their batteries */
     bool weighted;                  /* not all are alike */
@@ -194,9 +194,8 @@ const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t c
 
 /* node_pick.c */
 
-/* Whom to pull from in a round: its place in the table, and its weight in what comes of it. 0: from
- * nobody; UW_NODE_LATER: wait a little for somebody to appear.
- *   adopt  set: its model is to be taken over */
+/* Whom to pull from in a round: its place in the table, and its weight. 0: nobody; UW_NODE_LATER:
+ * wait a little for somebody to appear.  adopt: set, its model is to be taken over */
 #define UW_NODE_LATER UINT32_MAX
 uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight);
 
@@ -204,7 +203,8 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
 uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
                           uint32_t chunk_n);
 
-/* Can anybody else be pulled from who listens for long enough? */
+/* Does it listen for about as long as a pull takes? Does anybody who can be pulled from? */
+bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m);
 bool uw_node_any_awake(struct uw_node_state *s);
 
 /* The largest message and the largest chunk that the link carries now, maybe less than before. */
@@ -230,7 +230,7 @@ static inline bool uw_node_carries(const struct uw_node_state *s, const struct u
     return uw_node_chunk_n(s) >= least_n && (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n);
 }
 
-/* How soon to try again what the link did not take: a part of what a message takes it. */
+/* How soon to try again what the link did not take: part of what a message takes. */
 static inline uint32_t uw_node_retry_us(const struct uw_node_state *s)
 {
     const struct uw_link *l = s->config.link;
@@ -241,10 +241,10 @@ static inline uint32_t uw_node_retry_us(const struct uw_node_state *s)
 
 /* node_status.c */
 
-/* What this device tells of its training. */
+/* What this device tells of its training; of its averages: returns whether there are any. */
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
+bool uw_node_fill_averaging(const struct uw_node_state *s, uwasa_Averaging *a);
 
-/* The counters with what is counted elsewhere. */
 void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c);
 
 #endif

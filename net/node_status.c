@@ -31,13 +31,9 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .samples_per_s = uw_told_float(&g->samples_per_s),
         .pulled_bytes = s->counters.pulled_bytes,
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
-        .head_weight = s->config.head_weight,
         .battery_percent = uw_min_u32(told(&g->battery_percent), 100u),
         .shuffles = s->samples != NULL && !s->left,
     };
-    if (s->averages != NULL) {
-        s->averages->fill(s, p);
-    }
     if (s->sleeper != NULL) {
         s->config.parts->sleeps->fill(s, p);
     }
@@ -61,19 +57,30 @@ void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
     c->chunks_twice = s->pull.transfer.twice_n;
 }
 
+bool uw_node_fill_averaging(const struct uw_node_state *s, uwasa_Averaging *a)
+{
+    if (s->averages != NULL) {
+        s->averages->fill(s, a);
+    }
+    return s->averages != NULL;
+}
+
 static void fill_row(const struct uw_node_state *s, uint32_t place, uint64_t now_us,
                      struct uw_node_member *row)
 {
     const struct uw_member *m = &s->membership.members[place];
     const uwasa_Progress *progress = &m->progress;
     uwasa_Progress own;
+    uwasa_Averaging averaging = {.cell = ""};
     uwasa_Peer peer;
     if (place == 0) {
         uw_node_fill_progress(s, &own);
+        uw_node_fill_averaging(s, &averaging);
         progress = &own;
     }
     uw_membership_record(&s->membership, m, &peer);
-    uw_status_row(&peer, progress, row);
+    bool known = place != 0 && m->averaging != NULL;
+    uw_status_row(&peer, progress, known ? &m->averaging->told : &averaging, row);
     row->silent_us = place != 0 && now_us > m->heard_us ? now_us - m->heard_us : 0;
     row->rtt_us = m->srtt_us;
     row->from_bytes = m->from_bytes;

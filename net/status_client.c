@@ -36,7 +36,7 @@ static bool leads_on(const uwasa_StatusReply *r)
 
 static void take_row(const uwasa_Row *from, struct uw_node_member *to)
 {
-    uw_status_row(&from->peer, &from->progress, to);
+    uw_status_row(&from->peer, &from->progress, &from->averaging, to);
     to->silent_us = from->silent_us;
     to->rtt_us = from->rtt_us;
     to->from_bytes = from->from_bytes;

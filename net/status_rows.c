@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, struct uw_node_member *to)
+void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, const uwasa_Averaging *a,
+                   struct uw_node_member *to)
 {
     *to = (struct uw_node_member){
         .state = (enum uw_member_state)peer->state,
@@ -21,7 +22,7 @@ void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, struct uw_no
     };
     memcpy(to->name, peer->name, sizeof to->name);
     memcpy(to->address, peer->address, sizeof to->address);
-    memcpy(to->cell, p->cell, sizeof to->cell);
+    memcpy(to->cell, a->cell, sizeof to->cell);
 }
 
 /* Both structs name their fields alike. */

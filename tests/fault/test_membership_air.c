@@ -71,7 +71,7 @@ static void open_cell(uint32_t n, uint32_t table, float loss)
             .name = c->name[i], .incarnation = 1, .model = 1, .members_max = table,
             .ping_us = PING_US, .suspect_us = 3u * PING_US, .dead_us = 10u * SECOND,
             .rate_mbytes_per_s = RATE * 1000u, .seed = i + 1u, .link = &c->link.link,
-            .changed = on_change, .spares = may_go};
+            .changed = on_change, .spares = may_go, .beacons = &uw_beacons};
         struct uw_arena arena;
         uw_arena_init(&arena, NULL, 0);
         assert_int_equal(uw_membership_place(&c->m[i], &arena, &config), UW_OK);

@@ -256,6 +256,10 @@ static void test_sleep_that_makes_no_sense_is_refused(void **state)
     c.parts = &few;
     assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
     assert_non_null(strstr(err.text, "sleeps"));
+    c.sleep = (struct uw_node_sleep){0};        /* the radio needs a part, too */
+    c.link->shared = true;
+    assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "frames"));
     radio_world_free(r);
 }
 

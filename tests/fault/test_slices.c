@@ -170,6 +170,17 @@ static void test_slices_that_cannot_be_are_refused(void **state)
         assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
         assert_non_null(strstr(err.text, "slices_n"));
     }
+    static const struct uw_node_parts few = {.sentences = &uw_node_sentences};
+    struct uw_node_config c = world_config(w, 0);
+    struct uw_error err = {0};
+    size_t bytes;
+    c.link = &w->nodes[0].emulated.link;
+    c.parts = &few;
+    c.slices_n = 0;
+    assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_OK);
+    c.slices_n = 2;
+    assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "slices"));
     world_free(w);
 }
 

@@ -44,16 +44,15 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         add(corpus, buf, uw_message_write_short_wants(UW_WIRE_WANT, &head, wants, n, buf));
         add(corpus, buf, uw_message_write_short_wants(UW_WIRE_CAST_WANT, &head, wants, n, buf));
     }
-    uwasa_Ping ping = {.model = 7, .seq = 1, .has_self = true, .has_progress = true,
-                       .peers_count = 1};
+    uwasa_Ping ping = {.model = 7, .seq = 1, .has_self = true, .has_progress = true};
+    uwasa_Peer other = {.name = "c", .address = "1"};
     strcpy(ping.self.name, "b");
-    strcpy(ping.peers[0].name, "c");
-    strcpy(ping.peers[0].address, "1");
     ping.self.incarnation = 9;
     ping.progress.version = 1;
     for (int type = UW_WIRE_HELLO; type <= UW_WIRE_ACK; type++) {
-        add(corpus, buf, uw_message_write(true, (enum uw_wire_type)type, &uw_form_ping, &ping,
-                                          buf, sizeof buf));
+        int bytes = uw_message_write(true, (enum uw_wire_type)type, &uw_form_ping, &ping, buf,
+                                     sizeof buf);
+        add(corpus, buf, uw_message_add_peer(true, &other, buf, (uint32_t)bytes, sizeof buf));
     }
     const uwasa_Refuse refuse = {.reason = uwasa_Reason_CHUNK_TOO_BIG, .chunk_n = 9};
     add(corpus, buf, uw_message_write(true, UW_WIRE_REFUSE, &uw_form_refuse, &refuse, buf,

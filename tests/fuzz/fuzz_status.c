@@ -74,7 +74,8 @@ static void fill_row(uwasa_Row *row, uint32_t i)
     row->peer.name[0] = (char)('a' + i);
     strcpy(row->peer.address, "10.0.0.1:1");
     row->peer.state = uwasa_State_ALIVE;
-    strcpy(row->progress.cell, "cell");
+    row->has_averaging = true;
+    strcpy(row->averaging.cell, "cell");
     row->progress.step = i;
 }
 

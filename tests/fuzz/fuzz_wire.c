@@ -18,9 +18,13 @@ static void add(struct uw_fuzz_corpus *corpus, struct uw_message *m)
 {
     static const float floats[4] = {1.0f, 2.0f, 3.0f, 4.0f};
     uint8_t buf[2048];
+    static const uwasa_Peer others[2] = {{.name = "c", .address = "1"}, {.name = "a"}};
     int bytes = m->type == UW_WIRE_DATA
                     ? uw_message_encode_data(&m->data, floats, buf, sizeof buf)
                     : uw_message_encode(m, buf, sizeof buf);
+    for (uint32_t i = 0; bytes > 0 && m->type <= UW_WIRE_ACK && i < 2u; i++) {
+        bytes = uw_message_add_peer(false, &others[i], buf, (uint32_t)bytes, sizeof buf);
+    }
     if (bytes > 0) {
         uw_fuzz_add(corpus, buf, (size_t)bytes);
     }
@@ -35,13 +39,10 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         memset(&m, 0, sizeof m);
         m.type = (enum uw_wire_type)type;
         m.ping = (uwasa_Ping){.run = run, .model = 7, .seq = 1, .has_self = true,
-                              .has_progress = true, .peers_count = 2};
+                              .has_progress = true};
         strcpy(m.ping.self.name, "b");
         m.ping.self.incarnation = 9;
         m.ping.progress.version = 1;
-        strcpy(m.ping.peers[0].name, "c");
-        strcpy(m.ping.peers[0].address, "1");
-        strcpy(m.ping.peers[1].name, "a");
         add(corpus, &m);
     }
     m.type = UW_WIRE_WANT;

@@ -5,6 +5,7 @@
  * of RAM it takes beside the model and its snapshot, and exits 1 when they are not as measured. */
 #include "uwasa/link_frame.h"
 #include "uwasa/node.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/secure_frames.h"
 
 #include <stdio.h>
@@ -69,10 +70,11 @@ static int open_node(size_t *node_bytes, size_t *frames_bytes)
     struct uw_secure_frames_config secure = {
         .lower = &frame.link, .run = "run", .peers_n = MEMBERS, .memory = frames_memory,
         .memory_bytes = sizeof frames_memory, .entropy = no_chance};
+    static const struct uw_node_parts parts = {.frames = &uw_node_frames};
     struct uw_node_config c = {
         .name = "a", .run = "run", .incarnation = 1, .link = &frames.link, .params = &params,
-        .snapshot = &snapshot, .window_bytes = WINDOW_BYTES, .members_max = MEMBERS,
-        .serves_max = 1};
+        .parts = &parts, .snapshot = &snapshot, .window_bytes = WINDOW_BYTES,
+        .members_max = MEMBERS, .serves_max = 1};
     struct uw_arena arena;
     struct uw_error err = {.text = ""};
     int rc = uw_link_frame_init(&frame, &(struct uw_link_frame_config){.radio = &radio});

@@ -43,7 +43,7 @@ static inline void set_up(struct bench *b, uint32_t members_max, const char *con
         .name = "a", .address = "0", .incarnation = 10, .model = 1, .seeds = seeds, .seeds_n = n,
         .members_max = members_max, .ping_us = SECOND, .suspect_us = 3 * SECOND,
         .dead_us = 10 * SECOND, .rate_mbytes_per_s = 100000000,
-        .seed = 1, .link = &b->link.link, .changed = on_change,
+        .seed = 1, .link = &b->link.link, .changed = on_change, .windows = &uw_member_windows,
         .arg = b};
     struct uw_arena arena;
     uw_arena_init(&arena, b->memory, sizeof b->memory);

@@ -26,12 +26,10 @@ static void fill(enum uw_wire_type type, struct uw_message *m)
     case UW_WIRE_PING:
     case UW_WIRE_ACK:
         m->ping = (uwasa_Ping){.run = 5, .model = 1u, .seq = 300, .has_self = true, .self = peer,
-                               .has_progress = true, .peers_count = 2};
+                               .has_progress = true};
         m->ping.progress = (uwasa_Progress){.step = 1000, .rounds = 4, .version = 6, .loss = 0.5f,
                                             .accuracy = 0.75f, .samples_per_s = 123.0f,
                                             .pulled_bytes = (uint64_t)1 << 40, .newcomer = true};
-        m->ping.peers[0] = peer;
-        m->ping.peers[1] = peer;
         break;
     case UW_WIRE_WANT:
         m->want = (uwasa_Want){.run = 5, .model = UINT64_MAX, .transfer = 65535, .seq = 65535,
@@ -200,6 +198,57 @@ static void test_message_too_large_for_its_buffer_is_refused(void **state)
     }
 }
 
+/* At most eight, with each of which the message is whole. */
+static void test_message_has_records_of_peers(void **state)
+{
+    (void)state;
+    for (int frames = 0; frames < 2; frames++) {
+        struct uw_message m;
+        uint8_t buf[2048];
+        uwasa_Peer peer = {.address = "[fe80::1]:4433", .incarnation = 7}, got;
+        fill(UW_WIRE_PING, &m);
+        int bytes = uw_message_write(frames != 0, UW_WIRE_PING, &uw_form_ping, &m.ping, buf,
+                                     sizeof buf);
+        for (int n = 1; n <= (int)UW_MESSAGE_PEERS_MOST + 1; n++) {
+            snprintf(peer.name, sizeof peer.name, "peer-%d", n);
+            uint32_t before = (uint32_t)bytes, at = 0;
+            for (uint32_t cap = before; bytes == (int)before; cap++) {
+                int more = uw_message_add_peer(frames != 0, &peer, buf, before, cap);
+                assert_true(more == UW_ERR_TOOBIG || more == (int)cap);
+                bytes = more > 0 ? more : bytes;
+            }
+            assert_int_equal(uw_message_type(frames != 0, buf, (uint32_t)bytes), UW_WIRE_PING);
+            assert_int_equal(uw_message_read(frames != 0, &uw_form_ping, buf, (uint32_t)bytes,
+                                             &m.ping), UW_OK);
+            assert_int_equal(uw_message_peers(frames != 0, buf, (uint32_t)bytes),
+                             n <= (int)UW_MESSAGE_PEERS_MOST ? n : UW_ERR_CORRUPT);
+            for (int i = 1; i <= n; i++) {
+                assert_true(uw_message_next_peer(frames != 0, buf, (uint32_t)bytes, &at, &got));
+                assert_int_equal(got.name[5], '0' + i);
+                assert_string_equal(got.address, peer.address);
+                assert_int_equal(got.incarnation, 7);
+            }
+            assert_false(uw_message_next_peer(frames != 0, buf, (uint32_t)bytes, &at, &got));
+        }
+    }
+}
+
+static void test_records_of_peers_with_odd_contents_are_refused(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {"", "two lines", "a\x1b"};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        struct uw_message m;
+        uint8_t buf[2048];
+        uwasa_Peer peer = {.incarnation = 7};
+        fill(UW_WIRE_PING, &m);
+        strcpy(peer.name, odd[i]);
+        int bytes = (int)encode(&m, buf, sizeof buf);
+        bytes = uw_message_add_peer(false, &peer, buf, (uint32_t)bytes, sizeof buf);
+        assert_int_equal(uw_message_peers(false, buf, (uint32_t)bytes), UW_ERR_CORRUPT);
+    }
+}
+
 static void test_floats_that_are_not_finite_are_seen(void **state)
 {
     (void)state;
@@ -252,6 +301,8 @@ int main(void)
         cmocka_unit_test(test_message_of_a_later_version_or_unknown_type_is_told_apart),
         cmocka_unit_test(test_message_with_odd_contents_is_refused),
         cmocka_unit_test(test_message_too_large_for_its_buffer_is_refused),
+        cmocka_unit_test(test_message_has_records_of_peers),
+        cmocka_unit_test(test_records_of_peers_with_odd_contents_are_refused),
         cmocka_unit_test(test_floats_that_are_not_finite_are_seen),
         cmocka_unit_test(test_crc_of_known_strings),
         cmocka_unit_test(test_crc_is_the_portable_one_at_every_size_and_place),

@@ -112,7 +112,7 @@ static void expect_all_told(struct uw_node_config c)
     assert_true(bytes < sizeof b->memory);
     struct uw_node_state *s = bind(&c);
     grow_old(s);
-    uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX, 0);
+    uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX);
     assert_true(s->message->ping.self.pace_ms >= 600000u);
     uint8_t buf[MTU_MOST];
     int told = uw_message_write(false, UW_WIRE_PING, &uw_form_ping, &s->message->ping, buf,
@@ -216,7 +216,7 @@ static void test_what_a_ping_leaves_out_stays_as_it_was_told(void **state)
         int before = (int)sizeof buf, bytes = 0;
         for (uint32_t i = 0; i <= n; i++) {
             if (i != 0) {
-                uw_node_leave_out(&p);
+                uw_node_frames.leave_out(&p);
             }
             bytes = uw_message_write(true, UW_WIRE_PING, &uw_form_ping, &p, buf, sizeof buf);
             assert_true(bytes > 0 && (i <= 1 || bytes < before));
@@ -224,7 +224,7 @@ static void test_what_a_ping_leaves_out_stays_as_it_was_told(void **state)
         }
         assert_int_equal(p.left_out, n);
         assert_int_equal(uw_message_read(true, &uw_form_ping, buf, (uint32_t)bytes, &out), UW_OK);
-        uw_node_fill_in(s, 3, &out);
+        uw_node_frames.fill_in(s, 3, &out);
         const uint32_t got[] = {(uint32_t)out.progress.pulled_bytes, out.progress.power_mw,
                                 (uint32_t)out.progress.samples_per_s,
                                 (uint32_t)out.progress.accuracy, (uint32_t)out.progress.loss,
@@ -239,13 +239,13 @@ static void test_what_a_ping_leaves_out_stays_as_it_was_told(void **state)
     }
     uwasa_Ping stranger = ping_of(9);
     while (stranger.left_out < UW_NODE_LEFT_OUT_MOST) {
-        uw_node_leave_out(&stranger);
+        uw_node_frames.leave_out(&stranger);
     }
-    uw_node_fill_in(s, 2, &stranger);           /* who is new has this device's model */
+    uw_node_frames.fill_in(s, 2, &stranger);           /* who is new has this device's model */
     assert_int_equal(stranger.model, 1);
     assert_int_equal(stranger.progress.rounds, 0);
     stranger.left_out = UINT32_MAX;             /* of a later program */
-    uw_node_fill_in(s, 3, &stranger);
+    uw_node_frames.fill_in(s, 3, &stranger);
     assert_int_equal(stranger.progress.rounds, 7);
 }
 

@@ -2,8 +2,9 @@
  *
  * uwasa/node_parts.h - the parts of a node that a program may leave out
  *
- * Gossip needs none of them. A program names those it wants in uw_node_config.parts; what nobody
- * names, a linker that collects unused sections leaves out of a board's memory.
+ * Gossip over UDP, TCP or a line for two needs none of them. A program names those it wants in
+ * uw_node_config.parts; what nobody names, a linker that collects unused sections leaves out of a
+ * board's memory.
  *
  *     static const struct uw_node_parts parts = {.sentences = &uw_node_sentences};
  *     config.parts = &parts;
@@ -17,9 +18,11 @@ struct uw_node_averages;        /* private */
 struct uw_node_samples;
 struct uw_node_casts;
 struct uw_node_answers;
+struct uw_node_frames;
 struct uw_node_periods;
 struct uw_node_sentences;
 struct uw_node_sleeps;
+struct uw_node_slices;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
@@ -36,7 +39,14 @@ extern const struct uw_node_answers uw_node_answers;
 /* A period that follows from what pulls take: uw_node_config.period_share. */
 extern const struct uw_node_periods uw_node_periods;
 
-/* Windows outside of which this node sleeps: uw_node_config.sleep. */
+/* Links of frames, and those that all share: struct uw_link, frames and shared. */
+extern const struct uw_node_frames uw_node_frames;
+
+/* Slices of the model: uw_node_config.slices_n. */
+extern const struct uw_node_slices uw_node_slices;
+
+/* Windows outside of which this node sleeps, uw_node_config.sleep, and those of others: without
+ * this part who sleeps is called, and pulled from, at any time, as if it did not. */
 extern const struct uw_node_sleeps uw_node_sleeps;
 
 /* The sentences of events. */
@@ -49,6 +59,8 @@ struct uw_node_parts {
     const struct uw_node_answers *answers;      /* NULL: nobody is answered */
     const struct uw_node_periods *periods;      /* NULL: as averages */
     const struct uw_node_sleeps *sleeps;        /* NULL: the same */
+    const struct uw_node_frames *frames;        /* NULL: the same */
+    const struct uw_node_slices *slices;        /* NULL: the same */
     const struct uw_node_sentences *sentences;  /* NULL: struct uw_node_event.text is "" */
 };
 
