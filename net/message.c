@@ -3,6 +3,8 @@
 
 #include "uwasa/fmath.h"
 
+#include <pb_decode.h>
+#include <pb_encode.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -67,26 +69,13 @@ static bool cell_is_sound(const void *body)
     return c->act != 0;
 }
 
-UW_FIELDS(uwasa_Peer);
-UW_FIELDS(uwasa_Progress);
-UW_FIELDS(uwasa_Averaging);
-UW_FIELDS(uwasa_Ping);
-UW_FIELDS(uwasa_Want);
-UW_FIELDS(uwasa_Refuse);
-UW_FIELDS(uwasa_Goodbye);
-UW_FIELDS(uwasa_Row);
-UW_FIELDS(uwasa_Counters);
-UW_FIELDS(uwasa_StatusRequest);
-UW_FIELDS(uwasa_StatusReply);
-UW_FIELDS(uwasa_Cell);
-
-const struct uw_message_form uw_form_ping = {&uwasa_Ping_table, ping_is_sound};
-const struct uw_message_form uw_form_want = {&uwasa_Want_table, want_is_sound};
-const struct uw_message_form uw_form_refuse = {&uwasa_Refuse_table, refuse_is_sound};
-const struct uw_message_form uw_form_goodbye = {&uwasa_Goodbye_table, goodbye_is_sound};
-const struct uw_message_form uw_form_status_request = {&uwasa_StatusRequest_table, NULL};
-const struct uw_message_form uw_form_status_reply = {&uwasa_StatusReply_table, reply_is_sound};
-const struct uw_message_form uw_form_cell = {&uwasa_Cell_table, cell_is_sound};
+const struct uw_message_form uw_form_ping = {uwasa_Ping_fields, ping_is_sound};
+const struct uw_message_form uw_form_want = {uwasa_Want_fields, want_is_sound};
+const struct uw_message_form uw_form_refuse = {uwasa_Refuse_fields, refuse_is_sound};
+const struct uw_message_form uw_form_goodbye = {uwasa_Goodbye_fields, goodbye_is_sound};
+const struct uw_message_form uw_form_status_request = {uwasa_StatusRequest_fields, NULL};
+const struct uw_message_form uw_form_status_reply = {uwasa_StatusReply_fields, reply_is_sound};
+const struct uw_message_form uw_form_cell = {uwasa_Cell_fields, cell_is_sound};
 
 static uint32_t head_bytes(bool frames)
 {
@@ -111,25 +100,47 @@ int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_messag
         return UW_ERR_TOOBIG;
     }
     uint8_t *out = buf;
-    int bytes = uw_fields_write(form->fields, body, out + head, cap_bytes - head);
-    return bytes < 0 ? bytes : finish(frames, type, out, (uint32_t)bytes + head);
+    pb_ostream_t stream = pb_ostream_from_buffer(out + head, cap_bytes - head);
+    if (!pb_encode(&stream, form->fields, body)) {
+        return UW_ERR_TOOBIG;
+    }
+    return finish(frames, type, out, (uint32_t)stream.bytes_written + head);
 }
 
 int uw_message_add_peer(bool frames, const uwasa_Peer *peer, void *buf, uint32_t bytes,
                         uint32_t cap_bytes)
 {
     uint8_t *out = buf;
-    int now = uw_fields_add(PEERS_NUMBER, &uwasa_Peer_table, peer, out, bytes, cap_bytes);
-    return now < 0 ? now : finish(frames, (enum uw_wire_type)(out[0] & 15u), out, (uint32_t)now);
+    pb_ostream_t stream = pb_ostream_from_buffer(out + bytes, cap_bytes - bytes);
+    if (!pb_encode_tag(&stream, PB_WT_STRING, PEERS_NUMBER) ||
+        !pb_encode_submessage(&stream, uwasa_Peer_fields, peer)) {
+        return UW_ERR_TOOBIG;
+    }
+    return finish(frames, (enum uw_wire_type)(out[0] & 15u), out,
+                  bytes + (uint32_t)stream.bytes_written);
 }
 
+/* Returns 1, 0 (no more) or UW_ERR_CORRUPT. */
 static int next_peer(bool frames, const void *buf, uint32_t buf_bytes, uint32_t *at,
                      uwasa_Peer *peer)
 {
-    uint32_t head = head_bytes(frames);
-    int rc = uw_fields_next(PEERS_NUMBER, &uwasa_Peer_table, (const uint8_t *)buf + head,
-                            buf_bytes - head, at, peer);
-    return rc <= 0 || peer_is_sound(peer) ? rc : UW_ERR_CORRUPT;
+    uint32_t head = head_bytes(frames), bytes = buf_bytes - head;
+    pb_istream_t stream =
+        pb_istream_from_buffer((const uint8_t *)buf + head + *at, bytes - *at);
+    bool found = false, fine = true;
+    while (fine && !found && stream.bytes_left > 0) {
+        pb_wire_type_t wire;
+        uint32_t number;
+        bool eof;
+        fine = pb_decode_tag(&stream, &wire, &number, &eof);
+        found = fine && number == PEERS_NUMBER;
+        fine = fine && (found ? wire == PB_WT_STRING &&
+                                    pb_decode_ex(&stream, uwasa_Peer_fields, peer,
+                                                 PB_DECODE_DELIMITED)
+                              : pb_skip_field(&stream, wire));
+    }
+    *at = bytes - (uint32_t)stream.bytes_left;
+    return !fine || (found && !peer_is_sound(peer)) ? UW_ERR_CORRUPT : found;
 }
 
 int uw_message_peers(bool frames, const void *buf, uint32_t buf_bytes)
@@ -171,8 +182,12 @@ int uw_message_read(bool frames, const struct uw_message_form *form, const void 
     if (buf_bytes < head) {
         return UW_ERR_CORRUPT;
     }
-    int rc = uw_fields_read(form->fields, p + head, buf_bytes - head, body);
-    return rc == UW_OK && form->is_sound != NULL && !form->is_sound(body) ? UW_ERR_CORRUPT : rc;
+    pb_istream_t stream = pb_istream_from_buffer(p + head, buf_bytes - head);
+    if (!pb_decode(&stream, form->fields, body) ||
+        (form->is_sound != NULL && !form->is_sound(body))) {
+        return UW_ERR_CORRUPT;
+    }
+    return UW_OK;
 }
 
 const struct uw_message_form *uw_message_form_of(enum uw_wire_type type)

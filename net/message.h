@@ -33,7 +33,6 @@
 #ifndef UW_NET_MESSAGE_H
 #define UW_NET_MESSAGE_H
 
-#include "fields.h"
 #include "transfer.h"
 #include "uwasa.pb.h"
 #include "wire.h"
@@ -83,7 +82,7 @@ struct uw_message {
 /* A control type: its fields, and what must hold of them (may be NULL). A program has those that it
  * names. */
 struct uw_message_form {
-    const struct uw_fields *fields;
+    const pb_msgdesc_t *fields;
     bool (*is_sound)(const void *body);
 };
 /* The form of what every node speaks; NULL: of no such message. */

@@ -5,7 +5,7 @@
 Reads the link maps in each BUILD folder (tools/link_map), and boots gossip_node in QEMU:
 
     training    runtime and kernels in tests/size/train_lenet5
-    gossip      the same, and what gossip over UDP adds to it in apps/firmware/gossip_node: net
+    gossip      the same, and what gossip over UDP adds to it in apps/firmware/gossip_node: net, nanopb
     firmware    all of gossip_node without its models' definitions: code and constants, and data; as
                 it runs, optimised as a whole (UWASA_LTO). In that, libraries cannot be told apart:
                 the rows above are of the same objects linked without
@@ -100,7 +100,7 @@ def measure(build, taken_bytes):
     models = flash(node, "program board_models.c.obj")
     rows = {
         "training": training,
-        "gossip": training + flash(node, "uwasa_net"),
+        "gossip": training + flash(node, "uwasa_net", "uwasa_source_nanopb"),
         "firmware": sum(sum(row[:3]) for name, row in whole.items() if " " not in name) - models,
     }
     if taken_bytes is not None:
@@ -136,7 +136,7 @@ def main():
         rows = measure(build, network.get(SAME_CORE.get(board, board)))
         if board == TARGETS_OF:
             node = libraries(build / "tests/size/frame_node.map")
-            rows["frames"] = flash(node, "uwasa_net", "size_frames")
+            rows["frames"] = flash(node, "uwasa_net", "size_frames", "uwasa_source_nanopb")
             if board in network:
                 rows["frames RAM"] = frames_ram(board, build / "tests/size/frame_node")
         for row, number in rows.items():
