@@ -262,7 +262,8 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
     s->datagram = at;
     s->plain = at + padded(config->lower->mtu_bytes);
     const struct uw_tls_keys keys = {.key = config->key, .identity = config->identity,
-                                     .suites = config->suites, .entropy = config->entropy,
+                                     .suites = config->suites, .bulk = config->bulk,
+                                     .entropy = config->entropy,
                                      .user = config->user};
     int rc = uw_tls_engine_init(s->tls, &keys);
     if (rc < 0) {
@@ -292,6 +293,13 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
 bool uw_secure_dtls_is_up(const struct uw_secure_dtls *s, uint16_t station)
 {
     return s->link.ops != NULL && uw_secure_find(s, station, UW_SECURE_UP) != NULL;
+}
+
+uint16_t uw_secure_dtls_suite(const struct uw_secure_dtls *s, uint16_t station)
+{
+    const struct uw_secure_slot *up =
+        s->link.ops != NULL ? uw_secure_find(s, station, UW_SECURE_UP) : NULL;
+    return up != NULL ? uw_tls_suite(up->tls) : 0;
 }
 
 void uw_secure_dtls_reset(struct uw_secure_dtls *s, uint16_t station)

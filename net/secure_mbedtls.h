@@ -50,6 +50,7 @@ struct uw_tls_engine {
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
     void *user;
     bool ready;
+    uint8_t dear_n;                 /* suites, the first, that take long to agree on */
 };
 
 /* Is the handshake of a session done? */

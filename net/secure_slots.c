@@ -126,6 +126,7 @@ int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *addr
     memcpy(slot->address, address, UW_LINK_ADDRESS_BYTES);
     const struct uw_tls_open how = {
         .client = client,
+        .cheap = s->tokens_n < UW_SECURE_TOKENS_MAX / 2u,
         .mtu_bytes = s->lower->mtu_bytes,
         .address = slot->address,
         .now_us = &s->now_us,

@@ -28,6 +28,8 @@ typedef void (*uw_tls_output_fn)(void *owner, const uint8_t *bytes, uint32_t siz
 
 struct uw_tls_open {
     bool client;
+    bool cheap;                     /* server: no suite that takes long to agree on, if there is
+                                       another */
     uint32_t mtu_bytes;             /* of a datagram */
     const char *address;            /* of the peer */
     const uint64_t *now_us;
@@ -41,6 +43,7 @@ size_t uw_tls_session_bytes(void);
 /* What sessions share; borrowed until init returns. */
 struct uw_tls_keys {
     bool stream;                    /* sessions over streams, else over datagrams */
+    bool bulk;                      /* as in struct uw_secure_dtls_config */
     const uint8_t *key;             /* [UW_KEY_BYTES] */
     const char *identity;
     const uint16_t *suites;         /* as in struct uw_secure_dtls_config, as the next two */
@@ -63,7 +66,8 @@ int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t pe
 bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes);
 
 /* Start a session in zeroed or closed memory. A server is then fed a ClientHello whose cookie the
- * caller has checked; a client is driven. Returns UW_OK or UW_ERR_NOMEM. */
+ * caller has checked, before another is opened; a client is driven.
+ * Returns UW_OK or UW_ERR_NOMEM. */
 int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
                 const struct uw_tls_open *how);
 
@@ -80,6 +84,9 @@ uint64_t uw_tls_due_us(const struct uw_tls_session *session);
 
 /* Encrypt one message and output it. Returns UW_OK or UW_ERR_IO. */
 int uw_tls_write(struct uw_tls_session *session, const uint8_t *bytes, uint32_t size_bytes);
+
+/* What a session that is up agreed on: IANA's number of the suite. */
+uint16_t uw_tls_suite(const struct uw_tls_session *session);
 
 /* End a session; notify tells the peer. Safe on zeroed memory and twice. */
 void uw_tls_close(struct uw_tls_session *session, bool notify);

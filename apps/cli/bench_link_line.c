@@ -59,7 +59,8 @@ static int open_end(struct pair *p, uint32_t i, struct uw_error *err)
     const struct uw_stack_config stack = {
         .carrier = carrier, .plain = b->clear, .listen = "127.0.0.1:0",
         .device = p->cable.names[i], .baud = (uint32_t)b->rate_bits_per_s, .run = "bench",
-        .key = p->key, .mtu_bytes = b->mtu_bytes, .peers_n = PEERS, .bad = &bad,
+        .key = p->key, .mtu_bytes = b->mtu_bytes, .together = true,
+        .suites = b->suites, .bulk = b->bytes >= UW_STACK_BULK_BYTES, .peers_n = PEERS, .bad = &bad,
         .bad_seed = b->seed + i, .over = count_over, .over_arg = &e->own.count,
         .pcap = i == 1 ? b->pcap : NULL};
     int rc = uw_bench_node_open(&e->own, i, (uint32_t)(b->bytes / sizeof(float)), i == 1, wall_now,
@@ -184,6 +185,16 @@ static int check(struct pair *p, struct uw_error *err)
                : uw_error_set(err, UW_ERR_CORRUPT, "a parameter is not the mean of both nodes'");
 }
 
+/* The puller's network thread has ended. */
+static uint16_t suite_of(const struct pair *p)
+{
+    uint16_t suite = 0;
+    for (uint16_t i = 0; i < PEERS && suite == 0; i++) {
+        suite = uw_secure_dtls_suite(&p->ends[1].net.stack.secure, i);
+    }
+    return suite;
+}
+
 int uw_bench_link_line(const struct uw_bench_link *b, struct uw_bench_link_window *windows,
                        struct uw_error *err)
 {
@@ -199,6 +210,9 @@ int uw_bench_link_line(const struct uw_bench_link *b, struct uw_bench_link_windo
         rc = rc < 0 ? rc : pull(p, i, &windows[i], err);
     }
     rc = rc < 0 ? rc : check(p, err);
+    for (uint32_t i = 0; rc == UW_OK && i < b->windows; i++) {
+        windows[i].suite = suite_of(p);
+    }
     rc = rc < 0 ? rc : uw_capture_file_check(&p->ends[1].net.stack.capture, err);
     close_pair(p);
     free(p);

@@ -24,10 +24,11 @@
 #define BAUD_DEFAULT 115200u
 #define NODES_DEFAULT 8u
 #define QUIET_US 2000000u           /* who waits for longer is told how far it is */
+#define TARGET_BYTES_PER_S 250e6    /* of UDP on one machine, encrypted: 2 Gbit/s */
 
 struct options {
     struct uw_bench_link b;
-    const char *exchange, *json;
+    const char *exchange, *cipher, *json;
     bool access;
 };
 
@@ -56,6 +57,10 @@ static const struct uw_opt rows[] = {
      "udp, tcp, serial: pulls, one after the other; the median counts (5; serial: 1)"},
     {"mtu", UW_OPT_U32, AT(mtu_bytes), 256, 65507, "BYTES",
      "udp, tcp, serial: of a message (as of a node)"},
+    {"cipher", UW_OPT_CHOICE, offsetof(struct options, cipher), 0, 0,
+     "auto|chacha20-poly1305|aes-128-ccm|aes-128-gcm",
+     "udp, serial: of DTLS (auto, as of a node: of 4 MiB and more aes-128-ccm where the processor "
+     "has AES, else chacha20-poly1305)"},
     {"clear", UW_OPT_FLAG, AT(clear), 0, 0, NULL, "tcp: not encrypted"},
     {"seed", UW_OPT_U64, AT(seed), 0, 0, "N", "of parameters and losses (1)"},
     {"pcap", UW_OPT_TEXT, AT(pcap), 0, 0, "FILE",
@@ -76,6 +81,34 @@ static const struct uw_args_spec spec = {
         "the line, ten bits each; of others to --rate, and left out without.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
+
+/* All of them with forward secrecy. */
+static const struct cipher {
+    const char *name;
+    uint16_t suites[2];
+} ciphers[] = {
+    {"chacha20-poly1305", {0xccac, 0}},     /* ECDHE-PSK */
+    {"aes-128-ccm", {0xc0a6, 0}},           /* DHE-PSK */
+    {"aes-128-gcm", {0x00aa, 0}},           /* DHE-PSK */
+};
+
+/* By name or by number; NULL: none of them. */
+static const struct cipher *find_cipher(const char *name, uint16_t suite)
+{
+    for (size_t i = 0; i < sizeof ciphers / sizeof ciphers[0]; i++) {
+        if (suite == ciphers[i].suites[0] || (name != NULL && strcmp(name, ciphers[i].name) == 0)) {
+            return &ciphers[i];
+        }
+    }
+    return NULL;
+}
+
+/* Is it what the target is about? */
+static bool has_target(const struct uw_bench_link *b)
+{
+    return strcmp(b->link, "udp") == 0 && b->rate_bits_per_s == 0 && b->loss <= 0.0 &&
+           b->latency_s <= 0.0 && b->bytes >= BYTES_FAST;
+}
 
 static int by_seconds(const void *a, const void *b)
 {
@@ -150,6 +183,12 @@ static void put_done(struct uw_events *events, const struct uw_bench_link *b,
         cJSON_AddNumberToObject(ev, "seconds_high", w[windows - 1u].seconds);
     }
     cJSON_AddNumberToObject(ev, "goodput_bytes_per_s", moved / m->seconds);
+    if (has_target(b)) {
+        cJSON_AddNumberToObject(ev, "target_bytes_per_s", TARGET_BYTES_PER_S);
+    }
+    if (find_cipher(NULL, m->suite) != NULL) {
+        cJSON_AddStringToObject(ev, "cipher", find_cipher(NULL, m->suite)->name);
+    }
     if (capacity > 0.0) {
         cJSON_AddNumberToObject(ev, "capacity_share", moved / capacity);
     }
@@ -184,6 +223,13 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
     printf("%s, %.4g bytes/s", b->radio != NULL ? " of virtual time" : "", moved / m->seconds);
     if (capacity > 0.0) {
         printf(", %.1f %% of its capacity", 100.0 * moved / capacity);
+    }
+    if (find_cipher(NULL, m->suite) != NULL) {
+        printf(", %s", find_cipher(NULL, m->suite)->name);
+    }
+    if (has_target(b)) {
+        printf(", %.2f of the target of %.4g", moved / m->seconds / TARGET_BYTES_PER_S,
+               TARGET_BYTES_PER_S);
     }
     printf("\nframes: %lu of parameters, %lu of control, %lu of membership\n",
            (unsigned long)m->data_frames, (unsigned long)m->control_frames,
@@ -226,6 +272,7 @@ static const char *idle_flag(const struct options *o, const struct uw_radio_prof
         const char *name;
         bool idle;
     } flags[] = {
+        {"cipher", b->suites != NULL && (radio != NULL || strcmp(b->link, "tcp") == 0)},
         {"clear", b->clear && strcmp(b->link, "tcp") != 0},
         {"loss", b->loss > 0.0 && strcmp(b->link, "tcp") == 0},
         {"nodes", b->nodes != 0 && radio == NULL},
@@ -304,7 +351,7 @@ static bool is_offered(const struct uw_radio_profile *p)
 
 int uw_cmd_bench_link(int argc, char **argv)
 {
-    struct options o = {.exchange = "pull", .b = {.link = "udp", .seed = 1}};
+    struct options o = {.exchange = "pull", .cipher = "auto", .b = {.link = "udp", .seed = 1}};
     struct uw_radio_profile profile = {.name = NULL};
     struct uw_error err = {.text = ""};
     struct uw_events events;
@@ -319,6 +366,8 @@ int uw_cmd_bench_link(int argc, char **argv)
     if (!line && (uw_radio_profile_find(o.b.link, &profile) < 0 || !is_offered(&profile))) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--link %s: needs " LINKS, o.b.link);
     }
+    const struct cipher *cipher = find_cipher(o.cipher, 0);
+    o.b.suites = cipher != NULL ? cipher->suites : NULL;
     o.b.average = strcmp(o.exchange, "average") == 0;
     const char *idle = idle_flag(&o, line ? NULL : &profile);
     if (idle != NULL) {

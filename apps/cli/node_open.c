@@ -157,12 +157,17 @@ static void tell_address(struct uw_node_work *r)
     }
 }
 
+static size_t model_bytes(const struct uw_node_work *r)
+{
+    return r->job.model.params.size_n * sizeof(float);
+}
+
 static uint32_t mtu(const struct uw_node_work *r, enum uw_stack_carrier carrier)
 {
     if (r->o->mtu != 0 || (carrier != UW_STACK_TCP && carrier != UW_STACK_MPI)) {
         return r->o->mtu;
     }
-    size_t part = r->job.model.params.size_n * sizeof(float) / STREAM_MTU_PARTS;
+    size_t part = model_bytes(r) / STREAM_MTU_PARTS;
     return part < STREAM_MTU_LEAST  ? STREAM_MTU_LEAST
            : part > STREAM_MTU_MOST ? STREAM_MTU_MOST
                                     : (uint32_t)part;
@@ -202,6 +207,8 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .run = o->run,
                                           .key = key,
                                           .mtu_bytes = mtu(r, carrier),
+                                          .together = true,
+                                          .bulk = model_bytes(r) >= UW_STACK_BULK_BYTES,
                                           .peers_n = (uint16_t)(carrier == UW_STACK_SERIAL
                                                                     ? LINE_PEERS
                                                                     : o->members),

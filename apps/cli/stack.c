@@ -44,7 +44,8 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_udp_config udp = {.bind = config->listen,
                                      .stations_n = (uint16_t)(2u * config->peers_n + 32u),
-                                     .mtu_bytes = config->mtu_bytes};
+                                     .mtu_bytes = config->mtu_bytes,
+                                     .together = config->together};
     int rc = uw_stack_take(b, uw_link_udp_bytes(&udp), err);
     if (rc < 0) {
         return rc;
@@ -251,6 +252,8 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_secure_dtls_config secure = {.lower = s->top,
                                            .identity = config->run,
                                            .sessions_n = config->peers_n,
+                                           .suites = config->suites,
+                                           .bulk = config->bulk,
                                            .entropy = uw_stack_entropy,
                                            .event = config->event,
                                            .user = config->user};

@@ -36,6 +36,9 @@ enum uw_stack_carrier {
     UW_STACK_UDP, UW_STACK_TCP, UW_STACK_MPI, UW_STACK_SERIAL, UW_STACK_BUS, UW_STACK_RADIO
 };
 
+/* A model of so many bytes makes a run that is worth dear handshakes. */
+#define UW_STACK_BULK_BYTES (4u << 20)
+
 struct uw_stack_config {
     enum uw_stack_carrier carrier;      /* MPI: after uw_link_mpi_begin */
     bool plain;                         /* TCP without TLS */
@@ -45,8 +48,11 @@ struct uw_stack_config {
     const char *group, *interface;      /* of the radio, as struct uw_radio_udp_config */
     uint16_t address;                   /* on the radio or the bus */
     const char *run;                    /* identity of the secure channel */
+    const uint16_t *suites;             /* as in struct uw_secure_dtls_config, as bulk */
+    bool bulk;
     const uint8_t *key;                 /* [UW_KEY_BYTES], copied; not for MPI nor plain TCP */
     uint32_t mtu_bytes;                 /* 0: TCP and MPI 65600, others as they have it */
+    bool together;                      /* UDP: as in struct uw_link_udp_config */
     uint16_t peers_n;                   /* sessions at once */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;

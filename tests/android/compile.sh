@@ -19,7 +19,7 @@ clang --target=aarch64-linux-android28 -fsyntax-only -std=c11 -D_POSIX_C_SOURCE=
     -isystem $headers -isystem "$build/net/proto" -idirafter /usr/include \
     -Iruntime/include -Ikernels/include -Inet/include -Inet -Iboards/linux/include \
     -Iapps/data/include -Iapps/cli -Itools/convert/include -Itools/sim/include -Itests/android \
-    boards/linux/*.c boards/android/app/uwasa_jni.c net/link_ip.c net/link_udp.c net/link_tcp*.c \
-    net/secure_mbedtls*.c apps/cli/cmd_node.c apps/cli/cmd_status.c apps/cli/cmd_demo.c \
-    apps/cli/demo_nodes.c apps/cli/events.c apps/cli/janitor.c apps/cli/keyfile.c \
+    boards/linux/*.c boards/android/app/uwasa_jni.c net/link_ip.c net/link_udp.c \
+    net/link_udp_many_linux.c net/link_tcp*.c net/secure_mbedtls*.c apps/cli/cmd_node.c \
+    apps/cli/cmd_status.c apps/cli/cmd_demo.c apps/cli/demo_nodes.c apps/cli/events.c apps/cli/janitor.c apps/cli/keyfile.c \
     apps/cli/node_*.c apps/cli/open_file.c apps/cli/stop.c

@@ -29,6 +29,7 @@
 struct pair {
     bool real_time;
     bool waits;                     /* a second message may have to wait for the first */
+    bool together;                  /* udp: messages wait for each other */
     bool all_exist;                 /* stations: all numbers that can be written */
     uint64_t now_us;
     struct pty_pair *cable;         /* NULL: none */
@@ -119,7 +120,8 @@ static inline const char *open_udp(struct pair *p, const char *address)
     p->real_time = true;
     for (size_t i = 0; i < 2; i++) {
         struct uw_error err;
-        struct uw_link_udp_config config = {.bind = address, .mtu_bytes = MTU, .stations_n = 4};
+        struct uw_link_udp_config config = {.bind = address, .mtu_bytes = MTU, .stations_n = 4,
+                                            .together = p->together};
         config.memory_bytes = uw_link_udp_bytes(&config);
         config.memory = block(p, config.memory_bytes);
         if (uw_link_udp_init(&p->udp[i], &config, &err) != UW_OK) {

@@ -90,6 +90,17 @@ static const char *open_dtls_captured(struct pair *p)
     return secure(p, capture(p, open_udp_ipv4(p)));
 }
 
+static const char *open_udp_together(struct pair *p)
+{
+    p->together = true;
+    return open_udp(p, "127.0.0.1:0");
+}
+
+static const char *open_dtls_udp_together(struct pair *p)
+{
+    return secure(p, open_udp_together(p));
+}
+
 static const struct variant variants[] = {
     {"loopback", open_loopback},
     {"emulated", open_emulated},
@@ -99,6 +110,7 @@ static const struct variant variants[] = {
     {"frames over multicast", open_multicast},
     {"udp IPv4", open_udp_ipv4},
     {"udp IPv6", open_udp_ipv6},
+    {"udp, messages together", open_udp_together},
     {"zsock IPv4", open_zsock_ipv4},
     {"zsock IPv6", open_zsock_ipv6},
     {"tcp IPv4", open_tcp_ipv4},
@@ -107,6 +119,7 @@ static const struct variant variants[] = {
     {"dtls over loopback", open_dtls_loopback},
     {"dtls over serial", open_dtls_serial},
     {"dtls over udp", open_dtls_udp},
+    {"dtls over udp, messages together", open_dtls_udp_together},
     {"capture of loopback", open_captured_loopback},
     {"capture of emulated", open_captured_emulated},
     {"capture of serial", open_captured_serial},

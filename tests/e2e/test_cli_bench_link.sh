@@ -35,6 +35,9 @@ done <<END
 --windows 2 --link 802154
 --mtu 300 --link 802154
 --clear
+--cipher rot13
+--cipher aes-128-ccm --link tcp
+--cipher aes-128-ccm --link 802154
 --access
 --exchange average
 --pulls 2 --link 802154 --exchange average
@@ -109,6 +112,13 @@ grep -q 'virtual time.*% of its capacity$' out || { cat out >&2; fail "plain wor
 bench --link udp --bytes 200000 --windows 2 --mtu 1232
 within data_frames 170 100000
 grep -q capacity_share out && fail "a capacity that nobody knows"
+grep -q target out && fail "a target for so small a pull"
+for cipher in chacha20-poly1305 aes-128-ccm aes-128-gcm; do
+    bench --link udp --bytes 200000 --windows 1 --cipher $cipher
+    grep -q "\"cipher\":\"$cipher\"" out || { cat out >&2; fail "not by $cipher"; }
+done
+bench --link udp --windows 1
+grep -q '"target_bytes_per_s":250000000.*"cipher":"' out || { cat out >&2; fail "no target"; }
 bench --link udp --bytes 100000 --windows 1 --rate 8000000 --loss 0.05 --latency 0.001
 within capacity_share 0.001 1
 bench --link tcp --bytes 200000 --windows 2

@@ -88,6 +88,8 @@ struct node_config {
     const char *identity;
     uint16_t sessions_n, handshakes_n;
     uint32_t mtu_bytes;         /* below the channel */
+    const uint16_t *suites;
+    bool bulk;
     struct uw_impairment send;
 };
 
@@ -109,6 +111,8 @@ static inline struct node *node_open(struct world *w, uint16_t i, const struct n
                                       .identity = c->identity != NULL ? c->identity : "fault",
                                       .sessions_n = c->sessions_n,
                                       .handshakes_n = c->handshakes_n,
+                                      .suites = c->suites,
+                                      .bulk = c->bulk,
                                       .entropy = world_entropy,
                                       .event = world_event,
                                       .user = n};

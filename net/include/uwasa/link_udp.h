@@ -6,6 +6,10 @@
  * authenticated here: put a secure channel on top.
  *
  * Units      bytes
+ * With `together` set, messages to one station that follow each other wait until they are 64, or
+ * the next step, recv or deinit, and go to the system in one call, as Linux allows; so do what
+ * arrived together. One that the system refuses later is counted as dropped.
+ *
  * Memory     caller supplies uw_link_udp_bytes(), borrowed until deinit
  * Blocking   never, except init while a host's name to bind is looked up. resolve gives addresses
  *            in numbers at once and UW_ERR_AGAIN for names, which a thread of their own looks up:
@@ -30,15 +34,29 @@ struct uw_link_udp_config {
     uint16_t stations_n;        /* slots of the address table; 0: 64 */
     uint32_t mtu_bytes;         /* 0: UW_LINK_UDP_MTU_DEFAULT; up to UW_LINK_UDP_MTU_MAX */
     uint32_t socket_buffer_bytes;   /* asked of the system, each way; 0: 1 MiB */
+    bool together;              /* messages wait for each other; needs a caller that calls step
+                                   after it has sent. Takes 128 KiB of memory */
+};
+
+/* Messages of one size on their way to or from the system (private). */
+struct uw_link_udp_block {
+    uint8_t *bytes;             /* out: NULL without `together` */
+    uint32_t at, end;           /* of those that are left */
+    uint32_t each_bytes;        /* the last may be shorter */
+    uint8_t ip[16];             /* of the other end */
+    uint32_t scope;
+    uint16_t port;
 };
 
 struct uw_link_udp {
     struct uw_link link;
     struct uw_stations stations;
+    struct uw_link_udp_block in, out;
     bool ipv6, ipv4;            /* families the socket reaches */
 };
 
-/* Bytes of memory for the table and one datagram; SIZE_MAX when mtu or table are not allowed. */
+/* Bytes of memory for the table, one datagram and those that wait; SIZE_MAX when mtu or table are
+ * not allowed. */
 size_t uw_link_udp_bytes(const struct uw_link_udp_config *config);
 
 /* Open and bind the socket. err (may be NULL) gets a sentence that names the address.

@@ -21,6 +21,9 @@
  * The channel holds the lower link's stations while they have a session or a handshake, so give
  * that link room for sessions_n + handshakes_n stations and those that the caller holds itself.
  *
+ * A handshake with finite fields (bulk) is dear: while strangers have used up half of the burst of
+ * handshakes that they may start, the others are offered only.
+ *
  * Units      bytes; times in microseconds
  * Memory     caller supplies uw_secure_dtls_bytes(); Mbed TLS takes its buffers from its own
  *            allocator (40 KB a session with Debian's 2.28, from the handshake on)
@@ -78,9 +81,15 @@ struct uw_secure_dtls_config {
     uint16_t handshakes_n;              /* handshakes in progress at once; 0: 8 */
     void *memory;                       /* aligned as from malloc or an arena */
     size_t memory_bytes;
-    const uint16_t *suites;             /* IANA numbers, best first, 0 ends, at most 8; NULL:
+    const uint16_t *suites;             /* IANA numbers, best first, 0 ends, at most 8, of which
+                                           those that Mbed TLS was built with count; NULL:
                                            ECDHE-PSK-ChaCha20-Poly1305, PSK-ChaCha20-Poly1305,
                                            PSK-AES128-GCM, PSK-AES128-CCM-8 */
+    bool bulk;                          /* some ten megabytes or more go over a session: where the
+                                           processor has AES, suites NULL begins with
+                                           DHE-PSK-AES128-CCM, quicker records for 10 ms more of
+                                           each end's time in a handshake. Two ends of which one
+                                           has it not agree on the next one */
     uint32_t report_interval_us;        /* between two REFUSED of a peer; 0: 10 s */
     /* Fill `out` with `bytes` of true randomness; 0, or anything else for failure. NULL: the
      * operating system's, where Mbed TLS knows one. */
@@ -138,6 +147,9 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
 
 /* Is a session with this station up? */
 bool uw_secure_dtls_is_up(const struct uw_secure_dtls *s, uint16_t station);
+
+/* IANA's number of the suite that a session with this station agreed on; 0: there is no session. */
+uint16_t uw_secure_dtls_suite(const struct uw_secure_dtls *s, uint16_t station);
 
 /* Forget every session and handshake with a station; the next send starts afresh. */
 void uw_secure_dtls_reset(struct uw_secure_dtls *s, uint16_t station);
