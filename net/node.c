@@ -69,6 +69,7 @@ int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t byte
         return UW_ERR_AGAIN;
     }
     int rc = send_bytes(s, station, s->buffer, bytes);
+    s->taken_bytes = bytes;
     if (rc == UW_ERR_AGAIN && s->late != NULL && is_there(s, station)) {
         memcpy(s->late, s->buffer, bytes);
         s->late_bytes = bytes;

@@ -89,9 +89,9 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
 
 void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
 {
-    uint64_t before = s->counters.sent_bytes;
     uwasa_Ping *p = &s->message->ping;
-    while (uw_node_send(s, station) == UW_ERR_TOOBIG) {
+    int rc;
+    while ((rc = uw_node_send(s, station)) == UW_ERR_TOOBIG) {
         if (p->peers_count != 0) {
             p->peers_count--;
         } else if (s->config.link->frames && p->left_out < UW_NODE_LEFT_OUT_MOST) {
@@ -100,10 +100,9 @@ void uw_node_send_ping(struct uw_node_state *s, uint16_t station)
             break;
         }
     }
-    uint32_t bytes = (uint32_t)(s->counters.sent_bytes - before);
-    if (bytes != 0) {
-        s->counters.membership_bytes += bytes;
-        uw_membership_sent(&s->membership, bytes, s->message->ping.peers_count);
+    if (rc == UW_OK) {              /* also when it waits for the link */
+        s->counters.membership_bytes += s->taken_bytes;
+        uw_membership_sent(&s->membership, s->taken_bytes, s->message->ping.peers_count);
     }
 }
 

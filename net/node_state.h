@@ -122,7 +122,7 @@ struct uw_node_state {
     uint8_t *buffer;                /* [buffer_bytes] */
     float *chunk;                   /* [chunk_n] */
     uint8_t *late;                  /* [buffer_bytes] what the link did not take; NULL: lost */
-    uint32_t late_bytes;            /* 0: none waits */
+    uint32_t late_bytes, taken_bytes;   /* 0: none waits; of the last message that was taken */
     uint16_t late_station;
     uint64_t late_until_us;
     struct uw_node_candidates candidates;
