@@ -232,7 +232,9 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
 /* What membership may cost: as configured, or a share of a thin link. */
 static uint64_t membership_rate(const struct uw_node_config *c)
 {
-    uint32_t parts = c->link->shared ? LINK_PARTS_SHARED : LINK_PARTS;
+    /* A duty cycle is each node's own: others have no part in what it leaves. */
+    bool by_all = c->link->shared && c->link->duty_ppm == 0;
+    uint32_t parts = by_all ? LINK_PARTS_SHARED : LINK_PARTS;
     uint64_t share = c->link->rate_bits_per_s * 125u / parts;       /* bits to thousandths */
     uint64_t rate = c->membership_rate != 0 ? c->membership_rate : MEMBERSHIP_DEFAULT;
     bool thin = c->membership_rate == 0 && c->link->rate_bits_per_s != 0 && share < rate * 1000u;

@@ -51,7 +51,6 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
 void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
                   uint32_t others)
 {
-    uint64_t before = s->counters.sent_bytes;
     uw_node_fill_ping(s, type, seq);
     bool beacon = station == UW_LINK_STATION_BROADCAST;     /* who hears it hears the others */
     uint32_t n = beacon ? 0 : uw_membership_gather(&s->membership, others), told = 0, bytes;
@@ -59,12 +58,11 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
     do {
         bytes = write_self(s);
         told = bytes != 0 ? add_others(s, n, &bytes) : 0;
-        rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_OK;
+        rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_ERR_TOOBIG;
     } while (rc == UW_ERR_TOOBIG && uw_node_mtu(s) < bytes);    /* it has become narrower */
-    uint32_t sent_bytes = (uint32_t)(s->counters.sent_bytes - before);
-    if (sent_bytes != 0) {
-        s->counters.membership_bytes += sent_bytes;
-        uw_membership_sent(&s->membership, sent_bytes, told);
+    if (rc == UW_OK) {              /* also when it waits for the link */
+        s->counters.membership_bytes += bytes;
+        uw_membership_sent(&s->membership, bytes, told);
     }
 }
 

@@ -6,10 +6,13 @@
 #include <string.h>
 
 #define PEERS_DEFAULT 16u
-#define RESERVE_DEFAULT 4096u
+#define RESERVE_DEFAULT 65536u
 #define EPOCH_FRAMES_DEFAULT (1u << 22)
 #define FRAMES_MAX 64u                  /* looked at in one recv */
-#define RETRY_US 1000u                  /* while a frame waits for the lower link */
+#define RETRY_US 1000u                  /* while a frame waits for the lower link, at first ... */
+#define RETRY_PARTS 8u                  /* ... then one part in so many of how long it waits ... */
+#define RETRY_MOST_US 1000000u          /* ... at most */
+#define KEYS (UW_FRAMES_OTHER_KEY + 1u)
 #define COUNTER_HALF (1u << 23)
 #define COUNTER_MASK 0xffffffu
 
@@ -38,6 +41,7 @@ int uw_frames_put(struct uw_secure_frames *s, uint16_t to, uint32_t bytes)
     if (rc == UW_ERR_AGAIN) {
         s->out_bytes = bytes;
         s->out_to = to;
+        s->out_since_us = s->now_us;
         return UW_OK;
     }
     return rc;
@@ -181,16 +185,24 @@ static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t
 
 /* ---- the rest of a link ---- */
 
+/* Unless the lower link tells. */
+static uint64_t retry_at_us(const struct uw_secure_frames *s)
+{
+    uint64_t us = (s->now_us - s->out_since_us) / RETRY_PARTS;
+    us = us > RETRY_US ? us : RETRY_US;
+    return s->now_us + (us < RETRY_MOST_US ? us : RETRY_MOST_US);
+}
+
 static uint64_t frames_step(struct uw_link *link, uint64_t now_us)
 {
     struct uw_secure_frames *s = (struct uw_secure_frames *)link;
-    s->now_us = now_us;
+    s->now_us = now_us > s->now_us ? now_us : s->now_us;
     uint64_t next_us = uw_link_step(s->lower, now_us);
     follow_lower(s);
     uw_frames_tick(s);
     uw_frames_save_ahead(s);
-    bool waits = !uw_frames_out_is_free(s);
-    return waits && next_us > now_us + RETRY_US ? now_us + RETRY_US : next_us;
+    uint64_t retry_us = uw_frames_out_is_free(s) ? UINT64_MAX : retry_at_us(s);
+    return next_us < retry_us ? next_us : retry_us;
 }
 
 static int frames_resolve(struct uw_link *link, const char *address, uint16_t *station)
@@ -222,7 +234,7 @@ static void frames_forget(struct uw_link *link, uint16_t station)
 static void frames_deinit(struct uw_link *link)
 {
     struct uw_secure_frames *s = (struct uw_secure_frames *)link;
-    for (uint32_t i = 0; i < 2u; i++) {
+    for (uint32_t i = 0; i < KEYS; i++) {
         if (s->keys[i] != NULL) {
             uw_frames_key_wipe(s->keys[i]);
         }
@@ -274,7 +286,7 @@ size_t uw_secure_frames_bytes(const struct uw_secure_frames_config *config)
         return SIZE_MAX;
     }
     return aligned(peers_of(config) * sizeof(struct uw_frames_peer)) +
-           2u * aligned(uw_frames_key_bytes()) + 2u * aligned(frame_bytes_of(config));
+           KEYS * aligned(uw_frames_key_bytes()) + 2u * aligned(frame_bytes_of(config));
 }
 
 int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_frames_config *config)
@@ -294,7 +306,7 @@ int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_fra
     uint8_t *at = config->memory;
     s->peers = (struct uw_frames_peer *)(void *)at;
     at += aligned(s->peers_n * sizeof *s->peers);
-    for (uint32_t i = 0; i < 2u; i++, at += aligned(uw_frames_key_bytes())) {
+    for (uint32_t i = 0; i < KEYS; i++, at += aligned(uw_frames_key_bytes())) {
         s->keys[i] = (struct uw_frames_key *)(void *)at;
     }
     s->in = at;
@@ -308,6 +320,7 @@ int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_fra
     s->event = config->event;
     s->user = config->user;
     s->tokens_n = UW_FRAMES_ANSWERS_BURST;
+    s->derivations_n = UW_FRAMES_DERIVATIONS;
     int rc = uw_frames_load(s, config);
     if (rc == UW_OK && uw_frames_key_of(s, s->epoch) == NULL) {
         rc = UW_ERR_NOMEM;

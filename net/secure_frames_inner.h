@@ -19,10 +19,12 @@
 #define UW_FRAMES_EPOCH_MASK 7u
 #define UW_FRAMES_ANSWERS_BURST 32u     /* hellos and welcomes that can be saved up */
 #define UW_FRAMES_COUNTER_END ((uint64_t)1 << 40)
+#define UW_FRAMES_OTHER_KEY 2u          /* in keys: of neither this epoch nor the one before */
+#define UW_FRAMES_DERIVATIONS 16u       /* of such keys that can be saved up */
 
 /* ---- secure_frames_keys.c ---- */
 
-/* The key of an epoch; NULL: no memory. */
+/* The key of an epoch; NULL: no memory, or too many of other epochs were asked for lately. */
 struct uw_frames_key *uw_frames_key_of(struct uw_secure_frames *s, uint32_t epoch);
 
 /* Somebody proved to be in this epoch: go there, if it is later. */

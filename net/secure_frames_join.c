@@ -22,6 +22,10 @@
 #define ANSWERS_PART 20u                /* ... at most one part in so many of the link's rate ... */
 #define ANSWERS_KEPT 8u                 /* ... of which some are for who has the key */
 #define REFUSED_TELL_US 10000000u
+#define ASKED_N (sizeof((struct uw_secure_frames *)0)->asked / \
+                 sizeof((struct uw_secure_frames *)0)->asked[0])
+#define ANSWERED_N (sizeof((struct uw_secure_frames *)0)->answered / \
+                    sizeof((struct uw_secure_frames *)0)->answered[0])
 
 enum join { HELLO = 1, WELCOME, JOIN };
 
@@ -116,6 +120,14 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
     return p;
 }
 
+/* An answer is of use for one to two of them. */
+static uint64_t fresh_tick_us(const struct uw_secure_frames *s)
+{
+    uint64_t rate = s->lower->rate_bits_per_s, bits = FRESH_FRAMES * 8u * (uint64_t)s->frame_bytes;
+    uint64_t slow_us = rate != 0 ? bits * 1000000u / rate : 0;
+    return slow_us > FRESH_TICK_US ? slow_us : FRESH_TICK_US;
+}
+
 /* A join answers what was made just now, and takes no part in this: nobody can cause many. */
 static bool may_send(struct uw_secure_frames *s, enum join kind)
 {
@@ -146,12 +158,13 @@ struct echo {
     uint8_t flags;
 };
 
+/* s->out is free. */
 static void send_join(struct uw_secure_frames *s, uint16_t to, enum join kind,
                       const struct echo *echo)
 {
     struct uw_ccm_frame f;
     uint64_t counter;
-    if (!uw_frames_out_is_free(s) || !may_send(s, kind) || uw_frames_count(s, &counter) < 0) {
+    if (!may_send(s, kind) || uw_frames_count(s, &counter) < 0) {
         return;
     }
     struct uw_frames_key *key = uw_frames_key_of(s, s->epoch);
@@ -185,7 +198,10 @@ static void send_join(struct uw_secure_frames *s, uint16_t to, enum join kind,
 void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
 {
     uint32_t at = s->asked_at;
-    for (uint32_t i = 0; i < sizeof s->asked / sizeof s->asked[0]; i++) {
+    if (!uw_frames_out_is_free(s)) {
+        return;
+    }
+    for (uint32_t i = 0; i < ASKED_N; i++) {
         at = s->asked[i].until_us != 0 && s->asked[i].station == station ? i : at;
     }
     bool known = s->asked[at].until_us != 0 && s->asked[at].station == station;
@@ -199,9 +215,48 @@ void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
     s->asked[at].tries = old ? 0 : tries;
     s->asked[at].until_us = s->now_us + ((uint64_t)ASK_FIRST_US << s->asked[at].tries);
     if (!known) {
-        s->asked_at = (uint8_t)((at + 1u) % (sizeof s->asked / sizeof s->asked[0]));
+        s->asked_at = (uint8_t)((at + 1u) % ASKED_N);
     }
     send_join(s, station, HELLO, NULL);
+}
+
+/* ---- answers ---- */
+
+static struct uw_frames_answer *answer_to(struct uw_secure_frames *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < ANSWERED_N; i++) {
+        if (s->answered[i].until_us != 0 && s->answered[i].id == id) {
+            return &s->answered[i];
+        }
+    }
+    return NULL;
+}
+
+static void pay(struct uw_secure_frames *s, struct uw_frames_answer *a)
+{
+    const struct uw_frames_peer *p = peer_of(s, a->id);
+    bool here = p != NULL && p->station == a->station;
+    const struct echo echo = {a->id, a->counter, here ? KNOWS_YOU : 0};
+    enum join kind = (enum join)a->owed;
+    if (uw_frames_out_is_free(s)) {
+        a->owed = 0;
+        send_join(s, a->station, kind, &echo);
+    }
+}
+
+/* Answer now, or when the lower link takes it. */
+static void answer(struct uw_secure_frames *s, uint16_t to, enum join kind, uint64_t id,
+                   uint64_t counter)
+{
+    struct uw_frames_answer *a = answer_to(s, id);
+    if (a == NULL) {
+        a = &s->answered[s->answered_at];
+        s->answered_at = (uint8_t)((s->answered_at + 1u) % ANSWERED_N);
+    }
+    *a = (struct uw_frames_answer){.id = id, .counter = counter, .station = to,
+                                   .owed = (uint8_t)kind,
+                                   .until_us = s->now_us + fresh_tick_us(s)};
+    pay(s, a);
 }
 
 /* Is this an answer to something that this device sent lately? */
@@ -213,16 +268,15 @@ static bool is_fresh(const struct uw_secure_frames *s, const struct echo *echo)
 static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uint64_t counter)
 {
     struct uw_frames_peer *p = peer_of(s, id);
-    if (p != NULL && uw_frames_seen(p, counter)) {
+    const struct uw_frames_answer *last = answer_to(s, id);
+    if ((p != NULL && uw_frames_seen(p, counter)) || (last != NULL && counter <= last->counter)) {
         s->stats.replayed_n++;
         return;
     }
-    bool here = p != NULL && p->station == from;
-    if (here) {
+    if (p != NULL && p->station == from) {
         uw_frames_see(p, counter, s->now_us);
     }
-    const struct echo echo = {id, counter, here ? KNOWS_YOU : 0};
-    send_join(s, from, WELCOME, &echo);
+    answer(s, from, WELCOME, id, counter);
 }
 
 static void on_answer(struct uw_secure_frames *s, uint16_t from, enum join kind, uint64_t id,
@@ -237,12 +291,11 @@ static void on_answer(struct uw_secure_frames *s, uint16_t from, enum join kind,
     p = enter(s, id, from);
     uw_frames_see(p, counter, s->now_us);
     p->window = known ? p->window : UINT64_MAX;     /* what was sent before may have come before */
-    for (uint32_t i = 0; i < sizeof s->asked / sizeof s->asked[0]; i++) {
+    for (uint32_t i = 0; i < ASKED_N; i++) {
         s->asked[i].tries = s->asked[i].station == from ? 0 : s->asked[i].tries;
     }
     if (kind == WELCOME && (echo->flags & KNOWS_YOU) == 0) {
-        const struct echo back = {id, counter, KNOWS_YOU};
-        send_join(s, from, JOIN, &back);
+        answer(s, from, JOIN, id, counter);
     }
 }
 
@@ -319,11 +372,16 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
 
 void uw_frames_tick(struct uw_secure_frames *s)
 {
-    uint64_t rate = s->lower->rate_bits_per_s, bits = FRESH_FRAMES * 8u * (uint64_t)s->frame_bytes;
-    uint64_t slow_us = rate != 0 ? bits * 1000000u / rate : 0;
-    if (s->now_us - s->tick_us >= (slow_us > FRESH_TICK_US ? slow_us : FRESH_TICK_US)) {
+    if (s->now_us - s->tick_us >= fresh_tick_us(s)) {
         s->tick_us = s->now_us;
         s->fresh[0] = s->fresh[1];
         s->fresh[1] = s->counter;
+    }
+    for (uint32_t i = 0; i < ANSWERED_N; i++) {
+        struct uw_frames_answer *a = &s->answered[(s->answered_at + i) % ANSWERED_N];
+        a->owed = s->now_us < a->until_us ? a->owed : 0;
+        if (a->owed != 0) {
+            pay(s, a);
+        }
     }
 }

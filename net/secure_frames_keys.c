@@ -7,25 +7,70 @@
 
 #include <string.h>
 
-#define RECORD_MAGIC 0x31435755u            /* "UWC1" */
-#define RECORD_BYTES 28u
+#define RECORD_MAGIC 0x32435755u            /* "UWC2" */
+#define RECORD_BYTES UW_SECURE_FRAMES_RECORD_BYTES
+#define CRC_AT (RECORD_BYTES - 4u)
 #define SAVE_AHEAD_PARTS 4u                 /* of a stretch are left when the next one is saved */
 #define SAVE_PAUSE_US 1000000u              /* after one that failed: it may have taken long */
+#define DERIVATION_US 62500u                /* brings another one */
+
+/* Is this epoch, or the one before: whose keys nobody can displace? */
+static bool is_current(const struct uw_secure_frames *s, uint32_t epoch)
+{
+    return epoch == s->epoch || (s->epoch != 0 && epoch == s->epoch - 1u);
+}
+
+static struct uw_frames_key *derive(struct uw_secure_frames *s, uint32_t at, uint32_t epoch)
+{
+    s->key_set[at] = uw_frames_key_derive(s->keys[at], s->key, s->run, epoch) == UW_OK;
+    s->key_epochs[at] = epoch;
+    return s->key_set[at] ? s->keys[at] : NULL;
+}
+
+/* Anybody can name an epoch, and a derivation takes as long as many frames do. */
+static bool may_derive(struct uw_secure_frames *s)
+{
+    uint64_t more = (s->now_us - s->derivations_us) / DERIVATION_US;
+    if (more != 0) {
+        bool full = more + s->derivations_n >= UW_FRAMES_DERIVATIONS;
+        s->derivations_n = (uint8_t)(full ? UW_FRAMES_DERIVATIONS : more + s->derivations_n);
+        s->derivations_us = s->now_us;
+    }
+    if (s->derivations_n == 0) {
+        return false;
+    }
+    s->derivations_n--;
+    return true;
+}
 
 struct uw_frames_key *uw_frames_key_of(struct uw_secure_frames *s, uint32_t epoch)
 {
-    uint32_t at = epoch & 1u;
-    if (!s->key_set[at] || s->key_epochs[at] != epoch) {
-        s->key_set[at] = uw_frames_key_derive(s->keys[at], s->key, s->run, epoch) == UW_OK;
-        s->key_epochs[at] = epoch;
+    uint32_t at = is_current(s, epoch) ? epoch & 1u : UW_FRAMES_OTHER_KEY;
+    if (s->key_set[at] && s->key_epochs[at] == epoch) {
+        return s->keys[at];
     }
-    return s->key_set[at] ? s->keys[at] : NULL;
+    return at != UW_FRAMES_OTHER_KEY || may_derive(s) ? derive(s, at, epoch) : NULL;
+}
+
+/* What was derived for another epoch is of this one now. */
+static void promote(struct uw_secure_frames *s)
+{
+    uint32_t at = s->epoch & 1u, from = UW_FRAMES_OTHER_KEY;
+    if (s->key_set[from] && s->key_epochs[from] == s->epoch) {
+        struct uw_frames_key *key = s->keys[at];
+        s->keys[at] = s->keys[from];
+        s->keys[from] = key;
+        s->key_epochs[at] = s->epoch;
+        s->key_set[at] = true;
+        s->key_set[from] = false;
+    }
 }
 
 void uw_frames_follow(struct uw_secure_frames *s, uint32_t epoch)
 {
     if (epoch > s->epoch) {
         s->epoch = epoch;
+        promote(s);
         s->epoch_began = s->counter;
     }
 }
@@ -50,7 +95,9 @@ static int write_record(struct uw_secure_frames *s, uint64_t counter)
     uw_put_u32(record + 12, (uint32_t)counter);
     uw_put_u32(record + 16, (uint32_t)(counter >> 32));
     uw_put_u32(record + 20, s->epoch);
-    uw_put_u32(record + 24, uw_crc32c_portable(0, record, 24));
+    uw_put_u32(record + 24, (uint32_t)s->epoch_began);
+    uw_put_u32(record + 28, (uint32_t)(s->epoch_began >> 32));
+    uw_put_u32(record + CRC_AT, uw_crc32c_portable(0, record, CRC_AT));
     const struct uw_storage_ops *ops = s->store->ops;
     int rc = ops->begin(s->store, s->object);
     if (rc < 0) {
@@ -109,7 +156,9 @@ int uw_secure_frames_rotate(struct uw_secure_frames *s)
     if (s->epoch == UINT32_MAX) {
         return UW_ERR_CLOSED;
     }
-    if (uw_frames_key_of(s, s->epoch + 1u) == NULL) {
+    bool there = s->key_set[UW_FRAMES_OTHER_KEY] &&
+                 s->key_epochs[UW_FRAMES_OTHER_KEY] == s->epoch + 1u;
+    if (!there && derive(s, UW_FRAMES_OTHER_KEY, s->epoch + 1u) == NULL) {
         return UW_ERR_NOMEM;
     }
     uw_frames_follow(s, s->epoch + 1u);
@@ -126,7 +175,8 @@ static int read_record(struct uw_secure_frames *s, uint8_t record[RECORD_BYTES])
                  : UW_ERR_CORRUPT;
     }
     if (rc == UW_OK && (uw_get_u32(record) != RECORD_MAGIC ||
-                        uw_get_u32(record + 24) != uw_crc32c_portable(0, record, 24))) {
+                        uw_get_u32(record + CRC_AT) !=
+                            uw_crc32c_portable(0, record, CRC_AT))) {
         rc = UW_ERR_CORRUPT;
     }
     return rc;
@@ -163,7 +213,7 @@ int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_con
         s->epoch = uw_get_u32(record + 20);
         s->saved_counter = s->counter;
         s->saved_epoch = s->epoch;
-        s->epoch_began = s->counter;
+        s->epoch_began = uw_get_u32(record + 24) | (uint64_t)uw_get_u32(record + 28) << 32;
         return UW_OK;
     }
     if (rc == UW_OK || rc == UW_ERR_NOTFOUND) {

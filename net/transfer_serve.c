@@ -75,6 +75,22 @@ static void drop_oldest(struct uw_serve_slot *slot)
     slot->count--;
 }
 
+/* Of these chunks, those that do not wait already: where the link is slow, who asks again has not
+ * lost them but was impatient. */
+static uint64_t not_waiting(const struct uw_serve_slot *slot, const struct uw_want *want,
+                            uint64_t wanted)
+{
+    for (uint32_t i = 0; i < slot->count; i++) {
+        const struct uw_want *w = &slot->queue[((uint32_t)slot->head + i) % slot->wants_n].want;
+        if (w->transfer != want->transfer || w->chunk_n != want->chunk_n) {
+            continue;
+        }
+        uint32_t up = w->base - want->base, down = want->base - w->base;
+        wanted &= up < 64u ? ~(w->wanted << up) : down < 64u ? ~(w->wanted >> down) : ~(uint64_t)0;
+    }
+    return wanted;
+}
+
 int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want, uint64_t now_us)
 {
     uint32_t chunks = want->chunk_n == 0 ? 0 : (s->size_n - 1u) / want->chunk_n + 1u;
@@ -95,6 +111,11 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     if (slot->count != 0 && slot->queue[slot->head].want.transfer != want->transfer) {
         slot->count = 0;
     }
+    wanted = not_waiting(slot, want, wanted);
+    slot->heard_us = now_us;
+    if (wanted == 0) {
+        return UW_OK;
+    }
     if (slot->count == slot->wants_n) {
         drop_oldest(slot);
     }
@@ -107,7 +128,6 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     slot->queue[at].start_us = now_us;
     slot->queue[at].total = (uint8_t)uw_bits_in(wanted);
     slot->queue[at].sent = 0;
-    slot->heard_us = now_us;
     slot->count++;
     set_busy(s, slot);
     return UW_OK;

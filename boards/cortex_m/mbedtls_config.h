@@ -21,6 +21,14 @@
 #define MBEDTLS_SHA256_SMALLER
 #define MBEDTLS_HMAC_DRBG_C
 
+#ifdef UWASA_SECURE_FRAMES                  /* uwasa/secure_frames.h */
+#define MBEDTLS_AES_C
+#define MBEDTLS_AES_ROM_TABLES
+#define MBEDTLS_AES_FEWER_TABLES            /* 2 kB in place of 8, for a few cycles a byte */
+#define MBEDTLS_CCM_C
+#define MBEDTLS_HKDF_C
+#endif
+
 #define MBEDTLS_SSL_TLS_C
 #define MBEDTLS_SSL_CLI_C
 #define MBEDTLS_SSL_SRV_C

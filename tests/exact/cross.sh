@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# cross.sh SOURCE PRESET PROGRAM... - exact_weights, board_arithmetic and board_node for another
-# processor, under QEMU; board_node where nanopb's sources are (tools/setup boards)
+# cross.sh SOURCE PRESET PROGRAM... - exact_weights, board_arithmetic, board_node and frames_node for
+# another processor, under QEMU; the last two where their libraries' sources are (tools/setup boards)
 #
 # Exits 77 when a PROGRAM is not there; tools/setup cross installs them.
 set -eu
@@ -20,5 +20,5 @@ exec 9>"build/$preset.lock"     # others build there too
 flock 9
 cmake --preset "$preset" -DUWASA_TESTS=ON
 cmake --build --preset "$preset" -j 2 --target bare_tests
-ctest --test-dir "build/$preset" -R '^contract/(exact|board_arithmetic|board_node)$' \
+ctest --test-dir "build/$preset" -R '^contract/(exact|board_arithmetic|board_node|frames_node)$' \
     --output-on-failure --no-tests=error

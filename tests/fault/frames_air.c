@@ -124,6 +124,11 @@ struct air *air_new(uint64_t seed, uint32_t mtu_bytes)
     assert_non_null(a);
     a->nonces = calloc(NONCES, sizeof *a->nonces);
     assert_non_null(a->nonces);
+#ifdef UW_TEST_SECURE_BOARD
+    a->tls = malloc(AIR_TLS_BYTES);
+    assert_non_null(a->tls);
+    uw_secure_memory_init(a->tls, AIR_TLS_BYTES);
+#endif
     a->seed = seed;
     a->now_us = 1000000;
     uw_rng_seed(&a->rng, seed);
@@ -148,6 +153,7 @@ void air_free(struct air *a)
     }
     free(a->tape);
     free(a->nonces);
+    free(a->tls);
     free(a);
 }
 

@@ -14,11 +14,15 @@
 
 #include "uwasa/rng.h"
 #include "uwasa/secure_frames.h"
+#ifdef UW_TEST_SECURE_BOARD
+#include "uwasa/secure_memory.h"
+#endif
 
 #define AIR_STATIONS 24u
 #define AIR_RING 512u
 #define AIR_NUMBERS 16384u          /* messages in a test */
 #define AIR_MESSAGE_MIN 4u
+#define AIR_TLS_BYTES 65536u        /* of all stations, where they are built as boards */
 
 struct air;
 
@@ -58,6 +62,7 @@ struct air {
     uint32_t tape_n, tape_cap;
     struct air_nonce *nonces;       /* a hash table */
     uint32_t nonces_n;
+    void *tls;
     struct air_node node[AIR_STATIONS];
 };
 

@@ -3,12 +3,16 @@
  * radio_world.h - worlds of gossip_world.h whose nodes share a radio channel, behind secure frames
  *
  * The radio is 802.15.4's: 127 bytes, of which its own header and checksum take 11, and 6 bytes
- * before each frame; 250 kbit/s for everybody together; each receiver loses frames on its own. */
+ * before each frame; 250 kbit/s for everybody together; each receiver loses frames on its own. Or
+ * it is one of radio_profile.h, with its duty cycle. */
 #ifndef UWASA_TESTS_RADIO_WORLD_H
 #define UWASA_TESTS_RADIO_WORLD_H
 
 #include "fault/gossip_world.h"
 
+#include "uwasa/link_frame.h"
+#include "uwasa/radio_link.h"
+#include "uwasa/radio_profile.h"
 #include "uwasa/secure_frames.h"
 
 #define RADIO_FRAME_BYTES 127u
@@ -19,6 +23,8 @@
 
 /* What a node's link is made of. */
 struct radio_link {
+    struct uw_radio_link radio;         /* of a profile */
+    struct uw_link_frame frame;
     struct uw_secure_frames frames;
     void *memory;
     struct uw_storage *store;
@@ -31,10 +37,14 @@ struct radio_world {
     struct radio_link links[WORLD_MAX];
     uint8_t key[UW_KEY_BYTES];
     uint32_t epoch_frames, reserve_n;
+    struct uw_radio_profile profile;    /* frame_bytes 0: none */
 };
 
 /* n nodes with vectors of size_n floats, not started: world_start(r->w). */
 struct radio_world *radio_world_new(uint32_t n, uint32_t size_n, float loss);
+
+/* The same over the radio of a profile, "lora:SF7". */
+struct radio_world *radio_world_of(const char *profile, uint32_t n, uint32_t size_n, float loss);
 
 void radio_world_free(struct radio_world *r);
 

@@ -352,6 +352,30 @@ static void test_an_epoch_outlives_a_restart(void **state)
     air_free(a);
 }
 
+/* It goes on where it was, however often that is. */
+static void test_an_epoch_ends_though_every_life_is_short(void **state)
+{
+    (void)state;
+    struct memory_storage store = {.base = {&memory_storage_ops}};
+    const struct uw_secure_frames_config c = {
+        .store = &store.base, .reserve_n = 8, .epoch_frames = 100};
+    struct air *a = air_new(uw_test_seed(18), MTU);
+    air_up(a, 1, NULL);
+    for (uint32_t life = 0; life < 40; life++) {
+        (void)air_up(a, 0, &c);
+        (void)air_talk(a, 0, 1, 10 * S);
+        for (uint32_t i = 0; i < 10; i++) {
+            (void)air_say(a, 0, 1, 20);
+        }
+        air_run(a, S);
+        air_down(a, 0);
+    }
+    assert_in_range(a->node[0].frames.epoch, 4, 8);
+    assert_int_equal(a->node[1].frames.epoch, a->node[0].frames.epoch);
+    memory_storage_release(&store);
+    air_free(a);
+}
+
 static void test_a_lower_link_that_narrows_narrows_this_one(void **state)
 {
     (void)state;
@@ -392,6 +416,60 @@ static void test_a_radio_without_budget_delays_and_loses_nothing(void **state)
     expect_no_more(a);
 }
 
+/* It answers three that came in the meantime, and no old one. */
+static void test_answers_wait_for_a_radio_without_budget(void **state)
+{
+    (void)state;
+    struct air *a = air_new(uw_test_seed(19), MTU);
+    struct air_node *n = air_up(a, 0, NULL);
+    n->jammed = true;
+    for (uint16_t i = 1; i <= 4; i++) {
+        air_up(a, i, NULL);
+        assert_int_equal(air_say(a, i, 0, 20), UW_ERR_AGAIN);
+        air_run(a, S / 2u);
+    }
+    n->jammed = false;
+    air_run(a, 100000);
+    assert_int_equal(n->frames.known_n, 4);
+    n->jammed = true;
+    for (uint16_t i = 5; i <= 7; i++) {
+        air_up(a, i, NULL);
+        assert_int_equal(air_say(a, i, 0, 20), UW_ERR_AGAIN);
+        air_run(a, 10000);
+    }
+    air_run(a, 30 * S);
+    n->jammed = false;
+    uint64_t joins_n = n->frames.stats.joins_sent_n;
+    air_run(a, S);
+    assert_int_equal(n->frames.stats.joins_sent_n, joins_n);   /* but the one that was sealed */
+    expect_no_more(a);
+}
+
+static void test_who_waits_for_the_radio_looks_ever_less_often(void **state)
+{
+    (void)state;
+    struct air *a = air_new(uw_test_seed(20), MTU);
+    struct air_node *n = air_up(a, 0, NULL);
+    air_up(a, 1, NULL);
+    (void)air_talk(a, 0, 1, S);
+    uint32_t looks = 0;
+    for (uint32_t k = 0; k < 3; k++) {
+        uint64_t began_us = a->now_us, next_us = a->now_us;
+        n->jammed = true;
+        assert_int_equal(air_say(a, 0, 1, 20), UW_OK);
+        for (looks = 0; a->now_us < began_us + 100 * S; looks++) {
+            a->now_us = next_us;
+            next_us = uw_link_step(&n->frames.link, a->now_us);
+            assert_in_range(next_us - a->now_us, 1000, S);
+            assert_true(next_us - began_us <= 2000 + (a->now_us - began_us) * 9u / 8u);
+        }
+        assert_true(looks < 200);
+        n->jammed = false;
+        assert_true(uw_link_step(&n->frames.link, a->now_us) == UINT64_MAX);
+    }
+    air_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,8 +488,11 @@ int main(void)
         cmocka_unit_test(test_epochs_change_in_mid_traffic_without_loss),
         cmocka_unit_test(test_a_sleeper_finds_back_after_many_epochs),
         cmocka_unit_test(test_an_epoch_outlives_a_restart),
+        cmocka_unit_test(test_an_epoch_ends_though_every_life_is_short),
         cmocka_unit_test(test_a_lower_link_that_narrows_narrows_this_one),
         cmocka_unit_test(test_a_radio_without_budget_delays_and_loses_nothing),
+        cmocka_unit_test(test_answers_wait_for_a_radio_without_budget),
+        cmocka_unit_test(test_who_waits_for_the_radio_looks_ever_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -379,6 +379,66 @@ static void test_a_storm_of_old_hellos_is_answered_at_the_rate(void **state)
     air_free(a);
 }
 
+/* One hello again and again gets no second answer, whoever sent it. */
+static void test_an_old_hello_gets_one_answer(void **state)
+{
+    (void)state;
+    struct air *a = two(uw_test_seed(12));
+    uint32_t hello = a->tape_n;
+    air_up(a, 2, NULL);
+    a->held = true;
+    assert_int_equal(air_say(a, 2, 0, 20), UW_ERR_AGAIN);
+    a->held = false;
+    air_down(a, 2);
+    uint64_t joins_n = a->node[0].frames.stats.joins_sent_n;
+    for (uint32_t i = 0; i < 1000; i++) {
+        air_replay(a, hello, hello + 1u);
+        air_run(a, 10000);
+    }
+    assert_int_equal(a->node[0].frames.stats.joins_sent_n - joins_n, 1);
+    air_free(a);
+}
+
+/* Forged frames name all epochs: keys in use stay, others are derived at the stated rate. */
+static void test_forged_epochs_cost_a_stated_number_of_keys(void **state)
+{
+    (void)state;
+    struct air *a = two(uw_test_seed(13));
+    struct uw_secure_frames *s = &a->node[0].frames;
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(uw_secure_frames_rotate(&a->node[1].frames), UW_OK);
+        (void)air_talk(a, 1, 0, S);
+        (void)air_talk(a, 0, 1, S);
+    }
+    uint64_t began_us = a->now_us;
+    uint32_t derived_n = 0, sent = 0, got_n = a->node[1].got_n;
+    struct uw_frames_key *keys[2] = {s->keys[0], s->keys[1]};
+    for (uint32_t i = 0; i < 2000; i++) {
+        uint8_t frame[41] = {(uint8_t)(i & 7u), (uint8_t)(1u + i % 3u), (uint8_t)i,
+                             (uint8_t)(i >> 8)};
+        bool data = i % 2u == 0;
+        frame[0] = data ? (uint8_t)(0x10u | ((s->epoch + i / 2u % 3u - 1u) & 7u)) : frame[0];
+        uint32_t before = s->key_epochs[UW_FRAMES_OTHER_KEY];
+        (void)air_forge(a, 1, 0, frame, frame[1] == 1 && !data ? 27 : 41);
+        sent += i % 10u == 0 && air_say(a, 0, 1, 20) == UW_OK;
+        air_run(a, 10000);
+        derived_n += s->key_epochs[UW_FRAMES_OTHER_KEY] != before;
+        assert_true(s->key_set[0] && s->key_set[1]);
+        assert_ptr_equal(s->keys[0], keys[0]);
+        assert_ptr_equal(s->keys[1], keys[1]);
+        assert_int_equal(s->key_epochs[s->epoch & 1u], s->epoch);
+        assert_int_equal(s->key_epochs[1u - (s->epoch & 1u)], s->epoch - 1u);
+    }
+    assert_int_equal(s->epoch, 3);
+    assert_in_range(derived_n, 16, 16 + 16 * (a->now_us - began_us) / S + 1);
+    assert_int_equal(sent, 200);
+    assert_int_equal(a->node[1].got_n - got_n, sent);
+    assert_int_equal(uw_secure_frames_rotate(&a->node[1].frames), UW_OK);
+    (void)air_talk(a, 1, 0, S);
+    assert_int_equal(s->epoch, 4);
+    air_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +453,8 @@ int main(void)
         cmocka_unit_test(test_a_copied_identity_is_told),
         cmocka_unit_test(test_a_storm_evicts_nobody_and_gets_few_answers),
         cmocka_unit_test(test_a_storm_of_old_hellos_is_answered_at_the_rate),
+        cmocka_unit_test(test_an_old_hello_gets_one_answer),
+        cmocka_unit_test(test_forged_epochs_cost_a_stated_number_of_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #define S 1000000u
 #define SECTOR_BYTES 256u
 #define SECTORS 2u
-#define RECORD_BYTES 28u
+#define RECORD_BYTES UW_SECURE_FRAMES_RECORD_BYTES
 #define RESERVE 5u
 #define ID 0x1122334455667788u
 
@@ -233,6 +233,50 @@ static void test_a_record_that_flash_lost_stops_it_too(void **state)
     air_free(a);
 }
 
+/* Flash loses one of the two sectors, each in turn, after a life that power ended in the middle of
+ * a write or that ended by itself. What is left holds no counter that was used since. */
+static void lose_a_sector(uint32_t cut, uint32_t sector, uint64_t seed, uint64_t id)
+{
+    struct flash_store f;
+    struct air *a = air_new(seed, MTU);
+    open_store(&f, 8, seed);
+    struct uw_secure_frames_config c = {.store = &f.storage.base, .reserve_n = RESERVE, .id = id,
+                                        .first_start = id != 0};
+    air_up(a, 1, NULL);
+    for (uint32_t life = 0; life < 4; life++) {
+        power(&f, life % 2u == 0 ? cut : FAULTY_FLASH_NEVER);
+        int rc = air_try(a, 0, &c);
+        if (rc == UW_ERR_CORRUPT) {
+            break;                  /* both are gone: it goes on with another identity only */
+        }
+        assert_int_equal(rc, UW_OK);
+        live(a, &f, 12u + life);
+        c.first_start = c.first_start && a->node[0].frames.stats.saved_n == 0;
+        air_down(a, 0);
+        for (uint32_t i = 0; i < SECTOR_BYTES; i += 3u) {
+            f.flash.now[sector * SECTOR_BYTES + i] ^= 0x10;
+        }
+        sector ^= life % 2u;
+    }
+    free(f.memory);
+    air_free(a);
+}
+
+static void test_no_nonce_twice_when_flash_loses_a_sector(void **state)
+{
+    (void)state;
+    uint64_t seed = uw_test_seed(6);
+    for (uint32_t cut = 0; cut < 120; cut++) {
+        for (uint32_t sector = 0; sector < SECTORS; sector++) {
+            lose_a_sector(cut, sector, seed + cut, 0);
+            lose_a_sector(cut, sector, seed + cut, ID);
+        }
+    }
+    for (uint32_t sector = 0; sector < SECTORS; sector++) {
+        lose_a_sector(100000, sector, seed, ID);    /* power never fails */
+    }
+}
+
 static int no_entropy(void *user, uint8_t *out, size_t bytes)
 {
     (void)user;
@@ -245,7 +289,7 @@ static void test_what_cannot_start_says_so(void **state)
 {
     (void)state;
     struct memory_storage store = {.base = {&memory_storage_ops}};
-    struct air *a = air_new(uw_test_seed(6), MTU);
+    struct air *a = air_new(uw_test_seed(7), MTU);
     struct uw_secure_frames_config c = {.entropy = no_entropy};
     assert_int_equal(air_try(a, 0, &c), UW_ERR_IO);
     c = (struct uw_secure_frames_config){.lower = &a->node[0].lower, .run = ""};
@@ -272,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_a_store_that_fails_ends_the_sending_until_it_works),
         cmocka_unit_test(test_a_damaged_record_stops_who_must_keep_its_identity),
         cmocka_unit_test(test_a_record_that_flash_lost_stops_it_too),
+        cmocka_unit_test(test_no_nonce_twice_when_flash_loses_a_sector),
         cmocka_unit_test(test_what_cannot_start_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 # The libraries that boards without an operating system take as sources (tools/get-sources):
 #
 #   uwasa_source_lwip     uwasa_source_mbedtls     uwasa_source_nanopb
+#   uwasa_source_ccm      of Mbed TLS what secure frames alone need
 #
 # Each is a static library, built with the port's configuration, when something links it.
 # UWASA_SOURCES names their folder;
@@ -32,7 +33,14 @@ target_include_directories(uwasa_source_lwip SYSTEM PUBLIC ${lwip}/include ${uwa
 # Its checksum reads as words what headers wrote as halves.
 target_compile_options(uwasa_source_lwip PRIVATE -fno-strict-aliasing)
 
+option(UWASA_SECURE_FRAMES
+       "Boards without an operating system: AES-CCM, for secure frames beside DTLS" OFF)
+
 set(tls ${UWASA_SOURCES}/mbedtls)
+set(ccm_sources aes ccm cipher cipher_wrap constant_time hkdf md platform platform_util sha256)
+# What cipher_wrap.c names of the other suite.
+list(APPEND ccm_sources chacha20 chachapoly poly1305)
+list(TRANSFORM ccm_sources REPLACE "(.+)" "${tls}/library/\\1.c")
 set(tls_sources chacha20 chachapoly cipher cipher_wrap constant_time hmac_drbg md
                 platform platform_util poly1305 sha256 ssl_ciphersuites ssl_msg ssl_tls)
 if(EXISTS ${tls}/library/ssl_tls12_client.c)
@@ -42,18 +50,26 @@ else()
   list(APPEND tls_sources ssl_cli ssl_srv)
   set(tls_define UWASA_MBEDTLS_2)
 endif()
+if(UWASA_SECURE_FRAMES)
+  list(APPEND tls_sources aes ccm hkdf)
+  list(APPEND tls_define UWASA_SECURE_FRAMES)
+endif()
 list(TRANSFORM tls_sources REPLACE "(.+)" "${tls}/library/\\1.c")
 add_library(uwasa_source_mbedtls STATIC EXCLUDE_FROM_ALL ${tls_sources})
-target_include_directories(uwasa_source_mbedtls SYSTEM PUBLIC ${tls}/include
-                           PRIVATE ${tls}/library)
-target_compile_definitions(uwasa_source_mbedtls PUBLIC
-  MBEDTLS_CONFIG_FILE="${uwasa_port}/mbedtls_config.h" ${tls_define})
+add_library(uwasa_source_ccm STATIC EXCLUDE_FROM_ALL ${ccm_sources})
+foreach(part mbedtls ccm)
+  target_include_directories(uwasa_source_${part} SYSTEM PUBLIC ${tls}/include
+                             PRIVATE ${tls}/library)
+  target_compile_definitions(uwasa_source_${part} PUBLIC
+    MBEDTLS_CONFIG_FILE="${uwasa_port}/mbedtls_config.h" ${tls_define})
+endforeach()
+target_compile_definitions(uwasa_source_ccm PUBLIC UWASA_SECURE_FRAMES)
 
 set(pb ${UWASA_SOURCES}/nanopb)
 add_library(uwasa_source_nanopb STATIC EXCLUDE_FROM_ALL ${pb}/pb_common.c ${pb}/pb_decode.c ${pb}/pb_encode.c)
 target_include_directories(uwasa_source_nanopb SYSTEM PUBLIC ${pb})
 target_compile_definitions(uwasa_source_nanopb PUBLIC PB_NO_ERRMSG PB_BUFFER_ONLY)
 target_compile_options(uwasa_source_nanopb PRIVATE ${UWASA_SMALLER_FLAGS})
-foreach(part lwip mbedtls nanopb)
+foreach(part lwip mbedtls ccm nanopb)
   uwasa_link_time(uwasa_source_${part})
 endforeach()
