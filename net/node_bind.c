@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Set-up: what a configuration needs, and the memory. */
+#include "node_lanes.h"
 #include "node_periods.h"
 #include "node_ping.h"
 #include "node_tell.h"
@@ -115,13 +116,14 @@ static int check_parts(const struct uw_node_config *c, struct uw_error *err)
                         : c->mode == UW_NODE_BROADCAST && parts->casts == NULL ? "casts"
                         : c->period_share > 0.0f && parts->periods == NULL     ? "periods"
                         : c->sleep.period_us != 0 && parts->sleeps == NULL     ? "sleeps"
+                        : c->pull_peers > 1u && parts->lanes == NULL           ? "lanes"
                                                                                : NULL;
     if (lacks == NULL) {
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "config.parts lacks %s, which exchange, rule, samples, period or sleep "
-                        "need", lacks);
+                        "config.parts lacks %s, which exchange, rule, samples, period, sleep or "
+                        "pull_peers need", lacks);
 }
 
 /* Rules look at it, and averages put it back when they fail. */
@@ -192,6 +194,14 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
     if (c->slices_n > UW_NODE_SLICES_MAX ||
         (c->slices_n > 1u && (!rounds || c->mode == UW_NODE_BROADCAST))) {
         return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to 32, and mode gossip");
+    }
+    if (c->pull_peers > UW_NODE_PULL_PEERS_MAX ||
+        (c->pull_peers > 1u &&
+         (!rounds || c->mode == UW_NODE_BROADCAST ||
+          (c->schedule != NULL && c->schedule != &uw_peer_schedule_random) ||
+          c->pull_peers * (c->slices_n != 0 ? c->slices_n : 1u) > UW_NODE_SLICES_MAX))) {
+        return uw_error_set(err, UW_ERR_INVALID, "pull_peers: up to 8, and 32 with the slices, in "
+                            "mode gossip with schedule random");
     }
     if (c->link->frames && (needs_averages(c) || c->samples != NULL)) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
@@ -271,6 +281,9 @@ static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
     }
     if (rc == UW_OK && c->period_share > 0.0f) {
         rc = c->parts->periods->place(s, arena);
+    }
+    if (rc == UW_OK && c->pull_peers > 1u) {
+        rc = c->parts->lanes->place(s, arena);
     }
     return rc < 0 || c->parts->answers == NULL ? rc : c->parts->answers->place(s, arena);
 }

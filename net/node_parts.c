@@ -7,4 +7,5 @@ const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
                                                 .answers = &uw_node_answers,
                                                 .periods = &uw_node_periods,
                                                 .sleeps = &uw_node_sleeps,
+                                                .lanes = &uw_node_lanes,
                                                 .sentences = &uw_node_sentences};

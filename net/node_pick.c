@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_slice.h"
+#include "node_lanes.h"
 
 #include "bits.h"
 
@@ -11,7 +11,7 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
 {
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
            m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
-           (!m->progress.newcomer || newcomer) &&
+           (!m->progress.newcomer || newcomer) && uw_node_lane_of(s, m) == NULL &&
            uw_node_carries(s, m, chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
@@ -130,14 +130,21 @@ void uw_node_pick_slice(struct uw_node_state *s)
     struct uw_node_pull *p = &s->pull;
     uint32_t chunks = p->transfer.chunks;
     uint32_t slices_n = uw_min_u32(s->config.slices_n, chunks);
+    struct uw_node_range range = {.n = chunks};
     p->slices = UINT32_MAX;
-    if (slices_n < 2u || p->adopt || p->bridge ||
+    if (p->adopt || p->bridge ||
         atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
         return;
     }
-    uint32_t k = uw_node_slice(s->membership.members[0].id, p->round, slices_n);
-    uint32_t rest = chunks % slices_n;
-    uw_pull_only(&p->transfer, chunks / slices_n * k + uw_min_u32(k, rest),
-                 chunks / slices_n + (k < rest));
-    p->slices = (uint32_t)1 << k;
+    if (slices_n > 1u) {
+        uint32_t k = uw_node_slice(s->membership.members[0].id, p->round, slices_n);
+        uint32_t rest = chunks % slices_n;
+        range = (struct uw_node_range){k, chunks / slices_n * k + uw_min_u32(k, rest),
+                                       chunks / slices_n + (k < rest)};
+        uw_pull_only(&p->transfer, range.from, range.n);
+        p->slices = (uint32_t)1 << k;
+    }
+    if (s->further != NULL) {
+        s->config.parts->lanes->began(s, &range);
+    }
 }

@@ -4,6 +4,7 @@
  *
  *     node_pull.c        rounds: begin, go on with another peer, end
  *     node_pull_data.c   what is asked, and what comes of it
+ *     node_lanes.c       further peers at once (node_lanes.h), where that is wanted
  *
  * Blocking   never      Context  network thread
  */
@@ -13,6 +14,7 @@
 #include "node_state.h"
 
 #define UW_NODE_AVOID_US 2000000u           /* who stopped in a pull is left alone for so long */
+#define UW_NODE_PASSED_MOST 3u              /* peers a round passes over, and asks one more */
 #define UW_NODE_VERSION_MIXED UINT32_MAX    /* chunks of more than one peer */
 
 /* node_pull.c */
@@ -24,13 +26,39 @@ void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place,
 void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how);
 void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why);
 
+/* Go on with another peer. Returns false when there is none; true also while that is not known. */
+bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why);
+
 /* A member's chunk is refused: it is left alone for a while, and the pull is cut. */
 void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
                          enum uw_node_event_kind kind);
 
+/* Longer than pulls take. */
+uint64_t uw_node_pull_deadline_us(const struct uw_node_state *s);
+
+/* What is known of the way to a member, in chunks of chunk_n. */
+struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
+                                 uint32_t chunk_n);
+
+/* A number for this pull, another than its last. */
+uint16_t uw_node_new_transfer(struct uw_node_state *s, const struct uw_pull *t);
+
 /* node_pull_data.c */
 
-/* Send the questions that are due. */
-void uw_node_pull_ask(struct uw_node_state *s);
+/* A peer of the present pull refused it. */
+void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
+                          const uwasa_Refuse *refuse);
+
+/* The present or last pull, or the part of it, from this member; NULL: from it there is none. */
+struct uw_pull *uw_node_pull_of(struct uw_node_state *s, const struct uw_member *m);
+
+/* Send the questions to this member, or NULL, that are due. */
+void uw_node_pull_ask(struct uw_node_state *s, struct uw_pull *t, const struct uw_member *m);
+
+/* When they are. */
+uint64_t uw_node_pull_due_us(const struct uw_node_state *s, const struct uw_pull *t);
+
+/* For how long to leave alone a member that shows what was mixed in before. */
+uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_ping.h"
+#include "node_pull.h"
 #include "node_tell.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ bool uw_node_spares(void *arg, const struct uw_member *m)
 {
     struct uw_node_state *s = arg;
     return m->state == UW_MEMBER_ALIVE && (s->averages == NULL || !s->averages->needs(s, m)) &&
-           !(s->pull.transfer.active && m == uw_node_pull_member(s));
+           !(s->pull.transfer.active && uw_node_pull_of(s, m) != NULL);
 }
 
 static void answer(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
@@ -163,10 +164,9 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
     default:
         break;
     }
-    struct uw_member *peer = uw_node_pull_member(s);
-    if (m != NULL && m == peer && s->pull.transfer.active &&
-        refuse->transfer == s->pull.transfer.transfer) {
-        uw_node_pull_refused(s, refuse);
+    const struct uw_pull *t = uw_node_pull_of(s, m);
+    if (t != NULL && t->active && refuse->transfer == t->transfer) {
+        uw_node_pull_refused(s, m, refuse);
     }
 }
 
@@ -204,8 +204,9 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
 /* What a chunk in short form from this station leaves out. */
 static struct uw_short_data known_of(struct uw_node_state *s, uint16_t station)
 {
-    const struct uw_pull *t = &s->pull.transfer;
     const struct uw_member *m = uw_membership_at(&s->membership, station);
+    const struct uw_pull *its = uw_node_pull_of(s, m);
+    const struct uw_pull *t = its != NULL ? its : &s->pull.transfer;
     uint32_t version = m == NULL                              ? 0
                        : m->mixed_version > m->progress.version ? m->mixed_version
                                                                 : m->progress.version;

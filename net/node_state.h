@@ -18,7 +18,7 @@
  *     node_sentences.c    of events
  *     node_shuffle.c      samples lent to others
  *     node_sleep.c        windows outside of which the node sleeps
- *     node_periods.c      a period that follows from what pulls take
+ *     node_periods.c      a period that follows from pulls; node_lanes.c several peers at once
  */
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
@@ -28,7 +28,7 @@
 #include "membership.h"
 #include "message.h"
 #include "node_parts.h"
-#include "transfer.h"
+#include "transfer_serve.h"
 
 #include "uwasa/node.h"
 
@@ -36,6 +36,7 @@ struct uw_node_bridge;
 struct uw_node_cast;
 struct uw_node_cell;
 struct uw_node_cost;
+struct uw_node_further;
 struct uw_node_gradients;
 struct uw_node_pairs;
 struct uw_node_period;
@@ -102,6 +103,7 @@ struct uw_node_state {
     struct uw_membership membership;
     struct uw_gossip gossip;
     struct uw_node_pull pull;
+    struct uw_node_further *further;    /* peers of the same pull; NULL: it is always of one */
     struct uw_serve serve;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
@@ -171,14 +173,12 @@ void uw_node_pull_step(struct uw_node_state *s);
 /* A chunk arrived, maybe not ours. */
 void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d);
 
-/* The peer of the present pull refused it. */
-void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse);
-
 /* When uw_node_pull_step has something to do, if nothing arrives. */
 uint64_t uw_node_pull_next_us(struct uw_node_state *s);
 
 /* Leave a member, or NULL, alone for a while; each time twice as long. */
 void uw_node_punish(struct uw_node_state *s, struct uw_member *m);
+
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 

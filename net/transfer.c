@@ -107,8 +107,49 @@ void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n)
     p->have_chunks = p->chunks - n;
     if (p->origin - from >= n) {
         p->origin = from;
+        p->base_word = 0;
     }
     pass_words(p);
+}
+
+/* What a pull has now came from no answer of its own: no rate follows from it. */
+static void count_given(struct uw_pull *p, uint32_t n)
+{
+    p->have_chunks += n;
+    for (uint32_t i = 0; i < p->log_max; i++) {
+        p->log[i].delivered += n;
+    }
+    p->base_word = 0;
+    pass_words(p);
+}
+
+uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool asked,
+                      uint64_t now_us)
+{
+    uint32_t n = 0;
+    if (to != NULL && uw_pull_complete(to)) {
+        to->progress_us = now_us;
+    }
+    for (uint32_t chunk = p->chunks; chunk-- > 0 && n < most;) {
+        bool out = uw_set_has(p->out, chunk);
+        if (uw_set_has(p->have, chunk) || (out && !asked)) {
+            continue;
+        }
+        if (out) {
+            uw_set_remove(p->out, chunk);
+            p->out_chunks--;
+        }
+        uw_set_add(p->have, chunk);
+        if (to != NULL) {
+            uw_set_remove(to->have, chunk);
+        }
+        n++;
+    }
+    count_given(p, n);
+    if (to != NULL) {
+        count_given(to, 0u - n);
+    }
+    return n;
 }
 
 void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
@@ -234,7 +275,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
     bool late = false;
     for (; p->head != p->tail; p->head++) {
         const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
-        if (uw_set_has(p->have, a->chunk)) {
+        if (!uw_set_has(p->out, a->chunk)) {
             uw_path_ended(p, 0);
             continue;
         }

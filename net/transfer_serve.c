@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transfer.h"
+#include "transfer_serve.h"
 
 #include "bits.h"
 

@@ -96,6 +96,8 @@ static const struct uw_opt rows[] = {
         "of the time that this node's pulls may take, with \"period\": \"auto\" (0.1)"),
     ROW("slices", UW_OPT_U32, slices, 1, UW_NODE_SLICES_MAX, "F",
         "a round pulls one of F slices of the model, for \"exchange\" gossip (1)"),
+    ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
+        "a round asks N peers at once, each for its share, for \"exchange\" gossip (1)"),
     ROW("sleep.period", UW_OPT_REAL, sleep_period, 0.1, 3600, "S",
         "its radio listens for sleep.awake in so many seconds, else for nobody (always)"),
     ROW("sleep.awake", UW_OPT_REAL, sleep_awake, 0.02, 3600, "S", "less than sleep.period"),
@@ -257,6 +259,13 @@ static int check_period(struct uw_node_file *f, struct uw_error *err)
     }
     if (o->slices > 1u && !pulls) {
         return fail_key(f, "slices", "more than 1 are for \"exchange\" gossip, not with kgt", err);
+    }
+    if (o->pull_peers > 1u && (!pulls || strcmp(o->peer_schedule, "random") != 0)) {
+        return fail_key(f, "pull_peers", "more than 1 are for \"exchange\" gossip with "
+                        "\"peer_schedule\" random, not with kgt", err);
+    }
+    if (o->pull_peers > 1u && o->pull_peers * o->slices > UW_NODE_SLICES_MAX) {
+        return fail_key(f, "pull_peers", "times \"slices\" is 32 at most", err);
     }
     o->share = adapts && o->share == 0.0 ? 0.1 : o->share;
     return UW_OK;

@@ -20,6 +20,7 @@ struct uw_node_answers;
 struct uw_node_periods;
 struct uw_node_sentences;
 struct uw_node_sleeps;
+struct uw_node_lanes;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
@@ -39,6 +40,9 @@ extern const struct uw_node_periods uw_node_periods;
 /* Windows outside of which this node sleeps: uw_node_config.sleep. */
 extern const struct uw_node_sleeps uw_node_sleeps;
 
+/* A round's pull from several peers at once: uw_node_config.pull_peers. */
+extern const struct uw_node_lanes uw_node_lanes;
+
 /* The sentences of events. */
 extern const struct uw_node_sentences uw_node_sentences;
 
@@ -49,6 +53,7 @@ struct uw_node_parts {
     const struct uw_node_answers *answers;      /* NULL: nobody is answered */
     const struct uw_node_periods *periods;      /* NULL: as averages */
     const struct uw_node_sleeps *sleeps;        /* NULL: the same */
+    const struct uw_node_lanes *lanes;          /* NULL: the same */
     const struct uw_node_sentences *sentences;  /* NULL: struct uw_node_event.text is "" */
 };
 
