@@ -102,6 +102,9 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         *lane = (struct uw_node_lane){0};
         rc = uw_pull_place(&lane->transfer, arena, c->params->size_n, c->chunk_least_n,
                            s->gossip.config.slots_n / c->pull_peers);
+        if (rc == UW_OK && uw_node_most_n(s, true) != 0) {
+            rc = uw_pull_place_parts(&lane->transfer, arena);
+        }
     }
     if (rc == UW_OK && !measures) {
         s->further = part[0];
@@ -183,6 +186,9 @@ static void began(struct uw_node_state *s, const struct uw_node_range *all)
         share = share_of(all, parts, k, n, &lane->slices);
         uw_pull_start(&lane->transfer, uw_node_new_transfer(s, &lane->transfer), p->transfer.size_n,
                       p->transfer.chunk_n, &path, s->now_us);
+        if (p->transfer.coded) {
+            uw_pull_coded(&lane->transfer);
+        }
         lane->version = 0;
         if (share.n != 0) {
             uw_pull_only(&lane->transfer, share.from, share.n);

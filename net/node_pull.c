@@ -11,6 +11,7 @@
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
 #define AVOID_MAX_US 600000000u
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
+#define PLAIN_ROUNDS 16u             /* until the code is tried again */
 #define ROUND_TRIP_CHUNKS 6u        /* on a link of frames, where none was measured */
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
@@ -46,7 +47,8 @@ struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_
                               uint32_t chunk_n)
 {
     const struct uw_link *l = s->config.link;
-    uint64_t bits = (uw_wire_data_bytes(l->frames) + 4u * chunk_n) * 8u;
+    uint32_t frame_n = uw_min_u32(chunk_n, uw_node_chunk_n(s));
+    uint64_t bits = (uw_wire_data_bytes(l->frames) + 4u * frame_n) * 8u;
     bool steady = l->frames && l->rate_bits_per_s != 0;
     uint32_t chunk_us = steady ? (uint32_t)(bits * 1000000u / l->rate_bits_per_s) : 0;
     uint32_t rtt_us = m->srtt_us != 0 ? m->srtt_us : ROUND_TRIP_CHUNKS * chunk_us;
@@ -60,11 +62,35 @@ uint16_t uw_node_new_transfer(struct uw_node_state *s, const struct uw_pull *t)
     return (uint16_t)((t->transfer + 1u + uw_rng_below(&s->rng, all)) & all);
 }
 
+/* May the chunks of the pull that begins be coded? */
+static bool wants_code(struct uw_node_state *s, const struct uw_member *m)
+{
+    uint32_t most_n = uw_node_most_n(s, true);
+    if (most_n == 0 || (m->chunk_limit_n != 0 && m->chunk_limit_n < most_n)) {
+        return false;
+    }
+    if (s->pull.plain_rounds != 0) {
+        s->pull.plain_rounds--;
+        return false;
+    }
+    return true;
+}
+
+/* Did so many chunks not fit that as many frames went as without the code? */
+static void judge_code(struct uw_node_pull *p)
+{
+    uint64_t chunks = p->bytes / 4u / p->transfer.chunk_n;
+    if (p->transfer.coded && 8u * p->transfer.split_n > chunks) {
+        p->plain_rounds = PLAIN_ROUNDS;
+    }
+}
+
 void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
 {
     struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = &s->membership.members[place];
-    uint32_t chunk_n = uw_node_chunk_n(s);
+    bool coded = wants_code(s, m);
+    uint32_t chunk_n = uw_node_most_n(s, coded);
     if (m->chunk_limit_n != 0 && m->chunk_limit_n < chunk_n) {
         chunk_n = m->chunk_limit_n;
     }
@@ -79,6 +105,9 @@ void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place,
     const struct uw_path path = uw_node_pull_path(s, m, chunk_n);
     uw_pull_start(&p->transfer, uw_node_new_transfer(s, &p->transfer), s->config.params->size_n,
                   chunk_n, &path, s->now_us);
+    if (coded) {
+        uw_pull_coded(&p->transfer);
+    }
     uw_node_pick_slice(s);
     if (s->period != NULL) {
         s->config.parts->periods->began(s);
@@ -136,6 +165,7 @@ void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
     if (how != UW_GOSSIP_STALE) {       /* of which nothing was taken, and nothing learned */
         remember_rate(s);
     }
+    judge_code(p);
     uw_pull_stop(&p->transfer);
     if (s->further != NULL) {
         s->config.parts->lanes->stop(s);
@@ -296,7 +326,7 @@ static void check_pull(struct uw_node_state *s)
         uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
         count(s);
         uw_node_pull_cut(s, UW_WHY_LATE);
-    } else if (t->chunk_n > uw_node_chunk_n(s)) {
+    } else if (t->chunk_n > uw_node_most_n(s, t->coded)) {
         /* The link has become so; the next pull has smaller chunks. */
         uw_node_pull_cut(s, UW_WHY_NARROW);
     } else if (here) {

@@ -17,6 +17,40 @@
 #define UW_NODE_PASSED_MOST 3u              /* peers a round passes over, and asks one more */
 #define UW_NODE_VERSION_MIXED UINT32_MAX    /* chunks of more than one peer */
 
+/* Floats of a coded chunk where a frame carries plain_n as they are: of trained weights so many
+ * most often fit (tools/experiments/float_planes). And back. */
+static inline uint32_t uw_node_wide_n(uint32_t plain_n)
+{
+    return plain_n + plain_n / 8u;
+}
+
+static inline uint32_t uw_node_plain_n(uint32_t wide_n)
+{
+    return (8u * wide_n + 8u) / 9u;
+}
+
+/* The largest chunk that is asked for and served. */
+static inline uint32_t uw_node_most_n(const struct uw_node_state *s, bool coded)
+{
+    return !coded                                       ? uw_node_chunk_n(s)
+           : s->config.code && s->config.link->frames   ? uw_node_wide_n(uw_node_chunk_n(s))
+                                                        : 0;
+}
+
+/* node_codes.c, an optional part of a node */
+struct uw_node_codes {
+    /* Write the chunk of an item, whose floats are x, or its part that is next, and set item->more.
+     * Returns the bytes or UW_ERR_TOOBIG. */
+    int (*write)(struct uw_serve_item *item, const struct uw_data *d, const float *x, void *buf,
+                 uint32_t cap_bytes);
+    /* Parse what came of a coded pull of size_n floats: a datagram of type UW_WIRE_DATA or
+     * UW_WIRE_DATA_CODED. Returns UW_OK or UW_ERR_CORRUPT. */
+    int (*read)(const void *buf, uint32_t bytes, const struct uw_short_data *known, uint32_t size_n,
+                struct uw_data *d);
+    /* As uw_message_floats, of coded ones. */
+    int (*floats)(const struct uw_data *d, float *out);
+};
+
 /* node_pull.c */
 
 /* Begin the pull of a round from the member at this place; adopt: its model is taken over. */

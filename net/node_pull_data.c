@@ -4,6 +4,8 @@
 
 #include "bits.h"
 
+#include <string.h>
+
 #define AVOID_STALE_MIN_US 20000u
 #define WANTS_MOST 8u
 #define FULL_RETRY_US 2000u
@@ -120,11 +122,11 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
 
 /* Hand a chunk to whoever mixes it. */
 static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_member *m,
-                 const struct uw_data *d)
+                 uint32_t offset_n, uint32_t count_n)
 {
     slot->round = s->pull.round;
-    slot->offset_n = d->offset_n;
-    slot->count_n = d->count_n;
+    slot->offset_n = offset_n;
+    slot->count_n = count_n;
     slot->adopt = s->pull.adopt;
     slot->weight = s->pull.weight;
     slot->from_id = uw_node_pulls_from_many(s) ? m->id : 0;
@@ -140,7 +142,8 @@ static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_n
         pass_over(s, m, lane);
         return true;
     }
-    if (uw_message_floats(d, x) == UW_OK) {
+    if ((d->coded_bytes != 0 ? s->config.parts->codes->floats(d, x) : uw_message_floats(d, x)) ==
+        UW_OK) {
         return false;
     }
     s->counters.refused_nonfinite++;
@@ -181,13 +184,18 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
     if (slot == NULL || is_refused(s, m, lane, d, slot->x)) {
         return;
     }
-    push(s, slot, m, d);
+    uint32_t offset_n = d->offset_n, count_n = d->count_n;
+    uint32_t known_n = uw_pull_new(t, &offset_n, &count_n);
+    if (known_n != 0) {
+        memmove(slot->x, slot->x + known_n, count_n * sizeof slot->x[0]);
+    }
+    push(s, slot, m, offset_n, count_n);
     uint32_t *version = lane != NULL ? &lane->version : &p->version;
     *version = oldest(*version, d->version);
-    uw_pull_arrived(t, d->seq, d->offset_n, s->now_us);
-    p->bytes += d->count_n * 4u;
-    m->from_bytes += d->count_n * 4u;
-    s->counters.pulled_bytes += d->count_n * 4u;
+    uw_pull_took(t, d->seq, offset_n, count_n, s->now_us);
+    p->bytes += count_n * 4u;
+    m->from_bytes += count_n * 4u;
+    s->counters.pulled_bytes += count_n * 4u;
 }
 
 static enum uw_node_why why_refused(uwasa_Reason reason)
@@ -203,10 +211,12 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
     struct uw_node_pull *p = &s->pull;
     struct uw_node_lane *lane = uw_node_lane_of(s, m);
     enum uw_node_why why = why_refused(refuse->reason);
+    bool coded = p->transfer.coded;     /* that one may not know, or be narrower */
     bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
-                  refuse->chunk_n >= UW_CHUNK_MIN_N && refuse->chunk_n < p->transfer.chunk_n;
+                  refuse->chunk_n >= UW_CHUNK_MIN_N &&
+                  (coded || refuse->chunk_n < p->transfer.chunk_n);
     bool mixed = refuse->reason == uwasa_Reason_MIXED;
-    m->chunk_limit_n = narrow ? refuse->chunk_n : m->chunk_limit_n;
+    m->chunk_limit_n = narrow ? uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s)) : m->chunk_limit_n;
     if (mixed && (lane != NULL ? lane->version : p->version) == 0 && !p->adopt) {
         pass_over(s, m, lane);
         return;

@@ -14,11 +14,10 @@
  *
  *     node_averages.c     exact averages, with node_cell.c, node_bridge.c between cells,
  *                         node_cost.c, node_near.c, node_pairs.c, node_gradients*.c, node_news.c
- *     node_answers.c      the member table over the wire
- *     node_sentences.c    of events
- *     node_shuffle.c      samples lent to others
- *     node_sleep.c        windows outside of which the node sleeps
- *     node_periods.c      a period that follows from pulls; node_lanes.c several peers at once
+ *     node_answers.c      the member table over the wire; node_sentences.c of events
+ *     node_shuffle.c      samples lent to others; node_sleep.c windows to sleep outside of
+ *     node_periods.c      a period that follows from pulls; node_lanes.c several peers at once;
+ *                         node_codes.c chunks in a lossless code
  */
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
@@ -58,12 +57,13 @@ struct uw_node_pull {
     uint32_t member_id;             /* guards against the place being reused */
     bool adopt, judged;             /* judged: its outlier has been dealt with */
     bool bridge;                    /* of another cell's head, for node_bridge.c */
-    uint32_t passed;                /* peers that had nothing new for this round */
+    uint8_t passed;                 /* peers that had nothing new for this round */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
     uint32_t slices;                /* a bit for each slice that is pulled, all: the model */
     uint64_t bytes;
     uint64_t paused_us;             /* its peer sleeps, and did when this was looked at; 0: no */
+    uint8_t plain_rounds;           /* to come without the code, which did not pay */
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */
 };
@@ -207,7 +207,7 @@ uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer
 /* Can anybody else be pulled from who listens for long enough? */
 bool uw_node_any_awake(struct uw_node_state *s);
 
-/* The largest message and the largest chunk that the link carries now, maybe less than before. */
+/* The largest message and chunk that the link carries now, maybe less than before. */
 static inline uint32_t uw_node_mtu(const struct uw_node_state *s)
 {
     uint32_t mtu = s->config.link->mtu_bytes;

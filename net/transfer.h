@@ -44,6 +44,10 @@
 #define UW_PULL_WANTS 64u           /* wants remembered for their round trip, at most */
 #define UW_PULL_ROUNDS 8u           /* round trips over which the best rate is remembered */
 
+/* In the chunk_n of a question: chunks are larger than a message carries. They come in a code when
+ * that is short enough (float_code.h), else in two parts. */
+#define UW_WANT_CODED 0x8000u
+
 /* One question for chunks base + i, bit i of wanted. */
 struct uw_want {
     uint64_t wanted;
@@ -51,6 +55,17 @@ struct uw_want {
     uint32_t spread_us;             /* answer evenly over this time */
     uint16_t transfer, seq;
 };
+
+static inline uint32_t uw_want_chunk_n(const struct uw_want *want)
+{
+    return want->chunk_n & ~UW_WANT_CODED;
+}
+
+/* Of a chunk of n floats that comes in two parts, those of the first. */
+static inline uint32_t uw_first_part_n(uint32_t n)
+{
+    return n - n / 3u;
+}
 
 struct uw_asked {                   /* a chunk on its way */
     uint64_t due_us;                /* when the server should send it */
@@ -72,6 +87,8 @@ struct uw_want_log {
 struct uw_pull {
     /* tables */
     uint32_t *have, *out;           /* [words] chunk has arrived; is asked for */
+    uint32_t *parts;                /* [2 words] bit 2 c + i: part i of chunk c has arrived and the
+                                       other one not yet; NULL: chunks come whole */
     uint32_t words_max;
     struct uw_asked *asked;         /* ring in order of questions */
     uint32_t asked_max;             /* power of two */
@@ -79,8 +96,9 @@ struct uw_pull {
     uint32_t log_max;               /* power of two */
 
     /* the pull */
-    bool active;
+    bool active, coded;
     uint16_t transfer, seq;
+    uint32_t split_n;               /* chunks that came in two parts */
     uint32_t size_n, chunk_n, chunks;
     uint32_t have_chunks, out_chunks;
     uint32_t head, tail;            /* of asked, free-running */
@@ -125,6 +143,9 @@ struct uw_pull {
 int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
                   uint32_t window_chunks);
 
+/* Take the table that coded pulls need beside those. Returns as uw_pull_place. */
+int uw_pull_place_parts(struct uw_pull *p, struct uw_arena *arena);
+
 /* What is known of the way to a peer from before; zeros: nothing. */
 struct uw_path {
     uint32_t rtt_us;
@@ -142,6 +163,9 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
 /* Right after uw_pull_start: pull no more than the n chunks from this one on, at least one, all of
  * them within the vector. The others count as here already. */
 void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n);
+
+/* Right after uw_pull_start: ask for coded chunks. */
+void uw_pull_coded(struct uw_pull *p);
 
 /* Leave up to `most` chunks that are still missing, the last ones first, to another pull on the
  * same grid, which does not want them, or to nobody (NULL): they count as here.
@@ -167,12 +191,20 @@ void uw_pull_stop(struct uw_pull *p);
 /* This device slept for so long in the middle: neither the peer nor the path took that time. */
 void uw_pull_slept(struct uw_pull *p, uint64_t slept_us);
 
-/* Would this chunk be new?
+/* Would this chunk, or of a coded pull a part of one, be new?
  * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (another pull's),
  * UW_ERR_CORRUPT (not on the grid of chunks). */
 int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n);
 
-/* A chunk that passed uw_pull_check and was kept. */
+/* What of it is new: all, but for a whole chunk of which a part is here. Returns how many floats
+ * before that are not. */
+uint32_t uw_pull_new(const struct uw_pull *p, uint32_t *offset_n, uint32_t *count_n);
+
+/* A chunk or part of one that passed uw_pull_check and was kept, as uw_pull_new says. */
+void uw_pull_took(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint32_t count_n,
+                  uint64_t now_us);
+
+/* A whole chunk that passed uw_pull_check and was kept. */
 void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_t now_us);
 
 /* The next question, if one is due.

@@ -77,7 +77,8 @@ static void drop_oldest(struct uw_serve_slot *slot)
 
 int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want, uint64_t now_us)
 {
-    uint32_t chunks = want->chunk_n == 0 ? 0 : (s->size_n - 1u) / want->chunk_n + 1u;
+    uint32_t chunk_n = uw_want_chunk_n(want);
+    uint32_t chunks = chunk_n == 0 ? 0 : (s->size_n - 1u) / chunk_n + 1u;
     if (want->base >= chunks) {
         return UW_ERR_INVALID;
     }
@@ -106,7 +107,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     }
     slot->queue[at].start_us = now_us;
     slot->queue[at].total = (uint8_t)uw_bits_in(wanted);
-    slot->queue[at].sent = 0;
+    slot->queue[at].sent = slot->queue[at].part = 0;
     slot->heard_us = now_us;
     slot->count++;
     set_busy(s, slot);
@@ -154,7 +155,8 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
     }
     const struct uw_serve_slot *slot = &s->slots[at];
     const struct uw_want *want = &slot->queue[slot->head].want;
-    uint32_t chunk = want->base + uw_lowest_bit(want->wanted), offset = chunk * want->chunk_n;
+    uint32_t chunk_n = uw_want_chunk_n(want);
+    uint32_t chunk = want->base + uw_lowest_bit(want->wanted), offset = chunk * chunk_n;
     uint32_t left = s->size_n - offset;
     *item = (struct uw_serve_item){
         .slot = at,
@@ -162,8 +164,11 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
         .transfer = want->transfer,
         .seq = want->seq,
         .chunk = chunk,
+        .chunk_n = chunk_n,
         .offset_n = offset,
-        .count_n = left < want->chunk_n ? left : want->chunk_n,
+        .count_n = left < chunk_n ? left : chunk_n,
+        .coded = chunk_n != want->chunk_n,
+        .part = slot->queue[slot->head].part,
     };
     return true;
 }
@@ -172,9 +177,13 @@ void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item)
 {
     struct uw_serve_slot *slot = &s->slots[item->slot];
     uint32_t h = slot->head;
+    s->turn = (item->slot + 1u) % s->slots_n;
+    slot->queue[h].part = item->more;
+    if (item->more) {
+        return;
+    }
     slot->queue[h].want.wanted &= slot->queue[h].want.wanted - 1u;
     slot->queue[h].sent++;
-    s->turn = (item->slot + 1u) % s->slots_n;
     if (slot->queue[h].want.wanted != 0) {
         return;
     }

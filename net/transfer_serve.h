@@ -19,6 +19,7 @@ struct uw_serve_wait {              /* a question that waits */
     struct uw_want want;
     uint64_t start_us;
     uint8_t total, sent;            /* chunks */
+    uint8_t part;                   /* of the next chunk, sent already: 1: the first of two */
 };
 
 struct uw_serve_slot {
@@ -43,7 +44,10 @@ struct uw_serve {
 struct uw_serve_item {
     uint32_t slot;
     uint16_t station, transfer, seq;
-    uint32_t chunk, offset_n, count_n;
+    uint32_t chunk, chunk_n, offset_n, count_n;
+    bool coded;                     /* as UW_WANT_CODED says */
+    uint8_t part;                   /* 1: only the second is left of it */
+    bool more;                      /* the caller's: this was the first of two */
 };
 
 /* Take slots for so many stations with wants_n questions each, at most 255, for a vector of size_n
@@ -62,7 +66,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
  * Returns false when nothing is due. */
 bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item);
 
-/* The item was sent, or is lost: on to the next one. */
+/* The item was sent, or is lost: on to its second part or the next one. */
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
 
 /* The link takes nothing for this station now: try it again at until_us, others meanwhile. What

@@ -98,6 +98,8 @@ static const struct uw_opt rows[] = {
         "a round pulls one of F slices of the model, for \"exchange\" gossip (1)"),
     ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
         "a round asks N peers at once, each for its share, for \"exchange\" gossip (1)"),
+    ROW("code", UW_OPT_FLAG, code, 0, 0, NULL,
+        "pulls over a radio, a bus or a line's frames ask for chunks in a lossless code (false)"),
     ROW("sleep.period", UW_OPT_REAL, sleep_period, 0.1, 3600, "S",
         "its radio listens for sleep.awake in so many seconds, else for nobody (always)"),
     ROW("sleep.awake", UW_OPT_REAL, sleep_awake, 0.02, 3600, "S", "less than sleep.period"),

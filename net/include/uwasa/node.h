@@ -112,6 +112,9 @@ struct uw_node_config {
                                        a newcomer takes all. Mode gossip alone. 0: 1 */
     uint32_t pull_peers;            /* that a round asks at once, each for its share of the chunks;
                                        a newcomer asks one. Mode gossip, random schedule. 0: 1 */
+    bool code;                      /* pulls over a link of frames ask for chunks in a lossless
+                                       code, an eighth larger than frames carry; not of who does
+                                       not have it, nor where chunks do not get so much shorter */
     uint64_t seed;                  /* of peer choice and jitter; mix in the name's hash or so */
     size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
                                        pull moves at most this much per training step */
