@@ -275,6 +275,7 @@ int uw_message_read_data(const void *buf, uint32_t buf_bytes, struct uw_data *d)
     d->version = uw_get_u32(p + 13);
     d->offset_n = uw_get_u32(p + 17);
     d->count_n = uw_get_u16(p + 21);
+    d->coded_bytes = 0;
     d->floats = p + UW_WIRE_DATA_BYTES;
     if (d->count_n == 0 || buf_bytes - UW_WIRE_DATA_BYTES != d->count_n * 4u) {
         return UW_ERR_CORRUPT;

@@ -23,6 +23,9 @@
  *                  cast want: as wants, the turn in place of the transfer
  *                  data:    version u8, chunk u20 | seq << 20, then the floats: with the link's own
  *                           header 8 bytes in all
+ *                  coded:   the same, the floats in the code of float_code.h. Of a pull whose wants
+ *                           have UW_WANT_CODED in their chunk_n; a chunk that is too long in it
+ *                           comes as two data messages, of n - n / 3 floats of its n and the rest
  *
  * There numbers are their low bits; the receiver has the rest: transfers and wants are its own, and
  * versions are near the one its peer told of. A chunk that is late, of an earlier transfer, is
@@ -61,6 +64,7 @@ struct uw_data {
     uint32_t version;
     uint32_t offset_n;
     uint16_t count_n;
+    uint16_t coded_bytes;           /* 0: they are as they are; else in the code of float_code.h */
     const uint8_t *floats;          /* parsed: into the datagram, not aligned */
 };
 
@@ -158,6 +162,7 @@ struct uw_short_data {
     uint32_t chunk_n;               /* of its pull */
     uint16_t transfer, seq;         /* the same; seq is the last that was sent */
     uint32_t version;               /* that the peer showed lately */
+    bool coded;                     /* the pull is: chunks may be so, or in parts */
 };
 
 /* Parse a datagram of type UW_WIRE_DATA on a link of frames.

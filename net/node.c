@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "node_lanes.h"
 #include "node_ping.h"
 
 #include "bits.h"
@@ -103,6 +104,9 @@ void uw_node_slept(struct uw_node_state *s, uint64_t slept_us)
 {
     uw_pull_slept(&s->pull.transfer, slept_us);
     s->pull.paused_us += s->pull.paused_us != 0 ? slept_us : 0;
+    if (s->further != NULL) {
+        s->config.parts->lanes->slept(s, slept_us);
+    }
     if (s->averages != NULL) {
         s->averages->slept(s, slept_us);
     }
@@ -205,6 +209,9 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     set_clock(s, caller_us);
     s->left = true;
     uw_pull_stop(&s->pull.transfer);
+    if (s->further != NULL) {
+        s->config.parts->lanes->stop(s);
+    }
     if (s->samples != NULL) {
         s->config.parts->samples->stop(s);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Set-up: what a configuration needs, and the memory. */
+#include "node_lanes.h"
 #include "node_periods.h"
 #include "node_ping.h"
 #include "node_tell.h"
@@ -121,6 +122,8 @@ static int check_parts(const struct uw_node_config *c, struct uw_error *err)
                         : c->period_share > 0.0f && parts->periods == NULL     ? "periods"
                         : sleeps(c) && parts->sleeps == NULL                   ? "sleeps"
                         : c->slices_n > 1u && parts->slices == NULL            ? "slices"
+                        : c->pull_peers > 1u && parts->lanes == NULL           ? "lanes"
+                        : c->code && parts->codes == NULL                      ? "codes"
                         : (c->link->frames || c->link->shared) && parts->frames == NULL
                             ? "frames"
                                                                                : NULL;
@@ -180,6 +183,14 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
         (c->slices_n > 1u && (!rounds || c->mode == UW_NODE_BROADCAST))) {
         return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to %u, and mode gossip",
                             (unsigned)UW_NODE_SLICES_MAX);
+    }
+    if (c->pull_peers > UW_NODE_PULL_PEERS_MAX ||
+        (c->pull_peers > 1u &&
+         (!rounds || c->mode == UW_NODE_BROADCAST ||
+          (c->schedule != NULL && c->schedule != &uw_peer_schedule_random) ||
+          c->pull_peers * (c->slices_n != 0 ? c->slices_n : 1u) > UW_NODE_SLICES_MAX))) {
+        return uw_error_set(err, UW_ERR_INVALID, "pull_peers: up to 8, and 32 with the slices, in "
+                            "mode gossip with schedule random");
     }
     if (c->link->frames && (needs_averages(c) || c->samples != NULL)) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
@@ -262,6 +273,9 @@ static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
     if (rc == UW_OK && c->period_share > 0.0f) {
         rc = c->parts->periods->place(s, arena);
     }
+    if (rc == UW_OK && c->pull_peers > 1u) {
+        rc = c->parts->lanes->place(s, arena);
+    }
     return rc < 0 || c->parts->answers == NULL ? rc : c->parts->answers->place(s, arena);
 }
 
@@ -282,10 +296,26 @@ static int place_membership(struct uw_node_state *s, struct uw_arena *arena)
     return uw_membership_place(&s->membership, arena, &membership);
 }
 
+/* What floats a slot of the ring and a copy for others have room for. */
+static uint32_t room_n(const struct uw_node_state *s)
+{
+    bool coded = s->config.code && s->config.link->frames;
+    return coded ? uw_node_wide_n(s->chunk_n) : s->chunk_n;
+}
+
+static int place_pull(struct uw_node_state *s, struct uw_arena *arena, uint32_t slots_n)
+{
+    const struct uw_node_config *c = &s->config;
+    struct uw_pull *t = &s->pull.transfer;
+    int rc = uw_pull_place(t, arena, c->params->size_n, c->chunk_least_n, slots_n);
+    return rc == UW_OK && c->code && c->link->frames ? uw_pull_place_parts(t, arena) : rc;
+}
+
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
-    size_t slots = c->window_bytes / uw_gossip_slot_bytes(s->chunk_n);
+    uint32_t chunk_n = room_n(s);
+    size_t slots = c->window_bytes / uw_gossip_slot_bytes(chunk_n);
     slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
     bool casts = c->mode == UW_NODE_BROADCAST;
     const struct uw_gossip_config gossip = {
@@ -293,12 +323,12 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_share > 0.0f ? uw_min_u32(UW_PERIOD_FIRST, c->period_steps)
                                                : c->period_steps,
-        .chunk_n = s->chunk_n, .slots_n = (uint32_t)slots,
+        .chunk_n = chunk_n, .slots_n = (uint32_t)slots,
         .adopt_only = (c->mode != UW_NODE_GOSSIP && !casts) || c->rule->over == UW_MIX_OVER_PAIRS,
         .holds = casts};
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
     void *part[8];
-    const size_t bytes[8] = {s->buffer_bytes, c->snapshot != NULL ? s->chunk_n * sizeof(float) : 0,
+    const size_t bytes[8] = {s->buffer_bytes, c->snapshot != NULL ? chunk_n * sizeof(float) : 0,
                              c->members_max * sizeof(uint16_t),
                              c->members_max * sizeof(bool), sizeof *s->message,
                              sentences ? UW_NODE_TEXT_BYTES : 0,
@@ -308,8 +338,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
     }
     if (rc == UW_OK) {
-        rc = uw_pull_place(&s->pull.transfer, arena, c->params->size_n, c->chunk_least_n,
-                           (uint32_t)slots);
+        rc = place_pull(s, arena, (uint32_t)slots);
     }
     if (rc == UW_OK) {
         rc = uw_serve_place(&s->serve, arena, c->serves_max,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "node_lanes.h"
 #include "node_tell.h"
 
 #include <string.h>
@@ -112,8 +113,8 @@ void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, en
         .kind = kind, .peer = m != NULL ? m->name : "?",
         .address = m != NULL ? uw_node_address(s, m, m->station, seen) : "?",
         .station = m != NULL ? m->station : UW_LINK_STATION_NONE, .bytes = s->pull.bytes,
-        .duration_us = s->now_us - t->started_us, .chunks_n = t->have_chunks,
-        .chunks_total_n = t->chunks};
+        .duration_us = s->now_us - t->started_us, .chunks_total_n = t->chunks,
+        .chunks_n = t->have_chunks - uw_node_lanes_missing(s)};
     tell(s, &e, &c);
 }
 

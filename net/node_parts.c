@@ -9,4 +9,6 @@ const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
                                                 .periods = &uw_node_periods,
                                                 .sleeps = &uw_node_sleeps,
                                                 .slices = &uw_node_slices,
+                                                .lanes = &uw_node_lanes,
+                                                .codes = &uw_node_codes,
                                                 .sentences = &uw_node_sentences};

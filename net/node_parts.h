@@ -20,6 +20,7 @@
 struct uw_beacons;
 struct uw_member;
 struct uw_member_windows;
+struct uw_node_range;
 struct uw_node_state;
 
 /* node_averages.c. All but the checks, widest and message only while s->averages is set. */
@@ -114,8 +115,9 @@ struct uw_node_frames {
 
 /* node_slice.c */
 struct uw_node_slices {
-    /* As uw_node_pick_slice, of a configuration with slices. */
-    void (*pick)(struct uw_node_state *s);
+    /* As uw_node_pick_slice, of a configuration with slices.
+     *   range  all chunks; written: those of the slice */
+    void (*pick)(struct uw_node_state *s, struct uw_node_range *range);
 };
 
 /* node_sleep.c. step, heard and fill only while s->sleeper is set. */

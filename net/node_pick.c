@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_slice.h"
+#include "node_lanes.h"
 
 #include "bits.h"
 
@@ -11,7 +11,7 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
 {
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
            m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
-           (!m->progress.newcomer || newcomer) &&
+           (!m->progress.newcomer || newcomer) && uw_node_lane_of(s, m) == NULL &&
            uw_node_carries(s, m, chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
@@ -113,8 +113,17 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
 
 void uw_node_pick_slice(struct uw_node_state *s)
 {
-    s->pull.slices = UINT32_MAX;
+    struct uw_node_pull *p = &s->pull;
+    struct uw_node_range range = {.n = p->transfer.chunks};
+    p->slices = UINT32_MAX;
+    if (p->adopt || p->bridge ||
+        atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
+        return;
+    }
     if (s->config.slices_n > 1u) {
-        s->config.parts->slices->pick(s);
+        s->config.parts->slices->pick(s, &range);
+    }
+    if (s->further != NULL) {
+        s->config.parts->lanes->began(s, &range);
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "node_lanes.h"
 #include "node_periods.h"
-#include "node_pull.h"
-#include "node_slice.h"
 #include "node_tell.h"
 
 #include "bits.h"
@@ -12,7 +11,7 @@
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
 #define AVOID_MAX_US 600000000u
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
-#define FULL_RETRY_US 2000u
+#define PLAIN_ROUNDS 16u             /* until the code is tried again */
 #define ROUND_TRIP_CHUNKS 6u        /* on a link of frames, where none was measured */
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
@@ -26,27 +25,30 @@ struct uw_member *uw_node_pull_member(struct uw_node_state *s)
 }
 
 /* Twice the median of what pulls took, and eight of its median deviations. */
-static uint64_t deadline_us(const struct uw_node_state *s)
+uint64_t uw_node_pull_deadline_us(const struct uw_node_state *s)
 {
     return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
 }
 
-/* Chunks that the link can receive at once, less one for what others say; 0: not known. Where it
- * counts messages, what peers ask and tell takes as much room as a chunk: a third is theirs. */
+/* Chunks that the link can receive at once from one peer, less one for what others say; 0: not
+ * known. Where it counts messages, what peers ask and tell takes as much room as a chunk: a third
+ * is theirs. */
 static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 {
     const struct uw_link *l = s->config.link;
     uint32_t room = l->burst_bytes / (uw_wire_data_bytes(l->frames) + 4u * chunk_n);
     uint32_t most = l->burst_n - l->burst_n / 3u + 1u;
     room = l->burst_n != 0 && (l->burst_bytes == 0 || most < room) ? most : room;
+    room = s->further != NULL ? room / (s->further->n + 1u) : room;
     return l->burst_bytes == 0 && l->burst_n == 0 ? 0 : room > 1u ? room - 1u : 1u;
 }
 
-static struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
+struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
                               uint32_t chunk_n)
 {
     const struct uw_link *l = s->config.link;
-    uint64_t bits = (uw_wire_data_bytes(l->frames) + 4u * chunk_n) * 8u;
+    uint32_t frame_n = uw_min_u32(chunk_n, uw_node_chunk_n(s));
+    uint64_t bits = (uw_wire_data_bytes(l->frames) + 4u * frame_n) * 8u;
     bool steady = l->frames && l->rate_bits_per_s != 0;
     uint32_t chunk_us = steady ? (uint32_t)(bits * 1000000u / l->rate_bits_per_s) : 0;
     uint32_t rtt_us = m->srtt_us != 0 ? m->srtt_us : ROUND_TRIP_CHUNKS * chunk_us;
@@ -54,17 +56,41 @@ static struct uw_path uw_node_pull_path(const struct uw_node_state *s, const str
 }
 
 /* Another one than the last; short forms have a byte for it. */
-static uint16_t new_transfer(struct uw_node_state *s)
+uint16_t uw_node_new_transfer(struct uw_node_state *s, const struct uw_pull *t)
 {
     uint32_t all = s->config.link->frames ? UINT8_MAX : UINT16_MAX;
-    return (uint16_t)((s->pull.transfer.transfer + 1u + uw_rng_below(&s->rng, all)) & all);
+    return (uint16_t)((t->transfer + 1u + uw_rng_below(&s->rng, all)) & all);
+}
+
+/* May the chunks of the pull that begins be coded? */
+static bool wants_code(struct uw_node_state *s, const struct uw_member *m)
+{
+    uint32_t most_n = uw_node_most_n(s, true);
+    if (most_n == 0 || (m->chunk_limit_n != 0 && m->chunk_limit_n < most_n)) {
+        return false;
+    }
+    if (s->pull.plain_rounds != 0) {
+        s->pull.plain_rounds--;
+        return false;
+    }
+    return true;
+}
+
+/* Did so many chunks not fit that as many frames went as without the code? */
+static void judge_code(struct uw_node_pull *p)
+{
+    uint64_t chunks = p->bytes / 4u / p->transfer.chunk_n;
+    if (p->transfer.coded && 8u * p->transfer.split_n > chunks) {
+        p->plain_rounds = PLAIN_ROUNDS;
+    }
 }
 
 void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
 {
     struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = &s->membership.members[place];
-    uint32_t chunk_n = uw_node_chunk_n(s);
+    bool coded = wants_code(s, m);
+    uint32_t chunk_n = uw_node_most_n(s, coded);
     if (m->chunk_limit_n != 0 && m->chunk_limit_n < chunk_n) {
         chunk_n = m->chunk_limit_n;
     }
@@ -77,8 +103,11 @@ void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place,
     p->version = 0;
     p->bytes = p->paused_us = 0;
     const struct uw_path path = uw_node_pull_path(s, m, chunk_n);
-    uw_pull_start(&p->transfer, new_transfer(s), s->config.params->size_n, chunk_n, &path,
-                  s->now_us);
+    uw_pull_start(&p->transfer, uw_node_new_transfer(s, &p->transfer), s->config.params->size_n,
+                  chunk_n, &path, s->now_us);
+    if (coded) {
+        uw_pull_coded(&p->transfer);
+    }
     uw_node_pick_slice(s);
     if (s->period != NULL) {
         s->config.parts->periods->began(s);
@@ -136,7 +165,11 @@ void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
     if (how != UW_GOSSIP_STALE) {       /* of which nothing was taken, and nothing learned */
         remember_rate(s);
     }
+    judge_code(p);
     uw_pull_stop(&p->transfer);
+    if (s->further != NULL) {
+        s->config.parts->lanes->stop(s);
+    }
     if (p->bridge) {
         s->averages->pull_ended(s, how);
     } else {
@@ -159,12 +192,18 @@ void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why)
     uw_node_tell_pull(s, UW_NODE_PULL_CUT, why);
 }
 
+/* Does a further peer of this round go on in place of the pull's? */
+static bool take_over(struct uw_node_state *s, enum uw_node_why why)
+{
+    return uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why);
+}
+
 void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
                          enum uw_node_event_kind kind)
 {
     uw_node_punish(s, m);
     uw_node_tell_pull(s, kind, UW_WHY_NONE);
-    if (s->pull.transfer.active) {
+    if (s->pull.transfer.active && !take_over(s, UW_WHY_CHUNK)) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
 }
@@ -197,11 +236,15 @@ static void complete(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
     struct uw_member *m = uw_node_pull_member(s);
+    if (p->bytes == 0) {
+        uw_node_pull_finish(s, UW_GOSSIP_STALE);
+        return;
+    }
     uw_deadline_add(&p->took, s->now_us - p->transfer.started_us);
     s->counters.pulls_done++;
     count(s);
-    if (m != NULL && p->version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(p, m, s->now_us);
+    if (m != NULL && p->version != 0 && p->version != UW_NODE_VERSION_MIXED) {
+        uw_node_slices_mixed(p->slices, p->version, m, s->now_us);
     }
     uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, UW_NODE_PULL_DONE, UW_WHY_NONE);
@@ -229,15 +272,19 @@ static uint32_t another_than(struct uw_node_state *s, struct uw_member *m)
 
 /* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
  * model and half of another makes neither. First the training thread has to have looked at all that
- * is here, so that an outlier among it is blamed on the peer that sent it.
+ * is here, so that an outlier among it is blamed on the peer that sent it; in a pull of several a
+ * chunk says whose it is.
  * Returns false when there is nobody to go on with. */
-static bool move_pull(struct uw_node_state *s, enum uw_node_why why)
+bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
 {
     struct uw_node_pull *p = &s->pull;
     if (p->adopt) {
         return false;
     }
-    if (uw_gossip_room(&s->gossip) < s->gossip.config.slots_n) {
+    if (take_over(s, why)) {
+        return true;
+    }
+    if (!uw_node_pulls_from_many(s) && uw_gossip_room(&s->gossip) < s->gossip.config.slots_n) {
         return true;
     }
     judge_pull(s, false);
@@ -255,7 +302,7 @@ static bool move_pull(struct uw_node_state *s, enum uw_node_why why)
     p->version = UW_NODE_VERSION_MIXED;
     p->member = place;
     p->member_id = m->id;
-    uw_pull_move(&p->transfer, new_transfer(s), &path, s->now_us);
+    uw_pull_move(&p->transfer, uw_node_new_transfer(s, &p->transfer), &path, s->now_us);
     return true;
 }
 
@@ -265,30 +312,33 @@ static void check_pull(struct uw_node_state *s)
     struct uw_node_pull *p = &s->pull;
     struct uw_pull *t = &p->transfer;
     struct uw_member *m = uw_node_pull_member(s);
-    if (uw_pull_complete(t)) {
+    bool here = uw_pull_complete(t);
+    if (here && (s->further == NULL || s->config.parts->lanes->over(s))) {
         complete(s);
         return;
     }
-    if (uw_gossip_room(&s->gossip) == 0) {
-        t->progress_us = s->now_us;     /* we are the slow side */
+    if (uw_gossip_room(&s->gossip) == 0 || here) {
+        t->progress_us = s->now_us;     /* we are the slow side, or others are */
     }
-    uint64_t most_us = deadline_us(s), silent_us = s->now_us - t->progress_us;
+    uint64_t most_us = uw_node_pull_deadline_us(s), silent_us = s->now_us - t->progress_us;
     if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
         uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
         count(s);
         uw_node_pull_cut(s, UW_WHY_LATE);
-    } else if (t->chunk_n > uw_node_chunk_n(s)) {
+    } else if (t->chunk_n > uw_node_most_n(s, t->coded)) {
         /* The link has become so; the next pull has smaller chunks. */
         uw_node_pull_cut(s, UW_WHY_NARROW);
+    } else if (here) {
+        return;
     } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
-        if (!move_pull(s, UW_WHY_GONE)) {
+        if (!uw_node_pull_move(s, UW_WHY_GONE)) {
             uw_node_pull_cut(s, UW_WHY_GONE);
         }
     } else if (silent_us >= s->config.pull_silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
         uw_membership_doubt(&s->membership, m, s->now_us);
-        if (!move_pull(s, UW_WHY_SILENT) && silent_us >= s->config.pull_silence_us) {
+        if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= s->config.pull_silence_us) {
             m->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
             uw_node_pull_cut(s, UW_WHY_SILENT);
         }
@@ -308,10 +358,12 @@ static bool rests(struct uw_node_state *s)
         p->transfer.progress_us = uw_min_u64(p->transfer.progress_us, s->now_us);
     }
     p->paused_us = asleep ? s->now_us : 0;
-    if (asleep && !p->adopt && !p->bridge && uw_node_any_awake(s)) {
-        (void)move_pull(s, UW_WHY_SLEEPS);
+    bool here = uw_pull_complete(&p->transfer);
+    if (asleep && !here && !p->adopt && !p->bridge &&
+        (uw_node_lanes_missing(s) != 0 || uw_node_any_awake(s))) {
+        (void)uw_node_pull_move(s, UW_WHY_SLEEPS);
     }
-    return asleep && !uw_pull_complete(&p->transfer);
+    return asleep && !here;
 }
 
 void uw_node_pull_step(struct uw_node_state *s)
@@ -322,6 +374,9 @@ void uw_node_pull_step(struct uw_node_state *s)
     if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED && p->bridge) {
         s->counters.refused_outlier++;
         uw_node_pull_refuse(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
+    }
+    if (s->further != NULL) {
+        s->config.parts->lanes->step(s);
     }
     if (rests(s)) {
         return;
@@ -336,25 +391,27 @@ void uw_node_pull_step(struct uw_node_state *s)
             uw_node_pull_start(s, BRIDGE_ROUND, head, false);
         }
         if (round == 0) {
-            uw_node_pull_ask(s);
+            uw_node_pull_ask(s, &p->transfer, uw_node_pull_member(s));
             return;
         }
         judge_pull(s, true);
         p->pending = begin_round(s, round) ? 0 : round;
     }
-    uw_node_pull_ask(s);
+    uw_node_pull_ask(s, &p->transfer, uw_node_pull_member(s));
 }
 
 uint64_t uw_node_pull_next_us(struct uw_node_state *s)
 {
-    if (s->pull.paused_us != 0 && uw_node_pull_member(s) != NULL) {
-        return uw_membership_window(&s->membership, uw_node_pull_member(s), s->now_us).from_us;
+    const struct uw_node_pull *p = &s->pull;
+    uint64_t next_us = UINT64_MAX;
+    for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
+        const struct uw_node_lane *lane = &s->further->lane[i];
+        next_us = lane->used ? uw_min_u64(next_us, uw_node_pull_due_us(s, &lane->transfer))
+                             : next_us;
     }
-    uint32_t room = uw_gossip_room(&s->gossip);
-    uint64_t next_us = uw_pull_next_us(&s->pull.transfer, room, s->now_us);
-    if (s->pull.transfer.active && room <= s->pull.transfer.out_chunks &&
-        s->now_us + FULL_RETRY_US < next_us) {
-        return s->now_us + FULL_RETRY_US;
+    if (p->paused_us != 0 && uw_node_pull_member(s) != NULL) {
+        const struct uw_member *m = uw_node_pull_member(s);
+        return uw_min_u64(next_us, uw_membership_window(&s->membership, m, s->now_us).from_us);
     }
-    return next_us;
+    return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->transfer));
 }

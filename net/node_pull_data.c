@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_pull.h"
-#include "node_slice.h"
+#include "node_lanes.h"
 #include "node_tell.h"
+
+#include "bits.h"
+
+#include <string.h>
 
 #define AVOID_STALE_MIN_US 20000u
 #define WANTS_MOST 8u
-#define PASSED_MOST 3u              /* peers a round passes over, and asks one more */
+#define FULL_RETRY_US 2000u
 
 /* The largest message for a member, whose link may be as narrow as the chunks it sends. */
 static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
@@ -14,15 +17,38 @@ static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
     return m->chunk_limit_n != 0 && bytes < uw_node_mtu(s) ? bytes : uw_node_mtu(s);
 }
 
+/* Free slots for this pull's chunks, its own on their way included: the others' have places too. */
+static uint32_t room_for(const struct uw_node_state *s, const struct uw_pull *t)
+{
+    uint32_t room = uw_gossip_room(&s->gossip), others = 0;
+    if (uw_node_pulls_from_many(s)) {
+        others = s->pull.transfer.out_chunks - t->out_chunks;
+        for (uint32_t i = 0; i < s->further->n; i++) {
+            const struct uw_node_lane *lane = &s->further->lane[i];
+            others += lane->used ? lane->transfer.out_chunks : 0;
+        }
+    }
+    return room > others ? room - others : 0;
+}
+
+/* The version of what a member shows of which all that is to come from it was mixed in; 0: none. */
+static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lane *lane,
+                         const struct uw_member *m)
+{
+    const struct uw_node_pull *p = &s->pull;
+    return lane != NULL ? uw_node_slices_known(lane->slices, lane->version, m)
+           : p->adopt   ? 0
+                        : uw_node_slices_known(p->slices, p->version, m);
+}
+
 /* As many questions as fit, in one frame. */
-static void send_short_wants(struct uw_node_state *s, const struct uw_member *m)
+static void send_short_wants(struct uw_node_state *s, struct uw_pull *t, const struct uw_member *m)
 {
     const struct uw_node_frames *f = s->config.parts->frames;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     const struct uw_short_wants head = {.model = (uint32_t)s->model,
-                                        .mixed = uw_node_slices_known(&s->pull, m)};
-    struct uw_pull *t = &s->pull.transfer;
-    uint32_t n = 0, most = f->wants(mtu_to(s, m)), room = uw_gossip_room(&s->gossip);
+                                        .mixed = known_of(s, uw_node_lane_of(s, m), m)};
+    uint32_t n = 0, most = f->wants(mtu_to(s, m)), room = room_for(s, t);
     for (; n < most && uw_pull_next(t, room, s->now_us, &wants[n]); n++) {
     }
     if (n != 0) {
@@ -31,17 +57,15 @@ static void send_short_wants(struct uw_node_state *s, const struct uw_member *m)
     }
 }
 
-void uw_node_pull_ask(struct uw_node_state *s)
+void uw_node_pull_ask(struct uw_node_state *s, struct uw_pull *t, const struct uw_member *m)
 {
-    struct uw_pull *t = &s->pull.transfer;
-    const struct uw_member *m = uw_node_pull_member(s);
     struct uw_want w;
     if (m != NULL && s->config.link->frames) {
-        send_short_wants(s, m);
+        send_short_wants(s, t, m);
         return;
     }
     for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
-                         uw_pull_next(t, uw_gossip_room(&s->gossip), s->now_us, &w); i++) {
+                         uw_pull_next(t, room_for(s, t), s->now_us, &w); i++) {
         s->message->type = UW_WIRE_WANT;
         s->message->want = (uwasa_Want){
             .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
@@ -50,17 +74,43 @@ void uw_node_pull_ask(struct uw_node_state *s)
     }
 }
 
+uint64_t uw_node_pull_due_us(const struct uw_node_state *s, const struct uw_pull *t)
+{
+    uint32_t room = room_for(s, t);
+    uint64_t next_us = uw_pull_next_us(t, room, s->now_us);
+    if (t->active && room <= t->out_chunks && s->now_us + FULL_RETRY_US < next_us) {
+        return s->now_us + FULL_RETRY_US;
+    }
+    return next_us;
+}
+
+struct uw_pull *uw_node_pull_of(struct uw_node_state *s, const struct uw_member *m)
+{
+    struct uw_node_lane *lane = m != NULL ? uw_node_lane_of(s, m) : NULL;
+    return lane != NULL ? &lane->transfer
+           : m != NULL && m == uw_node_pull_member(s) ? &s->pull.transfer
+                                                      : NULL;
+}
+
+uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m)
+{
+    uint64_t age_us = uw_min_u64(s->now_us - m->mixed_us, UW_NODE_AVOID_US);
+    return age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US;
+}
+
 /* What the peer shows was mixed in before: again and again, it would hold back whoever is faster.
  * Look elsewhere, but not everywhere: round trips add up. It is asked again when what it showed is
  * twice as old. */
-static void pass_over(struct uw_node_state *s, struct uw_member *m)
+static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_node_lane *lane)
 {
     struct uw_node_pull *p = &s->pull;
-    uint64_t age_us = s->now_us - m->mixed_us;
-    age_us = age_us < UW_NODE_AVOID_US ? age_us : UW_NODE_AVOID_US;
-    m->avoid_until_us = s->now_us + (age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US);
+    if (uw_node_pulls_from_many(s)) {
+        s->config.parts->lanes->stale(s, lane);
+        return;
+    }
+    m->avoid_until_us = s->now_us + uw_node_stale_us(s, m);
     s->counters.pulls_stale++;
-    bool more = !p->bridge && p->passed < PASSED_MOST;
+    bool more = !p->bridge && p->passed < UW_NODE_PASSED_MOST;
     uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1) : 0;
     if (place == 0) {
         uw_node_pull_finish(s, UW_GOSSIP_STALE);
@@ -72,15 +122,46 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m)
 }
 
 /* Hand a chunk to whoever mixes it. */
-static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_data *d)
+static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_member *m,
+                 uint32_t offset_n, uint32_t count_n)
 {
     slot->round = s->pull.round;
-    slot->offset_n = d->offset_n;
-    slot->count_n = d->count_n;
+    slot->offset_n = offset_n;
+    slot->count_n = count_n;
     slot->adopt = s->pull.adopt;
     slot->weight = s->pull.weight;
-    slot->from_id = 0;
+    slot->from_id = uw_node_pulls_from_many(s) ? m->id : 0;
     uw_gossip_push(&s->gossip);
+}
+
+/* Is a chunk that has come what was mixed in before, or not finite? Then it is dealt with. */
+static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_node_lane *lane,
+                       const struct uw_data *d, float *x)
+{
+    const struct uw_node_lanes *lanes = s->config.parts->lanes;
+    if (d->version != 0 && known_of(s, lane, m) == d->version) {
+        pass_over(s, m, lane);
+        return true;
+    }
+    if ((d->coded_bytes != 0 ? s->config.parts->codes->floats(d, x) : uw_message_floats(d, x)) ==
+        UW_OK) {
+        return false;
+    }
+    s->counters.refused_nonfinite++;
+    if (lane != NULL) {
+        lanes->nonfinite(s, lane);
+    } else {
+        uw_node_pull_refuse(s, m, UW_NODE_CHUNK_NONFINITE);
+    }
+    return true;
+}
+
+/* The oldest of what came; chunks of several peers stay such. */
+static uint32_t oldest(uint32_t version, uint32_t of)
+{
+    return version == 0                                       ? of
+           : version == UW_NODE_VERSION_MIXED || version < of ? version
+                                                              : of;
 }
 
 void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d)
@@ -91,57 +172,69 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
         return;
     }
     struct uw_member *m = uw_membership_heard(&s->membership, station, s->now_us);
-    if (m == NULL || m != uw_node_pull_member(s)) {
+    struct uw_pull *t = uw_node_pull_of(s, m);
+    if (t == NULL) {
         return;
     }
-    int rc = uw_pull_check(&p->transfer, d->transfer, d->offset_n, d->count_n);
+    struct uw_node_lane *lane = t == &p->transfer ? NULL : uw_node_lane_of(s, m);
+    int rc = uw_pull_check(t, d->transfer, d->offset_n, d->count_n);
     if (rc == UW_ERR_CORRUPT) {
         s->counters.refused_corrupt++;
     }
-    if (rc == UW_OK && uw_node_slices_known(p, m) == d->version && d->version != 0) {
-        pass_over(s, m);
-        return;
-    }
     struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
-    if (slot == NULL) {
+    if (slot == NULL || is_refused(s, m, lane, d, slot->x)) {
         return;
     }
-    if (uw_message_floats(d, slot->x) < 0) {
-        s->counters.refused_nonfinite++;
-        uw_node_pull_refuse(s, m, UW_NODE_CHUNK_NONFINITE);
-        return;
+    uint32_t offset_n = d->offset_n, count_n = d->count_n;
+    uint32_t known_n = uw_pull_new(t, &offset_n, &count_n);
+    if (known_n != 0) {
+        memmove(slot->x, slot->x + known_n, count_n * sizeof slot->x[0]);
     }
-    push(s, slot, d);
-    p->version = p->version == 0 || d->version < p->version ? d->version : p->version;
-    uw_pull_arrived(&p->transfer, d->seq, d->offset_n, s->now_us);
-    p->bytes += d->count_n * 4u;
-    m->from_bytes += d->count_n * 4u;
-    s->counters.pulled_bytes += d->count_n * 4u;
+    push(s, slot, m, offset_n, count_n);
+    uint32_t *version = lane != NULL ? &lane->version : &p->version;
+    *version = oldest(*version, d->version);
+    uw_pull_took(t, d->seq, offset_n, count_n, s->now_us);
+    p->bytes += count_n * 4u;
+    m->from_bytes += count_n * 4u;
+    s->counters.pulled_bytes += count_n * 4u;
 }
 
-void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse)
+static enum uw_node_why why_refused(uwasa_Reason reason)
+{
+    return reason == uwasa_Reason_NOT_READY     ? UW_WHY_NOT_READY
+           : reason == uwasa_Reason_WRONG_MODEL ? UW_WHY_MODEL
+                                                : UW_WHY_NARROW;
+}
+
+void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
+                          const uwasa_Refuse *refuse)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_member *m = uw_node_pull_member(s);
-    if (m == NULL) {
-        return;
-    }
+    struct uw_node_lane *lane = uw_node_lane_of(s, m);
+    enum uw_node_why why = why_refused(refuse->reason);
+    bool coded = p->transfer.coded;     /* that one may not know, or be narrower */
     bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
-                  refuse->chunk_n >= UW_CHUNK_MIN_N && refuse->chunk_n < p->transfer.chunk_n;
-    m->chunk_limit_n = narrow ? refuse->chunk_n : m->chunk_limit_n;
-    if (narrow && p->transfer.have_chunks == 0 && uw_node_carries(s, m, 1)) {
-        uw_node_pull_start(s, p->round, p->member, p->adopt);
+                  refuse->chunk_n >= UW_CHUNK_MIN_N &&
+                  (coded || refuse->chunk_n < p->transfer.chunk_n);
+    bool mixed = refuse->reason == uwasa_Reason_MIXED;
+    m->chunk_limit_n = narrow ? uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s)) : m->chunk_limit_n;
+    if (mixed && (lane != NULL ? lane->version : p->version) == 0 && !p->adopt) {
+        pass_over(s, m, lane);
         return;
     }
-    if (refuse->reason == uwasa_Reason_MIXED && !p->adopt && p->version == 0) {
-        pass_over(s, m);
+    if (lane != NULL) {
+        s->config.parts->lanes->refused(s, lane, why);
+        return;
+    }
+    if (narrow && p->bytes == 0 && uw_node_carries(s, m, 1)) {
+        uw_node_pull_start(s, p->round, p->member, p->adopt);
         return;
     }
     s->counters.pulls_refused++;
     m->avoid_until_us = s->now_us + UW_NODE_AVOID_US / 4u;
-    uw_node_pull_finish(s, p->transfer.have_chunks != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
-    uw_node_tell_pull(s, UW_NODE_PULL_REFUSED,
-                      refuse->reason == uwasa_Reason_NOT_READY     ? UW_WHY_NOT_READY
-                      : refuse->reason == uwasa_Reason_WRONG_MODEL ? UW_WHY_MODEL
-                                                                   : UW_WHY_NARROW);
+    if (uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why)) {
+        return;
+    }
+    uw_node_pull_finish(s, p->bytes != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
+    uw_node_tell_pull(s, UW_NODE_PULL_REFUSED, why);
 }

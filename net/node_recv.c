@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_ping.h"
+#include "node_pull.h"
 #include "node_tell.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ bool uw_node_spares(void *arg, const struct uw_member *m)
 {
     struct uw_node_state *s = arg;
     return m->state == UW_MEMBER_ALIVE && (s->averages == NULL || !s->averages->needs(s, m)) &&
-           !(s->pull.transfer.active && m == uw_node_pull_member(s));
+           !(s->pull.transfer.active && uw_node_pull_of(s, m) != NULL);
 }
 
 static void answer(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
@@ -102,7 +103,7 @@ static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, u
     if (!same_model) {
         s->counters.refused_model++;
         reason = uwasa_Reason_WRONG_MODEL;
-    } else if (w->chunk_n > uw_node_chunk_n(s)) {
+    } else if (uw_want_chunk_n(w) > uw_node_most_n(s, (w->chunk_n & UW_WANT_CODED) != 0)) {
         reason = uwasa_Reason_CHUNK_TOO_BIG;
     } else if (s->left || !uw_gossip_shows(&s->gossip)) {
         reason = uwasa_Reason_NOT_READY;
@@ -172,10 +173,9 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
     default:
         break;
     }
-    struct uw_member *peer = uw_node_pull_member(s);
-    if (m != NULL && m == peer && s->pull.transfer.active &&
-        refuse->transfer == s->pull.transfer.transfer) {
-        uw_node_pull_refused(s, refuse);
+    const struct uw_pull *t = uw_node_pull_of(s, m);
+    if (t != NULL && t->active && refuse->transfer == t->transfer) {
+        uw_node_pull_refused(s, m, refuse);
     }
 }
 
@@ -214,22 +214,29 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
 /* What a chunk in short form from this station leaves out. */
 static struct uw_short_data known_of(struct uw_node_state *s, uint16_t station)
 {
-    const struct uw_pull *t = &s->pull.transfer;
     const struct uw_member *m = uw_membership_at(&s->membership, station);
+    const struct uw_pull *its = uw_node_pull_of(s, m);
+    const struct uw_pull *t = its != NULL ? its : &s->pull.transfer;
     uint32_t version = m == NULL                              ? 0
                        : m->mixed_version > m->progress.version ? m->mixed_version
                                                                 : m->progress.version;
     return (struct uw_short_data){.chunk_n = t->chunk_n, .transfer = t->transfer,
-                                  .seq = (uint16_t)(t->seq - 1u), .version = version};
+                                  .seq = (uint16_t)(t->seq - 1u), .version = version,
+                                  .coded = t->coded};
 }
 
-static int read_data(struct uw_node_state *s, uint16_t station, uint32_t bytes, struct uw_data *d)
+static int read_data(struct uw_node_state *s, uint16_t station, int type, uint32_t bytes,
+                     struct uw_data *d)
 {
     if (!s->config.link->frames) {
         return uw_message_read_data(s->buffer, bytes, d);
     }
     const struct uw_short_data known = known_of(s, station);
-    return s->config.parts->frames->read_data(s->buffer, bytes, &known, d);
+    if (known.coded) {
+        return s->config.parts->codes->read(s->buffer, bytes, &known, s->config.params->size_n, d);
+    }
+    return type == UW_WIRE_DATA ? s->config.parts->frames->read_data(s->buffer, bytes, &known, d)
+                                : UW_ERR_CORRUPT;
 }
 
 static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
@@ -245,14 +252,16 @@ static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         return;
     }
     int type = uw_message_type(s->config.link->frames, s->buffer, bytes);
+    bool is_data = type == UW_WIRE_DATA ||
+                   (type == UW_WIRE_DATA_CODED && s->config.link->frames && s->config.code);
     bool is_cast = type == UW_WIRE_CAST || type == UW_WIRE_CAST_WANT;
     struct uw_data d;
     if (type == UW_ERR_UNSUPPORTED) {
         s->counters.unknown_messages++;
     } else if (type < 0 ||
-               (type == UW_WIRE_DATA && read_data(s, station, bytes, &d) < 0)) {
+               (is_data && read_data(s, station, type, bytes, &d) < 0)) {
         s->counters.refused_corrupt++;
-    } else if (type == UW_WIRE_DATA) {
+    } else if (is_data) {
         uw_node_pull_data(s, station, &d);
     } else if (is_cast && s->cast != NULL) {
         parts->casts->message(s, station, (enum uw_wire_type)type, bytes);

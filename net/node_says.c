@@ -7,6 +7,7 @@ enum uw_node_says uw_node_says(const void *message)
 {
     switch (*(const uint8_t *)message & 0x0fu) {
     case UW_WIRE_DATA:
+    case UW_WIRE_DATA_CODED:
     case UW_WIRE_CAST:
         return UW_NODE_SAYS_DATA;
     case UW_WIRE_HELLO:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_lanes.h"
 
 #include <stdio.h>
 
@@ -72,8 +72,13 @@ static void write_progress(struct uw_node_state *s, const struct uw_node_event *
                  (unsigned)t->chunks, (unsigned)t->chunk_n,
                  p->adopt ? ", to take over its model" : "");
     } else if (kind == UW_NODE_PULL_DONE) {
-        snprintf(text, cap, "pulled %llu bytes from %s (%s) in %u.%u s",
-                 (unsigned long long)p->bytes, name, address, uw_whole_s(took_us),
+        uint32_t more = s->further != NULL ? s->further->asked_n : 0;
+        char others[24] = "";
+        if (more != 0) {
+            snprintf(others, sizeof others, " and %u more", (unsigned)more);
+        }
+        snprintf(text, cap, "pulled %llu bytes from %s (%s)%s in %u.%u s",
+                 (unsigned long long)p->bytes, name, address, others, uw_whole_s(took_us),
                  uw_tenth_s(took_us));
     } else {
         snprintf(text, cap, "pull from %s (%s) %s after %u.%u s, %s: %u of %u chunks arrived, %s",

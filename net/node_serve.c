@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_state.h"
+#include "node_pull.h"
 
 const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
                           uint32_t *version)
@@ -13,6 +13,18 @@ const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t c
     int rc = uw_snapshot_read(snapshot, offset_n, count_n, s->chunk, &info);
     *version = info.version;
     return rc == UW_OK ? s->chunk : NULL;
+}
+
+static int write_chunk(struct uw_node_state *s, struct uw_serve_item *item,
+                       const struct uw_data *d, const float *x)
+{
+    if (item->coded) {
+        return s->config.parts->codes->write(item, d, x, s->buffer, s->buffer_bytes);
+    }
+    return s->config.link->frames
+               ? s->config.parts->frames->write_data(d, item->chunk, x, s->buffer,
+                                                     s->buffer_bytes)
+               : uw_message_encode_data(d, x, s->buffer, s->buffer_bytes);
 }
 
 void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
@@ -35,10 +47,7 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
         const struct uw_data d = {
             .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = version,
             .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
-        int bytes = s->config.link->frames
-                        ? s->config.parts->frames->write_data(&d, item.chunk, x, s->buffer,
-                                                              s->buffer_bytes)
-                        : uw_message_encode_data(&d, x, s->buffer, s->buffer_bytes);
+        int bytes = write_chunk(s, &item, &d, x);
         int rc = bytes < 0 ? bytes
                            : uw_link_send(s->config.link, item.station, s->buffer,
                                           (uint32_t)bytes);
@@ -49,7 +58,7 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
         uw_serve_sent(&s->serve, &item);
         if (rc == UW_OK) {
             s->counters.sent_bytes += (uint32_t)bytes;
-            s->counters.served_bytes += item.count_n * 4u;
+            s->counters.served_bytes += item.more ? 0 : item.count_n * 4u;
         }
     }
 }

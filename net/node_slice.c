@@ -3,19 +3,19 @@
 
 #include "bits.h"
 
-static void pick(struct uw_node_state *s)
+static void pick(struct uw_node_state *s, struct uw_node_range *range)
 {
     struct uw_node_pull *p = &s->pull;
     uint32_t chunks = p->transfer.chunks;
     uint32_t slices_n = uw_min_u32(s->config.slices_n, chunks);
-    if (slices_n < 2u || p->adopt || p->bridge ||
-        atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
+    if (slices_n < 2u) {
         return;
     }
     uint32_t k = uw_node_slice(s->membership.members[0].id, p->round, slices_n);
     uint32_t rest = chunks % slices_n;
-    uw_pull_only(&p->transfer, chunks / slices_n * k + uw_min_u32(k, rest),
-                 chunks / slices_n + (k < rest));
+    *range = (struct uw_node_range){k, chunks / slices_n * k + uw_min_u32(k, rest),
+                                    chunks / slices_n + (k < rest)};
+    uw_pull_only(&p->transfer, range->from, range->n);
     p->slices = (uint32_t)1 << k;
 }
 

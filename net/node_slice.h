@@ -15,25 +15,30 @@ static inline uint32_t uw_node_slice(uint32_t id, uint32_t round, uint32_t slice
     return ((uint32_t)uw_rng_mix(id, round / slices_n) % slices_n + round % slices_n) % slices_n;
 }
 
+/* The chunks of a round, and which of its slices they are. */
+struct uw_node_range {
+    uint32_t at, from, n;
+};
+
 /* Which slice the pull that begins is of: all, for what a newcomer takes over or a cell from
  * another. */
 void uw_node_pick_slice(struct uw_node_state *s);
 
-/* The version of what the peer shows of which all that is to be pulled has been mixed in; 0: none,
- * or of what comes now there is some already. */
-static inline uint32_t uw_node_slices_known(const struct uw_node_pull *p,
+/* The version of what a peer shows of which all these slices have been mixed in; 0: none, or of
+ * what comes now there is some already.
+ *   version  of what came so far, as in struct uw_node_pull */
+static inline uint32_t uw_node_slices_known(uint32_t slices, uint32_t version,
                                             const struct uw_member *m)
 {
-    bool known = p->version == 0 && !p->adopt && (p->slices & ~m->mixed_slices) == 0;
-    return known ? m->mixed_version : 0;
+    return version == 0 && (slices & ~m->mixed_slices) == 0 ? m->mixed_version : 0;
 }
 
-/* All of this pull was mixed in, and of one peer. */
-static inline void uw_node_slices_mixed(const struct uw_node_pull *p, struct uw_member *m,
+/* All of these slices was mixed in, and of one peer. */
+static inline void uw_node_slices_mixed(uint32_t slices, uint32_t version, struct uw_member *m,
                                         uint64_t now_us)
 {
-    m->mixed_slices = p->slices | (p->version == m->mixed_version ? m->mixed_slices : 0);
-    m->mixed_version = p->version;
+    m->mixed_slices = slices | (version == m->mixed_version ? m->mixed_slices : 0);
+    m->mixed_version = version;
     m->mixed_us = now_us;
 }
 

@@ -14,11 +14,10 @@
  *
  *     node_averages.c     exact averages, with node_cell.c, node_bridge.c between cells,
  *                         node_cost.c, node_near.c, node_pairs.c, node_gradients*.c, node_news.c
- *     node_answers.c      the member table over the wire
- *     node_sentences.c    of events
- *     node_shuffle.c      samples lent to others
- *     node_sleep.c        windows; node_frames.c links of frames; node_slice.c slices;
- *     node_periods.c      a period that follows from what pulls take
+ *     node_answers.c      the member table over the wire; node_sentences.c of events
+ *     node_shuffle.c      samples lent to others; node_slice.c slices of the model
+ *     node_sleep.c        windows; node_frames.c links of frames; node_lanes.c many peers at once
+ *     node_periods.c      a period that follows from pulls; node_codes.c chunks in a lossless code
  */
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
@@ -28,7 +27,7 @@
 #include "membership.h"
 #include "message.h"
 #include "node_parts.h"
-#include "transfer.h"
+#include "transfer_serve.h"
 
 #include "uwasa/node.h"
 
@@ -36,6 +35,7 @@ struct uw_node_bridge;
 struct uw_node_cast;
 struct uw_node_cell;
 struct uw_node_cost;
+struct uw_node_further;
 struct uw_node_gradients;
 struct uw_node_pairs;
 struct uw_node_period;
@@ -57,12 +57,13 @@ struct uw_node_pull {
     uint32_t member_id;             /* guards against the place being reused */
     bool adopt, judged;             /* judged: its outlier has been dealt with */
     bool bridge;                    /* of another cell's head, for node_bridge.c */
-    uint32_t passed;                /* peers that had nothing new for this round */
+    uint8_t passed;                 /* peers that had nothing new for this round */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
     uint32_t slices;                /* a bit for each slice that is pulled, all: the model */
     uint64_t bytes;
     uint64_t paused_us;             /* its peer sleeps, and did when this was looked at; 0: no */
+    uint8_t plain_rounds;           /* to come without the code, which did not pay */
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */
 };
@@ -102,6 +103,7 @@ struct uw_node_state {
     struct uw_membership membership;
     struct uw_gossip gossip;
     struct uw_node_pull pull;
+    struct uw_node_further *further;    /* peers of the same pull; NULL: it is always of one */
     struct uw_serve serve;
     struct uw_rng rng;
     bool blocked;                   /* the link takes no more for now */
@@ -171,14 +173,12 @@ void uw_node_pull_step(struct uw_node_state *s);
 /* A chunk arrived, maybe not ours. */
 void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d);
 
-/* The peer of the present pull refused it. */
-void uw_node_pull_refused(struct uw_node_state *s, const uwasa_Refuse *refuse);
-
 /* When uw_node_pull_step has something to do, if nothing arrives. */
 uint64_t uw_node_pull_next_us(struct uw_node_state *s);
 
 /* Leave a member, or NULL, alone for a while; each time twice as long. */
 void uw_node_punish(struct uw_node_state *s, struct uw_member *m);
+
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
@@ -207,7 +207,7 @@ uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer
 bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m);
 bool uw_node_any_awake(struct uw_node_state *s);
 
-/* The largest message and the largest chunk that the link carries now, maybe less than before. */
+/* The largest message and chunk that the link carries now, maybe less than before. */
 static inline uint32_t uw_node_mtu(const struct uw_node_state *s)
 {
     uint32_t mtu = s->config.link->mtu_bytes;

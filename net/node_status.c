@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "node_lanes.h"
 #include "node_shuffle.h"
 #include "node_state.h"
 
@@ -55,6 +56,10 @@ void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
     c->refused_outlier += told(&s->gossip.outliers);
     c->chunks_again = s->pull.transfer.again_n;
     c->chunks_twice = s->pull.transfer.twice_n;
+    for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
+        c->chunks_again += s->further->lane[i].transfer.again_n;
+        c->chunks_twice += s->further->lane[i].transfer.twice_n;
+    }
 }
 
 bool uw_node_fill_averaging(const struct uw_node_state *s, uwasa_Averaging *a)

@@ -73,6 +73,8 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
                    const struct uw_path *path, uint64_t now_us)
 {
     p->active = true;
+    p->coded = false;
+    p->split_n = 0;
     p->size_n = size_n;
     p->chunk_n = chunk_n;
     p->chunks = size_n / chunk_n + (size_n % chunk_n != 0);
@@ -107,8 +109,54 @@ void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n)
     p->have_chunks = p->chunks - n;
     if (p->origin - from >= n) {
         p->origin = from;
+        p->base_word = 0;
     }
     pass_words(p);
+}
+
+/* What a pull has now came from no answer of its own: no rate follows from it. */
+static void count_given(struct uw_pull *p, uint32_t n)
+{
+    p->have_chunks += n;
+    for (uint32_t i = 0; i < p->log_max; i++) {
+        p->log[i].delivered += n;
+    }
+    p->base_word = 0;
+    pass_words(p);
+}
+
+uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool asked,
+                      uint64_t now_us)
+{
+    uint32_t n = 0;
+    if (to != NULL && uw_pull_complete(to)) {
+        to->progress_us = now_us;
+    }
+    for (uint32_t chunk = p->chunks; chunk-- > 0 && n < most;) {
+        bool out = uw_set_has(p->out, chunk);
+        if (uw_set_has(p->have, chunk) || (out && !asked)) {
+            continue;
+        }
+        if (out) {
+            uw_set_remove(p->out, chunk);
+            p->out_chunks--;
+        }
+        uw_set_add(p->have, chunk);
+        if (to != NULL) {
+            uw_set_remove(to->have, chunk);
+        }
+        for (uint32_t i = 0; to != NULL && p->coded && i < 2u; i++) {
+            if (uw_set_has(p->parts, 2u * chunk + i)) {
+                uw_set_add(to->parts, 2u * chunk + i);
+            }
+        }
+        n++;
+    }
+    count_given(p, n);
+    if (to != NULL) {
+        count_given(to, 0u - n);
+    }
+    return n;
 }
 
 void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
@@ -149,25 +197,6 @@ void uw_pull_slept(struct uw_pull *p, uint64_t slept_us)
     }
     /* answers that waited for us tell nothing of the path */
     memset(p->log, 0, p->log_max * sizeof *p->log);
-}
-
-int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n)
-{
-    if (!p->active || transfer != p->transfer) {
-        return UW_ERR_MISMATCH;
-    }
-    if (offset_n >= p->size_n || offset_n % p->chunk_n != 0) {
-        return UW_ERR_CORRUPT;
-    }
-    uint32_t left = p->size_n - offset_n;
-    if (count_n != (left < p->chunk_n ? left : p->chunk_n)) {
-        return UW_ERR_CORRUPT;
-    }
-    if (uw_set_has(p->have, offset_n / p->chunk_n)) {
-        p->twice_n++;
-        return UW_ERR_AGAIN;
-    }
-    return UW_OK;
 }
 
 void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_t now_us)
@@ -234,7 +263,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
     bool late = false;
     for (; p->head != p->tail; p->head++) {
         const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
-        if (uw_set_has(p->have, a->chunk)) {
+        if (!uw_set_has(p->out, a->chunk)) {
             uw_path_ended(p, 0);
             continue;
         }
@@ -381,7 +410,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
     *want = (struct uw_want){
         .transfer = p->transfer,
         .seq = p->seq++,
-        .chunk_n = p->chunk_n,
+        .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0),
         .base = base,
         .wanted = wanted[0] | (uint64_t)wanted[1] << 32,
         .spread_us = uw_path_spread_us(p, taken),

@@ -21,11 +21,11 @@
  * there is no queue to fill and no rate to find: as much is asked for as there is room for, seldom,
  * so that questions take little of the air, and again shortly before the last answer.
  *
- * Versions. Chunks of one pull may come from different versions of the peer's snapshot, when it
- * publishes meanwhile. Each chunk is a consistent piece of one version, and mixing is elementwise:
- * every element is then mixed with a value its peer held during the pull, which is what averaging
- * with a peer that keeps training means anyway. For the same reason another peer may give the rest
- * when the first one is gone: every element is still averaged with one member's.
+ * Versions. Chunks of one pull may come from different versions of the peer's snapshot. Each is a
+ * consistent piece of one, and mixing is elementwise: every element is mixed with a value its peer
+ * held during the pull, which is what averaging with a peer that keeps training means anyway. So
+ * another peer may give the rest when the first one is gone, whatever it shows, or several a part
+ * each at once: every element is still averaged with one member's.
  *
  * Units      _us microseconds, _n floats; chunks are numbered from 0
  * Memory     tables come from an arena; nothing else is kept
@@ -44,6 +44,10 @@
 #define UW_PULL_WANTS 64u           /* wants remembered for their round trip, at most */
 #define UW_PULL_ROUNDS 8u           /* round trips over which the best rate is remembered */
 
+/* In the chunk_n of a question: chunks are larger than a message carries. They come in a code when
+ * that is short enough (float_code.h), else in two parts. */
+#define UW_WANT_CODED 0x8000u
+
 /* One question for chunks base + i, bit i of wanted. */
 struct uw_want {
     uint64_t wanted;
@@ -51,6 +55,17 @@ struct uw_want {
     uint32_t spread_us;             /* answer evenly over this time */
     uint16_t transfer, seq;
 };
+
+static inline uint32_t uw_want_chunk_n(const struct uw_want *want)
+{
+    return want->chunk_n & ~UW_WANT_CODED;
+}
+
+/* Of a chunk of n floats that comes in two parts, those of the first. */
+static inline uint32_t uw_first_part_n(uint32_t n)
+{
+    return n - n / 3u;
+}
 
 struct uw_asked {                   /* a chunk on its way */
     uint64_t due_us;                /* when the server should send it */
@@ -72,6 +87,8 @@ struct uw_want_log {
 struct uw_pull {
     /* tables */
     uint32_t *have, *out;           /* [words] chunk has arrived; is asked for */
+    uint32_t *parts;                /* [2 words] bit 2 c + i: part i of chunk c has arrived and the
+                                       other one not yet; NULL: chunks come whole */
     uint32_t words_max;
     struct uw_asked *asked;         /* ring in order of questions */
     uint32_t asked_max;             /* power of two */
@@ -79,8 +96,9 @@ struct uw_pull {
     uint32_t log_max;               /* power of two */
 
     /* the pull */
-    bool active;
+    bool active, coded;
     uint16_t transfer, seq;
+    uint32_t split_n;               /* chunks that came in two parts */
     uint32_t size_n, chunk_n, chunks;
     uint32_t have_chunks, out_chunks;
     uint32_t head, tail;            /* of asked, free-running */
@@ -125,6 +143,9 @@ struct uw_pull {
 int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
                   uint32_t window_chunks);
 
+/* Take the table that coded pulls need beside those. Returns as uw_pull_place. */
+int uw_pull_place_parts(struct uw_pull *p, struct uw_arena *arena);
+
 /* What is known of the way to a peer from before; zeros: nothing. */
 struct uw_path {
     uint32_t rtt_us;
@@ -143,6 +164,16 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
  * them within the vector. The others count as here already. */
 void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n);
 
+/* Right after uw_pull_start: ask for coded chunks. */
+void uw_pull_coded(struct uw_pull *p);
+
+/* Leave up to `most` chunks that are still missing, the last ones first, to another pull on the
+ * same grid, which does not want them, or to nobody (NULL): they count as here.
+ *   asked  also those on their way; when they come they count as late
+ * Returns how many. */
+uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool asked,
+                      uint64_t now_us);
+
 /* The first chunks come without being asked for: they are not asked for soon. */
 void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us);
 
@@ -160,12 +191,20 @@ void uw_pull_stop(struct uw_pull *p);
 /* This device slept for so long in the middle: neither the peer nor the path took that time. */
 void uw_pull_slept(struct uw_pull *p, uint64_t slept_us);
 
-/* Would this chunk be new?
+/* Would this chunk, or of a coded pull a part of one, be new?
  * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (another pull's),
  * UW_ERR_CORRUPT (not on the grid of chunks). */
 int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n);
 
-/* A chunk that passed uw_pull_check and was kept. */
+/* What of it is new: all, but for a whole chunk of which a part is here. Returns how many floats
+ * before that are not. */
+uint32_t uw_pull_new(const struct uw_pull *p, uint32_t *offset_n, uint32_t *count_n);
+
+/* A chunk or part of one that passed uw_pull_check and was kept, as uw_pull_new says. */
+void uw_pull_took(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint32_t count_n,
+                  uint64_t now_us);
+
+/* A whole chunk that passed uw_pull_check and was kept. */
 void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_t now_us);
 
 /* The next question, if one is due.
@@ -181,68 +220,5 @@ static inline bool uw_pull_complete(const struct uw_pull *p)
 {
     return p->have_chunks == p->chunks;
 }
-
-#define UW_SERVE_WANTS 16u          /* questions that may wait per station, and where memory */
-#define UW_SERVE_WANTS_FEW 8u       /* is short */
-
-struct uw_serve_wait {              /* a question that waits */
-    struct uw_want want;
-    uint64_t start_us;
-    uint8_t total, sent;            /* chunks */
-};
-
-struct uw_serve_slot {
-    struct uw_serve_wait *queue;    /* [wants_n] */
-    uint8_t wants_n;
-    bool used;
-    uint8_t head, count;
-    uint16_t station;
-    uint64_t heard_us;
-    uint64_t blocked_until_us;      /* the link took nothing for this station */
-};
-
-struct uw_serve {
-    struct uw_serve_slot *slots;
-    uint32_t *busy;                 /* [words] bit i: slot i has questions */
-    uint32_t slots_n, turn;
-    uint32_t size_n;
-    uint64_t stale_us;              /* a question that waits longer is dropped */
-};
-
-/* One chunk to send. */
-struct uw_serve_item {
-    uint32_t slot;
-    uint16_t station, transfer, seq;
-    uint32_t chunk, offset_n, count_n;
-};
-
-/* Take slots for so many stations with wants_n questions each, at most 255, for a vector of size_n
- * floats.
- * Returns UW_OK or what uw_arena_take returns. */
-int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
-                   uint32_t wants_n, uint32_t size_n);
-
-/* Queue a station's question. A new transfer drops the station's older questions; a full queue
- * drops the oldest.
- * Returns UW_OK, UW_ERR_INVALID (outside the vector), UW_ERR_FULL (every slot is busy). */
-int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want,
-                 uint64_t now_us);
-
-/* The next chunk that is due, stations in turn. It stays due until uw_serve_sent.
- * Returns false when nothing is due. */
-bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item);
-
-/* The item was sent, or is lost: on to the next one. */
-void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
-
-/* The link takes nothing for this station now: try it again at until_us, others meanwhile. What
- * waits for longer than stale_us, two seconds, is dropped; who still wants it asks again. */
-void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint64_t until_us);
-
-/* This device slept for so long in the middle: questions have not become older. */
-void uw_serve_slept(struct uw_serve *s, uint64_t slept_us);
-
-/* When the next chunk is due; UINT64_MAX: none is queued. */
-uint64_t uw_serve_next_us(const struct uw_serve *s);
 
 #endif

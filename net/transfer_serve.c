@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transfer.h"
+#include "transfer_serve.h"
 
 #include "bits.h"
 
@@ -93,7 +93,8 @@ static uint64_t not_waiting(const struct uw_serve_slot *slot, const struct uw_wa
 
 int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want, uint64_t now_us)
 {
-    uint32_t chunks = want->chunk_n == 0 ? 0 : (s->size_n - 1u) / want->chunk_n + 1u;
+    uint32_t chunk_n = uw_want_chunk_n(want);
+    uint32_t chunks = chunk_n == 0 ? 0 : (s->size_n - 1u) / chunk_n + 1u;
     if (want->base >= chunks) {
         return UW_ERR_INVALID;
     }
@@ -127,7 +128,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     }
     slot->queue[at].start_us = now_us;
     slot->queue[at].total = (uint8_t)uw_bits_in(wanted);
-    slot->queue[at].sent = 0;
+    slot->queue[at].sent = slot->queue[at].part = 0;
     slot->count++;
     set_busy(s, slot);
     return UW_OK;
@@ -174,7 +175,8 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
     }
     const struct uw_serve_slot *slot = &s->slots[at];
     const struct uw_want *want = &slot->queue[slot->head].want;
-    uint32_t chunk = want->base + uw_lowest_bit(want->wanted), offset = chunk * want->chunk_n;
+    uint32_t chunk_n = uw_want_chunk_n(want);
+    uint32_t chunk = want->base + uw_lowest_bit(want->wanted), offset = chunk * chunk_n;
     uint32_t left = s->size_n - offset;
     *item = (struct uw_serve_item){
         .slot = at,
@@ -182,8 +184,11 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
         .transfer = want->transfer,
         .seq = want->seq,
         .chunk = chunk,
+        .chunk_n = chunk_n,
         .offset_n = offset,
-        .count_n = left < want->chunk_n ? left : want->chunk_n,
+        .count_n = left < chunk_n ? left : chunk_n,
+        .coded = chunk_n != want->chunk_n,
+        .part = slot->queue[slot->head].part,
     };
     return true;
 }
@@ -192,9 +197,13 @@ void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item)
 {
     struct uw_serve_slot *slot = &s->slots[item->slot];
     uint32_t h = slot->head;
+    s->turn = (item->slot + 1u) % s->slots_n;
+    slot->queue[h].part = item->more;
+    if (item->more) {
+        return;
+    }
     slot->queue[h].want.wanted &= slot->queue[h].want.wanted - 1u;
     slot->queue[h].sent++;
-    s->turn = (item->slot + 1u) % s->slots_n;
     if (slot->queue[h].want.wanted != 0) {
         return;
     }

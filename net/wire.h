@@ -35,7 +35,8 @@ enum uw_wire_type {
     UW_WIRE_CELL,                   /* agreement on one, see cell.h */
     UW_WIRE_SHUFFLE,                /* a loan of samples, see shuffle_wire.h */
     UW_WIRE_CAST,                   /* of a broadcast average, see cast.h */
-    UW_WIRE_CAST_WANT
+    UW_WIRE_CAST_WANT,
+    UW_WIRE_DATA_CODED              /* data in the code of float_code.h */
 };
 
 static inline void uw_put_u16(uint8_t *p, uint32_t v)

@@ -31,6 +31,7 @@ struct uw_bench_link {
     const struct uw_radio_profile *radio;   /* NULL: no radio; frames and shared are set */
     uint64_t bytes;                 /* of parameters, a multiple of 4 */
     uint32_t nodes, pulls;          /* radio: on the air, and of those that pull at once */
+    bool code;                      /* radio: pulls ask for chunks in the lossless code */
     bool average;                   /* radio: all average by broadcast, in place of pulls */
     uint32_t windows;               /* udp, tcp, serial: pulls, one after the other */
     uint32_t mtu_bytes;             /* 0: as `uwasa node` has it */

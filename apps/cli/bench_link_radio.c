@@ -135,6 +135,7 @@ static int open_station(struct world *w, uint32_t i, struct uw_error *err)
     struct uw_node_config c = s->own.config;
     c.mode = w->b->average ? UW_NODE_BROADCAST : UW_NODE_GOSSIP;
     c.address = s->own.name;
+    c.code = w->b->code;
     rc = rc < 0 ? rc : open_links(w, i, &c.link, err);
     if (rc < 0 && err->text[0] != '\0') {
         return rc;

@@ -98,6 +98,10 @@ static const struct uw_opt rows[] = {
         "of the time that this node's pulls may take, with \"period\": \"auto\" (0.1)"),
     ROW("slices", UW_OPT_U32, slices, 1, UW_NODE_SLICES_MAX, "F",
         "a round pulls one of F slices of the model, for \"exchange\" gossip (1)"),
+    ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
+        "a round asks N peers at once, each for its share, for \"exchange\" gossip (1)"),
+    ROW("code", UW_OPT_FLAG, code, 0, 0, NULL,
+        "pulls over a radio, a bus or a line's frames ask for chunks in a lossless code (false)"),
     ROW("sleep.period", UW_OPT_REAL, sleep_period, 0.1, 3600, "S",
         "its radio listens for sleep.awake in so many seconds, else for nobody (always)"),
     ROW("sleep.awake", UW_OPT_REAL, sleep_awake, 0.02, 3600, "S", "less than sleep.period"),
@@ -259,6 +263,15 @@ static int check_period(struct uw_node_file *f, struct uw_error *err)
     const char *key = uw_period_wrong(&said, &sentence);
     if (key != NULL) {
         return fail_key(f, key, sentence, err);
+    }
+    bool gossips = strcmp(o->exchange, "gossip") == 0 &&
+                   uw_period_pulls(o->exchange, o->momentum_rule);
+    if (o->pull_peers > 1u && (!gossips || strcmp(o->peer_schedule, "random") != 0)) {
+        return fail_key(f, "pull_peers", "more than 1 are for \"exchange\" gossip with "
+                        "\"peer_schedule\" random, not with kgt", err);
+    }
+    if (o->pull_peers > 1u && o->pull_peers * o->slices > UW_NODE_SLICES_MAX) {
+        return fail_key(f, "pull_peers", "times \"slices\" is 32 at most", err);
     }
     o->share = o->period == UW_AUTO && o->share == 0.0 ? UW_PERIOD_SHARE : o->share;
     return UW_OK;

@@ -28,6 +28,8 @@ struct uw_node_options {
     const char *model, *data, *shard, *skew;
     uint32_t batch, threads, period;
     uint32_t slices;                    /* of the model, one a round; 0: 1 */
+    uint32_t pull_peers;                /* that a round asks at once; 0: 1 */
+    bool code;                          /* of chunks on links of frames */
     double share;                       /* with period UW_AUTO; else 0 */
     double sleep_period, sleep_awake;   /* seconds; 0: it never sleeps */
     double lr, momentum, weight_decay;  /* momentum < 0: not given */

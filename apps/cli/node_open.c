@@ -104,7 +104,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .schedule = uw_peer_schedule_find(o->peer_schedule),
         .period_steps = o->period,
         .period_share = (float)o->share,
-        .slices_n = o->slices,
+        .slices_n = o->slices, .pull_peers = o->pull_peers, .code = o->code,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
         .members_max = o->members,

@@ -290,8 +290,7 @@ static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state
     for (uint32_t k = 1; k < 24; k++) {
         struct world *w = trio(127);        /* 24 chunks */
         char drop[16];
-        uint32_t first = let_b_begin(w);
-        uint32_t other = first == 0 ? 2 : 0;
+        uint32_t first = let_b_begin(w), other = first == 0 ? 2 : 0;
         uint64_t seen = w->nodes[first].emulated.out.seen_n;
         snprintf(drop, sizeof drop, "%u-", (unsigned)(seen + k));
         struct uw_impairment dies = w->impairment;
@@ -306,12 +305,14 @@ static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state
             float own = value(1, i);
             float mix[2] = {own + 0.5f * (value(first, i) + add[0] - own),
                             own + 0.5f * (value(other, i) + add[1] - own)};
-            assert_true(w->nodes[1].x[i] == mix[0] || w->nodes[1].x[i] == mix[1]);
             of[w->nodes[1].x[i] == mix[0] ? 0 : 1]++;
+            assert_true(w->nodes[1].x[i] == mix[0] || w->nodes[1].x[i] == mix[1]);
         }
         of_both += of[0] != 0 && of[1] != 0;
         assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], of[1] != 0);
         assert_int_equal(world_counters(w, 1).pulled_bytes, w->size_n * 4u);
+        const struct uw_member *m = w->nodes[1].node.state->membership.members;
+        assert_true(!of[0] || !of[1] || m[1].mixed_version + m[2].mixed_version == 0);
         world_free(w);
     }
     assert_true(of_both > 10);

@@ -51,6 +51,7 @@
 
 #define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
 #define UW_NODE_SLICES_MAX 32u
+#define UW_NODE_PULL_PEERS_MAX 8u
 
 struct uw_node_gradients_config;    /* uwasa/node_gradients.h */
 
@@ -109,6 +110,11 @@ struct uw_node_config {
                                        pulls take this share of the time; not in exact averages */
     uint32_t slices_n;              /* F, up to 32: a round pulls one of F slices, all in F rounds;
                                        a newcomer takes all. Mode gossip alone. 0: 1 */
+    uint32_t pull_peers;            /* that a round asks at once, each for its share of the chunks;
+                                       a newcomer asks one. Mode gossip, random schedule. 0: 1 */
+    bool code;                      /* pulls over a link of frames ask for chunks in a lossless
+                                       code, an eighth larger than frames carry; not of who does
+                                       not have it, nor where chunks do not get so much shorter */
     uint64_t seed;                  /* of peer choice and jitter; mix in the name's hash or so */
     size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
                                        pull moves at most this much per training step */

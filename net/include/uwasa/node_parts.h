@@ -23,6 +23,8 @@ struct uw_node_periods;
 struct uw_node_sentences;
 struct uw_node_sleeps;
 struct uw_node_slices;
+struct uw_node_lanes;
+struct uw_node_codes;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
@@ -49,6 +51,12 @@ extern const struct uw_node_slices uw_node_slices;
  * this part who sleeps is called, and pulled from, at any time, as if it did not. */
 extern const struct uw_node_sleeps uw_node_sleeps;
 
+/* A round's pull from several peers at once: uw_node_config.pull_peers. */
+extern const struct uw_node_lanes uw_node_lanes;
+
+/* A lossless code of chunks on links of frames: uw_node_config.code. */
+extern const struct uw_node_codes uw_node_codes;
+
 /* The sentences of events. */
 extern const struct uw_node_sentences uw_node_sentences;
 
@@ -61,6 +69,8 @@ struct uw_node_parts {
     const struct uw_node_sleeps *sleeps;        /* NULL: the same */
     const struct uw_node_frames *frames;        /* NULL: the same */
     const struct uw_node_slices *slices;        /* NULL: the same */
+    const struct uw_node_lanes *lanes;          /* NULL: the same */
+    const struct uw_node_codes *codes;          /* NULL: the same */
     const struct uw_node_sentences *sentences;  /* NULL: struct uw_node_event.text is "" */
 };
 
