@@ -137,9 +137,9 @@ kill -TERM $pid
 wait $pid && fail "status that was stopped before an answer looks like success"
 grep -q '^uwasa status: stopped' err || { cat err >&2; fail "status does not say that it was stopped"; }
 expect 2 "$uwasa" status 127.0.0.1 --key run.key --run r
+grep -q '127.0.0.1: needs HOST:PORT' err || fail "an address without a port is not explained"
 expect 2 "$uwasa" status 7 --link radio --key run.key --run r
 grep -q 'uwasa node --json FILE' err || fail "what tells the status of a radio"
-grep -q '127.0.0.1: needs HOST:PORT' err || fail "an address without a port is not explained"
 wait $pid_a || { cat a.err >&2; fail "node a"; }
 wait $pid_b || { cat b.err >&2; fail "node b"; }
 wait $pid_c || { cat c.err >&2; fail "node c must go on alone"; }
