@@ -8,6 +8,7 @@
  * secure frames and Mbed TLS take; exits 1 when that is too much, or when they do not agree. */
 #include "uwasa/link_frame.h"
 #include "uwasa/node.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/rng.h"
 #include "uwasa/secure_frames.h"
 #include "uwasa/secure_memory.h"
@@ -139,9 +140,11 @@ static int open_node(struct uw_node *node, uint32_t i)
     params[i] = (struct uw_params){.x = x[i], .size_n = SIZE_N, .segments = &segment,
                                    .segments_n = 1, .hash = 1};
     snapshots[i] = (struct uw_snapshot){.data = shown[i], .size_n = SIZE_N};
+    static const struct uw_node_parts parts = {.frames = &uw_node_frames};
     const struct uw_node_config c = {
-        .name = names[i], .run = "boards", .incarnation = 1, .link = &stations[i].frames.link,
-        .params = &params[i], .snapshot = &snapshots[i], .period_steps = 10, .seed = i,
+        .name = names[i], .run = "boards", .incarnation = 1, .parts = &parts,
+        .link = &stations[i].frames.link, .params = &params[i],
+        .snapshot = &snapshots[i], .period_steps = 10, .seed = i,
         .window_bytes = WINDOW_BYTES, .members_max = MEMBERS, .serves_max = 1};
     for (uint32_t k = 0; k < SIZE_N; k++) {
         x[i][k] = (float)i + 1.0f;

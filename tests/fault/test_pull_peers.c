@@ -330,7 +330,7 @@ static void test_what_cannot_be_is_refused(void **state)
         parts.lanes = wrong[i].no_part ? NULL : parts.lanes;
         c.parts = &parts;
         assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
-        assert_non_null(strstr(err.text, "pull_peers"));
+        assert_non_null(strstr(err.text, wrong[i].no_part ? "lanes" : "pull_peers"));
     }
     world_free(w);
 }

@@ -160,7 +160,9 @@ static void test_a_broadcast_average_costs_a_model_a_node(void **state)
     assert_true(t.high - t.low <= ROUNDING);
 }
 
-/* By the same sum 2.11 and 3.33 times; questions and what is sent in vain come on top. */
+/* By the same sum 2.11 and 3.33 times; questions and what is sent in vain come on top. Repairs end at
+ * three times the pass: a parameter that one chunk is missing of, with the node's own in its place,
+ * is off by 7/8 at most. Hardly any is. */
 static void test_a_broadcast_average_that_loses_much_is_exact_as_well(void **state)
 {
     (void)state;
@@ -168,7 +170,11 @@ static void test_a_broadcast_average_that_loses_much_is_exact_as_well(void **sta
     assert_true(t.exact && t.ratio >= 2.0 && t.ratio <= 2.4);
     assert_true(t.high - t.low <= ROUNDING);
     t = average_once(0.4f);
-    assert_true(t.ratio >= 3.0 && t.ratio <= 4.2 && t.high - t.low < 0.5f);
+    assert_true(t.ratio >= 3.0 && t.ratio <= 4.2);
+    assert_true(t.high <= 4.5f + 0.875f + ROUNDING && t.low >= 4.5f - 0.875f - ROUNDING);
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_true(fabs(t.means[i] - 4.5) <= 0.875 * 4.0 / FRAMES);
+    }
 }
 
 /* One of them starts late, and steps are the longer part of a round: all come into step. */
