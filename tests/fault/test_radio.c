@@ -161,7 +161,7 @@ static void test_a_broadcast_average_costs_a_model_a_node(void **state)
 }
 
 /* By the same sum 2.11 and 3.33 times; questions and what is sent in vain come on top. Repairs end
- * at three times the pass: a parameter that one chunk is missing of, with the node's own in place of
+ * at three times the pass: a parameter that lacks one chunk, with the node's own in place of
  * it, is off by 7/8 at most. Hardly any is. */
 static void test_a_broadcast_average_that_loses_much_is_exact_as_well(void **state)
 {
