@@ -133,22 +133,12 @@ static void send_chunks(struct uw_node_state *s)
     }
 }
 
-static struct uw_member *member_of(struct uw_node_state *s, uint32_t id)
-{
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        if (s->membership.members[i].id == id) {
-            return &s->membership.members[i];
-        }
-    }
-    return NULL;
-}
-
 static void send_asks(struct uw_node_state *s)
 {
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     uint32_t id = 0, n, most = uw_message_short_wants(uw_node_mtu(s));
     while ((n = uw_cast_ask(&s->cast->cast, s->now_us, most, &id, wants)) != 0) {
-        const struct uw_member *m = member_of(s, id);
+        const struct uw_member *m = uw_node_member(s, id);
         if (m == NULL) {
             uw_cast_give_up(&s->cast->cast, id);
             continue;
@@ -198,7 +188,7 @@ static void finish(struct uw_node_state *s)
 static uint64_t step(struct uw_node_state *s)
 {
     struct uw_node_cast *cast = s->cast;
-    struct uw_member *outlier = member_of(s, uw_gossip_outlier_id(&s->gossip));
+    struct uw_member *outlier = uw_node_member(s, uw_gossip_outlier_id(&s->gossip));
     if (outlier != NULL) {
         uw_cast_give_up(&cast->cast, outlier->id);
         uw_node_punish(s, outlier);

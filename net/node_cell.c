@@ -48,16 +48,6 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
     uw_cell_members(&o->cell, o->rows, n);
 }
 
-struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
-{
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        if (s->membership.members[i].id == id) {
-            return &s->membership.members[i];
-        }
-    }
-    return NULL;
-}
-
 /* ---- what the cell wants ---- */
 
 static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)

@@ -324,21 +324,20 @@ static void refused(struct uw_node_state *s, struct uw_node_lane *lane, enum uw_
 static void judge(struct uw_node_state *s)
 {
     uint32_t id = s->further->asked_n != 0 ? uw_gossip_outlier_id(&s->gossip) : 0;
-    for (uint32_t i = 1; id != 0 && i < s->membership.members_n; i++) {
-        struct uw_member *m = &s->membership.members[i];
-        if (m->id != id) {
-            continue;
-        }
-        struct uw_node_lane *lane = uw_node_lane_of(s, m);
-        const struct uw_node_lane named = {.member = i, .member_id = id};
-        uw_node_punish(s, m);
-        tell(s, &named, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
-        if (lane != NULL) {
-            drop(s, lane);
-        } else if (m == uw_node_pull_member(s) && s->pull.transfer.active &&
-                   !take_over(s, UW_WHY_CHUNK)) {
-            uw_node_pull_cut(s, UW_WHY_CHUNK);
-        }
+    struct uw_member *m = id != 0 ? uw_node_member(s, id) : NULL;
+    if (m == NULL) {
+        return;
+    }
+    struct uw_node_lane *lane = uw_node_lane_of(s, m);
+    const struct uw_node_lane named = {.member = (uint32_t)(m - s->membership.members),
+                                       .member_id = id};
+    uw_node_punish(s, m);
+    tell(s, &named, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    if (lane != NULL) {
+        drop(s, lane);
+    } else if (m == uw_node_pull_member(s) && s->pull.transfer.active &&
+               !take_over(s, UW_WHY_CHUNK)) {
+        uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
 }
 

@@ -49,6 +49,17 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
     return sleeps != NULL ? sleeps->prefer_awake(s, usable_n) : usable_n;
 }
 
+/* Other than this device; NULL: not in the table. */
+struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        if (s->membership.members[i].id == id) {
+            return &s->membership.members[i];
+        }
+    }
+    return NULL;
+}
+
 bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m)
 {
     const struct uw_window w = uw_membership_window(&s->membership, m, s->now_us);

@@ -9,6 +9,8 @@
 
 #include "node_state.h"
 
+#define UW_NODE_OTHERS 1u       /* records that every ping has, in turn */
+
 /* node_mtu.c */
 
 /* Can pings carry all that this device may come to tell? Returns UW_OK or UW_ERR_TOOBIG. */

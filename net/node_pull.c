@@ -11,7 +11,7 @@
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
 #define AVOID_MAX_US 600000000u
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
-#define PLAIN_ROUNDS 16u             /* until the code is tried again */
+#define PLAIN_ROUNDS 16u            /* until the code is tried again */
 #define ROUND_TRIP_CHUNKS 6u        /* on a link of frames, where none was measured */
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
@@ -44,7 +44,7 @@ static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 }
 
 struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
-                              uint32_t chunk_n)
+                                 uint32_t chunk_n)
 {
     const struct uw_link *l = s->config.link;
     uint32_t frame_n = uw_min_u32(chunk_n, uw_node_chunk_n(s));

@@ -44,7 +44,6 @@ struct uw_node_sleeper;
 
 #define UW_NODE_QUIETS 12u
 #define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
-#define UW_NODE_OTHERS 1u       /* records that every ping has, in turn */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
                                                    no datagram could carry */
@@ -181,6 +180,7 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m);
 
 /* The member of the present or last pull; NULL: none, or its place has another now. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
+struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);     /* by identity */
 
 /* node_serve.c */
 
