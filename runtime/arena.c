@@ -43,14 +43,24 @@ int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
     return UW_OK;
 }
 
+static size_t padded_to(size_t align, size_t bytes)
+{
+    return bytes > SIZE_MAX - align ? SIZE_MAX : (bytes + align - 1u) & ~(align - 1u);
+}
+
 int uw_arena_take_each(struct uw_arena *a, uint32_t n, const size_t *bytes, void **out)
 {
-    int rc = UW_OK;
+    size_t total = 0;
+    void *block;
     for (uint32_t i = 0; i < n; i++) {
-        out[i] = NULL;
-        if (rc == UW_OK && bytes[i] != 0) {
-            rc = uw_arena_take(a, bytes[i], &out[i]);
-        }
+        size_t padded = padded_to(_Alignof(max_align_t), bytes[i]);
+        total = padded > SIZE_MAX - total ? SIZE_MAX : total + padded;
+    }
+    int rc = uw_arena_take(a, total, &block);
+    uint8_t *at = block;
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = bytes[i] != 0 ? at : NULL;
+        at += at != NULL ? padded_to(_Alignof(max_align_t), bytes[i]) : 0;
     }
     return rc;
 }
@@ -62,9 +72,7 @@ void uw_arena_seal(struct uw_arena *a)
 
 size_t uw_arena_padded(size_t bytes)
 {
-    return bytes > SIZE_MAX - UW_ARENA_ALIGN
-               ? SIZE_MAX
-               : (bytes + UW_ARENA_ALIGN - 1u) & ~(size_t)(UW_ARENA_ALIGN - 1u);
+    return padded_to(UW_ARENA_ALIGN, bytes);
 }
 
 size_t uw_size_mul(size_t a, size_t b)
