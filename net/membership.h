@@ -79,7 +79,6 @@ struct uw_member {
     char *address;                  /* [address_bytes of the table] as it says itself, maybe "" */
     uint32_t ping_seq;
     uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
-    uint64_t changed_us;            /* of state */
     bool same_model;
     bool near;                      /* kept by the node: may share its cell */
     bool doubted;                   /* to be asked, however lately it was heard */
@@ -94,13 +93,13 @@ struct uw_member {
     uint64_t window_us;             /* one of its began then, where progress says that it sleeps */
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
-    uint32_t refused_n;
-    uint32_t mixed_version;         /* of its parameters, the latest pulled; 0: none */
+    uint64_t mixed_us;              /* when its parameters were mixed in last, */
+    uint32_t mixed_version;         /* and the latest of them; 0: none */
     uint32_t mixed_slices;          /* a bit for each slice of it that was mixed in */
-    uint64_t mixed_us;              /* when that was */
+    uint32_t refused_n;
     float floats_per_us;            /* rate of the last pull from it */
-    struct uw_member_averaging *averaging;  /* NULL: this device does not average */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
+    struct uw_member_averaging *averaging;  /* NULL: this device does not average */
 };
 
 struct uw_seed {

@@ -327,12 +327,13 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .adopt_only = (c->mode != UW_NODE_GOSSIP && !casts) || c->rule->over == UW_MIX_OVER_PAIRS,
         .holds = casts};
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
+    size_t chunk_bytes = c->snapshot != NULL ? chunk_n * sizeof(float) : 0;
     void *part[8];
-    const size_t bytes[8] = {s->buffer_bytes, c->snapshot != NULL ? chunk_n * sizeof(float) : 0,
-                             c->members_max * sizeof(uint16_t),
-                             c->members_max * sizeof(bool), sizeof *s->message,
-                             sentences ? UW_NODE_TEXT_BYTES : 0,
-                             c->link->frames ? s->buffer_bytes : 0, c->members_max};
+    const size_t bytes[8] = {
+        s->buffer_bytes, chunk_bytes > sizeof *s->message ? chunk_bytes : sizeof *s->message,
+        c->members_max * sizeof(uint16_t), c->members_max * sizeof(bool), c->members_max,
+        sentences ? UW_NODE_TEXT_BYTES : 0, c->link->frames ? s->buffer_bytes : 0,
+        c->on_event != NULL ? UW_NODE_QUIETS * sizeof *s->quiet : 0};
     int rc = place_membership(s, arena);
     if (rc == UW_OK) {
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
@@ -354,13 +355,14 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         return rc;
     }
     s->buffer = part[0];
+    s->message = part[1];
     s->chunk = part[1];
     s->candidates.place = part[2];
     s->candidates.usable = part[3];
-    s->message = part[4];
+    s->candidates.weight = part[4];
     s->text = part[5];
     s->late = part[6];
-    s->candidates.weight = part[7];
+    s->quiet = part[7];
     return place_parts(s, arena);
 }
 

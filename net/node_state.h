@@ -39,10 +39,10 @@ struct uw_node_further;
 struct uw_node_gradients;
 struct uw_node_pairs;
 struct uw_node_period;
+struct uw_node_quiet;
 struct uw_node_shuffle;
 struct uw_node_sleeper;
 
-#define UW_NODE_QUIETS 12u
 #define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
@@ -121,20 +121,17 @@ struct uw_node_state {
     uwasa_StatusReply *reply;       /* for answers */
 
     uint8_t *buffer;                /* [buffer_bytes] */
-    float *chunk;                   /* [chunk_n] */
+    float *chunk;                   /* [chunk_n] of the snapshot on its way to the buffer; the
+                                       memory of `message` */
     uint8_t *late;                  /* [buffer_bytes] what the link did not take; NULL: lost */
     uint32_t late_bytes;            /* 0: none waits */
     uint16_t late_station;
     uint64_t late_until_us;
     struct uw_node_candidates candidates;
     struct uw_node_message *message;    /* that came in, or goes out: what came in is read
-                                       before anything goes out */
+                                       before anything goes out, chunks too */
     struct uw_node_counters counters;
-    struct {
-        enum uw_node_event_kind kind;
-        uint32_t key;
-        uint64_t until_us;
-    } quiet[UW_NODE_QUIETS];
+    struct uw_node_quiet *quiet;    /* node_tell.h; NULL: nobody hears of events */
     char *text;                     /* [UW_NODE_TEXT_BYTES]; NULL: nobody writes sentences */
 };
 

@@ -68,7 +68,8 @@ static inline uint32_t uw_first_part_n(uint32_t n)
 }
 
 struct uw_asked {                   /* a chunk on its way */
-    uint64_t due_us;                /* when the server should send it */
+    uint32_t due;                   /* when the server should send it, in 16 us: what is under way
+                                       is due within hours of now */
     uint32_t chunk;
 };
 
@@ -93,7 +94,7 @@ struct uw_pull {
     struct uw_asked *asked;         /* ring in order of questions */
     uint32_t asked_max;             /* power of two */
     struct uw_want_log *log;        /* [log_max] of wants, by their numbers */
-    uint32_t log_max;               /* power of two */
+    uint32_t log_max;               /* power of two; as many as chunks that may be on their way */
 
     /* the pull */
     bool active, coded;
