@@ -25,7 +25,7 @@ struct uw_node_state;
 
 /* What the table of every part begins with. */
 struct uw_node_setup {
-    /* Does a configuration that needs the part make sense, before any memory is there? NULL: it does.
+    /* Does a configuration that needs the part make sense, before any memory is there? NULL: yes.
      * Returns UW_OK, UW_ERR_INVALID or UW_ERR_UNSUPPORTED. */
     int (*check)(const struct uw_node_config *c, struct uw_error *err);
     /* Take the part's memory. NULL: it has none. Returns UW_OK or what uw_arena_take returns. */
