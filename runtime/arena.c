@@ -25,27 +25,36 @@ size_t uw_arena_slack_bytes(void)
     return UW_ARENA_ALIGN - 1u;
 }
 
-int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
+static size_t padded_to(size_t align, size_t bytes)
 {
+    return bytes > SIZE_MAX - align ? SIZE_MAX : (bytes + align - 1u) & ~(align - 1u);
+}
+
+/* What is left of the last block is for small ones. */
+static int take(struct uw_arena *a, bool small, size_t bytes, void **out)
+{
+    size_t start = a->used_bytes - (small ? a->left_bytes : 0);
+    size_t end = bytes > SIZE_MAX - start ? SIZE_MAX : start + bytes;
+    size_t padded = uw_arena_padded(end);
     *out = NULL;
     if (a->sealed) {
         return UW_ERR_SEALED;
     }
-    size_t padded = uw_arena_padded(bytes);
-    if (padded == SIZE_MAX || padded > a->capacity_bytes - a->used_bytes) {
+    if (padded == SIZE_MAX || padded > a->capacity_bytes) {
         return UW_ERR_NOMEM;
     }
     if (a->base != NULL) {
-        *out = a->base + a->used_bytes;
-        memset(*out, 0, padded);
+        *out = a->base + start;
+        memset(*out, 0, bytes);
     }
-    a->used_bytes += padded;
+    a->used_bytes = padded;
+    a->left_bytes = padded - padded_to(_Alignof(max_align_t), end);
     return UW_OK;
 }
 
-static size_t padded_to(size_t align, size_t bytes)
+int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
 {
-    return bytes > SIZE_MAX - align ? SIZE_MAX : (bytes + align - 1u) & ~(align - 1u);
+    return take(a, false, bytes, out);
 }
 
 int uw_arena_take_each(struct uw_arena *a, uint32_t n, const size_t *bytes, void **out)
@@ -56,7 +65,7 @@ int uw_arena_take_each(struct uw_arena *a, uint32_t n, const size_t *bytes, void
         size_t padded = padded_to(_Alignof(max_align_t), bytes[i]);
         total = padded > SIZE_MAX - total ? SIZE_MAX : total + padded;
     }
-    int rc = uw_arena_take(a, total, &block);
+    int rc = take(a, true, total, &block);
     uint8_t *at = block;
     for (uint32_t i = 0; i < n; i++) {
         out[i] = bytes[i] != 0 ? at : NULL;

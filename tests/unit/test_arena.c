@@ -69,12 +69,13 @@ static void test_arena_take_each_gives_all_blocks_side_by_side_or_none(void **st
     static const size_t bytes[4] = {3, 0, 100, 64};
     static const size_t too_many[2] = {SIZE_MAX - 8, SIZE_MAX - 8};
     const size_t align = _Alignof(max_align_t);
+    const size_t total = align + (100 + align - 1) / align * align + 64;
     struct uw_arena a;
-    void *out[4];
+    void *out[4], *aligned;
 
-    for (size_t capacity = 0; capacity <= 256; capacity += 64) {
+    for (size_t capacity = 0; capacity <= 256; capacity += align) {
         uw_arena_init(&a, memory, capacity + uw_arena_slack_bytes());
-        bool all = capacity >= 192;
+        bool all = a.capacity_bytes >= 192;
         memset(out, 0xff, sizeof out);
         assert_int_equal(uw_arena_take_each(&a, 4, bytes, out), all ? UW_OK : UW_ERR_NOMEM);
         assert_true(a.used_bytes == (all ? 192u : 0));
@@ -97,6 +98,15 @@ static void test_arena_take_each_gives_all_blocks_side_by_side_or_none(void **st
     assert_int_equal(uw_arena_take_each(&a, 4, bytes, out), UW_OK);
     assert_true(out[0] == NULL && out[3] == NULL);
     assert_int_equal(a.used_bytes, 192);
+    const size_t rest[1] = {192 - total};
+    assert_int_equal(uw_arena_take_each(&a, rest[0] != 0, rest, out), UW_OK);
+    assert_int_equal(a.used_bytes, 192);
+    assert_int_equal(uw_arena_take(&a, 1, &aligned), UW_OK);
+    assert_int_equal(a.used_bytes, 256);
+    assert_int_equal(uw_arena_take_each(&a, 1, (size_t[]){64 - align}, out), UW_OK);
+    assert_int_equal(a.used_bytes, 256);
+    assert_int_equal(uw_arena_take_each(&a, 1, (size_t[]){1}, out), UW_OK);
+    assert_int_equal(a.used_bytes, 320);
 }
 
 static void test_size_mul_overflow_saturates(void **state)

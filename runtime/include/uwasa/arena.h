@@ -28,6 +28,7 @@ struct uw_arena {
     uint8_t *base;          /* NULL while measuring */
     size_t capacity_bytes;
     size_t used_bytes;      /* includes alignment padding */
+    size_t left_bytes;      /* of it, at its end, for small blocks */
     bool sealed;
 };
 
@@ -47,8 +48,9 @@ size_t uw_arena_slack_bytes(void);
  * Returns UW_OK, UW_ERR_NOMEM (does not fit; *out is NULL, the arena unchanged), UW_ERR_SEALED. */
 int uw_arena_take(struct uw_arena *a, size_t bytes, void **out);
 
-/* Take several small blocks at once, of bytes[i] each, side by side: aligned for any type of C, not
- * to UW_ARENA_ALIGN.
+/* Take several small blocks at once, of bytes[i] each, side by side, right after what was taken
+ * before: aligned for any type of C, not to UW_ARENA_ALIGN. used_bytes is a multiple of that all the
+ * same: what several set-ups measure adds up.
  *   bytes  [n] 0: no block
  *   out    [n] set to the blocks; NULL: none, and all while measuring or when it failed
  * Returns as uw_arena_take of them all. */
