@@ -88,6 +88,18 @@ static void drop(struct uw_node_state *s, struct uw_node_lane *lane)
     end_lane(s, lane);
 }
 
+static int check_config(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
+    uint32_t slices_n = c->slices_n != 0 ? c->slices_n : 1u;
+    if (c->pull_peers <= UW_NODE_PULL_PEERS_MAX && c->mode == UW_NODE_GOSSIP &&
+        !uw_node_pairs_up(c) && random && c->pull_peers * slices_n <= UW_NODE_SLICES_MAX) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID, "pull_peers: up to 8, and 32 with the slices, in "
+                        "mode gossip with schedule random");
+}
+
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
@@ -389,7 +401,7 @@ static void slept(struct uw_node_state *s, uint64_t slept_us)
     }
 }
 
-const struct uw_node_lanes uw_node_lanes = {.place = place,
+const struct uw_node_lanes uw_node_lanes = {.setup = {check_config, place},
                                             .began = began,
                                             .step = step,
                                             .over = over,

@@ -6,7 +6,7 @@
 #include "bits.h"
 #include "status_rows.h"
 
-static uint32_t told(const atomic_uint_least32_t *a)
+UW_INLINE uint32_t told(const atomic_uint_least32_t *a)
 {
     return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
 }

@@ -12,7 +12,17 @@
 /* Tell of an event whose sentence is in s->text, or needs none. */
 void uw_node_report(struct uw_node_state *s, struct uw_node_event *e);
 
-/* Is this worth telling? True the first time for a key, then once in ten seconds. */
+#define UW_NODE_QUIETS 12u
+
+/* An event that is not told again before. */
+struct uw_node_quiet {
+    enum uw_node_event_kind kind;
+    uint32_t key;
+    uint64_t until_us;
+};
+
+/* Is this worth telling? True the first time for a key, then once in ten seconds; never where
+ * nobody hears of events. */
 bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key);
 
 /* The address a member gave, or the one that it, or the station, is seen at. */

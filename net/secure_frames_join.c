@@ -61,6 +61,11 @@ bool uw_frames_seen(const struct uw_frames_peer *p, uint64_t counter)
            (counter <= p->top && (p->window >> (p->top - counter) & 1u) != 0);
 }
 
+static uint32_t about_ms(uint64_t us)
+{
+    return (uint32_t)(us >> 10);
+}
+
 void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
 {
     if (counter > p->top) {
@@ -70,7 +75,7 @@ void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
     } else {
         p->window |= (uint64_t)1 << (p->top - counter);
     }
-    p->heard_us = now_us;
+    p->heard_ms = about_ms(now_us);
 }
 
 static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uint16_t station,
@@ -103,9 +108,10 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
         p = s->peers[i].used ? NULL : &s->peers[i];
     }
     if (p == NULL) {
+        uint32_t now_ms = about_ms(s->now_us);
         p = &s->peers[0];
         for (uint16_t i = 1; i < s->peers_n; i++) {
-            p = s->peers[i].heard_us < p->heard_us ? &s->peers[i] : p;
+            p = now_ms - s->peers[i].heard_ms > now_ms - p->heard_ms ? &s->peers[i] : p;
         }
         uw_frames_drop(s, p);
     }

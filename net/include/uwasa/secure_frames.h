@@ -102,7 +102,7 @@ struct uw_secure_frames_stats {
 /* What is known of a sender. Private. */
 struct uw_frames_peer {
     uint64_t id, top, window;       /* window bit i: top - i has come */
-    uint64_t heard_us;
+    uint32_t heard_ms;              /* about */
     uint16_t station;
     bool used;
 };
