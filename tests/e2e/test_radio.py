@@ -95,6 +95,16 @@ class Radio(Fleet):
             e["peer"] for i in range(3) for e in self.events(i, "pull_done")})
         self.assertEqual(self.stop(0, 1, 2, 3)[3]["pulls_done"], 0)
 
+    def test_two_nodes_with_one_address_both_say_so(self):
+        for i in range(2):
+            self.start(i, listen=":0", seeds=[], step_seconds=0.01,
+                       **{"link.radio": f"udp:239.255.85.88:{self.ports[7]}", "link.address": 9})
+        for i in range(2):
+            self.until("a sentence on the address", lambda i=i: any(
+                e["text"].endswith("this one's address, give each its own: 9")
+                for e in self.events(i, "refused")))
+        self.stop(0, 1)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])
