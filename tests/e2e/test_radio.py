@@ -64,9 +64,8 @@ class Radio(Fleet):
             bus = {"seeds": [], "listen": ":0", "link.bus": hub.names[i % 4], "mtu": 1280,
                    "link.address": i % 4, "link.baud": 4000000}
             self.start(i, **recipe, together=4, peer_schedule="matching", period=10, slices=10,
-                       step_seconds=0.05, classes=SHARES[i % 4], consensus_seconds=30,
-                       consensus_rounds=2, linger_seconds=20, final_eval_samples=0,
-                       **(bus if i < 4 else udp))
+                       step_seconds=0.05, classes=SHARES[i % 4], consensus_rounds=2,
+                       linger_seconds=20, final_eval_samples=0, **(bus if i < 4 else udp))
         done = [self.done(i) for i in range(8)]
         counted = hub.close()
         bus, udp = ([d["test_accuracy"] for d in done[k:k + 4]] for k in (0, 4))
