@@ -332,6 +332,16 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, uint64_t counter)
     }
 }
 
+/* Another device of the run has this one's address. Asked aloud, it hears of that as well. */
+static void on_twin(struct uw_secure_frames *s)
+{
+    char text[UW_SECURE_TEXT_BYTES] = "another device has this one's address, give each its own: ";
+    s->stats.refused_n++;
+    (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
+    uw_frames_ask(s, UW_LINK_STATION_BROADCAST);
+    tell_rarely(s, &s->twin_tell_us, s->lower->own, text);
+}
+
 /* A device restarted in an epoch that is over is welcomed too, and follows. */
 void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
 {
@@ -362,6 +372,10 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
     }
     if (id == s->id) {
         on_self(s, from, counter);
+        return;
+    }
+    if (from == s->lower->own) {
+        on_twin(s);
         return;
     }
     uw_frames_follow(s, epoch);

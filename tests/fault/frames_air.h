@@ -55,6 +55,7 @@ struct air_nonce {
 struct air {
     uint64_t now_us, seed;
     float loss;                     /* at each receiver */
+    bool echo;                      /* who speaks to all hears that, too */
     bool held;                      /* nothing arrives but by air_deliver */
     struct uw_rng rng;
     uint32_t number;                /* of the last message */
