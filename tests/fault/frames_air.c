@@ -29,6 +29,10 @@ static void note_nonce(struct air_node *n, const uint8_t *frame)
     uint32_t at = (uint32_t)uw_rng_mix(s->id, counter) % NONCES;
     for (; a->nonces[at].id != 0; at = (at + 1u) % NONCES) {
         if (a->nonces[at].id == s->id && a->nonces[at].counter == counter) {
+            if (a->copies) {
+                a->twice_n++;
+                return;
+            }
             fail_msg("nonce %llu of %llx went out twice", (unsigned long long)counter,
                      (unsigned long long)s->id);
         }
@@ -63,8 +67,9 @@ static void spread(struct air *a, uint32_t frame, uint32_t speaker)
 {
     const struct air_frame *f = &a->tape[frame];
     for (uint16_t i = 0; i < AIR_STATIONS; i++) {
-        bool all = f->to == UW_LINK_STATION_BROADCAST && (a->echo || speaker != i);
-        bool meant = f->to == station_of(&a->node[i]) || all;
+        uint16_t own = station_of(&a->node[i]);
+        bool meant = f->to == own || (f->to == UW_LINK_STATION_BROADCAST && speaker != i) ||
+                     (a->echoes && f->from == own);
         if (meant && uw_rng_uniform(&a->rng) >= a->loss) {
             air_deliver(a, frame, i);
         }
