@@ -98,10 +98,10 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     tell(s, &e, &c);
 }
 
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, enum uw_node_why why)
+void uw_node_tell_pull(struct uw_node_state *s, const struct uw_member *m,
+                       enum uw_node_event_kind kind, enum uw_node_why why)
 {
     const struct uw_pull *t = &s->pull.transfer;
-    const struct uw_member *m = uw_node_pull_member(s);
     char seen[UW_LINK_ADDRESS_BYTES];
     if (s->config.on_event == NULL) {
         return;

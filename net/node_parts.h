@@ -78,7 +78,8 @@ struct uw_node_averages {
     /* Pulls from another cell (node_bridge.h): whom from; whom else; look at what came; it is
      * over. */
     uint32_t (*pull_from)(struct uw_node_state *s);
-    uint32_t (*pull_another)(struct uw_node_state *s, uint32_t chunk_n);
+    uint32_t (*pull_another)(struct uw_node_state *s, uint32_t chunk_n,
+                             const struct uw_member *but);
     int (*pull_step)(struct uw_node_state *s);
     void (*pull_ended)(struct uw_node_state *s, enum uw_gossip_end how);
 

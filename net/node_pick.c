@@ -27,9 +27,9 @@ static bool is_untrained(const struct uw_member *m)
 
 /* List the members of the run by identity, this one too; those who are gone for long are none.
  * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
- * chunk_n. Returns how many can. */
+ * chunk_n, other than `but`. Returns how many can. */
 static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool further,
-                             uint32_t chunk_n)
+                             uint32_t chunk_n, const struct uw_member *but)
 {
     struct uw_node_candidates *c = &s->candidates;
     uint32_t usable_n = 0;
@@ -37,7 +37,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
     c->weighted = false;
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        bool usable = i > 0 && can_be_pulled_from(s, m, newcomer, further, chunk_n);
+        bool usable = i > 0 && m != but && can_be_pulled_from(s, m, newcomer, further, chunk_n);
         if (i > 0 && (m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
                       !m->same_model)) {
             continue;
@@ -107,10 +107,10 @@ static uint32_t pick(struct uw_node_state *s, const struct uw_peer_schedule *sch
 }
 
 uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
-                          uint32_t chunk_n)
+                          uint32_t chunk_n, const struct uw_member *but)
 {
     float none;
-    return list_members(s, newcomer, false, chunk_n) != 0
+    return list_members(s, newcomer, false, chunk_n, but) != 0
                ? pick(s, &uw_peer_schedule_random, round, &none)
                : 0;
 }
@@ -135,9 +135,9 @@ static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
 uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    bool further = newcomer && list_members(s, true, true, 1) != 0;
+    bool further = newcomer && list_members(s, true, true, 1, NULL) != 0;
     bool adopt_only = s->gossip.config.adopt_only;
-    uint32_t n = further ? 1 : list_members(s, newcomer, false, 1);
+    uint32_t n = further ? 1 : list_members(s, newcomer, false, 1, NULL);
     *adopt = further;
     *weight = 0.0f;
     if (n != 0 && (further || !adopt_only)) {

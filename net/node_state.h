@@ -197,9 +197,9 @@ const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t c
 #define UW_NODE_LATER UINT32_MAX
 uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight);
 
-/* Any that can be pulled from now in chunks of chunk_n; 0: nobody. */
+/* Any but one (or NULL) that can be pulled from now in chunks of chunk_n; 0: nobody. */
 uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
-                          uint32_t chunk_n);
+                          uint32_t chunk_n, const struct uw_member *but);
 
 /* Does it listen for about as long as a pull takes? Does anybody who can be pulled from? */
 bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m);

@@ -89,6 +89,9 @@ static int check_narrow(struct uw_node_file *f, struct uw_error *err)
     if (strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "broadcast") != 0) {
         return fail_key(f, "exchange", "needs gossip or broadcast on a radio or a bus", err);
     }
+    if (strcmp(o->algorithm, "auto") != 0) {
+        return fail_key(f, "algorithm", "is of exact averages: a radio or a bus has none", err);
+    }
     if (strcmp(o->momentum_rule, "kgt") == 0) {
         return fail_key(f, "momentum_rule", "kgt is not for a radio or a bus", err);
     }
