@@ -8,6 +8,7 @@
 
 #define AVOID_STALE_MIN_US 20000u
 #define WANTS_MOST 8u
+#define LIMIT_PULLS 32u             /* with chunks as small as a refusal said */
 #define FULL_RETRY_US 2000u
 
 /* The largest message for a member, whose link may be as narrow as the chunks it sends. */
@@ -217,7 +218,10 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
                   refuse->chunk_n >= UW_CHUNK_MIN_N &&
                   (coded || refuse->chunk_n < p->transfer.chunk_n);
     bool mixed = refuse->reason == uwasa_Reason_MIXED;
-    m->chunk_limit_n = narrow ? uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s)) : m->chunk_limit_n;
+    if (narrow) {
+        m->chunk_limit_n = uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s));
+        m->limit_pulls = LIMIT_PULLS;
+    }
     if (mixed && (lane != NULL ? lane->version : p->version) == 0 && !p->adopt) {
         pass_over(s, m, lane);
         return;

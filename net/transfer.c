@@ -233,7 +233,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
         return;     /* too old to learn from */
     }
     uint32_t rank = uw_bits_in(upto) - 1u;
-    uint64_t due_us = log->sent_us + log->ahead_us + log->spread_us * rank / log->chunks;
+    uint64_t due_us = log->sent_us + log->ahead_us + (uint64_t)log->spread_us * rank / log->chunks;
     uint32_t place = log->first + rank;
     if ((int32_t)(place + 1u - p->overtaken) > 0) {
         p->overtaken = place + 1u;
@@ -365,7 +365,7 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
         uint32_t chunk = want->base + uw_lowest_bit(rest);
         uw_set_add(p->out, chunk);
         p->asked[p->tail++ & (p->asked_max - 1u)] = (struct uw_asked){
-            .due = in_16us(now_us + ahead_us + want->spread_us * rank / n),
+            .due = in_16us(now_us + ahead_us + (uint64_t)want->spread_us * rank / n),
             .chunk = chunk,
         };
         uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
