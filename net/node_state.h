@@ -6,8 +6,7 @@
  *     node.c         the step; node_mtu.c what a link must carry
  *     node_recv.c    what to do with each message; node_ping.c membership's (node_ping.h)
  *     node_pull*.c   the pull of a round (node_pull.h); node_pick.c whom from
- *     node_serve.c   others' pulls
- *     node_event.c   events (node_tell.h)
+ *     node_serve.c   others' pulls; node_event.c events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
  * and of its optional parts (node_parts.h)
@@ -65,6 +64,7 @@ struct uw_node_pull {
     uint8_t plain_rounds;           /* to come without the code, which did not pay */
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */
+    uint64_t turn_us;               /* the first one is not before; 0: not drawn yet */
 };
 
 /* The members of the run by identity, this device too. */

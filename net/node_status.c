@@ -34,6 +34,7 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
         .battery_percent = uw_min_u32(told(&g->battery_percent), 100u),
         .shuffles = s->samples != NULL && !s->left,
+        .hears = uw_node_mtu(s) < s->buffer_bytes ? uw_node_mtu(s) : 0,
     };
     if (s->sleeper != NULL) {
         s->config.parts->sleeps->fill(s, p);

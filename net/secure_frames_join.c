@@ -349,6 +349,16 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum join kind, u
     }
 }
 
+/* Another device of the run has this one's address. Asked aloud, it hears of that as well. */
+static void on_twin(struct uw_secure_frames *s)
+{
+    char text[UW_SECURE_TEXT_BYTES] = "another device has this one's address, give each its own: ";
+    s->stats.refused_n++;
+    (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
+    uw_frames_ask(s, UW_LINK_STATION_BROADCAST);
+    tell_rarely(s, &s->twin_tell_us, s->lower->own, text);
+}
+
 /* A device restarted in an epoch that is over is welcomed too, and follows. */
 void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
 {
@@ -385,6 +395,10 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
     }
     if (id == s->id) {
         on_self(s, from, kind, counter, &echo);
+        return;
+    }
+    if (from == s->lower->own) {
+        on_twin(s);
         return;
     }
     uw_frames_follow(s, epoch);

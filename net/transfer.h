@@ -98,6 +98,7 @@ struct uw_pull {
     /* the pull */
     bool active, coded;
     uint16_t transfer, seq;
+    uint16_t first_seq;             /* of this transfer: numbers go on, so that late answers show */
     uint32_t split_n;               /* chunks that came in two parts */
     uint32_t size_n, chunk_n, chunks;
     uint32_t have_chunks, out_chunks;

@@ -130,7 +130,8 @@ static const struct uw_opt rows[] = {
         "(4)"),
     ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S",
         "the exact average at the end waits so long for others, with together as long as "
-        "gather_seconds if that is longer; or the pulls take so long. 0: neither (10)"),
+        "gather_seconds if that is longer; or the pulls take so long. 0: neither (10, of pulls 10 "
+        "in which nothing comes)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others train or pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 51, 65507, "BYTES",
@@ -170,7 +171,8 @@ static const struct uw_node_options defaults = {
     .backend = "auto", .exchange = "gossip", .average = "parameters", .algorithm = "auto",
     .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000, .consensus_rounds = 4,
-    .consensus_seconds = 10.0, .emulate_seed = 1, .members = 32, .pull_window = 512u << 10,
+    .consensus_seconds = UW_NODE_CONSENSUS_UNSAID, .emulate_seed = 1, .members = 32,
+    .pull_window = 512u << 10,
     .sensors = "/sys",
 };
 

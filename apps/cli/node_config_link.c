@@ -9,6 +9,7 @@
 
 #define UDP "udp:"
 #define HOST_MTU_MIN 256u
+#define CONSENSUS_DEFAULT_US 10000000u
 
 #define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
 
@@ -176,3 +177,16 @@ int uw_node_config_check_link(struct uw_node_file *f, struct uw_error *err)
     return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
 
+/* ---- the end ---- */
+
+uint64_t uw_node_consensus_us(const struct uw_node_options *o)
+{
+    bool said = o->consensus_seconds >= 0.0;
+    return said ? (uint64_t)(o->consensus_seconds * 1e6) : CONSENSUS_DEFAULT_US;
+}
+
+uint64_t uw_node_consensus_end_us(const struct uw_node_options *o, uint64_t start_us,
+                                  uint64_t came_us)
+{
+    return (o->consensus_seconds >= 0.0 ? start_us : came_us) + uw_node_consensus_us(o);
+}

@@ -46,20 +46,23 @@ static int mix_together(struct uw_node_work *r)
 {
     uint64_t most = (uint64_t)r->o->consensus_rounds * (r->o->slices > 1u ? r->o->slices : 1u);
     uint64_t start_us = uw_board_now_us();
-    uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
+    uint64_t came_us = start_us, came_bytes = 0;
     bool broadcasts = uw_node_work_broadcasts(r->o);
     uint64_t rounds = 0;
     uint32_t before = UINT32_MAX;
     int rc = UW_OK;
     for (uint64_t now_us = start_us;
          rc >= 0 && (broadcasts ? !averaged_last(r, &before) : rounds < most) &&
-         now_us < end_us && !uw_stop_asked(&r->stop);
+         now_us < uw_node_consensus_end_us(r->o, start_us, came_us) && !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
+        struct others now = look(r);
+        came_us = now.counters.pulled_bytes != came_bytes ? now_us : came_us;
+        came_bytes = now.counters.pulled_bytes;
         rc = uw_node_work_exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
         uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
                               uw_node_work_left_s(r));
-        if (now_us - start_us > LONELY_US && look(r).alive == 0) {
+        if (now_us - start_us > LONELY_US && now.alive == 0) {
             break;
         }
         uw_node_net_wait(&r->net);
@@ -86,7 +89,7 @@ static int average(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + uw_node_work_agree_us(r->o) +
                       (uint64_t)(r->o->round_seconds * 1e6) + SLACK_US;
-    if (r->o->consensus_seconds <= 0.0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
+    if (uw_node_consensus_us(r->o) == 0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
         return 0;
     }
     uw_node_agree(&r->net.node);

@@ -63,13 +63,12 @@ void air_deliver(struct air *a, uint32_t frame, uint16_t at)
     }
 }
 
-static void spread(struct air *a, uint32_t frame)
+static void spread(struct air *a, uint32_t frame, uint32_t speaker)
 {
     const struct air_frame *f = &a->tape[frame];
     for (uint16_t i = 0; i < AIR_STATIONS; i++) {
-        uint16_t own = station_of(&a->node[i]);
-        bool meant = f->to == own || (f->to == UW_LINK_STATION_BROADCAST && f->from != own) ||
-                     (a->echoes && f->from == own);
+        bool all = f->to == UW_LINK_STATION_BROADCAST && speaker != i;
+        bool meant = f->to == station_of(&a->node[i]) || all || (a->echo && speaker == i);
         if (meant && uw_rng_uniform(&a->rng) >= a->loss) {
             air_deliver(a, frame, i);
         }
@@ -85,7 +84,7 @@ static int air_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t bu
     note_nonce(n, buf);
     uint32_t frame = tape(n->air, station_of(n), to, buf, buf_bytes);
     if (!n->air->held) {
-        spread(n->air, frame);
+        spread(n->air, frame, (uint32_t)(n - n->air->node));
     }
     return UW_OK;
 }
@@ -114,13 +113,21 @@ static uint64_t air_step(struct uw_link *l, uint64_t now_us)
     return UINT64_MAX;
 }
 
+static int air_describe(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
+{
+    (void)l;
+    snprintf(text, UW_LINK_ADDRESS_BYTES, "%u", (unsigned)station);
+    return UW_OK;
+}
+
 static void air_deinit(struct uw_link *l)
 {
     l->ops = NULL;
 }
 
 static const struct uw_link_ops air_ops = {
-    .name = "air", .send = air_send, .recv = air_recv, .step = air_step, .deinit = air_deinit};
+    .name = "air", .describe = air_describe, .send = air_send, .recv = air_recv, .step = air_step,
+    .deinit = air_deinit};
 
 /* ---- stations ---- */
 
@@ -298,13 +305,13 @@ uint64_t air_talk(struct air *a, uint16_t from, uint16_t to, uint64_t limit_us)
 uint32_t air_forge(struct air *a, uint16_t from, uint16_t to, const void *data, uint32_t bytes)
 {
     uint32_t frame = tape(a, from, to, data, bytes);
-    spread(a, frame);
+    spread(a, frame, from);
     return frame;
 }
 
 void air_replay(struct air *a, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
-        spread(a, i);
+        spread(a, i, a->tape[i].from);
     }
 }

@@ -158,12 +158,34 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
     uw_node_config_deinit(&f);
 }
 
+/* A model over a slow radio takes longer than any number that suits a fast one. */
+static void test_config_without_consensus_seconds_goes_on_while_parameters_come(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        uint64_t us, end_us;            /* of one that began at 1 s, where something came at 40 s */
+    } cases[] = {{LINE("\"udp\"", ""), 10000000, 50000000},
+                 {LINE("\"udp\"", ", \"consensus_seconds\": 10"), 10000000, 11000000},
+                 {LINE("\"udp\"", ", \"consensus_seconds\": 0"), 0, 1000000}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct uw_node_file f;
+        struct uw_error err = {.text = ""};
+        const char *json = cases[i].json;
+        assert_int_equal(uw_node_config_parse(&f, "f", json, strlen(json), &err), UW_OK);
+        assert_int_equal(uw_node_consensus_us(&f.o), cases[i].us);
+        assert_int_equal(uw_node_consensus_end_us(&f.o, 1000000, 40000000), cases[i].end_us);
+        uw_node_config_deinit(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked),
         cmocka_unit_test(test_config_of_a_serial_line_is_an_object_and_is_checked),
         cmocka_unit_test(test_config_of_sleep_and_period_names_the_key_and_its_line),
+        cmocka_unit_test(test_config_without_consensus_seconds_goes_on_while_parameters_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

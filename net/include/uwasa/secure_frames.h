@@ -51,6 +51,10 @@
  *          a twentieth of the link's rate, after 32 that were saved up. A welcome that the lower
  *          link does not take waits, up to four of them. A hello that was sent before the last
  *          one of its sender is not answered, as far as the last four that were are remembered.
+ * Twins    A frame to all from this station's own address is its own, heard back, or one of another
+ *          device with the same address. That one's hello is told (UW_SECURE_PEER_REFUSED), once in
+ *          10 s, and answered by a hello to all, so that both tell. A message from there that is
+ *          not this device's own asks for such a hello.
  * Epochs   The key of an epoch is HKDF-SHA256(run's key, salt: the run's name, info: "uwasa frames
  *          1" and the epoch). A device begins the next one after epoch_frames of its own, or when
  *          it is told to; whoever opens a frame of a later epoch goes there too. The epoch before
@@ -153,7 +157,7 @@ struct uw_secure_frames {
     struct { uint16_t station; uint8_t tries; uint64_t until_us; } asked[4];
     uint8_t asked_at, answered_at;
     struct uw_frames_answer answered[4];
-    uint64_t refused_tell_us, identity_tell_us, save_again_us;  /* not before */
+    uint64_t refused_tell_us, identity_tell_us, twin_tell_us, save_again_us;    /* not before */
     uint8_t key[UW_KEY_BYTES];
     const char *run, *object;
     struct uw_storage *store;
