@@ -70,7 +70,7 @@ static void start_asking(struct uw_pull *p, uint16_t transfer, const struct uw_p
                          uint64_t now_us)
 {
     p->transfer = transfer;
-    p->seq = 0;
+    p->first_seq = p->seq;
     p->out_chunks = 0;
     p->head = p->tail = p->overtaken = 0;
     p->progress_us = p->want_us = p->timeout_us = now_us;

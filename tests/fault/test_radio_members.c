@@ -165,7 +165,8 @@ static double chunks_a_pull(struct world *w, uint64_t us)
     world_run(w, us);
     after = world_counters(w, 1);
     assert_true(after.pulls_done > before.pulls_done + 10u);
-    return (double)(after.chunks_mixed - before.chunks_mixed) / (double)(after.pulls_done - before.pulls_done);
+    return (double)(after.chunks_mixed - before.chunks_mixed) /
+           (double)(after.pulls_done - before.pulls_done);
 }
 
 /* Chunks grow again with the frames. */

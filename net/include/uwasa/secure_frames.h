@@ -100,7 +100,8 @@ struct uw_secure_frames_config {
     size_t memory_bytes;
     /* As in struct uw_secure_dtls_config, as the next two. */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
-    /* May be NULL. */
+    /* UW_SECURE_PEER_REFUSED also tells of an identity that two have, or that is used up; each of
+     * the two every 10 s at most. May be NULL. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
 };
