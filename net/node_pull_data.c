@@ -49,7 +49,8 @@ static void send_short_wants(struct uw_node_state *s, struct uw_pull *t, const s
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     const struct uw_short_wants head = {.model = (uint32_t)s->model,
                                         .mixed = known_of(s, uw_node_lane_of(s, m), m)};
-    uint32_t n = 0, most = f->wants(mtu_to(s, m)), room = room_for(s, t);
+    uint32_t n = 0, room = room_for(s, t);
+    uint32_t most = s->late_bytes == 0 ? f->wants(mtu_to(s, m)) : 0;    /* else it is not sent */
     for (; n < most && uw_pull_next(t, room, s->now_us, &wants[n]); n++) {
     }
     if (n != 0) {

@@ -257,12 +257,11 @@ static uint32_t patience_us(const struct uw_pull *p)
 }
 
 /* Where the link is the only brake, who still has chunks to send does not pause: then all that is
- * outstanding is lost, or the question was. */
+ * outstanding is lost, or the question was. How late a chunk is tells nothing there. */
 static uint64_t over_us(const struct uw_pull *p)
 {
     uint64_t last_us = p->progress_us > p->want_us ? p->progress_us : p->want_us;
-    return p->chunk_us != 0 ? last_us + uw_path_rto_us(p) + uw_path_spread_us(p, STEADY_SILENCE)
-                            : UINT64_MAX;
+    return last_us + uw_path_rto_us(p) + uw_path_spread_us(p, STEADY_SILENCE);
 }
 
 /* Take answered and lost questions from the front of the queue. */
@@ -278,7 +277,8 @@ static void expire(struct uw_pull *p, uint64_t now_us)
             uw_path_ended(p, 0);
             continue;
         }
-        bool timeout = now_us >= asked_due_us(a, now_us) + patience || now_us >= over_at_us;
+        bool timeout = now_us >= (p->chunk_us != 0 ? over_at_us
+                                                   : asked_due_us(a, now_us) + patience);
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
@@ -440,10 +440,8 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     }
     uint64_t next = UINT64_MAX;
     if (p->head != p->tail) {
-        uint64_t over = over_us(p);
         const struct uw_asked *first = &p->asked[p->head & (p->asked_max - 1u)];
-        next = asked_due_us(first, now_us) + patience_us(p);
-        next = over < next ? over : next;
+        next = p->chunk_us != 0 ? over_us(p) : asked_due_us(first, now_us) + patience_us(p);
     }
     uint32_t n = allowance(p, room_chunks);
     if (n != 0) {
