@@ -115,6 +115,13 @@ struct uw_frames_answer {
     uint8_t owed;                   /* the kind of the answer that waits; 0: none */
 };
 
+/* Of a station that has been asked who it is. Private. */
+struct uw_frames_asked {
+    uint64_t until_us;              /* it is not asked again before; 0: nobody */
+    uint16_t station;
+    uint8_t tries;
+};
+
 struct uw_frames_key;
 
 struct uw_secure_frames {
@@ -138,7 +145,7 @@ struct uw_secure_frames {
     uint32_t tokens_n;
     uint32_t epoch, saved_epoch;
     uint64_t epoch_began;           /* counter */
-    struct { uint16_t station; uint8_t tries; uint64_t until_us; } asked[4];
+    struct uw_frames_asked asked[4];
     uint8_t asked_at, answered_at;
     struct uw_frames_answer answered[4];
     uint64_t refused_tell_us, copy_tell_us, save_again_us;      /* not before */

@@ -49,8 +49,8 @@ size_t uw_arena_slack_bytes(void);
 int uw_arena_take(struct uw_arena *a, size_t bytes, void **out);
 
 /* Take several small blocks at once, of bytes[i] each, side by side, right after what was taken
- * before: aligned for any type of C, not to UW_ARENA_ALIGN. used_bytes is a multiple of that all the
- * same: what several set-ups measure adds up.
+ * before: aligned for any type of C, not to UW_ARENA_ALIGN. used_bytes is a multiple of that all
+ * the same: what several set-ups measure adds up.
  *   bytes  [n] 0: no block
  *   out    [n] set to the blocks; NULL: none, and all while measuring or when it failed
  * Returns as uw_arena_take of them all. */
