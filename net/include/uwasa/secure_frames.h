@@ -90,13 +90,14 @@ struct uw_secure_frames_config {
     void *user;
 };
 
+/* Modulo 2^32. */
 struct uw_secure_frames_stats {
-    uint64_t joined_n;              /* peers that proved to be there */
-    uint64_t replayed_n;            /* frames refused: came before, or are too old */
-    uint64_t refused_n;             /* cannot be opened: damaged, of another key, forged */
-    uint64_t unknown_n;             /* of senders that are not known yet */
-    uint64_t joins_sent_n;          /* hellos, welcomes and joins */
-    uint64_t saved_n;               /* writes of the store */
+    uint32_t joined_n;              /* peers that proved to be there */
+    uint32_t replayed_n;            /* frames refused: came before, or are too old */
+    uint32_t refused_n;             /* cannot be opened: damaged, of another key, forged */
+    uint32_t unknown_n;             /* of senders that are not known yet */
+    uint32_t joins_sent_n;          /* hellos, welcomes and joins */
+    uint32_t saved_n;               /* writes of the store */
 };
 
 /* What is known of a sender. Private. */
