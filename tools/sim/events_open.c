@@ -90,6 +90,13 @@ static bool knows_all(const struct uw_world_config *c)
     return c->members_max >= c->fleet->devices_n;
 }
 
+static void tell(void *arg, const struct uw_node_event *event)
+{
+    const struct uw_world_node *n = arg;
+    const struct uw_world_config *c = &n->world->config;
+    c->on_event(c->event_arg, n->place, event);
+}
+
 /* What all nodes' memory depends on. */
 static struct uw_node_config common_config(const struct uw_world_config *world)
 {
@@ -97,6 +104,7 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     c.parts = &uw_node_parts_all;
     c.incarnation = 1;
     c.members_max = world->members_max;
+    c.on_event = world->on_event != NULL ? tell : NULL;
     if (c.seeds == NULL && world->radio == NULL) {      /* on a radio all hear each other */
         c.seeds_n = knows_all(world) ? 1u : min_u32(UW_SEAT_SEEDS, world->fleet->devices_n - 1u);
     }
@@ -195,13 +203,6 @@ static void choose_seeds(const struct uw_world *w, struct uw_seat *s, uint32_t s
 
 /* ---- set-up ---- */
 
-static void tell(void *arg, const struct uw_node_event *event)
-{
-    const struct uw_world_node *n = arg;
-    const struct uw_world_config *c = &n->world->config;
-    c->on_event(c->event_arg, n->place, event);
-}
-
 /* Averages wait for the whole cell, or for all, before the first. */
 static void set_cell(const struct uw_world *w, struct uw_seat *s, struct uw_node_config *c)
 {
@@ -234,10 +235,7 @@ int uw_seat_bind(struct uw_world *w, struct uw_seat *s, struct uw_error *err)
     c.velocity = n->velocity;
     c.spare = n->spare;
     c.seed = uw_rng_mix(c.seed, n->place);
-    if (w->config.on_event != NULL) {
-        c.on_event = tell;
-        c.event_arg = n;
-    }
+    c.event_arg = n;
     set_cell(w, s, &c);
     uw_arena_init(&arena, s->memory, e->node_bytes);
     int rc = uw_node_bind(&n->node, &c, &arena, err);
