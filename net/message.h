@@ -29,7 +29,8 @@
  *
  * There numbers are their low bits; the receiver has the rest: transfers and wants are its own, and
  * versions are near the one its peer told of. A chunk that is late, of an earlier transfer, is
- * taken for one of this: it is a piece of the same peer's parameters.
+ * taken for one of this: it is a piece of the same peer's parameters. A pull from several peers
+ * (node_lanes.h) is a transfer with each, of which the wants ask for other chunks.
  *
  * Memory     caller's      Blocking  never      Context  any thread
  */

@@ -61,8 +61,8 @@ static const struct uw_opt rows[] = {
      "udp, tcp, serial: of a message (as of a node)"},
     {"cipher", UW_OPT_CHOICE, offsetof(struct options, cipher), 0, 0,
      "auto|chacha20-poly1305|aes-128-ccm|aes-128-gcm",
-     "udp, serial: of DTLS (auto, as of a node: of 4 MiB and more aes-128-ccm where the processor "
-     "has AES, else chacha20-poly1305)"},
+     "udp, serial, tcp: of DTLS or TLS (auto, as of a node: of 4 MiB and more aes-128-ccm where "
+     "the processor has AES, else chacha20-poly1305)"},
     {"clear", UW_OPT_FLAG, AT(clear), 0, 0, NULL, "tcp: not encrypted"},
     {"seed", UW_OPT_U64, AT(seed), 0, 0, "N", "of parameters and losses (1)"},
     {"pcap", UW_OPT_TEXT, AT(pcap), 0, 0, "FILE",
@@ -274,7 +274,7 @@ static const char *idle_flag(const struct options *o, const struct uw_radio_prof
         const char *name;
         bool idle;
     } flags[] = {
-        {"cipher", b->suites != NULL && (radio != NULL || strcmp(b->link, "tcp") == 0)},
+        {"cipher", b->suites != NULL && (radio != NULL || b->clear)},
         {"clear", b->clear && strcmp(b->link, "tcp") != 0},
         {"loss", b->loss > 0.0 && strcmp(b->link, "tcp") == 0},
         {"nodes", b->nodes != 0 && radio == NULL},

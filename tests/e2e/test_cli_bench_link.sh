@@ -36,7 +36,7 @@ done <<END
 --mtu 300 --link 802154
 --clear
 --cipher rot13
---cipher aes-128-ccm --link tcp
+--cipher aes-128-ccm --link tcp --clear
 --cipher aes-128-ccm --link 802154
 --access
 --exchange average
@@ -114,8 +114,10 @@ within data_frames 170 100000
 grep -q capacity_share out && fail "a capacity that nobody knows"
 grep -q target out && fail "a target for so small a pull"
 for cipher in chacha20-poly1305 aes-128-ccm aes-128-gcm; do
-    bench --link udp --bytes 200000 --windows 1 --cipher $cipher
-    grep -q "\"cipher\":\"$cipher\"" out || { cat out >&2; fail "not by $cipher"; }
+    for link in udp tcp; do
+        bench --link $link --bytes 200000 --windows 1 --cipher $cipher
+        grep -q "\"cipher\":\"$cipher\"" out || { cat out >&2; fail "$link not by $cipher"; }
+    done
 done
 bench --link udp --windows 1
 grep -q '"target_bytes_per_s":250000000.*"cipher":"' out || { cat out >&2; fail "no target"; }
