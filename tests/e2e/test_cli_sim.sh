@@ -109,6 +109,14 @@ for exchange in gossip broadcast; do
 done
 awk -v n="$(number radio.jsonl averages_done)" 'BEGIN { exit !(n >= 4) }' || fail "averages by broadcast"
 
+# every radio's frames carry what a node tells of itself: nodes meet and exchange
+for radio in 802154 espnow lora:SF7 lora:SF8 lora:SF9 lora:SF10 lora:SF11 lora:SF12; do
+    ./sim --link $radio --nodes 2 --steps 30 --period 1 --step-seconds 600 --json radio.jsonl \
+        >out 2>err || { cat err >&2; fail "--link $radio"; }
+    awk -v p="$(number radio.jsonl pulls_done)" 'BEGIN { exit !(p >= 1) }' ||
+        { tail -n 1 radio.jsonl >&2; fail "no pull over $radio"; }
+done
+
 # what is told: progress apart from results, start, a test for each epoch but the last, done
 ./sim --skew sorted --epochs 4 --json events.jsonl >out 2>err || { cat err >&2; fail "a run"; }
 grep -q '^test accuracy' out && grep -q '^virtual time' out || { cat out >&2; fail "no result"; }
