@@ -437,9 +437,7 @@ static int start(const struct uw_sim_options *o, const struct uw_advice_asked *a
         return uw_sim_print_devices(o->json);
     }
     if (o->dry_run) {
-        return uw_sim_dry_run(&(struct uw_sim_dry_run){
-            .scenario = o->scenario, .model = o->model, .backend = o->backend, .json = o->json,
-            .batch = o->batch});
+        return uw_sim_dry_run(o);
     }
     return o->advise ? uw_sim_advise(o, asked) : uw_sim_run(o);
 }
