@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NODES 8u
 #define HOUR_S 3600.0
 #define DAY_S 86400.0
 #define PERCENT_TEXT_BYTES 16
@@ -37,6 +38,17 @@ struct answer {
     struct instead instead;
 };
 
+static bool is_line(const struct uw_radio_profile *p)
+{
+    return strcmp(p->name, "serial") == 0;
+}
+
+uint32_t uw_plan_link_nodes(const char *link)
+{
+    struct uw_radio_profile p;
+    return uw_radio_profile_find(link, &p) == UW_OK && is_line(&p) ? 2u : NODES;
+}
+
 int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
 {
     struct uw_radio_profile p;
@@ -44,6 +56,11 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
     if (rc < 0) {
         return uw_error_set(err, UW_ERR_INVALID, "--link %.40s: needs one of " UW_RADIO_PROFILES,
                             o->link);
+    }
+    if (is_line(&p) && o->nodes > 2) {
+        return uw_error_set(err, UW_ERR_INVALID, "--nodes %u: %s is one line between two nodes; "
+                            "for more on one line --link bus:%u", (unsigned)o->nodes, p.name,
+                            (unsigned)p.rate_bits_per_s);
     }
     if (o->loss >= 1.0) {
         return uw_error_set(err, UW_ERR_INVALID,
@@ -291,7 +308,9 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
            uw_text_bytes(4.0 * a->config.floats_n, bytes), o->link, (unsigned)c->chunks,
            (unsigned)c->chunk_n);
     printf("%u nodes%s, %s of the frames lost\n\n", (unsigned)o->nodes,
-           a->config.link.shared ? " that hear each other" : "", percent_text(o->loss, loss));
+           a->config.link.shared      ? " that hear each other"
+           : is_line(&a->config.link) ? ", one line between them"
+                                      : "", percent_text(o->loss, loss));
     printf("%-32s %12s %12s %12s\n", "", "frames", "airtime", "time");
     print_air("one pull", &c->pull);
     snprintf(name, sizeof name, "a round of pulls, all %u nodes", (unsigned)o->nodes);

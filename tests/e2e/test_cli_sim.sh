@@ -110,7 +110,8 @@ done
 awk -v n="$(number radio.jsonl averages_done)" 'BEGIN { exit !(n >= 4) }' || fail "averages by broadcast"
 
 # every radio's frames carry what a node tells of itself: nodes meet and exchange
-for radio in 802154 espnow lora:SF7 lora:SF8 lora:SF9 lora:SF10 lora:SF11 lora:SF12; do
+for radio in 802154 espnow lora:SF7 lora:SF8 lora:SF9 lora:SF10 lora:SF11 lora:SF12 \
+    bus:9600; do
     ./sim --link $radio --nodes 2 --steps 30 --period 1 --step-seconds 600 --json radio.jsonl \
         >out 2>err || { cat err >&2; fail "--link $radio"; }
     awk -v p="$(number radio.jsonl pulls_done)" 'BEGIN { exit !(p >= 1) }' ||
