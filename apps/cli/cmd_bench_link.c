@@ -154,6 +154,8 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
                          (double)uw_radio_profile_airtime_ns(b->radio, b->radio->frame_bytes);
         cJSON_AddBoolToObject(ev, "exact", m->exact);
         cJSON_AddNumberToObject(ev, "heard_share", m->heard);
+        cJSON_AddNumberToObject(ev, "chunks", (double)m->chunks);
+        cJSON_AddNumberToObject(ev, "missed_chunks", (double)m->missed);
         cJSON_AddNumberToObject(ev, "air_models", m->air_s / model_s);
     }
 }
@@ -245,8 +247,9 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
     if (b->average && m->exact) {
         printf("the mean is exact\n");
     } else if (b->average) {
-        printf("the mean is not exact: %.1f %% of the others' parameters were heard, and count "
-               "above\n", 100.0 * m->heard);
+        printf("the mean is not exact: all but %llu of %llu chunks were heard, %.1f %% of the "
+               "others' parameters, which count above\n", (unsigned long long)m->missed,
+               (unsigned long long)m->chunks, floor(1000.0 * m->heard) / 10.0);
     }
 }
 

@@ -227,6 +227,9 @@ static void print_json(const struct uw_plan_link *o, const struct uw_job *job,
     add_air(plan, "pull", &a->cost.pull);
     add_air(plan, "round", &a->cost.round);
     add_air(plan, "average", &a->cost.average);
+    if (a->cost.average.data_frames > 0.0) {
+        cJSON_AddBoolToObject(cJSON_GetObjectItem(plan, "average"), "exact", a->cost.exact);
+    }
     cJSON_AddNumberToObject(plan, "period_seconds", a->cost.period_s);
     if (o->steps_per_s > 0.0) {
         cJSON_AddNumberToObject(plan, "period_steps", period_steps(o, a));
@@ -317,6 +320,9 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
     print_air(name, &c->round);
     if (c->average.data_frames > 0.0) {
         print_air("an average by broadcast", &c->average);
+        if (!c->exact) {
+            printf("  it ends inexact: four times its model is the most that a node sends\n");
+        }
     }
     print_period(o, a);
     if (a->verdict != GOOD) {

@@ -76,6 +76,14 @@ is average data_frames 6744
 is average want_frames 496
 is average airtime_seconds 29.559552
 
+# a node repairs three times its model at most: 400 and 1200 frames of 8 nodes
+is average exact true
+plan --model small.json --link 802154 --loss 0.95
+is average data_frames 12800
+is average exact false
+expect 0 "$uwasa" plan --model small.json --link 802154 --loss 0.95
+grep -q 'it ends inexact' out || fail "an average that ends inexact is not called so"
+
 # what the protocol itself takes in virtual time, whether the air is to be got hold of or not
 for loss in 0 0.2; do
     plan --model small.json --link 802154 --loss $loss
