@@ -57,6 +57,8 @@ struct uw_bench_link_window {
     uint16_t suite;                 /* that DTLS or TLS agreed on, IANA's number; else 0 */
     bool exact;                     /* average: everybody heard everything */
     double heard;                   /* average: the share that was heard of what all others have */
+    uint64_t chunks, missed;        /* average: chunks that were to be heard, by all together, and
+                                       those that were not */
     double air_s;                   /* radio: how long it was busy */
 };
 

@@ -112,10 +112,19 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     return c;
 }
 
+/* On a radio a node is its number, and has no address beside: frames of 51 bytes carry all that it
+ * tells of itself with a name of 4 characters. */
+static void write_name(const struct uw_world_config *world, uint32_t i,
+                       char name[UW_SEAT_NAME_BYTES])
+{
+    snprintf(name, UW_SEAT_NAME_BYTES, "%s%u", world->radio != NULL ? "" : "node", (unsigned)i);
+}
+
 /* One node's memory: the texts are as long as they get, the vectors do not matter. */
 static int measure_node(const struct uw_world_config *world, size_t *bytes, struct uw_error *err)
 {
     static const char *const seeds[UW_SEAT_SEEDS] = {"65533"};
+    char name[UW_SEAT_NAME_BYTES];
     static const struct uw_link_ops none = {.name = "simulated"};
     struct uw_link link = {.ops = &none, .mtu_bytes = world->mtu_bytes, .fd = -1};
     if (world->radio != NULL) {
@@ -123,8 +132,9 @@ static int measure_node(const struct uw_world_config *world, size_t *bytes, stru
     }
     struct uw_snapshot snapshot = {.size_n = world->params->size_n};
     struct uw_node_config c = common_config(world);
-    c.name = "node65533";
-    c.address = "65533";
+    write_name(world, world->radio != NULL ? world->fleet->devices_n - 1u : 65533u, name);
+    c.name = name;
+    c.address = world->radio != NULL ? NULL : "65533";
     c.seeds = c.seeds != NULL ? c.seeds : seeds;
     c.link = &link;
     c.params = world->params;
@@ -225,7 +235,7 @@ int uw_seat_bind(struct uw_world *w, struct uw_seat *s, struct uw_error *err)
     struct uw_node_config c = common_config(&w->config);
     struct uw_arena arena;
     c.name = s->name;
-    c.address = s->address;
+    c.address = w->config.radio != NULL ? NULL : s->address;
     c.seeds = c.seeds != NULL ? c.seeds : s->seeds;
     c.incarnation += n->restarts;
     c.newcomer = c.newcomer || n->restarts != 0;
@@ -253,7 +263,7 @@ static int open_seats(struct uw_world *w, struct uw_error *err)
         s->node = &w->nodes[i];
         s->memory = e->arenas + i * e->node_bytes;
         s->net_at_us = UINT64_MAX;
-        snprintf(s->name, sizeof s->name, "node%u", (unsigned)i);
+        write_name(&w->config, i, s->name);
         snprintf(s->address, sizeof s->address, "%u", (unsigned)i);
     }
     int rc = UW_OK;
