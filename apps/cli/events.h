@@ -8,8 +8,8 @@
  *     uw_events_put(&e, ev);                       to the same bits
  *     uw_events_close(&e, &err);
  *
- * While the disk is full, which is told at once on standard error, events are left out; then follows
- * {"event":"gap","missed":N}.
+ * While the disk is full, which is told at once on standard error, events are left out; then
+ * follows {"event":"gap","missed":N}.
  *
  * Memory     heap (cJSON), released by put
  * Blocking   put: until a slow reader has read on, but 0.3 s at most once the program is asked to
