@@ -45,10 +45,6 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "--link %.40s: needs one of " UW_RADIO_PROFILES,
                             o->link);
     }
-    if (o->loss >= 1.0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "--loss 1: needs less than 1, nothing would arrive");
-    }
     if (o->share <= 0.0) {
         return uw_error_set(err, UW_ERR_INVALID, "--share 0: needs more, up to 1");
     }

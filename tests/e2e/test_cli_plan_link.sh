@@ -152,7 +152,7 @@ done <<'END'
 --link zigbee|--link zigbee: needs one of 802154, ble, espnow, lora:SF7 to lora:SF12
 --link lora|--link lora: needs one of
 --link serial:fast|as serial:921600
---link 802154 --loss 1|--loss 1: needs less than 1
+--link 802154 --loss 0.999999|--loss 0.999999: needs
 --link 802154 --loss 1.5|--loss 1.5: needs
 --link 802154 --share 0|--share 0: needs more
 --link 802154 --nodes 1|--nodes 1: needs a whole number from 2 to 4096
