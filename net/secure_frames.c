@@ -144,6 +144,7 @@ static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t
         int bytes = uw_link_recv(s->lower, &station, s->in, s->frame_bytes);
         if (bytes == UW_ERR_TOOBIG) {
             s->stats.refused_n++;
+            uw_frames_tell_longer(s);
             continue;
         }
         if (bytes < 0) {

@@ -101,6 +101,9 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
 
 void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p);
 
+/* A frame has come that is longer than this device takes; once. */
+void uw_frames_tell_longer(struct uw_secure_frames *s);
+
 /* What is wrong with an identity; once in a while. */
 void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text);
 

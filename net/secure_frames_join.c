@@ -92,6 +92,15 @@ void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const
     uw_frames_tell_rarely(s, &s->identity_tell_us, station, text);
 }
 
+void uw_frames_tell_longer(struct uw_secure_frames *s)
+{
+    if (!s->longer_told) {
+        s->longer_told = true;
+        tell(s, UW_SECURE_PEER_REFUSED, UW_LINK_STATION_NONE,
+             "frames come that are longer than this device's mtu: all of a run need the same");
+    }
+}
+
 void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
 {
     p->used = false;

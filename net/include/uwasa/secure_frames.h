@@ -167,6 +167,7 @@ struct uw_secure_frames {
     struct uw_storage *store;
     uint32_t reserve_n, epoch_frames;
     bool fixed;                     /* the identity was given */
+    bool longer_told;
     /* From the configuration. */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
     /* From the configuration. */
