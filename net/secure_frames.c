@@ -66,7 +66,7 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
         return UW_ERR_AGAIN;
     }
     if (all ? s->known_n == 0 : uw_frames_peer_at(s, to) == NULL) {
-        uw_frames_ask(s, to);
+        uw_frames_ask_to_send(s, to);
         return UW_ERR_AGAIN;
     }
     uint64_t counter;
@@ -155,6 +155,7 @@ static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t
         int bytes = uw_link_recv(s->lower, &station, s->in, s->frame_bytes);
         if (bytes == UW_ERR_TOOBIG) {
             s->stats.refused_n++;
+            uw_frames_tell_longer(s);
             continue;
         }
         if (bytes < 0) {
@@ -326,7 +327,7 @@ int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_fra
     s->epoch_frames = config->epoch_frames != 0 ? config->epoch_frames : EPOCH_FRAMES_DEFAULT;
     s->event = config->event;
     s->user = config->user;
-    s->tokens_n = UW_FRAMES_ANSWERS_BURST;
+    s->hellos_n = s->welcomes_n = UW_FRAMES_JOINS_BURST;
     s->derivations_n = UW_FRAMES_DERIVATIONS;
     int rc = uw_frames_load(s, config);
     if (rc == UW_OK && uw_frames_key_of(s, s->epoch) == NULL) {

@@ -13,21 +13,17 @@
 #define JOIN_HEAD_BYTES 19u
 #define ECHO_BYTES 14u
 #define JOIN_BYTES_MAX (JOIN_HEAD_BYTES + ECHO_BYTES + UW_CCM_TAG_BYTES)
-#define KNOWS_YOU 1u
 #define FRESH_TICK_US 4000000u          /* an answer takes two of them at most, and longer ... */
 #define FRESH_FRAMES 16u                /* ... where so many frames take longer */
 #define ASK_FIRST_US 250000u            /* doubles while nobody answers ... */
 #define ASK_DOUBLINGS 4u                /* ... so often */
-#define ANSWERS_EACH_US 62500u          /* joins of any kind that this device sends, ... */
-#define ANSWERS_PART 20u                /* ... at most one part in so many of the link's rate ... */
-#define ANSWERS_KEPT 8u                 /* ... of which some are for who has the key */
+#define JOINS_EACH_US 125000u           /* hellos that this device sends, or welcomes, ... */
+#define JOINS_PART 40u                  /* ... at most one part in so many of the link's rate */
+#define HELLOS_KEPT 8u                  /* of those saved up, for what this device has to send */
+#define WITHHELD_TELL_US 3000000u
 #define REFUSED_TELL_US 10000000u
 #define ASKED_N (sizeof((struct uw_secure_frames *)0)->asked / \
                  sizeof((struct uw_secure_frames *)0)->asked[0])
-#define ANSWERED_N (sizeof((struct uw_secure_frames *)0)->answered / \
-                    sizeof((struct uw_secure_frames *)0)->answered[0])
-
-enum join { HELLO = 1, WELCOME, JOIN };
 
 struct uw_frames_peer *uw_frames_peer_at(const struct uw_secure_frames *s, uint16_t station)
 {
@@ -39,7 +35,7 @@ struct uw_frames_peer *uw_frames_peer_at(const struct uw_secure_frames *s, uint1
     return NULL;
 }
 
-static struct uw_frames_peer *peer_of(const struct uw_secure_frames *s, uint64_t id)
+struct uw_frames_peer *uw_frames_peer_of(const struct uw_secure_frames *s, uint64_t id)
 {
     for (uint16_t i = 0; i < s->peers_n; i++) {
         if (s->peers[i].used && s->peers[i].id == id) {
@@ -87,9 +83,8 @@ static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uin
     }
 }
 
-/* Told again only after a while. */
-static void tell_rarely(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
-                        const char *text)
+void uw_frames_tell_rarely(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
+                           const char *text)
 {
     if (s->now_us >= *not_before_us) {
         *not_before_us = s->now_us + REFUSED_TELL_US;
@@ -99,7 +94,16 @@ static void tell_rarely(struct uw_secure_frames *s, uint64_t *not_before_us, uin
 
 void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text)
 {
-    tell_rarely(s, &s->identity_tell_us, station, text);
+    uw_frames_tell_rarely(s, &s->identity_tell_us, station, text);
+}
+
+void uw_frames_tell_longer(struct uw_secure_frames *s)
+{
+    if (!s->longer_told) {
+        s->longer_told = true;
+        tell(s, UW_SECURE_PEER_REFUSED, UW_LINK_STATION_NONE,
+             "frames come that are longer than this device's mtu: all of a run need the same");
+    }
 }
 
 void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
@@ -115,7 +119,7 @@ void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
 /* Room for a peer that has proved to be there. */
 static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uint16_t station)
 {
-    struct uw_frames_peer *p = peer_of(s, id), *at = uw_frames_peer_at(s, station);
+    struct uw_frames_peer *p = uw_frames_peer_of(s, id), *at = uw_frames_peer_at(s, station);
     if (p != NULL && p->station != station) {
         uw_frames_tell_identity(s, station, "a known identity speaks from another address: the "
                                             "device has moved, or two have a copy of one store");
@@ -145,51 +149,43 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
     return p;
 }
 
-/* An answer is of use for one to two of them. */
-static uint64_t fresh_tick_us(const struct uw_secure_frames *s)
+uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s)
 {
     uint64_t rate = s->lower->rate_bits_per_s, bits = FRESH_FRAMES * 8u * (uint64_t)s->frame_bytes;
     uint64_t slow_us = rate != 0 ? bits * 1000000u / rate : 0;
     return slow_us > FRESH_TICK_US ? slow_us : FRESH_TICK_US;
 }
 
-/* A join answers what was made just now, and takes no part in this: nobody can cause many. */
-static bool may_send(struct uw_secure_frames *s, enum join kind)
+/* Hellos and welcomes have a budget each: who makes this device answer does not keep it from
+ * asking. A join answers what was made just now, and takes no part in this: nobody can cause
+ * many. */
+bool uw_frames_may_send(struct uw_secure_frames *s, uint8_t *saved_n, uint32_t kept_n)
 {
-    uint64_t each_us = ANSWERS_EACH_US;
+    uint64_t each_us = JOINS_EACH_US;
     if (s->link.rate_bits_per_s != 0) {
         uint64_t air_us = JOIN_BYTES_MAX * 8000000u / s->link.rate_bits_per_s;
-        each_us = ANSWERS_PART * air_us > each_us ? ANSWERS_PART * air_us : each_us;
+        each_us = JOINS_PART * air_us > each_us ? JOINS_PART * air_us : each_us;
     }
-    uint64_t more = (s->now_us - s->tokens_us) / each_us;
+    uint64_t more = (s->now_us - s->saved_us) / each_us;
     if (more != 0) {
-        bool burst = more + s->tokens_n >= UW_FRAMES_ANSWERS_BURST;
-        s->tokens_n = burst ? UW_FRAMES_ANSWERS_BURST : (uint32_t)more + s->tokens_n;
-        s->tokens_us = s->now_us;
+        more = more < UW_FRAMES_JOINS_BURST ? more : UW_FRAMES_JOINS_BURST;
+        uint32_t hellos = s->hellos_n + (uint32_t)more, welcomes = s->welcomes_n + (uint32_t)more;
+        s->hellos_n = (uint8_t)(hellos < UW_FRAMES_JOINS_BURST ? hellos : UW_FRAMES_JOINS_BURST);
+        s->welcomes_n =
+            (uint8_t)(welcomes < UW_FRAMES_JOINS_BURST ? welcomes : UW_FRAMES_JOINS_BURST);
+        s->saved_us = s->now_us;
     }
-    if (kind == JOIN) {
-        return true;
-    }
-    if (s->tokens_n <= (kind == HELLO ? ANSWERS_KEPT : 0)) {
-        return false;
-    }
-    s->tokens_n--;
-    return true;
+    bool may = *saved_n > kept_n;
+    *saved_n = (uint8_t)(*saved_n - may);
+    return may;
 }
 
-/* What a welcome or a join answers. */
-struct echo {
-    uint64_t id, counter;
-    uint8_t flags;
-};
-
-/* s->out is free. */
-static void send_join(struct uw_secure_frames *s, uint16_t to, enum join kind,
-                      const struct echo *echo)
+void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
+                         const struct uw_frames_echo *echo)
 {
     struct uw_ccm_frame f;
     uint64_t counter;
-    if (!may_send(s, kind) || uw_frames_count(s, &counter) < 0) {
+    if (uw_frames_count(s, &counter) < 0) {
         return;
     }
     struct uw_frames_key *key = uw_frames_key_of(s, s->epoch);
@@ -220,7 +216,21 @@ static void send_join(struct uw_secure_frames *s, uint16_t to, enum join kind,
     }
 }
 
-void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
+static bool may_ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
+{
+    bool may = uw_frames_may_send(s, &s->hellos_n, kept_n);
+    if (may) {
+        s->withheld_us = 0;
+    } else if (kept_n == 0 && s->withheld_us == 0) {
+        s->withheld_us = s->now_us;
+    } else if (kept_n == 0 && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
+        uw_frames_tell_rarely(s, &s->withheld_tell_us, station,
+                              "hellos are withheld: too many devices are to be asked who they are");
+    }
+    return may;
+}
+
+static void ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
 {
     struct uw_frames_asked *a = &s->asked[s->asked_at];
     bool known = false;
@@ -231,84 +241,61 @@ void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
         known = s->asked[i].until_us != 0 && s->asked[i].station == station;
         a = known ? &s->asked[i] : a;
     }
+    if ((known && s->now_us < a->until_us) || !may_ask(s, station, kept_n)) {
+        return;
+    }
     if (!known) {
         s->asked_at = (uint8_t)((s->asked_at + 1u) % ASKED_N);
         *a = (struct uw_frames_asked){.station = station};
-    } else if (s->now_us < a->until_us) {
-        return;
     } else {
-        uint32_t tries = a->tries < ASK_DOUBLINGS ? a->tries + 1u : 0;
+        uint32_t tries = a->tries + (a->tries < ASK_DOUBLINGS ? 1u : 0u);
         /* One that was asked long ago begins anew. */
         bool old = s->now_us > a->until_us + ((uint64_t)ASK_FIRST_US << tries);
         a->tries = (uint8_t)(old ? 0 : tries);
     }
     a->until_us = s->now_us + ((uint64_t)ASK_FIRST_US << a->tries);
-    send_join(s, station, HELLO, NULL);
+    uw_frames_send_join(s, station, UW_FRAMES_HELLO, NULL);
 }
 
-/* ---- answers ---- */
-
-static struct uw_frames_answer *answer_to(struct uw_secure_frames *s, uint64_t id)
+void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
 {
-    for (uint32_t i = 0; i < ANSWERED_N; i++) {
-        if (s->answered[i].until_us != 0 && s->answered[i].id == id) {
-            return &s->answered[i];
-        }
-    }
-    return NULL;
+    ask(s, station, HELLOS_KEPT);
 }
 
-static void pay(struct uw_secure_frames *s, struct uw_frames_answer *a)
+void uw_frames_ask_to_send(struct uw_secure_frames *s, uint16_t station)
 {
-    const struct uw_frames_peer *p = peer_of(s, a->id);
-    bool here = p != NULL && p->station == a->station;
-    const struct echo echo = {a->id, a->counter, here ? KNOWS_YOU : 0};
-    enum join kind = (enum join)a->owed;
-    if (uw_frames_out_is_free(s)) {
-        a->owed = 0;
-        send_join(s, a->station, kind, &echo);
-    }
-}
-
-/* Answer now, or when the lower link takes it. */
-static void answer(struct uw_secure_frames *s, uint16_t to, enum join kind, uint64_t id,
-                   uint64_t counter)
-{
-    struct uw_frames_answer *a = answer_to(s, id);
-    if (a == NULL) {
-        a = &s->answered[s->answered_at];
-        s->answered_at = (uint8_t)((s->answered_at + 1u) % ANSWERED_N);
-    }
-    *a = (struct uw_frames_answer){.id = id, .counter = counter, .station = to,
-                                   .owed = (uint8_t)kind,
-                                   .until_us = s->now_us + fresh_tick_us(s)};
-    pay(s, a);
+    ask(s, station, 0);
 }
 
 /* Is this an answer to something that this device sent lately? */
-static bool is_fresh(const struct uw_secure_frames *s, const struct echo *echo)
+static bool is_fresh(const struct uw_secure_frames *s, const struct uw_frames_echo *echo)
 {
     return echo->id == s->id && echo->counter >= s->fresh[0] && echo->counter < s->counter;
 }
 
 static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uint64_t counter)
 {
-    struct uw_frames_peer *p = peer_of(s, id);
-    const struct uw_frames_answer *last = answer_to(s, id);
-    if ((p != NULL && uw_frames_seen(p, counter)) || (last != NULL && counter <= last->counter)) {
+    struct uw_frames_peer *p = uw_frames_peer_of(s, id);
+    struct uw_frames_answer *last = uw_frames_answer_to(s, from);
+    bool again = last != NULL && last->id == id && counter <= last->counter;
+    if ((p != NULL && uw_frames_seen(p, counter)) || again) {
         s->stats.replayed_n++;
         return;
     }
     if (p != NULL && p->station == from) {
         uw_frames_see(p, counter, s->now_us);
+    } else if (last != NULL && uw_frames_is_in_vain(s, last)) {
+        /* Old hellos of many identities are perhaps repeated. Whoever is there now answers this: */
+        uw_frames_ask(s, from);
+        return;
     }
-    answer(s, from, WELCOME, id, counter);
+    uw_frames_answer(s, from, UW_FRAMES_WELCOME, id, counter);
 }
 
-static void on_answer(struct uw_secure_frames *s, uint16_t from, enum join kind, uint64_t id,
-                      uint64_t counter, const struct echo *echo)
+static void on_answer(struct uw_secure_frames *s, uint16_t from, enum uw_frames_join kind,
+                      uint64_t id, uint64_t counter, const struct uw_frames_echo *echo)
 {
-    struct uw_frames_peer *p = peer_of(s, id);
+    struct uw_frames_peer *p = uw_frames_peer_of(s, id);
     if (!is_fresh(s, echo) || (p != NULL && uw_frames_seen(p, counter))) {
         s->stats.replayed_n++;
         return;
@@ -320,8 +307,13 @@ static void on_answer(struct uw_secure_frames *s, uint16_t from, enum join kind,
     for (uint32_t i = 0; i < ASKED_N; i++) {
         s->asked[i].tries = s->asked[i].station == from ? 0 : s->asked[i].tries;
     }
-    if (kind == WELCOME && (echo->flags & KNOWS_YOU) == 0) {
-        answer(s, from, JOIN, id, counter);
+    struct uw_frames_answer *a = uw_frames_answer_to(s, from);
+    if (a != NULL && a->owed == 0) {
+        a->in_vain = 0;
+        a->until_us = s->now_us;
+    }
+    if (kind == UW_FRAMES_WELCOME && (echo->flags & UW_FRAMES_KNOWS_YOU) == 0) {
+        uw_frames_answer(s, from, UW_FRAMES_JOIN, id, counter);
     }
 }
 
@@ -332,25 +324,25 @@ static void on_refused(struct uw_secure_frames *s, uint16_t from)
         return;
     }
     s->stats.refused_n++;
-    tell_rarely(s, &s->refused_tell_us, from, "a device says hello with another key, or of another "
-                                              "run");
+    uw_frames_tell_rarely(s, &s->refused_tell_us, from,
+                          "a device says hello with another key, or of another run");
 }
 
 /* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
  * was put back to an old copy. Counters that it has not come to, and answers to its latest ones
  * from another station, are not its own. */
-static void on_self(struct uw_secure_frames *s, uint16_t from, enum join kind, uint64_t counter,
-                    const struct echo *echo)
+static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_join kind,
+                    uint64_t counter, const struct uw_frames_echo *echo)
 {
     bool elsewhere = from != s->lower->own;
     s->stats.replayed_n++;
-    if (counter >= s->counter || (elsewhere && kind != HELLO && is_fresh(s, echo))) {
+    if (counter >= s->counter || (elsewhere && kind != UW_FRAMES_HELLO && is_fresh(s, echo))) {
         bool another = uw_frames_draw_another(s);
         uw_frames_tell_identity(s, from, another ? "this device's identity is used elsewhere, by a "
                                                    "copy of its store: it takes another"
                                                  : "a device has this one's identity: forget the "
                                                    "counter's record of one of them");
-    } else if (elsewhere && kind == HELLO) {
+    } else if (elsewhere && kind == UW_FRAMES_HELLO) {
         /* Its own of the time when it was at another station; or else there will be an answer. */
         on_hello(s, from, s->id, counter);
     }
@@ -363,7 +355,7 @@ static void on_twin(struct uw_secure_frames *s)
     s->stats.refused_n++;
     (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
     uw_frames_ask(s, UW_LINK_STATION_BROADCAST);
-    tell_rarely(s, &s->twin_tell_us, s->lower->own, text);
+    uw_frames_tell_rarely(s, &s->twin_tell_us, s->lower->own, text);
 }
 
 /* A device restarted in an epoch that is over is welcomed too, and follows. */
@@ -375,12 +367,13 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
         s->stats.refused_n++;
         return;
     }
-    enum join kind = (enum join)p[1];
+    enum uw_frames_join kind = (enum uw_frames_join)p[1];
     uint32_t epoch = uw_get_u32(p + 2), body = bytes - JOIN_HEAD_BYTES - UW_CCM_TAG_BYTES;
     uint64_t id = uw_get_u32(p + 6) | (uint64_t)uw_get_u32(p + 10) << 32;
     uint64_t counter = uw_get_u32(p + 14) | (uint64_t)p[18] << 32;
     bool all = (p[0] & UW_FRAMES_TO_ALL) != 0;
-    if (kind < HELLO || kind > JOIN || body != (kind == HELLO ? 0 : ECHO_BYTES) ||
+    if (kind < UW_FRAMES_HELLO || kind > UW_FRAMES_JOIN ||
+        body != (kind == UW_FRAMES_HELLO ? 0 : ECHO_BYTES) ||
         (epoch & UW_FRAMES_EPOCH_MASK) != (p[0] & UW_FRAMES_EPOCH_MASK)) {
         s->stats.refused_n++;
         return;
@@ -394,8 +387,8 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
         on_refused(s, from);
         return;
     }
-    struct echo echo = {.id = 0};
-    if (kind != HELLO) {
+    struct uw_frames_echo echo = {.id = 0};
+    if (kind != UW_FRAMES_HELLO) {
         echo.id = uw_get_u32(f.body) | (uint64_t)uw_get_u32(f.body + 4) << 32;
         echo.counter = uw_get_u32(f.body + 8) | (uint64_t)f.body[12] << 32;
         echo.flags = f.body[13];
@@ -409,7 +402,7 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
         return;
     }
     uw_frames_follow(s, epoch);
-    if (kind == HELLO) {
+    if (kind == UW_FRAMES_HELLO) {
         on_hello(s, from, id, counter);
     } else if (s->epoch - epoch <= 1u) {
         on_answer(s, from, kind, id, counter, &echo);
@@ -418,16 +411,10 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
 
 void uw_frames_tick(struct uw_secure_frames *s)
 {
-    if (s->now_us - s->tick_us >= fresh_tick_us(s)) {
+    if (s->now_us - s->tick_us >= uw_frames_fresh_tick_us(s)) {
         s->tick_us = s->now_us;
         s->fresh[0] = s->fresh[1];
         s->fresh[1] = s->counter;
     }
-    for (uint32_t i = 0; i < ANSWERED_N; i++) {
-        struct uw_frames_answer *a = &s->answered[(s->answered_at + i) % ANSWERED_N];
-        a->owed = s->now_us < a->until_us ? a->owed : 0;
-        if (a->owed != 0) {
-            pay(s, a);
-        }
-    }
+    uw_frames_pay(s);
 }

@@ -84,6 +84,9 @@ void uw_secure_report_refusal(struct uw_secure_dtls *s, const struct uw_secure_s
     g->fails++;
     bool told_lately = g->reported_us != 0 &&
                        s->now_us - g->reported_us < s->report_interval_us;
+    if (uw_secure_find(s, slot->station, UW_SECURE_UP) != NULL) {
+        return;     /* it was another in its name, unless its session ends */
+    }
     g->bad_keys += why == UW_TLS_BAD_KEY;
     /* One bad key may be a damaged datagram. */
     if (told_lately || (why == UW_TLS_BAD_KEY && g->bad_keys < 2)) {

@@ -311,6 +311,7 @@ static int walk(const struct uw_safetensors *st, const char *tensor,
 {
     struct reader r = {.st = st, .err = err};
     struct uw_safetensors_entry e;
+    uint64_t end = 0;
     int found = 0;
     int go = 1;
 
@@ -336,10 +337,14 @@ static int walk(const struct uw_safetensors *st, const char *tensor,
             *entry = e;
             found = 1;
         }
+        end = e.end > end ? e.end : end;
         go = more(&r, '}');
     }
     if (go == 0 && skip_space(&r) != -1) {
         fail(&r, "text after the header's end");
+    }
+    if (go == 0 && r.rc == UW_OK && end != st->data_bytes) {
+        fail(&r, "the file goes on behind the last tensor");
     }
     return r.rc < 0 ? r.rc : found;
 }

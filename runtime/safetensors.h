@@ -39,7 +39,8 @@ struct uw_safetensors_entry {
 int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, const char *object,
                         struct uw_error *err);
 
-/* Parse the whole header, and look up the tensor `name` on the way (NULL: only check).
+/* Parse the whole header, check that its tensors reach to the end of the object, and look up the
+ * tensor `name` on the way (NULL: only check).
  * Returns 1 (found, entry written), 0 (not there), UW_ERR_CORRUPT with the byte, UW_ERR_IO. */
 int uw_safetensors_find(const struct uw_safetensors *st, const char *name,
                         struct uw_safetensors_entry *entry, struct uw_error *err);

@@ -5,10 +5,13 @@
  *     uw_capture_file_open(&c, file, lower, &err);   then speak over &c.link.link
  *
  * A record is in the file, whole, as soon as its message was sent or received: a program that is
- * killed leaves a file that can be read. A pipe gets the same, and may be read meanwhile.
+ * killed leaves a file that can be read. A pipe gets the same, and may be read meanwhile; while
+ * its reader reads too slowly, or not at all, records are left out, and the next one says so
+ * (UW_CAPTURE_GAP). So they are while the disk is full, which is told at once on standard error.
  *
  * Memory     the board's, taken by open and given back by close; the lower link is borrowed
- * Blocking   as write(2)          Context  one thread
+ * Blocking   as write(2) to a file; never for a pipe's reader, but close for 0.3 s at most
+ * Context    one thread
  */
 #ifndef UWASA_CLI_CAPTURE_FILE_H
 #define UWASA_CLI_CAPTURE_FILE_H
@@ -19,8 +22,11 @@ struct uw_capture_file {
     struct uw_link_capture link;
     const char *path;
     int fd;                     /* valid while memory is not NULL */
-    int error;                  /* errno of the write that failed */
+    int error;                  /* errno of the first write that failed */
     uint64_t bytes;             /* of whole records */
+    uint64_t again_us;          /* after one for which there was no room; 0: there was */
+    uint8_t *rest;              /* [rest_bytes] of a record of which a pipe has taken a part */
+    uint32_t rest_bytes;
     void *memory;
     size_t memory_bytes;
 };

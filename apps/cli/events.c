@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
 
+#include "args.h"
 #include "open_file.h"
 #include "stop.h"
 
 #include "uwasa/board.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -15,12 +17,16 @@
 
 #define LOOK_MS 100             /* how soon a stop is noticed while a reader is slow */
 #define PATIENCE_US 300000u     /* for a reader that does not read, once the program is to end */
+#define AGAIN_US 1000000u       /* after the disk was full */
+#define GAP_BYTES 64u
 
 static int open_events(struct uw_events *e, const char *path, bool again, struct uw_error *err)
 {
     e->file = NULL;
     e->path = path;
     e->failed = false;
+    e->missed_n = e->gap_n = e->again_us = 0;
+    e->torn = false;
     if (path == NULL) {
         return UW_OK;
     }
@@ -108,21 +114,72 @@ static bool wait_for_room(int fd)
     }
 }
 
-static bool write_line(int fd, const char *line, size_t bytes)
+/* Returns UW_OK, UW_ERR_AGAIN (there is no room now) or UW_ERR_IO, with what was written of it. */
+static int write_line(int fd, const char *line, size_t bytes, size_t *written)
 {
-    while (bytes > 0) {
-        size_t part = bytes < PIPE_BUF ? bytes : PIPE_BUF;
+    for (*written = 0; *written < bytes;) {
+        size_t left = bytes - *written;
         if (!wait_for_room(fd)) {
-            return false;
+            return UW_ERR_IO;
         }
-        ssize_t put = write(fd, line, part);
+        ssize_t put = write(fd, line + *written, left < PIPE_BUF ? left : PIPE_BUF);
         if (put < 0 && errno != EINTR && errno != EAGAIN) {
-            return false;
+            return uw_file_is_full(errno) ? UW_ERR_AGAIN : UW_ERR_IO;
         }
-        line += put > 0 ? put : 0;
-        bytes -= put > 0 ? (size_t)put : 0;
+        *written += put > 0 ? (size_t)put : 0;
     }
-    return true;
+    return UW_OK;
+}
+
+/* A line, whole, or nothing of it where it can be cut. */
+static int put_line(struct uw_events *e, const char *line, size_t bytes)
+{
+    int fd = fileno(e->file);
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    size_t written = 0;
+    if (e->torn) {
+        int rc = write_line(fd, "\n", 1, &written);
+        if (rc < 0) {
+            return rc;
+        }
+        e->torn = false;
+    }
+    int rc = write_line(fd, line, bytes, &written);
+    if (rc == UW_ERR_AGAIN && written > 0) {
+        e->torn = e->file == stdout || at < 0 || !uw_cut_file(fd, at);
+    }
+    return rc;
+}
+
+static int put_gap(struct uw_events *e)
+{
+    char gap[GAP_BYTES];
+    int bytes = snprintf(gap, sizeof gap, "{\"event\":\"gap\",\"missed\":%" PRIu64 "}\n",
+                         e->gap_n);
+    int rc = put_line(e, gap, (size_t)bytes);
+    e->gap_n = rc == UW_OK ? 0 : e->gap_n;
+    return rc;
+}
+
+/* What there is no room for is counted; the first of it is told. */
+static void put_or_miss(struct uw_events *e, const char *line, size_t bytes)
+{
+    int rc = UW_OK;
+    if (e->gap_n != 0) {
+        rc = uw_board_now_us() < e->again_us ? UW_ERR_AGAIN : put_gap(e);
+    }
+    rc = rc == UW_OK ? put_line(e, line, bytes) : rc;
+    e->failed = rc < 0 && rc != UW_ERR_AGAIN;
+    if (rc == UW_ERR_AGAIN) {
+        uint64_t now_us = uw_board_now_us();
+        e->again_us = e->gap_n == 0 || now_us >= e->again_us ? now_us + AGAIN_US : e->again_us;
+        if (e->missed_n == 0) {
+            (void)uw_cli_error("", 0, "--json %.160s: no room: events are missing in it until "
+                               "there is", e->path);
+        }
+        e->missed_n++;
+        e->gap_n++;
+    }
 }
 
 void uw_events_put(struct uw_events *e, cJSON *event)
@@ -135,7 +192,7 @@ void uw_events_put(struct uw_events *e, cJSON *event)
         } else if (!e->failed) {
             size_t bytes = strlen(line);
             line[bytes] = '\n'; /* in place of its NUL */
-            e->failed = !write_line(fileno(e->file), line, bytes + 1);
+            put_or_miss(e, line, bytes + 1);
         }
         funlockfile(e->file);
         cJSON_free(line);
@@ -145,13 +202,16 @@ void uw_events_put(struct uw_events *e, cJSON *event)
 
 int uw_events_close(struct uw_events *e, struct uw_error *err)
 {
+    if (e->file != NULL && e->gap_n != 0 && !e->failed) {
+        (void)put_gap(e);
+    }
     if (e->file != NULL && e->file != stdout && fclose(e->file) != 0) {
         e->failed = true;
     }
+    bool whole = !e->failed && e->missed_n == 0;
     e->file = NULL;
-    if (e->failed) {
-        e->failed = false;
-        return uw_error_set(err, UW_ERR_IO, "--json %s: an event could not be written", e->path);
-    }
-    return UW_OK;
+    e->failed = false;
+    e->missed_n = e->gap_n = 0;
+    return whole ? UW_OK : uw_error_set(err, UW_ERR_IO, "--json %s: an event could not be written",
+                                        e->path);
 }

@@ -8,6 +8,9 @@
  *     uw_events_put(&e, ev);                       to the same bits
  *     uw_events_close(&e, &err);
  *
+ * While the disk is full, which is told at once on standard error, events are left out; then
+ * follows {"event":"gap","missed":N}.
+ *
  * Memory     heap (cJSON), released by put
  * Blocking   put: until a slow reader has read on, but 0.3 s at most once the program is asked to
  *            stop (stop.h)
@@ -27,7 +30,11 @@
 struct uw_events {
     FILE *file;         /* written past its buffer; NULL: events go nowhere */
     const char *path;
-    atomic_bool failed; /* a write failed: nothing more is written; reported by close */
+    atomic_bool failed; /* a write failed: nothing more is written */
+    uint64_t missed_n;  /* for which there was no room, reported by close ... */
+    uint64_t gap_n;     /* ... and of which no gap tells yet */
+    uint64_t again_us;  /* when the next one is tried */
+    bool torn;          /* a part of a line is in what cannot be cut */
 };
 
 /* Start writing. path NULL: nowhere; "-": standard output. Returns UW_OK or UW_ERR_IO. */

@@ -21,6 +21,19 @@ static uint32_t line_at(const char *text, const char *at)
     return line;
 }
 
+/* Where a text has a NUL, which would end it, as a byte or escaped; NULL: nowhere. */
+static const char *find_nul(const char *text, size_t text_bytes)
+{
+    const char *end = text + text_bytes;
+    for (const char *p = text; p < end; p++) {
+        if (*p == '\0' || (*p == '\\' && end - p >= 6 && memcmp(p + 1, "u0000", 5) == 0)) {
+            return p;
+        }
+        p += *p == '\\' ? 1 : 0;
+    }
+    return NULL;
+}
+
 int uw_json_open_text(struct uw_json *j, const char *file, const char *text, size_t text_bytes)
 {
     *j = (struct uw_json){.file = file};
@@ -49,7 +62,10 @@ int uw_json_open_text(struct uw_json *j, const char *file, const char *text, siz
         return uw_error_set(&j->err, UW_ERR_CORRUPT, "%s:%u: not valid JSON near \"%.12s\"", file,
                             (unsigned)line_at(j->text, end), end);
     }
-    return UW_OK;
+    const char *nul = find_nul(j->text, text_bytes);
+    return nul != NULL ? uw_error_set(&j->err, UW_ERR_CORRUPT, "%s:%u: a text with the character 0 "
+                                      "is not taken", file, (unsigned)line_at(j->text, nul))
+                       : UW_OK;
 }
 
 int uw_json_open_file(struct uw_json *j, const char *file)
@@ -392,7 +408,8 @@ static void read_object(struct uw_json *j, const cJSON *object, const char *pref
         size_t name_bytes = n < (int)sizeof name ? (size_t)n : sizeof name - 1u;
         const struct uw_opt *o = uw_opt_find(opts, name, name_bytes);
         bool parts = o == NULL || has_parts(opts, name);
-        if (parts && prefix[0] == '\0' && cJSON_IsObject(m)) {
+        bool says = o == NULL || m->child != NULL;      /* {} in place of a text says nothing */
+        if (parts && says && prefix[0] == '\0' && cJSON_IsObject(m)) {
             snprintf(name, sizeof name, "%.60s.", m->string);
             read_object(j, m, name, opts, out);
         } else if (o == NULL) {

@@ -5,6 +5,7 @@
 #include "lr.h"
 #include "momentum.h"
 #include "progress.h"
+#include "results.h"
 
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
@@ -401,6 +402,24 @@ static int join_ranks(struct uw_node_work *r, struct uw_node_file *file, int *st
     return rc;
 }
 
+/* Nothing that is written takes the place of what is read, or of something else that is. */
+static int check_files(struct uw_node_work *r, const struct uw_node_file *file, int *status)
+{
+    const struct uw_node_options *o = r->o;
+    const struct uw_named_file results[] = {{"checkpoint", o->checkpoint, .goes_on = "weights"},
+                                            {.flag = "--json", .file = o->events},
+                                            {.flag = "--trace", .file = o->trace},
+                                            {.flag = "--pcap", .file = o->pcap}};
+    const struct uw_named_file read[] = {{.flag = "key", .file = o->key},
+                                         {.flag = "--config", .file = file->json.file},
+                                         {.flag = "weights", .file = o->weights},
+                                         {.flag = "model", .file = uw_files_of_model(o->model)},
+                                         {.flag = "data", .file = uw_files_of_data(o->data)}};
+    *status = UW_EXIT_USAGE;
+    return uw_check_results(results, sizeof results / sizeof results[0], read,
+                            sizeof read / sizeof read[0], &r->err);
+}
+
 /* What could not be written at the end makes the exit status, and no rank end others for it. */
 static int finish(struct uw_node_work *r, int rc, int status)
 {
@@ -433,6 +452,7 @@ int uw_node_run(struct uw_node_file *file)
     uw_node_report_init(&r->report);
     uw_stop_init(&r->stop);
     int rc = join_ranks(r, file, &status);
+    rc = rc < 0 ? rc : check_files(r, file, &status);
     rc = rc < 0 ? rc : prepare(r, &status);
     rc = rc < 0 ? rc : work(r);
     status = finish(r, rc, status);

@@ -39,6 +39,16 @@ FILE *uw_open_file_again(const char *path)
     return f;
 }
 
+bool uw_file_is_full(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+bool uw_cut_file(int fd, off_t bytes)
+{
+    return ftruncate(fd, bytes) == 0 && lseek(fd, bytes, SEEK_SET) == bytes;
+}
+
 void uw_empty_file(FILE *f)
 {
     (void)!ftruncate(fileno(f), 0);     /* a pipe has nothing to cut */

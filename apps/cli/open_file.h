@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Open a file to read, or to write from its start (made if need be). A pipe that nobody writes is
  * empty; one that nobody reads cannot be written (ENXIO). What is open blocks as usual.
@@ -23,5 +24,11 @@ FILE *uw_open_file_again(const char *path);
 
 /* Drop what was in it before: for files that are emptied once all others are open, too. */
 void uw_empty_file(FILE *f);
+
+/* Is this errno of a write that the place is full, and may have room later? */
+bool uw_file_is_full(int error);
+
+/* Drop what of a file comes after so many bytes, and write there next. False: it is a pipe. */
+bool uw_cut_file(int fd, off_t bytes);
 
 #endif

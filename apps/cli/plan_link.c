@@ -62,10 +62,6 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
                             "for more on one line --link bus:%u", (unsigned)o->nodes, p.name,
                             (unsigned)p.rate_bits_per_s);
     }
-    if (o->loss >= 1.0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "--loss 1: needs less than 1, nothing would arrive");
-    }
     if (o->share <= 0.0) {
         return uw_error_set(err, UW_ERR_INVALID, "--share 0: needs more, up to 1");
     }

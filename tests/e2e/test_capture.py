@@ -186,6 +186,18 @@ class Capture(Fleet):
                 f.write(head + record + record[:cut])
             rows = self.sums(path, status=0 if cut in (0, len(record)) else 1)
             self.assertEqual(rows, {("->", "other"): ((2, 2) if cut == len(record) else (1, 1))})
+        with open(path, "wb") as f:
+            f.write(head + 10000 * record)
+        with subprocess.Popen([READ, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as some:
+            self.assertIn(b"other", some.stdout.readline())
+            some.stdout.close()
+            self.assertEqual((some.stderr.read(), some.wait()), (b"", 0))
+        if os.path.exists("/dev/full"):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([READ, path], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=60, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr, "standard output: No space left on device\n")
         for wrong in b"", head[:10], b"\0" + head[1:], head[:20] + b"\1" + head[21:]:
             with open(path, "wb") as f:
                 f.write(wrong)

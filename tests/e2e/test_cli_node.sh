@@ -197,6 +197,17 @@ done | sort -n >shares
 expect 2 "$uwasa" node --config good.json --set skew=dirichlet:1 --set shard=0/60000 --set steps=1
 grep -q 'too few for 60000 nodes' err || { cat err >&2; fail "too few samples are not told"; }
 
+# what is written replaces nothing that is read, and is not each other
+cp run.key kept.key
+cp good.json kept.json
+for flags in "--json run.key" "--pcap run.key" "--trace ./run.key" "--set checkpoint=run.key" \
+    "--json good.json" "--json a --pcap a" "--trace a --pcap ./a"; do
+    # shellcheck disable=SC2086
+    expect 2 "$uwasa" node --config good.json --set key=run.key $flags
+    grep -Eq 'stays as it is|writes there' err || { cat err >&2; fail "$flags"; }
+    cmp -s run.key kept.key && cmp -s good.json kept.json || fail "$flags: it is gone"
+done
+
 # SIGTERM ends a node without limits, saved
 start d --set key=run.key --set checkpoint=d.safetensors
 pid=$last

@@ -175,7 +175,7 @@ done <<'END'
 --link serial:fast|as bus:9600
 --link bus:fast|as bus:9600
 --link serial:9600 --nodes 3|--nodes 3: serial is one line between two nodes; for more on one line --link bus:9600
---link 802154 --loss 1|--loss 1: needs less than 1
+--link 802154 --loss 0.999999|--loss 0.999999: needs
 --link 802154 --loss 1.5|--loss 1.5: needs
 --link 802154 --share 0|--share 0: needs more
 --link 802154 --nodes 1|--nodes 1: needs a whole number from 2 to 4096

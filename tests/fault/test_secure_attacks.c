@@ -220,6 +220,32 @@ static void test_attack_handshake_with_any_datagram_damaged_ends_well(void **sta
     }
 }
 
+/* Without the key, from the address of a peer whose session works: the peer is not blamed. */
+static void test_attack_calls_in_the_name_of_a_peer_do_not_blame_it(void **state)
+{
+    (void)state;
+    static const struct node_config another = {.key = 9};
+    open_through_the_middle(6, 1);
+    struct node *a = &world.node[0];
+    struct node *c = node_open(&world, 2, &another);
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < 5000; i++) {
+        struct caught d;
+        (void)node_say(c, MIDDLE, 1);
+        while (catch_one(&world.raw[0].link, &d)) {
+            put(&world.raw[0].link, d.from == 2 ? 0 : 2, &d);
+            calls += d.from == 2;
+        }
+        world_run(&world, 10000);
+    }
+    assert_true(calls > 10);
+    assert_int_equal(a->events[UW_SECURE_PEER_REFUSED], 0);
+    assert_true(a->dtls.stats.refused_n > 2);
+    node_kill(c);
+    expect_passage();
+    world_close(&world);
+}
+
 static void test_attack_garbage_flood_leaves_sessions_and_slots_alone(void **state)
 {
     (void)state;
@@ -431,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_attack_replay_of_a_whole_session_changes_nothing),
         cmocka_unit_test(test_attack_any_flipped_bit_is_not_delivered),
         cmocka_unit_test(test_attack_handshake_with_any_datagram_damaged_ends_well),
+        cmocka_unit_test(test_attack_calls_in_the_name_of_a_peer_do_not_blame_it),
         cmocka_unit_test(test_attack_garbage_flood_leaves_sessions_and_slots_alone),
         cmocka_unit_test(test_attack_hellos_without_cookie_cost_no_slot),
         cmocka_unit_test(test_attack_cookie_of_another_address_or_time_is_worth_nothing),

@@ -298,6 +298,27 @@ static void test_a_welcome_is_for_who_asked(void **state)
     }
 }
 
+/* Where one takes shorter frames than the other sends, it says so, once. */
+static void test_frames_that_are_too_long_are_told_once(void **state)
+{
+    (void)state;
+    struct air *a = air_new(uw_test_seed(8), MTU);
+    struct air_node *n = &a->node[1];
+    n->lower.mtu_bytes = UW_SECURE_FRAMES_LOWER_MIN;
+    air_up(a, 0, NULL);
+    air_up(a, 1, NULL);
+    (void)air_talk(a, 0, 1, S);
+    assert_int_equal(n->events[UW_SECURE_PEER_REFUSED], 0);
+    for (uint32_t i = 0; i < 30; i++) {
+        assert_int_equal(air_say(a, 0, 1, UW_SECURE_FRAMES_LOWER_MIN), UW_OK);
+        air_run(a, S);
+    }
+    assert_int_equal(n->events[UW_SECURE_PEER_REFUSED], 1);
+    assert_non_null(strstr(n->text[UW_SECURE_PEER_REFUSED], "longer than this device's mtu"));
+    assert_int_equal(n->frames.stats.refused_n, 30);
+    air_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_the_window_ends_where_it_says),
         cmocka_unit_test(test_nothing_arrives_twice_after_epochs_and_a_restart),
         cmocka_unit_test(test_a_welcome_is_for_who_asked),
+        cmocka_unit_test(test_frames_that_are_too_long_are_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,6 +185,25 @@ static void read_config(const char *text, struct options *o, char *err)
     uw_json_close(&j);
 }
 
+static void test_config_refuses_a_text_that_would_be_cut(void **state)
+{
+    (void)state;
+    struct options o = {.batch = 1};
+    char err[UW_ERROR_TEXT_BYTES];
+    read_config("{\n\"peer\": [\"a\\u0000b\"]}", &o, err);
+    assert_string_equal(err, "c.json:2: a text with the character 0 is not taken");
+    read_config("{\"batch\\u0000\": 2}", &o, err);
+    assert_string_equal(err, "c.json:1: a text with the character 0 is not taken");
+    read_config("{\"peer\": [\"a\\\\u0000b\", \"\\u00001\"]}", &o, err);
+    assert_non_null(strstr(err, "the character 0"));
+    read_config("{\"peer\": [\"a\\\\u0000b\"]}", &o, err);
+    assert_string_equal(err, "");
+    struct uw_json j;
+    assert_int_equal(uw_json_open_text(&j, "c.json", "{\"peer\": [\"a\0b\"]}", 17),
+                     UW_ERR_CORRUPT);
+    uw_json_close(&j);
+}
+
 static void test_config_reads_every_kind(void **state)
 {
     (void)state;
@@ -288,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_args_allowed_sentences),
         cmocka_unit_test(test_assign_sets_keys_and_refuses_others),
         cmocka_unit_test(test_config_reads_every_kind),
+        cmocka_unit_test(test_config_refuses_a_text_that_would_be_cut),
         cmocka_unit_test(test_config_mistakes_name_line_and_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

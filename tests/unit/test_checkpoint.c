@@ -287,6 +287,25 @@ static void test_checkpoint_every_truncation_is_refused(void **state)
     memory_storage_release(&f.storage);
 }
 
+/* By the format every byte of data belongs to a tensor. */
+static void test_checkpoint_with_a_byte_too_many_is_refused(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+
+    open_model(&f, &small, true);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    uint8_t *longer = realloc(f.storage.bytes, f.storage.bytes_n + 1u);
+    assert_non_null(longer);
+    f.storage.bytes = longer;
+    longer[f.storage.bytes_n++] = 0;
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err),
+                     UW_ERR_CORRUPT);
+    assert_non_null(strstr(f.err.text, "goes on behind the last tensor"));
+    memory_storage_release(&f.storage);
+}
+
 static void test_checkpoint_nth_storage_call_fails_and_the_old_object_stays(void **state)
 {
     (void)state;
@@ -351,11 +370,14 @@ static const struct {
      "\"data_offsets\":[0,8]}}", UW_OK},
     {"{\"e\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"d.weight\":{\"dtype\":"
      "\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
-    {"{}", UW_ERR_NOTFOUND},
+    {"{\"e\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}", UW_ERR_NOTFOUND},
+    {"{}", UW_ERR_CORRUPT},
     {"", UW_ERR_CORRUPT},
     {"[]", UW_ERR_CORRUPT},
-    {"{\"d.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
+    {"{\"d.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[0,8]}}",
      UW_ERR_MISMATCH},
+    {"{\"d.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[0,4]}}",
+     UW_ERR_CORRUPT},
     {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
      UW_ERR_MISMATCH},
     {"{\"d.weight\":{\"dtype\":\"F32\",\"shape\":[1,2,1,1,1],\"data_offsets\":[0,8]}}",
@@ -417,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_plain_weights_leave_low_rank_additions_alone),
         cmocka_unit_test(test_checkpoint_other_shape_is_named_and_nothing_changes),
         cmocka_unit_test(test_checkpoint_every_truncation_is_refused),
+        cmocka_unit_test(test_checkpoint_with_a_byte_too_many_is_refused),
         cmocka_unit_test(test_checkpoint_nth_storage_call_fails_and_the_old_object_stays),
         cmocka_unit_test(test_checkpoint_stored_nan_is_refused),
         cmocka_unit_test(test_safetensors_header_variants_are_read_or_refused),

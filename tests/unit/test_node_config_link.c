@@ -38,6 +38,7 @@ static void test_config_of_a_serial_line_is_an_object_and_is_checked(void **stat
         {LINE("{\"seriel\": \"tty\"}", ""), "f:2: unknown key \"link.seriel\", did you mean"},
         {LINE("{\"serial\": 5}", ""), "f:2: \"link.serial\""},
         {LINE("\"serial\"", ""), "f:2: \"link\""},
+        {LINE("{}", ""), "f:2: \"link\" needs one of udp tcp mpi"},
         {LINE("{\"serial\": \"tty\"}", ",\n\"seeds\": [\"a:1\"]"),
          "f:3: \"seeds\" is not for"},
         {LINE("{\"serial\": \"tty\"}", ",\n\"listen\": \":1\""),

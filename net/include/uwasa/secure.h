@@ -62,7 +62,8 @@ void uw_key_wipe(void *secret, size_t bytes);
 
 enum uw_secure_event_kind {
     UW_SECURE_PEER_UP,          /* authenticated; a session is ready, or replaced the old one */
-    UW_SECURE_PEER_REFUSED,     /* wrong key or wrong run; at most once per interval and peer */
+    UW_SECURE_PEER_REFUSED,     /* wrong key or wrong run; at most once per interval and peer, of
+                                   none with a session that is up: others can use its address */
     UW_SECURE_PEER_SILENT,      /* a handshake got no answer */
     UW_SECURE_PEER_CLOSED,      /* a session ended: by the peer, by reset, to make room */
 };

@@ -47,10 +47,14 @@
  * Replays  A window of 64 counters for each sender. Who is not known is asked first: a hello is
  *          answered by a welcome that repeats its counter, and that one by a join: three frames,
  *          after which each side knows that the other is there now and at which counter. Any frame
- *          that cannot be opened asks its sender. Hellos and welcomes are 16 a second at most, and
- *          a twentieth of the link's rate, after 32 that were saved up. A welcome that the lower
- *          link does not take waits, up to four of them. A hello that was sent before the last
- *          one of its sender is not answered, as far as the last four that were are remembered.
+ *          that cannot be opened asks its sender. Hellos are 8 a second at most, and a fortieth
+ *          of the link's rate, after 16 that were saved up, 8 of which are for stations to which
+ *          there is something to send. Welcomes are as many, apart from that. A station that does
+ *          not follow a welcome waits for the next one, from 0.22 s, doubling up to 56 s, and is
+ *          asked instead, as a hello of it may be an old one: who repeats hellos of one station,
+ *          of any number of its starts, takes nothing from others. A welcome that the lower link
+ *          does not take waits. All this is remembered of the eight stations that were welcomed
+ *          in vain most often. A hello sent before the last one of its sender is not answered.
  * Twins    A frame to all from this station's own address is its own, heard back, or one of another
  *          device with the same address. That one's hello is told (UW_SECURE_PEER_REFUSED), once in
  *          10 s, and answered by a hello to all, so that both tell. A message from there that is
@@ -124,12 +128,14 @@ struct uw_frames_peer {
     bool used;
 };
 
-/* Of a sender that has been answered, or will be. Private. */
+/* Of a station that has been answered, or will be. Private. */
 struct uw_frames_answer {
-    uint64_t id, counter;           /* of what it sent */
-    uint64_t until_us;              /* it has no use for the answer afterwards */
+    uint64_t id, counter;           /* of what it sent last */
+    uint64_t until_us;              /* owed: it has no use for the answer afterwards; else it is not
+                                       welcomed before. 0: nobody */
     uint16_t station;
     uint8_t owed;                   /* the kind of the answer that waits; 0: none */
+    uint8_t in_vain;                /* welcomes that brought no join */
 };
 
 /* Of a station that has been asked who it is. Private. */
@@ -158,20 +164,24 @@ struct uw_secure_frames {
     uint16_t peers_n, known_n;
     uint64_t id, counter, saved_counter;
     uint64_t fresh[2];              /* counters at the last two ticks: older ones answer nothing */
-    uint64_t tick_us, now_us, tokens_us;
-    uint32_t tokens_n;
+    uint64_t tick_us, now_us;
+    uint64_t saved_us;              /* when joins were saved up last */
+    uint64_t withheld_us;           /* no hello may be sent since; 0: they may */
     uint32_t epoch, saved_epoch;
     uint64_t epoch_began;           /* counter */
     struct uw_frames_asked asked[4];
-    uint8_t asked_at, answered_at;
-    struct uw_frames_answer answered[4];
+    uint8_t asked_at;
+    uint8_t hellos_n, welcomes_n;   /* saved up */
+    struct uw_frames_answer answered[8];
     /* Not before. */
-    uint64_t refused_tell_us, identity_tell_us, twin_tell_us, save_again_us;
+    uint64_t refused_tell_us, identity_tell_us, twin_tell_us, in_vain_tell_us, withheld_tell_us;
+    uint64_t save_again_us;
     uint8_t key[UW_KEY_BYTES];
     const char *run, *object;
     struct uw_storage *store;
     uint32_t reserve_n, epoch_frames;
     bool fixed;                     /* the identity was given */
+    bool longer_told;
     /* From the configuration. */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
     /* From the configuration. */
