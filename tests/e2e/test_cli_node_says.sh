@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a node says: of what cannot work before it begins, and of what happens to it.
+# test_cli_node_says.sh PROGRAM
+here=$(dirname "$(realpath "$0")")
+. "$here/cli.sh"
+
+"$uwasa" keygen run.key || fail keygen
+small_data small.csv
+radio="--set link.radio=udp:239.255.85.87:4879 --set link.address=3"
+
+# node STATUS [--set KEY=VALUE ...]: one that is soon done
+node() {
+    status=$1
+    shift
+    expect "$status" "$uwasa" node --set run=r --set key=run.key --set data=csv:small.csv \
+        --set name=n --set model=mlp --set steps=1 --set consensus_seconds=0 "$@"
+}
+said() {
+    grep -qF -- "$1" err || { cat err >&2; fail "it does not say: $1"; }
+}
+
+# the narrowest frames have room for short names only: as long as it says
+node 2 $radio --set mtu=51 --set name=radio-in-the-attic
+most=$(sed -n 's/.*"name" may have at most \([0-9]*\) characters with "mtu" 51, has 18$/\1/p' err)
+[ -n "$most" ] || { cat err >&2; fail "how long may a name be?"; }
+node 0 $radio --set mtu=51 --set name="$(printf "%.${most}s" radio-in-the-attic)"
+echo passed
