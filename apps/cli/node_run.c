@@ -131,10 +131,10 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = uw_storage_file_init(&r->files, NULL);
     r->tells_vitals = uw_board_sensors_find(&r->sensors, o->sensors) > 0;
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
+    rc = rc < 0 ? rc : uw_node_work_open_data(r);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
-    rc = rc < 0 ? rc : uw_node_work_open_data(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK) {
         rc = uw_job_init_weights(&r->job, o->seed, &r->err);

@@ -25,4 +25,15 @@ node 2 $radio --set mtu=51 --set name=radio-in-the-attic
 most=$(sed -n 's/.*"name" may have at most \([0-9]*\) characters with "mtu" 51, has 18$/\1/p' err)
 [ -n "$most" ] || { cat err >&2; fail "how long may a name be?"; }
 node 0 $radio --set mtu=51 --set name="$(printf "%.${most}s" radio-in-the-attic)"
+# a model that does not fit the data is refused before it gets memory, of which there is not enough
+limited() {
+    (ulimit -v 400000 && exec "$uwasa" "$@")
+}
+if [ -z "$UWASA_SANITIZED" ]; then      # a sanitizer needs more than that
+    for command in "node --set name=n --set run=r --set key=run.key --set model=resnet50" \
+            "train --model alexnet"; do
+        limited $command >out 2>err && fail "$command: digits are no such images"
+        grep -q 'takes 3x22[47]x22[47] samples, data digits has 1x28x28' err || { cat err >&2; fail "why?"; }
+    done
+fi
 echo passed
