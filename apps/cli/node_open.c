@@ -182,6 +182,7 @@ static const char *group(const struct uw_node_options *o)
 int uw_node_work_open(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
+    r->report.broadcasts = uw_node_work_broadcasts(o);
     uint8_t key[UW_KEY_BYTES] = {0};
     const enum uw_stack_carrier carrier = uw_node_work_carrier(o->link);
     int rc = read_key(r, carrier, key);
@@ -233,6 +234,7 @@ int uw_node_work_open(struct uw_node_work *r)
     uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
         tell_address(r);
+        uw_node_work_tell_cost(r);
     }
     return rc;
 }

@@ -231,29 +231,51 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         }
         uw_text_bytes((double)counters.pulled_bytes, pulled);
         pthread_mutex_lock(&r->lock);
-        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  pulled %s%s%s",
+        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  %s %s%s%s",
                          (unsigned long long)step, limit, r->loss, accuracy, (unsigned)alive,
-                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled, averaged, left);
+                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u,
+                         r->broadcasts ? "heard" : "pulled", pulled, averaged, left);
         pthread_mutex_unlock(&r->lock);
     }
+}
+
+static const char *plural(uint32_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_taken(const struct uw_node_report *r, const struct uw_node_counters *c)
+{
+    char text[UW_TEXT_BYTES];
+    uint32_t all = c->averages_done + c->averages_cut;
+    uw_text_bytes((double)c->pulled_bytes, text);
+    if (r->broadcasts) {
+        printf("heard          %s in %u average%s, %u of them exact\n", text, (unsigned)all,
+               plural(all), (unsigned)c->averages_done);
+        return;
+    }
+    if (c->pulls_done == 0 && c->pulled_bytes != 0) {
+        printf("pulled         %s of an unfinished pull\n", text);
+    } else {
+        printf("pulled         %s in %u pull%s\n", text, (unsigned)c->pulls_done,
+               plural(c->pulls_done));
+    }
+    printf("averaged       %u time%s\n", (unsigned)c->averages_done, plural(c->averages_done));
 }
 
 static void print_done(const struct uw_node_report *r, const struct uw_node_summary *s)
 {
     const struct uw_node_counters *c = &s->counters;
-    char a[UW_TEXT_BYTES];
-    char b[UW_TEXT_BYTES];
+    char text[UW_TEXT_BYTES];
     if (r->progress.who[0] != '\0') {
         printf("node           %.*s\n", (int)strcspn(r->progress.who, ":"), r->progress.who);
     }
     if (s->score != NULL) {
         uw_score_print(s->score);
     }
-    printf("steps          %llu in %.1f s\npulled         %s in %u pull%s\n"
-           "averaged       %u time%s\nsent           %s\n",
-           (unsigned long long)s->step, s->seconds, uw_text_bytes((double)c->pulled_bytes, a),
-           c->pulls_done, c->pulls_done == 1 ? "" : "s", c->averages_done,
-           c->averages_done == 1 ? "" : "s", uw_text_bytes((double)c->sent_bytes, b));
+    printf("steps          %llu in %.1f s\n", (unsigned long long)s->step, s->seconds);
+    print_taken(r, c);
+    printf("sent           %s\n", uw_text_bytes((double)c->sent_bytes, text));
     if (c->samples_in + c->samples_out != 0) {
         printf("samples        %llu lent, %llu borrowed\n", (unsigned long long)c->samples_out,
                (unsigned long long)c->samples_in);
