@@ -48,6 +48,10 @@ static int mix_together(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
     bool broadcasts = uw_node_work_broadcasts(r->o);
+    if ((most != 0 || broadcasts) && r->o->consensus_seconds > 0.0 && look(r).alive != 0) {
+        uw_node_report_say(&r->report, "training is done; mixing with others for at most %g s",
+                           r->o->consensus_seconds);
+    }
     uint64_t rounds = 0;
     uint32_t before = UINT32_MAX;
     int rc = UW_OK;
@@ -89,6 +93,11 @@ static int average(struct uw_node_work *r)
     if (r->o->consensus_seconds <= 0.0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
         return 0;
     }
+    if (look(r).alive != 0 && !uw_stop_asked(&r->stop)) {
+        uw_node_report_say(&r->report, "training is done; averaging with others, waiting for them "
+                                       "for at most %g s",
+                           (double)uw_node_work_agree_us(r->o) / 1e6);
+    }
     uw_node_agree(&r->net.node);
     for (;;) {
         int rc = uw_node_work_exchange(r, 0.0f);
@@ -129,6 +138,9 @@ void uw_node_work_linger(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t busy_us = start_us;
     uint64_t served_bytes = 0;
+    if (r->o->linger_seconds > 0.0 && look(r).alive != 0) {
+        uw_node_report_say(&r->report, "serving others for at most %g s", r->o->linger_seconds);
+    }
     for (uint64_t now_us = start_us;
          (double)(now_us - start_us) < r->o->linger_seconds * 1e6 &&
          now_us - busy_us < LONELY_US && !uw_stop_asked(&r->stop);

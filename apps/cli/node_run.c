@@ -246,6 +246,11 @@ static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 {
     struct uw_score score;
     uint64_t before_us = uw_board_now_us();
+    uint32_t samples_n = r->test.base->samples_n;
+    if (final) {
+        uw_node_report_say(&r->report, "testing on %u samples",
+                           (unsigned)(limit != 0 && limit < samples_n ? limit : samples_n));
+    }
     int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, &score);
     r->scored_us = uw_board_now_us();
     uw_node_trace_part(r, "eval", before_us, r->scored_us);
@@ -263,6 +268,9 @@ double uw_node_work_left_s(const struct uw_node_work *r)
 {
     double over = (double)uw_node_work_over_us(r) / 1e6;
     double left = r->o->seconds > 0.0 ? r->o->seconds - over : -1.0;
+    if (r->trained_us != 0) {
+        return -1.0;
+    }
     left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
     if (r->steps != UINT64_MAX && r->step > r->first_step) {
         double by_steps = r->step >= r->steps

@@ -86,7 +86,7 @@ void uw_node_work_tell_cost(struct uw_node_work *r);
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);
 
-/* Seconds of training left; below 0: there is no limit, or it cannot be told yet. */
+/* Seconds of training left; below 0: there is no limit, it cannot be told yet, or it is done. */
 double uw_node_work_left_s(const struct uw_node_work *r);
 
 /* How long the average at the end waits for others: as long as any, where all are waited for. */
