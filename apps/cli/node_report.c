@@ -353,6 +353,20 @@ void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
     }
 }
 
+void uw_node_report_device(void *arg, const char *device, bool gone)
+{
+    struct uw_node_report *r = arg;
+    char text[320];
+    snprintf(text, sizeof text, gone ? "%.255s is gone: looked for again every second"
+                                     : "%.255s is there again", device);
+    cJSON *ev = uw_event("device");
+    cJSON_AddStringToObject(ev, "kind", gone ? "gone" : "back");
+    cJSON_AddStringToObject(ev, "device", device);
+    cJSON_AddStringToObject(ev, "text", text);
+    uw_events_put(&r->events, ev);
+    uw_node_report_say(r, "%s", text);
+}
+
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err)
 {
     uw_progress_clear(&r->progress);
