@@ -11,7 +11,6 @@
 #include "uwasa/peer_schedule.h"
 #include "uwasa/radio.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,32 +173,6 @@ static const struct uw_node_options defaults = {
     .consensus_seconds = 10.0, .emulate_seed = 1, .members = 32, .pull_window = 512u << 10,
     .sensors = "/sys",
 };
-
-/* The value of "key" or "object.key"; NULL: it is not there. */
-static const cJSON *find_key(const cJSON *root, const char *key)
-{
-    const char *dot = strchr(key, '.');
-    char object[32];
-    if (root != NULL && dot != NULL) {
-        snprintf(object, sizeof object, "%.*s", (int)(dot - key), key);
-        root = cJSON_GetObjectItemCaseSensitive(root, object);
-        key = dot + 1;
-    }
-    return root != NULL ? cJSON_GetObjectItemCaseSensitive(root, key) : NULL;
-}
-
-int uw_node_config_fail(struct uw_node_file *f, const char *key, const char *sentence,
-                        struct uw_error *err)
-{
-    const cJSON *m = find_key(f->json.root, key);
-    if (m != NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "%.160s:%u: \"%s\" %s", f->json.file,
-                            (unsigned)uw_json_line(&f->json, m), key, sentence);
-    }
-    return f->json.file != NULL ? uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
-                                               f->json.file, key, sentence)
-                                : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
-}
 
 static bool is_one_of(const char *exchange, const char *a, const char *b)
 {
@@ -441,6 +414,7 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
                   struct uw_error *err)
 {
     if (rc == UW_OK && f->json.root != NULL) {
+        uw_node_config_check_kind(f);
         uw_json_options(&f->json, f->json.root, uw_node_keys, &f->o);
         rc = f->json.err.code;
     }
@@ -448,10 +422,11 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
         return uw_error_set(err, rc, "%s", f->json.err.text);
     }
     forget_lists(f, set);
+    f->set = set;
     for (uint32_t i = 0; set != NULL && i < set->n; i++) {
         rc = uw_opt_assign(uw_node_keys, set->item[i], &f->o, err);
         if (rc < 0) {
-            return rc;
+            return uw_node_config_refuse_kind(set->item[i], rc, err);
         }
     }
     rc = uw_node_config_choose_link(f, err);

@@ -25,6 +25,18 @@ node 2 $radio --set mtu=51 --set name=radio-in-the-attic
 most=$(sed -n 's/.*"name" may have at most \([0-9]*\) characters with "mtu" 51, has 18$/\1/p' err)
 [ -n "$most" ] || { cat err >&2; fail "how long may a name be?"; }
 node 0 $radio --set mtu=51 --set name="$(printf "%.${most}s" radio-in-the-attic)"
+# a mistake on the command line is not the file's
+echo '{"name": "n", "run": "r", "key": "run.key", "model": "mlp", "exchange": "gossip",
+ "link": {"radio": "udp:239.255.85.87:4879", "address": 3}}' >radio.json
+for set in link.radio=4811 exchange=allreduce name=a-name-that-has-more-than-31-characters \
+        link.address=65534 link=udp; do
+    expect 2 "$uwasa" node --config radio.json --set "$set"
+    said "--set $set: "
+    grep -q radio.json err && { cat err >&2; fail "the file is right"; }
+done
+expect 2 "$uwasa" node --config radio.json --set link=radio
+said '--set link=radio: needs udp, tcp or mpi; or --set link.serial=DEVICE; or'
+
 # a model that does not fit the data is refused before it gets memory, of which there is not enough
 limited() {
     (ulimit -v 400000 && exec "$uwasa" "$@")
