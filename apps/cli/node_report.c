@@ -18,6 +18,7 @@ void uw_node_report_init(struct uw_node_report *r)
     r->waiting_told = false;
     r->seeds = NULL;
     atomic_store(&r->refused, false);
+    atomic_store(&r->refused_n, 0);
     r->accuracy = -1.0;
     uw_progress_init(&r->progress);
     pthread_mutex_init(&r->lock, NULL);
@@ -131,8 +132,10 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
     }
 }
 
-static void add_counters(cJSON *ev, const struct uw_node_counters *c)
+/* Who has another key or run comes no further than the secure channel. */
+static void add_counters(cJSON *ev, struct uw_node_report *r, const struct uw_node_counters *c)
 {
+    uint32_t refused_run = c->refused_run + atomic_load(&r->refused_n);
     const struct {
         const char *name;
         double value;
@@ -149,7 +152,7 @@ static void add_counters(cJSON *ev, const struct uw_node_counters *c)
         {"period_steps", c->period_steps},
         {"refused_nonfinite", c->refused_nonfinite},
         {"refused_outlier", c->refused_outlier},
-        {"refused_run", c->refused_run},
+        {"refused_run", refused_run},
         {"refused_model", c->refused_model},
         {"refused_corrupt", c->refused_corrupt},
         {"chunks_again", c->chunks_again},
@@ -171,7 +174,7 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
 {
     cJSON *ev = uw_event("status");
     cJSON_AddNumberToObject(ev, "step", (double)step);
-    add_counters(ev, counters);
+    add_counters(ev, r, counters);
     if (rows_n > 0) {
         uw_event_vitals(ev, &rows[0].vitals);
     }
@@ -296,7 +299,7 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->arena_bytes);
     cJSON_AddNumberToObject(ev, "network_bytes", (double)s->network_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
-    add_counters(ev, &s->counters);
+    add_counters(ev, r, &s->counters);
     cJSON_AddBoolToObject(ev, "interrupted", s->interrupted);
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);
@@ -346,6 +349,7 @@ void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
     struct uw_node_report *r = arg;
     if (event->kind == UW_SECURE_PEER_REFUSED) {
         atomic_store(&r->refused, true);
+        atomic_fetch_add(&r->refused_n, 1u);
         cJSON *ev = uw_event("refused");
         cJSON_AddStringToObject(ev, "text", event->text);
         uw_events_put(&r->events, ev);

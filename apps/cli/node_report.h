@@ -20,6 +20,7 @@ struct uw_node_report {
     uint64_t status_us;             /* last status event */
     uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
     atomic_bool refused;            /* of a peer or by one, and the reason told */
+    _Atomic uint32_t refused_n;     /* events "refused" */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     uint64_t waiting_us;            /* the first average waits since; 0: it does not */
     bool waiting_told;

@@ -95,7 +95,10 @@ class Radio(Fleet):
             self.until("pulls", lambda i=i: len(self.events(i, "pull_done")) >= 2)
         self.until("pulls from all three, and nobody else", lambda: {"n0", "n1", "n2"} == {
             e["peer"] for i in range(3) for e in self.events(i, "pull_done")})
-        self.assertEqual(self.stop(0, 1, 2, 3)[3]["pulls_done"], 0)
+        done = self.stop(0, 1, 2, 3)
+        self.assertEqual(done[3]["pulls_done"], 0)
+        for i in range(4):
+            self.assertEqual(done[i]["refused_run"], len(self.events(i, "refused")))
 
 
 if __name__ == "__main__":
