@@ -95,6 +95,7 @@ class Radio(Fleet):
             self.until("pulls", lambda i=i: len(self.events(i, "pull_done")) >= 2)
         self.until("pulls from all three, and nobody else", lambda: {"n0", "n1", "n2"} == {
             e["peer"] for i in range(3) for e in self.events(i, "pull_done")})
+        self.assertRegex(self.events(0, "pull_done")[0]["text"], r" bytes from .* in \d+\.\d{3} s$")
         done = self.stop(0, 1, 2, 3)
         self.assertEqual(done[3]["pulls_done"], 0)
         for i in range(4):
