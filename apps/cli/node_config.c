@@ -113,7 +113,8 @@ static const struct uw_opt rows[] = {
         "a local step takes at least so long, its rest is left to others; 0: no rest (0)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
     ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
-        "written now and then and at the end; a start goes on from it"),
+        "written now and then and at the end; a start goes on from it, with all of \"seconds\" "
+        "anew, less \"elapsed\""),
     ROW("checkpoint_seconds", UW_OPT_REAL, checkpoint_seconds, 0, SECONDS_MAX, "S",
         "how often (30)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of the first weights: the same in the run (1)"),
@@ -134,8 +135,8 @@ static const struct uw_opt rows[] = {
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others train or pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 51, 65507, "BYTES",
-        "largest message (udp: 1232; a serial line: 512, a radio or a bus: frames of 250, all ends "
-        "the same; else a sixteenth of the model, 8192 to 63552)"),
+        "largest message (udp: 1232; a serial line: 512, both ends the same; a radio or a bus: "
+        "frames of 250, for broadcast all alike; else a sixteenth of the model, 8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("membership_rate", UW_OPT_U32, membership_rate, 16, 1000000, "BYTES",
         "a second for telling who is here; on a thin link at most a sixteenth of it (4096)"),
