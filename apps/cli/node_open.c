@@ -182,7 +182,6 @@ static const char *group(const struct uw_node_options *o)
 int uw_node_work_open(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
-    r->report.broadcasts = uw_node_work_broadcasts(o);
     uint8_t key[UW_KEY_BYTES] = {0};
     const enum uw_stack_carrier carrier = uw_node_work_carrier(o->link);
     int rc = read_key(r, carrier, key);
@@ -223,6 +222,7 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .pcap = o->pcap,
                                           .event = uw_node_report_secure,
                                           .device_told = uw_node_report_device,
+                                          .narrow_told = uw_node_report_narrow,
                                           .user = &r->report};
     r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);
     rc = take_spare(r);

@@ -371,6 +371,14 @@ void uw_node_report_device(void *arg, const char *device, bool gone)
     uw_node_report_say(r, "%s", text);
 }
 
+void uw_node_report_narrow(void *arg, uint32_t mtu_bytes)
+{
+    uw_node_report_say(arg, "frames of more than %u bytes come and are lost here: is \"mtu\" %u on "
+                            "all nodes?%s", (unsigned)mtu_bytes, (unsigned)mtu_bytes,
+                       ((struct uw_node_report *)arg)->broadcasts
+                           ? " Averages by broadcast need that" : "");
+}
+
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err)
 {
     uw_progress_clear(&r->progress);

@@ -441,6 +441,7 @@ int uw_node_run(struct uw_node_file *file)
     r->o = &file->o;
     r->start_us = r->scored_us = uw_board_now_us();
     uw_node_report_init(&r->report);
+    r->report.broadcasts = uw_node_work_broadcasts(r->o);
     uw_stop_init(&r->stop);
     int rc = join_ranks(r, file, &status);
     rc = rc < 0 ? rc : prepare(r, &status);

@@ -101,6 +101,22 @@ class Radio(Fleet):
         for i in range(4):
             self.assertEqual(done[i]["refused_run"], len(self.events(i, "refused")))
 
+    def test_who_has_narrower_frames_than_others_says_so_where_it_matters(self):
+        for i in range(4):
+            exchange = "gossip" if i < 2 else "broadcast"
+            self.start(i, listen=":0", seeds=[], step_seconds=0.01, exchange=exchange,
+                       mtu=250 if i % 2 else 127,
+                       **{"link.radio": f"udp:239.255.85.{87 + i // 2}:{self.ports[7]}",
+                          "link.address": i})
+        self.until("a narrower one that hears a part",
+                   lambda: "frames of more than 127 bytes come and are lost here" in self.text(2))
+        for i in range(2):
+            self.until_event(i, "pull_done")        # pulls manage
+        self.stop(0, 1, 2, 3)
+        for i in (0, 1, 3):
+            self.assertNotIn("are lost here", self.text(i))
+        self.assertEqual(self.text(2).count("are lost here"), 1)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]])
