@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of a function that is an instruction or two where it is used, and as a call more: a compiler that
+ * looks for small code judges it by how it is written. */
+#define UW_INLINE static inline __attribute__((always_inline))
+
 static inline uint32_t uw_min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gossip.h"
 
+#include "bits.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -47,12 +49,12 @@ static struct uw_gossip_slot *slot_at(const struct uw_gossip *g, uint32_t place)
     return (struct uw_gossip_slot *)(void *)(g->ring + (place % g->config.slots_n) * g->slot_bytes);
 }
 
-static uint32_t load(const atomic_uint_least32_t *a)
+UW_INLINE uint32_t load(const atomic_uint_least32_t *a)
 {
     return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
 }
 
-static void store(atomic_uint_least32_t *a, uint32_t v)
+UW_INLINE void store(atomic_uint_least32_t *a, uint32_t v)
 {
     atomic_store_explicit(a, v, memory_order_relaxed);
 }
@@ -134,7 +136,7 @@ bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
 /* ---- training thread ---- */
 
 /* Version of what others see; 0: nothing yet. */
-static uint32_t shown(const struct uw_gossip *g)
+UW_INLINE uint32_t shown(const struct uw_gossip *g)
 {
     const struct uw_snapshot *s = g->config.snapshot;
     return s != NULL ? s->version : load(&g->version);

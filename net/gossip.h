@@ -75,7 +75,25 @@ struct uw_gossip_slot {
     float x[];                      /* [chunk_n] */
 };
 
+/* Small things first: boards reach them with short instructions. */
 struct uw_gossip {
+    /* training thread */
+    bool adopting, half_adopted, started, ending, resting;
+    bool turned;                    /* the rule's part of these steps is done; nothing shown yet */
+    bool jumped;                    /* taken over in part since it was last published: what it is
+                                       now is no step from the snapshot */
+
+    /* between the threads */
+    atomic_bool hurry;                          /* network: others have begun the next round */
+    atomic_bool newcomer;                       /* training: still without anybody's model */
+
+    /* training thread */
+    uint32_t round;
+    uint32_t period_steps;          /* T of this round */
+    uint32_t round_steps;           /* since the round was asked for */
+    uint32_t steps;                 /* since it was last published */
+    uint32_t mixed_round;           /* chunks mixed in this round */
+
     struct uw_gossip_config config;
     uint8_t *ring;
     size_t slot_bytes;
@@ -91,27 +109,16 @@ struct uw_gossip {
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training tells */
     atomic_uint_least32_t power_mw, temperature_mc, battery_percent;
     atomic_uint_least32_t mixed, outliers, shown_rms;
-    atomic_bool hurry;                          /* network: others have begun the next round */
-    atomic_bool newcomer;                       /* training: still without anybody's model */
 
     /* network thread */
     uint32_t taken;                 /* last round taken from `asked` */
 
     /* training thread */
     float *median;                  /* [segments_n] of chunk distances; 0: none yet */
-    uint32_t round;
-    uint32_t period_steps;          /* T of this round */
-    uint32_t round_steps;           /* since the round was asked for */
-    uint32_t steps;                 /* since it was last published */
-    float lr_sum;                   /* of these */
+    float lr_sum;                   /* of the steps since it was last published */
     float mixed_models;             /* mixed in since the rule's turn */
     float recent;                   /* see uw_mix_recent */
     float rms;                      /* of all parameters, when last published */
-    uint32_t mixed_round;           /* chunks mixed in this round */
-    bool adopting, half_adopted, started, ending, resting;
-    bool turned;                    /* the rule's part of these steps is done; nothing shown yet */
-    bool jumped;                    /* taken over in part since it was last published: what it is
-                                       now is no step from the snapshot */
 };
 
 /* A float between the threads: tell and told, relaxed. */

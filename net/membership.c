@@ -88,7 +88,6 @@ void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
     m->states_n[member->state]--;
     m->states_n[state]++;
     member->state = (uint8_t)state;
-    member->changed_us = m->now_us;
     uw_membership_news(m, member);
 }
 
@@ -162,7 +161,7 @@ static struct uw_member *longest(struct uw_membership *m, enum uw_member_state s
     for (uint32_t i = 1; m->states_n[state] != 0 && i < m->members_n; i++) {
         struct uw_member *c = &m->members[i];
         if (c->state == state && c->tries >= tries &&
-            (slot == NULL || c->changed_us < slot->changed_us)) {
+            (slot == NULL || c->heard_us < slot->heard_us)) {
             slot = c;
         }
     }
@@ -381,7 +380,7 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
             return;
         }
         it->incarnation = peer->incarnation;
-        it->changed_us = it->heard_us = now_us;
+        it->heard_us = now_us;
         uw_copy_text(it->address, peer->address, m->address_bytes);
         set_pace(it, peer);
         it->next_us = UINT64_MAX;

@@ -61,6 +61,7 @@ struct uw_member_averaging {        /* for exact averages */
     struct uw_allreduce_way way;
 };
 
+/* Small things first: boards reach them with short instructions. */
 struct uw_member {
     /* What every look at the table reads, side by side. */
     uint32_t id;                    /* FNV-1a 32 of the name */
@@ -68,18 +69,6 @@ struct uw_member {
     uint8_t state;                  /* enum uw_member_state */
     uint8_t patience;               /* quarters of the configured silence; grows with false
                                        alarms, so that a lossy link is not cried wolf at */
-    uint64_t heard_us;              /* last sign of life */
-    uint64_t asked_us;              /* first call since; 0: none */
-    uint64_t next_us;               /* next call */
-    uint64_t due_us;                /* its key in the heap; never later than what is due */
-    uint64_t avoid_until_us;        /* kept by the node: no pulls before */
-    uint32_t srtt_us;
-    uint32_t incarnation;
-    char name[UW_NODE_NAME_BYTES];
-    char *address;                  /* [address_bytes of the table] as it says itself, maybe "" */
-    uint32_t ping_seq;
-    uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
-    uint64_t changed_us;            /* of state */
     bool same_model;
     bool near;                      /* kept by the node: may share its cell */
     bool doubted;                   /* to be asked, however lately it was heard */
@@ -89,18 +78,29 @@ struct uw_member {
     uint8_t strikes;                /* kept by the node: reasons to leave it alone */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
     uint16_t at_station_next, at_name_next, news_next, news_before;
+    uint32_t srtt_us;
+    uint64_t heard_us;              /* last sign of life */
+    uint64_t asked_us;              /* first call since; 0: none */
+    uint64_t next_us;               /* next call */
+    uint64_t due_us;                /* its key in the heap; never later than what is due */
+    uint32_t incarnation;
+    uint32_t ping_seq;
+    uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
+    uint64_t avoid_until_us;        /* kept by the node: no pulls before */
+    char *address;                  /* [address_bytes of the table] as it says itself, maybe "" */
     uint32_t pace_us;               /* its own, as it said; 0: it has none */
+    char name[UW_NODE_NAME_BYTES];
     uwasa_Progress progress;
     uint64_t window_us;             /* one of its began then, where progress says that it sleeps */
 
     uint64_t from_bytes;            /* kept by the node: pulled from it */
-    uint32_t refused_n;
-    uint32_t mixed_version;         /* of its parameters, the latest pulled; 0: none */
+    uint64_t mixed_us;              /* when its parameters were mixed in last, */
+    uint32_t mixed_version;         /* and the latest of them; 0: none */
     uint32_t mixed_slices;          /* a bit for each slice of it that was mixed in */
-    uint64_t mixed_us;              /* when that was */
+    uint32_t refused_n;
     float floats_per_us;            /* rate of the last pull from it */
-    struct uw_member_averaging *averaging;  /* NULL: this device does not average */
     uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
+    struct uw_member_averaging *averaging;  /* NULL: this device does not average */
 };
 
 struct uw_seed {
@@ -114,6 +114,10 @@ struct uw_seed {
 };
 
 struct uw_membership_config {
+    struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
+    /* Of a link that all share; of members that sleep; NULL: none are. */
+    const struct uw_beacons *beacons;
+    const struct uw_member_windows *windows;
     const char *name, *address;
     uint32_t incarnation;
     uint64_t model;
@@ -124,23 +128,18 @@ struct uw_membership_config {
     uint64_t rate_mbytes_per_s;     /* thousandths of bytes, of hellos, pings and their answers */
     bool averages;                  /* keep what members tell of theirs */
     uint64_t seed;
-    struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
     /* A member's state changed; silent_us is how long it had been quiet. */
     void (*changed)(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
                     uint64_t silent_us);
     /* May this live member make room for a stranger? NULL: none may. */
     bool (*spares)(void *arg, const struct uw_member *m);
     void *arg;
-    /* Of a link that all share; of members that sleep; NULL: none are. */
-    const struct uw_beacons *beacons;
-    const struct uw_member_windows *windows;
 };
 
 struct uw_membership {
-    struct uw_membership_config config;
     struct uw_member *members;      /* [members_max]; [0] is this device */
-    uint32_t address_bytes;         /* of a text with its NUL: a number's, where those are all */
     uint32_t members_n;
+    uint32_t address_bytes;         /* of a text with its NUL: a number's, where those are all */
     struct uw_seed *seeds;
     uint16_t *heap;                 /* [members_max] places, the next due first */
     uint16_t *by_station, *by_name; /* [buckets_n] first of a chain */
@@ -148,9 +147,11 @@ struct uw_membership {
     struct uw_news_list {
         uint16_t first, last;
     } *news;                        /* [uw_membership_news_n()] of those told so many times */
-    uint16_t gathered[UW_GATHER_MAX];
     uint32_t states_n[UW_MEMBER_LEFT + 1u];     /* members of each state, this device not */
     uint32_t message_bytes;         /* of a message, about */
+    uint32_t seq, turn;
+    bool started;
+    struct uw_membership_config config;
     uint64_t paid_us, own_us;       /* when the rate, its part for calls, will have paid it all */
     uint64_t now_us;
     uint64_t late_us;               /* that steps come after they should, smoothed */
@@ -162,9 +163,8 @@ struct uw_membership {
         uint64_t since_us;
         uint32_t heard[UW_CROWD_BITS / 32u];    /* stations whose beacons came since, hashed */
     } crowd;
-    uint32_t seq, turn;
+    uint16_t gathered[UW_GATHER_MAX];
     struct uw_rng rng;
-    bool started;
 };
 
 /* Take the tables. The texts of the configuration stay borrowed.

@@ -8,6 +8,7 @@
 #ifndef UW_NET_MEMBERSHIP_INNER_H
 #define UW_NET_MEMBERSHIP_INNER_H
 
+#include "bits.h"
 #include "membership.h"
 
 #define UW_MEMBER_PATIENCE 4u       /* quarters: the configured silence once */
@@ -55,6 +56,11 @@ void uw_membership_rush(struct uw_membership *m, struct uw_member *member);
 
 /* Let the link recycle a station, unless a member or a seed goes by its number. */
 void uw_membership_let_go(struct uw_membership *m, uint16_t station);
+
+UW_INLINE uint16_t uw_member_place(const struct uw_membership *m, const struct uw_member *it)
+{
+    return (uint16_t)(it - m->members);
+}
 
 /* How far apart its windows are; 0: it never sleeps. */
 static inline uint64_t uw_member_period_us(const struct uw_member *it)

@@ -12,11 +12,6 @@
 #define TOLD_MORE 2u                /* ... and, of few members, so many more */
 #define LOOKS_MOST (4u * UW_GATHER_MAX) /* for members that can be told of */
 
-static uint16_t place_of(const struct uw_membership *m, const struct uw_member *member)
-{
-    return (uint16_t)(member - m->members);
-}
-
 void uw_membership_no_news(struct uw_membership *m, struct uw_member *member)
 {
     if (member->told_n >= UW_TOLD_MAX) {
@@ -39,7 +34,7 @@ void uw_membership_no_news(struct uw_membership *m, struct uw_member *member)
 /* To the end of the list of those told so often. */
 static void enlist(struct uw_membership *m, struct uw_member *member, uint8_t told_n)
 {
-    uint16_t me = place_of(m, member), last = m->news[told_n].last;
+    uint16_t me = uw_member_place(m, member), last = m->news[told_n].last;
     member->told_n = told_n;
     member->news_next = 0;
     member->news_before = last;

@@ -33,11 +33,6 @@ int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena)
 
 /* ---- chains ---- */
 
-static uint16_t place_of(const struct uw_membership *m, const struct uw_member *member)
-{
-    return (uint16_t)(member - m->members);
-}
-
 /* Fibonacci hashing: stations are small numbers in a row. */
 static uint32_t bucket(const struct uw_membership *m, uint32_t key)
 {
@@ -56,7 +51,7 @@ struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station)
 void uw_membership_set_station(struct uw_membership *m, struct uw_member *member,
                                uint16_t station)
 {
-    uint16_t me = place_of(m, member);
+    uint16_t me = uw_member_place(m, member);
     if (member->station != UW_LINK_STATION_NONE) {
         uint16_t *link = &m->by_station[bucket(m, member->station)];
         while (*link != me) {
@@ -84,7 +79,7 @@ struct uw_member *uw_membership_named(struct uw_membership *m, const char *name)
 
 void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name)
 {
-    uint16_t me = place_of(m, member);
+    uint16_t me = uw_member_place(m, member);
     if (member->name[0] != '\0') {
         uint16_t *link = &m->by_name[bucket(m, member->id)];
         while (*link != me) {
@@ -114,7 +109,7 @@ static uint64_t due_at(const struct uw_membership *m, uint32_t slot)
 
 void uw_membership_set_due(struct uw_membership *m, struct uw_member *member, uint64_t due_us)
 {
-    uint16_t me = place_of(m, member);
+    uint16_t me = uw_member_place(m, member);
     uint32_t slot = member->in_heap, n = m->members_n - 1u;
     member->due_us = due_us;
     while (slot > 0 && due_us < due_at(m, (slot - 1u) / 2u)) {

@@ -75,4 +75,4 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
     }
 }
 
-const struct uw_node_answers uw_node_answers = {.place = place, .message = message};
+const struct uw_node_answers uw_node_answers = {.setup = {NULL, place}, .message = message};

@@ -21,6 +21,10 @@
 static int check(const struct uw_node_config *c, struct uw_error *err)
 {
     bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
+    int rc = uw_node_check_wide(c, err);
+    if (rc < 0) {
+        return rc;
+    }
     if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "gradients are averaged in mode allreduce and by rule none only");
@@ -164,6 +168,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     struct uw_node_exact spare;
     void *memory = NULL;
+    s->averages = s->config.parts->averages;
     int rc = uw_arena_take(arena, sizeof spare, &memory);
     if (rc < 0) {
         return rc;
@@ -395,10 +400,9 @@ bool uw_node_owes(const struct uw_node *n)
 }
 
 const struct uw_node_averages uw_node_averages = {
-    .check = check,
+    .setup = {check, place},
     .check_spare = check_spare,
     .widest = widest,
-    .place = place,
     .step = uw_node_cell_step,
     .slept = slept,
     .otherwise = otherwise,

@@ -27,6 +27,7 @@
 #define SERVE_WINDOWS 4u
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
+#define PARTS_N 10u
 
 enum uw_node_mode uw_node_mode_find(const char *name)
 {
@@ -107,31 +108,59 @@ static int check_text(const char *what, const char *text, size_t cap, bool may_b
     return UW_OK;
 }
 
-static bool sleeps(const struct uw_node_config *c)
+/* A part of the program, for set-up. */
+struct part {
+    const char *name;
+    const struct uw_node_setup *setup;      /* NULL: the program lacks it */
+    bool needed;
+};
+
+struct parts {
+    struct part of[PARTS_N];
+};
+
+/* Every part's table begins with it. */
+#define SETUP(part) ((const struct uw_node_setup *)(const void *)(part))
+
+static struct parts list_parts(const struct uw_node_config *c)
 {
-    return c->sleep.period_us != 0 || c->sleep.awake_us != 0;
+    const struct uw_node_parts *p = c->parts != NULL ? c->parts : &no_parts;
+    return (struct parts){{
+        {"averages", SETUP(p->averages), needs_averages(c)},
+        {"samples", SETUP(p->samples), c->samples != NULL},
+        {"casts", SETUP(p->casts), c->mode == UW_NODE_BROADCAST},
+        {"sleeps", SETUP(p->sleeps), c->sleep.period_us != 0 || c->sleep.awake_us != 0},
+        {"periods", SETUP(p->periods), c->period_share != 0.0f},
+        {"slices", SETUP(p->slices), c->slices_n > 1u},
+        {"lanes", SETUP(p->lanes), c->pull_peers > 1u},
+        {"codes", SETUP(p->codes), c->code},
+        {"frames", SETUP(p->frames), c->link->frames || c->link->shared},
+        {"answers", SETUP(p->answers), p->answers != NULL}}};
 }
 
-/* What the configuration needs and the program lacks. */
 static int check_parts(const struct uw_node_config *c, struct uw_error *err)
 {
-    const struct uw_node_parts *parts = c->parts != NULL ? c->parts : &no_parts;
-    const char *lacks = needs_averages(c) && parts->averages == NULL           ? "averages"
-                        : c->samples != NULL && parts->samples == NULL         ? "samples"
-                        : c->mode == UW_NODE_BROADCAST && parts->casts == NULL ? "casts"
-                        : c->period_share > 0.0f && parts->periods == NULL     ? "periods"
-                        : sleeps(c) && parts->sleeps == NULL                   ? "sleeps"
-                        : c->slices_n > 1u && parts->slices == NULL            ? "slices"
-                        : c->pull_peers > 1u && parts->lanes == NULL           ? "lanes"
-                        : c->code && parts->codes == NULL                      ? "codes"
-                        : (c->link->frames || c->link->shared) && parts->frames == NULL
-                            ? "frames"
-                                                                               : NULL;
-    if (lacks == NULL) {
-        return UW_OK;
+    const struct parts parts = list_parts(c);
+    int rc = UW_OK;
+    for (const struct part *p = parts.of; rc == UW_OK && p < parts.of + PARTS_N; p++) {
+        if (p->needed && p->setup == NULL) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "config.parts lacks %s, which the configuration or its link needs",
+                                p->name);
+        }
+        rc = p->needed && p->setup->check != NULL ? p->setup->check(c, err) : UW_OK;
     }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "config.parts lacks %s, which the configuration or its link needs", lacks);
+    return rc;
+}
+
+static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct parts parts = list_parts(&s->config);
+    int rc = UW_OK;
+    for (const struct part *p = parts.of; rc == UW_OK && p < parts.of + PARTS_N; p++) {
+        rc = p->needed && p->setup->place != NULL ? p->setup->place(s, arena) : UW_OK;
+    }
+    return rc;
 }
 
 /* Rules look at it, and averages put it back when they fail. */
@@ -167,42 +196,18 @@ static int check(const struct uw_node_config *c, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
                             (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
     }
-    if (c->mode == UW_NODE_BROADCAST &&
-        (!c->link->frames || !c->link->shared || c->snapshot == NULL)) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "exchange broadcast needs a radio that all share, and a snapshot");
-    }
-    bool rounds = (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST) &&
-                  (c->rule == NULL || c->rule->over != UW_MIX_OVER_PAIRS);
-    if (!(c->period_share >= 0.0f && c->period_share <= 1.0f) ||
-        (c->period_share > 0.0f && !rounds)) {
-        return uw_error_set(err, UW_ERR_INVALID, "period_share: needs 0 to 1, and mode gossip or "
-                            "broadcast, not by pairs");
-    }
-    if (c->slices_n > UW_NODE_SLICES_MAX ||
-        (c->slices_n > 1u && (!rounds || c->mode == UW_NODE_BROADCAST))) {
-        return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to %u, and mode gossip",
-                            (unsigned)UW_NODE_SLICES_MAX);
-    }
-    if (c->pull_peers > UW_NODE_PULL_PEERS_MAX ||
-        (c->pull_peers > 1u &&
-         (!rounds || c->mode == UW_NODE_BROADCAST ||
-          (c->schedule != NULL && c->schedule != &uw_peer_schedule_random) ||
-          c->pull_peers * (c->slices_n != 0 ? c->slices_n : 1u) > UW_NODE_SLICES_MAX))) {
-        return uw_error_set(err, UW_ERR_INVALID, "pull_peers: up to 8, and 32 with the slices, in "
-                            "mode gossip with schedule random");
-    }
-    if (c->link->frames && (needs_averages(c) || c->samples != NULL)) {
-        return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "link %s is narrow: gossip only, without exact averages or samples",
-                            c->link->ops != NULL ? c->link->ops->name : "?");
-    }
     rc = check_parts(c, err);
-    rc = rc == UW_OK && sleeps(c) ? c->parts->sleeps->check(c, err) : rc;
-    if (rc == UW_OK && needs_averages(c)) {
-        rc = c->parts->averages->check(c, err);
-    }
     return rc < 0 ? rc : check_snapshot(c, err);
+}
+
+int uw_node_check_wide(const struct uw_node_config *c, struct uw_error *err)
+{
+    if (!c->link->frames) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                        "link %s is narrow: gossip only, without exact averages or samples",
+                        c->link->ops != NULL ? c->link->ops->name : "?");
 }
 
 static uint32_t run_tag(const char *run)
@@ -253,32 +258,6 @@ static uint64_t membership_rate(const struct uw_node_config *c)
     return rate != 0 ? rate : 1u;
 }
 
-static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
-{
-    const struct uw_node_config *c = &s->config;
-    int rc = UW_OK;
-    if (needs_averages(c)) {
-        s->averages = c->parts->averages;
-        rc = s->averages->place(s, arena);
-    }
-    if (rc == UW_OK && c->samples != NULL) {
-        rc = c->parts->samples->place(s, arena);
-    }
-    if (rc == UW_OK && c->mode == UW_NODE_BROADCAST) {
-        rc = c->parts->casts->place(s, arena);
-    }
-    if (rc == UW_OK && c->sleep.period_us != 0) {
-        rc = c->parts->sleeps->place(s, arena);
-    }
-    if (rc == UW_OK && c->period_share > 0.0f) {
-        rc = c->parts->periods->place(s, arena);
-    }
-    if (rc == UW_OK && c->pull_peers > 1u) {
-        rc = c->parts->lanes->place(s, arena);
-    }
-    return rc < 0 || c->parts->answers == NULL ? rc : c->parts->answers->place(s, arena);
-}
-
 static int place_membership(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
@@ -327,12 +306,13 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .adopt_only = (c->mode != UW_NODE_GOSSIP && !casts) || c->rule->over == UW_MIX_OVER_PAIRS,
         .holds = casts};
     bool sentences = c->parts->sentences != NULL || needs_averages(c);
+    size_t chunk_bytes = c->snapshot != NULL ? chunk_n * sizeof(float) : 0;
     void *part[8];
-    const size_t bytes[8] = {s->buffer_bytes, c->snapshot != NULL ? chunk_n * sizeof(float) : 0,
-                             c->members_max * sizeof(uint16_t),
-                             c->members_max * sizeof(bool), sizeof *s->message,
-                             sentences ? UW_NODE_TEXT_BYTES : 0,
-                             c->link->frames ? s->buffer_bytes : 0, c->members_max};
+    const size_t bytes[8] = {
+        s->buffer_bytes, chunk_bytes > sizeof *s->message ? chunk_bytes : sizeof *s->message,
+        c->members_max * sizeof(uint16_t), c->members_max * sizeof(bool), c->members_max,
+        sentences ? UW_NODE_TEXT_BYTES : 0, c->link->frames ? s->buffer_bytes : 0,
+        c->on_event != NULL ? UW_NODE_QUIETS * sizeof *s->quiet : 0};
     int rc = place_membership(s, arena);
     if (rc == UW_OK) {
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
@@ -354,13 +334,14 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         return rc;
     }
     s->buffer = part[0];
+    s->message = part[1];
     s->chunk = part[1];
     s->candidates.place = part[2];
     s->candidates.usable = part[3];
-    s->message = part[4];
+    s->candidates.weight = part[4];
     s->text = part[5];
     s->late = part[6];
-    s->candidates.weight = part[7];
+    s->quiet = part[7];
     return place_parts(s, arena);
 }
 

@@ -54,14 +54,14 @@ static bool leads(const struct uw_node_state *s, const struct uw_member *m)
     return true;
 }
 
-/* The place of another cell's head to pull from, any whose link carries chunks of chunk_n; 0: there
- * is none now. */
-static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n)
+/* The place of another cell's head to pull from, any other than `but` whose link carries chunks of
+ * chunk_n; 0: there is none now. */
+static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n, const struct uw_member *but)
 {
     uint32_t n = 0, place = 0;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
+        if (m != but && reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
             !m->progress.newcomer && s->now_us >= m->avoid_until_us &&
             uw_node_carries(s, m, chunk_n) && leads(s, m) &&
             uw_rng_below(&s->rng, ++n) == 0) {
@@ -127,9 +127,10 @@ static void weigh(struct uw_node_state *s, uint32_t place)
                                            nodes_in(s, m->averaging->told.cell));
 }
 
-uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n)
+uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n,
+                                const struct uw_member *but)
 {
-    uint32_t place = pick_head(s, chunk_n);
+    uint32_t place = pick_head(s, chunk_n, but);
     if (place != 0) {
         weigh(s, place);
     }
@@ -144,7 +145,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
         return 0;
     }
     b->heard_us = b->heard_us != 0 ? b->heard_us : s->now_us;
-    uint32_t place = pick_head(s, 1);
+    uint32_t place = pick_head(s, 1, NULL);
     if (place != 0 && uw_gossip_oldest(&s->gossip) != NULL) {
         return 0;       /* what the last pull brought comes first */
     }

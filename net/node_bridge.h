@@ -30,6 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct uw_member;
 struct uw_node_state;
 
 struct uw_node_bridge {
@@ -57,9 +58,10 @@ void uw_node_bridge_due(struct uw_node_state *s);
 /* The member to pull from now, its place in the table; 0: none. */
 uint32_t uw_node_bridge_take(struct uw_node_state *s);
 
-/* Another cell's head to go on with where that one has stopped, in chunks of chunk_n: its place in
- * the table; 0: none. What comes from now on has its cell's weight. */
-uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n);
+/* A cell's head to go on with in chunks of chunk_n where that one, `but` or NULL, has stopped: its
+ * place in the table; 0: none. What comes from now on has its cell's weight. */
+uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n,
+                                const struct uw_member *but);
 
 /* A pull is over. */
 void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how);

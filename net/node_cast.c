@@ -19,6 +19,15 @@ static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
            uw_member_window(m, s->now_us).from_us <= s->now_us;
 }
 
+static int check(const struct uw_node_config *c, struct uw_error *err)
+{
+    if (c->link->frames && c->link->shared && c->snapshot != NULL) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "exchange broadcast needs a radio that all share, and a snapshot");
+}
+
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
@@ -273,7 +282,7 @@ static void slept(struct uw_node_state *s, uint64_t slept_us)
 }
 
 const struct uw_node_casts uw_node_casts = {
-    .place = place,
+    .setup = {check, place},
     .begin = begin,
     .step = step,
     .message = message,

@@ -59,20 +59,18 @@ static void tell(struct uw_node_state *s, struct uw_node_event *e, const struct 
 
 bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key)
 {
-    uint32_t oldest = 0;
-    for (uint32_t i = 0; i < UW_NODE_QUIETS; i++) {
-        if (s->quiet[i].kind == kind && s->quiet[i].key == key &&
-            s->now_us < s->quiet[i].until_us) {
+    struct uw_node_quiet *oldest = s->quiet;
+    for (struct uw_node_quiet *q = s->quiet; q != NULL && q < s->quiet + UW_NODE_QUIETS; q++) {
+        if (q->kind == kind && q->key == key && s->now_us < q->until_us) {
             return false;
         }
-        if (s->quiet[i].until_us < s->quiet[oldest].until_us) {
-            oldest = i;
-        }
+        oldest = q->until_us < oldest->until_us ? q : oldest;
     }
-    s->quiet[oldest].kind = kind;
-    s->quiet[oldest].key = key;
-    s->quiet[oldest].until_us = s->now_us + QUIET_US;
-    return true;
+    if (oldest != NULL) {
+        *oldest = (struct uw_node_quiet){.kind = kind, .key = key,
+                                         .until_us = s->now_us + QUIET_US};
+    }
+    return oldest != NULL;
 }
 
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
@@ -100,10 +98,10 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     tell(s, &e, &c);
 }
 
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, enum uw_node_why why)
+void uw_node_tell_pull(struct uw_node_state *s, const struct uw_member *m,
+                       enum uw_node_event_kind kind, enum uw_node_why why)
 {
     const struct uw_pull *t = &s->pull.transfer;
-    const struct uw_member *m = uw_node_pull_member(s);
     char seen[UW_LINK_ADDRESS_BYTES];
     if (s->config.on_event == NULL) {
         return;
@@ -122,7 +120,7 @@ static void tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, 
                          const struct uw_node_cause *c)
 {
     char seen[UW_LINK_ADDRESS_BYTES];
-    if (s->config.on_event == NULL || !uw_node_is_news(s, kind, station)) {
+    if (!uw_node_is_news(s, kind, station)) {
         return;
     }
     struct uw_node_event e = {.kind = kind, .peer = c->m != NULL ? c->m->name : "",

@@ -46,8 +46,11 @@ static void take_over(uwasa_Ping *to, const struct known *from, uint32_t what)
     case 9:
         to->model = from->model;
         return;
-    default:
+    case 10:
         to->progress.step = from->progress.step;
+        return;
+    default:
+        to->progress.hears = from->progress.hears;
         return;
     }
 }

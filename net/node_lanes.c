@@ -58,19 +58,6 @@ static uint32_t hand_over(struct uw_node_state *s, struct side from, struct side
     return n;
 }
 
-/* An event about a lane's peer. */
-static void tell(struct uw_node_state *s, const struct uw_node_lane *lane,
-                 enum uw_node_event_kind kind, enum uw_node_why why)
-{
-    struct uw_node_pull *p = &s->pull;
-    uint32_t member = p->member, member_id = p->member_id;
-    p->member = lane->member;
-    p->member_id = lane->member_id;
-    uw_node_tell_pull(s, kind, why);
-    p->member = member;
-    p->member_id = member_id;
-}
-
 static void end_lane(struct uw_node_state *s, struct uw_node_lane *lane)
 {
     struct uw_member *m = member_of(s, lane);
@@ -86,6 +73,18 @@ static void drop(struct uw_node_state *s, struct uw_node_lane *lane)
 {
     (void)hand_over(s, side_of(s, lane), side_of_pull(s), UINT32_MAX, true);
     end_lane(s, lane);
+}
+
+static int check_config(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
+    uint32_t slices_n = c->slices_n != 0 ? c->slices_n : 1u;
+    if (c->pull_peers <= UW_NODE_PULL_PEERS_MAX && c->mode == UW_NODE_GOSSIP &&
+        !uw_node_pairs_up(c) && random && c->pull_peers * slices_n <= UW_NODE_SLICES_MAX) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID, "pull_peers: up to 8, and 32 with the slices, in "
+                        "mode gossip with schedule random");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)
@@ -127,12 +126,8 @@ static void stop(struct uw_node_state *s)
 /* The place of a peer that this round asks nothing yet, whose link carries its chunks; 0: none. */
 static uint32_t pick_further(struct uw_node_state *s)
 {
-    struct uw_member *first = &s->membership.members[s->pull.member];
-    uint64_t avoid_until_us = first->avoid_until_us;
-    first->avoid_until_us = UINT64_MAX;
-    uint32_t at = uw_node_pick_any(s, s->pull.round, false, s->pull.transfer.chunk_n);
-    first->avoid_until_us = avoid_until_us;
-    return at;
+    return uw_node_pick_any(s, s->pull.round, false, s->pull.transfer.chunk_n,
+                            uw_node_pull_member(s));
 }
 
 /* Further peers. Returns how many. */
@@ -260,7 +255,7 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
         return false;
     }
     struct uw_node_lane *lane = &f->lane[i];
-    uw_node_tell_pull(s, UW_NODE_PULL_MOVED, why);
+    uw_node_tell_pull(s, uw_node_pull_member(s), UW_NODE_PULL_MOVED, why);
     (void)hand_over(s, side_of_pull(s), side_of(s, lane), UINT32_MAX, true);
     struct uw_pull stopped = p->transfer;
     p->transfer = lane->transfer;
@@ -308,15 +303,16 @@ static void stale(struct uw_node_state *s, struct uw_node_lane *lane)
 
 static void nonfinite(struct uw_node_state *s, struct uw_node_lane *lane)
 {
-    uw_node_punish(s, member_of(s, lane));
-    tell(s, lane, UW_NODE_CHUNK_NONFINITE, UW_WHY_NONE);
+    struct uw_member *m = member_of(s, lane);
+    uw_node_punish(s, m);
+    uw_node_tell_pull(s, m, UW_NODE_CHUNK_NONFINITE, UW_WHY_NONE);
     drop(s, lane);
 }
 
 static void refused(struct uw_node_state *s, struct uw_node_lane *lane, enum uw_node_why why)
 {
     s->counters.pulls_refused++;
-    tell(s, lane, UW_NODE_PULL_REFUSED, why);
+    uw_node_tell_pull(s, member_of(s, lane), UW_NODE_PULL_REFUSED, why);
     give_up(s, lane, UW_NODE_AVOID_US / 4u);
 }
 
@@ -329,10 +325,8 @@ static void judge(struct uw_node_state *s)
         return;
     }
     struct uw_node_lane *lane = uw_node_lane_of(s, m);
-    const struct uw_node_lane named = {.member = (uint32_t)(m - s->membership.members),
-                                       .member_id = id};
     uw_node_punish(s, m);
-    tell(s, &named, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    uw_node_tell_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
     if (lane != NULL) {
         drop(s, lane);
     } else if (m == uw_node_pull_member(s) && s->pull.transfer.active &&
@@ -389,7 +383,7 @@ static void slept(struct uw_node_state *s, uint64_t slept_us)
     }
 }
 
-const struct uw_node_lanes uw_node_lanes = {.place = place,
+const struct uw_node_lanes uw_node_lanes = {.setup = {check_config, place},
                                             .began = began,
                                             .step = step,
                                             .over = over,

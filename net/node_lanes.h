@@ -34,9 +34,9 @@ struct uw_node_further {
     struct uw_node_lane *lane;      /* [n] */
 };
 
-/* All but place only while s->further is set. */
+/* All but setup only while s->further is set. */
 struct uw_node_lanes {
-    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    struct uw_node_setup setup;
     /* The pull of a round has begun, of these chunks: choose further peers and share them out. */
     void (*began)(struct uw_node_state *s, const struct uw_node_range *all);
     /* Look after all lanes, and ask what is due. */

@@ -23,7 +23,8 @@ static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
         .step = UINT32_MAX, .rounds = UINT32_MAX, .version = UINT32_MAX,
         .loss = 1.0f, .accuracy = 1.0f, .samples_per_s = 1.0f,
         .pulled_bytes = UINT64_MAX, .newcomer = true,
-        .battery_percent = 100, .shuffles = s->config.samples != NULL};
+        .battery_percent = 100, .shuffles = s->config.samples != NULL,
+        .hears = s->config.link->frames ? s->buffer_bytes : 0};
     if (s->averages != NULL) {
         ping->has_averaging = true;
         s->averages->widest(&s->config, &ping->averaging);

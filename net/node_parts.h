@@ -23,18 +23,33 @@ struct uw_member_windows;
 struct uw_node_range;
 struct uw_node_state;
 
+/* What the table of every part begins with. */
+struct uw_node_setup {
+    /* Does a configuration that needs the part make sense, before any memory is there? NULL: yes.
+     * Returns UW_OK, UW_ERR_INVALID or UW_ERR_UNSUPPORTED. */
+    int (*check)(const struct uw_node_config *c, struct uw_error *err);
+    /* Take the part's memory. NULL: it has none. Returns UW_OK or what uw_arena_take returns. */
+    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+};
+
+/* node_bind.c. For checks: is the link wide enough for more than gossip? Returns as they do. */
+int uw_node_check_wide(const struct uw_node_config *c, struct uw_error *err);
+
+/* For checks: is its rule over pairs? */
+static inline bool uw_node_pairs_up(const struct uw_node_config *c)
+{
+    return c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
+}
+
 /* node_averages.c. All but the checks, widest and message only while s->averages is set. */
 struct uw_node_averages {
-    /* Does the configuration make sense, before any memory is there; with its memory?
-     * Returns UW_OK or UW_ERR_INVALID. */
-    int (*check)(const struct uw_node_config *c, struct uw_error *err);
+    struct uw_node_setup setup;
+
+    /* As setup.check, once the memory is there. */
     int (*check_spare)(const struct uw_node_config *c, struct uw_error *err);
 
     /* What pings come to tell of a node's averages, at most. */
     void (*widest)(const struct uw_node_config *c, uwasa_Averaging *p);
-
-    /* Take the memory. Returns UW_OK or what uw_arena_take returns. */
-    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
 
     /* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
     uint64_t (*step)(struct uw_node_state *s);
@@ -63,7 +78,8 @@ struct uw_node_averages {
     /* Pulls from another cell (node_bridge.h): whom from; whom else; look at what came; it is
      * over. */
     uint32_t (*pull_from)(struct uw_node_state *s);
-    uint32_t (*pull_another)(struct uw_node_state *s, uint32_t chunk_n);
+    uint32_t (*pull_another)(struct uw_node_state *s, uint32_t chunk_n,
+                             const struct uw_member *but);
     int (*pull_step)(struct uw_node_state *s);
     void (*pull_ended)(struct uw_node_state *s, enum uw_gossip_end how);
 
@@ -76,15 +92,15 @@ struct uw_node_averages {
 
 /* node_shuffle.c. All but message only while s->samples is set. */
 struct uw_node_samples {
-    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    struct uw_node_setup setup;
     uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
     void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
     void (*stop)(struct uw_node_state *s);
 };
 
-/* node_cast.c. All but place only while s->cast is set. */
+/* node_cast.c. All but setup only while s->cast is set. */
 struct uw_node_casts {
-    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    struct uw_node_setup setup;
     /* Begin a turn in this round. 0: there is nobody to average with; UW_NODE_LATER: it is for the
      * others to begin. */
     uint32_t (*begin)(struct uw_node_state *s, uint32_t round);
@@ -97,6 +113,7 @@ struct uw_node_casts {
 
 /* node_frames.c. On a link of frames: as the functions of these names in message.h. */
 struct uw_node_frames {
+    struct uw_node_setup setup;
     /* Leave one more thing out of a ping that does not fit; put back what was left out of one that
      * came from a station, as far as it is known. */
     void (*leave_out)(uwasa_Ping *ping);
@@ -115,6 +132,7 @@ struct uw_node_frames {
 
 /* node_slice.c */
 struct uw_node_slices {
+    struct uw_node_setup setup;
     /* As uw_node_pick_slice, of a configuration with slices.
      *   range  all chunks; written: those of the slice */
     void (*pick)(struct uw_node_state *s, struct uw_node_range *range);
@@ -122,12 +140,10 @@ struct uw_node_slices {
 
 /* node_sleep.c. step, heard and fill only while s->sleeper is set. */
 struct uw_node_sleeps {
-    /* Returns UW_OK or UW_ERR_INVALID, before any memory is there. */
-    int (*check)(const struct uw_node_config *c, struct uw_error *err);
+    struct uw_node_setup setup;
     const struct uw_member_windows *windows;        /* of others: membership.h */
     /* Who sleeps is not asked while somebody does not. Returns how many candidates can be used. */
     uint32_t (*prefer_awake)(struct uw_node_state *s, uint32_t usable_n);
-    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
     /* Is this node asleep? next_us is set to when that changes, or a window begins. Who has woken
      * up calls uw_node_slept. */
     bool (*step)(struct uw_node_state *s, uint64_t *next_us);
@@ -139,7 +155,7 @@ struct uw_node_sleeps {
 
 /* node_answers.c */
 struct uw_node_answers {
-    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    struct uw_node_setup setup;
     void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 };
 

@@ -56,6 +56,17 @@ static void cast_ended(struct uw_node_state *s, uint64_t all_us)
     learn(s, us != 0 ? us : all_us);
 }
 
+static int check(const struct uw_node_config *c, struct uw_error *err)
+{
+    bool rounds = (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST) &&
+                  !uw_node_pairs_up(c);
+    if (c->period_share >= 0.0f && c->period_share <= 1.0f && rounds) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID, "period_share: needs 0 to 1, and mode gossip or "
+                        "broadcast, not by pairs");
+}
+
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     void *memory;
@@ -68,4 +79,4 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-const struct uw_node_periods uw_node_periods = {place, began, ended, cast_ended};
+const struct uw_node_periods uw_node_periods = {{check, place}, began, ended, cast_ended};

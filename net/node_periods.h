@@ -24,7 +24,7 @@ struct uw_node_period {
 };
 
 struct uw_node_periods {
-    int (*place)(struct uw_node_state *s, struct uw_arena *arena);
+    struct uw_node_setup setup;
     void (*began)(struct uw_node_state *s);         /* a pull of gossip */
     void (*ended)(struct uw_node_state *s);         /* it did, and counts */
     /* A broadcast average did, of which began was told as well; all_us: what all its models take

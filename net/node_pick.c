@@ -5,6 +5,9 @@
 
 #define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is further along */
 #define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
+#define TURN_PART 4u                /* of a pull on a shared link is waited, at random, ... */
+#define TURN_MOST_US 600000000u     /* ... before the first one, and never longer, ... */
+#define TURN_ENOUGH 3u              /* ... unless so many, and all who are there, can be asked */
 
 static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
                                bool newcomer, bool further, uint32_t chunk_n)
@@ -16,11 +19,17 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
 
+/* What it shows is where it began: not worth much. */
+static bool is_untrained(const struct uw_member *m)
+{
+    return m->progress.step == 0 && m->progress.rounds == 0;
+}
+
 /* List the members of the run by identity, this one too; those who are gone for long are none.
  * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
- * chunk_n. Returns how many can. */
+ * chunk_n, other than `but`. Returns how many can. */
 static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool further,
-                             uint32_t chunk_n)
+                             uint32_t chunk_n, const struct uw_member *but)
 {
     struct uw_node_candidates *c = &s->candidates;
     uint32_t usable_n = 0;
@@ -28,7 +37,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
     c->weighted = false;
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        bool usable = i > 0 && can_be_pulled_from(s, m, newcomer, further, chunk_n);
+        bool usable = i > 0 && m != but && can_be_pulled_from(s, m, newcomer, further, chunk_n);
         if (i > 0 && (m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
                       !m->same_model)) {
             continue;
@@ -41,7 +50,8 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
         }
         c->place[k] = (uint16_t)i;
         c->usable[k] = usable;
-        c->weight[k] = uw_peer_weight(s->config.batteries_alike ? 0 : m->progress.battery_percent);
+        uint32_t percent = s->config.batteries_alike ? 0 : m->progress.battery_percent;
+        c->weight[k] = is_untrained(m) ? UW_PEER_WEIGHT_LEAST : uw_peer_weight(percent);
         c->weighted = c->weighted || (usable && c->weight[k] != UW_PEER_WEIGHT_FULL);
         usable_n += usable;
     }
@@ -97,23 +107,43 @@ static uint32_t pick(struct uw_node_state *s, const struct uw_peer_schedule *sch
 }
 
 uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
-                          uint32_t chunk_n)
+                          uint32_t chunk_n, const struct uw_member *but)
 {
     float none;
-    return list_members(s, newcomer, false, chunk_n) != 0
+    return list_members(s, newcomer, false, chunk_n, but) != 0
                ? pick(s, &uw_peer_schedule_random, round, &none)
                : 0;
+}
+
+/* All who begin at once know the first who shows something, and nobody else: on a link that they
+ * share each waits a little before its first pull, until more can be asked. */
+static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
+{
+    const struct uw_link *l = s->config.link;
+    bool all = usable_n >= TURN_ENOUGH && usable_n >= uw_membership_alive(&s->membership);
+    if (s->pull.round != 0 || s->cast != NULL || !l->shared || l->rate_bits_per_s == 0 || all) {
+        return false;
+    }
+    if (s->pull.turn_us == 0) {
+        uint64_t us = s->config.params->size_n * UINT64_C(32000000) / l->rate_bits_per_s;
+        uint32_t most_us = (uint32_t)uw_min_u64(us / TURN_PART, TURN_MOST_US);
+        s->pull.turn_us = s->now_us + uw_rng_below(&s->rng, most_us + 1u);
+    }
+    return s->now_us < s->pull.turn_us;
 }
 
 uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    bool further = newcomer && list_members(s, true, true, 1) != 0;
+    bool further = newcomer && list_members(s, true, true, 1, NULL) != 0;
     bool adopt_only = s->gossip.config.adopt_only;
-    uint32_t n = further ? 1 : list_members(s, newcomer, false, 1);
+    uint32_t n = further ? 1 : list_members(s, newcomer, false, 1, NULL);
     *adopt = further;
     *weight = 0.0f;
     if (n != 0 && (further || !adopt_only)) {
+        if (waits_turn(s, n)) {
+            return UW_NODE_LATER;
+        }
         return pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, weight);
     }
     bool early = n == 0 && newcomer && s->config.seeds_n != 0 &&

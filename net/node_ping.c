@@ -3,14 +3,28 @@
 
 #define CALLS_MOST 16u
 
+/* What a station hears, or all do: as much as this device sends, unless it said less. */
+static uint32_t mtu_to(const struct uw_node_state *s, uint16_t station)
+{
+    uint32_t mtu = uw_node_mtu(s);
+    for (uint32_t i = 1; s->config.link->frames && i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        bool meant = station == UW_LINK_STATION_BROADCAST || station == m->station;
+        if (meant && m->progress.hears >= UW_NODE_HEARS_MIN && m->progress.hears < mtu) {
+            mtu = m->progress.hears;
+        }
+    }
+    return mtu;
+}
+
 /* Write what is filled in, less what does not fit. Returns its bytes, 0: they are too many. */
-static uint32_t write_self(struct uw_node_state *s)
+static uint32_t write_self(struct uw_node_state *s, uint32_t mtu)
 {
     bool frames = s->config.link->frames;
     uwasa_Ping *p = &s->message->ping;
     for (;;) {
         int bytes = uw_message_write(frames, s->message->type, &uw_form_ping, p, s->buffer,
-                                     uw_node_mtu(s));
+                                     mtu);
         if (bytes > 0) {
             return (uint32_t)bytes;
         }
@@ -22,13 +36,12 @@ static uint32_t write_self(struct uw_node_state *s)
 }
 
 /* Add records of the n that were gathered while there is room. Returns how many. */
-static uint32_t add_others(struct uw_node_state *s, uint32_t n, uint32_t *bytes)
+static uint32_t add_others(struct uw_node_state *s, uint32_t n, uint32_t *bytes, uint32_t mtu)
 {
     for (uint32_t i = 0; i < n; i++) {
         uwasa_Peer peer;
         uw_membership_gathered(&s->membership, i, &peer);
-        int more = uw_message_add_peer(s->config.link->frames, &peer, s->buffer, *bytes,
-                                       uw_node_mtu(s));
+        int more = uw_message_add_peer(s->config.link->frames, &peer, s->buffer, *bytes, mtu);
         if (more < 0) {
             return i;
         }
@@ -56,8 +69,9 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
     uint32_t n = beacon ? 0 : uw_membership_gather(&s->membership, others), told = 0, bytes;
     int rc;
     do {
-        bytes = write_self(s);
-        told = bytes != 0 ? add_others(s, n, &bytes) : 0;
+        uint32_t mtu = mtu_to(s, station);
+        bytes = write_self(s, mtu);
+        told = bytes != 0 ? add_others(s, n, &bytes, mtu) : 0;
         rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_ERR_TOOBIG;
     } while (rc == UW_ERR_TOOBIG && uw_node_mtu(s) < bytes);    /* it has become narrower */
     if (rc == UW_OK) {              /* also when it waits for the link */

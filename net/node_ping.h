@@ -9,6 +9,7 @@
 
 #include "node_state.h"
 
+#define UW_NODE_HEARS_MIN 40u   /* bytes; of frames of 51 */
 #define UW_NODE_OTHERS 1u       /* records that every ping has, in turn */
 
 /* node_mtu.c */
@@ -26,7 +27,7 @@ void uw_node_fill_ping(struct uw_node_state *s, enum uw_wire_type type, uint32_t
 void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
                   uint32_t others);
 
-#define UW_NODE_LEFT_OUT_MOST 10u       /* things, one after the other: node_frames.c */
+#define UW_NODE_LEFT_OUT_MOST 11u       /* things, one after the other: node_frames.c */
 
 /* Call members and seeds that are due. */
 void uw_node_call_members(struct uw_node_state *s);

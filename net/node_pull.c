@@ -112,7 +112,7 @@ void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place,
     if (s->period != NULL) {
         s->config.parts->periods->began(s);
     }
-    uw_node_tell_pull(s, UW_NODE_PULL_STARTED, UW_WHY_NONE);
+    uw_node_tell_pull(s, m, UW_NODE_PULL_STARTED, UW_WHY_NONE);
 }
 
 /* Choose a peer for the round; false: wait a little for one to appear. */
@@ -189,7 +189,7 @@ void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why)
 {
     s->counters.pulls_cut++;
     uw_node_pull_finish(s, UW_GOSSIP_CUT);
-    uw_node_tell_pull(s, UW_NODE_PULL_CUT, why);
+    uw_node_tell_pull(s, uw_node_pull_member(s), UW_NODE_PULL_CUT, why);
 }
 
 /* Does a further peer of this round go on in place of the pull's? */
@@ -202,7 +202,7 @@ void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
                          enum uw_node_event_kind kind)
 {
     uw_node_punish(s, m);
-    uw_node_tell_pull(s, kind, UW_WHY_NONE);
+    uw_node_tell_pull(s, m, kind, UW_WHY_NONE);
     if (s->pull.transfer.active && !take_over(s, UW_WHY_CHUNK)) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
@@ -226,7 +226,7 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
     }
     p->judged = true;
     uw_node_punish(s, m);
-    uw_node_tell_pull(s, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    uw_node_tell_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
     if (p->transfer.active) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
@@ -247,27 +247,19 @@ static void complete(struct uw_node_state *s)
         uw_node_slices_mixed(p->slices, p->version, m, s->now_us);
     }
     uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
-    uw_node_tell_pull(s, UW_NODE_PULL_DONE, UW_WHY_NONE);
+    uw_node_tell_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
     if (p->adopt) {
-        uw_node_tell_pull(s, UW_NODE_ADOPTED, UW_WHY_NONE);
+        uw_node_tell_pull(s, m, UW_NODE_ADOPTED, UW_WHY_NONE);
     }
 }
 
 /* The place of another member than m, whose link carries this pull's chunks; 0: nobody. */
-static uint32_t another_than(struct uw_node_state *s, struct uw_member *m)
+static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    uint64_t avoid_until_us = m != NULL ? m->avoid_until_us : 0;
     uint32_t chunk_n = s->pull.transfer.chunk_n;
-    if (m != NULL) {
-        m->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
-    }
-    uint32_t place = s->pull.bridge ? s->averages->pull_another(s, chunk_n)
-                                    : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n);
-    if (place == 0 && m != NULL) {
-        m->avoid_until_us = avoid_until_us;
-    }
-    return place;
+    return s->pull.bridge ? s->averages->pull_another(s, chunk_n, m)
+                          : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n, m);
 }
 
 /* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
@@ -291,13 +283,17 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
     if (!p->transfer.active) {
         return true;
     }
-    uint32_t place = another_than(s, uw_node_pull_member(s));
+    struct uw_member *stopped = uw_node_pull_member(s);
+    uint32_t place = another_than(s, stopped);
     if (place == 0) {
         return false;
     }
+    if (stopped != NULL) {
+        stopped->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
+    }
     const struct uw_member *m = &s->membership.members[place];
     const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
-    uw_node_tell_pull(s, UW_NODE_PULL_MOVED, why);
+    uw_node_tell_pull(s, stopped, UW_NODE_PULL_MOVED, why);
     remember_rate(s);
     p->version = UW_NODE_VERSION_MIXED;
     p->member = place;

@@ -39,6 +39,7 @@ static inline uint32_t uw_node_most_n(const struct uw_node_state *s, bool coded)
 
 /* node_codes.c, an optional part of a node */
 struct uw_node_codes {
+    struct uw_node_setup setup;
     /* Write the chunk of an item, whose floats are x, or its part that is next, and set item->more.
      * Returns the bytes or UW_ERR_TOOBIG. */
     int (*write)(struct uw_serve_item *item, const struct uw_data *d, const float *x, void *buf,

@@ -111,7 +111,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
     m->avoid_until_us = s->now_us + uw_node_stale_us(s, m);
     s->counters.pulls_stale++;
     bool more = !p->bridge && p->passed < UW_NODE_PASSED_MOST;
-    uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1) : 0;
+    uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
     if (place == 0) {
         uw_node_pull_finish(s, UW_GOSSIP_STALE);
         return;
@@ -236,5 +236,5 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         return;
     }
     uw_node_pull_finish(s, p->bytes != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
-    uw_node_tell_pull(s, UW_NODE_PULL_REFUSED, why);
+    uw_node_tell_pull(s, m, UW_NODE_PULL_REFUSED, why);
 }

@@ -104,4 +104,4 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 }
 
 const struct uw_node_samples uw_node_samples = {
-    .place = place, .step = step, .message = message, .stop = stop};
+    .setup = {uw_node_check_wide, place}, .step = step, .message = message, .stop = stop};

@@ -177,10 +177,9 @@ uint64_t uw_node_may_sleep_us(const struct uw_node *n, uint64_t caller_us)
     return asleep && s->promised_us > now_us ? s->promised_us - now_us : 0;
 }
 
-const struct uw_node_sleeps uw_node_sleeps = {.check = check,
+const struct uw_node_sleeps uw_node_sleeps = {.setup = {check, place},
                                               .windows = &uw_member_windows,
                                               .prefer_awake = prefer_awake,
-                                              .place = place,
                                               .step = step,
                                               .heard = heard,
                                               .fill = fill};

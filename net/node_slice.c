@@ -3,6 +3,15 @@
 
 #include "bits.h"
 
+static int check(const struct uw_node_config *c, struct uw_error *err)
+{
+    if (c->slices_n <= UW_NODE_SLICES_MAX && c->mode == UW_NODE_GOSSIP && !uw_node_pairs_up(c)) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to %u, and mode gossip",
+                        (unsigned)UW_NODE_SLICES_MAX);
+}
+
 static void pick(struct uw_node_state *s, struct uw_node_range *range)
 {
     struct uw_node_pull *p = &s->pull;
@@ -19,4 +28,4 @@ static void pick(struct uw_node_state *s, struct uw_node_range *range)
     p->slices = (uint32_t)1 << k;
 }
 
-const struct uw_node_slices uw_node_slices = {pick};
+const struct uw_node_slices uw_node_slices = {{check, NULL}, pick};

@@ -6,8 +6,7 @@
  *     node.c         the step; node_mtu.c what a link must carry
  *     node_recv.c    what to do with each message; node_ping.c membership's (node_ping.h)
  *     node_pull*.c   the pull of a round (node_pull.h); node_pick.c whom from
- *     node_serve.c   others' pulls
- *     node_event.c   events (node_tell.h)
+ *     node_serve.c   others' pulls; node_event.c events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
  * and of its optional parts (node_parts.h)
@@ -39,10 +38,10 @@ struct uw_node_further;
 struct uw_node_gradients;
 struct uw_node_pairs;
 struct uw_node_period;
+struct uw_node_quiet;
 struct uw_node_shuffle;
 struct uw_node_sleeper;
 
-#define UW_NODE_QUIETS 12u
 #define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
@@ -65,6 +64,7 @@ struct uw_node_pull {
     uint8_t plain_rounds;           /* to come without the code, which did not pay */
     uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */
+    uint64_t turn_us;               /* the first one is not before; 0: not drawn yet */
 };
 
 /* The members of the run by identity, this device too. */
@@ -87,8 +87,12 @@ struct uw_node_message {
     };
 };
 
+/* The largest at the end: boards reach what is before them with shorter instructions. */
 struct uw_node_state {
     struct uw_node_config config;
+    bool started, left;
+    bool blocked;                   /* the link takes no more for now */
+    uint32_t shown_version;
     uint32_t run;
     uint64_t model;
     uint32_t chunk_n;               /* largest chunk this link carries */
@@ -96,16 +100,16 @@ struct uw_node_state {
     uint64_t now_us, first_us;
     uint64_t promised_us;           /* the next step comes then, or sooner */
     uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
-    bool started, left;
-    uint32_t shown_version;
 
-    struct uw_membership membership;
-    struct uw_gossip gossip;
-    struct uw_node_pull pull;
-    struct uw_node_further *further;    /* peers of the same pull; NULL: it is always of one */
-    struct uw_serve serve;
-    struct uw_rng rng;
-    bool blocked;                   /* the link takes no more for now */
+    uint8_t *buffer;                /* [buffer_bytes] */
+    float *chunk;                   /* [chunk_n] of the snapshot on its way to the buffer; the
+                                       memory of `message` */
+    struct uw_node_message *message;    /* that came in, or goes out: what came in is read
+                                       before anything goes out, chunks too */
+    uint8_t *late;                  /* [buffer_bytes] what the link did not take; NULL: lost */
+    uint32_t late_bytes;            /* 0: none waits */
+    uint64_t late_until_us;
+    uint16_t late_station;
 
     /* Of optional parts; NULL: this node does without. */
     const struct uw_node_averages *averages;        /* and then the five below are set */
@@ -114,28 +118,22 @@ struct uw_node_state {
     struct uw_node_gradients *gradients;
     struct uw_node_pairs *pairs;
     struct uw_node_cost *cost;
+    struct uw_node_further *further;    /* peers of the same pull; NULL: it is always of one */
     struct uw_node_cast *cast;
     struct uw_node_shuffle *samples;
     struct uw_node_period *period;
     struct uw_node_sleeper *sleeper;
     uwasa_StatusReply *reply;       /* for answers */
 
-    uint8_t *buffer;                /* [buffer_bytes] */
-    float *chunk;                   /* [chunk_n] */
-    uint8_t *late;                  /* [buffer_bytes] what the link did not take; NULL: lost */
-    uint32_t late_bytes;            /* 0: none waits */
-    uint16_t late_station;
-    uint64_t late_until_us;
-    struct uw_node_candidates candidates;
-    struct uw_node_message *message;    /* that came in, or goes out: what came in is read
-                                       before anything goes out */
-    struct uw_node_counters counters;
-    struct {
-        enum uw_node_event_kind kind;
-        uint32_t key;
-        uint64_t until_us;
-    } quiet[UW_NODE_QUIETS];
+    struct uw_node_quiet *quiet;    /* node_tell.h; NULL: nobody hears of events */
     char *text;                     /* [UW_NODE_TEXT_BYTES]; NULL: nobody writes sentences */
+    struct uw_node_candidates candidates;
+    struct uw_rng rng;
+    struct uw_node_pull pull;
+    struct uw_node_counters counters;
+    struct uw_serve serve;
+    struct uw_gossip gossip;
+    struct uw_membership membership;
 };
 
 /* node.c */
@@ -199,9 +197,9 @@ const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t c
 #define UW_NODE_LATER UINT32_MAX
 uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight);
 
-/* Any that can be pulled from now in chunks of chunk_n; 0: nobody. */
+/* Any but one (or NULL) that can be pulled from now in chunks of chunk_n; 0: nobody. */
 uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
-                          uint32_t chunk_n);
+                          uint32_t chunk_n, const struct uw_member *but);
 
 /* Does it listen for about as long as a pull takes? Does anybody who can be pulled from? */
 bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m);

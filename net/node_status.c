@@ -6,7 +6,7 @@
 #include "bits.h"
 #include "status_rows.h"
 
-static uint32_t told(const atomic_uint_least32_t *a)
+UW_INLINE uint32_t told(const atomic_uint_least32_t *a)
 {
     return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
 }
@@ -34,6 +34,7 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
         .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
         .battery_percent = uw_min_u32(told(&g->battery_percent), 100u),
         .shuffles = s->samples != NULL && !s->left,
+        .hears = uw_node_mtu(s) < s->buffer_bytes ? uw_node_mtu(s) : 0,
     };
     if (s->sleeper != NULL) {
         s->config.parts->sleeps->fill(s, p);

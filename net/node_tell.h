@@ -12,7 +12,17 @@
 /* Tell of an event whose sentence is in s->text, or needs none. */
 void uw_node_report(struct uw_node_state *s, struct uw_node_event *e);
 
-/* Is this worth telling? True the first time for a key, then once in ten seconds. */
+#define UW_NODE_QUIETS 12u
+
+/* An event that is not told again before. */
+struct uw_node_quiet {
+    enum uw_node_event_kind kind;
+    uint32_t key;
+    uint64_t until_us;
+};
+
+/* Is this worth telling? True the first time for a key, then once in ten seconds; never where
+ * nobody hears of events. */
 bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key);
 
 /* The address a member gave, or the one that it, or the station, is seen at. */
@@ -23,8 +33,10 @@ const char *uw_node_address(struct uw_node_state *s, const struct uw_member *m, 
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
                             uint64_t silent_us);
 
-/* About the pull in s->pull. why: what a cut, a move or a refusal was caused by. */
-void uw_node_tell_pull(struct uw_node_state *s, enum uw_node_event_kind kind, enum uw_node_why why);
+/* About the present or last pull and a peer that it is from, or NULL: it is gone from the table.
+ * why: what a cut, a move or a refusal was caused by. */
+void uw_node_tell_pull(struct uw_node_state *s, const struct uw_member *m,
+                       enum uw_node_event_kind kind, enum uw_node_why why);
 
 /* About a station or member, WRONG_RUN or MEMBERS_FULL; m may be NULL. */
 void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,

@@ -48,8 +48,8 @@ static bool is_wanted(const struct uw_radio_bus *r, const uint8_t *contents, uin
         return false;
     }
     uint16_t to = number_at(contents), from = number_at(contents + 2);
-    return (to == r->base.address || to == UW_RADIO_ALL) && from <= UW_RADIO_ADDRESS_MAX &&
-           from != r->base.address;
+    bool ours = to == r->base.address && from != to;
+    return (ours || to == UW_RADIO_ALL) && from <= UW_RADIO_ADDRESS_MAX;
 }
 
 /* Take what the line brings, up to a frame for this station.

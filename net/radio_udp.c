@@ -62,15 +62,15 @@ static int udp_send(struct uw_radio *radio, uint16_t to, const void *frame, uint
     return uw_ip_send_error(errno);
 }
 
-/* Is the datagram one for this station, or for all, from another one? */
+/* Is the datagram one for this station, or for all? */
 static bool is_wanted(const struct uw_radio_udp *r, ssize_t bytes)
 {
     if (bytes < (ssize_t)UW_RADIO_UDP_HEAD_BYTES) {
         return false;
     }
     uint16_t to = number_at(r->datagram), from = number_at(r->datagram + 2);
-    return (to == r->base.address || to == UW_RADIO_ALL) && from <= UW_RADIO_ADDRESS_MAX &&
-           from != r->base.address;
+    bool ours = to == r->base.address && from != to;
+    return (ours || to == UW_RADIO_ALL) && from <= UW_RADIO_ADDRESS_MAX;
 }
 
 static int udp_recv(struct uw_radio *radio, uint16_t *from, void *frame, uint32_t cap_bytes)

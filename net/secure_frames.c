@@ -104,19 +104,26 @@ static uint64_t whole_counter(const struct uw_frames_peer *p, const uint8_t *low
     return near + ((bits - (uint32_t)near) & COUNTER_MASK);
 }
 
-/* Decrypt a frame of a message in s->in. Returns UW_OK, or that it is none. */
+/* Decrypt a frame of a message in s->in. What comes from this station's own address is its own,
+ * heard back, or cannot be opened. Returns UW_OK, UW_ERR_AGAIN (it is of no use), or why its
+ * sender is to be asked. */
 static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
 {
     uint8_t *in = s->in;
-    struct uw_frames_peer *p = uw_frames_peer_at(s, from);
+    bool own = from == s->lower->own;
+    struct uw_frames_peer self = {.id = s->id, .top = s->counter};
+    struct uw_frames_peer *p = own ? &self : uw_frames_peer_at(s, from);
     uint32_t epoch;
     bool all = (in[0] & UW_FRAMES_TO_ALL) != 0;
+    if (own && !all) {
+        return UW_ERR_AGAIN;
+    }
     if (p == NULL || !uw_frames_epoch_of(s, in[0], &epoch)) {
         s->stats.unknown_n++;
         return UW_ERR_NOTFOUND;
     }
     uint64_t counter = whole_counter(p, in + 1);
-    if (uw_frames_seen(p, counter) || counter >= UW_FRAMES_COUNTER_END) {
+    if (!own && (uw_frames_seen(p, counter) || counter >= UW_FRAMES_COUNTER_END)) {
         s->stats.replayed_n++;
         /* Or it is so far ahead that it looks old: its sender knows. */
         return uw_frames_is_old(p, counter) ? UW_ERR_NOTFOUND : UW_ERR_AGAIN;
@@ -130,6 +137,10 @@ static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
     if (key == NULL || uw_ccm_open(key, &f) < 0) {
         s->stats.refused_n++;
         return UW_ERR_DENIED;
+    }
+    if (own) {
+        s->stats.replayed_n++;
+        return UW_ERR_AGAIN;
     }
     uw_frames_see(p, counter, s->now_us);
     uw_frames_follow(s, epoch);
@@ -157,14 +168,10 @@ static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t
             uw_frames_on_join(s, station, (uint32_t)bytes);
             continue;
         }
-        if (station == s->lower->own) {
-            s->stats.replayed_n++;
-            continue;
-        }
         int rc = take(s, station, (uint32_t)bytes);
         if (rc < 0) {
             if (rc != UW_ERR_AGAIN) {
-                uw_frames_ask(s, station);
+                uw_frames_ask(s, station == s->lower->own ? UW_LINK_STATION_BROADCAST : station);
             }
             continue;
         }

@@ -34,11 +34,15 @@ void uw_frames_follow(struct uw_secure_frames *s, uint32_t epoch);
 bool uw_frames_epoch_of(const struct uw_secure_frames *s, uint8_t first, uint32_t *epoch);
 
 /* A counter that was never used. Returns UW_OK, UW_ERR_IO (the store cannot be written),
- * UW_ERR_CLOSED (there is none left). */
+ * UW_ERR_CLOSED (there is none left, which is told). */
 int uw_frames_count(struct uw_secure_frames *s, uint64_t *counter);
 
 /* Take the identity and the counter from the store. Returns as uw_secure_frames_init. */
 int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_config *config);
+
+/* Go on under an identity that nobody has, with the same counter. False: not allowed, or there is
+ * no randomness. */
+bool uw_frames_draw_another(struct uw_secure_frames *s);
 
 /* Write the store before it is urgent. */
 void uw_frames_save_ahead(struct uw_secure_frames *s);
@@ -68,6 +72,9 @@ void uw_frames_ask(struct uw_secure_frames *s, uint16_t station);
 void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes);
 
 void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p);
+
+/* What is wrong with an identity; once in a while. */
+void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text);
 
 /* What is due. */
 void uw_frames_tick(struct uw_secure_frames *s);

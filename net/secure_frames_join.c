@@ -61,6 +61,11 @@ bool uw_frames_seen(const struct uw_frames_peer *p, uint64_t counter)
            (counter <= p->top && (p->window >> (p->top - counter) & 1u) != 0);
 }
 
+static uint32_t about_ms(uint64_t us)
+{
+    return (uint32_t)(us >> 10);
+}
+
 void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
 {
     if (counter > p->top) {
@@ -70,7 +75,7 @@ void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
     } else {
         p->window |= (uint64_t)1 << (p->top - counter);
     }
-    p->heard_us = now_us;
+    p->heard_ms = about_ms(now_us);
 }
 
 static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uint16_t station,
@@ -80,6 +85,21 @@ static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uin
     if (s->event != NULL) {
         s->event(s->user, &e);
     }
+}
+
+/* Told again only after a while. */
+static void tell_rarely(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
+                        const char *text)
+{
+    if (s->now_us >= *not_before_us) {
+        *not_before_us = s->now_us + REFUSED_TELL_US;
+        tell(s, UW_SECURE_PEER_REFUSED, station, text);
+    }
+}
+
+void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text)
+{
+    tell_rarely(s, &s->identity_tell_us, station, text);
 }
 
 void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
@@ -96,6 +116,10 @@ void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
 static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uint16_t station)
 {
     struct uw_frames_peer *p = peer_of(s, id), *at = uw_frames_peer_at(s, station);
+    if (p != NULL && p->station != station) {
+        uw_frames_tell_identity(s, station, "a known identity speaks from another address: the "
+                                            "device has moved, or two have a copy of one store");
+    }
     if (at != NULL && at != p) {
         uw_frames_drop(s, at);      /* it started anew with another identity */
     }
@@ -103,9 +127,10 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
         p = s->peers[i].used ? NULL : &s->peers[i];
     }
     if (p == NULL) {
+        uint32_t now_ms = about_ms(s->now_us);
         p = &s->peers[0];
         for (uint16_t i = 1; i < s->peers_n; i++) {
-            p = s->peers[i].heard_us < p->heard_us ? &s->peers[i] : p;
+            p = now_ms - s->peers[i].heard_ms > now_ms - p->heard_ms ? &s->peers[i] : p;
         }
         uw_frames_drop(s, p);
     }
@@ -299,31 +324,45 @@ static void on_answer(struct uw_secure_frames *s, uint16_t from, enum join kind,
     }
 }
 
-/* Told again only after a while. */
-static void tell_rarely(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
-                        const char *text)
-{
-    if (s->now_us >= *not_before_us) {
-        *not_before_us = s->now_us + REFUSED_TELL_US;
-        tell(s, UW_SECURE_PEER_REFUSED, station, text);
-    }
-}
-
 static void on_refused(struct uw_secure_frames *s, uint16_t from)
 {
+    if (from == s->lower->own) {        /* what it said to another, which its radio heard */
+        s->stats.replayed_n++;
+        return;
+    }
     s->stats.refused_n++;
     tell_rarely(s, &s->refused_tell_us, from, "a device says hello with another key, or of another "
                                               "run");
 }
 
-/* Its own frame, sent back, or a second device with its identity: a copied store. */
-static void on_self(struct uw_secure_frames *s, uint16_t from, uint64_t counter)
+/* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
+ * was put back to an old copy. Counters that it has not come to, and answers to its latest ones
+ * from another station, are not its own. */
+static void on_self(struct uw_secure_frames *s, uint16_t from, enum join kind, uint64_t counter,
+                    const struct echo *echo)
 {
+    bool elsewhere = from != s->lower->own;
     s->stats.replayed_n++;
-    if (counter >= s->counter) {
-        tell_rarely(s, &s->copy_tell_us, from, "a device has this one's identity: forget the "
-                                               "counter's record of one of them");
+    if (counter >= s->counter || (elsewhere && kind != HELLO && is_fresh(s, echo))) {
+        bool another = uw_frames_draw_another(s);
+        uw_frames_tell_identity(s, from, another ? "this device's identity is used elsewhere, by a "
+                                                   "copy of its store: it takes another"
+                                                 : "a device has this one's identity: forget the "
+                                                   "counter's record of one of them");
+    } else if (elsewhere && kind == HELLO) {
+        /* Its own of the time when it was at another station; or else there will be an answer. */
+        on_hello(s, from, s->id, counter);
     }
+}
+
+/* Another device of the run has this one's address. Asked aloud, it hears of that as well. */
+static void on_twin(struct uw_secure_frames *s)
+{
+    char text[UW_SECURE_TEXT_BYTES] = "another device has this one's address, give each its own: ";
+    s->stats.refused_n++;
+    (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
+    uw_frames_ask(s, UW_LINK_STATION_BROADCAST);
+    tell_rarely(s, &s->twin_tell_us, s->lower->own, text);
 }
 
 /* A device restarted in an epoch that is over is welcomed too, and follows. */
@@ -354,18 +393,24 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
         on_refused(s, from);
         return;
     }
+    struct echo echo = {.id = 0};
+    if (kind != HELLO) {
+        echo.id = uw_get_u32(f.body) | (uint64_t)uw_get_u32(f.body + 4) << 32;
+        echo.counter = uw_get_u32(f.body + 8) | (uint64_t)f.body[12] << 32;
+        echo.flags = f.body[13];
+    }
     if (id == s->id) {
-        on_self(s, from, counter);
+        on_self(s, from, kind, counter, &echo);
+        return;
+    }
+    if (from == s->lower->own) {
+        on_twin(s);
         return;
     }
     uw_frames_follow(s, epoch);
     if (kind == HELLO) {
         on_hello(s, from, id, counter);
     } else if (s->epoch - epoch <= 1u) {
-        const struct echo echo = {
-            .id = uw_get_u32(f.body) | (uint64_t)uw_get_u32(f.body + 4) << 32,
-            .counter = uw_get_u32(f.body + 8) | (uint64_t)f.body[12] << 32,
-            .flags = f.body[13]};
         on_answer(s, from, kind, id, counter, &echo);
     }
 }

@@ -127,9 +127,16 @@ static int save(struct uw_secure_frames *s, uint64_t counter)
     return UW_OK;
 }
 
+static bool is_used_up(const struct uw_secure_frames *s)
+{
+    return s->counter >= UW_FRAMES_COUNTER_END - 1u;
+}
+
 int uw_frames_count(struct uw_secure_frames *s, uint64_t *counter)
 {
-    if (s->counter >= UW_FRAMES_COUNTER_END - 1u) {
+    if (is_used_up(s)) {
+        uw_frames_tell_identity(s, s->lower->own, "this device has used up its counters: it "
+                                                  "needs another identity");
         return UW_ERR_CLOSED;
     }
     if (s->store != NULL && s->counter >= s->saved_counter &&
@@ -187,40 +194,70 @@ static uint64_t kept_id(const uint8_t record[RECORD_BYTES])
     return uw_get_u32(record + 4) | (uint64_t)uw_get_u32(record + 8) << 32;
 }
 
-static int draw_id(struct uw_secure_frames *s, const struct uw_secure_frames_config *config)
+static int draw_id(struct uw_secure_frames *s)
 {
+    uint64_t id = s->id;
     int rc = UW_OK;
-    while (rc == UW_OK && s->id == 0) {
+    while (rc == UW_OK && id == 0) {
         uint8_t random[8];
-        rc = uw_ccm_random(config->entropy, config->user, random, sizeof random);
-        s->id = uw_get_u32(random) | (uint64_t)uw_get_u32(random + 4) << 32;
+        rc = uw_ccm_random(s->entropy, s->user, random, sizeof random);
+        id = uw_get_u32(random) | (uint64_t)uw_get_u32(random + 4) << 32;
     }
+    s->id = rc == UW_OK ? id : s->id;
     return rc;
+}
+
+bool uw_frames_draw_another(struct uw_secure_frames *s)
+{
+    uint64_t before = s->id;
+    if (s->fixed) {
+        return false;
+    }
+    s->id = 0;
+    if (draw_id(s) < 0) {
+        s->id = before;
+        return false;
+    }
+    s->saved_counter = s->counter;      /* written down before the first frame in its name */
+    return true;
+}
+
+/* Returns UW_ERR_CLOSED when nothing is left of it. */
+static int take_record(struct uw_secure_frames *s, const uint8_t record[RECORD_BYTES])
+{
+    s->id = kept_id(record);
+    s->counter = uw_get_u32(record + 12) | (uint64_t)uw_get_u32(record + 16) << 32;
+    s->epoch = uw_get_u32(record + 20);
+    s->saved_counter = s->counter;
+    s->saved_epoch = s->epoch;
+    s->epoch_began = uw_get_u32(record + 24) | (uint64_t)uw_get_u32(record + 28) << 32;
+    return is_used_up(s) ? UW_ERR_CLOSED : UW_OK;
 }
 
 int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_config *config)
 {
     uint8_t record[RECORD_BYTES];
     s->id = config->id;
+    s->fixed = config->id != 0;
+    s->entropy = config->entropy;
     if (config->store == NULL) {
-        return draw_id(s, config);
+        return draw_id(s);
     }
     int rc = read_record(s, record);
     bool other = rc == UW_OK && config->id != 0 && config->id != kept_id(record);
     if (rc == UW_OK && !other) {
-        s->id = kept_id(record);
-        s->counter = uw_get_u32(record + 12) | (uint64_t)uw_get_u32(record + 16) << 32;
-        s->epoch = uw_get_u32(record + 20);
-        s->saved_counter = s->counter;
-        s->saved_epoch = s->epoch;
-        s->epoch_began = uw_get_u32(record + 24) | (uint64_t)uw_get_u32(record + 28) << 32;
-        return UW_OK;
+        rc = take_record(s, record);
+        if (rc == UW_ERR_CLOSED && !s->fixed) {
+            s->id = s->counter = s->saved_counter = s->epoch_began = 0;
+            rc = draw_id(s);
+        }
+        return rc;
     }
     if (rc == UW_OK || rc == UW_ERR_NOTFOUND) {
         /* A store may say so too of a record that it lost. */
-        return config->id != 0 && !config->first_start ? UW_ERR_CORRUPT : draw_id(s, config);
+        return s->fixed && !config->first_start ? UW_ERR_CORRUPT : draw_id(s);
     }
-    return rc == UW_ERR_CORRUPT && config->id == 0 ? draw_id(s, config) : rc;
+    return rc == UW_ERR_CORRUPT && !s->fixed ? draw_id(s) : rc;
 }
 
 void uw_frames_begin(struct uw_ccm_frame *f, uint64_t id, uint64_t counter, uint16_t from,

@@ -23,7 +23,7 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, ui
     while (p->asked_max < 65536u && p->asked_max / 4u < window_chunks) {
         p->asked_max *= 2u;
     }
-    p->log_max = p->asked_max < UW_PULL_WANTS ? p->asked_max / 2u : UW_PULL_WANTS;
+    p->log_max = uw_min_u32(p->asked_max / 4u, UW_PULL_WANTS);
     const size_t bytes[4] = {uw_size_mul(p->words_max, sizeof *p->have),
                              uw_size_mul(p->words_max, sizeof *p->out),
                              uw_size_mul(p->asked_max, sizeof *p->asked),
@@ -35,6 +35,17 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, ui
     p->asked = part[2];
     p->log = part[3];
     return rc;
+}
+
+static uint32_t in_16us(uint64_t us)
+{
+    return (uint32_t)(us / 16u);
+}
+
+static uint64_t asked_due_us(const struct uw_asked *a, uint64_t now_us)
+{
+    int32_t ahead = (int32_t)(a->due - in_16us(now_us));
+    return (now_us / 16u + (uint64_t)(int64_t)ahead) * 16u;
 }
 
 static uint32_t words_of(const struct uw_pull *p)
@@ -193,7 +204,7 @@ void uw_pull_slept(struct uw_pull *p, uint64_t slept_us)
     p->started_us += slept_us;
     p->progress_us += slept_us;
     for (uint32_t i = p->head; i != p->tail; i++) {
-        p->asked[i & (p->asked_max - 1u)].due_us += slept_us;
+        p->asked[i & (p->asked_max - 1u)].due += in_16us(slept_us);
     }
     /* answers that waited for us tell nothing of the path */
     memset(p->log, 0, p->log_max * sizeof *p->log);
@@ -267,7 +278,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
             uw_path_ended(p, 0);
             continue;
         }
-        bool timeout = now_us >= a->due_us + patience || now_us >= over_at_us;
+        bool timeout = now_us >= asked_due_us(a, now_us) + patience || now_us >= over_at_us;
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
@@ -354,7 +365,7 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
         uint32_t chunk = want->base + uw_lowest_bit(rest);
         uw_set_add(p->out, chunk);
         p->asked[p->tail++ & (p->asked_max - 1u)] = (struct uw_asked){
-            .due_us = now_us + ahead_us + want->spread_us * rank / n,
+            .due = in_16us(now_us + ahead_us + want->spread_us * rank / n),
             .chunk = chunk,
         };
         uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
@@ -430,7 +441,8 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     uint64_t next = UINT64_MAX;
     if (p->head != p->tail) {
         uint64_t over = over_us(p);
-        next = p->asked[p->head & (p->asked_max - 1u)].due_us + patience_us(p);
+        const struct uw_asked *first = &p->asked[p->head & (p->asked_max - 1u)];
+        next = asked_due_us(first, now_us) + patience_us(p);
         next = over < next ? over : next;
     }
     uint32_t n = allowance(p, room_chunks);

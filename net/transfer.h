@@ -68,7 +68,8 @@ static inline uint32_t uw_first_part_n(uint32_t n)
 }
 
 struct uw_asked {                   /* a chunk on its way */
-    uint64_t due_us;                /* when the server should send it */
+    uint32_t due;                   /* when the server should send it, in 16 us: what is under way
+                                       is due within hours of now */
     uint32_t chunk;
 };
 
@@ -84,7 +85,14 @@ struct uw_want_log {
     bool used;
 };
 
+/* Small things first: boards reach them with short instructions. */
 struct uw_pull {
+    bool active, coded;
+    bool pushed;                    /* all come without being asked for, the next one is `coming` */
+    bool lossless;
+    bool starting, fits;            /* fits: window_most is what can be received at once */
+    uint16_t transfer, seq;
+
     /* tables */
     uint32_t *have, *out;           /* [words] chunk has arrived; is asked for */
     uint32_t *parts;                /* [2 words] bit 2 c + i: part i of chunk c has arrived and the
@@ -93,48 +101,43 @@ struct uw_pull {
     struct uw_asked *asked;         /* ring in order of questions */
     uint32_t asked_max;             /* power of two */
     struct uw_want_log *log;        /* [log_max] of wants, by their numbers */
-    uint32_t log_max;               /* power of two */
+    uint32_t log_max;               /* power of two; as many as chunks that may be on their way */
 
     /* the pull */
-    bool active, coded;
-    uint16_t transfer, seq;
-    uint32_t split_n;               /* chunks that came in two parts */
     uint32_t size_n, chunk_n, chunks;
     uint32_t have_chunks, out_chunks;
     uint32_t head, tail;            /* of asked, free-running */
     uint32_t overtaken;             /* one past the latest place in the order that was answered */
-    uint32_t origin_n;              /* float the next pull begins at: where this one stopped */
     uint32_t origin;                /* chunk asked for first; the others follow, around the end */
     uint32_t base_word;             /* words before it, counted from the origin's, are complete */
     uint32_t frontier;              /* chunks from the origin on that were ever asked for */
     uint32_t reorder;               /* answers that may overtake one before it counts as lost */
-    uint64_t started_us, progress_us, want_us, timeout_us;
-    bool pushed;                    /* all come without being asked for, the next one is: */
     uint32_t coming;
-    uint64_t coming_us;             /* the last one came then */
 
     /* the path */
+    uint32_t chunk_us;              /* what the link takes for a chunk, and holds the sender back;
+                                       0: it does not */
+    uint32_t srtt_us, rttvar_us;    /* srtt 0: not measured */
+    uint32_t min_rtt_us;
+    uint32_t backoff;               /* timeouts since the last answer */
+    uint32_t phase;                 /* round within the cycle of fast and slow ones */
+    uint32_t slow_from, slow_to;    /* places in the order asked in the slow round */
+    uint32_t slow_n, slow_lost;     /* what became of them */
+    uint32_t round, round_end;      /* round ends when answers pass this place in the order */
+    uint32_t stale_rounds;
+
+    uint32_t origin_n;              /* float the next pull begins at: where this one stopped */
+    uint32_t split_n;               /* chunks that came in two parts */
+    uint32_t again_n, twice_n;      /* chunks asked again; arrived again: of all pulls */
+    uint64_t started_us, progress_us, want_us, timeout_us;
+    uint64_t coming_us;             /* the last one came then */
+    uint64_t min_rtt_at_us;
     float rate;                     /* chunks per microsecond, the best of the last rounds */
     float rates[UW_PULL_ROUNDS];
     float loss;                     /* by chance: share of what is asked that never comes */
     float lately;                   /* the same, whatever the cause */
-    uint32_t phase;                 /* round within the cycle of fast and slow ones */
-    uint32_t slow_from, slow_to;    /* places in the order asked in the slow round */
-    uint32_t slow_n, slow_lost;     /* what became of them */
     float plateau;                  /* rate to beat while starting */
-    uint32_t round, round_end;      /* round ends when answers pass this place in the order */
-    uint32_t stale_rounds;
-    bool starting, fits;            /* fits: window_most is what can be received at once */
-    uint32_t chunk_us;              /* what the link takes for a chunk, and holds the sender back;
-                                       0: it does not */
     float window, window_most;      /* chunks */
-    uint32_t min_rtt_us;
-    uint64_t min_rtt_at_us;
-    uint32_t srtt_us, rttvar_us;    /* srtt 0: not measured */
-    uint32_t backoff;               /* timeouts since the last answer */
-    bool lossless;
-
-    uint32_t again_n, twice_n;      /* chunks asked again; arrived again: of all pulls */
 };
 
 /* Take tables for vectors of up to size_n floats, in chunks of least_n or more, and window_chunks

@@ -81,7 +81,7 @@ static uint64_t not_waiting(const struct uw_serve_slot *slot, const struct uw_wa
                             uint64_t wanted)
 {
     for (uint32_t i = 0; i < slot->count; i++) {
-        const struct uw_want *w = &slot->queue[((uint32_t)slot->head + i) % slot->wants_n].want;
+        const struct uw_serve_wait *w = &slot->queue[((uint32_t)slot->head + i) % slot->wants_n];
         if (w->transfer != want->transfer || w->chunk_n != want->chunk_n) {
             continue;
         }
@@ -95,7 +95,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
 {
     uint32_t chunk_n = uw_want_chunk_n(want);
     uint32_t chunks = chunk_n == 0 ? 0 : (s->size_n - 1u) / chunk_n + 1u;
-    if (want->base >= chunks) {
+    if (want->base >= chunks || want->chunk_n > UINT16_MAX) {
         return UW_ERR_INVALID;
     }
     uint64_t wanted = want->wanted;
@@ -109,7 +109,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     if (slot == NULL) {
         return UW_ERR_FULL;
     }
-    if (slot->count != 0 && slot->queue[slot->head].want.transfer != want->transfer) {
+    if (slot->count != 0 && slot->queue[slot->head].transfer != want->transfer) {
         slot->count = 0;
     }
     wanted = not_waiting(slot, want, wanted);
@@ -121,14 +121,10 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
         drop_oldest(slot);
     }
     uint32_t at = ((uint32_t)slot->head + slot->count) % slot->wants_n;
-    slot->queue[at].want = *want;
-    slot->queue[at].want.wanted = wanted;
-    if (want->spread_us > SPREAD_MAX_US) {
-        slot->queue[at].want.spread_us = SPREAD_MAX_US;
-    }
-    slot->queue[at].start_us = now_us;
-    slot->queue[at].total = (uint8_t)uw_bits_in(wanted);
-    slot->queue[at].sent = slot->queue[at].part = 0;
+    slot->queue[at] = (struct uw_serve_wait){
+        .wanted = wanted, .start_us = now_us, .base = want->base,
+        .spread_us = uw_min_u32(want->spread_us, SPREAD_MAX_US),
+        .chunk_n = (uint16_t)want->chunk_n, .transfer = want->transfer, .seq = want->seq};
     slot->count++;
     set_busy(s, slot);
     return UW_OK;
@@ -136,16 +132,19 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
 
 static uint64_t slot_due_us(const struct uw_serve_slot *slot)
 {
-    uint32_t h = slot->head;
-    uint64_t due_us = slot->queue[h].start_us +
-                      slot->queue[h].want.spread_us * slot->queue[h].sent / slot->queue[h].total;
+    const struct uw_serve_wait *w = &slot->queue[slot->head];
+    uint64_t due_us = w->start_us + w->spread_us * w->sent / (w->sent + uw_bits_in(w->wanted));
     return due_us > slot->blocked_until_us ? due_us : slot->blocked_until_us;
+}
+
+static uint64_t wait_ends_us(const struct uw_serve_slot *slot)
+{
+    return slot->queue[slot->head].start_us + slot->queue[slot->head].spread_us;
 }
 
 static void drop_stale(struct uw_serve_slot *slot, uint64_t stale_us, uint64_t now_us)
 {
-    while (slot->count != 0 && now_us > slot->queue[slot->head].start_us +
-                                        slot->queue[slot->head].want.spread_us + stale_us) {
+    while (slot->count != 0 && now_us > wait_ends_us(slot) + stale_us) {
         drop_oldest(slot);
     }
 }
@@ -174,8 +173,8 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
         }
     }
     const struct uw_serve_slot *slot = &s->slots[at];
-    const struct uw_want *want = &slot->queue[slot->head].want;
-    uint32_t chunk_n = uw_want_chunk_n(want);
+    const struct uw_serve_wait *want = &slot->queue[slot->head];
+    uint32_t chunk_n = want->chunk_n & ~UW_WANT_CODED;
     uint32_t chunk = want->base + uw_lowest_bit(want->wanted), offset = chunk * chunk_n;
     uint32_t left = s->size_n - offset;
     *item = (struct uw_serve_item){
@@ -188,7 +187,7 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
         .offset_n = offset,
         .count_n = left < chunk_n ? left : chunk_n,
         .coded = chunk_n != want->chunk_n,
-        .part = slot->queue[slot->head].part,
+        .part = want->part,
     };
     return true;
 }
@@ -196,18 +195,18 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item)
 {
     struct uw_serve_slot *slot = &s->slots[item->slot];
-    uint32_t h = slot->head;
+    struct uw_serve_wait *w = &slot->queue[slot->head];
     s->turn = (item->slot + 1u) % s->slots_n;
-    slot->queue[h].part = item->more;
+    w->part = item->more;
     if (item->more) {
         return;
     }
-    slot->queue[h].want.wanted &= slot->queue[h].want.wanted - 1u;
-    slot->queue[h].sent++;
-    if (slot->queue[h].want.wanted != 0) {
+    w->wanted &= w->wanted - 1u;
+    w->sent++;
+    if (w->wanted != 0) {
         return;
     }
-    uint64_t ended_us = slot->queue[h].start_us + slot->queue[h].want.spread_us;
+    uint64_t ended_us = wait_ends_us(slot);
     drop_oldest(slot);
     set_busy(s, slot);
     if (slot->count != 0 && slot->queue[slot->head].start_us < ended_us) {

@@ -15,10 +15,12 @@
 #define UW_SERVE_WANTS 16u          /* questions that may wait per station, and where memory */
 #define UW_SERVE_WANTS_FEW 8u       /* is short */
 
-struct uw_serve_wait {              /* a question that waits */
-    struct uw_want want;
+struct uw_serve_wait {              /* a question that waits, as struct uw_want */
+    uint64_t wanted;                /* chunks that are not sent yet */
     uint64_t start_us;
-    uint8_t total, sent;            /* chunks */
+    uint32_t base, spread_us;
+    uint16_t chunk_n, transfer, seq;
+    uint8_t sent;                   /* chunks */
     uint8_t part;                   /* of the next chunk, sent already: 1: the first of two */
 };
 

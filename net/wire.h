@@ -11,6 +11,7 @@
 #ifndef UW_NET_WIRE_H
 #define UW_NET_WIRE_H
 
+#include "bits.h"
 #include "crc.h"
 
 #include <stdbool.h>
@@ -39,35 +40,35 @@ enum uw_wire_type {
     UW_WIRE_DATA_CODED              /* data in the code of float_code.h */
 };
 
-static inline void uw_put_u16(uint8_t *p, uint32_t v)
+UW_INLINE void uw_put_u16(uint8_t *p, uint32_t v)
 {
     p[0] = (uint8_t)v;
     p[1] = (uint8_t)(v >> 8);
 }
 
-static inline void uw_put_u24(uint8_t *p, uint32_t v)
+UW_INLINE void uw_put_u24(uint8_t *p, uint32_t v)
 {
     uw_put_u16(p, v);
     p[2] = (uint8_t)(v >> 16);
 }
 
-static inline void uw_put_u32(uint8_t *p, uint32_t v)
+UW_INLINE void uw_put_u32(uint8_t *p, uint32_t v)
 {
     uw_put_u16(p, v);
     uw_put_u16(p + 2, v >> 16);
 }
 
-static inline uint16_t uw_get_u16(const uint8_t *p)
+UW_INLINE uint16_t uw_get_u16(const uint8_t *p)
 {
     return (uint16_t)(p[0] | (uint32_t)p[1] << 8);
 }
 
-static inline uint32_t uw_get_u24(const uint8_t *p)
+UW_INLINE uint32_t uw_get_u24(const uint8_t *p)
 {
     return uw_get_u16(p) | (uint32_t)p[2] << 16;
 }
 
-static inline uint32_t uw_get_u32(const uint8_t *p)
+UW_INLINE uint32_t uw_get_u32(const uint8_t *p)
 {
     return uw_get_u16(p) | (uint32_t)uw_get_u16(p + 2) << 16;
 }

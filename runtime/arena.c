@@ -25,32 +25,51 @@ size_t uw_arena_slack_bytes(void)
     return UW_ARENA_ALIGN - 1u;
 }
 
-int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
+static size_t padded_to(size_t align, size_t bytes)
 {
+    return bytes > SIZE_MAX - align ? SIZE_MAX : (bytes + align - 1u) & ~(align - 1u);
+}
+
+/* What is left of the last block is for small ones. */
+static int take(struct uw_arena *a, bool small, size_t bytes, void **out)
+{
+    size_t start = a->used_bytes - (small ? a->left_bytes : 0);
+    size_t end = bytes > SIZE_MAX - start ? SIZE_MAX : start + bytes;
+    size_t padded = uw_arena_padded(end);
     *out = NULL;
     if (a->sealed) {
         return UW_ERR_SEALED;
     }
-    size_t padded = uw_arena_padded(bytes);
-    if (padded == SIZE_MAX || padded > a->capacity_bytes - a->used_bytes) {
+    if (padded == SIZE_MAX || padded > a->capacity_bytes) {
         return UW_ERR_NOMEM;
     }
     if (a->base != NULL) {
-        *out = a->base + a->used_bytes;
-        memset(*out, 0, padded);
+        *out = a->base + start;
+        memset(*out, 0, bytes);
     }
-    a->used_bytes += padded;
+    a->used_bytes = padded;
+    a->left_bytes = padded - padded_to(_Alignof(max_align_t), end);
     return UW_OK;
+}
+
+int uw_arena_take(struct uw_arena *a, size_t bytes, void **out)
+{
+    return take(a, false, bytes, out);
 }
 
 int uw_arena_take_each(struct uw_arena *a, uint32_t n, const size_t *bytes, void **out)
 {
-    int rc = UW_OK;
+    size_t total = 0;
+    void *block;
     for (uint32_t i = 0; i < n; i++) {
-        out[i] = NULL;
-        if (rc == UW_OK && bytes[i] != 0) {
-            rc = uw_arena_take(a, bytes[i], &out[i]);
-        }
+        size_t padded = padded_to(_Alignof(max_align_t), bytes[i]);
+        total = padded > SIZE_MAX - total ? SIZE_MAX : total + padded;
+    }
+    int rc = take(a, true, total, &block);
+    uint8_t *at = block;
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = bytes[i] != 0 ? at : NULL;
+        at += at != NULL ? padded_to(_Alignof(max_align_t), bytes[i]) : 0;
     }
     return rc;
 }
@@ -62,9 +81,7 @@ void uw_arena_seal(struct uw_arena *a)
 
 size_t uw_arena_padded(size_t bytes)
 {
-    return bytes > SIZE_MAX - UW_ARENA_ALIGN
-               ? SIZE_MAX
-               : (bytes + UW_ARENA_ALIGN - 1u) & ~(size_t)(UW_ARENA_ALIGN - 1u);
+    return padded_to(UW_ARENA_ALIGN, bytes);
 }
 
 size_t uw_size_mul(size_t a, size_t b)

@@ -316,7 +316,7 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
 {
     const struct uw_sim_said flags = {.nodes = o->nodes, .cell_nodes = o->cell_nodes,
                                       .bandwidth = o->bandwidth, .latency = o->latency,
-                                      .step_seconds = o->step_seconds,
+                                      .loss = o->loss, .step_seconds = o->step_seconds,
                                       .cells = !o->advise &&
                                                strcmp(o->exchange, "hierarchical") == 0};
     struct uw_error err = {.text = ""};
@@ -329,6 +329,7 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
     o->nodes = uw_sim_scenario_devices(&f->scenario);
     o->bandwidth = (uint64_t)first->up.a;
     o->latency = first->latency.a;
+    o->loss = first->loss;
     o->step_seconds = first->step == UW_SIM_STEP_SECONDS ? first->seconds.a : 0.0;
     return -1;
 }
@@ -369,6 +370,8 @@ static int check_given(const struct uw_sim_options *flags, const struct uw_sim_o
         {"bandwidth", radio, flags->bandwidth != UINT64_MAX && o->link != NULL},
         {"latency", radio, flags->latency >= 0.0 && o->link != NULL},
         {"mtu", radio, flags->mtu != 0 && o->link != NULL},
+        {"loss", "for --network events: closed costs lose no messages",
+         flags->loss > 0.0 && strcmp(o->network, "formula") == 0},
         {"advise-seconds", "for --advise", flags->advise_seconds >= 0.0 && !o->advise},
         {"advise-runs", "for --advise", flags->advise_runs != 0.0 && !o->advise},
         {"checkpoint-seconds", "for --checkpoint",
@@ -452,8 +455,8 @@ int uw_cmd_sim(int argc, char **argv)
                                .period = 10, .batch = 32,
                                .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
                                .consensus_rounds = 1, .steps = UW_SIM_STEPS_ENDLESS, .seed = 1,
-                               .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0,
-                               .start_spread = -1.0,
+                               .bandwidth = UINT64_MAX, .latency = -1.0, .loss = -1.0,
+                               .step_seconds = -1.0, .start_spread = -1.0,
                                .lr = 0.05, .momentum = -1.0,
                                .checkpoint_seconds = 300.0, .advise_seconds = 60.0,
                                .flags = &uw_sim_flags};

@@ -100,7 +100,8 @@ static const struct uw_opt rows[] = {
     ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
         "a round asks N peers at once, each for its share, for \"exchange\" gossip (1)"),
     ROW("code", UW_OPT_FLAG, code, 0, 0, NULL,
-        "pulls over a radio, a bus or a line's frames ask for chunks in a lossless code (false)"),
+        "pulls over a radio or a bus ask for chunks in a lossless code, for \"exchange\" gossip "
+        "(false)"),
     ROW("sleep.period", UW_OPT_REAL, sleep_period, 0.1, 3600, "S",
         "its radio listens for sleep.awake in so many seconds, else for nobody (always)"),
     ROW("sleep.awake", UW_OPT_REAL, sleep_awake, 0.02, 3600, "S", "less than sleep.period"),
@@ -131,7 +132,8 @@ static const struct uw_opt rows[] = {
         "(4)"),
     ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S",
         "the exact average at the end waits so long for others, with together as long as "
-        "gather_seconds if that is longer; or the pulls take so long. 0: neither (10)"),
+        "gather_seconds if that is longer; or the pulls take so long. 0: neither (10, of pulls 10 "
+        "in which nothing comes)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others train or pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 51, 65507, "BYTES",
@@ -171,8 +173,8 @@ static const struct uw_node_options defaults = {
     .backend = "auto", .exchange = "gossip", .average = "parameters", .algorithm = "auto",
     .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000, .consensus_rounds = 4,
-    .consensus_seconds = 10.0, .emulate_seed = 1, .members = 32, .pull_window = 512u << 10,
-    .sensors = "/sys",
+    .consensus_seconds = UW_NODE_CONSENSUS_UNSAID, .emulate_seed = 1, .members = 32,
+    .pull_window = 512u << 10, .sensors = "/sys",
 };
 
 static bool is_one_of(const char *exchange, const char *a, const char *b)
@@ -206,8 +208,10 @@ static int check_rule(struct uw_node_file *f, struct uw_error *err)
     struct uw_node_options *o = &f->o;
     const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     bool pairs = rule->over == UW_MIX_OVER_PAIRS;
-    if (o->peer_schedule != NULL && !f->ranked && strcmp(o->exchange, "allreduce") == 0) {
-        return fail_key(f, "peer_schedule", "is not for \"exchange\" allreduce: all average", err);
+    if (o->peer_schedule != NULL && !f->ranked &&
+        is_one_of(o->exchange, "allreduce", "broadcast")) {
+        return fail_key(f, "peer_schedule",
+                        "is not for \"exchange\" allreduce or broadcast: all average", err);
     }
     if (o->peer_schedule == NULL) {
         o->peer_schedule = pairs ? "matching" : "random";
@@ -252,6 +256,20 @@ static int check_period(struct uw_node_file *f, struct uw_error *err)
     return UW_OK;
 }
 
+/* What casts send goes as it is, and links that are wide gain nothing. */
+static int check_code(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    if (o->code && strcmp(o->exchange, "gossip") != 0) {
+        return fail_key(f, "code", "is for pulls, \"exchange\" gossip", err);
+    }
+    if (o->code && !is_link(o, "radio") && !is_link(o, "bus")) {
+        return fail_key(f, "code", "needs \"link.radio\" or \"link.bus\", whose frames it fills",
+                        err);
+    }
+    return UW_OK;
+}
+
 /* Windows of whole milliseconds, as others are told. */
 static int check_sleep(struct uw_node_file *f, struct uw_error *err)
 {
@@ -272,7 +290,8 @@ static int check_sleep(struct uw_node_file *f, struct uw_error *err)
         bool pairs = uw_mix_find(o->momentum_rule)->over == UW_MIX_OVER_PAIRS;
         return fail_key(f, pairs ? "momentum_rule" : "exchange",
                         pairs ? "kgt is not for a node with \"sleep\": its pairs wait for it"
-                              : "needs gossip with \"sleep\": averages wait for all", err);
+                              : "needs gossip or broadcast with \"sleep\": exact averages "
+                                "wait for all", err);
     }
     return o->shuffle > 0.0 ? fail_key(f, "shuffle", "needs 0 with \"sleep\"", err) : UW_OK;
 }
@@ -391,6 +410,7 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     rc = check_average(f, err);
     rc = rc < 0 ? rc : check_rule(f, err);
     rc = rc < 0 ? rc : check_period(f, err);
+    rc = rc < 0 ? rc : check_code(f, err);
     rc = rc < 0 ? rc : check_sleep(f, err);
     rc = rc < 0 ? rc : check_emulated(f, err);
     rc = rc < 0 ? rc : check_skew(f, err);

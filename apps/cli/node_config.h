@@ -15,6 +15,7 @@
 
 #define UW_NODE_TOGETHER_UNSAID UINT32_MAX
 #define UW_NODE_ADDRESS_UNSAID UINT32_MAX
+#define UW_NODE_CONSENSUS_UNSAID (-1.0)
 #define UW_NODE_RANK_TEXTS 128u     /* that ranks may have of their own */
 
 struct uw_node_options {
@@ -49,7 +50,8 @@ struct uw_node_options {
     double eval_seconds;
     uint32_t eval_samples, final_eval_samples;
     uint32_t consensus_rounds;
-    double consensus_seconds, linger_seconds;
+    double consensus_seconds;           /* UW_NODE_CONSENSUS_UNSAID: not given */
+    double linger_seconds;
     uint32_t mtu, members, membership_rate;     /* a rate of 0: not given */
     uint64_t pull_window;
     double emulate_loss, emulate_duplicate, emulate_reorder, emulate_corrupt;
@@ -93,6 +95,15 @@ int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *t
  * Returns UW_OK, UW_ERR_INVALID with err filled, UW_ERR_NOMEM. */
 int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                         struct uw_error *err);
+
+/* How long the average at the end waits for others, and what is mixed there goes on; 0: neither. */
+uint64_t uw_node_consensus_us(const struct uw_node_options *o);
+
+/* When mixing at the end is over that began at start_us and that parameters came to last at
+ * came_us: so long after the one where it was given, else after the other, for what a model takes
+ * on a link is not known beforehand. */
+uint64_t uw_node_consensus_end_us(const struct uw_node_options *o, uint64_t start_us,
+                                  uint64_t came_us);
 
 /* Release the texts; safe after a failed load and twice. */
 void uw_node_config_deinit(struct uw_node_file *f);

@@ -9,6 +9,7 @@
 
 #define UDP "udp:"
 #define HOST_MTU_MIN 256u
+#define CONSENSUS_DEFAULT_US 10000000u
 
 #define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
 
@@ -87,6 +88,9 @@ static int check_narrow(struct uw_node_file *f, struct uw_error *err)
     const struct uw_node_options *o = &f->o;
     if (strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "broadcast") != 0) {
         return fail_key(f, "exchange", "needs gossip or broadcast on a radio or a bus", err);
+    }
+    if (strcmp(o->algorithm, "auto") != 0) {
+        return fail_key(f, "algorithm", "is of exact averages: a radio or a bus has none", err);
     }
     if (strcmp(o->momentum_rule, "kgt") == 0) {
         return fail_key(f, "momentum_rule", "kgt is not for a radio or a bus", err);
@@ -196,3 +200,16 @@ int uw_node_config_check_link(struct uw_node_file *f, struct uw_error *err)
     return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
 
+/* ---- the end ---- */
+
+uint64_t uw_node_consensus_us(const struct uw_node_options *o)
+{
+    bool said = o->consensus_seconds >= 0.0;
+    return said ? (uint64_t)(o->consensus_seconds * 1e6) : CONSENSUS_DEFAULT_US;
+}
+
+uint64_t uw_node_consensus_end_us(const struct uw_node_options *o, uint64_t start_us,
+                                  uint64_t came_us)
+{
+    return (o->consensus_seconds >= 0.0 ? start_us : came_us) + uw_node_consensus_us(o);
+}

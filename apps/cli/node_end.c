@@ -40,30 +40,42 @@ static bool averaged_last(struct uw_node_work *r, uint32_t *before)
     return o.training == 0 && o.counters.averages_done - *before >= LAST_AVERAGES;
 }
 
+static void tell_mixing(struct uw_node_work *r)
+{
+    double seconds = (double)uw_node_consensus_us(r->o) / 1e6;
+    bool said = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSAID;
+    if (seconds > 0.0 && look(r).alive != 0) {
+        uw_node_report_say(&r->report, "training is done; mixing with others %s %g s",
+                           said ? "for at most" : "until it is done or nothing comes for", seconds);
+    }
+}
+
 /* Average or pull from several peers without training: the models of a run come
  * closer together. Where a round pulls a slice it takes as many to pull a model. */
 static int mix_together(struct uw_node_work *r)
 {
     uint64_t most = (uint64_t)r->o->consensus_rounds * (r->o->slices > 1u ? r->o->slices : 1u);
     uint64_t start_us = uw_board_now_us();
-    uint64_t end_us = start_us + (uint64_t)(r->o->consensus_seconds * 1e6);
+    uint64_t came_us = start_us, came_bytes = 0;
     bool broadcasts = uw_node_work_broadcasts(r->o);
-    if ((most != 0 || broadcasts) && r->o->consensus_seconds > 0.0 && look(r).alive != 0) {
-        uw_node_report_say(&r->report, "training is done; mixing with others for at most %g s",
-                           r->o->consensus_seconds);
+    if (most != 0 || broadcasts) {
+        tell_mixing(r);
     }
     uint64_t rounds = 0;
     uint32_t before = UINT32_MAX;
     int rc = UW_OK;
     for (uint64_t now_us = start_us;
          rc >= 0 && (broadcasts ? !averaged_last(r, &before) : rounds < most) &&
-         now_us < end_us && !uw_stop_asked(&r->stop);
+         now_us < uw_node_consensus_end_us(r->o, start_us, came_us) && !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
+        struct others now = look(r);
+        came_us = now.counters.pulled_bytes != came_bytes ? now_us : came_us;
+        came_bytes = now.counters.pulled_bytes;
         rc = uw_node_work_exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
         uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
                               uw_node_work_left_s(r));
-        if (now_us - start_us > LONELY_US && look(r).alive == 0) {
+        if (now_us - start_us > LONELY_US && now.alive == 0) {
             break;
         }
         uw_node_net_wait(&r->net);
@@ -90,7 +102,7 @@ static int average(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + uw_node_work_agree_us(r->o) +
                       (uint64_t)(r->o->round_seconds * 1e6) + SLACK_US;
-    if (r->o->consensus_seconds <= 0.0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
+    if (uw_node_consensus_us(r->o) == 0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
         return 0;
     }
     if (look(r).alive != 0 && !uw_stop_asked(&r->stop)) {

@@ -51,8 +51,8 @@ bool uw_node_work_broadcasts(const struct uw_node_options *o)
 
 uint64_t uw_node_work_agree_us(const struct uw_node_options *o)
 {
-    bool longer = o->together != 0 && o->gather_seconds > o->consensus_seconds;
-    return (uint64_t)((longer ? o->gather_seconds : o->consensus_seconds) * 1e6);
+    uint64_t us = uw_node_consensus_us(o), gather_us = (uint64_t)(o->gather_seconds * 1e6);
+    return o->together != 0 && gather_us > us ? gather_us : us;
 }
 
 static void on_event(void *arg, const struct uw_node_event *event)

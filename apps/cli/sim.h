@@ -43,7 +43,7 @@ struct uw_sim_options {
     uint32_t slices;                        /* of the model, one a round; 0: 1 */
     double share;                           /* with period UW_AUTO; 0: not given */
     double lr, momentum, weight_decay;      /* momentum < 0: not given */
-    double latency, step_seconds;           /* step_seconds 0: measured */
+    double latency, loss, step_seconds;     /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
     double virtual_seconds;                 /* it ends then; 0: no limit */
     double start_spread;                    /* seconds; below 0: a local step */

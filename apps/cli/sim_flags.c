@@ -10,6 +10,7 @@
     {name, kind, offsetof(struct uw_sim_options, member), min, max, values, help}
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
+#define LOSS_MAX 0.9                /* with more nodes hardly meet */
 #define STEP_SECONDS_MAX 86400
 
 static const struct uw_opt rows[] = {
@@ -45,6 +46,8 @@ static const struct uw_opt rows[] = {
         "a second that each node can send, not receive; 0: unlimited (1000000000)"),
     ROW("latency", UW_OPT_REAL, latency, 0, LATENCY_MAX, "S",
         "seconds from node to node, one way (0.005)"),
+    ROW("loss", UW_OPT_REAL, loss, 0, LOSS_MAX, "F",
+        "share of the messages that is lost, up to 0.9; of a radio: for each who hears (0)"),
     ROW("link", UW_OPT_TEXT, link, 0, 0, "RADIO",
         "one channel for all, in place of bandwidth and latency: 802154, espnow, lora:SF7"),
     ROW("network", UW_OPT_CHOICE, network, 0, 0, "events|formula",

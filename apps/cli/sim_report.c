@@ -158,6 +158,7 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "start_spread", o->start_spread >= 0.0 ? o->start_spread : step_s);
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
+    cJSON_AddNumberToObject(ev, "loss", o->loss);
     cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");
     add_other_flags(ev, o);
     if (r->resumed) {

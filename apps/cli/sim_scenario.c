@@ -17,7 +17,7 @@
 /* Flags that are no keys: where results go, and what the keys of the devices say better. */
 #define NO_KEYS \
     "|config|scenario|advise|advise-seconds|advise-runs|dry-run|devices|json|csv|resume|nodes|" \
-    "cell-nodes|bandwidth|latency|step-seconds|"
+    "cell-nodes|bandwidth|latency|loss|step-seconds|"
 
 /* ---- one device's keys ---- */
 

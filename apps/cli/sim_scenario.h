@@ -56,7 +56,7 @@ struct uw_sim_said {
     uint32_t nodes, cell_nodes;         /* 0: not said */
     uint64_t bandwidth;                 /* that a device sends, it receives without limit;
                                            UINT64_MAX: not said */
-    double latency, step_seconds;       /* below 0: not said; step_seconds 0: measured */
+    double latency, loss, step_seconds; /* below 0: not said; step_seconds 0: measured */
     bool cells;                         /* the exchange needs some, of UW_SIM_CELL_NODES */
 };
 

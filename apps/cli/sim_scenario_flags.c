@@ -30,6 +30,7 @@ static void apply(struct uw_sim_group *g, const struct uw_sim_said *said)
     if (said->latency >= 0.0) {
         g->latency = (struct uw_sim_spread){.a = said->latency};
     }
+    g->loss = said->loss >= 0.0 ? said->loss : g->loss;
     if (said->step_seconds >= 0.0) {
         g->step = said->step_seconds > 0.0 ? UW_SIM_STEP_SECONDS : UW_SIM_STEP_MEASURED;
         g->seconds = (struct uw_sim_spread){.a = said->step_seconds};

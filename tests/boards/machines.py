@@ -116,6 +116,7 @@ def main(module_argv):
 
 class Boards(Fleet):
     """A fleet of which some nodes are boards. Ports 0.. are those of nodes and boards alike."""
+    firmware = ()                   # another folder of build/, and options, as build() takes them
 
     def setUp(self):
         super().setUp()
@@ -135,7 +136,7 @@ class Boards(Fleet):
 
     def board(self, i, seeds=(), preset="cortex-m7", qemu=(), clock=SHARED, **settings):
         """Board number i: seeds are numbers of nodes, or addresses. Its events are in n<i>.jsonl."""
-        elf, _ = build(preset)
+        elf, _ = build(preset, *self.firmware)
         words = {"name": f"n{i}", "run": "test", "key": self.key, "events": "json",
                  "gateway": "10.0.2.2", "loopback": "10.0.2.2", "advertise": self.address(i),
                  "seeds": ",".join(s if isinstance(s, str) else self.address(s) for s in seeds),

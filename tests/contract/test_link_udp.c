@@ -2,63 +2,34 @@
  *
  * What the UDP link promises beyond the link contract: its address table, both IP versions, and
  * an operating system that reports trouble. */
-#include "test_support.h"
+#include "udp_ends.h"
 
 #include "link_ip.h"
 
-#include "uwasa/link_udp.h"
 #include "uwasa/secure.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <time.h>
 
-struct end {
-    struct uw_link_udp udp;
-    void *memory;
-    char address[UW_LINK_ADDRESS_BYTES];
-};
-
-static struct end ends[5];
-
-static int open_end(struct end *e, const char *bind, uint16_t stations_n, uint32_t mtu,
+static int open_end(struct udp_end *e, const char *bind, uint16_t stations_n, uint32_t mtu,
                     struct uw_error *err)
 {
-    struct uw_link_udp_config c = {.bind = bind, .stations_n = stations_n, .mtu_bytes = mtu};
-    c.memory_bytes = uw_link_udp_bytes(&c);
-    c.memory = e->memory = malloc(c.memory_bytes);
-    assert_non_null(e->memory);
-    int rc = uw_link_udp_init(&e->udp, &c, err);
-    if (rc == UW_OK) {
-        assert_int_equal(uw_link_udp_local(&e->udp, e->address), UW_OK);
-    }
-    return rc;
+    const struct uw_link_udp_config c = {.bind = bind, .stations_n = stations_n, .mtu_bytes = mtu};
+    return udp_end_open(e, c, err);
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        uw_link_deinit(&ends[i].udp.link);
-        free(ends[i].memory);
-        memset(&ends[i], 0, sizeof ends[i]);
-    }
-    return 0;
-}
-
-static int receive(struct end *e, uint16_t *from, uint8_t *byte)
+static int receive(struct udp_end *e, uint16_t *from, uint8_t *byte)
 {
     int rc = UW_ERR_AGAIN;
     for (int i = 0; i < 100 && rc == UW_ERR_AGAIN; i++) {
-        struct pollfd fd = {.fd = e->udp.link.fd, .events = POLLIN};
-        poll(&fd, 1, 20);
+        (void)is_readable(&e->udp.link, 20);
         rc = uw_link_recv(&e->udp.link, from, byte, 1);
     }
     return rc;
 }
 
 /* end `from` says one byte to `to`; the station number it has there. */
-static uint16_t hear(struct end *from, struct end *to, uint8_t byte)
+static uint16_t hear(struct udp_end *from, struct udp_end *to, uint8_t byte)
 {
     uint16_t station, at = UW_LINK_STATION_NONE;
     uint8_t in = 0;
@@ -93,8 +64,7 @@ static void test_udp_unknown_senders_recycle_the_station_silent_longest(void **s
     assert_int_equal(uw_link_resolve(&ends[4].udp.link, ends[0].address, &station), UW_OK);
     assert_int_equal(uw_link_send(&ends[4].udp.link, station, "x", 1), UW_OK);
     uint8_t byte;
-    struct pollfd fd = {.fd = ends[0].udp.link.fd, .events = POLLIN};
-    assert_int_equal(poll(&fd, 1, 2000), 1);
+    assert_true(is_readable(&ends[0].udp.link, 2000));
     assert_int_equal(uw_link_recv(&ends[0].udp.link, &station, &byte, 1), UW_ERR_AGAIN);
     assert_int_equal(ends[0].udp.link.stats.dropped_n, dropped + 1);
     assert_true(uw_link_hold(&ends[0].udp.link, two, false));
@@ -189,7 +159,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int resolve_soon(struct end *e, const char *address, uint16_t *station)
+static int resolve_soon(struct udp_end *e, const char *address, uint16_t *station)
 {
     int rc = UW_ERR_AGAIN;
     for (int i = 0; i < 2000 && rc == UW_ERR_AGAIN; i++) {
@@ -293,8 +263,7 @@ static void test_udp_oversized_datagram_is_reported_once(void **state)
     assert_int_equal(uw_link_resolve(&ends[1].udp.link, ends[0].address, &station), UW_OK);
     assert_int_equal(uw_link_send(&ends[1].udp.link, station, buf, 101), UW_OK);
     assert_int_equal(uw_link_send(&ends[1].udp.link, station, buf, 100), UW_OK);
-    struct pollfd fd = {.fd = ends[0].udp.link.fd, .events = POLLIN};
-    assert_int_equal(poll(&fd, 1, 2000), 1);
+    assert_true(is_readable(&ends[0].udp.link, 2000));
     assert_int_equal(uw_link_recv(&ends[0].udp.link, &from, in, sizeof in), UW_ERR_TOOBIG);
     assert_int_equal(uw_link_recv(&ends[0].udp.link, &from, in, sizeof in), 100);
 }
@@ -332,7 +301,7 @@ static void test_udp_bad_bind_gets_a_sentence(void **state)
     assert_int_equal(uw_link_udp_init(&ends[2].udp, &small, &err), UW_ERR_NOMEM);
 }
 
-static void open_secure(struct uw_secure_dtls *s, struct end *e, void **memory)
+static void open_secure(struct uw_secure_dtls *s, struct udp_end *e, void **memory)
 {
     struct uw_secure_dtls_config c = {.lower = &e->udp.link, .identity = "udp", .key = {5}};
     c.memory_bytes = uw_secure_dtls_bytes(&c);

@@ -2,48 +2,23 @@
  *
  * The UDP link with messages that wait for each other: what goes to the system together arrives as
  * if each had gone alone, and nothing waits longer than the caller's next step. */
-#include "test_support.h"
+#include "udp_ends.h"
 
-#include "uwasa/link_udp.h"
 #include "uwasa/rng.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #define MTU 9000u
 #define MESSAGES 400u
 #define WAIT_MS 2000
 
-struct end {
-    struct uw_link_udp udp;
-    void *memory;
-    char address[UW_LINK_ADDRESS_BYTES];
-};
-
-static struct end ends[3];
-
 static struct uw_link *open_end(size_t i, uint32_t mtu, bool together)
 {
-    struct end *e = &ends[i];
-    struct uw_link_udp_config c = {.bind = "127.0.0.1:0", .stations_n = 4, .mtu_bytes = mtu,
-                                   .together = together, .socket_buffer_bytes = 4u << 20};
-    c.memory_bytes = uw_link_udp_bytes(&c);
-    c.memory = e->memory = malloc(c.memory_bytes);
-    assert_non_null(e->memory);
-    assert_int_equal(uw_link_udp_init(&e->udp, &c, NULL), UW_OK);
-    assert_int_equal(uw_link_udp_local(&e->udp, e->address), UW_OK);
-    return &e->udp.link;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        uw_link_deinit(&ends[i].udp.link);
-        free(ends[i].memory);
-        memset(&ends[i], 0, sizeof ends[i]);
-    }
-    return 0;
+    const struct uw_link_udp_config c = {.bind = "127.0.0.1:0", .stations_n = 4, .mtu_bytes = mtu,
+                                         .together = together,
+                                         .socket_buffer_bytes = 4u << 20};
+    assert_int_equal(udp_end_open(&ends[i], c, NULL), UW_OK);
+    return &ends[i].udp.link;
 }
 
 static uint16_t station_of(struct uw_link *at, size_t other)
@@ -51,12 +26,6 @@ static uint16_t station_of(struct uw_link *at, size_t other)
     uint16_t station;
     assert_int_equal(uw_link_resolve(at, ends[other].address, &station), UW_OK);
     return station;
-}
-
-static bool is_readable(const struct uw_link *l, int wait_ms)
-{
-    struct pollfd fd = {.fd = l->fd, .events = POLLIN};
-    return poll(&fd, 1, wait_ms) == 1;
 }
 
 static int receive(struct uw_link *l, uint8_t *buf)

@@ -89,6 +89,7 @@ static void test_multicast_each_station_hears_its_own_frames_and_those_to_all(vo
     expect(1, 0, "one");
     expect(1, 2, "all");
     expect(0, 2, "all");
+    expect(2, 2, "all");
     expect(2, 0, "two");
     for (uint32_t i = 0; i < STATIONS; i++) {
         struct uw_radio *r = &radios[i].base;

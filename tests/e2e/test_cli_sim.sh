@@ -75,6 +75,8 @@ done <<END
 --bandwidth 1000000 --link 802154
 --latency 0.01 --link espnow
 --mtu 512 --link 802154 --exchange broadcast
+--loss 0.91 --link 802154
+--loss 0.1 --network formula
 --slices 4 --network formula
 --slices 4 --advise
 --share 0.2 --exchange allreduce
@@ -108,6 +110,21 @@ for exchange in gossip broadcast; do
                        p + a >= 8) }' || { cat radio.jsonl >&2; fail "air_seconds of $exchange"; }
 done
 awk -v n="$(number radio.jsonl averages_done)" 'BEGIN { exit !(n >= 4) }' || fail "averages by broadcast"
+
+# what is lost is sent again, on a radio and elsewhere
+each() {    # bytes for each average or pull of a file
+    awk -v n="$(number $1 bytes_sent)" -v a="$(number $1 averages_done)" \
+        -v p="$(number $1 pulls_done)" 'BEGIN { print n / (a + p) }'
+}
+for flags in "--link 802154 --exchange broadcast" "--bandwidth 1000000"; do
+    for loss in 0 0.3; do
+        ./sim $flags --loss $loss --steps 60 --step-seconds 0.05 --json loss$loss.jsonl >out 2>err ||
+            { cat err >&2; fail "$flags --loss $loss"; }
+    done
+    head -n 1 loss0.3.jsonl | grep -q '"loss":0.3' || fail "start does not tell the loss"
+    awk -v a="$(each loss0.jsonl)" -v b="$(each loss0.3.jsonl)" 'BEGIN { exit !(b > 1.1 * a) }' ||
+        { tail -n 1 loss0.jsonl loss0.3.jsonl >&2; fail "$flags --loss 0.3 costs nothing"; }
+done
 
 # what is told: progress apart from results, start, a test for each epoch but the last, done
 ./sim --skew sorted --epochs 4 --json events.jsonl >out 2>err || { cat err >&2; fail "a run"; }

@@ -64,9 +64,8 @@ class Radio(Fleet):
             bus = {"seeds": [], "listen": ":0", "link.bus": hub.names[i % 4], "mtu": 1280,
                    "link.address": i % 4, "link.baud": 4000000}
             self.start(i, **recipe, together=4, peer_schedule="matching", period=10, slices=10,
-                       step_seconds=0.05, classes=SHARES[i % 4], consensus_seconds=30,
-                       consensus_rounds=2, linger_seconds=20, final_eval_samples=0,
-                       **(bus if i < 4 else udp))
+                       step_seconds=0.05, classes=SHARES[i % 4], consensus_rounds=2,
+                       linger_seconds=20, final_eval_samples=0, **(bus if i < 4 else udp))
         done = [self.done(i) for i in range(8)]
         counted = hub.close()
         bus, udp = ([d["test_accuracy"] for d in done[k:k + 4]] for k in (0, 4))
@@ -116,6 +115,16 @@ class Radio(Fleet):
         for i in (0, 1, 3):
             self.assertNotIn("are lost here", self.text(i))
         self.assertEqual(self.text(2).count("are lost here"), 1)
+
+    def test_two_nodes_with_one_address_both_say_so(self):
+        for i in range(2):
+            self.start(i, listen=":0", seeds=[], step_seconds=0.01,
+                       **{"link.radio": f"udp:239.255.85.88:{self.ports[7]}", "link.address": 9})
+        for i in range(2):
+            self.until("a sentence on the address", lambda i=i: any(
+                e["text"].endswith("this one's address, give each its own: 9")
+                for e in self.events(i, "refused")))
+        self.stop(0, 1)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
  * Plain gossip over messages of 1232 bytes, without a snapshot, a table of 8 members, none of the
  * optional parts of uwasa/node_parts.h. They agree on parameters of the size of lenet5's. Prints
  * what a node takes of its arena; exits 1 when that is too much, or when they do not agree. */
+#include "furthest.h"
+
 #include "uwasa/link_loopback.h"
 #include "uwasa/node.h"
 
@@ -23,17 +25,6 @@
 static float x[2][SIZE_N];
 static _Alignas(64) unsigned char memory[2][32768];
 static _Alignas(16) unsigned char hub_memory[2u * QUEUE_N * (MTU_BYTES + 64u) + 256u];
-
-static float furthest(void)
-{
-    float most = 0.0f;
-    for (uint32_t i = 0; i < SIZE_N; i++) {
-        float d = x[0][i] - x[1][i];
-        d = d < 0.0f ? -d : d;
-        most = d > most ? d : most;
-    }
-    return most;
-}
 
 static int open_node(struct uw_node *node, uint32_t i, struct uw_link *link, size_t *bytes)
 {
@@ -83,7 +74,7 @@ int main(void)
     uint64_t now_us = 0;
     for (; now_us < LIMIT_US; now_us += STEP_US) {
         bool look = now_us % (100u * STEP_US) == 0;
-        if (look && furthest() < NEAR) {
+        if (look && furthest(x[0], x[1], SIZE_N) < NEAR) {
             break;
         }
         progress.step++;
@@ -93,7 +84,8 @@ int main(void)
         }
     }
     printf("board_node: %u bytes of arena, agreed after %u steps, as far apart as %u millionths\n",
-           (unsigned)bytes, (unsigned)progress.step, (unsigned)(1e6f * furthest()));
+           (unsigned)bytes, (unsigned)progress.step,
+           (unsigned)(1e6f * furthest(x[0], x[1], SIZE_N)));
     bool fits = sizeof(void *) > 4u || bytes <= BUDGET_BYTES;
     return fits && now_us < LIMIT_US ? 0 : 1;
 }

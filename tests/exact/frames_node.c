@@ -6,6 +6,8 @@
  * They join, pull from each other, and agree on their parameters; in the middle the second one
  * begins a new epoch, and a third device with another key says hello all the time. Prints what
  * secure frames and Mbed TLS take; exits 1 when that is too much, or when they do not agree. */
+#include "furthest.h"
+
 #include "uwasa/link_frame.h"
 #include "uwasa/node.h"
 #include "uwasa/node_parts.h"
@@ -157,17 +159,6 @@ static int open_node(struct uw_node *node, uint32_t i)
     return rc;
 }
 
-static float furthest(void)
-{
-    float most = 0.0f;
-    for (uint32_t i = 0; i < SIZE_N; i++) {
-        float d = x[0][i] - x[1][i];
-        d = d < 0.0f ? -d : d;
-        most = d > most ? d : most;
-    }
-    return most;
-}
-
 /* Returns how long it took, or LIMIT_US. */
 static uint64_t run(struct uw_node node[NODES], struct uw_node_progress *progress)
 {
@@ -176,7 +167,7 @@ static uint64_t run(struct uw_node node[NODES], struct uw_node_progress *progres
     uint16_t from;
     for (uint64_t now_us = STEP_US; now_us < LIMIT_US; now_us += STEP_US) {
         bool look = now_us % (100u * STEP_US) == 0;
-        if (look && furthest() < NEAR && stations[0].frames.epoch == 1u) {
+        if (look && furthest(x[0], x[1], SIZE_N) < NEAR && stations[0].frames.epoch == 1u) {
             return now_us;
         }
         if (now_us == 500u * STEP_US && uw_secure_frames_rotate(&stations[1].frames) < 0) {
@@ -216,7 +207,7 @@ int main(void)
     const struct uw_secure_frames_stats *stats = &stations[0].frames.stats;
     printf("frames_node: agreed after %u ms, as far apart as %u millionths; %u peers, %u frames "
            "refused; struct %u bytes, Mbed TLS %u for three\n",
-           (unsigned)(took_us / 1000u), (unsigned)(1e6f * furthest()),
+           (unsigned)(took_us / 1000u), (unsigned)(1e6f * furthest(x[0], x[1], SIZE_N)),
            (unsigned)stations[0].frames.known_n, (unsigned)stats->refused_n,
            (unsigned)sizeof(struct uw_secure_frames), (unsigned)tls_bytes);
     bool fits = sizeof(void *) > 4u || tls_bytes <= BUDGET_BYTES;

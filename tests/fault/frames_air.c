@@ -29,6 +29,10 @@ static void note_nonce(struct air_node *n, const uint8_t *frame)
     uint32_t at = (uint32_t)uw_rng_mix(s->id, counter) % NONCES;
     for (; a->nonces[at].id != 0; at = (at + 1u) % NONCES) {
         if (a->nonces[at].id == s->id && a->nonces[at].counter == counter) {
+            if (a->copies) {
+                a->twice_n++;
+                return;
+            }
             fail_msg("nonce %llu of %llx went out twice", (unsigned long long)counter,
                      (unsigned long long)s->id);
         }
@@ -59,11 +63,13 @@ void air_deliver(struct air *a, uint32_t frame, uint16_t at)
     }
 }
 
-static void spread(struct air *a, uint32_t frame)
+static void spread(struct air *a, uint32_t frame, uint32_t speaker)
 {
     const struct air_frame *f = &a->tape[frame];
     for (uint16_t i = 0; i < AIR_STATIONS; i++) {
-        bool meant = f->to == i || (f->to == UW_LINK_STATION_BROADCAST && f->from != i);
+        uint16_t own = station_of(&a->node[i]);
+        bool meant = f->to == own || (f->to == UW_LINK_STATION_BROADCAST && speaker != i) ||
+                     (a->echoes && f->from == own);
         if (meant && uw_rng_uniform(&a->rng) >= a->loss) {
             air_deliver(a, frame, i);
         }
@@ -79,7 +85,7 @@ static int air_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t bu
     note_nonce(n, buf);
     uint32_t frame = tape(n->air, station_of(n), to, buf, buf_bytes);
     if (!n->air->held) {
-        spread(n->air, frame);
+        spread(n->air, frame, (uint32_t)(n - n->air->node));
     }
     return UW_OK;
 }
@@ -108,13 +114,21 @@ static uint64_t air_step(struct uw_link *l, uint64_t now_us)
     return UINT64_MAX;
 }
 
+static int air_describe(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
+{
+    (void)l;
+    snprintf(text, UW_LINK_ADDRESS_BYTES, "%u", (unsigned)station);
+    return UW_OK;
+}
+
 static void air_deinit(struct uw_link *l)
 {
     l->ops = NULL;
 }
 
 static const struct uw_link_ops air_ops = {
-    .name = "air", .send = air_send, .recv = air_recv, .step = air_step, .deinit = air_deinit};
+    .name = "air", .describe = air_describe, .send = air_send, .recv = air_recv, .step = air_step,
+    .deinit = air_deinit};
 
 /* ---- stations ---- */
 
@@ -292,13 +306,13 @@ uint64_t air_talk(struct air *a, uint16_t from, uint16_t to, uint64_t limit_us)
 uint32_t air_forge(struct air *a, uint16_t from, uint16_t to, const void *data, uint32_t bytes)
 {
     uint32_t frame = tape(a, from, to, data, bytes);
-    spread(a, frame);
+    spread(a, frame, from);
     return frame;
 }
 
 void air_replay(struct air *a, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
-        spread(a, i);
+        spread(a, i, a->tape[i].from);
     }
 }

@@ -14,6 +14,7 @@ static struct radio_world *lora(const char *profile, uint32_t n, uint32_t size_n
     r->w->train_us = 10u * S;
     for (uint32_t i = 0; i < n; i++) {
         r->w->nodes[i].progress.lr = 0.0f;
+        r->w->nodes[i].pause_us = 20000;        /* a frame takes 70 ms and more */
     }
     world_start(r->w);
     return r;

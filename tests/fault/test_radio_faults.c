@@ -380,8 +380,7 @@ static void one_event(struct radio_world *r, struct uw_rng *rng)
     }
 }
 
-/* arg: the mode. Pings are not made for a radio that stays narrow, wants are, and only pulls have
- * them all the time: where nodes average by broadcast, it widens again. */
+/* arg: the mode. */
 static void scenario(uint64_t seed, void *arg)
 {
     const enum uw_node_mode *mode = arg;
@@ -409,9 +408,6 @@ static void scenario(uint64_t seed, void *arg)
             world_up(w, i);
         }
         radio_jam(r, i, false);
-        if (*mode == UW_NODE_BROADCAST) {
-            radio_narrow(r, i, RADIO_FRAME_BYTES);
-        }
     }
     world_until(w, world_all_know_all, 120 * S);
     if (*mode == UW_NODE_BROADCAST) {

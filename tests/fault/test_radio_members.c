@@ -116,12 +116,39 @@ static void test_the_narrowest_frames_carry_all(void **state)
     radio_world_free(r);
 }
 
+/* Others speak to it, and to all, in messages that it hears. */
+static void test_who_has_become_narrower_still_hears_the_others(void **state)
+{
+    (void)state;
+    struct radio_world *r = radio_world_new(4, MODEL_N, 0.0f);
+    struct world *w = r->w;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->nodes[i].progress = (struct uw_node_progress){
+            .step = 100000, .loss = 1.0f, .accuracy = 0.5f, .samples_per_s = 1000.0f};
+        w->train_us = S / 10u;
+    }
+    world_start(w);
+    world_until(w, world_all_know_all, 30 * S);
+    world_run(w, 10 * S);
+    radio_narrow(r, 1, 62);
+    world_run(w, 200 * S);
+    assert_true(world_all_know_all(w));
+    const struct uw_membership *m = &w->nodes[1].node.state->membership;
+    for (uint32_t i = 0; i < w->n; i++) {
+        assert_int_equal(w->nodes[i].events[UW_NODE_SUSPECT], 0);
+        assert_true(i == 0 || m->members[i].progress.step > 100000u + 1900u);
+    }
+    assert_true(world_counters(w, 1).pulls_done > 100);
+    radio_world_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beacons_cost_little),
         cmocka_unit_test(test_who_falls_silent_is_given_up_within_half_a_minute),
         cmocka_unit_test(test_the_narrowest_frames_carry_all),
+        cmocka_unit_test(test_who_has_become_narrower_still_hears_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

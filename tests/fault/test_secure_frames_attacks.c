@@ -301,6 +301,45 @@ static void test_a_copied_identity_is_told(void **state)
     air_free(a);
 }
 
+/* Two devices with one address, a third with its own: each of the two tells it, at most once in
+ * 10 s, and none takes the echo of its own frames for another's. */
+static void test_an_address_given_twice_is_told_by_both(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 4; k++) {
+        struct air *a = air_new(uw_test_seed(12) + k, MTU);
+        bool late = k % 2u != 0;        /* it says no hello of itself any more */
+        a->echoes = k / 2u != 0;
+        a->node[2].lower.own = late ? 2 : 0;
+        for (uint16_t i = 0; i < (late ? 3 : 2); i++) {
+            air_up(a, i, NULL);
+        }
+        (void)air_say(a, 0, ALL, 20);
+        air_run(a, S);
+        assert_int_equal(air_say(a, 0, ALL, 20), UW_OK);
+        assert_int_equal(late ? air_say(a, 2, ALL, 20) : UW_OK, UW_OK);
+        air_run(a, S);
+        assert_int_equal(a->node[0].events[UW_SECURE_PEER_REFUSED], 0);
+        if (late) {
+            a->node[2].lower.own = 0;
+        } else {
+            air_up(a, 2, NULL);
+        }
+        for (uint32_t i = 0; i < 30; i++) {
+            (void)air_say(a, 0, ALL, 20);
+            (void)air_say(a, 2, ALL, 20);
+            air_run(a, S / 2u);
+        }
+        for (uint16_t i = 0; i < 3; i += 2) {
+            const struct air_node *n = &a->node[i];
+            assert_in_range(n->events[UW_SECURE_PEER_REFUSED], 1, 2);
+            assert_non_null(strstr(n->text[UW_SECURE_PEER_REFUSED], "this one's address"));
+            assert_non_null(strstr(n->text[UW_SECURE_PEER_REFUSED], ": 0"));
+        }
+        air_free(a);
+    }
+}
+
 /* ---- storms ---- */
 
 static void expect_rate(const struct air_node *n, uint64_t joins_n, uint64_t us)
@@ -451,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_nothing_arrives_twice_after_epochs),
         cmocka_unit_test(test_own_frames_sent_back_do_nothing),
         cmocka_unit_test(test_a_copied_identity_is_told),
+        cmocka_unit_test(test_an_address_given_twice_is_told_by_both),
         cmocka_unit_test(test_a_storm_evicts_nobody_and_gets_few_answers),
         cmocka_unit_test(test_a_storm_of_old_hellos_is_answered_at_the_rate),
         cmocka_unit_test(test_an_old_hello_gets_one_answer),

@@ -89,7 +89,7 @@ static int try_one(const uint8_t *input, size_t bytes)
         }
         for (uint16_t i = 0; i < 2; i++) {
             int n = uw_link_recv(&links[i].link, &from, buf, i == 0 ? sizeof buf : SMALL);
-            if (n > (int)FRAME || (n >= 0 && (from > UW_RADIO_ADDRESS_MAX || from == i))) {
+            if (n > (int)FRAME || (n >= 0 && from > UW_RADIO_ADDRESS_MAX)) {
                 return -1;
             }
             delivered += n >= 0;

@@ -20,6 +20,7 @@
 #define SMALL 20u
 #define FORGER 2u
 #define FORGER_ID 0x1122334455667788u
+#define OWN 1u
 #define JOIN_BYTES 19u                  /* of a join before what is encrypted */
 #define STEP_US 100000u
 #define TALKS 400
@@ -110,12 +111,13 @@ static void put_u40(uint8_t *p, uint64_t v)
     p[4] = (uint8_t)(v >> 32);
 }
 
-/* Numbers that are 0 become those with which a join is a good one. */
+/* Numbers that are 0 become those with which a join is a good one; identity 1 is that of end 0. */
 static void fill_join(uint8_t *p, uint32_t bytes)
 {
-    if (uw_get_u32(p + 6) == 0 && uw_get_u32(p + 10) == 0) {
-        uw_put_u32(p + 6, (uint32_t)FORGER_ID);
-        uw_put_u32(p + 10, (uint32_t)(FORGER_ID >> 32));
+    if (uw_get_u32(p + 6) <= OWN && uw_get_u32(p + 10) == 0) {
+        uint64_t id = uw_get_u32(p + 6) == OWN ? ends[0].id : FORGER_ID;
+        uw_put_u32(p + 6, (uint32_t)id);
+        uw_put_u32(p + 10, (uint32_t)(id >> 32));
     }
     if (get_u40(p + 14) == 0) {
         put_u40(p + 14, forged_counter++);
@@ -231,10 +233,15 @@ static int try_one(const uint8_t *input, size_t bytes)
 
 /* ---- inputs ---- */
 
-static void add_join(struct uw_fuzz_corpus *corpus, uint8_t kind, uint32_t epoch, uint32_t body)
+/* id: 0 or OWN. counter 0: the forger's next. */
+static void add_join(struct uw_fuzz_corpus *corpus, uint8_t kind, uint32_t epoch, uint32_t id,
+                     uint64_t counter)
 {
     uint8_t p[MTU] = {(uint8_t)(epoch & UW_FRAMES_EPOCH_MASK), kind};
+    uint32_t body = kind == 1 ? 0 : 14;
     uw_put_u32(p + 2, epoch);
+    uw_put_u32(p + 6, id);
+    put_u40(p + 14, counter);
     uw_fuzz_add(corpus, p, JOIN_BYTES + body + UW_CCM_TAG_BYTES);
 }
 
@@ -247,21 +254,19 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
     }
     uw_rng_seed(&entropy_rng, 1);
     open_world();
-    add_join(corpus, 1, 0, 0);
-    add_join(corpus, 2, 0, 14);
+    add_join(corpus, 1, 0, 0, 0);
+    add_join(corpus, 2, 0, 0, 0);
     uw_fuzz_add(corpus, p, 5u + UW_FRAMES_HEAD_BYTES + UW_CCM_TAG_BYTES);
-    add_join(corpus, 3, 0, 14);
+    add_join(corpus, 3, 0, 0, 0);
     p[0] |= UW_FRAMES_TO_ALL;
     uw_fuzz_add(corpus, p, MTU);
     uw_fuzz_add(corpus, p, MTU - 1u);
     uw_fuzz_add(corpus, p, MOST_BYTES);
-    add_join(corpus, 1, 1, 0);
-    add_join(corpus, 2, 1, 14);
-    uint8_t mine[JOIN_BYTES + UW_CCM_TAG_BYTES] = {0, 1};       /* with the identity of end 0 */
-    uw_put_u32(mine + 6, (uint32_t)ends[0].id);
-    uw_put_u32(mine + 10, (uint32_t)(ends[0].id >> 32));
-    put_u40(mine + 14, 1u << 20);
-    uw_fuzz_add(corpus, mine, sizeof mine);
+    add_join(corpus, 1, 1, 0, 0);
+    add_join(corpus, 2, 1, 0, 0);
+    add_join(corpus, 1, 0, OWN, 1);
+    add_join(corpus, 2, 0, OWN, 2);
+    add_join(corpus, 1, 0, OWN, 1u << 20);
 }
 
 static size_t mutate(struct uw_rng *rng, uint8_t *input, size_t bytes, size_t cap_bytes)

@@ -62,28 +62,51 @@ static void test_arena_sealed_refuses_everything(void **state)
     assert_null(p);
 }
 
-static void test_arena_take_each_stops_at_the_first_block_that_does_not_fit(void **state)
+static void test_arena_take_each_gives_all_blocks_side_by_side_or_none(void **state)
 {
     (void)state;
     static uint8_t memory[256 + 64];
-    static const size_t bytes[4] = {64, 0, 100, 64};
+    static const size_t bytes[4] = {3, 0, 100, 64};
+    static const size_t too_many[2] = {SIZE_MAX - 8, SIZE_MAX - 8};
+    const size_t align = _Alignof(max_align_t);
+    const size_t total = align + (100 + align - 1) / align * align + 64;
     struct uw_arena a;
-    void *out[4];
+    void *out[4], *aligned;
 
-    for (size_t capacity = 0; capacity <= 256; capacity += 64) {
+    for (size_t capacity = 0; capacity <= 256; capacity += align) {
         uw_arena_init(&a, memory, capacity + uw_arena_slack_bytes());
-        bool all = capacity == 256;
+        bool all = a.capacity_bytes >= 192;
         memset(out, 0xff, sizeof out);
         assert_int_equal(uw_arena_take_each(&a, 4, bytes, out), all ? UW_OK : UW_ERR_NOMEM);
-        assert_true((out[0] != NULL) == (capacity >= 64));
+        assert_true(a.used_bytes == (all ? 192u : 0));
         assert_null(out[1]);
-        assert_true((out[2] != NULL) == (capacity >= 192));
-        assert_true((out[3] != NULL) == all);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_true((out[i] != NULL) == (all && bytes[i] != 0));
+            assert_true((uintptr_t)out[i] % align == 0);
+            if (out[i] != NULL) {
+                memset(out[i], (int)i + 1, bytes[i]);
+            }
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            for (size_t k = 0; out[i] != NULL && k < bytes[i]; k++) {
+                assert_int_equal(((uint8_t *)out[i])[k], i + 1u);
+            }
+        }
     }
     uw_arena_init(&a, NULL, 0);
+    assert_int_equal(uw_arena_take_each(&a, 2, too_many, out), UW_ERR_NOMEM);
     assert_int_equal(uw_arena_take_each(&a, 4, bytes, out), UW_OK);
     assert_true(out[0] == NULL && out[3] == NULL);
+    assert_int_equal(a.used_bytes, 192);
+    const size_t rest[1] = {192 - total};
+    assert_int_equal(uw_arena_take_each(&a, rest[0] != 0, rest, out), UW_OK);
+    assert_int_equal(a.used_bytes, 192);
+    assert_int_equal(uw_arena_take(&a, 1, &aligned), UW_OK);
     assert_int_equal(a.used_bytes, 256);
+    assert_int_equal(uw_arena_take_each(&a, 1, (size_t[]){64 - align}, out), UW_OK);
+    assert_int_equal(a.used_bytes, 256);
+    assert_int_equal(uw_arena_take_each(&a, 1, (size_t[]){1}, out), UW_OK);
+    assert_int_equal(a.used_bytes, 320);
 }
 
 static void test_size_mul_overflow_saturates(void **state)
@@ -127,7 +150,7 @@ int main(void)
         cmocka_unit_test(test_arena_measured_then_bound_takes_the_same_bytes),
         cmocka_unit_test(test_arena_exact_size_fits_and_one_byte_less_does_not),
         cmocka_unit_test(test_arena_sealed_refuses_everything),
-        cmocka_unit_test(test_arena_take_each_stops_at_the_first_block_that_does_not_fit),
+        cmocka_unit_test(test_arena_take_each_gives_all_blocks_side_by_side_or_none),
         cmocka_unit_test(test_size_mul_overflow_saturates),
         cmocka_unit_test(test_status_every_code_has_name_and_sentence),
         cmocka_unit_test(test_error_set_long_sentence_is_cut_and_terminated),

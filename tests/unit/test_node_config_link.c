@@ -103,6 +103,8 @@ static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void *
         {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"broadcast\", \"slices\": 2"),
          "\"slices\" more than 1"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"), "\"shuffle\" needs 0"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"algorithm\": \"ring\""),
+         "\"algorithm\" is of exact averages"},
         {LINE("\"udp\"", ", \"mtu\": 255"), "\"mtu\" needs 256 or more"},
     };
     static const char *const good[] = {
@@ -138,7 +140,7 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 0.1003, \"awake\": 0.1001}"),
          "\"sleep.awake\" needs less"},       /* the same milliseconds */
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n\"exchange\": \"auto\""),
-         "f:3: \"exchange\" needs gossip with \"sleep\""},
+         "f:3: \"exchange\" needs gossip or broadcast with \"sleep\""},
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n"
                          "\"momentum_rule\": \"kgt\""),
          "f:3: \"momentum_rule\" kgt is not for a node with \"sleep\""},
@@ -160,12 +162,111 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
     uw_node_config_deinit(&f);
 }
 
+/* A model over a slow radio takes longer than any number that suits a fast one. */
+static void test_config_without_consensus_seconds_goes_on_while_parameters_come(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        uint64_t us, end_us;            /* of one that began at 1 s, where something came at 40 s */
+    } cases[] = {{LINE("\"udp\"", ""), 10000000, 50000000},
+                 {LINE("\"udp\"", ", \"consensus_seconds\": 10"), 10000000, 11000000},
+                 {LINE("\"udp\"", ", \"consensus_seconds\": 0"), 0, 1000000}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct uw_node_file f;
+        struct uw_error err = {.text = ""};
+        const char *json = cases[i].json;
+        assert_int_equal(uw_node_config_parse(&f, "f", json, strlen(json), &err), UW_OK);
+        assert_int_equal(uw_node_consensus_us(&f.o), cases[i].us);
+        assert_int_equal(uw_node_consensus_end_us(&f.o, 1000000, 40000000), cases[i].end_us);
+        uw_node_config_deinit(&f);
+    }
+}
+
+enum { GOSSIP = 1, BROADCAST = 2, EXACT = 4 };
+
+struct said_link {
+    const char *json;
+    bool shared;                    /* a radio or a bus, which has no exact averages */
+};
+
+struct said_exchange {
+    const char *name;
+    int kind;
+};
+
+struct said_key {
+    const char *json, *name;
+    int kinds;                      /* exchanges that it is for */
+    bool wide, shared;              /* links that it is for */
+};
+
+/* Does all this go together? If not a sentence has to name what does not. */
+static bool expect_used_or_named(const struct said_link *link, const struct said_exchange *exchange,
+                                 const struct said_key *key)
+{
+    bool meets = exchange->kind == GOSSIP || link->shared == (exchange->kind == BROADCAST);
+    bool good = meets && (key->kinds & exchange->kind) != 0 &&
+                (link->shared ? key->shared : key->wide);
+    char json[320], named[32];
+    struct uw_node_file f;
+    struct uw_error err = {.text = ""};
+    int bytes = snprintf(json, sizeof json, LINE("%s", ", \"exchange\": \"%s\", %s"), link->json,
+                         exchange->name, key->json);
+    snprintf(named, sizeof named, "\"%s", key->name);
+    int rc = uw_node_config_parse(&f, "f", json, (size_t)bytes, &err);
+    bool named_one = strstr(err.text, named) != NULL ||
+                     (!meets && strstr(err.text, "\"exchange\"") != NULL);
+    if (rc != (good ? UW_OK : UW_ERR_INVALID) || (!good && !named_one)) {
+        fail_msg("%s: %s", json, rc == UW_OK ? "taken" : err.text);
+    }
+    uw_node_config_deinit(&f);
+    return good;
+}
+
+/* Nothing that is asked for is left out silently. */
+static void test_config_each_key_is_used_or_refused_by_its_name(void **state)
+{
+    (void)state;
+    static const struct said_link links[] = {
+        {"\"udp\"", false}, {"\"tcp\"", false}, {"\"mpi\"", false},
+        {"{\"serial\": \"tty\"}", false}, {"{" GROUP ", \"address\": 3}", true},
+        {"{\"bus\": \"tty\", \"address\": 3}", true}};
+    static const struct said_exchange exchanges[] = {
+        {"gossip", GOSSIP}, {"broadcast", BROADCAST}, {"allreduce", EXACT},
+        {"hierarchical", EXACT}, {"auto", EXACT}};
+    static const struct said_key keys[] = {
+        {"\"seed\": 2", "seed", GOSSIP | BROADCAST | EXACT, true, true},
+        {"\"slices\": 2", "slices", GOSSIP, true, true},
+        {"\"pull_peers\": 2", "pull_peers", GOSSIP, true, true},
+        {"\"slices\": 4, \"pull_peers\": 8", "slices", GOSSIP, true, true},
+        {"\"slices\": 5, \"pull_peers\": 8", "slices", 0, true, true},
+        {"\"pull_peers\": 2, \"peer_schedule\": \"matching\"", "peer_schedule", 0, true, true},
+        {"\"code\": true", "code", GOSSIP, false, true},
+        {"\"sleep\": {\"period\": 9, \"awake\": 1}", "sleep", GOSSIP | BROADCAST, true, true},
+        {"\"period\": \"auto\"", "period", GOSSIP | BROADCAST, true, true},
+        {"\"period\": 5, \"share\": 0.2", "share", 0, true, true},
+        {"\"shuffle\": 0.1", "shuffle", GOSSIP | EXACT, true, false},
+        {"\"algorithm\": \"ring\"", "algorithm", GOSSIP | EXACT, true, false}};
+    uint32_t good_n = 0;
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        for (size_t k = 0; k < sizeof exchanges / sizeof exchanges[0]; k++) {
+            for (size_t j = 0; j < sizeof keys / sizeof keys[0]; j++) {
+                good_n += expect_used_or_named(&links[i], &exchanges[k], &keys[j]);
+            }
+        }
+    }
+    assert_int_equal(good_n, 4u * (8u + 3u * 3u) + 2u * (7u + 3u));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked),
         cmocka_unit_test(test_config_of_a_serial_line_is_an_object_and_is_checked),
         cmocka_unit_test(test_config_of_sleep_and_period_names_the_key_and_its_line),
+        cmocka_unit_test(test_config_without_consensus_seconds_goes_on_while_parameters_come),
+        cmocka_unit_test(test_config_each_key_is_used_or_refused_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

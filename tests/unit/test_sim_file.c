@@ -7,7 +7,7 @@
 
 static const struct uw_sim_cost cost = {.measured_us = 1000, .multiply_adds = 3000000};
 static const struct uw_sim_said nothing = {
-    .bandwidth = UINT64_MAX, .latency = -1.0, .step_seconds = -1.0};
+    .bandwidth = UINT64_MAX, .latency = -1.0, .loss = -1.0, .step_seconds = -1.0};
 
 static int parse(struct uw_sim_file *f, const char *text, struct uw_sim_options *o,
                  struct uw_error *err)
@@ -242,9 +242,10 @@ static void test_flags_win(void **state)
     struct uw_sim_options o;
     struct uw_error err;
     struct uw_sim_draw d;
-    struct uw_sim_said said = {.nodes = 5, .bandwidth = 3000, .latency = 1.0, .step_seconds = 0.5};
+    struct uw_sim_said said = {.nodes = 5, .bandwidth = 3000, .latency = 1.0, .loss = 0.25,
+                               .step_seconds = 0.5};
     assert_int_equal(parse(&f, "{\"nodes\": 9, \"bandwidth\": 1e6, \"latency\": 0.5,"
-                               "\"device\": \"phone\"}", &o, &err), UW_OK);
+                               "\"loss\": 0.5, \"device\": \"phone\"}", &o, &err), UW_OK);
     assert_int_equal(uw_sim_file_flags(&f, &said, &err), UW_OK);
     draw(&d, &f, 1);
     assert_int_equal(d.fleet.devices_n, 5);
@@ -252,6 +253,7 @@ static void test_flags_win(void **state)
     assert_int_equal(d.fleet.devices[4].down_bits_per_s, 0);
     assert_int_equal(d.fleet.devices[4].latency_us, 500000);
     assert_int_equal(d.fleet.devices[4].step_us, 500000);
+    assert_true(d.fleet.devices[4].loss == 0.25f);
     uw_sim_draw_close(&d);
     uw_sim_file_close(&f);
 

@@ -50,10 +50,12 @@ int uw_firmware_open_samples(struct uw_firmware *f)
     if (uw_firmware_samples_bytes(f) == 0) {
         return UW_OK;
     }
-    if (c.serial == NULL || f->serial.link.ops != NULL) {
-        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "data=uart: %s",
-                            c.serial == NULL ? "this board has none"
-                                             : "link=serial has the second UART");
+    if (c.serial == NULL) {
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "data=uart: this board has none");
+    }
+    if (strcmp(f->settings.link, "ethernet") != 0) {
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "data=uart: link=%s has the second UART",
+                            f->settings.link);
     }
     struct uw_arena *a = &f->arena[f->regions.n - 1u];
     size_t used = a->used_bytes + uw_arena_slack_bytes();

@@ -88,6 +88,13 @@ int uw_firmware_save_checkpoint(struct uw_firmware *f);
 int uw_firmware_forget_checkpoint(struct uw_firmware *f);
 
 /* network.c */
+
+/* True randomness; user is ignored. Returns 0, or anything else for failure. */
+int uw_firmware_entropy(void *user, uint8_t *out, size_t bytes);
+
+/* Take memory of the first region. Returns UW_OK, or fills f->err, which names what it is for. */
+int uw_firmware_take(struct uw_firmware *f, const char *what, size_t bytes, void **out);
+
 int uw_firmware_open_link(struct uw_firmware *f);
 int uw_firmware_open_node(struct uw_firmware *f);
 

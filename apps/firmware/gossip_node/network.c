@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bus.h"
 #include "console.h"
-#include "gossip_node.h"
 
 #include "uwasa/mix.h"
-#include "uwasa/node_parts.h"
 #include "uwasa/secure_memory.h"
 
 #include <string.h>
@@ -19,13 +18,13 @@
 #define WINDOW_SMALL_BYTES (8u * 1024u)
 #define CHACHA20_POLY1305 0xccabu       /* TLS_PSK_WITH_CHACHA20_POLY1305_SHA256 */
 
-static int entropy(void *user, uint8_t *out, size_t bytes)
+int uw_firmware_entropy(void *user, uint8_t *out, size_t bytes)
 {
     (void)user;
     return uw_machine_entropy(out, bytes);
 }
 
-static int take(struct uw_firmware *f, const char *what, size_t bytes, void **out)
+int uw_firmware_take(struct uw_firmware *f, const char *what, size_t bytes, void **out)
 {
     int rc = uw_arena_take(&f->arena[0], bytes, out);
     return rc < 0 ? uw_error_set(&f->err, rc, "%s: region %s has no %u bytes left", what,
@@ -45,7 +44,7 @@ static int open_lwip(struct uw_firmware *f)
         return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "this board has no Ethernet: link=serial");
     }
     c.memory_bytes = uw_link_lwip_bytes(&c);
-    int rc = take(f, "link", c.memory_bytes, &c.memory);
+    int rc = uw_firmware_take(f, "link", c.memory_bytes, &c.memory);
     return rc < 0 ? rc : uw_link_lwip_init(&f->lwip, &c, &f->err);
 }
 
@@ -56,7 +55,7 @@ static int open_serial(struct uw_firmware *f)
         return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "link=serial: this board has none");
     }
     c.memory_bytes = uw_link_serial_bytes(&c);
-    int rc = take(f, "link", c.memory_bytes, &c.memory);
+    int rc = uw_firmware_take(f, "link", c.memory_bytes, &c.memory);
     return rc < 0 ? rc : uw_link_serial_init(&f->serial, &c);
 }
 
@@ -65,12 +64,12 @@ static int open_secure(struct uw_firmware *f)
     static const uint16_t suites[] = {CHACHA20_POLY1305, 0};
     struct uw_secure_dtls_config c = {
         .lower = f->link, .identity = f->settings.run, .sessions_n = SESSIONS,
-        .handshakes_n = HANDSHAKES, .suites = suites, .entropy = entropy,
+        .handshakes_n = HANDSHAKES, .suites = suites, .entropy = uw_firmware_entropy,
         .event = uw_firmware_report_peer, .user = f};
     void *tls = NULL;
-    int rc = take(f, "secure channel", TLS_BYTES, &tls);
+    int rc = uw_firmware_take(f, "secure channel", TLS_BYTES, &tls);
     c.memory_bytes = uw_secure_dtls_bytes(&c);
-    rc = rc < 0 ? rc : take(f, "secure channel", c.memory_bytes, &c.memory);
+    rc = rc < 0 ? rc : uw_firmware_take(f, "secure channel", c.memory_bytes, &c.memory);
     if (rc < 0) {
         return rc;
     }
@@ -82,9 +81,8 @@ static int open_secure(struct uw_firmware *f)
     return rc < 0 ? uw_error_set(&f->err, rc, "secure channel: %s", uw_status_text(rc)) : UW_OK;
 }
 
-int uw_firmware_open_link(struct uw_firmware *f)
+static int open_dtls(struct uw_firmware *f)
 {
-    size_t used = f->arena[0].used_bytes;
     bool serial = strcmp(f->settings.link, "serial") == 0;
     int rc = serial ? open_serial(f) : open_lwip(f);
     f->link = serial ? &f->serial.link : &f->lwip.link;
@@ -92,6 +90,14 @@ int uw_firmware_open_link(struct uw_firmware *f)
         rc = open_secure(f);
         f->link = &f->secure.link;
     }
+    return rc;
+}
+
+int uw_firmware_open_link(struct uw_firmware *f)
+{
+    size_t used = f->arena[0].used_bytes;
+    bool bus = strcmp(f->settings.link, "bus") == 0;
+    int rc = bus ? uw_firmware_open_bus(f) : open_dtls(f);
     f->network_bytes = f->arena[0].used_bytes - used;
     return rc;
 }
@@ -101,10 +107,11 @@ static const char *seed[UW_SETTINGS_SEEDS_MAX];
 static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_params *params)
 {
     static char text[sizeof f->settings.seeds];
-    static const struct uw_node_parts parts = {.answers = &uw_node_answers};
+    static struct uw_node_parts parts = {.answers = &uw_node_answers};
     const struct uw_settings *s = &f->settings;
     bool large = f->arena[0].capacity_bytes >= LARGE_BYTES;
     uint32_t window = s->window != 0 ? s->window : large ? WINDOW_LARGE_BYTES : WINDOW_SMALL_BYTES;
+    parts.frames = uw_firmware_frames;
     memcpy(text, s->seeds, sizeof text);
     return (struct uw_node_config){
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,

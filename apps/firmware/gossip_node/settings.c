@@ -4,6 +4,7 @@
 #include "samples.h"
 
 #include "uwasa/mix.h"
+#include "uwasa/radio.h"
 #include "uwasa/secure.h"
 
 #include <stdbool.h>
@@ -39,19 +40,20 @@ static const struct setting table[] = {
     A_NUMBER(consensus_rounds, 0, 1000), A_NUMBER(eval_seconds, 0, 100000),
     A_NUMBER(eval_samples, 1, 10000), A_NUMBER(checkpoint_seconds, 0, 1000000),
     A_NUMBER(window, 0, 1048576), A_NUMBER(samples, 0, UW_SAMPLES_MAX),
-    A_NUMBER(ram, 0, UINT32_MAX), A_NUMBER(exit, 0, 1), A_REAL(lr)};
+    A_NUMBER(ram, 0, UINT32_MAX), A_NUMBER(station, 0, UW_RADIO_ADDRESS_MAX),
+    A_NUMBER(exit, 0, 1), A_REAL(lr)};
 #define SETTINGS_N (sizeof table / sizeof table[0])
 
-/* Texts that are one of two. */
+/* Texts that are one of two or three. */
 static const struct choice {
-    const char *name, *one, *other;
+    const char *name, *one, *other, *third;
     size_t offset;
-} choices[] = {{"data", "digits", "uart", offsetof(struct uw_settings, data)},
-               {"model", "mlp", "lenet5", offsetof(struct uw_settings, model)},
-               {"link", "ethernet", "serial", offsetof(struct uw_settings, link)},
-               {"rule", "none", "qg", offsetof(struct uw_settings, rule)},
-               {"schedule", "constant", "cosine", offsetof(struct uw_settings, schedule)},
-               {"events", "text", "json", offsetof(struct uw_settings, events)}};
+} choices[] = {{"data", "digits", "uart", "", offsetof(struct uw_settings, data)},
+               {"model", "mlp", "lenet5", "", offsetof(struct uw_settings, model)},
+               {"link", "ethernet", "serial", "bus", offsetof(struct uw_settings, link)},
+               {"rule", "none", "qg", "", offsetof(struct uw_settings, rule)},
+               {"schedule", "constant", "cosine", "", offsetof(struct uw_settings, schedule)},
+               {"events", "text", "json", "", offsetof(struct uw_settings, events)}};
 
 void uw_settings_init(struct uw_settings *s)
 {
@@ -151,9 +153,10 @@ static int check_text(const struct uw_settings *s, const char *name, struct uw_e
         const struct choice *c = &choices[i];
         const char *value = (const char *)s + c->offset;
         if (strcmp(name, c->name) == 0 && strcmp(value, c->one) != 0 &&
-            strcmp(value, c->other) != 0) {
-            return uw_error_set(err, UW_ERR_INVALID, "%s=%s: %s or %s", name, value, c->one,
-                                c->other);
+            strcmp(value, c->other) != 0 &&
+            (c->third[0] == '\0' || strcmp(value, c->third) != 0)) {
+            return uw_error_set(err, UW_ERR_INVALID, "%s=%s: %s or %s%s%s", name, value, c->one,
+                                c->other, c->third[0] != '\0' ? " or " : "", c->third);
         }
     }
     return UW_OK;

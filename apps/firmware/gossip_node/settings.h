@@ -28,7 +28,7 @@ struct uw_settings {
     char classes[24];                   /* of the digits it sees: "0,4,8" */
     char data[16];                      /* "digits" or "uart" */
     char model[16];                     /* "mlp" or "lenet5" */
-    char link[16];                      /* "ethernet" or "serial" */
+    char link[16];                      /* "ethernet", "serial" or "bus" */
     char rule[16];                      /* mixing rule: "none", "qg" */
     char schedule[16];                  /* of lr over steps or seconds: "constant", "cosine" */
     char events[8];                     /* "text" or "json" */
@@ -41,6 +41,7 @@ struct uw_settings {
     uint32_t window;                    /* bytes of chunks that wait for the end of a step */
     uint32_t samples;                   /* of data=uart that are kept; 0: as there is room */
     uint32_t ram;                       /* bytes of the regions that may be used; 0: all */
+    uint32_t station;                   /* this board's address on a bus */
     uint32_t exit;                      /* emulator: 1 ends it after training */
     float lr;
 };

@@ -5,7 +5,8 @@
  *
  * What uwasa/link_frame.h needs of a driver. A driver embeds struct uw_radio as its first member.
  * Frames may be lost, repeated, reordered and damaged; their borders are kept. A station has a
- * short address, the same for everybody, unique among those who hear each other.
+ * short address, the same for everybody, unique among those who hear each other: secure frames
+ * (uwasa/secure_frames.h) say so when it is not.
  *
  * Units      bytes of payload: what the radio's own headers leave; _us microseconds
  * Memory     caller owns the struct and the buffers; nothing is kept after return
@@ -34,7 +35,9 @@ struct uw_radio_ops {
      * frame_bytes), UW_ERR_UNSUPPORTED (to all, without broadcasts), UW_ERR_CLOSED, UW_ERR_IO. */
     int (*send)(struct uw_radio *r, uint16_t to, const void *frame, uint32_t frame_bytes);
 
-    /* Take the next frame that is for this station, or for all, and that is not its own.
+    /* Take the next frame that is for this station, or for all. One to all from this station's own
+     * address comes too: what it sent itself, where it hears that, and what another station sent to
+     * which the same address was given.
      *   from   a station's address, up to UW_RADIO_ADDRESS_MAX
      *   frame  written only on success
      * A frame larger than cap_bytes is dropped and reported once.

@@ -28,7 +28,18 @@
  *          stretch of counters is written down as used before the first of it is, twice, so that
  *          both slots of a store in flash say it. So none comes twice, also when the power fails
  *          in the middle of a write or flash loses either slot. A store that cannot be written
- *          ends the sending (UW_ERR_IO); it is tried again once a second.
+ *          ends the sending (UW_ERR_IO); it is tried again once a second. Counters go on over
+ *          epochs up to 2^40, which takes 348 years at 100 frames a second. Then nothing goes out
+ *          any more (UW_ERR_CLOSED, and an event); who draws its identity has another at its next
+ *          start. After epoch 2^32 - 1 there is none: its key stays, and no counter comes twice.
+ * Copies   A store is one device's. Its image on another one, or put back to what it was before,
+ *          makes nonces come twice: who records both frames of one learns, without the key, in
+ *          which bits their messages differ. Nothing arrives twice even then. A device notices by
+ *          the first joins of the other that it hears: an identity that was drawn is drawn anew, of
+ *          one that was given an event tells again and again. Others tell of an identity that
+ *          speaks from another address. One of the two records that is put back does no harm. What
+ *          nobody can notice: a store that is put back, until somebody repeats what was said since,
+ *          and a copy that the first never hears.
  * Wear     Every 3/4 reserve_n frames, at every start and in every new epoch each of two slots is
  *          erased once: at 100 frames a second 180 times a day with the default; at 30, an eighth
  *          of 802.15.4, 53 times: flash for 10000 erasures lasts six months, for 100000 five
@@ -40,6 +51,10 @@
  *          a twentieth of the link's rate, after 32 that were saved up. A welcome that the lower
  *          link does not take waits, up to four of them. A hello that was sent before the last
  *          one of its sender is not answered, as far as the last four that were are remembered.
+ * Twins    A frame to all from this station's own address is its own, heard back, or one of another
+ *          device with the same address. That one's hello is told (UW_SECURE_PEER_REFUSED), once in
+ *          10 s, and answered by a hello to all, so that both tell. A message from there that is
+ *          not this device's own asks for such a hello.
  * Epochs   The key of an epoch is HKDF-SHA256(run's key, salt: the run's name, info: "uwasa frames
  *          1" and the epoch). A device begins the next one after epoch_frames of its own, or when
  *          it is told to; whoever opens a frame of a later epoch goes there too. The epoch before
@@ -102,7 +117,7 @@ struct uw_secure_frames_stats {
 /* What is known of a sender. Private. */
 struct uw_frames_peer {
     uint64_t id, top, window;       /* window bit i: top - i has come */
-    uint64_t heard_us;
+    uint32_t heard_ms;              /* about */
     uint16_t station;
     bool used;
 };
@@ -141,11 +156,15 @@ struct uw_secure_frames {
     struct { uint16_t station; uint8_t tries; uint64_t until_us; } asked[4];
     uint8_t asked_at, answered_at;
     struct uw_frames_answer answered[4];
-    uint64_t refused_tell_us, copy_tell_us, save_again_us;      /* not before */
+    /* Not before. */
+    uint64_t refused_tell_us, identity_tell_us, twin_tell_us, save_again_us;
     uint8_t key[UW_KEY_BYTES];
     const char *run, *object;
     struct uw_storage *store;
     uint32_t reserve_n, epoch_frames;
+    bool fixed;                     /* the identity was given */
+    /* From the configuration. */
+    int (*entropy)(void *user, uint8_t *out, size_t bytes);
     /* From the configuration. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
@@ -160,7 +179,7 @@ size_t uw_secure_frames_bytes(const struct uw_secure_frames_config *config);
  * Returns UW_OK, UW_ERR_INVALID (the lower link is not numbered or too narrow; no name; an id
  * without a store), UW_ERR_NOMEM (memory, or Mbed TLS's own), UW_ERR_IO (no entropy, or the store
  * failed), UW_ERR_CORRUPT (the record of the id is damaged or not there, and it is not its first
- * start: its counters may have been used). */
+ * start: its counters may have been used), UW_ERR_CLOSED (they are used up). */
 int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_frames_config *config);
 
 /* Is the device at this station known, so that its frames can be opened? */

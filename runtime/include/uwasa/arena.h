@@ -21,13 +21,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every block starts on this boundary: a cache line, and enough for any vector register. */
+/* Where uw_arena_take's blocks start: a cache line, and enough for any vector register. */
 #define UW_ARENA_ALIGN 64u
 
 struct uw_arena {
     uint8_t *base;          /* NULL while measuring */
     size_t capacity_bytes;
     size_t used_bytes;      /* includes alignment padding */
+    size_t left_bytes;      /* of it, at its end, for small blocks */
     bool sealed;
 };
 
@@ -47,10 +48,12 @@ size_t uw_arena_slack_bytes(void);
  * Returns UW_OK, UW_ERR_NOMEM (does not fit; *out is NULL, the arena unchanged), UW_ERR_SEALED. */
 int uw_arena_take(struct uw_arena *a, size_t bytes, void **out);
 
-/* Take several blocks, of bytes[i] each.
+/* Take several small blocks at once, of bytes[i] each, side by side, right after what was taken
+ * before: aligned for any type of C, not to UW_ARENA_ALIGN. used_bytes is a multiple of that all
+ * the same: what several set-ups measure adds up.
  *   bytes  [n] 0: no block
- *   out    [n] set to the blocks; NULL: none, and all while measuring or from the first that failed
- * Returns what uw_arena_take returned last. */
+ *   out    [n] set to the blocks; NULL: none, and all while measuring or when it failed
+ * Returns as uw_arena_take of them all. */
 int uw_arena_take_each(struct uw_arena *a, uint32_t n, const size_t *bytes, void **out);
 
 /* End set-up: every later uw_arena_take() returns UW_ERR_SEALED. Idempotent. */
