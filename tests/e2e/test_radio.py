@@ -74,7 +74,8 @@ class Radio(Fleet):
         print(f"bus {bus}, UDP {udp}, all digits {one}, pulls {[d['pulls_done'] for d in done]}, "
               f"at the end {at_end}, asked again {[d['chunks_again'] for d in done[:4]]}, {counted}")
         self.assertTrue(all(d["refused_corrupt"] == 0 for d in done))
-        self.assertIn("training is done; mixing with others for at most 30 s", self.text(0))
+        self.assertIn("training is done; mixing with others until it is done or nothing comes for 10 s",
+                      self.text(0))
         self.assertIn("testing on ", self.text(0))
         self.assertGreater(counted["lost"], 100)
         self.assertGreater(counted["garbage"], 10)
