@@ -61,9 +61,7 @@ struct uw_member_averaging {        /* for exact averages */
     struct uw_allreduce_way way;
 };
 
-/* Small things first: boards reach them with short instructions. */
-struct uw_member {
-    /* What every look at the table reads, side by side. */
+struct uw_member {      /* small things first: boards reach them with short instructions */
     uint32_t id;                    /* FNV-1a 32 of the name */
     uint16_t station;
     uint8_t state;                  /* enum uw_member_state */

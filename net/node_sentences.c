@@ -77,9 +77,9 @@ static void write_progress(struct uw_node_state *s, const struct uw_node_event *
         if (more != 0) {
             snprintf(others, sizeof others, " and %u more", (unsigned)more);
         }
-        snprintf(text, cap, "pulled %llu bytes from %s (%s)%s in %u.%u s",
+        snprintf(text, cap, "pulled %llu bytes from %s (%s)%s in %u.%03u s",
                  (unsigned long long)p->bytes, name, address, others, uw_whole_s(took_us),
-                 uw_tenth_s(took_us));
+                 (unsigned)(took_us / 1000u % 1000u));
     } else {
         snprintf(text, cap, "pull from %s (%s) %s after %u.%u s, %s: %u of %u chunks arrived, %s",
                  name, address, kind == UW_NODE_PULL_MOVED ? "stopped" : "cut", uw_whole_s(took_us),

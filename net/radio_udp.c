@@ -178,9 +178,11 @@ int uw_radio_udp_init(struct uw_radio_udp *r, const struct uw_radio_udp_config *
     r->port = a.port;
     r->base.fd = open_group(r, interface);
     if (r->base.fd < 0) {
-        bool foreign = errno == ENODEV || errno == EADDRNOTAVAIL;
-        return uw_error_set(err, UW_ERR_IO, "cannot join %s through %s: %s", config->group, through,
-                            foreign ? "no address of this machine" : uw_ip_remedy(errno));
+        int error = errno;
+        bool foreign = error == ENODEV || error == EADDRNOTAVAIL;
+        return uw_error_set(err, UW_ERR_IO, "cannot join %s through %s: %s (%s)", config->group,
+                            through, foreign ? "no address of this machine" : uw_ip_remedy(error),
+                            strerror(error));
     }
     r->rate_bits_per_s = config->rate_bits_per_s;
     r->base.ops = &udp_ops;

@@ -121,6 +121,8 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
         .trainable_n = g->trainable_n,
         .statistics_n = g->parameters_n + g->constants_n - g->weights_n,
         .constants_n = g->constants_n,
+        .classes = g->heads[0].n,
+        .input_n = g->in_n,
         .parameters_bytes = parameters,
         .gradients_bytes = uw_draft_floats(window),
         .optimizer_bytes = uw_size_mul(vectors, uw_draft_floats(g->trainable_n)),

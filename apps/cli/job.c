@@ -150,7 +150,7 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
     uint64_t data_n = (uint64_t)data->channels * data->height * data->width;
     bool sequence = d->in_h == 0 && d->in_w != 0 && data->channels == 1 &&
                     data->height == d->in_channels && data->width == d->in_w;
-    if (!same && !sequence && !(flat && j->model.input_n == data_n)) {
+    if (!same && !sequence && !(flat && j->need.input_n == data_n)) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s takes %ux%ux%u samples, data %.80s has %ux%ux%u",
                             d->name, (unsigned)d->in_channels, (unsigned)h, (unsigned)w, spec,
@@ -165,11 +165,11 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                                 d->name, spec);
         }
     }
-    if (has_labels(d) && j->model.classes < data->classes) {
+    if (has_labels(d) && j->need.classes < data->classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s tells %u classes apart, data %.80s has labels up to %u: "
                             "its last layer needs more outputs",
-                            d->name, (unsigned)j->model.classes, spec,
+                            d->name, (unsigned)j->need.classes, spec,
                             (unsigned)data->classes - 1u);
     }
     return UW_OK;

@@ -78,7 +78,7 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
 /* Is the model an ONNX file? Its name tells. */
 bool uw_job_is_onnx(const char *model);
 
-/* Do the model's input and classes fit the data, which may lack classes? Call after bind; `spec`
+/* Do the model's input and classes fit the data, which may lack classes? Call after plan; `spec`
  * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes. */
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err);

@@ -11,7 +11,6 @@
 #include "uwasa/peer_schedule.h"
 #include "uwasa/radio.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,13 +107,15 @@ static const struct uw_opt rows[] = {
     ROW("sleep.awake", UW_OPT_REAL, sleep_awake, 0.02, 3600, "S", "less than sleep.period"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
-    ROW("seconds", UW_OPT_REAL, seconds, 0, SECONDS_MAX, "S", "end after that time (no limit)"),
+    ROW("seconds", UW_OPT_REAL, seconds, 0, SECONDS_MAX, "S",
+        "train for so long; mixing with others, the test and serving come after it (no limit)"),
     ROW("elapsed", UW_OPT_REAL, elapsed, 0, SECONDS_MAX, "S", "of \"seconds\", at the start (0)"),
     ROW("step_seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "a local step takes at least so long, its rest is left to others; 0: no rest (0)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
     ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
-        "written now and then and at the end; a start goes on from it"),
+        "written now and then and at the end; a start goes on from it, with all of \"seconds\" "
+        "anew, less \"elapsed\""),
     ROW("checkpoint_seconds", UW_OPT_REAL, checkpoint_seconds, 0, SECONDS_MAX, "S",
         "how often (30)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of the first weights: the same in the run (1)"),
@@ -136,8 +137,8 @@ static const struct uw_opt rows[] = {
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others train or pull, at most (5)"),
     ROW("mtu", UW_OPT_U32, mtu, 51, 65507, "BYTES",
-        "largest message (udp: 1232; a serial line: 512, a radio or a bus: frames of 250, all ends "
-        "the same; else a sixteenth of the model, 8192 to 63552)"),
+        "largest message (udp: 1232; a serial line: 512, both ends the same; a radio or a bus: "
+        "frames of 250, for broadcast all alike; else a sixteenth of the model, 8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
     ROW("membership_rate", UW_OPT_U32, membership_rate, 16, 1000000, "BYTES",
         "a second for telling who is here; on a thin link at most a sixteenth of it (4096)"),
@@ -175,32 +176,6 @@ static const struct uw_node_options defaults = {
     .consensus_seconds = UW_NODE_CONSENSUS_UNSAID, .emulate_seed = 1, .members = 32,
     .pull_window = 512u << 10, .sensors = "/sys",
 };
-
-/* The value of "key" or "object.key"; NULL: it is not there. */
-static const cJSON *find_key(const cJSON *root, const char *key)
-{
-    const char *dot = strchr(key, '.');
-    char object[32];
-    if (root != NULL && dot != NULL) {
-        snprintf(object, sizeof object, "%.*s", (int)(dot - key), key);
-        root = cJSON_GetObjectItemCaseSensitive(root, object);
-        key = dot + 1;
-    }
-    return root != NULL ? cJSON_GetObjectItemCaseSensitive(root, key) : NULL;
-}
-
-int uw_node_config_fail(struct uw_node_file *f, const char *key, const char *sentence,
-                        struct uw_error *err)
-{
-    const cJSON *m = find_key(f->json.root, key);
-    if (m != NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "%.160s:%u: \"%s\" %s", f->json.file,
-                            (unsigned)uw_json_line(&f->json, m), key, sentence);
-    }
-    return f->json.file != NULL ? uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
-                                               f->json.file, key, sentence)
-                                : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
-}
 
 static bool is_one_of(const char *exchange, const char *a, const char *b)
 {
@@ -460,6 +435,7 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
                   struct uw_error *err)
 {
     if (rc == UW_OK && f->json.root != NULL) {
+        uw_node_config_check_kind(f);
         uw_json_options(&f->json, f->json.root, uw_node_keys, &f->o);
         rc = f->json.err.code;
     }
@@ -467,10 +443,11 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
         return uw_error_set(err, rc, "%s", f->json.err.text);
     }
     forget_lists(f, set);
+    f->set = set;
     for (uint32_t i = 0; set != NULL && i < set->n; i++) {
         rc = uw_opt_assign(uw_node_keys, set->item[i], &f->o, err);
         if (rc < 0) {
-            return rc;
+            return uw_node_config_refuse_kind(set->item[i], rc, err);
         }
     }
     rc = uw_node_config_choose_link(f, err);

@@ -69,6 +69,7 @@ struct uw_node_options {
 struct uw_node_file {
     struct uw_node_options o;
     struct uw_json json;
+    const struct uw_opt_list *set;      /* borrowed; NULL: none */
     bool ranked;                        /* uw_node_config_rank was called */
     char *texts[UW_NODE_RANK_TEXTS];
     uint32_t texts_n;
@@ -78,7 +79,7 @@ struct uw_node_file {
 extern const struct uw_opts uw_node_keys;
 
 /* Read the file (NULL: defaults only), apply the assignments (a list given there replaces the
- * file's), check what belongs together.
+ * file's), check what belongs together. The assignments are borrowed until deinit.
  * Returns UW_OK, or what uw_json_open_file returns, or UW_ERR_INVALID; err names file and line,
  * or the assignment. Deinit in every case. */
 int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,

@@ -124,6 +124,27 @@ static int check_radio(struct uw_node_file *f, struct uw_error *err)
     return rc < 0 ? rc : check_numbers(f, "emulate.far", &o->emulate_far, err);
 }
 
+void uw_node_config_check_kind(struct uw_node_file *f)
+{
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, "link");
+    const struct uw_opt *row = uw_opt_find(uw_node_keys, "link", 4);
+    struct uw_node_options unused;
+    bool empty = cJSON_IsObject(m) && m->child == NULL;
+    if (empty || (cJSON_IsString(m) && uw_opt_set(row, m->valuestring, &unused) < 0)) {
+        uw_json_fail(&f->json, m, "\"link\" needs udp, tcp, mpi, {\"serial\": DEVICE}, {\"bus\": "
+                                  "DEVICE, \"address\": N} or {\"radio\": \"udp:GROUP:PORT\", "
+                                  "\"address\": N}");
+    }
+}
+
+int uw_node_config_refuse_kind(const char *assignment, int rc, struct uw_error *err)
+{
+    return strncmp(assignment, "link=", 5) != 0
+               ? rc : uw_error_set(err, rc, "--set %.40s: needs udp, tcp or mpi; or --set "
+                                            "link.serial=DEVICE; or link.bus=DEVICE or link.radio="
+                                            "udp:GROUP:PORT with --set link.address=N", assignment);
+}
+
 int uw_node_config_choose_link(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;

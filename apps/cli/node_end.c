@@ -40,6 +40,16 @@ static bool averaged_last(struct uw_node_work *r, uint32_t *before)
     return o.training == 0 && o.counters.averages_done - *before >= LAST_AVERAGES;
 }
 
+static void tell_mixing(struct uw_node_work *r)
+{
+    double seconds = (double)uw_node_consensus_us(r->o) / 1e6;
+    bool said = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSAID;
+    if (seconds > 0.0 && look(r).alive != 0) {
+        uw_node_report_say(&r->report, "training is done; mixing with others %s %g s",
+                           said ? "for at most" : "until it is done or nothing comes for", seconds);
+    }
+}
+
 /* Average or pull from several peers without training: the models of a run come
  * closer together. Where a round pulls a slice it takes as many to pull a model. */
 static int mix_together(struct uw_node_work *r)
@@ -48,6 +58,9 @@ static int mix_together(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t came_us = start_us, came_bytes = 0;
     bool broadcasts = uw_node_work_broadcasts(r->o);
+    if (most != 0 || broadcasts) {
+        tell_mixing(r);
+    }
     uint64_t rounds = 0;
     uint32_t before = UINT32_MAX;
     int rc = UW_OK;
@@ -92,6 +105,11 @@ static int average(struct uw_node_work *r)
     if (uw_node_consensus_us(r->o) == 0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
         return 0;
     }
+    if (look(r).alive != 0 && !uw_stop_asked(&r->stop)) {
+        uw_node_report_say(&r->report, "training is done; averaging with others, waiting for them "
+                                       "for at most %g s",
+                           (double)uw_node_work_agree_us(r->o) / 1e6);
+    }
     uw_node_agree(&r->net.node);
     for (;;) {
         int rc = uw_node_work_exchange(r, 0.0f);
@@ -132,6 +150,9 @@ void uw_node_work_linger(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t busy_us = start_us;
     uint64_t served_bytes = 0;
+    if (r->o->linger_seconds > 0.0 && look(r).alive != 0) {
+        uw_node_report_say(&r->report, "serving others for at most %g s", r->o->linger_seconds);
+    }
     for (uint64_t now_us = start_us;
          (double)(now_us - start_us) < r->o->linger_seconds * 1e6 &&
          now_us - busy_us < LONELY_US && !uw_stop_asked(&r->stop);

@@ -16,6 +16,27 @@
 #define AWAIT_NS 2000000
 #define NAP_MAX_US 2000u
 
+/* Where the node does not fit the link, but would with a shorter name: say how long that may be. */
+static int tell_name(const struct uw_node_config *config, uint32_t mtu_bytes, int rc,
+                     struct uw_error *err)
+{
+    struct uw_node_config shorter = *config;
+    struct uw_error unused;
+    size_t bytes, name_n = strlen(config->name);
+    if (rc != UW_ERR_TOOBIG || mtu_bytes == 0) {
+        return rc;
+    }
+    for (size_t n = name_n - 1u; n > 0; n--) {
+        shorter.name = config->name + (name_n - n);
+        if (uw_node_measure(&shorter, &bytes, &unused) == UW_OK) {
+            return uw_error_set(err, rc,
+                                "\"name\" may have at most %zu characters with \"mtu\" %u, has %zu",
+                                n, (unsigned)mtu_bytes, name_n);
+        }
+    }
+    return rc;
+}
+
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
                      const struct uw_node_config *node, struct uw_error *err)
 {
@@ -35,7 +56,7 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
     config.link = n->stack.top;
     rc = uw_node_measure(&config, &bytes, err);
     if (rc < 0) {
-        return rc;
+        return tell_name(&config, stack->mtu_bytes, rc, err);
     }
     rc = uw_board_memory_take(bytes, &n->block.at);
     if (rc < 0) {

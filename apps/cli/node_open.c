@@ -221,6 +221,8 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .cut_us = (uint64_t)(o->emulate_cut_seconds * 1e6),
                                           .pcap = o->pcap,
                                           .event = uw_node_report_secure,
+                                          .device_told = uw_node_report_device,
+                                          .narrow_told = uw_node_report_narrow,
                                           .user = &r->report};
     r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);
     rc = take_spare(r);
@@ -233,6 +235,7 @@ int uw_node_work_open(struct uw_node_work *r)
     uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
         tell_address(r);
+        uw_node_work_tell_cost(r);
     }
     return rc;
 }

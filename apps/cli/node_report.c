@@ -18,6 +18,7 @@ void uw_node_report_init(struct uw_node_report *r)
     r->waiting_told = false;
     r->seeds = NULL;
     atomic_store(&r->refused, false);
+    atomic_store(&r->refused_n, 0);
     r->accuracy = -1.0;
     uw_progress_init(&r->progress);
     pthread_mutex_init(&r->lock, NULL);
@@ -131,8 +132,10 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
     }
 }
 
-static void add_counters(cJSON *ev, const struct uw_node_counters *c)
+/* Who has another key or run comes no further than the secure channel. */
+static void add_counters(cJSON *ev, struct uw_node_report *r, const struct uw_node_counters *c)
 {
+    uint32_t refused_run = c->refused_run + atomic_load(&r->refused_n);
     const struct {
         const char *name;
         double value;
@@ -149,7 +152,7 @@ static void add_counters(cJSON *ev, const struct uw_node_counters *c)
         {"period_steps", c->period_steps},
         {"refused_nonfinite", c->refused_nonfinite},
         {"refused_outlier", c->refused_outlier},
-        {"refused_run", c->refused_run},
+        {"refused_run", refused_run},
         {"refused_model", c->refused_model},
         {"refused_corrupt", c->refused_corrupt},
         {"chunks_again", c->chunks_again},
@@ -171,7 +174,7 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
 {
     cJSON *ev = uw_event("status");
     cJSON_AddNumberToObject(ev, "step", (double)step);
-    add_counters(ev, counters);
+    add_counters(ev, r, counters);
     if (rows_n > 0) {
         uw_event_vitals(ev, &rows[0].vitals);
     }
@@ -231,29 +234,51 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         }
         uw_text_bytes((double)counters.pulled_bytes, pulled);
         pthread_mutex_lock(&r->lock);
-        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  pulled %s%s%s",
+        uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  %s %s%s%s",
                          (unsigned long long)step, limit, r->loss, accuracy, (unsigned)alive,
-                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u, pulled, averaged, left);
+                         rows_n > 0 ? (unsigned)rows_n - 1u : 0u,
+                         r->broadcasts ? "heard" : "pulled", pulled, averaged, left);
         pthread_mutex_unlock(&r->lock);
     }
+}
+
+static const char *plural(uint32_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_taken(const struct uw_node_report *r, const struct uw_node_counters *c)
+{
+    char text[UW_TEXT_BYTES];
+    uint32_t all = c->averages_done + c->averages_cut;
+    uw_text_bytes((double)c->pulled_bytes, text);
+    if (r->broadcasts) {
+        printf("heard          %s in %u average%s, %u of them exact\n", text, (unsigned)all,
+               plural(all), (unsigned)c->averages_done);
+        return;
+    }
+    if (c->pulls_done == 0 && c->pulled_bytes != 0) {
+        printf("pulled         %s of an unfinished pull\n", text);
+    } else {
+        printf("pulled         %s in %u pull%s\n", text, (unsigned)c->pulls_done,
+               plural(c->pulls_done));
+    }
+    printf("averaged       %u time%s\n", (unsigned)c->averages_done, plural(c->averages_done));
 }
 
 static void print_done(const struct uw_node_report *r, const struct uw_node_summary *s)
 {
     const struct uw_node_counters *c = &s->counters;
-    char a[UW_TEXT_BYTES];
-    char b[UW_TEXT_BYTES];
+    char text[UW_TEXT_BYTES];
     if (r->progress.who[0] != '\0') {
         printf("node           %.*s\n", (int)strcspn(r->progress.who, ":"), r->progress.who);
     }
     if (s->score != NULL) {
         uw_score_print(s->score);
     }
-    printf("steps          %llu in %.1f s\npulled         %s in %u pull%s\n"
-           "averaged       %u time%s\nsent           %s\n",
-           (unsigned long long)s->step, s->seconds, uw_text_bytes((double)c->pulled_bytes, a),
-           c->pulls_done, c->pulls_done == 1 ? "" : "s", c->averages_done,
-           c->averages_done == 1 ? "" : "s", uw_text_bytes((double)c->sent_bytes, b));
+    printf("steps          %llu in %.1f s\n", (unsigned long long)s->step, s->seconds);
+    print_taken(r, c);
+    printf("sent           %s\n", uw_text_bytes((double)c->sent_bytes, text));
     if (c->samples_in + c->samples_out != 0) {
         printf("samples        %llu lent, %llu borrowed\n", (unsigned long long)c->samples_out,
                (unsigned long long)c->samples_in);
@@ -274,7 +299,7 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->arena_bytes);
     cJSON_AddNumberToObject(ev, "network_bytes", (double)s->network_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
-    add_counters(ev, &s->counters);
+    add_counters(ev, r, &s->counters);
     cJSON_AddBoolToObject(ev, "interrupted", s->interrupted);
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);
@@ -324,11 +349,34 @@ void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
     struct uw_node_report *r = arg;
     if (event->kind == UW_SECURE_PEER_REFUSED) {
         atomic_store(&r->refused, true);
+        atomic_fetch_add(&r->refused_n, 1u);
         cJSON *ev = uw_event("refused");
         cJSON_AddStringToObject(ev, "text", event->text);
         uw_events_put(&r->events, ev);
         uw_node_report_say(r, "%s", event->text);
     }
+}
+
+void uw_node_report_device(void *arg, const char *device, bool gone)
+{
+    struct uw_node_report *r = arg;
+    char text[320];
+    snprintf(text, sizeof text, gone ? "%.255s is gone: looked for again every second"
+                                     : "%.255s is there again", device);
+    cJSON *ev = uw_event("device");
+    cJSON_AddStringToObject(ev, "kind", gone ? "gone" : "back");
+    cJSON_AddStringToObject(ev, "device", device);
+    cJSON_AddStringToObject(ev, "text", text);
+    uw_events_put(&r->events, ev);
+    uw_node_report_say(r, "%s", text);
+}
+
+void uw_node_report_narrow(void *arg, uint32_t mtu_bytes)
+{
+    uw_node_report_say(arg, "frames of more than %u bytes come and are lost here: is \"mtu\" %u on "
+                            "all nodes?%s", (unsigned)mtu_bytes, (unsigned)mtu_bytes,
+                       ((struct uw_node_report *)arg)->broadcasts
+                           ? " Averages by broadcast need that" : "");
 }
 
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err)

@@ -3,7 +3,8 @@
  * node_report.h - what a node tells: events as JSON lines, sentences for people
  *
  * Memory     events use the heap      Blocking  the file's and terminal's
- * Context    uw_node_report_event and _secure: network thread; the rest: training thread
+ * Context    uw_node_report_event, _secure, _device and _narrow: network thread; the rest: training
+ *            thread
  */
 #ifndef UWASA_CLI_NODE_REPORT_H
 #define UWASA_CLI_NODE_REPORT_H
@@ -20,9 +21,11 @@ struct uw_node_report {
     uint64_t status_us;             /* last status event */
     uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
     atomic_bool refused;            /* of a peer or by one, and the reason told */
+    _Atomic uint32_t refused_n;     /* events "refused" */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     uint64_t waiting_us;            /* the first average waits since; 0: it does not */
     bool waiting_told;
+    bool broadcasts;                /* what comes is heard, in averages, not pulled */
     _Atomic uint32_t averaged_n;    /* nodes of the last average, this one too; 0: none yet */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
 };
@@ -74,9 +77,11 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
 
 void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary *s);
 
-/* Callbacks of the node and of the secure channel; arg is the report. */
+/* Callbacks of the node, of the secure channel and of the links; arg is the report. */
 void uw_node_report_event(void *arg, const struct uw_node_event *event);
 void uw_node_report_secure(void *arg, const struct uw_secure_event *event);
+void uw_node_report_device(void *arg, const char *device, bool gone);
+void uw_node_report_narrow(void *arg, uint32_t mtu_bytes);
 
 /* Finish. Returns UW_OK, or UW_ERR_IO when an event could not be written. */
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err);

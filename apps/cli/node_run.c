@@ -132,10 +132,10 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = uw_storage_file_init(&r->files, NULL);
     r->tells_vitals = uw_board_sensors_find(&r->sensors, o->sensors) > 0;
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
+    rc = rc < 0 ? rc : uw_node_work_open_data(r);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
-    rc = rc < 0 ? rc : uw_node_work_open_data(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK) {
         rc = uw_job_init_weights(&r->job, o->seed, &r->err);
@@ -149,8 +149,10 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);
     rc = rc < 0 ? rc : save(r);
-    rc = rc < 0 ? rc : uw_node_work_open(r);
-    *status = rc < 0 ? *status : UW_EXIT_FAILED;
+    if (rc == UW_OK) {
+        rc = uw_node_work_open(r);
+        *status = rc == UW_ERR_TOOBIG ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    }
     return rc < 0 ? rc : uw_node_net_start(&r->net, &r->err);
 }
 
@@ -245,6 +247,11 @@ static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 {
     struct uw_score score;
     uint64_t before_us = uw_board_now_us();
+    uint32_t samples_n = r->test.base->samples_n;
+    if (final) {
+        uw_node_report_say(&r->report, "testing on %u samples",
+                           (unsigned)(limit != 0 && limit < samples_n ? limit : samples_n));
+    }
     int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, &score);
     r->scored_us = uw_board_now_us();
     uw_node_trace_part(r, "eval", before_us, r->scored_us);
@@ -262,6 +269,9 @@ double uw_node_work_left_s(const struct uw_node_work *r)
 {
     double over = (double)uw_node_work_over_us(r) / 1e6;
     double left = r->o->seconds > 0.0 ? r->o->seconds - over : -1.0;
+    if (r->trained_us != 0) {
+        return -1.0;
+    }
     left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
     if (r->steps != UINT64_MAX && r->step > r->first_step) {
         double by_steps = r->step >= r->steps
@@ -450,6 +460,7 @@ int uw_node_run(struct uw_node_file *file)
     r->o = &file->o;
     r->start_us = r->scored_us = uw_board_now_us();
     uw_node_report_init(&r->report);
+    r->report.broadcasts = uw_node_work_broadcasts(r->o);
     uw_stop_init(&r->stop);
     int rc = join_ranks(r, file, &status);
     rc = rc < 0 ? rc : check_files(r, file, &status);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_work.h - a running node: what node_open.c (the network), node_data.c (its samples),
- * node_run.c (set-up, training), node_pace.c (its rest) and node_end.c share */
+ * node_work.h - a running node: what node_open.c (the network), node_cost.c (what that takes),
+ * node_data.c (its samples), node_run.c (set-up, training), node_pace.c (its rest) and node_end.c
+ * share */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -78,10 +79,14 @@ enum uw_stack_carrier uw_node_work_carrier(const char *link);
 /* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open(struct uw_node_work *r);
 
+/* Say what an exchange takes, where the link's rate is known and it takes longer than the run, or
+ * more than an hour in one without an end. */
+void uw_node_work_tell_cost(struct uw_node_work *r);
+
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);
 
-/* Seconds of training left; below 0: there is no limit, or it cannot be told yet. */
+/* Seconds of training left; below 0: there is no limit, it cannot be told yet, or it is done. */
 double uw_node_work_left_s(const struct uw_node_work *r);
 
 /* How long the average at the end waits for others: as long as any, where all are waited for. */

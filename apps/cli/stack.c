@@ -202,8 +202,30 @@ static bool is_far(void *arg, uint16_t station)
     return false;
 }
 
+static void tell_narrow(struct uw_stack *s)
+{
+    if (!s->narrow && s->frame.link.stats.dropped_n != 0) {
+        s->narrow = true;
+        if (s->narrow_told != NULL) {
+            s->narrow_told(s->user, s->frame.link.mtu_bytes);
+        }
+    }
+}
+
+static void tell_device(struct uw_stack *s)
+{
+    if (s->tty.away != s->gone) {
+        s->gone = s->tty.away;
+        if (s->device_told != NULL) {
+            s->device_told(s->user, s->tty.path, s->gone);
+        }
+    }
+}
+
 void uw_stack_step(struct uw_stack *s, uint64_t now_us)
 {
+    tell_device(s);
+    tell_narrow(s);
     uint64_t at_us = now_us - s->opened_us;
     bool cut = s->cut_us != 0 && at_us >= s->cut_from_us && at_us < s->cut_from_us + s->cut_us;
     if (cut != s->cut) {
@@ -280,6 +302,9 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
 {
     memset(s, 0, sizeof *s);
+    s->device_told = config->device_told;
+    s->narrow_told = config->narrow_told;
+    s->user = config->user;
     int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_capture(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);

@@ -61,6 +61,11 @@ struct uw_stack_config {
     uint64_t cut_from_us, cut_us;       /* and cut after so long, for so long; 0: never */
     const char *pcap;                   /* file to capture to; NULL: none */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
+    /* (optional: NULL means nobody asks) The serial line or the bus is gone, or there again; told
+     * by uw_stack_step. */
+    void (*device_told)(void *user, const char *device, bool gone);
+    /* (optional: NULL means nobody asks) Frames came that are larger than these; told once. */
+    void (*narrow_told)(void *user, uint32_t mtu_bytes);
     void *user;
     /* (optional: NULL means none) One more link over the others: gets the top, returns the new one,
      * which outlives the stack. */
@@ -94,6 +99,11 @@ struct uw_stack {
     uint32_t far_n;
     uint64_t opened_us, cut_from_us, cut_us;
     bool cut;
+    bool gone;                          /* the device, as it was told last */
+    bool narrow;                        /* what was too large was told */
+    void (*device_told)(void *user, const char *device, bool gone);
+    void (*narrow_told)(void *user, uint32_t mtu_bytes);
+    void *user;
 };
 
 /* Is the text written as an address: "10.0.0.9:4433", "gateway:4433", "[fe80::1]:4433"? One to
@@ -109,7 +119,8 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
 
-/* Cut or heal what is emulated, as its time has come. */
+/* Cut or heal what is emulated, as its time has come; tell of a device that is gone or back,
+ * and of frames that are too large. */
 void uw_stack_step(struct uw_stack *s, uint64_t now_us);
 
 /* Bytes of memory taken. */

@@ -227,8 +227,8 @@ static int prepare(struct train *t, int *status)
         return rc;
     }
     rc = uw_storage_file_init(&t->files, NULL);
-    rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     rc = rc < 0 ? rc : open_data(t);
+    rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);

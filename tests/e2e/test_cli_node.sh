@@ -146,6 +146,9 @@ wait $pid_c || { cat c.err >&2; fail "node c must go on alone"; }
 for n in a b; do
     [ "$(number $n.jsonl pulls_done)" -gt 0 ] || fail "$n pulled nothing"
     grep -q '"test_samples":500,"final":true' $n.jsonl || fail "$n tested other than 500 samples"
+    sed '1,/^training is done; averaging with others, waiting for them for at most 5 s$/d' $n.err >end
+    grep -q '^testing on 500 samples$' end || { cat $n.err >&2; fail "$n does not say what it does"; }
+    grep 'ETA' end && fail "$n tells how long it trains when that is over"
     accuracy=$(number $n.jsonl test_accuracy)
     awk "BEGIN { exit !($accuracy > 0.53) }" || # alone: 0.5 at most
         fail "$n learned nothing from the other: $accuracy"

@@ -47,6 +47,11 @@ cmake -S "$work/project" -B "$work/outside" -G "$generator" -DCMAKE_C_COMPILER="
 }
 check find_package "$("$work/outside/example")"
 
+# What the installed program captures the installed tool reads; here a capture of nothing.
+printf '\324\303\262\241\002\000\004\000\000\000\000\000\000\000\000\000\000\000\001\000\223\000\000\000' \
+    >"$work/nothing.pcap"
+"$work/prefix/bin/uwasa-read-capture" "$work/nothing.pcap" || { echo "no captures are read"; exit 1; }
+
 # Every installed header compiles alone.
 for header in "$work"/prefix/include/uwasa/*.h; do
     echo "#include <uwasa/$(basename "$header")>" >"$work/alone.c"

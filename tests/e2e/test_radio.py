@@ -74,6 +74,9 @@ class Radio(Fleet):
         print(f"bus {bus}, UDP {udp}, all digits {one}, pulls {[d['pulls_done'] for d in done]}, "
               f"at the end {at_end}, asked again {[d['chunks_again'] for d in done[:4]]}, {counted}")
         self.assertTrue(all(d["refused_corrupt"] == 0 for d in done))
+        self.assertIn("training is done; mixing with others until it is done or nothing comes for 10 s",
+                      self.text(0))
+        self.assertIn("testing on ", self.text(0))
         self.assertGreater(counted["lost"], 100)
         self.assertGreater(counted["garbage"], 10)
         self.assertGreater(min(at_end), 10)         # two models are 20 slices
@@ -92,7 +95,27 @@ class Radio(Fleet):
             self.until("pulls", lambda i=i: len(self.events(i, "pull_done")) >= 2)
         self.until("pulls from all three, and nobody else", lambda: {"n0", "n1", "n2"} == {
             e["peer"] for i in range(3) for e in self.events(i, "pull_done")})
-        self.assertEqual(self.stop(0, 1, 2, 3)[3]["pulls_done"], 0)
+        self.assertRegex(self.events(0, "pull_done")[0]["text"], r" bytes from .* in \d+\.\d{3} s$")
+        done = self.stop(0, 1, 2, 3)
+        self.assertEqual(done[3]["pulls_done"], 0)
+        for i in range(4):
+            self.assertEqual(done[i]["refused_run"], len(self.events(i, "refused")))
+
+    def test_who_has_narrower_frames_than_others_says_so_where_it_matters(self):
+        for i in range(4):
+            exchange = "gossip" if i < 2 else "broadcast"
+            self.start(i, listen=":0", seeds=[], step_seconds=0.01, exchange=exchange,
+                       mtu=250 if i % 2 else 127,
+                       **{"link.radio": f"udp:239.255.85.{87 + i // 2}:{self.ports[7]}",
+                          "link.address": i})
+        self.until("a narrower one that hears a part",
+                   lambda: "frames of more than 127 bytes come and are lost here" in self.text(2))
+        for i in range(2):
+            self.until_event(i, "pull_done")        # pulls manage
+        self.stop(0, 1, 2, 3)
+        for i in (0, 1, 3):
+            self.assertNotIn("are lost here", self.text(i))
+        self.assertEqual(self.text(2).count("are lost here"), 1)
 
     def test_two_nodes_with_one_address_both_say_so(self):
         for i in range(2):

@@ -99,7 +99,7 @@ struct uw_model_config {
 struct uw_model_need {
     uint32_t parameters_n;          /* weights and biases, frozen ones too */
     uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
-    uint32_t trainable_n;
+    uint32_t trainable_n, classes, input_n; /* as in struct uw_model */
     uint32_t statistics_n;          /* running statistics, part of the flat vector */
     uint32_t constants_n;           /* floats that stay in constant memory */
     uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
