@@ -36,6 +36,8 @@ struct answer {
     struct uw_link_cost cost;
     enum verdict verdict;
     struct instead instead;
+    size_t pull_bytes, average_bytes;   /* of memory, a node's network; 0: the link does not do it,
+                                           or the model has more chunks than frames count */
 };
 
 static bool is_line(const struct uw_radio_profile *p)
@@ -154,6 +156,17 @@ static int advise(const struct uw_link_cost_config *c, const struct uw_link_cost
     return choose_model(c, in, err);
 }
 
+static void measure(struct answer *a)
+{
+    const struct uw_link_cost_config *c = &a->config;
+    struct uw_error why;
+    for (int i = 0; i < (c->link.broadcasts ? 2 : 1); i++) {
+        size_t *bytes = i == 0 ? &a->pull_bytes : &a->average_bytes;
+        int rc = uw_plan_link_memory(&c->link, c->floats_n, c->nodes_n, i != 0, bytes, &why);
+        *bytes = rc == UW_OK ? *bytes : 0;
+    }
+}
+
 static int find_answer(const struct uw_plan_link *o, const struct uw_job *job, struct answer *a,
                        struct uw_error *err)
 {
@@ -164,6 +177,7 @@ static int find_answer(const struct uw_plan_link *o, const struct uw_job *job, s
         return uw_error_set(err, UW_ERR_INVALID, "--model: has no parameters to exchange");
     }
     uw_link_cost(&a->config, &a->cost);
+    measure(a);
     a->verdict = judge(a->cost.round.seconds);
     return a->verdict == GOOD ? UW_OK : advise(&a->config, &a->cost, &a->instead, err);
 }
@@ -231,6 +245,12 @@ static void print_json(const struct uw_plan_link *o, const struct uw_job *job,
         cJSON_AddBoolToObject(cJSON_GetObjectItem(plan, "average"), "exact", a->cost.exact);
     }
     cJSON_AddNumberToObject(plan, "period_seconds", a->cost.period_s);
+    if (a->pull_bytes != 0) {
+        cJSON_AddNumberToObject(plan, "network_bytes", (double)a->pull_bytes);
+    }
+    if (a->average_bytes != 0) {
+        cJSON_AddNumberToObject(plan, "average_network_bytes", (double)a->average_bytes);
+    }
     if (o->steps_per_s > 0.0) {
         cJSON_AddNumberToObject(plan, "period_steps", period_steps(o, a));
     }
@@ -302,6 +322,20 @@ static void print_period(const struct uw_plan_link *o, const struct answer *a)
     printf("\n");
 }
 
+static void print_memory(const struct answer *a)
+{
+    char pull[UW_TEXT_BYTES], average[UW_TEXT_BYTES];
+    if (a->pull_bytes != 0) {
+        printf("memory: %s of a node's network, %u members",
+               uw_text_bytes((double)a->pull_bytes, pull), (unsigned)a->config.nodes_n);
+        if (a->average_bytes != 0) {
+            printf("; %s to average by broadcast",
+                   uw_text_bytes((double)a->average_bytes, average));
+        }
+        printf("%s\n", a->config.link.frames ? "" : ", TLS not counted");
+    }
+}
+
 static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
                        const struct answer *a)
 {
@@ -325,6 +359,7 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
         }
     }
     print_period(o, a);
+    print_memory(a);
     if (a->verdict != GOOD) {
         print_instead(a);
     }
