@@ -309,13 +309,14 @@ static void print_period(const struct uw_plan_link *o, const struct answer *a)
 {
     const struct uw_radio_profile *p = &a->config.link;
     char text[UW_TEXT_BYTES], share[PERCENT_TEXT_BYTES], duty[PERCENT_TEXT_BYTES];
+    double reached = p->duty_ppm != 0 ? o->nodes * (p->duty_ppm * 1e-6) : 1.0;
     printf("\nperiod: %s from one of a node's pulls to the next",
            uw_text_duration(a->cost.period_s, text));
     if (o->steps_per_s > 0.0) {
         printf(", T = %.0f steps", period_steps(o, a));
     }
     printf("; %s %s of the time", p->shared ? "all together then talk for" : "it then takes",
-           percent_text(o->share, share));
+           percent_text(reached < o->share ? reached : o->share, share));
     if (p->duty_ppm != 0) {
         printf(" at most, each for %s", percent_text(p->duty_ppm * 1e-6, duty));
     }
@@ -341,9 +342,10 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
 {
     const struct uw_link_cost *c = &a->cost;
     char bytes[UW_TEXT_BYTES], loss[PERCENT_TEXT_BYTES], name[48];
-    printf("%s, %s, over %s: %u frames of %u floats\n", job->file.def.name,
-           uw_text_bytes(4.0 * a->config.floats_n, bytes), o->link, (unsigned)c->chunks,
-           (unsigned)c->chunk_n);
+    printf("%s, %s%s, over %s: %u frames of %u floats\n", job->file.def.name,
+           uw_text_bytes(4.0 * a->config.floats_n, bytes),
+           job->need.statistics_n != 0 ? " with running statistics" : "", o->link,
+           (unsigned)c->chunks, (unsigned)c->chunk_n);
     printf("%u nodes%s, %s of the frames lost\n\n", (unsigned)o->nodes,
            a->config.link.shared      ? " that hear each other"
            : is_line(&a->config.link) ? ", one line between them"
