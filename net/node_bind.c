@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
+#define CHUNK_IP_N 256u             /* floats that any way through IP carries */
 #define MEMBERS_DEFAULT 32u
 #define PING_DEFAULT_US 700000u
 #define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
@@ -76,7 +77,6 @@ static void set_defaults(struct uw_node_config *c)
     if (c->period_steps == 0) {
         c->period_steps = c->period_share > 0.0f ? UINT32_MAX : UW_PERIOD_FIRST;
     }
-    c->window_bytes = c->window_bytes != 0 ? c->window_bytes : WINDOW_DEFAULT_BYTES;
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
     c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
     c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
@@ -282,6 +282,20 @@ static uint32_t room_n(const struct uw_node_state *s)
     return coded ? uw_node_wide_n(s->chunk_n) : s->chunk_n;
 }
 
+/* What a round may bring at once, of IP in chunks that any path carries: no more waits. Narrow
+ * links bring less than that between two steps even where their frames become shorter. */
+static size_t default_window(const struct uw_node_state *s)
+{
+    const struct uw_node_config *c = &s->config;
+    uint32_t least_n = c->link->frames ? s->chunk_n : uw_min_u32(s->chunk_n, CHUNK_IP_N);
+    uint64_t chunks = (c->params->size_n - 1u) / least_n + 1u;
+    chunks *= c->mode == UW_NODE_BROADCAST ? c->members_max - 1u : 1u;
+    chunks += c->pull_peers;        /* each takes a share, rounded up */
+    uint64_t bytes = chunks * uw_gossip_slot_bytes(room_n(s));
+    return bytes < WINDOW_DEFAULT_BYTES && !needs_averages(c) ? (size_t)bytes
+                                                              : WINDOW_DEFAULT_BYTES;
+}
+
 static int place_pull(struct uw_node_state *s, struct uw_arena *arena, uint32_t slots_n)
 {
     const struct uw_node_config *c = &s->config;
@@ -368,6 +382,9 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     rc = set_sizes(s, err);
     if (rc < 0) {
         return rc;
+    }
+    if (s->config.window_bytes == 0) {
+        s->config.window_bytes = default_window(s);
     }
     rc = place(s, arena);
     if (rc < 0) {

@@ -43,8 +43,8 @@ static const struct uw_opt rows[] = {
      "average: all nodes of a radio average by broadcast (pull)"},
     {"bytes", UW_OPT_BYTES, AT(bytes), 4, 4294967292.0, "N",
      "of parameters, four a float (40000; udp and tcp: 64M)"},
-    {"loss", UW_OPT_REAL, AT(loss), 0, 0.9, "F",
-     "share of the messages that is lost, up to 0.9 (0)"},
+    {"loss", UW_OPT_REAL, AT(loss), 0, 0.8, "F",
+     "share of the messages that is lost, up to 0.8 (0)"},
     {"rate", UW_OPT_U64, AT(rate_bits_per_s), 1000, 1e12, "BITS_PER_S",
      "of the link (udp, tcp: not limited); of the line (115200); of the air (the radio's own)"},
     {"latency", UW_OPT_REAL, AT(latency_s), 0, 60, "S", "one way, beside what the link takes (0)"},
@@ -133,22 +133,29 @@ static double capacity_bytes(const struct uw_bench_link *b, double seconds, bool
     return seconds * 1e9 / (double)uw_radio_profile_airtime_ns(p, p->frame_bytes) * bytes;
 }
 
-/* What `uwasa plan --link` says of it. */
-static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_bench_link_window *m)
+static struct uw_link_cost cost_of(const struct uw_bench_link *b, double loss)
 {
     const struct uw_link_cost_config config = {
         .link = *b->radio, .floats_n = (uint32_t)(b->bytes / sizeof(float)), .nodes_n = b->nodes,
-        .loss = b->loss, .share = 1.0};
-    struct uw_link_cost_config clear = config;
-    struct uw_link_cost cost, once;
-    clear.loss = 0.0;
+        .loss = loss, .share = 1.0};
+    struct uw_link_cost cost;
     uw_link_cost(&config, &cost);
-    uw_link_cost(&clear, &once);
-    bool all = b->pulls == b->nodes;
-    cJSON_AddNumberToObject(ev, "predicted_seconds",
-                            b->average ? cost.average.seconds
-                            : all      ? cost.round.seconds
-                                       : cost.pull.seconds * b->pulls);
+    return cost;
+}
+
+/* What `uwasa plan --link` says of it. */
+static double predicted_s(const struct uw_bench_link *b)
+{
+    const struct uw_link_cost cost = cost_of(b, b->loss);
+    return b->average             ? cost.average.seconds
+           : b->pulls == b->nodes ? cost.round.seconds
+                                  : cost.pull.seconds * b->pulls;
+}
+
+static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_bench_link_window *m)
+{
+    const struct uw_link_cost once = cost_of(b, 0.0);
+    cJSON_AddNumberToObject(ev, "predicted_seconds", predicted_s(b));
     if (b->average) {
         double model_s = once.chunks * 1e-9 *
                          (double)uw_radio_profile_airtime_ns(b->radio, b->radio->frame_bytes);
@@ -242,7 +249,10 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
            (unsigned long)m->membership_frames);
     if (b->radio != NULL) {
         printf("the air: %lu frames among %u nodes, busy %.1f %% of the time\n",
-               (unsigned long)m->air_frames, (unsigned)b->nodes, 100.0 * m->air_s / m->seconds);
+               (unsigned long)m->air_frames, (unsigned)b->nodes,
+               fmin(100.0, 100.0 * m->air_s / m->seconds));
+        printf("uwasa plan --link predicts %.3f s%s\n", predicted_s(b),
+               b->radio->access_us == 0 ? ", as airtime" : "");
     }
     if (b->average && m->exact) {
         printf("the mean is exact\n");
@@ -291,7 +301,7 @@ static const char *idle_flag(const struct options *o, const struct uw_radio_prof
         {"pulls", b->pulls != 0 && radio == NULL},
         {"access", o->access && (radio == NULL || is_bus(radio))},
         {"rate", b->rate_bits_per_s != 0 && radio != NULL && is_bus(radio)},
-        {"code", b->code && (radio == NULL || b->average)},
+        {"code", b->code && radio == NULL},
         {"exchange", b->average && radio == NULL},
         {"windows", b->windows != 0 && radio != NULL},
         {"mtu", b->mtu_bytes != 0 && radio != NULL},
@@ -330,6 +340,10 @@ static int check(const struct uw_bench_link *b, bool pulls)
     if (b->bytes % sizeof(float) != 0) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--bytes %lu: needs a multiple of 4",
                             (unsigned long)b->bytes);
+    }
+    if (b->average && b->code) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--code: means nothing to --exchange "
+                            "average, pulls ask for it");
     }
     if (b->pulls > b->nodes || (b->average && pulls)) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE,

@@ -36,6 +36,8 @@ struct answer {
     struct uw_link_cost cost;
     enum verdict verdict;
     struct instead instead;
+    size_t pull_bytes, average_bytes;   /* of memory, a node's network; 0: the link does not do it,
+                                           or the model has more chunks than frames count */
 };
 
 static bool is_line(const struct uw_radio_profile *p)
@@ -150,6 +152,17 @@ static int advise(const struct uw_link_cost_config *c, const struct uw_link_cost
     return choose_model(c, in, err);
 }
 
+static void measure(struct answer *a)
+{
+    const struct uw_link_cost_config *c = &a->config;
+    struct uw_error why;
+    for (int i = 0; i < (c->link.broadcasts ? 2 : 1); i++) {
+        size_t *bytes = i == 0 ? &a->pull_bytes : &a->average_bytes;
+        int rc = uw_plan_link_memory(&c->link, c->floats_n, c->nodes_n, i != 0, bytes, &why);
+        *bytes = rc == UW_OK ? *bytes : 0;
+    }
+}
+
 static int find_answer(const struct uw_plan_link *o, const struct uw_job *job, struct answer *a,
                        struct uw_error *err)
 {
@@ -160,6 +173,7 @@ static int find_answer(const struct uw_plan_link *o, const struct uw_job *job, s
         return uw_error_set(err, UW_ERR_INVALID, "--model: has no parameters to exchange");
     }
     uw_link_cost(&a->config, &a->cost);
+    measure(a);
     a->verdict = judge(a->cost.round.seconds);
     return a->verdict == GOOD ? UW_OK : advise(&a->config, &a->cost, &a->instead, err);
 }
@@ -227,6 +241,12 @@ static void print_json(const struct uw_plan_link *o, const struct uw_job *job,
         cJSON_AddBoolToObject(cJSON_GetObjectItem(plan, "average"), "exact", a->cost.exact);
     }
     cJSON_AddNumberToObject(plan, "period_seconds", a->cost.period_s);
+    if (a->pull_bytes != 0) {
+        cJSON_AddNumberToObject(plan, "network_bytes", (double)a->pull_bytes);
+    }
+    if (a->average_bytes != 0) {
+        cJSON_AddNumberToObject(plan, "average_network_bytes", (double)a->average_bytes);
+    }
     if (o->steps_per_s > 0.0) {
         cJSON_AddNumberToObject(plan, "period_steps", period_steps(o, a));
     }
@@ -285,17 +305,32 @@ static void print_period(const struct uw_plan_link *o, const struct answer *a)
 {
     const struct uw_radio_profile *p = &a->config.link;
     char text[UW_TEXT_BYTES], share[PERCENT_TEXT_BYTES], duty[PERCENT_TEXT_BYTES];
+    double reached = p->duty_ppm != 0 ? o->nodes * (p->duty_ppm * 1e-6) : 1.0;
     printf("\nperiod: %s from one of a node's pulls to the next",
            uw_text_duration(a->cost.period_s, text));
     if (o->steps_per_s > 0.0) {
         printf(", T = %.0f steps", period_steps(o, a));
     }
     printf("; %s %s of the time", p->shared ? "all together then talk for" : "it then takes",
-           percent_text(o->share, share));
+           percent_text(reached < o->share ? reached : o->share, share));
     if (p->duty_ppm != 0) {
         printf(" at most, each for %s", percent_text(p->duty_ppm * 1e-6, duty));
     }
     printf("\n");
+}
+
+static void print_memory(const struct answer *a)
+{
+    char pull[UW_TEXT_BYTES], average[UW_TEXT_BYTES];
+    if (a->pull_bytes != 0) {
+        printf("memory: %s of a node's network, %u members",
+               uw_text_bytes((double)a->pull_bytes, pull), (unsigned)a->config.nodes_n);
+        if (a->average_bytes != 0) {
+            printf("; %s to average by broadcast",
+                   uw_text_bytes((double)a->average_bytes, average));
+        }
+        printf("%s\n", a->config.link.frames ? "" : ", TLS not counted");
+    }
 }
 
 static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
@@ -303,9 +338,10 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
 {
     const struct uw_link_cost *c = &a->cost;
     char bytes[UW_TEXT_BYTES], loss[PERCENT_TEXT_BYTES], name[48];
-    printf("%s, %s, over %s: %u frames of %u floats\n", job->file.def.name,
-           uw_text_bytes(4.0 * a->config.floats_n, bytes), o->link, (unsigned)c->chunks,
-           (unsigned)c->chunk_n);
+    printf("%s, %s%s, over %s: %u frames of %u floats\n", job->file.def.name,
+           uw_text_bytes(4.0 * a->config.floats_n, bytes),
+           job->need.statistics_n != 0 ? " with running statistics" : "", o->link,
+           (unsigned)c->chunks, (unsigned)c->chunk_n);
     printf("%u nodes%s, %s of the frames lost\n\n", (unsigned)o->nodes,
            a->config.link.shared      ? " that hear each other"
            : is_line(&a->config.link) ? ", one line between them"
@@ -321,6 +357,7 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
         }
     }
     print_period(o, a);
+    print_memory(a);
     if (a->verdict != GOOD) {
         print_instead(a);
     }

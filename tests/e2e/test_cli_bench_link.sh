@@ -38,6 +38,7 @@ done <<END
 --cipher rot13
 --cipher aes-128-ccm --link tcp --clear
 --cipher aes-128-ccm --link 802154
+--loss 0.9 --link 802154
 --rate 9600 --link bus:9600
 --access --link bus
 --access
@@ -49,6 +50,8 @@ done <<END
 --pcap - --link 802154
 --pcap - --bytes 4000
 END
+expect 2 "$uwasa" bench link --link 802154 --code --exchange average
+grep -q -- '--code: means nothing to --exchange average' err || { cat err >&2; fail "the culprit"; }
 expect 2 "$uwasa" bench links
 grep -q 'needs kernels, train, allreduce or link' err || fail "what can be measured is not told"
 expect 0 "$uwasa" bench link --help
@@ -122,6 +125,7 @@ within capacity_share 0.7 0.9
 bench --link 802154 --nodes 2 --bytes 8000 --latency 0.2    # longer than all of it takes
 within seconds 0.4 6
 expect 0 "$uwasa" bench link --link 802154 --nodes 2 --bytes 4000
+grep -q '^uwasa plan --link predicts 0.1[0-9]* s, as airtime$' out || { cat out >&2; fail "plan"; }
 grep -q 'virtual time.*% of its capacity$' out || { cat out >&2; fail "plain words"; }
 
 # In real time only what does not depend on the machine's speed.

@@ -51,6 +51,16 @@ plan --model small.json --link 802154 --nodes 2 --share 0.5
 is round seconds 4.601152
 is "" period_seconds 9.202304
 
+# memory: of a small model far less than the 512 KiB that chunks of a large one may wait in
+plan --model small.json --link 802154
+awk -v p="$(sed 's/.*"network_bytes":\([0-9]*\).*/\1/' out)" \
+    'BEGIN { exit !(p > 20000 && p < 250000) }' || fail "memory: $(cat out)"
+
+# two stations of 1 % each talk for 2 % of the time, not for the share; running statistics are told
+expect 0 "$uwasa" plan --model dscnn --link lora:SF7 --nodes 2
+grep -q 'talk for 2 % of the time at most, each for 1 %' out || fail "the time they talk: $(cat out)"
+grep -q '^dscnn, 97.3 KiB with running statistics, over' out || fail "statistics: $(cat out)"
+
 # a bus at 100 kbit/s: 250 - 16 bytes are 58 floats, 173 frames of 248 and 12 bytes, the last one of 112 and
 # 12; 3 wants of 37 and 12; each of ten bits a byte after 2.5 slots of 8 bytes. A line with two ends has
 # two nodes

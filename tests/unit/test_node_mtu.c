@@ -250,12 +250,39 @@ static void test_what_a_ping_leaves_out_stays_as_it_was_told(void **state)
     assert_int_equal(stranger.progress.rounds, 7);
 }
 
+static size_t measured(uint32_t size_n, size_t window_bytes, bool frames)
+{
+    struct uw_error err = {.text = ""};
+    struct uw_node_config c = {.name = "n", .window_bytes = window_bytes, .members_max = 8};
+    size_t bytes = 0;
+    set_up(&c);
+    bench.params.size_n = bench.segment.size_n = bench.snapshot.size_n = size_n;
+    bench.link.mtu_bytes = frames ? 40 : 1232;
+    bench.link.frames = frames;
+    assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_OK);
+    return bytes;
+}
+
+/* By default a ring that holds what a round brings; of large models 512 KiB. */
+static void test_a_small_model_takes_little_memory(void **state)
+{
+    (void)state;
+    for (int frames = 0; frames < 2; frames++) {
+        size_t given = measured(82, 512u << 10, frames), own = measured(82, 0, frames);
+        print_message("82 floats: %zu bytes, with a window of 512 KiB %zu\n", own, given);
+        assert_true(own < given && own < (64u << 10));
+        assert_true(measured(4000, 0, frames) > own);
+        assert_true(measured(1u << 20, 0, 0) == measured(1u << 20, 512u << 10, 0));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_narrowest_link_carries_the_longest_ping),
         cmocka_unit_test(test_what_a_ping_leaves_out_stays_as_it_was_told),
         cmocka_unit_test(test_average_has_no_more_ranks_than_its_first_message_names),
+        cmocka_unit_test(test_a_small_model_takes_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,8 +116,8 @@ struct uw_node_config {
                                        code, an eighth larger than frames carry; not of who does
                                        not have it, nor where chunks do not get so much shorter */
     uint64_t seed;                  /* of peer choice and jitter; mix in the name's hash or so */
-    size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB. A
-                                       pull moves at most this much per training step */
+    size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB,
+                                       less of a small model. A pull moves at most this a step */
     uint32_t chunk_least_n;         /* floats: whose link carries no chunks so large is not pulled
                                        from. Takes 2 bits per that many parameters. 0: 8 */
     uint32_t serves_max;            /* nodes served at once; 0: members_max. Others ask again. Less
