@@ -181,6 +181,7 @@ bool uw_cast_next(struct uw_cast *c, uint64_t now_us, uint32_t *chunk)
 void uw_cast_sent(struct uw_cast *c, uint32_t chunk, uint64_t now_us)
 {
     c->active_us = c->air_us = now_us;
+    c->asking_us = now_us + air_us(c, ASK_FROM + c->order);     /* nobody repairs before */
     c->last_id = 0;
     c->paced_us = (c->paced_us > now_us ? c->paced_us : now_us) + c->pace.us;
     if (chunk == c->chunks) {

@@ -88,8 +88,9 @@ bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address)
     if (l->guard == NULL) {
         return true;
     }
+    bool cheap = l->tokens_n < UW_TCP_TOKENS_MAX / 2u;
     c->state = UW_TCP_SECURING;
-    c->guarded = l->guard->ops->open(l->guard, c->session, &io, c->dialed, address) == UW_OK;
+    c->guarded = l->guard->ops->open(l->guard, c->session, &io, c->dialed, cheap, address) == UW_OK;
     return c->guarded;
 }
 

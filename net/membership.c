@@ -215,26 +215,26 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     }
     release(m, slot);
     uw_membership_no_news(m, slot);
-    uw_membership_set_name(m, slot, name);
+    uw_membership_drop_name(m, slot);
     m->states_n[slot->state] -= is_free ? 0 : 1u;
     m->states_n[UW_MEMBER_UNKNOWN]++;
-    struct uw_member fresh = {
-        .id = slot->id,
+    char *address = slot->address;
+    struct uw_member_averaging *averaging = slot->averaging;
+    uint16_t in_heap = slot->in_heap;
+    *slot = (struct uw_member){
         .station = UW_LINK_STATION_NONE,
         .same_model = true,
         .patience = UW_MEMBER_PATIENCE,
         .told_n = UW_TOLD_MAX,
-        .in_heap = slot->in_heap,
-        .at_name_next = slot->at_name_next,
-        .address = slot->address,
-        .averaging = slot->averaging,
+        .in_heap = in_heap,
+        .address = address,
+        .averaging = averaging,
     };
-    if (slot->averaging != NULL) {
-        *slot->averaging = (struct uw_member_averaging){.way = {.to = 0.0f}};
+    uw_membership_set_name(m, slot, name);
+    if (averaging != NULL) {
+        *averaging = (struct uw_member_averaging){.way = {.to = 0.0f}};
     }
-    slot->address[0] = '\0';
-    memcpy(fresh.name, slot->name, sizeof fresh.name);
-    *slot = fresh;
+    address[0] = '\0';
     uw_membership_set_due(m, slot, 0);
     return slot;
 }

@@ -76,6 +76,7 @@ struct uw_member {
     uint8_t unanswered;             /* so many of those in a row, about */
     uint8_t told_n;                 /* how often its last news went out; UW_TOLD_MAX: it is none */
     uint8_t strikes;                /* kept by the node: reasons to leave it alone */
+    uint8_t limit_pulls;            /* with chunks of chunk_limit_n, until larger ones are tried */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
     uint16_t at_station_next, at_name_next, news_next, news_before;
     uint32_t srtt_us;

@@ -42,7 +42,9 @@ void uw_membership_soon(struct uw_membership *m, struct uw_member *member);
 /* Take the tables' memory. Returns UW_OK or what uw_arena_take returns. */
 int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena);
 
-/* A place gets a name, a member a station (UW_LINK_STATION_NONE: none). */
+/* A place loses its name, if it has one, and gets one; a member a station (UW_LINK_STATION_NONE:
+ * none). */
+void uw_membership_drop_name(struct uw_membership *m, struct uw_member *member);
 void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name);
 void uw_membership_set_station(struct uw_membership *m, struct uw_member *member,
                                uint16_t station);

@@ -77,7 +77,7 @@ struct uw_member *uw_membership_named(struct uw_membership *m, const char *name)
     return at != 0 ? &m->members[at] : NULL;
 }
 
-void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name)
+void uw_membership_drop_name(struct uw_membership *m, struct uw_member *member)
 {
     uint16_t me = uw_member_place(m, member);
     if (member->name[0] != '\0') {
@@ -86,12 +86,17 @@ void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, c
             link = &m->members[*link].at_name_next;
         }
         *link = member->at_name_next;
+        member->name[0] = '\0';
     }
+}
+
+void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name)
+{
     uw_copy_text(member->name, name, sizeof member->name);
     member->id = uw_name_id(member->name);
     uint16_t *first = &m->by_name[bucket(m, member->id)];
     member->at_name_next = *first;
-    *first = me;
+    *first = uw_member_place(m, member);
 }
 
 /* ---- heap ---- */

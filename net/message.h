@@ -29,7 +29,8 @@
  *
  * There numbers are their low bits; the receiver has the rest: transfers and wants are its own, and
  * versions are near the one its peer told of. A chunk that is late, of an earlier transfer, is
- * taken for one of this: it is a piece of the same peer's parameters.
+ * taken for one of this: it is a piece of the same peer's parameters. A pull from several peers
+ * (node_lanes.h) is a transfer with each, of which the wants ask for other chunks.
  *
  * Memory     caller's      Blocking  never      Context  any thread
  */
@@ -160,12 +161,14 @@ int uw_message_encode_short_data(const struct uw_data *d, uint32_t chunk, const 
 /* What the receiver of a short chunk knows of it. */
 struct uw_short_data {
     uint32_t chunk_n;               /* of its pull */
-    uint16_t transfer, seq;         /* the same; seq is the last that was sent */
+    uint16_t transfer, seq;         /* the same; seq is the last that was sent, ... */
+    uint16_t asked_n;               /* ... of so many: what answers one before them is late */
     uint32_t version;               /* that the peer showed lately */
     bool coded;                     /* the pull is: chunks may be so, or in parts */
 };
 
-/* Parse a datagram of type UW_WIRE_DATA on a link of frames.
+/* Parse a datagram of type UW_WIRE_DATA on a link of frames. Of one that answers a question of an
+ * earlier pull, whose chunks may have been larger or smaller, the transfer is another.
  * Returns UW_OK or UW_ERR_CORRUPT. */
 int uw_message_read_short_data(const void *buf, uint32_t buf_bytes,
                                const struct uw_short_data *known, struct uw_data *d);

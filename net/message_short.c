@@ -33,11 +33,11 @@ int uw_message_read_short_data(const void *buf, uint32_t buf_bytes,
         return UW_ERR_CORRUPT;
     }
     uint32_t both = uw_get_u24(p + 2), chunk = both % UW_WIRE_SHORT_CHUNKS;
-    uint32_t low = both / UW_WIRE_SHORT_CHUNKS;
+    uint32_t back = (known->seq - both / UW_WIRE_SHORT_CHUNKS) % UW_WIRE_SHORT_SEQS;
     uint32_t oldest = known->version > VERSIONS_LATE ? known->version - VERSIONS_LATE : 0;
     *d = (struct uw_data){
-        .transfer = known->transfer,
-        .seq = (uint16_t)(known->seq - (known->seq - low) % UW_WIRE_SHORT_SEQS),
+        .transfer = (uint16_t)(known->transfer + (back >= known->asked_n)),
+        .seq = (uint16_t)(known->seq - back),
         .version = oldest + (uint8_t)(p[1] - oldest),
         .offset_n = chunk * known->chunk_n,
         .count_n = (uint16_t)((buf_bytes - UW_WIRE_SHORT_DATA_BYTES) / 4u),

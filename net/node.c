@@ -200,6 +200,15 @@ bool uw_node_asks(const struct uw_node *n)
     return n->state != NULL && uw_gossip_asks(&n->state->gossip);
 }
 
+static void say_goodbye(struct uw_node_state *s, uint16_t station)
+{
+    s->message->type = UW_WIRE_GOODBYE;
+    s->message->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
+    uw_membership_self(&s->membership, &s->message->goodbye.self);
+    s->message->goodbye.self.state = uwasa_State_LEFT;
+    (void)uw_node_send(s, station);
+}
+
 void uw_node_leave(struct uw_node *n, uint64_t caller_us)
 {
     struct uw_node_state *s = n->state;
@@ -215,15 +224,14 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     if (s->samples != NULL) {
         s->config.parts->samples->stop(s);
     }
+    if (s->config.link->shared) {       /* whose queue does not hold one for each */
+        say_goodbye(s, UW_LINK_STATION_BROADCAST);
+        return;
+    }
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (m->state != UW_MEMBER_ALIVE && m->state != UW_MEMBER_SUSPECT) {
-            continue;
+        if (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT) {
+            say_goodbye(s, m->station);
         }
-        s->message->type = UW_WIRE_GOODBYE;
-        s->message->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
-        uw_membership_self(&s->membership, &s->message->goodbye.self);
-        s->message->goodbye.self.state = uwasa_State_LEFT;
-        (void)uw_node_send(s, m->station);
     }
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a node does otherwise on links of frames: short messages, pings without what does not fit,
- * beacons. */
+ * beacons, a first pull that waits for its turn. */
 #include "node_ping.h"
 
+#include "bits.h"
+
 #include <string.h>
+
+#define TURN_PART 4u                /* of a pull on a shared link is waited, at random, ... */
+#define TURN_MOST_US 600000000u     /* ... before the first one, and never longer, ... */
+#define TURN_ENOUGH 3u              /* ... unless so many, and all who are there, can be asked */
 
 /* Of a ping, what a narrow link may leave out. */
 struct known {
@@ -76,9 +82,42 @@ static void fill_in(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping)
     }
 }
 
+/* What a station hears, or all do: as much as this device sends, unless it said less. */
+static uint32_t mtu_to(const struct uw_node_state *s, uint16_t station)
+{
+    uint32_t mtu = uw_node_mtu(s);
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        bool meant = station == UW_LINK_STATION_BROADCAST || station == m->station;
+        if (meant && m->progress.hears >= UW_NODE_HEARS_MIN && m->progress.hears < mtu) {
+            mtu = m->progress.hears;
+        }
+    }
+    return mtu;
+}
+
+/* All who begin at once know the first who shows something, and nobody else: on a link that they
+ * share each waits a little before its first pull, until more can be asked. */
+static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
+{
+    const struct uw_link *l = s->config.link;
+    bool all = usable_n >= TURN_ENOUGH && usable_n >= uw_membership_alive(&s->membership);
+    if (s->pull.round != 0 || s->cast != NULL || !l->shared || l->rate_bits_per_s == 0 || all) {
+        return false;
+    }
+    if (s->pull.turn_us == 0) {
+        uint64_t us = s->config.params->size_n * UINT64_C(32000000) / l->rate_bits_per_s;
+        uint32_t most_us = (uint32_t)uw_min_u64(us / TURN_PART, TURN_MOST_US);
+        s->pull.turn_us = s->now_us + uw_rng_below(&s->rng, most_us + 1u);
+    }
+    return s->now_us < s->pull.turn_us;
+}
+
 const struct uw_node_frames uw_node_frames = {
     .leave_out = leave_out,
     .fill_in = fill_in,
+    .mtu_to = mtu_to,
+    .waits_turn = waits_turn,
     .write_data = uw_message_encode_short_data,
     .read_data = uw_message_read_short_data,
     .wants = uw_message_short_wants,

@@ -118,6 +118,10 @@ struct uw_node_frames {
      * came from a station, as far as it is known. */
     void (*leave_out)(uwasa_Ping *ping);
     void (*fill_in)(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping);
+    /* Bytes of a message that a station hears, or all do. */
+    uint32_t (*mtu_to)(const struct uw_node_state *s, uint16_t station);
+    /* Is the first pull to wait until more than usable_n peers can be asked? */
+    bool (*waits_turn)(struct uw_node_state *s, uint32_t usable_n);
     int (*write_data)(const struct uw_data *d, uint32_t chunk, const float *floats, void *buf,
                       uint32_t cap_bytes);
     int (*read_data)(const void *buf, uint32_t buf_bytes, const struct uw_short_data *known,

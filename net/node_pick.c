@@ -5,9 +5,6 @@
 
 #define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is further along */
 #define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
-#define TURN_PART 4u                /* of a pull on a shared link is waited, at random, ... */
-#define TURN_MOST_US 600000000u     /* ... before the first one, and never longer, ... */
-#define TURN_ENOUGH 3u              /* ... unless so many, and all who are there, can be asked */
 
 static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
                                bool newcomer, bool further, uint32_t chunk_n)
@@ -115,23 +112,6 @@ uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer
                : 0;
 }
 
-/* All who begin at once know the first who shows something, and nobody else: on a link that they
- * share each waits a little before its first pull, until more can be asked. */
-static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
-{
-    const struct uw_link *l = s->config.link;
-    bool all = usable_n >= TURN_ENOUGH && usable_n >= uw_membership_alive(&s->membership);
-    if (s->pull.round != 0 || s->cast != NULL || !l->shared || l->rate_bits_per_s == 0 || all) {
-        return false;
-    }
-    if (s->pull.turn_us == 0) {
-        uint64_t us = s->config.params->size_n * UINT64_C(32000000) / l->rate_bits_per_s;
-        uint32_t most_us = (uint32_t)uw_min_u64(us / TURN_PART, TURN_MOST_US);
-        s->pull.turn_us = s->now_us + uw_rng_below(&s->rng, most_us + 1u);
-    }
-    return s->now_us < s->pull.turn_us;
-}
-
 uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
@@ -141,7 +121,8 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
     *adopt = further;
     *weight = 0.0f;
     if (n != 0 && (further || !adopt_only)) {
-        if (waits_turn(s, n)) {
+        const struct uw_node_frames *frames = s->config.parts->frames;
+        if (frames != NULL && frames->waits_turn(s, n)) {
             return UW_NODE_LATER;
         }
         return pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, weight);

@@ -3,20 +3,6 @@
 
 #define CALLS_MOST 16u
 
-/* What a station hears, or all do: as much as this device sends, unless it said less. */
-static uint32_t mtu_to(const struct uw_node_state *s, uint16_t station)
-{
-    uint32_t mtu = uw_node_mtu(s);
-    for (uint32_t i = 1; s->config.link->frames && i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        bool meant = station == UW_LINK_STATION_BROADCAST || station == m->station;
-        if (meant && m->progress.hears >= UW_NODE_HEARS_MIN && m->progress.hears < mtu) {
-            mtu = m->progress.hears;
-        }
-    }
-    return mtu;
-}
-
 /* Write what is filled in, less what does not fit. Returns its bytes, 0: they are too many. */
 static uint32_t write_self(struct uw_node_state *s, uint32_t mtu)
 {
@@ -69,7 +55,8 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
     uint32_t n = beacon ? 0 : uw_membership_gather(&s->membership, others), told = 0, bytes;
     int rc;
     do {
-        uint32_t mtu = mtu_to(s, station);
+        uint32_t mtu = s->config.link->frames ? s->config.parts->frames->mtu_to(s, station)
+                                              : uw_node_mtu(s);
         bytes = write_self(s, mtu);
         told = bytes != 0 ? add_others(s, n, &bytes, mtu) : 0;
         rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_ERR_TOOBIG;

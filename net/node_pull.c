@@ -85,10 +85,19 @@ static void judge_code(struct uw_node_pull *p)
     }
 }
 
+/* Its link may have become wider again: a pull that finds out that it did not costs two frames. */
+static void forget_limit(struct uw_member *m)
+{
+    if (m->chunk_limit_n != 0 && m->limit_pulls-- == 0) {
+        m->chunk_limit_n = 0;
+    }
+}
+
 void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
 {
     struct uw_node_pull *p = &s->pull;
-    const struct uw_member *m = &s->membership.members[place];
+    struct uw_member *m = &s->membership.members[place];
+    forget_limit(m);
     bool coded = wants_code(s, m);
     uint32_t chunk_n = uw_node_most_n(s, coded);
     if (m->chunk_limit_n != 0 && m->chunk_limit_n < chunk_n) {
@@ -166,6 +175,7 @@ void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
         remember_rate(s);
     }
     judge_code(p);
+    p->transfer.have_chunks -= uw_node_lanes_missing(s);    /* that others were to bring */
     uw_pull_stop(&p->transfer);
     if (s->further != NULL) {
         s->config.parts->lanes->stop(s);

@@ -8,6 +8,7 @@
 
 #define AVOID_STALE_MIN_US 20000u
 #define WANTS_MOST 8u
+#define LIMIT_PULLS 32u             /* with chunks as small as a refusal said */
 #define FULL_RETRY_US 2000u
 
 /* The largest message for a member, whose link may be as narrow as the chunks it sends. */
@@ -48,7 +49,8 @@ static void send_short_wants(struct uw_node_state *s, struct uw_pull *t, const s
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     const struct uw_short_wants head = {.model = (uint32_t)s->model,
                                         .mixed = known_of(s, uw_node_lane_of(s, m), m)};
-    uint32_t n = 0, most = f->wants(mtu_to(s, m)), room = room_for(s, t);
+    uint32_t n = 0, room = room_for(s, t);
+    uint32_t most = s->late_bytes == 0 ? f->wants(mtu_to(s, m)) : 0;    /* else it is not sent */
     for (; n < most && uw_pull_next(t, room, s->now_us, &wants[n]); n++) {
     }
     if (n != 0) {
@@ -217,7 +219,10 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
                   refuse->chunk_n >= UW_CHUNK_MIN_N &&
                   (coded || refuse->chunk_n < p->transfer.chunk_n);
     bool mixed = refuse->reason == uwasa_Reason_MIXED;
-    m->chunk_limit_n = narrow ? uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s)) : m->chunk_limit_n;
+    if (narrow) {
+        m->chunk_limit_n = uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s));
+        m->limit_pulls = LIMIT_PULLS;
+    }
     if (mixed && (lane != NULL ? lane->version : p->version) == 0 && !p->adopt) {
         pass_over(s, m, lane);
         return;

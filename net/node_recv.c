@@ -221,7 +221,8 @@ static struct uw_short_data known_of(struct uw_node_state *s, uint16_t station)
                        : m->mixed_version > m->progress.version ? m->mixed_version
                                                                 : m->progress.version;
     return (struct uw_short_data){.chunk_n = t->chunk_n, .transfer = t->transfer,
-                                  .seq = (uint16_t)(t->seq - 1u), .version = version,
+                                  .seq = (uint16_t)(t->seq - 1u),
+                                  .asked_n = (uint16_t)(t->seq - t->first_seq), .version = version,
                                   .coded = t->coded};
 }
 

@@ -83,7 +83,7 @@ static void write_progress(struct uw_node_state *s, const struct uw_node_event *
     } else {
         snprintf(text, cap, "pull from %s (%s) %s after %u.%u s, %s: %u of %u chunks arrived, %s",
                  name, address, kind == UW_NODE_PULL_MOVED ? "stopped" : "cut", uw_whole_s(took_us),
-                 uw_tenth_s(took_us), why, (unsigned)t->have_chunks, (unsigned)t->chunks,
+                 uw_tenth_s(took_us), why, (unsigned)e->chunks_n, (unsigned)e->chunks_total_n,
                  kind == UW_NODE_PULL_MOVED ? "another peer is asked for the rest"
                                             : "the rest of the model stays as it was");
     }

@@ -48,9 +48,11 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
             .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = version,
             .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
         int bytes = write_chunk(s, &item, &d, x);
-        int rc = bytes < 0 ? bytes
-                           : uw_link_send(s->config.link, item.station, s->buffer,
-                                          (uint32_t)bytes);
+        /* Chunks do not keep the link from what a node has to say or to ask. */
+        int rc = bytes < 0            ? bytes
+                 : s->late_bytes != 0 ? UW_ERR_AGAIN
+                                      : uw_link_send(s->config.link, item.station, s->buffer,
+                                                     (uint32_t)bytes);
         if (rc == UW_ERR_AGAIN) {
             uw_serve_blocked(&s->serve, &item, s->now_us + uw_node_retry_us(s));
             continue;

@@ -30,7 +30,7 @@ uint32_t uw_period_learn(struct uw_period *p, uint64_t exchange_us, uint32_t ste
     float e = (float)exchange_us * (float)steps / (float)elapsed_us;
     p->learned_n += p->learned_n < SHORTER_COUNTS ? 1u : 0u;
     float most = TIMES_MOST * p->exchange;
-    e = p->learned_n > 1u && e > most ? most : e;
+    e = most > 0.0f && e > most ? most : e;
     uint32_t counts = e > p->exchange ? uw_min_u32(p->learned_n, LONGER_COUNTS) : p->learned_n;
     p->exchange += (e - p->exchange) / (float)counts;
 

@@ -2,6 +2,7 @@
 #include "uwasa/radio_profile.h"
 
 #include "uwasa/link_emulated.h"
+#include "uwasa/radio_bus.h"
 #include "uwasa/status.h"
 
 #include <string.h>
@@ -12,6 +13,11 @@
 /* IP: 40 of IPv6 and 8 of UDP are in the overhead. */
 #define IP_FRAME_BYTES 1232u
 #define IP_BYTES 48u
+
+/* Of uwasa/radio_bus.h: two and a half slots of 8 bytes, or of 300 us. */
+#define BUS_BAUD 115200u
+#define BUS_BYTES 20u
+#define BUS_MIN_US 750u
 
 static const struct uw_radio_profile profiles[] = {
     {.name = "802154", .rate_bits_per_s = 250000, .frame_bytes = 127 - 11,
@@ -26,8 +32,11 @@ static const struct uw_radio_profile profiles[] = {
      .broadcasts = true, .shared = true, .frames = true},
     {.name = "lora", .sf = LORA_SF_MIN, .duty_ppm = 10000, .overhead_bytes = 13,
      .broadcasts = true, .shared = true, .frames = true},
+    {.name = "bus", .rate_bits_per_s = BUS_BAUD, .frame_bytes = UW_RADIO_BUS_FRAME_DEFAULT,
+     .overhead_bytes = 4 + 7 + 1, .byte_bits = UW_SERIAL_LINE_BITS,     /* addresses; a frame's */
+     .broadcasts = true, .shared = true, .frames = true},
     {.name = "serial", .rate_bits_per_s = 115200, .frame_bytes = 512,
-     .overhead_bytes = 7 + 2, .byte_bits = 10},
+     .overhead_bytes = 7 + 2, .byte_bits = UW_SERIAL_LINE_BITS},
     {.name = "wifi", .rate_bits_per_s = 54000000, .frame_bytes = IP_FRAME_BYTES,
      .access_us = 2 * (34 + 68), .fixed_us = 2 * (20 + 16 + 28),    /* PLCP; SIFS, ACK */
      .overhead_bytes = 24 + 2 + 16 + 8 + 4 + IP_BYTES,      /* MAC, QoS, CCMP, LLC, FCS */
@@ -78,6 +87,17 @@ static const char *after_name(const char *text, const char *name)
     return text + bytes;
 }
 
+static bool is_bus(const struct uw_radio_profile *p)
+{
+    return p->frames && p->byte_bits == UW_SERIAL_LINE_BITS;
+}
+
+static uint32_t bus_access_us(uint64_t rate)
+{
+    uint64_t us = (uint64_t)BUS_BYTES * UW_SERIAL_LINE_BITS * 1000000u / rate;
+    return us > BUS_MIN_US ? (uint32_t)us : BUS_MIN_US;
+}
+
 static int complete(struct uw_radio_profile *p, const char *rest)
 {
     if (p->sf != 0) {
@@ -88,11 +108,12 @@ static int complete(struct uw_radio_profile *p, const char *rest)
         p->frame_bytes = lora_frame_bytes(p->sf);
         p->rate_bits_per_s = (uint64_t)p->sf * 4u * 125000u / 5u / ((uint64_t)1 << p->sf);
     } else if (*rest == ':') {
-        p->rate_bits_per_s = p->frames ? 0 : read_rate(rest + 1);
+        p->rate_bits_per_s = p->frames && !is_bus(p) ? 0 : read_rate(rest + 1);
         if (p->rate_bits_per_s == 0) {
             return UW_ERR_INVALID;
         }
     }
+    p->access_us = is_bus(p) ? bus_access_us(p->rate_bits_per_s) : p->access_us;
     p->byte_bits = p->byte_bits != 0 ? p->byte_bits : 8;
     p->crossings = p->crossings != 0 ? p->crossings : 1;
     return UW_OK;

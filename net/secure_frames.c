@@ -78,11 +78,11 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
     uint8_t *p = s->out;
     p[0] = (uint8_t)((uint32_t)message[0] << 4 | (all ? UW_FRAMES_TO_ALL : 0) |
                      (s->epoch & UW_FRAMES_EPOCH_MASK));
-    p[1] = (uint8_t)counter;
-    p[2] = (uint8_t)(counter >> 8);
-    p[3] = (uint8_t)(counter >> 16);
+    uw_put_u24(p + 1, (uint32_t)counter);
     memcpy(p + UW_FRAMES_HEAD_BYTES, message + 1, buf_bytes - 1u);
-    struct uw_ccm_frame f = {.body = p + UW_FRAMES_HEAD_BYTES, .body_bytes = buf_bytes - 1u};
+    struct uw_ccm_frame f;
+    f.body = p + UW_FRAMES_HEAD_BYTES;
+    f.body_bytes = buf_bytes - 1u;
     uw_frames_begin(&f, s->id, counter, s->lower->own, to);
     uw_frames_head(&f, p, UW_FRAMES_HEAD_BYTES);
     rc = uw_ccm_seal(key, &f);
@@ -99,7 +99,7 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
 /* The counter next to the largest one whose low bits these are. */
 static uint64_t whole_counter(const struct uw_frames_peer *p, const uint8_t *low)
 {
-    uint32_t bits = low[0] | (uint32_t)low[1] << 8 | (uint32_t)low[2] << 16;
+    uint32_t bits = uw_get_u24(low);
     uint64_t near = p->top >= COUNTER_HALF ? p->top - COUNTER_HALF : 0;
     return near + ((bits - (uint32_t)near) & COUNTER_MASK);
 }
@@ -128,9 +128,9 @@ static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
         /* Or it is so far ahead that it looks old: its sender knows. */
         return uw_frames_is_old(p, counter) ? UW_ERR_NOTFOUND : UW_ERR_AGAIN;
     }
-    struct uw_ccm_frame f = {
-        .body = in + UW_FRAMES_HEAD_BYTES,
-        .body_bytes = bytes - UW_FRAMES_HEAD_BYTES - UW_CCM_TAG_BYTES};
+    struct uw_ccm_frame f;
+    f.body = in + UW_FRAMES_HEAD_BYTES;
+    f.body_bytes = bytes - UW_FRAMES_HEAD_BYTES - UW_CCM_TAG_BYTES;
     uw_frames_begin(&f, p->id, counter, from, all ? UW_LINK_STATION_BROADCAST : s->lower->own);
     uw_frames_head(&f, in, UW_FRAMES_HEAD_BYTES);
     struct uw_frames_key *key = uw_frames_key_of(s, epoch);

@@ -222,26 +222,27 @@ static void send_join(struct uw_secure_frames *s, uint16_t to, enum join kind,
 
 void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
 {
-    uint32_t at = s->asked_at;
+    struct uw_frames_asked *a = &s->asked[s->asked_at];
+    bool known = false;
     if (!uw_frames_out_is_free(s)) {
         return;
     }
-    for (uint32_t i = 0; i < ASKED_N; i++) {
-        at = s->asked[i].until_us != 0 && s->asked[i].station == station ? i : at;
+    for (uint32_t i = 0; i < ASKED_N && !known; i++) {
+        known = s->asked[i].until_us != 0 && s->asked[i].station == station;
+        a = known ? &s->asked[i] : a;
     }
-    bool known = s->asked[at].until_us != 0 && s->asked[at].station == station;
-    if (known && s->now_us < s->asked[at].until_us) {
-        return;
-    }
-    uint8_t tries = known && s->asked[at].tries < ASK_DOUBLINGS ? s->asked[at].tries + 1u : 0;
-    /* One that was asked long ago begins anew. */
-    bool old = known && s->now_us > s->asked[at].until_us + ((uint64_t)ASK_FIRST_US << tries);
-    s->asked[at].station = station;
-    s->asked[at].tries = old ? 0 : tries;
-    s->asked[at].until_us = s->now_us + ((uint64_t)ASK_FIRST_US << s->asked[at].tries);
     if (!known) {
-        s->asked_at = (uint8_t)((at + 1u) % ASKED_N);
+        s->asked_at = (uint8_t)((s->asked_at + 1u) % ASKED_N);
+        *a = (struct uw_frames_asked){.station = station};
+    } else if (s->now_us < a->until_us) {
+        return;
+    } else {
+        uint32_t tries = a->tries < ASK_DOUBLINGS ? a->tries + 1u : 0;
+        /* One that was asked long ago begins anew. */
+        bool old = s->now_us > a->until_us + ((uint64_t)ASK_FIRST_US << tries);
+        a->tries = (uint8_t)(old ? 0 : tries);
     }
+    a->until_us = s->now_us + ((uint64_t)ASK_FIRST_US << a->tries);
     send_join(s, station, HELLO, NULL);
 }
 

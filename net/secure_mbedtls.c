@@ -219,14 +219,11 @@ static void count_dear(struct uw_tls_engine *engine)
     }
 }
 
-/* A server looks at the list when it is fed the ClientHello, which is next. */
-static void offer(struct uw_tls_engine *engine, const struct uw_tls_open *how)
+void uw_tls_offer(struct uw_tls_engine *engine, bool cheap)
 {
-    const int *cheap = engine->suites + engine->dear_n;
-    if (!how->client) {
-        mbedtls_ssl_conf_ciphersuites(&engine->conf[0],
-                                      how->cheap && *cheap != 0 ? cheap : engine->suites);
-    }
+    const int *suites = engine->suites + engine->dear_n;
+    mbedtls_ssl_conf_ciphersuites(&engine->conf[0],
+                                  cheap && *suites != 0 ? suites : engine->suites);
 }
 #else
 static void count_dear(struct uw_tls_engine *engine)
@@ -234,10 +231,10 @@ static void count_dear(struct uw_tls_engine *engine)
     (void)engine;
 }
 
-static void offer(struct uw_tls_engine *engine, const struct uw_tls_open *how)
+void uw_tls_offer(struct uw_tls_engine *engine, bool cheap)
 {
     (void)engine;
-    (void)how;
+    (void)cheap;
 }
 #endif
 
@@ -386,7 +383,9 @@ int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
     session->how = *how;
     mbedtls_ssl_init(&session->ssl);
     session->open = true;
-    offer(engine, how);
+    if (!how->client) {
+        uw_tls_offer(engine, how->cheap);
+    }
     if (mbedtls_ssl_setup(&session->ssl, &engine->conf[how->client ? 1 : 0]) != 0) {
         uw_tls_close(session, false);
         return UW_ERR_NOMEM;

@@ -53,6 +53,10 @@ struct uw_tls_engine {
     uint8_t dear_n;                 /* suites, the first, that take long to agree on */
 };
 
+/* A server is fed a ClientHello next: with `cheap` it agrees on no suite that takes long to, if
+ * there is another. Of all sessions of the engine, until it is called again. */
+void uw_tls_offer(struct uw_tls_engine *engine, bool cheap);
+
 /* Is the handshake of a session done? */
 static inline bool uw_tls_handshake_over(const mbedtls_ssl_context *ssl)
 {

@@ -19,7 +19,7 @@
 struct session {
     mbedtls_ssl_context ssl;
     struct uw_stream_io io;
-    bool open;
+    bool open, client, cheap;
     char address[UW_LINK_ADDRESS_BYTES];
     uint32_t at, end;               /* of what was read ahead */
     uint8_t ahead[READ_AHEAD_BYTES];
@@ -71,9 +71,11 @@ static void stream_close(struct uw_stream_guard *g, void *session)
 }
 
 static int stream_open(struct uw_stream_guard *g, void *session, const struct uw_stream_io *io,
-                       bool client, const char *address)
+                       bool client, bool cheap, const char *address)
 {
     struct session *t = session;
+    t->client = client;
+    t->cheap = cheap;
     t->io = *io;
     t->at = t->end = 0;
     t->open = true;
@@ -122,9 +124,13 @@ static int stream_handshake(struct uw_stream_guard *g, void *session)
 {
     struct uw_secure_stream *s = owner_of(g);
     struct session *t = session;
+    if (!t->client) {
+        uw_tls_offer(s->tls, t->cheap);
+    }
     int code = mbedtls_ssl_handshake(&t->ssl);
     if (code == 0 && uw_tls_handshake_over(&t->ssl)) {
         s->stats.handshakes_n++;
+        s->suite = (uint16_t)mbedtls_ssl_get_ciphersuite_id(mbedtls_ssl_get_ciphersuite(&t->ssl));
         tell(s, UW_SECURE_PEER_UP, "peer %s authenticated", t->address);
         return UW_OK;
     }
@@ -204,6 +210,7 @@ int uw_secure_stream_init(struct uw_secure_stream *s,
     struct uw_tls_engine *engine = config->memory;
     const struct uw_tls_keys keys = {.stream = true, .key = config->key,
                                      .identity = config->identity, .suites = config->suites,
+                                     .bulk = config->bulk,
                                      .entropy = config->entropy, .user = config->user};
     int rc = uw_tls_engine_init(engine, &keys);
     if (rc < 0) {

@@ -27,10 +27,11 @@ struct uw_stream_guard_ops {
     uint32_t (*session_bytes)(void);
 
     /* Begin a session in unspecified memory.
+     *   cheap    of those who call: many do, so agree on nothing that takes long to
      *   address  of the peer, for messages; copied
      * Returns UW_OK, UW_ERR_NOMEM. */
     int (*open)(struct uw_stream_guard *g, void *session, const struct uw_stream_io *io,
-                bool client, const char *address);
+                bool client, bool cheap, const char *address);
 
     /* Go on with the handshake. Returns UW_OK (done), UW_ERR_AGAIN (bytes are awaited),
      * UW_ERR_DENIED (key or run), UW_ERR_CORRUPT (anything else); it has then failed. */

@@ -70,7 +70,7 @@ static void start_asking(struct uw_pull *p, uint16_t transfer, const struct uw_p
                          uint64_t now_us)
 {
     p->transfer = transfer;
-    p->seq = 0;
+    p->first_seq = p->seq;
     p->out_chunks = 0;
     p->head = p->tail = p->overtaken = 0;
     p->progress_us = p->want_us = p->timeout_us = now_us;
@@ -233,7 +233,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
         return;     /* too old to learn from */
     }
     uint32_t rank = uw_bits_in(upto) - 1u;
-    uint64_t due_us = log->sent_us + log->ahead_us + log->spread_us * rank / log->chunks;
+    uint64_t due_us = log->sent_us + log->ahead_us + (uint64_t)log->spread_us * rank / log->chunks;
     uint32_t place = log->first + rank;
     if ((int32_t)(place + 1u - p->overtaken) > 0) {
         p->overtaken = place + 1u;
@@ -257,12 +257,11 @@ static uint32_t patience_us(const struct uw_pull *p)
 }
 
 /* Where the link is the only brake, who still has chunks to send does not pause: then all that is
- * outstanding is lost, or the question was. */
+ * outstanding is lost, or the question was. How late a chunk is tells nothing there. */
 static uint64_t over_us(const struct uw_pull *p)
 {
     uint64_t last_us = p->progress_us > p->want_us ? p->progress_us : p->want_us;
-    return p->chunk_us != 0 ? last_us + uw_path_rto_us(p) + uw_path_spread_us(p, STEADY_SILENCE)
-                            : UINT64_MAX;
+    return last_us + uw_path_rto_us(p) + uw_path_spread_us(p, STEADY_SILENCE);
 }
 
 /* Take answered and lost questions from the front of the queue. */
@@ -278,7 +277,8 @@ static void expire(struct uw_pull *p, uint64_t now_us)
             uw_path_ended(p, 0);
             continue;
         }
-        bool timeout = now_us >= asked_due_us(a, now_us) + patience || now_us >= over_at_us;
+        bool timeout = now_us >= (p->chunk_us != 0 ? over_at_us
+                                                   : asked_due_us(a, now_us) + patience);
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
@@ -365,7 +365,7 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
         uint32_t chunk = want->base + uw_lowest_bit(rest);
         uw_set_add(p->out, chunk);
         p->asked[p->tail++ & (p->asked_max - 1u)] = (struct uw_asked){
-            .due = in_16us(now_us + ahead_us + want->spread_us * rank / n),
+            .due = in_16us(now_us + ahead_us + (uint64_t)want->spread_us * rank / n),
             .chunk = chunk,
         };
         uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
@@ -440,10 +440,8 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     }
     uint64_t next = UINT64_MAX;
     if (p->head != p->tail) {
-        uint64_t over = over_us(p);
         const struct uw_asked *first = &p->asked[p->head & (p->asked_max - 1u)];
-        next = asked_due_us(first, now_us) + patience_us(p);
-        next = over < next ? over : next;
+        next = p->chunk_us != 0 ? over_us(p) : asked_due_us(first, now_us) + patience_us(p);
     }
     uint32_t n = allowance(p, room_chunks);
     if (n != 0) {

@@ -92,6 +92,7 @@ struct uw_pull {
     bool lossless;
     bool starting, fits;            /* fits: window_most is what can be received at once */
     uint16_t transfer, seq;
+    uint16_t first_seq;             /* of this transfer: numbers go on, so that late answers show */
 
     /* tables */
     uint32_t *have, *out;           /* [words] chunk has arrived; is asked for */

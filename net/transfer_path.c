@@ -161,8 +161,10 @@ uint32_t uw_path_rto_us(const struct uw_pull *p)
     uint64_t most = STEADY_RTO_MOST * chunks_us > RTO_MAX_US ? STEADY_RTO_MOST * chunks_us
                                                              : RTO_MAX_US;
     most = uw_min_u64(most, RTT_MAX_US);
-    uint64_t us = uw_min_u64((rto > least ? rto : least) << uw_min_u32(doublings, 7), most);
-    return (uint32_t)us;
+    uint64_t us = rto > least ? rto : least;
+    /* How late the last of all that is outstanding comes others decide: no pause takes so long. */
+    us = p->chunk_us != 0 ? uw_min_u64(us, STEADY_RTO_MOST * chunks_us) : us;
+    return (uint32_t)uw_min_u64(us << uw_min_u32(doublings, 7), most);
 }
 
 /* What was asked in the slow round tells loss by chance, which does not care how fast we ask, from

@@ -39,7 +39,7 @@ struct uw_bench_link {
     uint64_t rate_bits_per_s;       /* 0: not limited; of a serial line not 0; of a radio not
                                        looked at */
     bool clear;                     /* tcp: without TLS */
-    const uint16_t *suites;         /* udp, serial: of DTLS, ended by 0; NULL: as `uwasa node` */
+    const uint16_t *suites;         /* of DTLS or TLS, ended by 0; NULL: as `uwasa node` */
     uint64_t seed;
     struct uw_progress *progress;   /* told how far it has come, now and then */
     const char *pcap;               /* file: what node 0 of a radio, else the puller, says and hears
@@ -54,9 +54,11 @@ struct uw_bench_link_window {
     uint64_t membership_frames;     /* hellos, pings, their answers, goodbyes */
     uint64_t control_frames;        /* all others of the nodes: questions for chunks, refusals */
     uint64_t air_frames;            /* radio: all that were on the air, joins too */
-    uint16_t suite;                 /* udp, serial: that DTLS agreed on, IANA's number; else 0 */
+    uint16_t suite;                 /* that DTLS or TLS agreed on, IANA's number; else 0 */
     bool exact;                     /* average: everybody heard everything */
     double heard;                   /* average: the share that was heard of what all others have */
+    uint64_t chunks, missed;        /* average: chunks that were to be heard, by all together, and
+                                       those that were not */
     double air_s;                   /* radio: how long it was busy */
 };
 

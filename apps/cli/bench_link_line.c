@@ -188,7 +188,7 @@ static int check(struct pair *p, struct uw_error *err)
 /* The puller's network thread has ended. */
 static uint16_t suite_of(const struct pair *p)
 {
-    uint16_t suite = 0;
+    uint16_t suite = p->ends[1].net.stack.tls.suite;
     for (uint16_t i = 0; i < PEERS && suite == 0; i++) {
         suite = uw_secure_dtls_suite(&p->ends[1].net.stack.secure, i);
     }

@@ -2,6 +2,7 @@
 #include "bench_link.h"
 #include "bench_link_node.h"
 #include "capture_file.h"
+#include "link_cost.h"
 #include "progress.h"
 
 #include "uwasa/arena.h"
@@ -304,6 +305,20 @@ static double share_heard(const struct world *w)
     return (double)heard_bytes(w) / (models * (double)w->b->bytes);
 }
 
+/* What was not heard, in chunks as large as the radio's frames have them. */
+static void count_chunks(const struct world *w, struct uw_bench_link_window *window)
+{
+    const struct uw_link_cost_config config = {.link = *w->b->radio, .nodes_n = w->b->nodes,
+                                               .floats_n = (uint32_t)(w->b->bytes / sizeof(float)),
+                                               .share = 1.0};
+    struct uw_link_cost cost;
+    uw_link_cost(&config, &cost);
+    uint64_t models = (uint64_t)w->b->nodes * (w->b->nodes - 1u);
+    uint64_t bytes = models * w->b->bytes - heard_bytes(w), chunk = cost.chunk_n * sizeof(float);
+    window->chunks = models * cost.chunks;
+    window->missed = (bytes + chunk - 1u) / chunk;
+}
+
 static void tell(const struct world *w, uint64_t start_us)
 {
     if (uw_progress_due(w->b->progress, uw_board_now_us())) {
@@ -336,6 +351,9 @@ static int exchange(struct world *w, struct uw_bench_link_window *window, struct
     }
     count(w, window);
     window->heard = share_heard(w);
+    if (w->b->average) {
+        count_chunks(w, window);
+    }
     uint64_t end_us = 0;
     for (uint32_t i = 0; i < w->b->nodes; i++) {
         uint64_t ended_us = atomic_load(&w->stations[i].own.ended_us);

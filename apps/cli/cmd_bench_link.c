@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINKS "udp, tcp, serial, 802154 or espnow"
+#define LINKS "udp, tcp, serial, 802154, espnow or bus:BAUD"
 #define PHY_BYTES_802154 6u         /* in front of a frame of 127 */
 #define BYTES_FAST (64u << 20)
 #define BYTES_NARROW 40000u
@@ -37,7 +37,8 @@ struct options {
 static const struct uw_opt rows[] = {
     {"link", UW_OPT_TEXT, AT(link), 0, 0, "LINK",
      "udp and tcp of this machine, serial over two pseudo terminals, encrypted as `uwasa node` "
-     "does it (udp); else a radio, in virtual time: 802154 or espnow"},
+     "does it (udp); else a radio, in virtual time: 802154, espnow, or a bus, bus:9600, whose "
+     "stations do not collide here"},
     {"exchange", UW_OPT_CHOICE, offsetof(struct options, exchange), 0, 0, "pull|average",
      "average: all nodes of a radio average by broadcast (pull)"},
     {"bytes", UW_OPT_BYTES, AT(bytes), 4, 4294967292.0, "N",
@@ -50,7 +51,8 @@ static const struct uw_opt rows[] = {
     {"nodes", UW_OPT_U32, AT(nodes), 2, UW_BENCH_LINK_NODES_MAX, "N",
      "radio: that share the air (8)"},
     {"access", UW_OPT_FLAG, offsetof(struct options, access), 0, 0, NULL,
-     "radio: each frame first takes the time to get hold of the air, on average"},
+     "radio: each frame first takes the time to get hold of the air, on average, as on a bus it "
+     "always does"},
     {"pulls", UW_OPT_U32, AT(pulls), 1, UW_BENCH_LINK_NODES_MAX, "K",
      "radio: nodes that pull at once, each from the next one (1)"},
     {"code", UW_OPT_FLAG, AT(code), 0, 0, NULL,
@@ -61,8 +63,8 @@ static const struct uw_opt rows[] = {
      "udp, tcp, serial: of a message (as of a node)"},
     {"cipher", UW_OPT_CHOICE, offsetof(struct options, cipher), 0, 0,
      "auto|chacha20-poly1305|aes-128-ccm|aes-128-gcm",
-     "udp, serial: of DTLS (auto, as of a node: of 4 MiB and more aes-128-ccm where the processor "
-     "has AES, else chacha20-poly1305)"},
+     "udp, serial, tcp: of DTLS or TLS (auto, as of a node: of 4 MiB and more aes-128-ccm where "
+     "the processor has AES, else chacha20-poly1305)"},
     {"clear", UW_OPT_FLAG, AT(clear), 0, 0, NULL, "tcp: not encrypted"},
     {"seed", UW_OPT_U64, AT(seed), 0, 0, "N", "of parameters and losses (1)"},
     {"pcap", UW_OPT_TEXT, AT(pcap), 0, 0, "FILE",
@@ -152,6 +154,8 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
                          (double)uw_radio_profile_airtime_ns(b->radio, b->radio->frame_bytes);
         cJSON_AddBoolToObject(ev, "exact", m->exact);
         cJSON_AddNumberToObject(ev, "heard_share", m->heard);
+        cJSON_AddNumberToObject(ev, "chunks", (double)m->chunks);
+        cJSON_AddNumberToObject(ev, "missed_chunks", (double)m->missed);
         cJSON_AddNumberToObject(ev, "air_models", m->air_s / model_s);
     }
 }
@@ -243,8 +247,9 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
     if (b->average && m->exact) {
         printf("the mean is exact\n");
     } else if (b->average) {
-        printf("the mean is not exact: %.1f %% of the others' parameters were heard, and count "
-               "above\n", 100.0 * m->heard);
+        printf("the mean is not exact: all but %llu of %llu chunks were heard, %.1f %% of the "
+               "others' parameters, which count above\n", (unsigned long long)m->missed,
+               (unsigned long long)m->chunks, floor(1000.0 * m->heard) / 10.0);
     }
 }
 
@@ -266,6 +271,11 @@ static int run(const struct uw_bench_link *b, struct uw_events *events, struct u
     return UW_OK;
 }
 
+static bool is_bus(const struct uw_radio_profile *p)
+{
+    return strcmp(p->name, "bus") == 0;
+}
+
 /* A flag that was given and means nothing to the link; NULL: there is none. */
 static const char *idle_flag(const struct options *o, const struct uw_radio_profile *radio)
 {
@@ -274,12 +284,13 @@ static const char *idle_flag(const struct options *o, const struct uw_radio_prof
         const char *name;
         bool idle;
     } flags[] = {
-        {"cipher", b->suites != NULL && (radio != NULL || strcmp(b->link, "tcp") == 0)},
+        {"cipher", b->suites != NULL && (radio != NULL || b->clear)},
         {"clear", b->clear && strcmp(b->link, "tcp") != 0},
         {"loss", b->loss > 0.0 && strcmp(b->link, "tcp") == 0},
         {"nodes", b->nodes != 0 && radio == NULL},
         {"pulls", b->pulls != 0 && radio == NULL},
-        {"access", o->access && radio == NULL},
+        {"access", o->access && (radio == NULL || is_bus(radio))},
+        {"rate", b->rate_bits_per_s != 0 && radio != NULL && is_bus(radio)},
         {"code", b->code && (radio == NULL || b->average)},
         {"exchange", b->average && radio == NULL},
         {"windows", b->windows != 0 && radio != NULL},
@@ -305,7 +316,7 @@ static void fill(struct options *o, struct uw_radio_profile *radio)
     b->nodes = b->nodes != 0 ? b->nodes : radio != NULL ? NODES_DEFAULT : 2u;
     b->pulls = b->pulls != 0 ? b->pulls : 1u;
     if (radio != NULL) {
-        radio->access_us = o->access ? radio->access_us : 0;
+        radio->access_us = o->access || is_bus(radio) ? radio->access_us : 0;
         radio->rate_bits_per_s = b->rate_bits_per_s != 0 ? b->rate_bits_per_s
                                                          : radio->rate_bits_per_s;
     } else if (b->rate_bits_per_s == 0 && serial) {

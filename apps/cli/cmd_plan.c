@@ -40,9 +40,9 @@ static const struct uw_opt rows[] = {
     {"layers", UW_OPT_FLAG, offsetof(struct options, layers), 0, 0, NULL,
      "also every layer: shape, parameters, products, and when it is in memory"},
     {"link", UW_OPT_TEXT, offsetof(struct options, link.link), 0, 0, "L",
-     "instead of memory: what an exchange takes over 802154, lora:SF7, ble, ethernet:100M, ..."},
+     "instead of memory: what an exchange takes over 802154, lora:SF7, bus:9600, ..."},
     {"nodes", UW_OPT_U32, offsetof(struct options, link.nodes), 2, 4096, "N",
-     "with --link: that exchange, and share a radio channel (8)"},
+     "with --link: that exchange, and share a channel or a bus (8; serial: 2)"},
     {"loss", UW_OPT_REAL, offsetof(struct options, link.loss), 0, 1, "F",
      "with --link: of the frames, lost (0; less than 1)"},
     {"share", UW_OPT_REAL, offsetof(struct options, link.share), 0, 1, "F",
@@ -312,7 +312,7 @@ static int check_link(struct options *o, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "--%s: is about memory, --link about what is "
                             "exchanged: ask for one of them at a time", memory);
     }
-    l->nodes = l->nodes != 0 ? l->nodes : 8;
+    l->nodes = l->nodes != 0 ? l->nodes : uw_plan_link_nodes(l->link);
     l->loss = l->loss >= 0.0 ? l->loss : 0.0;
     l->share = l->share >= 0.0 ? l->share : 0.1;
     return uw_plan_link_check(l, err);

@@ -133,7 +133,8 @@ static int check_radio(const struct uw_sim_file *f, struct uw_sim_options *o)
     }
     if (uw_radio_profile_find(o->link, &o->radio) < 0 || !o->radio.frames || !o->radio.broadcasts) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs a radio on which all hear each other: "
-                            "802154, espnow, lora:SF7 to lora:SF12", said(f, o, "link"));
+                            "802154, espnow, lora:SF7 to lora:SF12, bus:9600",
+                            said(f, o, "link"));
     }
     if (strcmp(o->network, "formula") == 0 || (!broadcast && strcmp(o->exchange, "gossip") != 0) ||
         uw_mix_find(o->momentum_rule)->over == UW_MIX_OVER_PAIRS) {
@@ -440,9 +441,7 @@ static int start(const struct uw_sim_options *o, const struct uw_advice_asked *a
         return uw_sim_print_devices(o->json);
     }
     if (o->dry_run) {
-        return uw_sim_dry_run(&(struct uw_sim_dry_run){
-            .scenario = o->scenario, .model = o->model, .backend = o->backend, .json = o->json,
-            .batch = o->batch});
+        return uw_sim_dry_run(o);
     }
     return o->advise ? uw_sim_advise(o, asked) : uw_sim_run(o);
 }

@@ -7,6 +7,8 @@
 #include <math.h>
 
 #define WANT_CHUNKS 64.0
+#define REPAIRS_MOST 3.0            /* of an average, in models, as in cast.c ... */
+#define REPAIRS_SURE 2.8            /* ... and all that one node of many may need more */
 /* Frames of our own: what is beside the floats of a data frame; one want, its message's head. */
 #define FRAME_HEAD_BYTES (UW_SECURE_FRAMES_OVERHEAD + 5u)
 #define FRAME_WANT_BYTES (UW_SECURE_FRAMES_OVERHEAD + 15u + 11u)
@@ -81,13 +83,19 @@ static double sent_until_all_have(double loss, uint32_t n)
 }
 
 static struct uw_air average_of(const struct uw_link_cost_config *c,
-                                const struct uw_link_cost *cost)
+                                const struct uw_link_cost *cost, bool *exact)
 {
     const struct uw_radio_profile *p = &c->link;
     uint32_t others = c->nodes_n - 1u;
     double again = whole(cost->chunks * (sent_until_all_have(c->loss, others) - 1.0));
     double wants = c->loss > 0.0
                        ? whole(others * whole(cost->chunks / WANT_CHUNKS) / (1.0 - c->loss)) : 0.0;
+    double most = REPAIRS_MOST * cost->chunks;
+    *exact = again <= REPAIRS_SURE * cost->chunks;
+    if (again > most) {             /* of which fewer questions have an answer */
+        wants = whole(wants * most / again);
+        again = most;
+    }
     struct uw_air one = air_of(c, cost, again, wants);
     struct uw_air all = times(&one, c->nodes_n);
     all.seconds = fmax(busy_s(p, &all), paced_s(p, one.airtime_s));
@@ -112,7 +120,7 @@ void uw_link_cost(const struct uw_link_cost_config *c, struct uw_link_cost *cost
     cost->round.seconds = fmax(busy, own_s);
     cost->period_s = fmax(busy / c->share, own_s);
     if (p->broadcasts) {
-        cost->average = average_of(c, cost);
+        cost->average = average_of(c, cost, &cost->exact);
     }
 }
 

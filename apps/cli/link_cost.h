@@ -7,6 +7,9 @@
  * the rest. For each 64 frames the receiver sends one want. What is lost, at random and each frame
  * for itself, is asked for and sent again: 1 / (1 - loss) frames on average.
  *
+ * Repairs of an average end when they are three times the model, as nodes do it (cast.h): then it
+ * is not exact. One node of many needs more than others, so that it may not be from 2.8 times.
+ *
  * Left out: latency, collisions, membership's pings, time to compute.
  *
  * Units      seconds; a frame's airtime is without the time to get hold of the medium
@@ -39,6 +42,7 @@ struct uw_link_cost {
     struct uw_air round;            /* every node does, and each serves one */
     struct uw_air average;          /* every node sends its model once, to all, and all average;
                                        zeros where the link has no broadcasts */
+    bool exact;                     /* average: the repairs that nodes make at most are enough */
     double period_s;                /* between a node's pulls: all talk for the share of it, none
                                        sends more than the duty cycle allows */
 };

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NODES 8u
 #define HOUR_S 3600.0
 #define DAY_S 86400.0
 #define PERCENT_TEXT_BYTES 16
@@ -37,6 +38,17 @@ struct answer {
     struct instead instead;
 };
 
+static bool is_line(const struct uw_radio_profile *p)
+{
+    return strcmp(p->name, "serial") == 0;
+}
+
+uint32_t uw_plan_link_nodes(const char *link)
+{
+    struct uw_radio_profile p;
+    return uw_radio_profile_find(link, &p) == UW_OK && is_line(&p) ? 2u : NODES;
+}
+
 int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
 {
     struct uw_radio_profile p;
@@ -44,6 +56,11 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
     if (rc < 0) {
         return uw_error_set(err, UW_ERR_INVALID, "--link %.40s: needs one of " UW_RADIO_PROFILES,
                             o->link);
+    }
+    if (is_line(&p) && o->nodes > 2) {
+        return uw_error_set(err, UW_ERR_INVALID, "--nodes %u: %s is one line between two nodes; "
+                            "for more on one line --link bus:%u", (unsigned)o->nodes, p.name,
+                            (unsigned)p.rate_bits_per_s);
     }
     if (o->loss >= 1.0) {
         return uw_error_set(err, UW_ERR_INVALID,
@@ -151,24 +168,6 @@ static int find_answer(const struct uw_plan_link *o, const struct uw_job *job, s
     return a->verdict == GOOD ? UW_OK : advise(&a->config, &a->cost, &a->instead, err);
 }
 
-/* "1.71 s", "2.5 min", "3.2 h", "5.1 days". */
-static const char *time_text(double seconds, char text[UW_TEXT_BYTES])
-{
-    static const struct {
-        double from, unit;
-        const char *name;
-    } units[] = {{2.0 * DAY_S, DAY_S, "days"}, {2.0 * HOUR_S, HOUR_S, "h"},
-                 {120.0, 60.0, "min"}, {1.0, 1.0, "s"}, {0.0, 1e-3, "ms"}};
-    uint32_t i = 0;
-    while (seconds < units[i].from) {
-        i++;
-    }
-    double value = seconds / units[i].unit;
-    int digits = value < 10.0 ? 2 : value < 100.0 ? 1 : 0;
-    snprintf(text, UW_TEXT_BYTES, "%.*f %s", digits, value, units[i].name);
-    return text;
-}
-
 static const char *percent_text(double share, char text[PERCENT_TEXT_BYTES])
 {
     snprintf(text, PERCENT_TEXT_BYTES, "%.4g %%", 100.0 * share);
@@ -228,6 +227,9 @@ static void print_json(const struct uw_plan_link *o, const struct uw_job *job,
     add_air(plan, "pull", &a->cost.pull);
     add_air(plan, "round", &a->cost.round);
     add_air(plan, "average", &a->cost.average);
+    if (a->cost.average.data_frames > 0.0) {
+        cJSON_AddBoolToObject(cJSON_GetObjectItem(plan, "average"), "exact", a->cost.exact);
+    }
     cJSON_AddNumberToObject(plan, "period_seconds", a->cost.period_s);
     if (o->steps_per_s > 0.0) {
         cJSON_AddNumberToObject(plan, "period_steps", period_steps(o, a));
@@ -248,7 +250,7 @@ static void print_air(const char *name, const struct uw_air *air)
 {
     char airtime[UW_TEXT_BYTES], seconds[UW_TEXT_BYTES];
     printf("%-32s %12.0f %12s %12s\n", name, air->data_frames + air->want_frames,
-           time_text(air->airtime_s, airtime), time_text(air->seconds, seconds));
+           uw_text_duration(air->airtime_s, airtime), uw_text_duration(air->seconds, seconds));
 }
 
 /* Advice that does not go far enough says so. */
@@ -267,18 +269,18 @@ static void print_instead(const struct answer *a)
                                             : "slow: a round takes more than an hour. Instead:");
     printf("  slices  %u%s, one a round, in %s each, the whole model every %s%s\n",
            (unsigned)in->slices, in->slice_s <= HOUR_S ? " of them" : ", the most",
-           time_text(in->slice_s, text), time_text(in->slices * in->slice_s, bytes),
+           uw_text_duration(in->slice_s, text), uw_text_duration(in->slices * in->slice_s, bytes),
            still_text(in->slice_s));
     printf("  a smaller model  of %u parameters or less; %s%s, %s, in %s%s\n", (unsigned)in->fits_n,
            in->model_fits ? "" : "none of the built-in ones, of which the smallest is ", in->model,
-           uw_text_bytes(4.0 * in->model_n, bytes), time_text(in->model_s, text),
+           uw_text_bytes(4.0 * in->model_n, bytes), uw_text_duration(in->model_s, text),
            still_text(in->model_s));
     if (in->sf7_s > 0.0) {
         printf("  a faster radio  lora:SF7, over shorter distances, in %s%s\n",
-               time_text(in->sf7_s, text), still_text(in->sf7_s));
+               uw_text_duration(in->sf7_s, text), still_text(in->sf7_s));
     }
     if (in->link != NULL) {
-        printf("  another link  %s, in %s\n", in->link, time_text(in->link_s, text));
+        printf("  another link  %s, in %s\n", in->link, uw_text_duration(in->link_s, text));
     }
 }
 
@@ -288,7 +290,7 @@ static void print_period(const struct uw_plan_link *o, const struct answer *a)
     const struct uw_radio_profile *p = &a->config.link;
     char text[UW_TEXT_BYTES], share[PERCENT_TEXT_BYTES], duty[PERCENT_TEXT_BYTES];
     printf("\nperiod: %s from one of a node's pulls to the next",
-           time_text(a->cost.period_s, text));
+           uw_text_duration(a->cost.period_s, text));
     if (o->steps_per_s > 0.0) {
         printf(", T = %.0f steps", period_steps(o, a));
     }
@@ -309,13 +311,18 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
            uw_text_bytes(4.0 * a->config.floats_n, bytes), o->link, (unsigned)c->chunks,
            (unsigned)c->chunk_n);
     printf("%u nodes%s, %s of the frames lost\n\n", (unsigned)o->nodes,
-           a->config.link.shared ? " that hear each other" : "", percent_text(o->loss, loss));
+           a->config.link.shared      ? " that hear each other"
+           : is_line(&a->config.link) ? ", one line between them"
+                                      : "", percent_text(o->loss, loss));
     printf("%-32s %12s %12s %12s\n", "", "frames", "airtime", "time");
     print_air("one pull", &c->pull);
     snprintf(name, sizeof name, "a round of pulls, all %u nodes", (unsigned)o->nodes);
     print_air(name, &c->round);
     if (c->average.data_frames > 0.0) {
         print_air("an average by broadcast", &c->average);
+        if (!c->exact) {
+            printf("  it ends inexact: four times its model is the most that a node sends\n");
+        }
     }
     print_period(o, a);
     if (a->verdict != GOOD) {

@@ -106,3 +106,20 @@ const char *uw_text_bytes(double bytes, char text[UW_TEXT_BYTES])
     snprintf(text, UW_TEXT_BYTES, i == 0 ? "%.0f %s" : "%.1f %s", bytes, unit[i]);
     return text;
 }
+
+const char *uw_text_duration(double seconds, char text[UW_TEXT_BYTES])
+{
+    static const struct {
+        double from, unit;
+        const char *name;
+    } units[] = {{2.0 * 86400.0, 86400.0, "days"}, {2.0 * 3600.0, 3600.0, "h"},
+                 {120.0, 60.0, "min"}, {1.0, 1.0, "s"}, {0.0, 1e-3, "ms"}};
+    uint32_t i = 0;
+    while (seconds < units[i].from) {
+        i++;
+    }
+    double value = seconds / units[i].unit;
+    int digits = value < 10.0 ? 2 : value < 100.0 ? 1 : 0;
+    snprintf(text, UW_TEXT_BYTES, "%.*f %s", digits, value, units[i].name);
+    return text;
+}

@@ -51,6 +51,9 @@ void uw_progress_clear(struct uw_progress *p);
 /* "1:02:03" or "2:03" from seconds; "?" when not finite. Returns text. */
 const char *uw_text_time(double seconds, char text[UW_TEXT_BYTES]);
 
+/* "35.0 ms", "1.71 s", "2.50 min", "3.20 h", "5.10 days" from seconds, 0 or more. Returns text. */
+const char *uw_text_duration(double seconds, char text[UW_TEXT_BYTES]);
+
 /* "61.3 KiB" from bytes. Returns text. */
 const char *uw_text_bytes(double bytes, char text[UW_TEXT_BYTES]);
 

@@ -58,6 +58,12 @@ enum column { COLUMN_UP, COLUMN_DOWN, COLUMN_LATENCY, COLUMN_STEP, COLUMN_THERE,
 static const char *const column_names[] = {"up", "down", "latency", "step", "there"};
 static const char *const column_keys[] = {"up", "down", "latency", "step_seconds", "there"};
 
+/* A radio has its own rate and no latency. */
+static int first_column(bool radio)
+{
+    return radio ? COLUMN_STEP : COLUMN_UP;
+}
+
 static int by_size(const void *a, const void *b)
 {
     const double *x = a, *y = b;
@@ -177,7 +183,7 @@ static void print_extent(const char *name, struct extent e, enum column column)
            value_text(e.high, column, high));
 }
 
-static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch)
+static void print_group(const struct uw_sim_draw *d, uint32_t g, bool radio, double *scratch)
 {
     const struct uw_sim_group *group = &d->scenario->groups[g];
     uint32_t slow = stragglers_of(d, g);
@@ -194,7 +200,7 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, double *scratch
         printf(", %.3g %% of what they send is lost", 100.0 * group->loss);
     }
     printf("\n");
-    for (int c = 0; c < COLUMNS; c++) {
+    for (int c = first_column(radio); c < COLUMNS; c++) {
         print_extent(column_names[c], extent_of(d, g, (enum column)c, scratch), (enum column)c);
     }
 }
@@ -246,7 +252,7 @@ static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, doub
     }
 }
 
-static int print_fleet(const struct uw_sim_draw *d)
+int uw_sim_fleet_print(const struct uw_sim_draw *d, bool radio)
 {
     uint32_t *sizes;
     double *scratch = scratch_of(&d->fleet, &sizes);
@@ -257,7 +263,7 @@ static int print_fleet(const struct uw_sim_draw *d)
            (unsigned)d->fleet.devices_n, (unsigned long long)d->scenario->seed, "", "lowest",
            "median", "highest");
     for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
-        print_group(d, g, scratch);
+        print_group(d, g, radio, scratch);
     }
     print_cells(d, sizes, scratch);
     uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
@@ -283,7 +289,7 @@ static void add_extent(cJSON *object, const char *key, struct extent e)
     }
 }
 
-static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, double *scratch)
+static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, bool radio, double *scratch)
 {
     const struct uw_sim_group *group = &d->scenario->groups[g];
     cJSON *object = cJSON_CreateObject();
@@ -297,7 +303,7 @@ static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, double *scrat
     }
     cJSON_AddNumberToObject(object, "stragglers", stragglers_of(d, g));
     cJSON_AddNumberToObject(object, "loss", group->loss);
-    for (int c = 0; c < COLUMNS; c++) {
+    for (int c = first_column(radio); c < COLUMNS; c++) {
         add_extent(object, column_keys[c], extent_of(d, g, (enum column)c, scratch));
     }
     return object;
@@ -315,7 +321,7 @@ static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
     return object;
 }
 
-int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
+int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool radio)
 {
     uint32_t *sizes;
     double *scratch = scratch_of(&d->fleet, &sizes);
@@ -327,7 +333,7 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
     cJSON_AddNumberToObject(ev, "seed", (double)d->scenario->seed);
     cJSON *groups = cJSON_AddArrayToObject(ev, "groups");
     for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
-        cJSON_AddItemToArray(groups, group_event(d, g, scratch));
+        cJSON_AddItemToArray(groups, group_event(d, g, radio, scratch));
     }
     cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
     for (uint32_t c = 0; c < d->fleet.cells_n; c++) {
@@ -343,25 +349,6 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d)
     uw_events_put(events, ev);
     free(scratch);
     return UW_OK;
-}
-
-static int show(const struct uw_sim_dry_run *c, const struct uw_sim_draw *d, struct uw_error *err)
-{
-    struct uw_events events;
-    int rc = uw_events_open(&events, c->json, err);
-    if (rc == UW_OK && !uw_events_take_stdout(&events)) {
-        rc = print_fleet(d);
-    }
-    rc = rc < 0 ? rc : uw_sim_fleet_put(&events, d);
-    if (rc == UW_OK) {
-        cJSON *ev = uw_event("done");
-        cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-        uw_events_put(&events, ev);
-    } else if (rc == UW_ERR_NOMEM) {
-        uw_error_set(err, rc, "out of memory");
-    }
-    int closed = uw_events_close(&events, rc < 0 ? NULL : err);
-    return rc < 0 ? rc : closed;
 }
 
 static int by_time(const void *a, const void *b)
@@ -387,42 +374,6 @@ int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct u
     qsort(us, steps, sizeof us[0], by_time);
     *took_us = us[steps / 2u];
     return UW_OK;
-}
-
-/* On made-up data. */
-static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *err)
-{
-    struct uw_model *m = &job->model;
-    uint32_t n = job->config.batch_n;
-    int rc = uw_job_bind(job, err);
-    rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
-    for (uint64_t i = 0; rc == UW_OK && i < (uint64_t)n * m->input_n; i++) {
-        m->input[i] = (float)((i * 2654435761u >> 7) % 1024u) / 1024.0f;
-    }
-    for (uint32_t i = 0; rc == UW_OK && i < n; i++) {
-        m->label[i] = i % m->classes;
-    }
-    return rc < 0 ? rc : uw_sim_time_step(job, n, step_us, err);
-}
-
-int uw_sim_dry_run(const struct uw_sim_dry_run *c)
-{
-    uint64_t step_us = 0;
-    struct uw_job job = {.memory = NULL};
-    struct uw_sim_draw draw = {.absences = NULL};
-    struct uw_error err = {.text = ""};
-    const struct uw_job_config config = {.model = c->model, .backend = c->backend, .threads = 1,
-                                         .plan = {.batch_n = c->batch,
-                                                  .optimizer = {.lr = 1e-6f}}};
-    int rc = uw_job_plan(&job, &config, &err);
-    if (rc == UW_OK && uw_sim_scenario_uses(c->scenario, UW_SIM_STEP_MEASURED)) {
-        rc = measure_step(&job, &step_us, &err);
-    }
-    rc = rc < 0 ? rc : uw_sim_fleet_draw(&draw, c->scenario, &job, step_us, &err);
-    rc = rc < 0 ? rc : show(c, &draw, &err);
-    uw_sim_draw_close(&draw);
-    uw_job_deinit(&job);
-    return rc < 0 ? uw_cli_error("sim", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
 }
 
 /* ---- the table of devices ---- */

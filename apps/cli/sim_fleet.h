@@ -19,8 +19,10 @@
 int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scenario,
                       const struct uw_job *job, uint64_t measured_us, struct uw_error *err);
 
-/* Tell what was drawn, an event "fleet". Returns UW_OK or UW_ERR_NOMEM. */
-int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d);
+/* Tell what was drawn: an event "fleet", or a table on standard output. Over a radio the devices'
+ * own networks do not count, and are left out. Return UW_OK or UW_ERR_NOMEM. */
+int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool radio);
+int uw_sim_fleet_print(const struct uw_sim_draw *d, bool radio);
 
 /* Let the devices begin at random moments within `seconds`; below 0: each within a step of its own,
  * which is where real ones are that nobody has set going together. */
@@ -30,15 +32,13 @@ void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
  * some, which change its weights. Returns UW_OK, or what failed, err filled. */
 int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct uw_error *err);
 
+struct uw_sim_options;
+
 /* Draw a scenario for a model without running it, and show it: a table on standard output, and
- * events "fleet" and "done" where json says. A step that is to be measured is, on made-up data.
- * Returns the exit status. */
-struct uw_sim_dry_run {
-    const struct uw_sim_scenario *scenario;
-    const char *model, *backend, *json;
-    uint32_t batch;
-};
-int uw_sim_dry_run(const struct uw_sim_dry_run *c);
+ * events "fleet" and "done" where json says; of a radio also what exchanges take, and what the run
+ * would refuse is refused. A step that is to be measured is, on made-up data. Returns the exit
+ * status. */
+int uw_sim_dry_run(const struct uw_sim_options *o);
 
 /* Print the table of devices with its sources, or write it as events "device" and "done". Returns
  * the exit status. */

@@ -56,6 +56,17 @@ int uw_sim_inputs_open(struct uw_sim_inputs *in, const struct uw_sim_options *o,
     return UW_OK;
 }
 
+void uw_sim_count_steps(const struct uw_sim_options *o, const struct uw_sim_inputs *in,
+                        uint64_t *steps, uint64_t *per_epoch)
+{
+    uint64_t together = (uint64_t)o->nodes * o->batch;
+    *per_epoch = (in->data.base->samples_n + together - 1u) / together;
+    *steps = o->steps != 0              ? o->steps
+             : o->epochs != 0           ? *per_epoch * o->epochs
+             : o->virtual_seconds > 0.0 ? UW_SIM_STEPS_ENDLESS
+                                        : *per_epoch;
+}
+
 void uw_sim_inputs_close(struct uw_sim_inputs *in)
 {
     uw_deal_close(&in->deal);

@@ -16,29 +16,16 @@
 #define PAUSE_US 2000u              /* how often a node that agrees with others looks */
 #define AGREE_US 10000000u
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
-#define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 #define VIRTUAL_MAX_S 1e12          /* microseconds and what one event adds to them fit */
 #define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
 
 /* ---- set-up ---- */
 
-/* How many steps there are; with --virtual-seconds alone the clock ends them. */
-static void count_steps(struct uw_sim *s)
-{
-    const struct uw_sim_options *o = s->o;
-    uint64_t together = (uint64_t)o->nodes * o->batch;
-    s->report.per_epoch = (s->in->data.base->samples_n + together - 1u) / together;
-    s->report.steps = o->steps != 0          ? o->steps
-                      : o->epochs != 0       ? s->report.per_epoch * o->epochs
-                      : o->virtual_seconds > 0.0 ? UW_SIM_STEPS_ENDLESS
-                                                 : s->report.per_epoch;
-}
-
 static int open_data(struct uw_sim *s)
 {
     int rc = uw_sim_inputs_open(s->in, s->o, &s->jobs[0], &s->err);
     if (rc == UW_OK) {
-        count_steps(s);
+        uw_sim_count_steps(s->o, s->in, &s->report.steps, &s->report.per_epoch);
     }
     return rc;
 }
@@ -60,26 +47,6 @@ static int open_fleet(struct uw_sim *s)
                            uw_rng_mix(s->o->seed, START_STREAM));
     }
     return rc;
-}
-
-/* Of exact averages in both networks; of the formulas what they take to be on the wire. */
-static void choose_network(struct uw_world_config *c, const struct uw_sim_options *o)
-{
-    static const enum uw_allreduce_kind shipped[] = {
-        [UW_SIM_BUTTERFLY] = UW_ALLREDUCE_DOUBLING, [UW_SIM_HALVING] = UW_ALLREDUCE_HALVING,
-        [UW_SIM_RING] = UW_ALLREDUCE_RING, [UW_SIM_TREE] = UW_ALLREDUCE_TREE,
-        [UW_SIM_SWEEP] = UW_ALLREDUCE_SWEEP};
-    c->network = strcmp(o->network, "formula") == 0 ? UW_WORLD_FORMULA : UW_WORLD_EVENTS;
-    c->mtu_bytes = o->mtu;
-    c->radio = o->link != NULL ? &o->radio : NULL;
-    c->algorithm = UW_SIM_AUTO;
-    if (o->algorithm != NULL) {
-        (void)uw_sim_algorithm_find(o->algorithm, &c->algorithm);
-    }
-    c->node.algorithm = c->algorithm != UW_SIM_AUTO ? &shipped[c->algorithm] : NULL;
-    c->model_bytes = o->model_bytes;
-    c->study_pull = o->pull_latencies == 1u;
-    c->pull_waits = o->pull_waits;
 }
 
 /* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
@@ -139,26 +106,16 @@ static bool look_up(void *arg)
 static int open_world(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     snprintf(s->name, sizeof s->name, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
-    struct uw_world_config config = {
-        .fleet = &s->draw.fleet,
-        .params = &s->fresh,
-        .node = {.run = s->name,
-                 .mode = uw_node_mode_find(o->exchange),
-                 .head_weight = 1, .scratch_n = SCRATCH_N,
-                 .rule = rule,
-                 .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
-                 .schedule = uw_peer_schedule_find(o->schedule),
-                 .period_steps = o->period, .period_share = (float)o->share, .slices_n = o->slices,
-                 .window_bytes = (size_t)o->pull_window,
-                 .seed = uw_rng_mix(o->seed, 0)},
-        .on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL,
-        .event_arg = &s->timeline,
-        .on_touch = uw_sim_touch, .touch_arg = s,
-        .interrupts = look_up, .interrupt_arg = s, .past = s->past};
-    choose_network(&config, o);
+    struct uw_world_config config = uw_sim_world_config(o, &s->draw.fleet, &s->fresh, s->name);
+    config.on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL;
+    config.event_arg = &s->timeline;
+    config.on_touch = uw_sim_touch;
+    config.touch_arg = s;
+    config.interrupts = look_up;
+    config.interrupt_arg = s;
+    config.past = s->past;
     int rc = check_memory(s, &config);
     rc = rc < 0 ? rc : uw_world_open(&s->world, &config, &s->err);
     rc = rc < 0 ? rc : uw_sim_bind_learners(s);
@@ -413,7 +370,8 @@ static int run_told(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
     uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
-    int rc = o->config != NULL ? uw_sim_fleet_put(&s->report.events, &s->draw) : UW_OK;
+    int rc = o->config != NULL
+                 ? uw_sim_fleet_put(&s->report.events, &s->draw, o->link != NULL) : UW_OK;
     rc = rc < 0 ? rc : run_steps(s);
     if (rc == UW_OK) {
         uw_sim_report_absences(&s->report, &s->world, &s->draw);

@@ -4,6 +4,7 @@
  *
  *     sim_run.c      set-up and the loop over the world's clock
  *     sim_inputs.c   the data, dealt out
+ *     sim_network.c  the nodes and their network, as the flags say
  *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
  *     sim_eval.c     tests of the nodes' models
  *     sim_profile.c  where the time goes
@@ -120,6 +121,18 @@ bool uw_sim_looks(uint64_t *next_us);
  * opening, reading or dealing gives, err filled. */
 int uw_sim_inputs_open(struct uw_sim_inputs *in, const struct uw_sim_options *o,
                        const struct uw_job *job, struct uw_error *err);
+
+/* How many steps each node does, UW_SIM_STEPS_ENDLESS where --virtual-seconds alone ends them, and
+ * how many an epoch of all together has. */
+void uw_sim_count_steps(const struct uw_sim_options *o, const struct uw_sim_inputs *in,
+                        uint64_t *steps, uint64_t *per_epoch);
+
+/* ---- sim_network.c ---- */
+
+/* A world of the run's nodes, without anybody to tell. fleet, params and run are borrowed. */
+struct uw_world_config uw_sim_world_config(const struct uw_sim_options *o,
+                                           const struct uw_sim_fleet *fleet,
+                                           const struct uw_params *params, const char *run);
 
 /* ---- sim_learn.c ---- */
 

@@ -67,8 +67,12 @@ static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {
     struct uw_stack_block *b = &s->blocks[3];
-    struct uw_secure_stream_config tls = {.identity = config->run, .entropy = uw_stack_entropy,
-                                          .event = config->event, .user = config->user};
+    struct uw_secure_stream_config tls = {.identity = config->run,
+                                          .suites = config->suites,
+                                          .bulk = config->bulk,
+                                          .entropy = uw_stack_entropy,
+                                          .event = config->event,
+                                          .user = config->user};
     int rc = uw_stack_take(b, uw_secure_stream_bytes(&tls), err);
     if (rc < 0) {
         return rc;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What uwasa node --pcap FILE writes, read by tools/read_capture and by hand.
 
-usage: test_capture.py PROGRAM READ_CAPTURE
+usage: test_capture.py PROGRAM READ_CAPTURE CAPTURE_KINDS
 """
 import os
 import resource
@@ -15,6 +15,7 @@ import unittest
 from fleet import Fleet, PROGRAM
 
 READ = os.path.abspath(sys.argv.pop(2))
+KINDS = os.path.abspath(sys.argv.pop(2))
 BIT_RELIABLE, BIT_SECURE = 1, 2
 
 
@@ -48,6 +49,13 @@ class Capture(Fleet):
             old = rows.get((way, " ".join(kind)), (0, 0))
             rows[way, " ".join(kind)] = (old[0] + int(n), old[1] + int(size))
         return rows
+
+    def told(self, path):
+        """What read_capture says of each message: its kind, and what else."""
+        done = subprocess.run([READ, path], capture_output=True, text=True, timeout=60,
+                              cwd=self.dir, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [" ".join(line.split()[4:]) for line in done.stdout.splitlines()]
 
     def pair(self, **keys):
         """Two nodes to their end; the paths of what they captured."""
@@ -100,6 +108,36 @@ class Capture(Fleet):
             self.assertGreater(rows["<-", kind][1], 8000)
             self.assertGreater(len(rows), 3)
             self.assertNotIn("other", {kind for _, kind in rows})
+
+    def test_each_kind_of_message_is_decoded(self):
+        wants = "seq 4 chunks of 28 coded spread 3200 us mixed 6 asked 10 from 0,64"
+        control = ["hello", "ping", "ack", "refuse", "goodbye", "status request", "status reply",
+                   "part", "cell", "shuffle"]
+        # 25 floats: 1 byte, 24 bits each, and 2 more, but 17 for one that is far smaller.
+        kinds = {"frames": control + [
+            f"want transfer 9 {wants}", "data version 7 chunk 3 seq 4 floats 25",
+            "cast turn 2 chunk 3 tag 11 floats 25", f"cast want turn 9 {wants}",
+            "coded data version 7 chunk 3 seq 4 floats 25 in 85 bytes: 75 of signs and mantissas, "
+            "10 of exponents up to 126"],
+                 "datagrams": control + [
+                     "want", "data transfer 9 seq 4 version 7 offset 75 floats 25"]}
+        path = os.path.join(self.dir, "kinds.pcap")
+        for link, wanted in kinds.items():
+            with open(path, "wb") as f:
+                subprocess.run([KINDS, link], stdout=f, timeout=60, check=True)
+            self.assertEqual(sorted(self.told(path)), sorted(wanted))
+
+    def test_capture_of_secure_frames_tells_what_is_in_the_clear(self):
+        for flags, kind, said in (("--code", "secure coded data", r"code of \d+ bytes"),
+                                  ("--exchange average", "secure cast", "floats 25"),
+                                  ("--code", "secure want", r"message of \d+ bytes")):
+            self.run_program("bench", "link", "--link", "802154", "--nodes", "3", "--bytes", "8000",
+                             "--loss", "0.1", "--pcap", "b.pcap", *flags.split())
+            told = self.told(os.path.join(self.dir, "b.pcap"))
+            self.assertRegex("\n".join(told), rf"(?m)^{kind} epoch 0 counter \d+ {said}$")
+            for join in "hello", "welcome", "join":
+                self.assertRegex("\n".join(told), rf"(?m)^secure {join} epoch 0 identity "
+                                                  r"[0-9a-f]{16} counter \d+$")
 
     def test_capture_of_a_killed_node_can_be_read(self):
         for i in range(2):

@@ -36,8 +36,10 @@ done <<END
 --mtu 300 --link 802154
 --clear
 --cipher rot13
---cipher aes-128-ccm --link tcp
+--cipher aes-128-ccm --link tcp --clear
 --cipher aes-128-ccm --link 802154
+--rate 9600 --link bus:9600
+--access --link bus
 --access
 --exchange average
 --pulls 2 --link 802154 --exchange average
@@ -87,6 +89,11 @@ grep -q '"exact":true' out || { cat out >&2; fail "an average with losses is not
 bench --link 802154 --exchange average --bytes 4000 --loss 0.7
 grep -q '"exact":false' out || { cat out >&2; fail "most is lost, and the mean exact"; }
 heard=$(number out heard_share)
+within chunks 2240 2240     # 56 ways of 1000 floats, 40 chunks of 25
+within missed_chunks 1 1568
+expect 0 "$uwasa" bench link --link 802154 --exchange average --bytes 4000 --loss 0.7
+grep -q 'all but [0-9]* of 2240 chunks were heard' out || { cat out >&2; fail "how many were missed"; }
+bench --link 802154 --exchange average --bytes 4000 --loss 0.7
 moved=$(awk -v h="$heard" -v s="$(number out seconds)" 'BEGIN { print 8 * 4000 * h / s }')
 within heard_share 0.3 0.9999
 within goodput_bytes_per_s "$(awk -v m="$moved" 'BEGIN { print 0.9999 * m }')" \
@@ -100,6 +107,15 @@ for flags in "" "--access" "--rate 500000"; do
     within seconds "$(awk -v s="$s" 'BEGIN { print 0.95 * s }')" \
         "$(awk -v s="$s" 'BEGIN { print 1.1 * s }')"
 done
+# A bus is slower, and its stations always wait for slots: 173 frames of 260 bytes, 10 bits each.
+bench --link bus:9600
+within seconds 49.9 52.5
+within data_frames 173 175
+s=$(number out predicted_seconds)
+within seconds "$(awk -v s="$s" 'BEGIN { print 0.95 * s }')" \
+    "$(awk -v s="$s" 'BEGIN { print 1.1 * s }')"
+bench --link bus:115200 --nodes 4 --bytes 4000 --exchange average
+grep -q '"exact":true' out || { cat out >&2; fail "an average on a bus is not exact"; }
 bench --link 802154 --nodes 2 --bytes 4
 bench --link espnow --nodes 3
 within capacity_share 0.7 0.9
@@ -114,8 +130,10 @@ within data_frames 170 100000
 grep -q capacity_share out && fail "a capacity that nobody knows"
 grep -q target out && fail "a target for so small a pull"
 for cipher in chacha20-poly1305 aes-128-ccm aes-128-gcm; do
-    bench --link udp --bytes 200000 --windows 1 --cipher $cipher
-    grep -q "\"cipher\":\"$cipher\"" out || { cat out >&2; fail "not by $cipher"; }
+    for link in udp tcp; do
+        bench --link $link --bytes 200000 --windows 1 --cipher $cipher
+        grep -q "\"cipher\":\"$cipher\"" out || { cat out >&2; fail "$link not by $cipher"; }
+    done
 done
 bench --link udp --windows 1
 grep -q '"target_bytes_per_s":250000000.*"cipher":"' out || { cat out >&2; fail "no target"; }

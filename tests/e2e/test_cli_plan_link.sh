@@ -51,6 +51,19 @@ plan --model small.json --link 802154 --nodes 2 --share 0.5
 is round seconds 4.601152
 is "" period_seconds 9.202304
 
+# a bus at 100 kbit/s: 250 - 16 bytes are 58 floats, 173 frames of 248 and 12 bytes, the last one of 112 and
+# 12; 3 wants of 37 and 12; each of ten bits a byte after 2.5 slots of 8 bytes. A line with two ends has
+# two nodes
+plan --model small.json --link bus:100k
+is "" nodes 8
+is pull data_frames 173
+is pull airtime_seconds 4.4991
+is pull seconds 4.8511
+is average data_frames 1384
+plan --model small.json --link serial:9600
+is "" nodes 2
+grep -q '"average":null' out || fail "a line between two has a broadcast average"
+
 # a fifth is lost: 100 frames again, 8 wants for 500 sent 10 times. To all: until 7 others have it a
 # frame goes out 2.1074 times (the sum over k of 1 - (1 - 0.2^k)^7), 400 of them 843 times, with 7
 # times 7 wants sent 62 times; 8 nodes
@@ -62,6 +75,14 @@ is pull seconds 2.87968
 is average data_frames 6744
 is average want_frames 496
 is average airtime_seconds 29.559552
+
+# a node repairs three times its model at most: 400 and 1200 frames of 8 nodes
+is average exact true
+plan --model small.json --link 802154 --loss 0.95
+is average data_frames 12800
+is average exact false
+expect 0 "$uwasa" plan --model small.json --link 802154 --loss 0.95
+grep -q 'it ends inexact' out || fail "an average that ends inexact is not called so"
 
 # what the protocol itself takes in virtual time, whether the air is to be got hold of or not
 for loss in 0 0.2; do
@@ -151,7 +172,9 @@ while IFS='|' read -r arguments sentence; do
 done <<'END'
 --link zigbee|--link zigbee: needs one of 802154, ble, espnow, lora:SF7 to lora:SF12
 --link lora|--link lora: needs one of
---link serial:fast|as serial:921600
+--link serial:fast|as bus:9600
+--link bus:fast|as bus:9600
+--link serial:9600 --nodes 3|--nodes 3: serial is one line between two nodes; for more on one line --link bus:9600
 --link 802154 --loss 1|--loss 1: needs less than 1
 --link 802154 --loss 1.5|--loss 1.5: needs
 --link 802154 --share 0|--share 0: needs more

@@ -125,6 +125,39 @@ for flags in "--link 802154 --exchange broadcast" "--bandwidth 1000000"; do
     awk -v a="$(each loss0.jsonl)" -v b="$(each loss0.3.jsonl)" 'BEGIN { exit !(b > 1.1 * a) }' ||
         { tail -n 1 loss0.jsonl loss0.3.jsonl >&2; fail "$flags --loss 0.3 costs nothing"; }
 done
+# every radio's frames carry what a node tells of itself: nodes meet and exchange
+for radio in 802154 espnow lora:SF7 lora:SF8 lora:SF9 lora:SF10 lora:SF11 lora:SF12 \
+    bus:9600; do
+    ./sim --link $radio --nodes 2 --steps 30 --period 1 --step-seconds 600 --json radio.jsonl \
+        >out 2>err || { cat err >&2; fail "--link $radio"; }
+    awk -v p="$(number radio.jsonl pulls_done)" 'BEGIN { exit !(p >= 1) }' ||
+        { tail -n 1 radio.jsonl >&2; fail "no pull over $radio"; }
+done
+
+# A dry run says what the radio is, what an exchange takes as plan does, and how many there will be;
+# the run then makes about as many: 5 pulls of 116 floats a node in 50 steps of which 10 are a round.
+./sim --link 802154 --steps 50 --dry-run >out 2>err || { cat err >&2; fail "a dry run of a radio"; }
+grep -q '^802154: 250 kbit/s, frames of 116 bytes, one channel for all$' out &&
+    ! grep -q 'up\|unlimited\|latency' out || { cat out >&2; fail "what the radio is"; }
+"$uwasa" plan --link 802154 --model plane.json --nodes 4 --json >plan || fail "plan of the radio"
+./sim --link 802154 --steps 50 --step-seconds 0.1 --dry-run --json dry.jsonl >out 2>err ||
+    { cat err >&2; fail "a dry run of a radio, told as events"; }
+[ "$(sed 's/.*"pull":{[^}]*"seconds":\([^}]*\)}.*/\1/' plan)" = \
+  "$(number dry.jsonl exchange_seconds)" ] ||
+    { cat plan dry.jsonl >&2; fail "plan and a dry run tell different times"; }
+[ "$(number dry.jsonl exchanges)" = 20 ] || { cat dry.jsonl >&2; fail "not five pulls a node"; }
+grep -q ': about 20 pulls in this run' out || { cat out >&2; fail "how many pulls there will be"; }
+./sim --link 802154 --steps 50 --step-seconds 0.1 --json radio.jsonl >out 2>err || fail "that run"
+awk -v p="$(number radio.jsonl pulls_done)" 'BEGIN { exit !(p >= 15 && p <= 25) }' ||
+    { cat radio.jsonl >&2; fail "not as many as the dry run said"; }
+expect 1 ./sim --link 802154 --data csv:nowhere.csv --dry-run
+# and a run in which nothing was exchanged says so
+for exchange in gossip:pull broadcast:average; do
+    ./sim --link lora:SF12 --exchange ${exchange%:*} --steps 20 >out 2>err || fail "a short run"
+    grep -q "^${exchange#*:}s  *0 " out &&
+        grep -q "nothing was exchanged: an* ${exchange#*:} takes .* here, see uwasa plan --link lora:SF12" \
+            out || { cat out >&2; fail "nothing was exchanged, and it is not told"; }
+done
 
 # what is told: progress apart from results, start, a test for each epoch but the last, done
 ./sim --skew sorted --epochs 4 --json events.jsonl >out 2>err || { cat err >&2; fail "a run"; }

@@ -67,9 +67,8 @@ static void spread(struct air *a, uint32_t frame, uint32_t speaker)
 {
     const struct air_frame *f = &a->tape[frame];
     for (uint16_t i = 0; i < AIR_STATIONS; i++) {
-        uint16_t own = station_of(&a->node[i]);
-        bool meant = f->to == own || (f->to == UW_LINK_STATION_BROADCAST && speaker != i) ||
-                     (a->echoes && f->from == own);
+        bool all = f->to == UW_LINK_STATION_BROADCAST && speaker != i;
+        bool meant = f->to == station_of(&a->node[i]) || all || (a->echo && speaker == i);
         if (meant && uw_rng_uniform(&a->rng) >= a->loss) {
             air_deliver(a, frame, i);
         }

@@ -55,8 +55,8 @@ struct air_nonce {
 struct air {
     uint64_t now_us, seed;
     float loss;                     /* at each receiver */
+    bool echo;                      /* radios hear what they send themselves */
     bool held;                      /* nothing arrives but by air_deliver */
-    bool echoes;                    /* radios hear what they send themselves */
     bool copies;                    /* devices share an identity: a nonce may go out twice, ... */
     uint32_t twice_n;               /* ... which is counted */
     struct uw_rng rng;

@@ -231,6 +231,47 @@ static void test_parts_and_wholes_come_once_each(void **state)
     }
 }
 
+static int arrives(struct uw_pull *p, const uint8_t *frame, int bytes)
+{
+    const struct uw_short_data known = {.chunk_n = p->chunk_n, .transfer = p->transfer,
+                                        .seq = (uint16_t)(p->seq - 1u),
+                                        .asked_n = (uint16_t)(p->seq - p->first_seq)};
+    struct uw_data d;
+    assert_int_equal(uw_message_read_short_data(frame, (uint32_t)bytes, &known, &d), UW_OK);
+    return uw_pull_check(p, d.transfer, d.offset_n, d.count_n);
+}
+
+/* The first part of a chunk of 28 is as long as a chunk of the next pull, but from elsewhere. */
+static void test_a_part_of_the_pull_before_is_no_chunk_of_this_one(void **state)
+{
+    (void)state;
+    static uint64_t memory[8192];
+    struct uw_arena arena;
+    struct uw_pull p;
+    struct uw_want want;
+    const struct uw_path path = {.rtt_us = 1000};
+    const float x[28] = {0};
+    uint8_t late[128], now[128];
+    uw_arena_init(&arena, memory, sizeof memory);
+    assert_int_equal(uw_pull_place(&p, &arena, 1000, 8, 64), UW_OK);
+    assert_int_equal(uw_pull_place_parts(&p, &arena), UW_OK);
+    uw_pull_start(&p, 7, 1000, 28, &path, 1);
+    uw_pull_coded(&p);
+    assert_true(uw_pull_next(&p, 64, 1, &want));
+    const uint32_t first_n = uw_first_part_n(28);
+    struct uw_data d = {.seq = want.seq, .version = 1, .count_n = (uint16_t)first_n};
+    int bytes = uw_message_encode_short_data(&d, 3, x, late, sizeof late);
+    assert_int_equal(arrives(&p, late, bytes), UW_OK);
+    uw_pull_stop(&p);
+    uw_pull_start(&p, 8, 1000, first_n, &path, 2);
+    assert_int_equal(arrives(&p, late, bytes), UW_ERR_MISMATCH);
+    assert_true(uw_pull_next(&p, 64, 2, &want));
+    assert_int_equal(arrives(&p, late, bytes), UW_ERR_MISMATCH);
+    d.seq = want.seq;
+    bytes = uw_message_encode_short_data(&d, 3, x, now, sizeof now);
+    assert_int_equal(arrives(&p, now, bytes), UW_OK);
+}
+
 static void test_sizes_of_coded_chunks_go_back_and_forth(void **state)
 {
     (void)state;
@@ -251,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_a_radio_that_becomes_narrow_goes_on),
         cmocka_unit_test(test_a_nan_in_the_code_is_refused),
         cmocka_unit_test(test_parts_and_wholes_come_once_each),
+        cmocka_unit_test(test_a_part_of_the_pull_before_is_no_chunk_of_this_one),
         cmocka_unit_test(test_sizes_of_coded_chunks_go_back_and_forth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
  * bytes. Nothing that was not said is ever delivered, and a way that works again is used again. */
 #include "test_support.h"
 
+#include "secure_aes.h"
+
 #include "uwasa/link_tcp.h"
 #include "uwasa/rng.h"
 #include "uwasa/secure_stream.h"
@@ -18,6 +20,8 @@
 
 #define MTU 40000u
 #define NEVER UINT32_MAX
+#define ECDHE_CHACHA 0xccacu
+#define DHE_CCM 0xc0a6u
 
 struct end {
     struct uw_link_tcp tcp;
@@ -39,7 +43,7 @@ struct relay {
 
 static struct end ends[2];
 static struct relay relay;
-static uint64_t now_us;
+static uint64_t now_us, turn_us;
 
 static void on_event(void *user, const struct uw_secure_event *event)
 {
@@ -48,11 +52,11 @@ static void on_event(void *user, const struct uw_secure_event *event)
     snprintf(e->text, sizeof e->text, "%s", event->text);
 }
 
-static void open_end(struct end *e, const char *identity, uint8_t key, bool guarded)
+static void open_with(struct end *e, struct uw_secure_stream_config s, bool guarded)
 {
     struct uw_error err;
-    struct uw_secure_stream_config s = {.key = {key}, .identity = identity, .event = on_event,
-                                        .user = e};
+    s.event = on_event;
+    s.user = e;
     struct uw_link_tcp_config c = {.bind = "127.0.0.1:0", .mtu_bytes = MTU, .stations_n = 4};
     s.memory_bytes = uw_secure_stream_bytes(&s);
     s.memory = e->memory[0] = malloc(s.memory_bytes);
@@ -64,6 +68,11 @@ static void open_end(struct end *e, const char *identity, uint8_t key, bool guar
     assert_int_equal(uw_link_tcp_local(&e->tcp, e->address), UW_OK);
     assert_true(e->tcp.link.secure == guarded && e->tcp.link.reliable);
     (void)uw_link_step(&e->tcp.link, now_us);
+}
+
+static void open_end(struct end *e, const char *identity, uint8_t key, bool guarded)
+{
+    open_with(e, (struct uw_secure_stream_config){.key = {key}, .identity = identity}, guarded);
 }
 
 static void hang_up(void)
@@ -156,7 +165,7 @@ static void pass_time(void)
                             {.fd = relay.side[1], .events = POLLIN}};
     poll(fds, 5, 1);
     carry();
-    now_us += 1000;
+    now_us += turn_us;
     for (size_t i = 0; i < 2; i++) {
         (void)uw_link_step(&ends[i].tcp.link, now_us);
     }
@@ -169,9 +178,20 @@ static int setup(void **state)
 {
     (void)state;
     now_us = 1000000;
+    turn_us = 1000;
     said = heard = 0;
     relay = (struct relay){.listener = -1, .side = {-1, -1}};
     return 0;
+}
+
+static void close_end(struct end *e)
+{
+    uw_link_deinit(&e->tcp.link);
+    uw_secure_stream_deinit(&e->tls);
+    uw_secure_stream_deinit(&e->tls);
+    free(e->memory[0]);
+    free(e->memory[1]);
+    memset(e, 0, sizeof *e);
 }
 
 static int teardown(void **state)
@@ -182,12 +202,7 @@ static int teardown(void **state)
         close(relay.listener);
     }
     for (size_t i = 0; i < 2; i++) {
-        uw_link_deinit(&ends[i].tcp.link);
-        uw_secure_stream_deinit(&ends[i].tls);
-        uw_secure_stream_deinit(&ends[i].tls);
-        free(ends[i].memory[0]);
-        free(ends[i].memory[1]);
-        memset(&ends[i], 0, sizeof ends[i]);
+        close_end(&ends[i]);
     }
     return 0;
 }
@@ -374,6 +389,54 @@ static void test_tls_handshakes_of_strangers_are_limited(void **state)
     }
 }
 
+/* End 0 calls end 1: the suite that both took. */
+static uint16_t call(void)
+{
+    assert_int_equal(talk(resolve(ends[1].address), 10, 1, 0, 3000), 1);
+    assert_int_equal(ends[0].tls.suite, ends[1].tls.suite);
+    return ends[1].tls.suite;
+}
+
+static void test_tls_ends_of_bulk_take_aes_where_the_processor_has_it(void **state)
+{
+    (void)state;
+    for (unsigned bulk = 0; bulk < 4; bulk++) {
+        for (unsigned i = 0; i < 2; i++) {
+            open_with(&ends[i], (struct uw_secure_stream_config){
+                                    .key = {7}, .identity = "run", .bulk = (bulk >> i & 1u) != 0},
+                      true);
+        }
+        bool quick = bulk == 3u && uw_aes_is_quick();
+        assert_int_equal(call(), quick ? DHE_CCM : ECDHE_CHACHA);
+        teardown(NULL);
+        setup(NULL);
+    }
+}
+
+/* Strangers who have begun many handshakes are offered only what is cheap, until they let off. */
+static void test_tls_a_storm_of_handshakes_gets_no_dear_ones(void **state)
+{
+    (void)state;
+    static const uint16_t suites[] = {DHE_CCM, ECDHE_CHACHA, 0};
+    const struct uw_secure_stream_config c = {.key = {7}, .identity = "run", .suites = suites};
+    uint32_t dear = 0, cheap = 0;
+    turn_us = 10;       /* a storm takes no time, however many turns it takes */
+    open_with(&ends[1], c, true);
+    for (uint32_t i = 0; i < 25u; i++) {
+        open_with(&ends[0], c, true);
+        uint16_t suite = call();
+        dear += suite == DHE_CCM;
+        cheap += suite == ECDHE_CHACHA;
+        close_end(&ends[0]);
+    }
+    assert_int_equal(dear + cheap, 25);
+    assert_true(dear >= 16 && cheap >= 8);
+    open_with(&ends[0], c, true);
+    now_us += 2000000;
+    pass_time();
+    assert_int_equal(call(), DHE_CCM);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -384,6 +447,8 @@ int main(void)
         TEST(test_tls_other_run_is_refused_and_told),
         TEST(test_tls_and_plain_ends_never_talk),
         TEST(test_tls_handshakes_of_strangers_are_limited),
+        TEST(test_tls_ends_of_bulk_take_aes_where_the_processor_has_it),
+        TEST(test_tls_a_storm_of_handshakes_gets_no_dear_ones),
         TEST(test_tls_cut_after_any_byte_delivers_nothing_and_heals),
         TEST(test_tls_changed_byte_ends_the_connection_and_is_never_delivered),
     };

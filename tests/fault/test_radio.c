@@ -71,6 +71,47 @@ static void test_a_pull_takes_little_more_than_its_bytes(void **state)
     (void)pull_once(0.4f, 0);
 }
 
+/* Four of eight pull all the time. Of what is served, what comes of it, and how fast. */
+struct flow {
+    double served, bytes_per_s;         /* of each byte that is mixed; of all four */
+};
+
+static struct flow pull_at_once(float loss, uint32_t runs)
+{
+    uint64_t served = 0, pulled = 0;
+    for (uint32_t run = 0; run < runs; run++) {
+        struct radio_world *r = radio_world_new(8, MODEL_N, loss);
+        struct world *w = r->w;
+        w->seed += run;
+        start_still(w);
+        for (uint32_t i = 0; i < 4; i++) {
+            w->nodes[i].trains = true;
+            w->nodes[i].progress.lr = 0.0f;
+            w->nodes[i].train_at_us = w->now_us;
+        }
+        world_run(w, 30000000);
+        for (uint32_t i = 0; i < w->n; i++) {
+            served += world_counters(w, i).served_bytes;
+            pulled += world_counters(w, i).pulled_bytes;
+        }
+        radio_world_free(r);
+    }
+    const struct flow f = {(double)served / (double)pulled, (double)pulled / 30.0 / runs};
+    printf("four pull at once, loss %.2f: %.4f bytes served for one that is mixed, %.0f a second\n",
+           (double)loss, f.served, f.bytes_per_s);
+    return f;
+}
+
+/* Who waits for its turn on the air, or at a peer whom others ask as well, has lost nothing, and
+ * what is lost is soon asked for again. The air carries 23496 bytes of parameters a second. */
+static void test_pulls_that_share_the_air_send_little_twice(void **state)
+{
+    (void)state;
+    struct flow clear = pull_at_once(0.0f, 3), lossy = pull_at_once(0.05f, 3);
+    assert_true(clear.served <= 1.005 && clear.bytes_per_s >= 22900.0);
+    assert_true(lossy.served <= 1.065 && lossy.bytes_per_s >= 21600.0);
+}
+
 static bool all_averaged(struct world *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -213,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_broadcast_averages_come_into_step),
         cmocka_unit_test(test_a_broadcast_average_costs_a_model_a_node),
         cmocka_unit_test(test_a_broadcast_average_that_loses_much_is_exact_as_well),
+        cmocka_unit_test(test_pulls_that_share_the_air_send_little_twice),
         cmocka_unit_test(test_a_pull_takes_little_more_than_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

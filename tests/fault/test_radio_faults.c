@@ -10,19 +10,25 @@
 #define SIZE_N 1000u                /* 40 frames */
 #define NODES 4u
 #define S 1000000u
+#define PLACE 16.0f                 /* parameters next to each other differ by this */
 #define NARROWEST 62u               /* 51 for secure frames, 8 floats a chunk */
 
-/* Mixes of 1 .. n, or what the caller says. */
-static void expect_mixed(struct world *w)
+/* Mixes of 1 .. n, each at its own place; of the first nodes_n. */
+static void expect_mixed_of(struct world *w, uint32_t nodes_n)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
+    for (uint32_t i = 0; i < nodes_n; i++) {
         for (uint32_t k = 0; k < w->size_n; k++) {
-            float x = w->nodes[i].x[k];
-            if (!(x >= 1.0f && x <= (float)w->n)) {
+            float x = w->nodes[i].x[k] - PLACE * (float)k;
+            if (!(x >= 0.99f && x <= (float)w->n + 0.01f)) {
                 fail_msg("parameter %u of node %u is %f", (unsigned)k, (unsigned)i, (double)x);
             }
         }
     }
+}
+
+static void expect_mixed(struct world *w)
+{
+    expect_mixed_of(w, w->n);
 }
 
 /* Each node that is up and may send completes two pulls and two rounds more. */
@@ -83,6 +89,9 @@ static void set_up(struct radio_world *r)
     w->train_us = 20000;
     for (uint32_t i = 0; i < w->n; i++) {
         w->nodes[i].progress.lr = 0.0f;
+        for (uint32_t k = 0; k < w->size_n; k++) {
+            w->nodes[i].x[k] += PLACE * (float)k;
+        }
     }
 }
 
@@ -207,14 +216,12 @@ static void test_nan_of_a_peer_enters_nobody(void **state)
     uint32_t refused = 0;
     for (uint32_t i = 0; i < 3; i++) {
         refused += world_counters(w, i).refused_nonfinite;
-        for (uint32_t k = 0; k < SIZE_N; k++) {
-            assert_true(w->nodes[i].x[k] >= 1.0f && w->nodes[i].x[k] <= 4.0f);
-        }
     }
+    expect_mixed_of(w, 3);
     assert_true(refused != 0);
     world_down(w, 3);
     for (uint32_t k = 0; k < SIZE_N; k++) {
-        w->nodes[3].x[k] = 4.0f;
+        w->nodes[3].x[k] = 4.0f + PLACE * (float)k;
         w->nodes[3].velocity[k] = 0.0f;
     }
     world_up(w, 3);
@@ -380,7 +387,8 @@ static void one_event(struct radio_world *r, struct uw_rng *rng)
     }
 }
 
-/* arg: the mode. */
+/* arg: the mode. Where nodes average by broadcast, a radio that stays narrow widens again: of 300
+ * seeds there is one (1282) whose averages stay short of exact otherwise. */
 static void scenario(uint64_t seed, void *arg)
 {
     const enum uw_node_mode *mode = arg;
@@ -408,6 +416,9 @@ static void scenario(uint64_t seed, void *arg)
             world_up(w, i);
         }
         radio_jam(r, i, false);
+        if (*mode == UW_NODE_BROADCAST) {
+            radio_narrow(r, i, RADIO_FRAME_BYTES);
+        }
     }
     world_until(w, world_all_know_all, 120 * S);
     if (*mode == UW_NODE_BROADCAST) {

@@ -142,6 +142,56 @@ static void test_who_has_become_narrower_still_hears_the_others(void **state)
     radio_world_free(r);
 }
 
+/* One frame tells all, however many they are. */
+static void test_who_leaves_is_not_missed(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= 8; n *= 2u) {
+        struct radio_world *r = quiet_cell(n, 0.0f);
+        struct world *w = r->w;
+        uw_node_leave(&w->nodes[1].node, w->now_us);
+        world_run(w, S);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_true(i == 1 || world_state(w, i, "b") == UW_MEMBER_LEFT);
+        }
+        radio_world_free(r);
+    }
+}
+
+/* Chunks for each of the pulls that node 1 completes in so long. */
+static double chunks_a_pull(struct world *w, uint64_t us)
+{
+    struct uw_node_counters before = world_counters(w, 1), after;
+    world_run(w, us);
+    after = world_counters(w, 1);
+    assert_true(after.pulls_done > before.pulls_done + 10u);
+    return (double)(after.chunks_mixed - before.chunks_mixed) /
+           (double)(after.pulls_done - before.pulls_done);
+}
+
+/* Chunks grow again with the frames. */
+static void test_a_pull_from_who_was_narrow_is_as_it_was(void **state)
+{
+    (void)state;
+    struct radio_world *r = quiet_cell(2, 0.0f);
+    struct world *w = r->w;
+    w->train_us = S / 10u;
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->nodes[i].progress.lr = 0.0f;
+        w->nodes[i].trains = true;
+    }
+    double wide = chunks_a_pull(w, 60 * S);
+    radio_narrow(r, 0, 62);
+    double narrow = chunks_a_pull(w, 60 * S);
+    radio_narrow(r, 0, RADIO_FRAME_BYTES);
+    world_run(w, 60 * S);
+    double again = chunks_a_pull(w, 60 * S);
+    printf("chunks a pull: %.1f, in small frames %.1f, and then %.1f\n", wide, narrow, again);
+    assert_true(narrow > 2.0 * wide);
+    assert_true(again < 1.1 * wide);
+    radio_world_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +199,8 @@ int main(void)
         cmocka_unit_test(test_who_falls_silent_is_given_up_within_half_a_minute),
         cmocka_unit_test(test_the_narrowest_frames_carry_all),
         cmocka_unit_test(test_who_has_become_narrower_still_hears_the_others),
+        cmocka_unit_test(test_who_leaves_is_not_missed),
+        cmocka_unit_test(test_a_pull_from_who_was_narrow_is_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,7 +309,7 @@ static void test_an_address_given_twice_is_told_by_both(void **state)
     for (uint32_t k = 0; k < 4; k++) {
         struct air *a = air_new(uw_test_seed(12) + k, MTU);
         bool late = k % 2u != 0;        /* it says no hello of itself any more */
-        a->echoes = k / 2u != 0;
+        a->echo = k / 2u != 0;
         a->node[2].lower.own = late ? 2 : 0;
         for (uint16_t i = 0; i < (late ? 3 : 2); i++) {
             air_up(a, i, NULL);

@@ -21,7 +21,7 @@ static void test_a_radio_that_hears_itself_changes_nothing(void **state)
 {
     (void)state;
     struct air *a = air_new(uw_test_seed(9), MTU);
-    a->echoes = true;
+    a->echo = true;
     for (uint16_t i = 0; i < 3; i++) {
         air_up(a, i, NULL);
     }

@@ -20,6 +20,7 @@
 
 static struct fuzz_node pulls;
 static const struct uw_short_data known = {.chunk_n = CHUNK_N, .transfer = 3, .seq = 900,
+                                           .asked_n = 16,
                                            .version = 0x12345, .coded = true};
 
 /* Of a chunk, whole or in two parts, what the serving side sends. */

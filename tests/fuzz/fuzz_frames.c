@@ -207,8 +207,14 @@ static int try_one(const uint8_t *input, size_t bytes)
     now_us += STEP_US;
     (void)uw_link_step(&ends[0].link, now_us);
     (void)uw_link_step(&ends[1].link, now_us);
-    (void)uw_link_send(&ends[0].link, 1, message, sizeof message);  /* it counts on */
+    uint16_t to = tries % 2u != 0 ? UW_LINK_STATION_BROADCAST : 1;
+    (void)uw_link_send(&ends[0].link, to, message, sizeof message);     /* it counts on, ... */
     empty(&ends[1].link);
+    (void)uw_link_send(&wire[0].link, 0, ends[0].out,
+                       sizeof message + UW_SECURE_FRAMES_OVERHEAD);     /* ... and hears itself */
+    if (uw_link_recv(&ends[0].link, &from, buf, sizeof buf) != UW_ERR_AGAIN) {
+        return -1;
+    }
     if (hand_over(input, bytes, buf, sizeof buf) != UW_ERR_AGAIN) {
         return -1;
     }

@@ -14,7 +14,7 @@
 #define MOST_BYTES 600u
 
 static struct fuzz_node gossips, broadcasts;
-static const struct uw_short_data known = {.chunk_n = 5, .transfer = 3, .seq = 900,
+static const struct uw_short_data known = {.chunk_n = 5, .transfer = 3, .seq = 900, .asked_n = 16,
                                            .version = 0x12345};
 
 static void add(struct uw_fuzz_corpus *corpus, const uint8_t *buf, int bytes)

@@ -120,6 +120,41 @@ static void test_cast_of_another_view_is_not_exact(void **state)
     free(b.memory);
 }
 
+/* Nobody repairs while another sends: who asks in the middle of its own pass asks in vain, and so
+ * often that it gives up. */
+static void test_cast_who_sends_does_not_ask(void **state)
+{
+    (void)state;
+    struct side a, b;
+    uint64_t now_us = 1000000;
+    uint32_t sent_n = 0, chunk, skip_n, id;
+    struct uw_want wants[UW_SHORT_WANTS_MOST];
+    open_side(&a, 59);
+    open_side(&b, 59);
+    uw_cast_begin(&a.c, 1, &(uint32_t){2}, 1, 25, now_us);
+    uw_cast_begin(&b.c, 2, &(uint32_t){1}, 1, 25, now_us);
+    const struct uw_cast_chunk in = {.turn = b.c.turn, .tag = uw_cast_tag(&b.c, 0),
+                                     .count_n = b.c.chunk_n};
+    assert_int_equal(uw_cast_check(&a.c, 2, &in, now_us, &skip_n), UW_OK);
+    uw_cast_arrived(&a.c, 2, 0);
+    for (; !a.c.passed && sent_n < 1000; now_us += CHUNK_US) {
+        if (uw_cast_next(&a.c, now_us, &chunk)) {
+            uw_cast_sent(&a.c, chunk, now_us);
+            sent_n++;
+        }
+        assert_true(sent_n == 0 ||
+                    uw_cast_ask(&a.c, now_us, UW_SHORT_WANTS_MOST, &id, wants) == 0);
+    }
+    assert_int_equal(sent_n, a.c.chunks);
+    while (uw_cast_ask(&a.c, now_us, UW_SHORT_WANTS_MOST, &id, wants) == 0) {
+        now_us += CHUNK_US;
+        assert_true(now_us < 1200000);
+    }
+    assert_int_equal(wants[0].base, 1);
+    free(a.memory);
+    free(b.memory);
+}
+
 /* A channel that carries a chunk in capacity_us loses what is sent faster, and a part of all. */
 static uint32_t lost(const struct uw_cast_pace *p, uint32_t capacity_us, uint32_t always)
 {
@@ -158,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cast_chunks_of_other_sizes_come_once_each),
         cmocka_unit_test(test_cast_of_another_view_is_not_exact),
+        cmocka_unit_test(test_cast_who_sends_does_not_ask),
         cmocka_unit_test(test_cast_pace_finds_what_a_channel_carries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

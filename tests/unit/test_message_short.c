@@ -30,7 +30,7 @@ static void test_data_is_what_was_sent(void **state)
     for (uint32_t k = 0; k < sizeof chunks / sizeof chunks[0]; k++) {
         for (uint32_t n = 1; n <= FLOATS; n++) {
             const struct uw_short_data known = {
-                .chunk_n = FLOATS, .transfer = 9, .seq = 300, .version = 7};
+                .chunk_n = FLOATS, .transfer = 9, .seq = 300, .asked_n = 1, .version = 7};
             struct uw_data d;
             float out[FLOATS];
             int bytes = data(300, 7, chunks[k], n, buf);
@@ -62,6 +62,23 @@ static void test_data_numbers_of_questions_come_back(void **state)
             int bytes = data((uint16_t)(last - back), 1, 3, 1, buf);
             assert_int_equal(uw_message_read_short_data(buf, (uint32_t)bytes, &known, &d), UW_OK);
             assert_int_equal(d.seq, (uint16_t)(last - back));
+        }
+    }
+}
+
+/* An answer to a question before the pull's own, though its length may be right. */
+static void test_data_of_an_earlier_pull_is_of_another_transfer(void **state)
+{
+    (void)state;
+    uint8_t buf[5 + 4 * FLOATS];
+    for (uint16_t asked_n = 0; asked_n <= SEQS + 1u; asked_n++) {
+        for (uint32_t back = 0; back < SEQS; back++) {
+            const struct uw_short_data known = {
+                .chunk_n = FLOATS, .transfer = 9, .seq = 4, .asked_n = asked_n};
+            struct uw_data d;
+            int bytes = data((uint16_t)(4u - back), 1, 3, FLOATS, buf);
+            assert_int_equal(uw_message_read_short_data(buf, (uint32_t)bytes, &known, &d), UW_OK);
+            assert_int_equal(d.transfer == 9, back < asked_n);
         }
     }
 }
@@ -238,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_is_what_was_sent),
         cmocka_unit_test(test_data_numbers_of_questions_come_back),
+        cmocka_unit_test(test_data_of_an_earlier_pull_is_of_another_transfer),
         cmocka_unit_test(test_data_versions_come_back),
         cmocka_unit_test(test_data_of_a_wrong_size_is_refused),
         cmocka_unit_test(test_data_with_a_nan_says_so),

@@ -27,6 +27,9 @@ static void test_radio_profile_longest_frames_take_what_their_standards_say(void
     expect("802154", 116, 4256000, 1440);       /* 6 + 127 bytes of 32 us; 90 symbols of 16 us */
     expect("ble", 244, 2088000, 380);           /* 261 bytes of 8 us */
     expect("espnow", 250, 2536000, 360);        /* 192 us and 293 bytes of 8 us */
+    expect("bus", 250, 22743056, 1736);         /* 262 bytes; 2.5 slots of 80 bits at 115200 */
+    expect("bus:9600", 250, 272916667, 20833);
+    expect("bus:1M", 250, 2620000, 750);        /* slots of 300 us */
     expect("serial", 512, 45225695, 0);         /* 521 bytes of 10 bits at 115200 */
     expect("serial:921600", 512, 5653212, 0);
     expect("wifi", 1232, 523260, 204);          /* 128 us and twice 1334 bytes at 54 Mbit/s */
@@ -58,8 +61,8 @@ static void test_radio_profile_lora_takes_what_semtech_says(void **state)
 static void test_radio_profile_says_who_hears_what(void **state)
 {
     (void)state;
-    static const char *const cells[] = {"802154", "espnow", "lora:SF9"};
-    for (uint32_t i = 0; i < 3; i++) {
+    static const char *const cells[] = {"802154", "espnow", "lora:SF9", "bus:9600"};
+    for (uint32_t i = 0; i < 4; i++) {
         struct uw_radio_profile p = find(cells[i]);
         assert_true(p.broadcasts && p.shared && p.frames);
     }
@@ -79,7 +82,8 @@ static void test_radio_profile_refuses_what_is_no_link(void **state)
     static const char *const none[] = {"", "80215", "8021544", "LORA:SF7", "zigbee", ":", "wifi6"};
     static const char *const wrong[] = {"lora", "lora:", "lora:7", "lora:SF6", "lora:SF13",
                                         "lora:SF77", "802154:", "802154:250k", "ble:2M",
-                                        "serial:", "serial:0", "serial:9600x", "serial:-1",
+                                        "bus:", "bus:0", "bus:fast", "serial:",
+                                        "serial:0", "serial:9600x", "serial:-1",
                                         "ethernet:1MM", "ethernet:M", "lte:99999999999"};
     struct uw_radio_profile p = {.name = "mine"};
     for (uint32_t i = 0; i < sizeof none / sizeof none[0]; i++) {

@@ -12,6 +12,7 @@
 #include "link.h"
 #include "world.h"
 
+#define UW_SEAT_NAME_BYTES 16u
 #define UW_SEAT_SEEDS 16u           /* addresses that a node is given when it cannot know all */
 
 /* What a node has beside sim_world.h's struct. */
@@ -26,7 +27,7 @@ struct uw_seat {
     bool untouched;                 /* its training would not be looked at, when that was told */
     struct uw_seat *next_changed;
     struct uw_node_counters counted;    /* before its restarts */
-    char name[16], address[12], cell[16];
+    char name[UW_SEAT_NAME_BYTES], address[12], cell[16];
     const char *seeds[UW_SEAT_SEEDS];
 };
 

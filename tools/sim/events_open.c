@@ -90,6 +90,13 @@ static bool knows_all(const struct uw_world_config *c)
     return c->members_max >= c->fleet->devices_n;
 }
 
+static void tell(void *arg, const struct uw_node_event *event)
+{
+    const struct uw_world_node *n = arg;
+    const struct uw_world_config *c = &n->world->config;
+    c->on_event(c->event_arg, n->place, event);
+}
+
 /* What all nodes' memory depends on. */
 static struct uw_node_config common_config(const struct uw_world_config *world)
 {
@@ -97,6 +104,7 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     c.parts = &uw_node_parts_all;
     c.incarnation = 1;
     c.members_max = world->members_max;
+    c.on_event = world->on_event != NULL ? tell : NULL;
     if (c.seeds == NULL && world->radio == NULL) {      /* on a radio all hear each other */
         c.seeds_n = knows_all(world) ? 1u : min_u32(UW_SEAT_SEEDS, world->fleet->devices_n - 1u);
     }
@@ -104,10 +112,19 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     return c;
 }
 
+/* On a radio a node is its number, and has no address beside: frames of 51 bytes carry all that it
+ * tells of itself with a name of 4 characters. */
+static void write_name(const struct uw_world_config *world, uint32_t i,
+                       char name[UW_SEAT_NAME_BYTES])
+{
+    snprintf(name, UW_SEAT_NAME_BYTES, "%s%u", world->radio != NULL ? "" : "node", (unsigned)i);
+}
+
 /* One node's memory: the texts are as long as they get, the vectors do not matter. */
 static int measure_node(const struct uw_world_config *world, size_t *bytes, struct uw_error *err)
 {
     static const char *const seeds[UW_SEAT_SEEDS] = {"65533"};
+    char name[UW_SEAT_NAME_BYTES];
     static const struct uw_link_ops none = {.name = "simulated"};
     struct uw_link link = {.ops = &none, .mtu_bytes = world->mtu_bytes, .fd = -1};
     if (world->radio != NULL) {
@@ -115,8 +132,9 @@ static int measure_node(const struct uw_world_config *world, size_t *bytes, stru
     }
     struct uw_snapshot snapshot = {.size_n = world->params->size_n};
     struct uw_node_config c = common_config(world);
-    c.name = "node65533";
-    c.address = "65533";
+    write_name(world, world->radio != NULL ? world->fleet->devices_n - 1u : 65533u, name);
+    c.name = name;
+    c.address = world->radio != NULL ? NULL : "65533";
     c.seeds = c.seeds != NULL ? c.seeds : seeds;
     c.link = &link;
     c.params = world->params;
@@ -195,13 +213,6 @@ static void choose_seeds(const struct uw_world *w, struct uw_seat *s, uint32_t s
 
 /* ---- set-up ---- */
 
-static void tell(void *arg, const struct uw_node_event *event)
-{
-    const struct uw_world_node *n = arg;
-    const struct uw_world_config *c = &n->world->config;
-    c->on_event(c->event_arg, n->place, event);
-}
-
 /* Averages wait for the whole cell, or for all, before the first. */
 static void set_cell(const struct uw_world *w, struct uw_seat *s, struct uw_node_config *c)
 {
@@ -224,7 +235,7 @@ int uw_seat_bind(struct uw_world *w, struct uw_seat *s, struct uw_error *err)
     struct uw_node_config c = common_config(&w->config);
     struct uw_arena arena;
     c.name = s->name;
-    c.address = s->address;
+    c.address = w->config.radio != NULL ? NULL : s->address;
     c.seeds = c.seeds != NULL ? c.seeds : s->seeds;
     c.incarnation += n->restarts;
     c.newcomer = c.newcomer || n->restarts != 0;
@@ -234,10 +245,7 @@ int uw_seat_bind(struct uw_world *w, struct uw_seat *s, struct uw_error *err)
     c.velocity = n->velocity;
     c.spare = n->spare;
     c.seed = uw_rng_mix(c.seed, n->place);
-    if (w->config.on_event != NULL) {
-        c.on_event = tell;
-        c.event_arg = n;
-    }
+    c.event_arg = n;
     set_cell(w, s, &c);
     uw_arena_init(&arena, s->memory, e->node_bytes);
     int rc = uw_node_bind(&n->node, &c, &arena, err);
@@ -255,7 +263,7 @@ static int open_seats(struct uw_world *w, struct uw_error *err)
         s->node = &w->nodes[i];
         s->memory = e->arenas + i * e->node_bytes;
         s->net_at_us = UINT64_MAX;
-        snprintf(s->name, sizeof s->name, "node%u", (unsigned)i);
+        write_name(&w->config, i, s->name);
         snprintf(s->address, sizeof s->address, "%u", (unsigned)i);
     }
     int rc = UW_OK;

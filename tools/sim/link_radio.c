@@ -36,6 +36,7 @@ void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint
     l->mtu_bytes = uw_sim_radio_mtu(p);
     l->shared = l->frames = l->numbered = true;
     l->own = own;
+    l->duty_ppm = p->duty_ppm;
     l->rate_bits_per_s =
         (uint64_t)l->mtu_bytes * 8000000u / with_pause_us(p, air_us(p, l->mtu_bytes));
 }

@@ -23,6 +23,10 @@
  *     bytes 6..7   station of this end, ffff: stations are numbered by each end for itself
  *     bytes 8..11  bytes of the message before it was cut
  *
+ * A message is what the link carries: a DTLS record, a secure frame (uwasa/secure_frames.h), or one
+ * in the clear as net/message.h has it, in its short forms where bit 4 says frames; averages are in
+ * net/part.h and net/cell.h, samples in net/shuffle_wire.h.
+ *
  * All numbers are little-endian. Times are those of the last step, plus epoch_us.
  *
  * Units      bytes unless a name ends in _us

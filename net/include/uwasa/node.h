@@ -156,8 +156,8 @@ struct uw_node {
 };
 
 /* Bytes uw_node_bind takes from an arena. Of params only size_n and segments_n are read, so this
- * may come before the model is bound; velocity and snapshot->data may still be NULL. Takes 4 KB
- * of stack on a Cortex-M, and where exact averages take part their state, about 12 KB, as well.
+ * may come before the model is bound; velocity and snapshot->data may still be NULL, on_event only
+ * if it stays so. Takes 4 KB of stack on a Cortex-M, with exact averages about 12 KB more.
  *
  * Returns what uw_node_bind returns, except UW_ERR_NOMEM and UW_ERR_SEALED. */
 int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err);

@@ -11,13 +11,15 @@
  *     espnow     Espressif's action frames at 1 Mbit/s, to all, so that none is acknowledged
  *     lora:SF    LoRa at 125 kHz, coding rate 4/5, SF7 to SF12, in Europe's 868 MHz band; beside
  *                the payload 13 bytes, what LoRaWAN's header, port and check take
+ *     bus        uwasa/radio_bus.h, RS-485 with many stations, 10 bits a byte, frames of the
+ *                default size; before each, its station waits for one to four slots. bus:BAUD
  *     serial     uwasa/link_serial.h over a UART, 10 bits a byte; serial:BAUD, else 115200
  *     wifi       UDP over IPv6 by way of an access point, so twice over the air; 54 Mbit/s
  *     ethernet   UDP over IPv6; 1 Gbit/s
  *     lte        UDP over IPv6; 5 Mbit/s, as an uplink often has
  *
- * The last four take another rate, as "ethernet:100M", "lte:1500k", "serial:921600". Latency is not
- * in a profile, and neither is who else uses the medium.
+ * The last five take another rate, as "ethernet:100M", "lte:1500k", "serial:921600". Latency is not
+ * in a profile, and neither is who else uses the medium, nor what collides there.
  *
  * Units      bytes of payload, as messages of a link over it; _us microseconds
  * Memory     the caller's; nothing is kept          Blocking  never          Context  any thread
@@ -42,8 +44,8 @@
 
 /* What uw_radio_profile_find knows, for a sentence. */
 #define UW_RADIO_PROFILES \
-    "802154, ble, espnow, lora:SF7 to lora:SF12, serial, wifi, ethernet, lte; " \
-    "the last four also with their bits a second, as serial:921600 or ethernet:100M"
+    "802154, ble, espnow, lora:SF7 to lora:SF12, bus, serial, wifi, ethernet, lte; " \
+    "the last five also with their bits a second, as bus:9600 or ethernet:100M"
 
 struct uw_radio_profile {
     const char *name;           /* without what follows a colon */

@@ -100,18 +100,20 @@ struct uw_secure_frames_config {
     size_t memory_bytes;
     /* As in struct uw_secure_dtls_config, as the next two. */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
-    /* May be NULL. */
+    /* UW_SECURE_PEER_REFUSED also tells of an identity that two have, or that is used up; each of
+     * the two every 10 s at most. May be NULL. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
 };
 
+/* Modulo 2^32. */
 struct uw_secure_frames_stats {
-    uint64_t joined_n;              /* peers that proved to be there */
-    uint64_t replayed_n;            /* frames refused: came before, or are too old */
-    uint64_t refused_n;             /* cannot be opened: damaged, of another key, forged */
-    uint64_t unknown_n;             /* of senders that are not known yet */
-    uint64_t joins_sent_n;          /* hellos, welcomes and joins */
-    uint64_t saved_n;               /* writes of the store */
+    uint32_t joined_n;              /* peers that proved to be there */
+    uint32_t replayed_n;            /* frames refused: came before, or are too old */
+    uint32_t refused_n;             /* cannot be opened: damaged, of another key, forged */
+    uint32_t unknown_n;             /* of senders that are not known yet */
+    uint32_t joins_sent_n;          /* hellos, welcomes and joins */
+    uint32_t saved_n;               /* writes of the store */
 };
 
 /* What is known of a sender. Private. */
@@ -128,6 +130,13 @@ struct uw_frames_answer {
     uint64_t until_us;              /* it has no use for the answer afterwards */
     uint16_t station;
     uint8_t owed;                   /* the kind of the answer that waits; 0: none */
+};
+
+/* Of a station that has been asked who it is. Private. */
+struct uw_frames_asked {
+    uint64_t until_us;              /* it is not asked again before; 0: nobody */
+    uint16_t station;
+    uint8_t tries;
 };
 
 struct uw_frames_key;
@@ -153,7 +162,7 @@ struct uw_secure_frames {
     uint32_t tokens_n;
     uint32_t epoch, saved_epoch;
     uint64_t epoch_began;           /* counter */
-    struct { uint16_t station; uint8_t tries; uint64_t until_us; } asked[4];
+    struct uw_frames_asked asked[4];
     uint8_t asked_at, answered_at;
     struct uw_frames_answer answered[4];
     /* Not before. */

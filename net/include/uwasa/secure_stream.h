@@ -12,7 +12,8 @@
  * Who dials is the client. Both ends prove that they hold the key before either sends or takes a
  * message; a peer of another run or without the key is refused and told of once in a while. Keys of
  * a session are agreed on anew with every connection. A record that was changed, left out or
- * repeated ends its connection.
+ * repeated ends its connection. While strangers have used up half of the handshakes that they may
+ * begin at once, they get no dear ones (bulk).
  *
  * Units      bytes
  * Memory     caller supplies uw_secure_stream_bytes(), borrowed until deinit; Mbed TLS takes its
@@ -32,6 +33,7 @@ struct uw_secure_stream_config {
     void *memory;                       /* aligned as from malloc or an arena */
     size_t memory_bytes;
     const uint16_t *suites;             /* as in struct uw_secure_dtls_config */
+    bool bulk;                          /* as there */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);     /* as there */
     /* Told of peers that are up or refused, from inside the link's calls; station is
      * UW_LINK_STATION_NONE. Must not call the link. May be NULL. */
@@ -52,6 +54,7 @@ struct uw_secure_stream {
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
     uint32_t quiet_n;           /* refusals since the last one that was told of */
+    uint16_t suite;             /* that the last handshake agreed on, IANA's number; 0: none yet */
     char identity[UW_SECURE_IDENTITY_MAX + 1];
     struct uw_secure_stream_stats stats;
 };
