@@ -34,8 +34,7 @@
  * member drawn at random, once in suspect_us at most: so tables become and stay a random choice of
  * the run, and who came when they were full is not left out for ever. Who has no place is answered.
  *
- * Units      _us microseconds
- * Memory     the table comes from an arena
+ * Units      _us microseconds      Memory  the table comes from an arena
  * Blocking   never      Context  network thread
  */
 #ifndef UW_NET_MEMBERSHIP_H
@@ -235,6 +234,8 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
 
 /* Ping everybody soon, or send a beacon: this device has news. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
+/* The link's rate is another one, and what of config follows it: what was put off comes sooner. */
+void uw_membership_follow(struct uw_membership *m, uint64_t now_us);
 
 /* A member as a record, with the address it is seen at when it gives none; this device. */
 void uw_membership_record(const struct uw_membership *m, const struct uw_member *member,
@@ -242,7 +243,6 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
 uint32_t uw_membership_alive(const struct uw_membership *m);    /* others than this device */
-
 /* A name's identity in schedules: FNV-1a 32. Copy what fits of a text, and end it. */
 uint32_t uw_name_id(const char *name);
 void uw_copy_text(char *to, const char *from, size_t cap_bytes);

@@ -6,8 +6,7 @@
  *     node.c         the step; node_mtu.c what a link must carry
  *     node_recv.c    what to do with each message; node_ping.c membership's (node_ping.h)
  *     node_pull*.c   the pull of a round (node_pull.h); node_pick.c whom from
- *     node_serve.c   others' pulls
- *     node_event.c   events (node_tell.h)
+ *     node_serve.c   others' pulls; node_event.c events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
  * and of its optional parts (node_parts.h)
@@ -16,7 +15,7 @@
  *                         node_cost.c, node_near.c, node_pairs.c, node_gradients*.c, node_news.c
  *     node_answers.c      the member table over the wire; node_sentences.c of events
  *     node_shuffle.c      samples lent to others; node_slice.c slices of the model
- *     node_sleep.c        windows; node_frames.c links of frames; node_lanes.c many peers at once
+ *     node_sleep.c        windows; node_frames.c, _limits.c frames; node_lanes.c many peers at once
  *     node_periods.c      a period that follows from pulls; node_codes.c chunks in a lossless code
  */
 #ifndef UW_NET_NODE_STATE_H
@@ -97,6 +96,7 @@ struct uw_node_state {
     uint64_t promised_us;           /* the next step comes then, or sooner */
     uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
     bool started, left;
+    struct uw_node_limits limits;
     uint32_t shown_version;
 
     struct uw_membership membership;
