@@ -87,7 +87,7 @@ struct uw_member {
     uint8_t told_n;                 /* how often its last news went out; UW_TOLD_MAX: it is none */
     uint8_t strikes;                /* kept by the node: reasons to leave it alone */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
-    uint16_t at_station_next, at_name_next, news_next, news_before;
+    uint16_t at_station_next, at_name_next, news_next, news_before, was_station;
     uint32_t pace_us;               /* its own, as it said; 0: it has none */
     uwasa_Progress progress;
     uint64_t window_us;             /* one of its began then, where progress says that it sleeps */
@@ -151,8 +151,7 @@ struct uw_membership {
     uint32_t states_n[UW_MEMBER_LEFT + 1u];     /* members of each state, this device not */
     uint32_t message_bytes;         /* of a message, about */
     uint64_t paid_us, own_us;       /* when the rate, its part for calls, will have paid it all */
-    uint64_t now_us;
-    uint64_t late_us;               /* that steps come after they should, smoothed */
+    uint64_t now_us, late_us;       /* late: what steps come after they should, smoothed */
     uint64_t swap_us;               /* no live member makes room before */
     uint64_t beacon_us;             /* the next one, on a shared link */
     uint32_t beacons_n;             /* since somebody was new */
@@ -162,8 +161,9 @@ struct uw_membership {
         uint32_t heard[UW_CROWD_BITS / 32u];    /* stations whose beacons came since, hashed */
     } crowd;
     uint32_t seq, turn;
-    struct uw_rng rng;
+    uint32_t unmet_seq, met_seq;    /* the last before its own name was met, the first after */
     bool started;
+    struct uw_rng rng;
 };
 
 /* Take the tables. The texts of the configuration stay borrowed.
@@ -179,8 +179,8 @@ struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);
 
 /* What a member said of itself in a ping, hello or ack from `station`.
  *   member  set to it on success; may be NULL
- * Returns UW_OK, UW_ERR_INVALID (it is this device itself), UW_ERR_DENIED (an older incarnation
- * of a name that is alive elsewhere, or this device's own name), UW_ERR_FULL. */
+ * Returns UW_OK, UW_ERR_INVALID (it is this device itself), UW_ERR_DENIED (another device with its
+ * name, or with that of a member that is alive elsewhere and as new or newer), UW_ERR_FULL. */
 int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
                        uint64_t now_us, struct uw_member **member);
 
