@@ -223,6 +223,7 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     uint16_t in_heap = slot->in_heap;
     *slot = (struct uw_member){
         .station = UW_LINK_STATION_NONE,
+        .was_station = UW_LINK_STATION_NONE,
         .same_model = true,
         .patience = UW_MEMBER_PATIENCE,
         .told_n = UW_TOLD_MAX,
@@ -254,7 +255,9 @@ static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t 
             uw_membership_changed(m, UW_NODE_LEFT, other, 0);
         }
     }
+    uint16_t before = member->station;
     release(m, member);
+    member->was_station = before;
     uw_membership_set_station(m, member, station);
     (void)uw_link_hold(m->config.link, station, true);
 }
@@ -275,19 +278,6 @@ static bool is_at(const struct uw_membership *m, const struct uw_member *it, con
     return strncmp(it->address, address, m->address_bytes - 1u) == 0;
 }
 
-static int meet_self(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer)
-{
-    struct uw_member *self = &m->members[0];
-    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        if (m->seeds[i].station == station && peer->incarnation == self->incarnation) {
-            m->seeds[i].self = true;
-        }
-    }
-    return peer->incarnation == self->incarnation && is_at(m, self, peer->address)
-               ? UW_ERR_INVALID
-               : UW_ERR_DENIED;
-}
-
 int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
                        uint64_t now_us, struct uw_member **member)
 {
@@ -297,7 +287,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         m->config.beacons->heard(m, station);
     }
     if (is_self(m, peer->name)) {
-        return meet_self(m, station, peer);
+        const struct uw_member *self = &m->members[0];
+        bool same = peer->incarnation == self->incarnation && is_at(m, self, peer->address);
+        return uw_membership_meet_self(m, station, ping->seq, same);
     }
     struct uw_member *it = uw_membership_named(m, peer->name);
     bool restarted = false;
@@ -309,7 +301,10 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
         it->heard_us = now_us;
     } else if (it->state != UW_MEMBER_UNKNOWN) {
         bool elsewhere = it->station != station && it->station != UW_LINK_STATION_NONE;
-        if (peer->incarnation < it->incarnation && elsewhere && it->state == UW_MEMBER_ALIVE) {
+        /* Of two that are as new, the one that comes back while the other one is there. */
+        bool older = peer->incarnation < it->incarnation ||
+                     (peer->incarnation == it->incarnation && it->was_station == station);
+        if (older && elsewhere && it->state == UW_MEMBER_ALIVE) {
             return UW_ERR_DENIED;
         }
         restarted = peer->incarnation > it->incarnation && it->incarnation != 0;

@@ -34,8 +34,7 @@
  * member drawn at random, once in suspect_us at most: so tables become and stay a random choice of
  * the run, and who came when they were full is not left out for ever. Who has no place is answered.
  *
- * Units      _us microseconds
- * Memory     the table comes from an arena
+ * Units      _us microseconds      Memory  the table comes from an arena
  * Blocking   never      Context  network thread
  */
 #ifndef UW_NET_MEMBERSHIP_H
@@ -77,6 +76,7 @@ struct uw_member {      /* small things first: boards reach them with short inst
     uint8_t limit_pulls;            /* with chunks of chunk_limit_n, until larger ones are tried */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
     uint16_t at_station_next, at_name_next, news_next, news_before;
+    uint16_t was_station;
     uint32_t srtt_us;
     uint64_t heard_us;              /* last sign of life */
     uint64_t asked_us;              /* first call since; 0: none */
@@ -149,11 +149,11 @@ struct uw_membership {
     uint32_t states_n[UW_MEMBER_LEFT + 1u];     /* members of each state, this device not */
     uint32_t message_bytes;         /* of a message, about */
     uint32_t seq, turn;
+    uint32_t unmet_seq, met_seq;    /* the last before its own name was met, the first after */
     bool started;
     struct uw_membership_config config;
     uint64_t paid_us, own_us;       /* when the rate, its part for calls, will have paid it all */
-    uint64_t now_us;
-    uint64_t late_us;               /* that steps come after they should, smoothed */
+    uint64_t now_us, late_us;       /* late: what steps come after they should, smoothed */
     uint64_t swap_us;               /* no live member makes room before */
     uint64_t beacon_us;             /* the next one, on a shared link */
     uint32_t beacons_n;             /* since somebody was new */
@@ -179,8 +179,8 @@ struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);
 
 /* What a member said of itself in a ping, hello or ack from `station`.
  *   member  set to it on success; may be NULL
- * Returns UW_OK, UW_ERR_INVALID (it is this device itself), UW_ERR_DENIED (an older incarnation
- * of a name that is alive elsewhere, or this device's own name), UW_ERR_FULL. */
+ * Returns UW_OK, UW_ERR_INVALID (it is this device itself), UW_ERR_DENIED (another device with its
+ * name, or with that of a member that is alive elsewhere and as new or newer), UW_ERR_FULL. */
 int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
                        uint64_t now_us, struct uw_member **member);
 
@@ -234,6 +234,8 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
 
 /* Ping everybody soon, or send a beacon: this device has news. */
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
+/* The link's rate is another one, and what of config follows it: what was put off comes sooner. */
+void uw_membership_follow(struct uw_membership *m, uint64_t now_us);
 
 /* A member as a record, with the address it is seen at when it gives none; this device. */
 void uw_membership_record(const struct uw_membership *m, const struct uw_member *member,
@@ -241,7 +243,6 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
 uint32_t uw_membership_alive(const struct uw_membership *m);    /* others than this device */
-
 /* A name's identity in schedules: FNV-1a 32. Copy what fits of a text, and end it. */
 uint32_t uw_name_id(const char *name);
 void uw_copy_text(char *to, const char *from, size_t cap_bytes);

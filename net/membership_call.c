@@ -464,6 +464,22 @@ void uw_membership_greet(struct uw_membership *m, uint64_t pause_us, uint64_t so
     }
 }
 
+void uw_membership_follow(struct uw_membership *m, uint64_t now_us)
+{
+    uint64_t ping_us = m->config.ping_us;
+    m->now_us = now_us;
+    m->paid_us = uw_min_u64(m->paid_us, now_us + 2u * burst_us(m));
+    m->own_us = uw_min_u64(m->own_us, now_us + price_us(m, LIVE_PARTS));
+    m->beacon_us = uw_min_u64(m->beacon_us, now_us + uw_membership_jitter(m, ping_us));
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        struct uw_member *it = &m->members[i];
+        it->srtt_us = 0;
+        it->floats_per_us = 0.0f;
+        it->next_us = uw_min_u64(it->next_us, now_us + uw_membership_jitter(m, ping_us));
+        uw_membership_rush(m, it);
+    }
+}
+
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us)
 {
     uint64_t late_us = m->started && now_us > promised_us ? now_us - promised_us : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * membership_inner.h - what the files membership*.c call of each other: membership.c hears,
- * _call.c calls and notices silence, _news.c tells of others, _table.c finds places
+ * _self.c too, _call.c calls and notices silence, _news.c tells of others, _table.c finds places
  *
  * Blocking   never      Context  network thread
  */
@@ -27,6 +27,11 @@ void uw_membership_no_news(struct uw_membership *m, struct uw_member *member);
 
 /* So often is news told of a full table at most. */
 uint32_t uw_membership_news_n(uint32_t members_max);
+
+/* membership_self.c: a message came from a station that goes by this device's name.
+ *   same  it is as new, and says the same address
+ * Returns UW_ERR_INVALID (it is this device's own, come back), UW_ERR_DENIED (another's). */
+int uw_membership_meet_self(struct uw_membership *m, uint16_t station, uint32_t seq, bool same);
 
 /* So many bytes were sent. */
 void uw_membership_pay(struct uw_membership *m, uint32_t bytes);

@@ -133,6 +133,9 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         return next_us - s->clock_us;
     }
     (void)uw_link_step(s->config.link, now_us);
+    if (s->config.link->frames) {
+        s->config.parts->frames->follow_rate(s);
+    }
     uint64_t slept_us = uw_membership_wake(&s->membership, s->promised_us, now_us);
     if (slept_us != 0) {
         uw_node_slept(s, slept_us);

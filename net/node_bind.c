@@ -2,6 +2,7 @@
  *
  * Set-up: what a configuration needs, and the memory. */
 #include "node_lanes.h"
+#include "node_limits.h"
 #include "node_periods.h"
 #include "node_ping.h"
 #include "node_tell.h"
@@ -14,18 +15,9 @@
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
 #define CHUNK_IP_N 256u             /* floats that any way through IP carries */
 #define MEMBERS_DEFAULT 32u
-#define PING_DEFAULT_US 700000u
 #define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
 #define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
-#define DEAD_DEFAULT_US 10000000u
-#define PULL_DEFAULT_US 120000000u
-#define PULL_SILENCE_DEFAULT_US 4000000u
 #define LINK_PARTS_SHARED 64u       /* of one that all share, by all of them */
-#define MESSAGE_BYTES 128u
-#define PING_MESSAGES 8u            /* that a thin link carries meanwhile, at least */
-#define SILENCE_MESSAGES 64u
-#define PULL_MODELS 16u
-#define SERVE_WINDOWS 4u
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
 #define PARTS_N 10u
@@ -53,21 +45,8 @@ static void default_us(uint64_t *us, uint64_t own_us)
     *us = *us != 0 ? *us : own_us;
 }
 
-/* How long a link takes for so many bytes; 0: not known. */
-static uint64_t link_us(const struct uw_link *l, uint64_t bytes)
-{
-    return l->rate_bits_per_s != 0 ? bytes * 8u * 1000000u / l->rate_bits_per_s : 0;
-}
-
-static void default_slow_us(uint64_t *us, uint64_t own_us, uint64_t least_us)
-{
-    default_us(us, own_us > least_us ? own_us : least_us);
-}
-
 static void set_defaults(struct uw_node_config *c)
 {
-    uint64_t message_us = c->link->frames ? link_us(c->link, MESSAGE_BYTES) : 0;
-    uint64_t model_us = message_us != 0 ? link_us(c->link, c->params->size_n * sizeof(float)) : 0;
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
     c->parts = c->parts != NULL ? c->parts : &no_parts;
     if (c->schedule == NULL) {
@@ -80,11 +59,12 @@ static void set_defaults(struct uw_node_config *c)
     c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
     c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
     c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
-    default_slow_us(&c->ping_us, PING_DEFAULT_US, PING_MESSAGES * message_us);
+    default_us(&c->ping_us, UW_NODE_PING_US);
     default_us(&c->suspect_us, 3u * c->ping_us);
-    default_slow_us(&c->dead_us, DEAD_DEFAULT_US, 3u * c->suspect_us);
-    default_slow_us(&c->pull_us, PULL_DEFAULT_US, PULL_MODELS * model_us);
-    default_slow_us(&c->pull_silence_us, PULL_SILENCE_DEFAULT_US, SILENCE_MESSAGES * message_us);
+    default_us(&c->dead_us,
+               3u * c->suspect_us > UW_NODE_DEAD_US ? 3u * c->suspect_us : UW_NODE_DEAD_US);
+    default_us(&c->pull_us, UW_NODE_PULL_US);
+    default_us(&c->pull_silence_us, UW_NODE_PULL_SILENCE_US);
     default_us(&c->poll_us, UW_NODE_POLL_US);
 }
 
@@ -245,8 +225,7 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
     return UW_OK;
 }
 
-/* What membership may cost: as configured, or a share of a thin link. */
-static uint64_t membership_rate(const struct uw_node_config *c)
+uint64_t uw_node_membership_rate(const struct uw_node_config *c)
 {
     /* A duty cycle is each node's own: others have no part in what it leaves. */
     bool by_all = c->link->shared && c->link->duty_ppm == 0;
@@ -266,7 +245,7 @@ static int place_membership(struct uw_node_state *s, struct uw_arena *arena)
         .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
         .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
         .averages = needs_averages(c), .dead_us = c->dead_us,
-        .rate_mbytes_per_s = membership_rate(c),
+        .rate_mbytes_per_s = uw_node_membership_rate(c),
         .sleep_us = c->sleep.period_us / 1000u * 1000u,
         .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
         .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s,
@@ -282,12 +261,12 @@ static uint32_t room_n(const struct uw_node_state *s)
     return coded ? uw_node_wide_n(s->chunk_n) : s->chunk_n;
 }
 
-/* What a round may bring at once, of IP in chunks that any path carries: no more waits. Narrow
- * links bring less than that between two steps even where their frames become shorter. */
+/* What a round may bring at once, of IP in chunks that any path carries, of frames in those of the
+ * shortest that they may become: no more waits. */
 static size_t default_window(const struct uw_node_state *s)
 {
     const struct uw_node_config *c = &s->config;
-    uint32_t least_n = c->link->frames ? s->chunk_n : uw_min_u32(s->chunk_n, CHUNK_IP_N);
+    uint32_t least_n = uw_min_u32(s->chunk_n, c->link->frames ? c->chunk_least_n : CHUNK_IP_N);
     uint64_t chunks = (c->params->size_n - 1u) / least_n + 1u;
     chunks *= c->mode == UW_NODE_BROADCAST ? c->members_max - 1u : 1u;
     chunks += c->pull_peers;        /* each takes a share, rounded up */
@@ -338,8 +317,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         rc = uw_serve_place(&s->serve, arena, c->serves_max,
                             c->serves_max < c->members_max ? UW_SERVE_WANTS_FEW : UW_SERVE_WANTS,
                             c->params->size_n);
-        s->serve.stale_us += c->link->frames ? SERVE_WINDOWS * link_us(c->link, c->window_bytes)
-                                             : 0;
+        s->serve.stale_us += uw_node_serve_us(c, s->limits.rate_bits_per_s);
     }
     if (rc == UW_OK) {
         rc = uw_arena_take_each(arena, 8, bytes, part);
@@ -375,6 +353,9 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     struct uw_node_state *s = memory != NULL ? memory : spare;
     memset(s, 0, sizeof *s);
     s->config = *config;
+    if (config->link->frames) {
+        config->parts->frames->set_limits(s);
+    }
     set_defaults(&s->config);
     s->run = config->link->frames ? 0 : run_tag(config->run);   /* frames are of one run */
     s->model = config->params->hash;

@@ -2,6 +2,7 @@
  *
  * What a node does otherwise on links of frames: short messages, pings without what does not fit,
  * beacons, a first pull that waits for its turn. */
+#include "node_limits.h"
 #include "node_ping.h"
 
 #include "bits.h"
@@ -123,5 +124,7 @@ const struct uw_node_frames uw_node_frames = {
     .wants = uw_message_short_wants,
     .write_wants = uw_message_write_short_wants,
     .read_wants = uw_message_read_short_wants,
+    .set_limits = uw_node_set_limits,
+    .follow_rate = uw_node_follow_rate,
     .beacons = &uw_beacons,
 };

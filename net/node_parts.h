@@ -111,6 +111,13 @@ struct uw_node_casts {
     void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
+/* node_limits.c. On a link of frames. */
+struct uw_node_limits {
+    uint64_t rate_bits_per_s;       /* of the link, for which they are set; 0: none is known */
+    uint32_t open;                  /* those that are not configured, a bit each */
+};
+#define UW_NODE_PULL_OPEN 8u        /* pull_us */
+
 /* node_frames.c. On a link of frames: as the functions of these names in message.h. */
 struct uw_node_frames {
     struct uw_node_setup setup;
@@ -131,6 +138,10 @@ struct uw_node_frames {
                        const struct uw_want *wants, uint32_t n, void *buf);
     int (*read_wants)(const void *buf, uint32_t buf_bytes, struct uw_short_wants *head,
                       struct uw_want wants[UW_SHORT_WANTS_MOST]);
+    /* Pings, silences and pulls take as long as the link's rate asks for, where the configuration
+     * does not say: at set-up, and again when the rate has become another one. */
+    void (*set_limits)(struct uw_node_state *s);
+    void (*follow_rate)(struct uw_node_state *s);
     const struct uw_beacons *beacons;       /* of a link that all share: membership.h */
 };
 

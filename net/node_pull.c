@@ -330,6 +330,9 @@ static void check_pull(struct uw_node_state *s)
     if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
         uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
+        if ((s->limits.open & UW_NODE_PULL_OPEN) != 0 && most_us == s->config.pull_us) {
+            s->config.pull_us *= 2u;    /* its own rate is all that this node knows */
+        }
         count(s);
         uw_node_pull_cut(s, UW_WHY_LATE);
     } else if (t->chunk_n > uw_node_most_n(s, t->coded)) {

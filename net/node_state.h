@@ -15,7 +15,7 @@
  *                         node_cost.c, node_near.c, node_pairs.c, node_gradients*.c, node_news.c
  *     node_answers.c      the member table over the wire; node_sentences.c of events
  *     node_shuffle.c      samples lent to others; node_slice.c slices of the model
- *     node_sleep.c        windows; node_frames.c links of frames; node_lanes.c many peers at once
+ *     node_sleep.c        windows; node_frames.c, _limits.c frames; node_lanes.c many peers at once
  *     node_periods.c      a period that follows from pulls; node_codes.c chunks in a lossless code
  */
 #ifndef UW_NET_NODE_STATE_H
@@ -110,6 +110,7 @@ struct uw_node_state {
     uint32_t late_bytes;            /* 0: none waits */
     uint64_t late_until_us;
     uint16_t late_station;
+    struct uw_node_limits limits;
 
     /* Of optional parts; NULL: this node does without. */
     const struct uw_node_averages *averages;        /* and then the five below are set */

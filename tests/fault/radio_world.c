@@ -129,6 +129,16 @@ void radio_narrow(struct radio_world *r, uint32_t i, uint32_t frame_bytes)
     r->w->nodes[i].emulated.link.mtu_bytes = frame_bytes - RADIO_MAC_BYTES;
 }
 
+void radio_adapt(struct radio_world *r, const char *profile)
+{
+    struct uw_radio_profile p;
+    assert_int_equal(uw_radio_profile_find(profile, &p), UW_OK);
+    r->profile = p;
+    for (uint32_t i = 0; i < r->w->n; i++) {
+        r->links[i].radio.base.frame_bytes = p.frame_bytes;
+    }
+}
+
 double radio_capacity_bytes(uint64_t us)
 {
     double frame_us = (RADIO_FRAME_BYTES + RADIO_PHY_BYTES) * 8e6 / RADIO_BITS_PER_S;

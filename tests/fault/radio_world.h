@@ -54,6 +54,10 @@ void radio_jam(struct radio_world *r, uint32_t i, bool jam);
 /* Node i's radio carries frames of so many bytes now, its own header included. */
 void radio_narrow(struct radio_world *r, uint32_t i, uint32_t frame_bytes);
 
+/* All radios, which are of a profile, go on as those of another one, "lora:SF10": as where the data
+ * rate adapts. The duty cycle stays. */
+void radio_adapt(struct radio_world *r, const char *profile);
+
 /* Frames' bytes that the air could have carried in that time, back to back. */
 double radio_capacity_bytes(uint64_t us);
 

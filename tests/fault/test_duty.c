@@ -41,7 +41,7 @@ static uint64_t until_all_know_all(struct world *w, uint64_t limit_us)
 /* Of all nodes together. */
 struct sums {
     uint64_t served_bytes, pulled_bytes, members_bytes, sent_bytes, used_us, waits_n;
-    uint32_t pulls;
+    uint32_t pulls, cuts;
 };
 
 static struct sums sums_of(struct radio_world *r)
@@ -58,6 +58,7 @@ static struct sums sums_of(struct radio_world *r)
         sums.used_us += air.used_us;
         sums.waits_n += air.waits_n;
         sums.pulls += c.pulls_done;
+        sums.cuts += c.pulls_cut;
     }
     return sums;
 }
@@ -166,9 +167,65 @@ static void test_who_starts_while_nobody_may_send_is_answered_later(void **state
     radio_world_free(r);
 }
 
+static void set_frames(struct radio_world *r, uint32_t frame_bytes)
+{
+    for (uint32_t i = 0; i < r->w->n; i++) {
+        r->links[i].radio.base.frame_bytes = frame_bytes;
+    }
+}
+
+/* What a pull may take, and what membership may cost, is of the rate there is, not of the one that
+ * there was at the start. Each may send for a tenth of the time: all is done ten times sooner. */
+static void expect_pulls_after(const char *before, const char *after, uint32_t frame_bytes)
+{
+    struct radio_world *r = lora(before, 2, 82, 0.0f);
+    set_duty(r, 0, 100000);
+    set_duty(r, 1, 100000);
+    set_frames(r, frame_bytes);
+    world_run(r->w, 600u * S);
+    struct sums first = sums_of(r);
+    radio_adapt(r, after);
+    world_run(r->w, 7200u * S);
+    struct sums last = sums_of(r);
+    printf("%s, frames of %u: %u pulls, %u cut; then %s: %u pulls, %u cut\n", before,
+           (unsigned)frame_bytes, (unsigned)first.pulls, (unsigned)first.cuts, after,
+           (unsigned)(last.pulls - first.pulls), (unsigned)(last.cuts - first.cuts));
+    assert_true(first.pulls >= 20u);
+    assert_true(last.pulls >= first.pulls + 10u);
+    assert_true(last.cuts <= first.cuts + 4u);      /* those that were under way, one more */
+    radio_world_free(r);
+}
+
+static void test_pulls_go_on_where_the_data_rate_has_dropped(void **state)
+{
+    (void)state;
+    expect_pulls_after("lora:SF7", "lora:SF12", 222);
+    expect_pulls_after("lora:SF7", "lora:SF12", 51);
+}
+
+/* Of another one's rate this node only learns that pulls take longer. */
+static void test_pulls_go_on_where_the_rate_of_one_peer_has_dropped(void **state)
+{
+    (void)state;
+    struct radio_world *r = lora("lora:SF7", 2, 82, 0.0f);
+    set_duty(r, 0, 100000);
+    set_duty(r, 1, 100000);
+    world_run(r->w, 1200u * S);
+    set_duty(r, 1, 5000);
+    world_run(r->w, 5400u * S);
+    uint32_t pulls = world_counters(r->w, 0).pulls_done;
+    world_run(r->w, 5400u * S);
+    pulls = world_counters(r->w, 0).pulls_done - pulls;
+    printf("from one with a twentieth of the rate: %u pulls in 5400 s\n", (unsigned)pulls);
+    assert_true(pulls >= 15u);
+    radio_world_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pulls_go_on_where_the_data_rate_has_dropped),
+        cmocka_unit_test(test_pulls_go_on_where_the_rate_of_one_peer_has_dropped),
         cmocka_unit_test(test_the_budget_goes_into_models),
         cmocka_unit_test(test_an_hour_without_budget_ends_nothing),
         cmocka_unit_test(test_who_starts_while_nobody_may_send_is_answered_later),
