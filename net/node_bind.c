@@ -222,6 +222,10 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
                             (unsigned)s->config.params->size_n, (unsigned)s->buffer_bytes,
                             (unsigned)(s->chunk_n * UW_WIRE_SHORT_CHUNKS));
     }
+    if (s->config.link->frames) {   /* however short they become, chunks are told apart */
+        uint32_t fewest_n = (s->config.params->size_n - 1u) / UW_WIRE_SHORT_CHUNKS + 1u;
+        s->config.chunk_least_n = least_n > fewest_n ? least_n : fewest_n;
+    }
     return UW_OK;
 }
 

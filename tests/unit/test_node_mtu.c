@@ -183,6 +183,25 @@ static void test_average_has_no_more_ranks_than_its_first_message_names(void **s
     }
 }
 
+/* Frames have 20 bits for a chunk's number: of a model that takes more in the shortest frames none
+ * are pulled in these. */
+static void test_chunks_that_short_frames_cannot_tell_apart_are_not_asked_for(void **state)
+{
+    (void)state;
+    static const struct uw_member other;
+    for (uint32_t size_n = 8u << 20; size_n <= 8u * 1048576u + 1u; size_n++) {
+        struct uw_node_config c = {.name = "a", .window_bytes = 65536, .members_max = 4};
+        set_up(&c);
+        bench.params.size_n = bench.segment.size_n = bench.snapshot.size_n = size_n;
+        bench.link.frames = bench.link.numbered = true;
+        bench.link.mtu_bytes = MTU_MOST;
+        const struct uw_node_state *s = bind(&c);
+        assert_true(uw_node_carries(s, &other, 1));
+        bench.link.mtu_bytes = 40;
+        assert_true(uw_node_carries(s, &other, 1) == (size_n <= 8u << 20));
+    }
+}
+
 static uwasa_Ping ping_of(uint32_t v)
 {
     uwasa_Ping p = {.model = 1, .seq = v, .has_self = true, .has_progress = true};
@@ -283,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_what_a_ping_leaves_out_stays_as_it_was_told),
         cmocka_unit_test(test_average_has_no_more_ranks_than_its_first_message_names),
         cmocka_unit_test(test_a_small_model_takes_little_memory),
+        cmocka_unit_test(test_chunks_that_short_frames_cannot_tell_apart_are_not_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
