@@ -153,7 +153,8 @@ static void tell_address(struct uw_node_work *r)
         uw_node_report_say(&r->report, "rank %u of %u", (unsigned)r->net.stack.mpi.rank,
                            (unsigned)r->net.stack.mpi.ranks_n);
     } else if (uw_stack_local(&r->net.stack, address) == UW_OK) {
-        uw_node_report_listening(&r->report, address, &r->o->seeds);
+        uw_node_report_listening(&r->report, uw_node_work_carrier(r->o->link), address,
+                                 &r->o->seeds);
     }
 }
 

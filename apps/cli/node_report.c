@@ -9,6 +9,7 @@
 
 #define STATUS_US 1000000u
 #define ALONE_US 5000000u
+#define UNHEARD_US 10000000u        /* where nobody is asked by address */
 #define WAITING_US 1000000u
 
 void uw_node_report_init(struct uw_node_report *r)
@@ -55,27 +56,56 @@ void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
     pthread_mutex_unlock(&r->lock);
 }
 
-void uw_node_report_listening(struct uw_node_report *r, const char *address,
-                              const struct uw_opt_list *seeds)
+static bool has_seeds(const struct uw_node_report *r)
+{
+    return r->carrier != UW_STACK_SERIAL && r->carrier != UW_STACK_BUS &&
+           r->carrier != UW_STACK_RADIO;
+}
+
+void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,
+                              const char *address, const struct uw_opt_list *seeds)
 {
     cJSON *ev = uw_event("listening");
     cJSON_AddStringToObject(ev, "address", address);
     uw_events_put(&r->events, ev);
     uw_node_report_say(r, "listening on %s", address);
+    r->carrier = carrier;
     r->seeds = seeds;
-    r->alone_us = seeds->n > 0 ? uw_board_now_us() + ALONE_US : 0;
+    snprintf(r->address, sizeof r->address, "%s", address);
+    uint64_t wait_us = !has_seeds(r) ? UNHEARD_US : seeds->n > 0 ? ALONE_US : 0;
+    r->alone_us = wait_us != 0 ? uw_board_now_us() + wait_us : 0;
 }
 
-/* Once, when nobody has been heard of for a while: the usual reasons. */
+/* Which node would be heard. */
+static const char *missing(enum uw_stack_carrier carrier)
+{
+    switch (carrier) {
+    case UW_STACK_SERIAL:
+        return "at the other end, with this key, run, \"baud\" and \"mtu\", another \"name\", and "
+               "wires that cross";
+    case UW_STACK_BUS:
+        return "on this line, with this key, run, \"baud\" and \"mtu\", another \"name\" and "
+               "another \"address\"";
+    case UW_STACK_RADIO:
+        return "within reach, with this key, run, \"radio\" and \"mtu\", another \"name\" and "
+               "another \"address\"";
+    default:
+        return "there, with this key, run, \"link\" and \"tls\", and another \"name\"";
+    }
+}
+
+/* Once, when nobody has been heard of for a while. */
 static void tell_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us)
 {
     if (rows_n > 1 || atomic_load(&r->refused)) {
         r->alone_us = 0;
     } else if (r->alone_us != 0 && now_us >= r->alone_us) {
+        bool seeds = has_seeds(r);
         r->alone_us = 0;
-        uw_node_report_say(r, "no answer from %s%s: is a node there, with this key, run, \"link\" "
-                              "and \"tls\"?%s",
-                           r->seeds->item[0], r->seeds->n > 1 ? " or another seed" : "",
+        uw_node_report_say(r, "%s %s%s: is a node %s?%s",
+                           seeds ? "no answer from" : "nobody is heard at",
+                           seeds ? r->seeds->item[0] : r->address,
+                           seeds && r->seeds->n > 1 ? " or another seed" : "", missing(r->carrier),
                            r->waiting_told ? "" : " Training goes on alone");
     }
 }

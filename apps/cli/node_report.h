@@ -23,6 +23,8 @@ struct uw_node_report {
     atomic_bool refused;            /* of a peer or by one, and the reason told */
     _Atomic uint32_t refused_n;     /* events "refused" */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
+    enum uw_stack_carrier carrier;
+    char address[UW_LINK_ADDRESS_BYTES];    /* its own */
     uint64_t waiting_us;            /* the first average waits since; 0: it does not */
     bool waiting_told;
     bool broadcasts;                /* what comes is heard, in averages, not pulled */
@@ -49,9 +51,10 @@ int uw_node_report_open(struct uw_node_report *r, const char *path, const char *
 /* Several write to one pipe: each line begins with the name. */
 void uw_node_report_rank(struct uw_node_report *r, const char *name);
 
-/* The network is up: tell where the node listens, and later on if none of the seeds answers. */
-void uw_node_report_listening(struct uw_node_report *r, const char *address,
-                              const struct uw_opt_list *seeds);
+/* The network is up: tell where the node listens, and later on if none of the seeds answers, or
+ * nobody is heard on a line or a radio. */
+void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,
+                              const char *address, const struct uw_opt_list *seeds);
 
 /* The training waits for the network, which may wait for the first average of nodes_n nodes, of
  * one cell or of the run: tell once, a moment later, how many are not here yet. */

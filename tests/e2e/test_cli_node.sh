@@ -163,6 +163,8 @@ grep -q '^listening on 127.0.0.1:[1-9]' e.err || fail "e does not tell its port"
 grep -q '"event":"listening","address":"127.0.0.1:[1-9]' e.jsonl || fail "no listening event"
 grep -q '^no answer from 127.0.0.1:9: ' e.err || fail "e does not tell that its seed is silent"
 
+grep -q '^no answer from .*another "name"' e.err || fail "e does not ask for another name"
+
 # a step takes its time, and its rest ends when the node is told to
 start f --set key=run.key --set steps=5 --set step_seconds=0.1
 wait $last || fail "a node that rests"
