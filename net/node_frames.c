@@ -102,7 +102,8 @@ static uint32_t mtu_to(const struct uw_node_state *s, uint16_t station)
 static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
 {
     const struct uw_link *l = s->config.link;
-    bool all = usable_n >= TURN_ENOUGH && usable_n >= uw_membership_alive(&s->membership);
+    uint32_t others_n = uw_membership_alive(&s->membership);
+    bool all = (usable_n >= TURN_ENOUGH || others_n == 1u) && usable_n >= others_n;
     if (s->pull.round != 0 || s->cast != NULL || !l->shared || l->rate_bits_per_s == 0 || all) {
         return false;
     }

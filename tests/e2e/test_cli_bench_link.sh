@@ -120,7 +120,7 @@ within seconds "$(awk -v s="$s" 'BEGIN { print 0.95 * s }')" \
 bench --link bus:115200 --nodes 4 --bytes 4000 --exchange average
 grep -q '"exact":true' out || { cat out >&2; fail "an average on a bus is not exact"; }
 bench --link 802154 --nodes 2 --bytes 4
-bench --link espnow --nodes 3
+bench --link espnow --nodes 4
 within capacity_share 0.7 0.9
 bench --link 802154 --nodes 2 --bytes 8000 --latency 0.2    # longer than all of it takes
 within seconds 0.4 6

@@ -60,7 +60,8 @@ struct uw_link_ops {
     int (*send)(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
 
     /* Take the next whole message, if one has arrived.
-     *   from   set to the sender's station
+     *   from   set to the sender's station. Where that is `own`, it went to all and came back, or
+     *          another end has the same number
      *   buf    written only on success; caller's, not kept
      * A message larger than cap_bytes is dropped and reported once; buf is then untouched.
      * Returns the size in bytes (may be 0), UW_ERR_AGAIN, UW_ERR_TOOBIG, UW_ERR_CLOSED,
