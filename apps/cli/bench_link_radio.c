@@ -20,8 +20,8 @@
 
 #define QUEUE_N 3u                  /* frames that a radio holds */
 #define TICK_US 10u                 /* the clock goes on by so much at least */
-#define IDLE_FRAMES 850000u         /* as long as so many of the longest take, a virtual day at most,
-                                       without what is waited for: 1 h of 802.15.4 */
+#define IDLE_FRAMES 850000u         /* as long as so many of the longest take, at most a
+                                       virtual day, in vain: 1 h of 802.15.4 */
 #define SETTLE_FRAMES 2350u         /* as long as so many of the longest take: 10 s of 802.15.4 */
 #define PULL_LIMIT_US UINT64_C(86400000000)
 #define TELL_TICKS 256u             /* between two looks at the clock on the wall */
