@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define ASKS_MAX 20u                /* in a row in vain */
 #define REPAIR_PASSES 3u            /* repairs are at most so many times the pass */
 #define CHUNK_DEFAULT_US 2000u
 #define PACE_DEFAULT_US 1000u
@@ -357,11 +356,11 @@ static bool is_due(struct uw_cast *c, struct uw_cast_peer *p, uint64_t now_us)
     if (is_done(c, p) || now_us < ask_at_us(c, p)) {
         return false;
     }
-    if (p->asks == ASKS_MAX) {
+    if (p->asks == UW_CAST_ASKS_MAX) {
         p->over = p->heard_us != 0 || now_us >= c->active_us + c->patience_us;
-        p->ask_us = now_us + air_us(c, pause(c) * ASKS_MAX);
+        p->ask_us = now_us + air_us(c, pause(c) * UW_CAST_ASKS_MAX);
     }
-    return p->asks < ASKS_MAX;
+    return p->asks < UW_CAST_ASKS_MAX;
 }
 
 /* One at a time, so that the others are not kept from speaking, and all ask the same one if they

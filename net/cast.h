@@ -45,6 +45,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define UW_CAST_ASKS_MAX 20u        /* in a row in vain */
+
 struct uw_cast_peer {
     uint32_t *have;                 /* [words] */
     uint32_t id, have_n;
@@ -154,6 +156,12 @@ void uw_cast_give_up(struct uw_cast *c, uint32_t id);
 
 /* No more chunks of this turn can be sent: the link has become narrower. Others are told. */
 void uw_cast_narrowed(struct uw_cast *c);
+
+/* Was a peer asked in vain in the turn that ended, and sent nothing? */
+static inline bool uw_cast_is_mute(const struct uw_cast_peer *p)
+{
+    return p->heard_us == 0 && !p->gone && p->asks == UW_CAST_ASKS_MAX;
+}
 
 /* Is the turn over? Then it has ended: what others still miss of it is sent until the snapshot
  * changes. */

@@ -67,7 +67,7 @@ struct uw_member {      /* small things first: boards reach them with short inst
     uint8_t patience;               /* quarters of the configured silence; grows with false
                                        alarms, so that a lossy link is not cried wolf at */
     bool same_model;
-    bool near;                      /* kept by the node: may share its cell */
+    bool near, mute;                /* kept by the node: may share its cell; sends no broadcasts */
     bool doubted;                   /* to be asked, however lately it was heard */
     uint8_t tries;                  /* calls without an answer; many: modulo 8 of them */
     uint8_t unanswered;             /* so many of those in a row, about */

@@ -64,17 +64,28 @@ static bool waits(const struct uw_node_state *s, const struct uw_member *m)
            !s->cast->cast.is_ahead;
 }
 
+/* Returns how many take part; mute: also those that sent nothing in the last turn. */
+static uint32_t gather(struct uw_node_state *s, bool mute, bool *later)
+{
+    uint32_t n = 0;
+    *later = false;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if ((mute || !m->mute) && takes_part(s, m)) {
+            s->cast->ids[n++] = m->id;
+            *later = *later || waits(s, m);
+        }
+    }
+    return n;
+}
+
 static uint32_t begin(struct uw_node_state *s, uint32_t round)
 {
     struct uw_node_cast *cast = s->cast;
-    uint32_t n = 0;
-    bool later = false;
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (takes_part(s, m)) {
-            cast->ids[n++] = m->id;
-            later = later || waits(s, m);
-        }
+    bool later;
+    uint32_t n = gather(s, false, &later);
+    if (n == 0) {       /* or was it this node that heard nothing? */
+        n = gather(s, true, &later);
     }
     if (n == 0 || !uw_gossip_shows(&s->gossip) || uw_node_chunk_n(s) < cast->cast.least_n) {
         return 0;
@@ -160,13 +171,33 @@ static void send_asks(struct uw_node_state *s)
     }
 }
 
-static void tell(struct uw_node_state *s, bool exact)
+/* Who was asked in vain, and sent nothing, is not waited for again until it is heard: it may
+ * average in another way. Returns how many; *first: one of them. */
+static uint32_t find_mute(struct uw_node_state *s, const struct uw_member **first)
+{
+    const struct uw_cast *c = &s->cast->cast;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->peers_n; i++) {
+        struct uw_member *m = uw_cast_is_mute(&c->peers[i]) ? uw_node_member(s, c->peers[i].id)
+                                                            : NULL;
+        if (m != NULL) {
+            m->mute = true;
+            *first = m;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void tell(struct uw_node_state *s, bool exact, const struct uw_member *mute, uint32_t mute_n)
 {
     const struct uw_node_sentences *sentences = s->config.parts->sentences;
     struct uw_node_event e = {.kind = exact ? UW_NODE_AVERAGED : UW_NODE_AVERAGE_CUT,
-                              .peer = "", .address = "", .station = UW_LINK_STATION_NONE,
+                              .peer = mute != NULL ? mute->name : "", .address = "",
+                              .station = UW_LINK_STATION_NONE,
                               .bytes = s->cast->bytes, .duration_us = s->now_us - s->cast->began_us,
-                              .chunks_n = s->cast->cast.peers_n + 1u};
+                              .chunks_n = s->cast->cast.peers_n + 1u - mute_n,
+                              .chunks_total_n = s->cast->cast.peers_n + 1u};
     if (s->config.on_event == NULL) {
         return;
     }
@@ -191,7 +222,9 @@ static void finish(struct uw_node_state *s)
     uw_gossip_ended(&s->gossip, cast->round,
                     exact ? UW_GOSSIP_COMPLETE : UW_GOSSIP_CUT);
     cast->round = 0;
-    tell(s, exact);
+    const struct uw_member *mute = NULL;
+    uint32_t mute_n = find_mute(s, &mute);
+    tell(s, exact, mute, mute_n);
 }
 
 static uint64_t step(struct uw_node_state *s)
@@ -219,6 +252,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     if (m == NULL || !m->same_model) {
         return;
     }
+    m->mute = false;
     uint32_t skip_n = 0;
     int rc = uw_cast_check(c, m->id, in, s->now_us, &skip_n);
     if (c->is_ahead && !c->active) {

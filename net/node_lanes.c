@@ -352,7 +352,7 @@ static void check(struct uw_node_state *s, struct uw_node_lane *lane)
     if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
         uw_membership_window(&s->membership, m, s->now_us).from_us > s->now_us) {
         drop(s, lane);
-    } else if (silent_us >= s->config.pull_silence_us ||
+    } else if (silent_us >= uw_node_pull_silence_us(s, t, m) ||
                silent_us >= uw_node_pull_deadline_us(s) / 2u) {
         uw_membership_doubt(&s->membership, m, s->now_us);
         give_up(s, lane, UW_NODE_AVOID_US);

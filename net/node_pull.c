@@ -12,6 +12,7 @@
 #define AVOID_MAX_US 600000000u
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define PLAIN_ROUNDS 16u            /* until the code is tried again */
+#define SILENCE_TRIPS 3u            /* round trips of silence that a pull outlives at least */
 #define ROUND_TRIP_CHUNKS 6u        /* on a link of frames, where none was measured */
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
@@ -41,6 +42,14 @@ static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
     room = l->burst_n != 0 && (l->burst_bytes == 0 || most < room) ? most : room;
     room = s->further != NULL ? room / (s->further->n + 1u) : room;
     return l->burst_bytes == 0 && l->burst_n == 0 ? 0 : room > 1u ? room - 1u : 1u;
+}
+
+uint64_t uw_node_pull_silence_us(const struct uw_node_state *s, const struct uw_pull *t,
+                                 const struct uw_member *m)
+{
+    uint32_t rtt_us = m->srtt_us > t->srtt_us ? m->srtt_us : t->srtt_us;
+    uint64_t silence_us = s->config.pull_silence_us, trips_us = (uint64_t)SILENCE_TRIPS * rtt_us;
+    return silence_us > trips_us ? silence_us : trips_us;
 }
 
 struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
@@ -327,6 +336,7 @@ static void check_pull(struct uw_node_state *s)
         t->progress_us = s->now_us;     /* we are the slow side, or others are */
     }
     uint64_t most_us = uw_node_pull_deadline_us(s), silent_us = s->now_us - t->progress_us;
+    uint64_t silence_us = m != NULL ? uw_node_pull_silence_us(s, t, m) : 0;
     if (s->now_us >= t->started_us + most_us) {
         /* The history must learn that pulls have become longer. */
         uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
@@ -344,10 +354,10 @@ static void check_pull(struct uw_node_state *s)
         if (!uw_node_pull_move(s, UW_WHY_GONE)) {
             uw_node_pull_cut(s, UW_WHY_GONE);
         }
-    } else if (silent_us >= s->config.pull_silence_us || silent_us >= most_us / 2u) {
+    } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
         uw_membership_doubt(&s->membership, m, s->now_us);
-        if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= s->config.pull_silence_us) {
+        if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
             m->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
             uw_node_pull_cut(s, UW_WHY_SILENT);
         }

@@ -71,6 +71,11 @@ void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
 /* Longer than pulls take. */
 uint64_t uw_node_pull_deadline_us(const struct uw_node_state *s);
 
+/* How long a pull from this member outlives its silence: as configured, and some round trips where
+ * those take long. */
+uint64_t uw_node_pull_silence_us(const struct uw_node_state *s, const struct uw_pull *t,
+                                 const struct uw_member *m);
+
 /* What is known of the way to a member, in chunks of chunk_n. */
 struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
                                  uint32_t chunk_n);

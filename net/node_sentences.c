@@ -159,10 +159,19 @@ static void write_cast(struct uw_node_state *s, const struct uw_node_event *e)
 {
     unsigned others = (unsigned)e->chunks_n - 1u;
     uint64_t us = e->duration_us;
-    snprintf(s->text, UW_NODE_TEXT_BYTES, "averaged%s with %u other%s in %u.%03u s by broadcast%s",
+    unsigned mute_n = (unsigned)(e->chunks_total_n - e->chunks_n);
+    char who[UW_NODE_NAME_BYTES + 64u] = "", more[24] = "";
+    if (mute_n > 1u) {
+        snprintf(more, sizeof more, " and %u more", mute_n - 1u);
+    }
+    if (mute_n != 0) {
+        snprintf(who, sizeof who, "; %s%s sent nothing: not waited for until heard", e->peer, more);
+    }
+    snprintf(s->text, UW_NODE_TEXT_BYTES,
+             "averaged%s with %u other%s in %u.%03u s by broadcast%s%s",
              e->kind == UW_NODE_AVERAGED ? " exactly" : "", others, others == 1u ? "" : "s",
              uw_whole_s(us), (unsigned)(us / 1000u % 1000u),
-             e->kind == UW_NODE_AVERAGED ? "" : ", with less than all of it");
+             e->kind == UW_NODE_AVERAGED ? "" : ", with less than all of it", who);
 }
 
 static void write_sentence(struct uw_node_state *s, const struct uw_node_event *e,

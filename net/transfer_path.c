@@ -160,6 +160,7 @@ uint32_t uw_path_rto_us(const struct uw_pull *p)
     uint64_t least = chunks_us > RTO_MIN_US ? chunks_us : RTO_MIN_US;
     uint64_t most = STEADY_RTO_MOST * chunks_us > RTO_MAX_US ? STEADY_RTO_MOST * chunks_us
                                                              : RTO_MAX_US;
+    most = most > 2u * p->srtt_us ? most : 2u * p->srtt_us;     /* no answer comes sooner */
     most = uw_min_u64(most, RTT_MAX_US);
     uint64_t us = rto > least ? rto : least;
     /* How late the last of all that is outstanding comes others decide: no pause takes so long. */

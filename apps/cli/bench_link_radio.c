@@ -20,7 +20,8 @@
 
 #define QUEUE_N 3u                  /* frames that a radio holds */
 #define TICK_US 10u                 /* the clock goes on by so much at least */
-#define MEET_US UINT64_C(86400000000)
+#define IDLE_FRAMES 850000u         /* as long as so many of the longest take, at most a
+                                       virtual day, in vain: 1 h of 802.15.4 */
 #define SETTLE_FRAMES 2350u         /* as long as so many of the longest take: 10 s of 802.15.4 */
 #define PULL_LIMIT_US UINT64_C(86400000000)
 #define TELL_TICKS 256u             /* between two looks at the clock on the wall */
@@ -51,6 +52,7 @@ struct world {
     struct uw_capture_file capture;     /* of the first */
     struct block blocks[2u + 3u * UW_BENCH_LINK_NODES_MAX];
     uint32_t blocks_n;
+    uint64_t heard_bytes, heard_us;     /* of parameters, when that last grew */
 };
 
 static int take(struct world *w, size_t bytes, void **at)
@@ -228,13 +230,20 @@ static bool all_met(const struct world *w)
     return true;
 }
 
+static uint64_t idle_limit_us(const struct world *w)
+{
+    uint64_t us = IDLE_FRAMES * uw_emulated_airtime_us(&w->medium, w->b->radio->frame_bytes);
+    return us < PULL_LIMIT_US ? us : PULL_LIMIT_US;
+}
+
 static int meet(struct world *w, struct uw_error *err)
 {
-    uint64_t until_us = w->now_us + MEET_US;
+    uint64_t until_us = w->now_us + idle_limit_us(w);
     while (!all_met(w)) {
         if (w->now_us >= until_us) {
             return uw_error_set(err, UW_ERR_TIMEOUT,
-                                "the nodes do not find each other in a virtual day");
+                                "the nodes do not find each other in %.0f s of virtual time",
+                                (double)idle_limit_us(w) * 1e-6);
         }
         tick(w);
     }
@@ -328,6 +337,24 @@ static void tell(const struct world *w, uint64_t start_us)
     }
 }
 
+/* Is there an end to it? */
+static int look(struct world *w, uint64_t start_us, struct uw_error *err)
+{
+    uint64_t bytes = heard_bytes(w);
+    if (bytes != w->heard_bytes || w->heard_us == 0) {
+        w->heard_bytes = bytes;
+        w->heard_us = w->now_us;
+    }
+    tell(w, start_us);
+    if (w->now_us - w->heard_us >= idle_limit_us(w)) {
+        return uw_error_set(err, UW_ERR_TIMEOUT,
+                            "no parameter has arrived in the last %.0f s of virtual time",
+                            (double)(w->now_us - w->heard_us) * 1e-6);
+    }
+    return w->now_us - start_us < PULL_LIMIT_US
+               ? UW_OK : uw_error_set(err, UW_ERR_TIMEOUT, "it does not end in a virtual day");
+}
+
 static int exchange(struct world *w, struct uw_bench_link_window *window, struct uw_error *err)
 {
     struct uw_bench_link_window before;
@@ -335,8 +362,9 @@ static int exchange(struct world *w, struct uw_bench_link_window *window, struct
     count(w, &before);
     for (uint32_t ticks = 0; train(w) != 0; ticks++) {
         tick(w);
-        if (ticks % TELL_TICKS == 0) {
-            tell(w, start_us);
+        int rc = ticks % TELL_TICKS == 0 ? look(w, start_us, err) : UW_OK;
+        if (rc < 0) {
+            return rc;
         }
         for (uint32_t i = 0; i < w->b->nodes; i++) {
             struct uw_bench_node *n = &w->stations[i].own;
@@ -344,9 +372,6 @@ static int exchange(struct world *w, struct uw_bench_link_window *window, struct
                 return uw_error_set(err, atomic_load(&n->failed), "node %u: %s", (unsigned)i,
                                     n->why);
             }
-        }
-        if (w->now_us - start_us >= PULL_LIMIT_US) {
-            return uw_error_set(err, UW_ERR_TIMEOUT, "it does not end in a virtual day");
         }
     }
     count(w, window);

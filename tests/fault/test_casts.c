@@ -197,6 +197,69 @@ static void test_who_leaves_or_comes_back_in_mid_turn_is_not_waited_for(void **s
     }
 }
 
+static uint32_t done_among_first(struct world *w, uint32_t n)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t done = world_counters(w, i).averages_done;
+        least = done < least ? done : least;
+    }
+    return least;
+}
+
+/* Node 3 gossips beside the others: they wait for it once, then average without it, exactly. When
+ * it is started anew, with broadcasts, it takes part. */
+static void test_who_sends_no_broadcasts_is_waited_for_once(void **state)
+{
+    (void)state;
+    struct radio_world *r = cell(0.02f);
+    struct world *w = r->w;
+    struct uw_node_config c = world_config(w, 3);
+    c.mode = UW_NODE_GOSSIP;
+    for (uint32_t i = 0; i < 3; i++) {
+        world_up(w, i);
+    }
+    world_up_with(w, 3, c);
+    world_run(w, 60 * SECOND);
+    uint32_t before = done_among_first(w, 3);
+    world_run(w, 60 * SECOND);
+    print_message("%u exact averages; %s\n", (unsigned)(done_among_first(w, 3) - before),
+                  w->nodes[0].text[UW_NODE_AVERAGE_CUT]);
+    assert_true(done_among_first(w, 3) >= before + 20u);
+    assert_non_null(strstr(w->nodes[0].text[UW_NODE_AVERAGE_CUT], "; d sent nothing"));
+    assert_int_equal(cast_of(w, 0)->peers_n, 2);
+    world_down(w, 3);
+    world_up(w, 3);
+    world_run(w, 60 * SECOND);
+    before = done_n(w);
+    world_run(w, 30 * SECOND);
+    assert_true(done_n(w) >= before + 5u);
+    assert_int_equal(cast_of(w, 0)->peers_n, 3);
+    radio_world_free(r);
+}
+
+/* For so long that all would have been waited for in vain, nobody hears anybody's chunks. */
+static void test_a_cell_that_was_cut_apart_averages_on(void **state)
+{
+    (void)state;
+    struct radio_world *r = cell(0.0f);
+    struct world *w = r->w;
+    world_start(w);
+    world_run(w, 20 * SECOND);
+    for (uint32_t i = 0; i < NODES; i++) {
+        struct uw_membership *m = &w->nodes[i].node.state->membership;
+        for (uint32_t k = 1; k < m->members_n; k++) {
+            m->members[k].mute = true;
+        }
+    }
+    world_run(w, 10 * SECOND);
+    uint32_t before = done_n(w);
+    world_run(w, 30 * SECOND);
+    assert_true(done_n(w) >= before + 5u);
+    assert_int_equal(cast_of(w, 0)->peers_n, NODES - 1u);
+    radio_world_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +268,8 @@ int main(void)
         cmocka_unit_test(test_a_node_between_turns_may_rest),
         cmocka_unit_test(test_who_leaves_or_comes_back_in_mid_turn_is_not_waited_for),
         cmocka_unit_test(test_newcomers_begin_together_and_later_ones_follow),
+        cmocka_unit_test(test_who_sends_no_broadcasts_is_waited_for_once),
+        cmocka_unit_test(test_a_cell_that_was_cut_apart_averages_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

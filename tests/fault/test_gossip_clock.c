@@ -179,6 +179,37 @@ static void test_device_ten_times_slower_takes_part_and_holds_up_nobody(void **s
     assert_true(beside >= usual / 3u);
 }
 
+/* As over a satellite, or a queue that is full: an answer takes longer than a pull usually outlives
+ * of silence. */
+static void test_pulls_succeed_where_a_round_trip_takes_seconds(void **state)
+{
+    (void)state;
+    for (uint32_t peers = 1; peers <= 2; peers++) {
+        struct world *w = world_new(3, 4000, 300);
+        w->config.pull_peers = peers;
+        w->train_us = 100000;
+        w->queue_n = 2000;
+        w->impairment.delay_us = 5u * SECOND / 2u;
+        world_start(w);
+        world_until(w, world_all_know_all, 120u * SECOND);
+        world_run(w, 30u * SECOND);         /* until round trips are known */
+        for (uint32_t i = 0; i < w->n; i++) {
+            w->nodes[i].text[UW_NODE_PULL_CUT][0] = '\0';
+        }
+        world_run(w, 300u * SECOND);
+        for (uint32_t i = 0; i < w->n; i++) {
+            struct uw_node_counters c = world_counters(w, i);
+            print_message("pulls: %u done, %u cut\n", (unsigned)c.pulls_done,
+                          (unsigned)c.pulls_cut);
+            assert_true(c.pulls_done >= 15u);
+            /* Some take far longer than those before, none is taken for silent. */
+            assert_true(c.pulls_cut <= c.pulls_done / 8u);
+            assert_null(strstr(w->nodes[i].text[UW_NODE_PULL_CUT], "silent"));
+        }
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_sleep_shorter_than_the_pause_between_pings_harms_no_pull),
         cmocka_unit_test(test_device_that_always_comes_late_notices_who_dies),
         cmocka_unit_test(test_device_ten_times_slower_takes_part_and_holds_up_nobody),
+        cmocka_unit_test(test_pulls_succeed_where_a_round_trip_takes_seconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ struct uw_node_config {
     uint64_t suspect_us;            /* shortest silence to suspect; 0: 3 pings */
     uint64_t dead_us;               /* silence to give up, 0: 10 s */
     uint64_t pull_us;               /* longest pull whatever the history says; 0: 120 s */
-    uint64_t pull_silence_us;       /* a pull outlives this much silence of its peer; 0: 4 s */
+    uint64_t pull_silence_us;       /* a pull outlives so much, and 3 round trips; 0: 4 s */
     uint64_t poll_us;               /* how soon what training asks for is noticed; 0: 5 ms. May be
                                        long where uw_node_step follows whenever uw_node_asks */
     void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */

@@ -63,7 +63,8 @@ struct uw_node_event {
     uint64_t now_us;
     uint64_t bytes;                 /* of a pull: payload that was new */
     uint64_t duration_us;           /* of a pull; of a silence */
-    uint32_t chunks_n, chunks_total_n;  /* of a pull; nodes of an average */
+    uint32_t chunks_n, chunks_total_n;  /* of a pull; nodes of an average, with those that
+                                           sent nothing in one by broadcast */
 };
 
 /* Name of an event kind for scripts; "unknown" for a number that is none. Static storage. */
