@@ -179,13 +179,18 @@ static int frame_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t 
     return rc;
 }
 
-/* Of full frames, in the time that the duty cycle leaves. */
+/* Of full frames: what the medium carries, or the duty cycle allows where that is less. */
 static uint64_t rate_of(const struct uw_link_frame *l)
 {
     uint64_t us = l->radio->ops->airtime_us(l->radio, l->link.mtu_bytes);
-    uint64_t rate = us != 0 ? l->link.mtu_bytes * (uint64_t)8000000u / us : 0;
-    uint64_t left = is_limited(l) ? rate * l->radio->duty_ppm / PPM : rate;
-    return left != 0 || rate == 0 ? left : 1u;
+    if (us == 0) {
+        return 0;
+    }
+    uint64_t bits = l->link.mtu_bytes * (uint64_t)8000000u;
+    uint64_t rate = bits / (us + l->radio->access_us);
+    uint64_t allowed = is_limited(l) ? bits / us * l->radio->duty_ppm / PPM : rate;
+    rate = allowed < rate ? allowed : rate;
+    return rate != 0 ? rate : 1u;
 }
 
 static void tell_rate(struct uw_link_frame *l)

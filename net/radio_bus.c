@@ -144,8 +144,7 @@ static int bus_recv(struct uw_radio *radio, uint16_t *from, void *frame, uint32_
 static uint64_t bus_airtime_us(const struct uw_radio *radio, uint32_t frame_bytes)
 {
     const struct uw_radio_bus *r = (const struct uw_radio_bus *)radio;
-    uint64_t us = line_us(r, uw_serial_frames_line_bytes(HEAD_BYTES + frame_bytes));
-    return us != 0 ? us + r->slot_us * (SLOTS + 1u) / 2u : 0;
+    return line_us(r, uw_serial_frames_line_bytes(HEAD_BYTES + frame_bytes));
 }
 
 static uint64_t bus_step(struct uw_radio *radio, uint64_t now_us)
@@ -195,6 +194,7 @@ int uw_radio_bus_init(struct uw_radio_bus *r, const struct uw_radio_bus_config *
     r->slot_us = config->slot_us != 0 ? config->slot_us
                  : slot_us > SLOT_MIN_US ? (uint32_t)slot_us
                                          : SLOT_MIN_US;
+    r->base.access_us = r->slot_us * (SLOTS + 1u) / 2u;
     r->taken = -1;
     r->base.ops = &bus_ops;
     r->base.frame_bytes = frame_of(config);

@@ -29,7 +29,7 @@ static uint64_t link_airtime_us(const struct uw_radio *radio, uint32_t frame_byt
 {
     const struct uw_radio_link *r = (const struct uw_radio_link *)radio;
     if (r->medium != NULL) {
-        return uw_emulated_airtime_us(r->medium, frame_bytes);
+        return uw_emulated_airtime_us(r->medium, frame_bytes) - r->medium->access_us;
     }
     uint64_t rate = r->lower->rate_bits_per_s;
     return rate != 0 ? ((uint64_t)frame_bytes * 8000000u + rate - 1u) / rate : 0;
@@ -60,6 +60,7 @@ int uw_radio_link_init(struct uw_radio_link *r, const struct uw_radio_link_confi
     r->base.ops = &link_ops;
     r->base.frame_bytes = config->frame_bytes != 0 ? config->frame_bytes : lower->mtu_bytes;
     r->base.duty_ppm = config->duty_ppm;
+    r->base.access_us = config->medium != NULL ? (uint32_t)config->medium->access_us : 0;
     r->base.burst_n = lower->burst_n;
     r->base.address = lower->own;
     r->base.broadcasts = !config->no_broadcasts;

@@ -1,21 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_install.sh BUILD_DIR README CC GENERATOR - the installed package serves a program outside the tree
+# test_install.sh BUILD_DIR README RADIO_README CC GENERATOR - the installed package serves programs
+# outside the tree
 #
 # Installs into a folder of its own, takes the C example out of the README, and compiles and runs
-# it twice: through pkg-config with CC, and through CMake's find_package.
+# it twice: through pkg-config with CC, and through CMake's find_package. The example of a radio, out
+# of RADIO_README, through pkg-config: both of its nodes learn from the other.
 set -eu
 
-build=$1 readme=$2 cc=$3 generator=$4
+build=$1 readme=$2 radio_readme=$3 cc=$4 generator=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
 
-# The one ```c block of the README.
-awk '/^```c$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$readme" >"$work/example.c"
-test -s "$work/example.c" || { echo "README has no C example"; exit 1; }
+# take README PROGRAM: its one ```c block
+take() {
+    awk '/^```c$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1" >"$2"
+    test -s "$2" || { echo "$1 has no C example"; exit 1; }
+}
+take "$readme" "$work/example.c"
+take "$radio_readme" "$work/air.c"
 
 check() {
     echo "$1: $2"
@@ -31,6 +37,14 @@ export PKG_CONFIG_PATH
 "$cc" -std=c11 -Wall -Wextra -Werror "$work/example.c" $(pkg-config --cflags --libs uwasa) \
     -o "$work/by_pkg_config"
 check pkg-config "$("$work/by_pkg_config")"
+
+# Alone a node of it is right in about 500 cases.
+# shellcheck disable=SC2046
+"$cc" -std=c11 -Wall -Wextra -Werror "$work/air.c" $(pkg-config --cflags --libs uwasa) -o "$work/air"
+"$work/air" >"$work/air.txt" || { cat "$work/air.txt"; echo "air: nothing learned"; exit 1; }
+awk '{ print "air: " $0 }
+     $3 == "pulls," { learned += $2 > 0 && $4 >= 800 }
+     END { exit learned != 2 }' "$work/air.txt" || { echo "air: not both nodes learned"; exit 1; }
 
 mkdir "$work/project"
 cat >"$work/project/CMakeLists.txt" <<'END'

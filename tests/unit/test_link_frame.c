@@ -19,7 +19,13 @@ static struct uw_link_frame links[2];
 static struct uw_emulated_medium medium;
 static void *hub_memory;
 
-/* 100 bytes a second: a frame takes 10 ms a byte and 40 ms more. */
+/* With 100 bytes a second a frame takes 10 ms a byte and 40 ms more. */
+static uint64_t medium_airtime_us(const void *arg, uint32_t bytes)
+{
+    return bytes * (uint64_t)8000000u / ((const struct uw_emulated_medium *)arg)->rate_bits_per_s +
+           40000u;
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -27,7 +33,8 @@ static int setup(void **state)
     config.memory_bytes = uw_loopback_hub_bytes(&config);
     config.memory = hub_memory = malloc(config.memory_bytes);
     assert_int_equal(uw_loopback_hub_init(&hub, &config), UW_OK);
-    medium = (struct uw_emulated_medium){.rate_bits_per_s = 800, .access_us = 40000};
+    medium = (struct uw_emulated_medium){
+        .rate_bits_per_s = 800, .airtime_us = medium_airtime_us, .airtime_arg = &medium};
     return 0;
 }
 
@@ -354,6 +361,27 @@ static void test_frame_configuration_is_checked(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* To wait for the medium is no sending: it lowers the rate where the duty cycle does not. */
+static void test_frame_access_is_no_part_of_the_duty_cycle(void **state)
+{
+    (void)state;
+    const uint8_t frame[MTU] = {1};
+    medium.access_us = 2040000;         /* as long as a full frame */
+    open_links(10000, (struct uw_link_frame_config){0});
+    struct uw_link *l = &links[0].link;
+    assert_int_equal(l->rate_bits_per_s, 200 * 8000000 / 2040000 / 100);
+    (void)uw_link_step(l, 0);
+    (void)uw_link_step(l, HOUR_US);
+    assert_int_equal(uw_link_send(l, 1, frame, 60), UW_OK);
+    struct uw_link_frame_air air;
+    uw_link_frame_air(&links[0], &air);
+    assert_int_equal(air.used_us, 640000);
+
+    radios[0].base.duty_ppm = 0;
+    (void)uw_link_step(l, HOUR_US);
+    assert_int_equal(l->rate_bits_per_s, 200 * 8000000 / 4080000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +390,7 @@ int main(void)
         CASE(test_frame_without_a_duty_cycle_sends_at_once),
         CASE(test_frame_that_no_window_allows_is_too_big),
         CASE(test_frame_refused_by_the_radio_costs_no_budget),
+        CASE(test_frame_access_is_no_part_of_the_duty_cycle),
         CASE(test_frame_mtu_follows_the_radio_at_every_call),
         CASE(test_frame_stations_are_short_addresses),
         CASE(test_frame_configuration_is_checked),

@@ -9,8 +9,9 @@
  *
  * The radio may change its frame_bytes at any time, also to less in the middle of a transfer:
  * mtu_bytes follows at every call of the link, and a message that has become too large is refused
- * with UW_ERR_TOOBIG. rate_bits_per_s is that of full frames, of what the duty cycle leaves; what a
- * node's configuration leaves at 0 of ping_us to pull_silence_us follows it.
+ * with UW_ERR_TOOBIG. rate_bits_per_s is that of full frames, each after the radio's access_us, or
+ * what the duty cycle allows where that is less; what a node's configuration leaves at 0 of ping_us
+ * to pull_silence_us follows it.
  *
  * Duty cycle  A bucket of airtime: in no window_us, wherever it begins, does this station send for
  *             more than duty_ppm of it. The bucket holds burst_us and is empty at the start, since

@@ -44,9 +44,9 @@ struct uw_radio_ops {
      * Returns its bytes, UW_ERR_AGAIN (none), UW_ERR_TOOBIG, UW_ERR_CLOSED, UW_ERR_IO. */
     int (*recv)(struct uw_radio *r, uint16_t *from, void *frame, uint32_t cap_bytes);
 
-    /* For how long a frame of so many bytes takes the medium: with preamble, headers, what the
-     * radio's own acknowledgement takes, and getting hold of the medium, on average. 0: not known,
-     * taken to be nothing. */
+    /* For how long a frame of so many bytes takes the medium: with preamble, headers and what the
+     * radio's own acknowledgement takes, without access_us. The duty cycle is charged with it.
+     * 0: not known, taken to be nothing. */
     uint64_t (*airtime_us)(const struct uw_radio *r, uint32_t frame_bytes);
 
     /* (optional: NULL means that nothing is ever due) Do what is due.
@@ -60,6 +60,9 @@ struct uw_radio {
                                        between calls, as where the data rate adapts */
     uint32_t duty_ppm;              /* the most of the time that it may send, in millionths, by
                                        law or for the battery's sake; 0: any */
+    uint32_t access_us;             /* to get hold of the medium for a frame, on average, without
+                                       sending: no part of the duty cycle, but of the rate that
+                                       the link tells; may change between calls */
     uint32_t burst_n;               /* frames that may arrive before recv is called, without loss;
                                        0: not known, taken to be many */
     uint16_t address;               /* this station's, up to UW_RADIO_ADDRESS_MAX */
