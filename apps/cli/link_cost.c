@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_cost.h"
 
+#include "uwasa/link_frame.h"
 #include "uwasa/secure.h"
 #include "uwasa/secure_frames.h"
 
@@ -59,10 +60,19 @@ static double busy_s(const struct uw_radio_profile *p, const struct uw_air *a)
     return a->airtime_s + (a->data_frames + a->want_frames) * p->access_us * 1e-6;
 }
 
-/* How long a station takes to send so much within its duty cycle. */
+/* Of the time, what a duty cycle leaves for parameters: less what may be saved up (a sixteenth, or
+ * the longest frame, uwasa/link_frame.h), and membership's sixteenth (net/node_bind.c). */
+static double duty_left(const struct uw_radio_profile *p)
+{
+    double duty = p->duty_ppm * 1e-6, sixteenth = duty / 16.0;
+    double longest = airtime_s(p, p->frame_bytes) / (UW_LINK_FRAME_WINDOW_US * 1e-6);
+    return duty - fmin(fmax(sixteenth, longest), duty / 2.0) - sixteenth;
+}
+
+/* How long a station that has nothing saved up takes to send so much within its duty cycle. */
 static double paced_s(const struct uw_radio_profile *p, double airtime)
 {
-    return p->duty_ppm != 0 ? airtime * 1e6 / p->duty_ppm : 0.0;
+    return p->duty_ppm != 0 ? airtime / duty_left(p) : 0.0;
 }
 
 static struct uw_air times(const struct uw_air *a, double n)
