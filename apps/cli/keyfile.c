@@ -18,6 +18,10 @@ int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
     char text[UW_KEY_TEXT_BYTES];
     char part[1024];
     const char *target = file;
+    struct stat st;
+    if (stat(file, &st) == 0 && !S_ISREG(st.st_mode)) {     /* a device would be replaced, too */
+        return uw_error_set(err, UW_ERR_DENIED, "%s: is no regular file", file);
+    }
     if (uw_board_entropy(key, sizeof key) < 0) {
         return uw_error_set(err, UW_ERR_IO, "%s: the system gave no random numbers", file);
     }

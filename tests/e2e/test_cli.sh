@@ -128,6 +128,8 @@ grep -Eqx '[0-9a-f]{64}' run.key || fail "the key is not 64 hex digits"
 cp run.key old.key
 expect 1 "$uwasa" keygen run.key
 expect 0 "$uwasa" keygen run.key --force
+expect 1 "$uwasa" keygen pipe --force
+[ -p pipe ] || fail "keygen put a file in the place of something else"
 cmp -s run.key old.key && fail "--force did not make a new key"
 cp run.key old.key
 (ulimit -f 0; expect 1 "$uwasa" keygen run.key --force 2>/dev/null)
