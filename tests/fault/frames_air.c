@@ -302,6 +302,17 @@ uint64_t air_talk(struct air *a, uint16_t from, uint16_t to, uint64_t limit_us)
     return a->now_us - began_us;
 }
 
+struct air *air_of_two(uint64_t seed, uint32_t mtu_bytes)
+{
+    struct air *a = air_new(seed, mtu_bytes);
+    air_up(a, 0, NULL);
+    air_up(a, 1, NULL);
+    (void)air_talk(a, 0, 1, 1000000u);
+    (void)air_talk(a, 1, 0, 1000000u);
+    air_run(a, 1000000u);
+    return a;
+}
+
 uint32_t air_forge(struct air *a, uint16_t from, uint16_t to, const void *data, uint32_t bytes)
 {
     uint32_t frame = tape(a, from, to, data, bytes);

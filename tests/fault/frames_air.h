@@ -89,6 +89,9 @@ void air_run(struct air *a, uint64_t us);
  * limit_us. */
 uint64_t air_talk(struct air *a, uint16_t from, uint16_t to, uint64_t limit_us);
 
+/* Stations 0 and 1, up, which know each other. */
+struct air *air_of_two(uint64_t seed, uint32_t mtu_bytes);
+
 /* Let a frame of the tape arrive at a station. */
 void air_deliver(struct air *a, uint32_t frame, uint16_t at);
 

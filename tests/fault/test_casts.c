@@ -29,14 +29,19 @@ static bool in_mid_turn(struct world *w)
     return c->active && !c->passed && c->at > c->chunks / 3u;
 }
 
-static uint32_t done_n(struct world *w)
+static uint32_t done_among_first(struct world *w, uint32_t n)
 {
     uint32_t least = UINT32_MAX;
-    for (uint32_t i = 0; i < NODES; i++) {
-        uint32_t n = world_counters(w, i).averages_done;
-        least = n < least ? n : least;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t done = world_counters(w, i).averages_done;
+        least = done < least ? done : least;
     }
     return least;
+}
+
+static uint32_t done_n(struct world *w)
+{
+    return done_among_first(w, NODES);
 }
 
 /* Node 1 narrows, or all do, in the middle of its pass: that turn is lost, and the next ones have
@@ -195,16 +200,6 @@ static void test_who_leaves_or_comes_back_in_mid_turn_is_not_waited_for(void **s
         assert_true(world_counters(w, 0).averages_done >= done + 3u);
         radio_world_free(r);
     }
-}
-
-static uint32_t done_among_first(struct world *w, uint32_t n)
-{
-    uint32_t least = UINT32_MAX;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t done = world_counters(w, i).averages_done;
-        least = done < least ? done : least;
-    }
-    return least;
 }
 
 /* Node 3 gossips beside the others: they wait for it once, then average without it, exactly. When

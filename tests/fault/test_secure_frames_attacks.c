@@ -15,17 +15,6 @@
 #define ANSWERS_PER_S 16u
 #define ANSWERS_BURST 32u
 
-static struct air *two(uint64_t seed)
-{
-    struct air *a = air_new(seed, MTU);
-    air_up(a, 0, NULL);
-    air_up(a, 1, NULL);
-    (void)air_talk(a, 0, 1, S);
-    (void)air_talk(a, 1, 0, S);
-    air_run(a, S);
-    return a;
-}
-
 /* What a station knows of its peers, which an attacker wants to change. */
 static void remember(const struct air_node *n, struct uw_frames_peer *peers)
 {
@@ -179,7 +168,7 @@ static void test_nothing_arrives_twice_after_a_peer_was_forgotten(void **state)
 {
     (void)state;
     for (uint64_t wait_us = 0; wait_us <= 12 * S; wait_us += 3 * S) {
-        struct air *a = two(uw_test_seed(4));
+        struct air *a = air_of_two(uw_test_seed(4), MTU);
         for (uint32_t i = 0; i < 5; i++) {
             chat(a, 2);
             uw_link_forget(&a->node[i % 2u].frames.link, (uint16_t)(1u - i % 2u));
@@ -235,7 +224,7 @@ static void test_nothing_arrives_twice_after_a_restart(void **state)
 static void test_nothing_arrives_twice_after_epochs(void **state)
 {
     (void)state;
-    struct air *a = two(uw_test_seed(7));
+    struct air *a = air_of_two(uw_test_seed(7), MTU);
     for (uint32_t i = 0; i < 10; i++) {
         chat(a, 2);
         assert_int_equal(uw_secure_frames_rotate(&a->node[i % 2u].frames), UW_OK);
@@ -251,7 +240,7 @@ static void test_nothing_arrives_twice_after_epochs(void **state)
 static void test_own_frames_sent_back_do_nothing(void **state)
 {
     (void)state;
-    struct air *a = two(uw_test_seed(8));
+    struct air *a = air_of_two(uw_test_seed(8), MTU);
     struct air_node *n = &a->node[0];
     struct uw_frames_peer peers[16];
     remember(n, peers);
@@ -352,7 +341,7 @@ static void expect_rate(const struct air_node *n, uint64_t joins_n, uint64_t us)
 static void test_a_storm_evicts_nobody_and_gets_few_answers(void **state)
 {
     (void)state;
-    struct air *a = two(uw_test_seed(10));
+    struct air *a = air_of_two(uw_test_seed(10), MTU);
     struct uw_rng rng;
     uw_rng_seed(&rng, a->seed);
     uint64_t began_us = a->now_us;
@@ -390,7 +379,7 @@ static void test_a_storm_evicts_nobody_and_gets_few_answers(void **state)
 static void test_a_storm_of_old_hellos_is_answered_at_the_rate(void **state)
 {
     (void)state;
-    struct air *a = two(uw_test_seed(11));
+    struct air *a = air_of_two(uw_test_seed(11), MTU);
     uint32_t old[8], olds = 0;
     for (uint16_t i = 2; i < 10; i++) {
         uint32_t first = a->tape_n;
@@ -422,7 +411,7 @@ static void test_a_storm_of_old_hellos_is_answered_at_the_rate(void **state)
 static void test_an_old_hello_gets_one_answer(void **state)
 {
     (void)state;
-    struct air *a = two(uw_test_seed(12));
+    struct air *a = air_of_two(uw_test_seed(12), MTU);
     uint32_t hello = a->tape_n;
     air_up(a, 2, NULL);
     a->held = true;
@@ -442,7 +431,7 @@ static void test_an_old_hello_gets_one_answer(void **state)
 static void test_forged_epochs_cost_a_stated_number_of_keys(void **state)
 {
     (void)state;
-    struct air *a = two(uw_test_seed(13));
+    struct air *a = air_of_two(uw_test_seed(13), MTU);
     struct uw_secure_frames *s = &a->node[0].frames;
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(uw_secure_frames_rotate(&a->node[1].frames), UW_OK);

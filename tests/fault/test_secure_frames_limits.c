@@ -18,17 +18,6 @@
 #define COUNTER_AT 12u              /* in the record */
 #define CRC_AT (UW_SECURE_FRAMES_RECORD_BYTES - 4u)
 
-static struct air *two(uint64_t seed)
-{
-    struct air *a = air_new(seed, MTU);
-    air_up(a, 0, NULL);
-    air_up(a, 1, NULL);
-    (void)air_talk(a, 0, 1, S);
-    (void)air_talk(a, 1, 0, S);
-    air_run(a, S);
-    return a;
-}
-
 /* ---- counters ---- */
 
 /* Both ways over the place where a counter needs another byte; joins and messages. */
@@ -170,7 +159,7 @@ static void test_a_jump_ahead_is_whole_up_to_its_edge(void **state)
 {
     (void)state;
     for (uint32_t over = 0; over < 2; over++) {
-        struct air *a = two(uw_test_seed(5));
+        struct air *a = air_of_two(uw_test_seed(5), MTU);
         struct uw_frames_peer *p = &a->node[1].frames.peers[0];
         a->node[0].frames.counter += (uint64_t)1 << 30;
         (void)air_talk(a, 0, 1, 5 * S);     /* by a join */
@@ -196,7 +185,7 @@ static void test_a_jump_ahead_is_whole_up_to_its_edge(void **state)
 static void test_the_window_ends_where_it_says(void **state)
 {
     (void)state;
-    struct air *a = two(uw_test_seed(6));
+    struct air *a = air_of_two(uw_test_seed(6), MTU);
     struct air_node *n = &a->node[1];
     a->held = true;
     for (uint32_t turn = 0; turn < 2; turn++) {

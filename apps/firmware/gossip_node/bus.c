@@ -4,7 +4,6 @@
 #include "uwasa/link_frame.h"
 #include "uwasa/radio_bus.h"
 #include "uwasa/secure_frames.h"
-#include "uwasa/secure_memory.h"
 
 #define TLS_BYTES 1536u                 /* three keys of 288, and a derivation */
 #define PEERS 8u
@@ -35,16 +34,11 @@ static int open_secure(struct uw_firmware *f, struct bus *b)
     struct uw_secure_frames_config c = {
         .lower = &b->frame.link, .run = f->settings.run, .peers_n = PEERS,
         .entropy = uw_firmware_entropy, .event = uw_firmware_report_peer, .user = f};
-    void *tls = NULL;
-    int rc = uw_firmware_take(f, "secure channel", TLS_BYTES, &tls);
     c.memory_bytes = uw_secure_frames_bytes(&c);
-    rc = rc < 0 ? rc : uw_firmware_take(f, "secure channel", c.memory_bytes, &c.memory);
+    int rc = uw_firmware_take_secure(f, TLS_BYTES, c.memory_bytes, &c.memory, c.key);
     if (rc < 0) {
         return rc;
     }
-    f->tls_bytes = TLS_BYTES;
-    uw_secure_memory_init(tls, TLS_BYTES);
-    (void)uw_key_parse(f->settings.key, c.key);
     rc = uw_secure_frames_init(&b->secure, &c);
     uw_key_wipe(c.key, sizeof c.key);
     return rc < 0 ? uw_error_set(&f->err, rc, "secure channel: %s", uw_status_text(rc)) : UW_OK;

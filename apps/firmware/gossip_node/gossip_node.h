@@ -95,6 +95,11 @@ int uw_firmware_entropy(void *user, uint8_t *out, size_t bytes);
 /* Take memory of the first region. Returns UW_OK, or fills f->err, which names what it is for. */
 int uw_firmware_take(struct uw_firmware *f, const char *what, size_t bytes, void **out);
 
+/* The same of a secure channel's memory and of tls_bytes for Mbed TLS, which is set up, and the
+ * run's key, which the caller wipes. */
+int uw_firmware_take_secure(struct uw_firmware *f, size_t tls_bytes, size_t bytes, void **out,
+                            uint8_t key[UW_KEY_BYTES]);
+
 int uw_firmware_open_link(struct uw_firmware *f);
 int uw_firmware_open_node(struct uw_firmware *f);
 

@@ -59,6 +59,21 @@ static int open_serial(struct uw_firmware *f)
     return rc < 0 ? rc : uw_link_serial_init(&f->serial, &c);
 }
 
+int uw_firmware_take_secure(struct uw_firmware *f, size_t tls_bytes, size_t bytes, void **out,
+                            uint8_t key[UW_KEY_BYTES])
+{
+    void *tls = NULL;
+    int rc = uw_firmware_take(f, "secure channel", tls_bytes, &tls);
+    rc = rc < 0 ? rc : uw_firmware_take(f, "secure channel", bytes, out);
+    if (rc < 0) {
+        return rc;
+    }
+    f->tls_bytes = tls_bytes;
+    uw_secure_memory_init(tls, tls_bytes);
+    (void)uw_key_parse(f->settings.key, key);
+    return UW_OK;
+}
+
 static int open_secure(struct uw_firmware *f)
 {
     static const uint16_t suites[] = {CHACHA20_POLY1305, 0};
@@ -66,16 +81,11 @@ static int open_secure(struct uw_firmware *f)
         .lower = f->link, .identity = f->settings.run, .sessions_n = SESSIONS,
         .handshakes_n = HANDSHAKES, .suites = suites, .entropy = uw_firmware_entropy,
         .event = uw_firmware_report_peer, .user = f};
-    void *tls = NULL;
-    int rc = uw_firmware_take(f, "secure channel", TLS_BYTES, &tls);
     c.memory_bytes = uw_secure_dtls_bytes(&c);
-    rc = rc < 0 ? rc : uw_firmware_take(f, "secure channel", c.memory_bytes, &c.memory);
+    int rc = uw_firmware_take_secure(f, TLS_BYTES, c.memory_bytes, &c.memory, c.key);
     if (rc < 0) {
         return rc;
     }
-    f->tls_bytes = TLS_BYTES;
-    uw_secure_memory_init(tls, TLS_BYTES);
-    (void)uw_key_parse(f->settings.key, c.key);
     rc = uw_secure_dtls_init(&f->secure, &c);
     uw_key_wipe(c.key, sizeof c.key);
     return rc < 0 ? uw_error_set(&f->err, rc, "secure channel: %s", uw_status_text(rc)) : UW_OK;
