@@ -40,9 +40,9 @@ static void wait_for_join(struct uw_secure_frames *s, struct uw_frames_answer *a
     a->until_us = s->now_us + ((uint64_t)WELCOME_FIRST_US << a->in_vain);
     a->in_vain = a->in_vain < WELCOME_DOUBLINGS ? (uint8_t)(a->in_vain + 1u) : a->in_vain;
     if (a->in_vain >= WELCOMES_TELL) {
-        uw_frames_tell_rarely(s, &s->in_vain_tell_us, a->station,
-                              "a device says hello and does not follow when it is welcomed: it "
-                              "cannot hear this one, or somebody repeats its old hellos");
+        uw_frames_warn(s, &s->in_vain_tell_us, a->station,
+                       "a device says hello and does not follow when it is welcomed: it "
+                       "cannot hear this one, or somebody repeats its old hellos");
     }
 }
 

@@ -80,8 +80,8 @@ bool uw_frames_may_send(struct uw_secure_frames *s, uint8_t *saved_n, uint32_t k
 uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s);
 
 /* Tell of a refused peer, again only after a while. */
-void uw_frames_tell_rarely(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
-                           const char *text);
+void uw_frames_warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
+                    const char *text);
 
 /* Is this counter of the peer too old to tell whether it has come before? */
 bool uw_frames_is_old(const struct uw_frames_peer *p, uint64_t counter);

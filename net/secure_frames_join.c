@@ -83,25 +83,31 @@ static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uin
     }
 }
 
-void uw_frames_tell_rarely(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
-                           const char *text)
+static void tell_rarely(struct uw_secure_frames *s, enum uw_secure_event_kind kind,
+                        uint64_t *not_before_us, uint16_t station, const char *text)
 {
     if (s->now_us >= *not_before_us) {
         *not_before_us = s->now_us + REFUSED_TELL_US;
-        tell(s, UW_SECURE_PEER_REFUSED, station, text);
+        tell(s, kind, station, text);
     }
+}
+
+void uw_frames_warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
+                    const char *text)
+{
+    tell_rarely(s, UW_SECURE_WARNING, not_before_us, station, text);
 }
 
 void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text)
 {
-    uw_frames_tell_rarely(s, &s->identity_tell_us, station, text);
+    uw_frames_warn(s, &s->identity_tell_us, station, text);
 }
 
 void uw_frames_tell_longer(struct uw_secure_frames *s)
 {
     if (!s->longer_told) {
         s->longer_told = true;
-        tell(s, UW_SECURE_PEER_REFUSED, UW_LINK_STATION_NONE,
+        tell(s, UW_SECURE_WARNING, UW_LINK_STATION_NONE,
              "frames come that are longer than this device's mtu: all of a run need the same");
     }
 }
@@ -224,8 +230,8 @@ static bool may_ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_
     } else if (kept_n == 0 && s->withheld_us == 0) {
         s->withheld_us = s->now_us;
     } else if (kept_n == 0 && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
-        uw_frames_tell_rarely(s, &s->withheld_tell_us, station,
-                              "hellos are withheld: too many devices are to be asked who they are");
+        uw_frames_warn(s, &s->withheld_tell_us, station,
+                       "hellos are withheld: too many devices are to be asked who they are");
     }
     return may;
 }
@@ -324,8 +330,8 @@ static void on_refused(struct uw_secure_frames *s, uint16_t from)
         return;
     }
     s->stats.refused_n++;
-    uw_frames_tell_rarely(s, &s->refused_tell_us, from,
-                          "a device says hello with another key, or of another run");
+    tell_rarely(s, UW_SECURE_PEER_REFUSED, &s->refused_tell_us, from,
+                "a device says hello with another key, or of another run");
 }
 
 /* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
@@ -355,7 +361,7 @@ static void on_twin(struct uw_secure_frames *s)
     s->stats.refused_n++;
     (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
     uw_frames_ask(s, UW_LINK_STATION_BROADCAST);
-    uw_frames_tell_rarely(s, &s->twin_tell_us, s->lower->own, text);
+    uw_frames_warn(s, &s->twin_tell_us, s->lower->own, text);
 }
 
 /* A device restarted in an epoch that is over is welcomed too, and follows. */

@@ -223,7 +223,6 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .pcap = o->pcap,
                                           .event = uw_node_report_secure,
                                           .device_told = uw_node_report_device,
-                                          .narrow_told = uw_node_report_narrow,
                                           .user = &r->report};
     r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);
     rc = take_spare(r);

@@ -377,10 +377,11 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
 void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
 {
     struct uw_node_report *r = arg;
-    if (event->kind == UW_SECURE_PEER_REFUSED) {
+    bool refused = event->kind == UW_SECURE_PEER_REFUSED;
+    if (refused || event->kind == UW_SECURE_WARNING) {
         atomic_store(&r->refused, true);
-        atomic_fetch_add(&r->refused_n, 1u);
-        cJSON *ev = uw_event("refused");
+        atomic_fetch_add(&r->refused_n, refused ? 1u : 0u);
+        cJSON *ev = uw_event(refused ? "refused" : "warning");
         cJSON_AddStringToObject(ev, "text", event->text);
         uw_events_put(&r->events, ev);
         uw_node_report_say(r, "%s", event->text);
@@ -399,14 +400,6 @@ void uw_node_report_device(void *arg, const char *device, bool gone)
     cJSON_AddStringToObject(ev, "text", text);
     uw_events_put(&r->events, ev);
     uw_node_report_say(r, "%s", text);
-}
-
-void uw_node_report_narrow(void *arg, uint32_t mtu_bytes)
-{
-    uw_node_report_say(arg, "frames of more than %u bytes come and are lost here: is \"mtu\" %u on "
-                            "all nodes?%s", (unsigned)mtu_bytes, (unsigned)mtu_bytes,
-                       ((struct uw_node_report *)arg)->broadcasts
-                           ? " Averages by broadcast need that" : "");
 }
 
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err)

@@ -3,7 +3,7 @@
  * node_report.h - what a node tells: events as JSON lines, sentences for people
  *
  * Memory     events use the heap      Blocking  the file's and terminal's
- * Context    uw_node_report_event, _secure, _device and _narrow: network thread; the rest: training
+ * Context    uw_node_report_event, _secure and _device: network thread; the rest: training
  *            thread
  */
 #ifndef UWASA_CLI_NODE_REPORT_H
@@ -84,7 +84,6 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
 void uw_node_report_event(void *arg, const struct uw_node_event *event);
 void uw_node_report_secure(void *arg, const struct uw_secure_event *event);
 void uw_node_report_device(void *arg, const char *device, bool gone);
-void uw_node_report_narrow(void *arg, uint32_t mtu_bytes);
 
 /* Finish. Returns UW_OK, or UW_ERR_IO when an event could not be written. */
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err);

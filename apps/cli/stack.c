@@ -202,16 +202,6 @@ static bool is_far(void *arg, uint16_t station)
     return false;
 }
 
-static void tell_narrow(struct uw_stack *s)
-{
-    if (!s->narrow && s->frame.link.stats.dropped_n != 0) {
-        s->narrow = true;
-        if (s->narrow_told != NULL) {
-            s->narrow_told(s->user, s->frame.link.mtu_bytes);
-        }
-    }
-}
-
 static void tell_device(struct uw_stack *s)
 {
     if (s->tty.away != s->gone) {
@@ -225,7 +215,6 @@ static void tell_device(struct uw_stack *s)
 void uw_stack_step(struct uw_stack *s, uint64_t now_us)
 {
     tell_device(s);
-    tell_narrow(s);
     uint64_t at_us = now_us - s->opened_us;
     bool cut = s->cut_us != 0 && at_us >= s->cut_from_us && at_us < s->cut_from_us + s->cut_us;
     if (cut != s->cut) {
@@ -303,7 +292,6 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
 {
     memset(s, 0, sizeof *s);
     s->device_told = config->device_told;
-    s->narrow_told = config->narrow_told;
     s->user = config->user;
     int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_capture(s, config, err);

@@ -64,8 +64,6 @@ struct uw_stack_config {
     /* (optional: NULL means nobody asks) The serial line or the bus is gone, or there again; told
      * by uw_stack_step. */
     void (*device_told)(void *user, const char *device, bool gone);
-    /* (optional: NULL means nobody asks) Frames came that are larger than these; told once. */
-    void (*narrow_told)(void *user, uint32_t mtu_bytes);
     void *user;
     /* (optional: NULL means none) One more link over the others: gets the top, returns the new one,
      * which outlives the stack. */
@@ -100,9 +98,7 @@ struct uw_stack {
     uint64_t opened_us, cut_from_us, cut_us;
     bool cut;
     bool gone;                          /* the device, as it was told last */
-    bool narrow;                        /* what was too large was told */
     void (*device_told)(void *user, const char *device, bool gone);
-    void (*narrow_told)(void *user, uint32_t mtu_bytes);
     void *user;
 };
 

@@ -33,7 +33,8 @@ class Bus(Boards):
         done = [self.finished(i) for i in (0, 1)]
         print([d["pulled_bytes"] for d in done], flush=True)
         self.assertGreater(sum(d["pulled_bytes"] for d in done), 0)
-        self.assertFalse(any(self.events(i, "refused") for i in (0, 1)))
+        self.assertFalse(any(self.events(i, kind) for i in (0, 1)
+                             for kind in ("refused", "warning")))
 
     def test_a_whole_model_is_pulled_over_a_bus(self):
         """When training is over: then nothing keeps them from the line."""

@@ -109,13 +109,14 @@ class Radio(Fleet):
                        **{"link.radio": f"udp:239.255.85.{87 + i // 2}:{self.ports[7]}",
                           "link.address": i})
         self.until("a narrower one that hears a part",
-                   lambda: "frames of more than 127 bytes come and are lost here" in self.text(2))
+                   lambda: "frames come that are longer than this device's mtu" in self.text(2))
         for i in range(2):
             self.until_event(i, "pull_done")        # pulls manage
         self.stop(0, 1, 2, 3)
         for i in (0, 1, 3):
-            self.assertNotIn("are lost here", self.text(i))
-        self.assertEqual(self.text(2).count("are lost here"), 1)
+            self.assertNotIn("device's mtu", self.text(i))
+        self.assertEqual(self.text(2).count("device's mtu"), 1)
+        self.assertEqual([len(self.events(2, kind)) for kind in ("warning", "refused")], [1, 0])
 
     def test_two_nodes_with_one_address_both_say_so(self):
         for i in range(2):
@@ -124,7 +125,7 @@ class Radio(Fleet):
         for i in range(2):
             self.until("a sentence on the address", lambda i=i: any(
                 e["text"].endswith("this one's address, give each its own: 9")
-                for e in self.events(i, "refused")))
+                for e in self.events(i, "warning")))
         self.stop(0, 1)
 
 

@@ -41,8 +41,8 @@ struct air_node {
     struct uw_secure_frames frames;
     void *memory;
     struct uw_rng entropy;
-    uint32_t events[4];
-    char text[4][UW_SECURE_TEXT_BYTES];
+    uint32_t events[5];
+    char text[5][UW_SECURE_TEXT_BYTES];
     uint8_t got[AIR_NUMBERS];       /* by number; outlives restarts */
     uint32_t got_n;
 };

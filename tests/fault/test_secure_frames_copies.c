@@ -37,7 +37,7 @@ static void test_a_radio_that_hears_itself_changes_nothing(void **state)
         const struct air_node *n = &a->node[i];
         assert_int_equal(n->frames.known_n, 2);
         assert_false(uw_secure_frames_knows(&n->frames, i));
-        assert_int_equal(n->events[UW_SECURE_PEER_REFUSED], 0);
+        assert_int_equal(n->events[UW_SECURE_PEER_REFUSED] + n->events[UW_SECURE_WARNING], 0);
         assert_true(n->frames.stats.joins_sent_n < 20);
     }
     air_free(a);
@@ -129,8 +129,8 @@ static void test_copies_with_a_drawn_identity_part(void **state)
     uint64_t ids[2] = {a->node[1].frames.id, a->node[2].frames.id};
     assert_true(ids[0] != ids[1]);
     uint16_t other = ids[0] == before ? 2 : 1;
-    assert_int_equal(a->node[other].events[UW_SECURE_PEER_REFUSED], 1);
-    assert_non_null(strstr(a->node[other].text[UW_SECURE_PEER_REFUSED], "takes another"));
+    assert_int_equal(a->node[other].events[UW_SECURE_WARNING], 1);
+    assert_non_null(strstr(a->node[other].text[UW_SECURE_WARNING], "takes another"));
     a->copies = false;              /* from here on no nonce goes out twice */
     for (uint16_t i = 0; i < 6; i++) {
         (void)air_talk(a, i % 3u, (uint16_t)((i + 1u + i / 3u) % 3u), 20 * S);
@@ -157,13 +157,13 @@ static void test_copies_with_a_given_identity_are_told_of(void **state)
         }
         air_run(a, 50000);
         for (uint16_t k = 0; k < 3; k++) {
-            told[k] |= strstr(a->node[k].text[UW_SECURE_PEER_REFUSED], "identity") != NULL;
+            told[k] |= strstr(a->node[k].text[UW_SECURE_WARNING], "identity") != NULL;
         }
     }
     assert_true(a->twice_n > 0);
     for (uint16_t k = 0; k < 3; k++) {
         assert_true(told[k]);
-        assert_in_range(a->node[k].events[UW_SECURE_PEER_REFUSED], 1, 6);
+        assert_in_range(a->node[k].events[UW_SECURE_WARNING], 1, 6);
     }
     air_replay(a, 0, a->tape_n < 400u ? a->tape_n : 400u);
     air_run(a, S);

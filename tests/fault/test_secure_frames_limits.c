@@ -71,8 +71,8 @@ static void test_a_device_that_used_up_its_counters_is_silent_and_says_so(void *
     assert_int_equal(a->node[1].got_n - got_n, sent);
     assert_true(n->frames.counter == END - 1u);
     assert_true(n->got_n > 90);             /* it still hears */
-    assert_in_range(n->events[UW_SECURE_PEER_REFUSED], 1, 2);
-    assert_non_null(strstr(n->text[UW_SECURE_PEER_REFUSED], "used up"));
+    assert_in_range(n->events[UW_SECURE_WARNING], 1, 2);
+    assert_non_null(strstr(n->text[UW_SECURE_WARNING], "used up"));
     air_free(a);
 }
 
@@ -297,13 +297,13 @@ static void test_frames_that_are_too_long_are_told_once(void **state)
     air_up(a, 0, NULL);
     air_up(a, 1, NULL);
     (void)air_talk(a, 0, 1, S);
-    assert_int_equal(n->events[UW_SECURE_PEER_REFUSED], 0);
+    assert_int_equal(n->events[UW_SECURE_WARNING], 0);
     for (uint32_t i = 0; i < 30; i++) {
         assert_int_equal(air_say(a, 0, 1, UW_SECURE_FRAMES_LOWER_MIN), UW_OK);
         air_run(a, S);
     }
-    assert_int_equal(n->events[UW_SECURE_PEER_REFUSED], 1);
-    assert_non_null(strstr(n->text[UW_SECURE_PEER_REFUSED], "longer than this device's mtu"));
+    assert_int_equal(n->events[UW_SECURE_WARNING], 1);
+    assert_non_null(strstr(n->text[UW_SECURE_WARNING], "longer than this device's mtu"));
     assert_int_equal(n->frames.stats.refused_n, 30);
     air_free(a);
 }

@@ -128,14 +128,14 @@ static void test_welcomes_in_vain_become_rare_and_are_told(void **state)
     struct recorded r = {.n = 0};
     struct air *a = two_and_recorded(uw_test_seed(22), &r, 1, 25);
     const struct air_node *n = &a->node[0];
-    uint32_t told = n->events[UW_SECURE_PEER_REFUSED];
+    uint32_t told = n->events[UW_SECURE_WARNING];
     repeat(a, &r, 30 * S);
-    assert_in_range(n->events[UW_SECURE_PEER_REFUSED] - told, 1, 3);
-    assert_non_null(strstr(n->text[UW_SECURE_PEER_REFUSED], "repeats its old hellos"));
+    assert_in_range(n->events[UW_SECURE_WARNING] - told, 1, 3);
+    assert_non_null(strstr(n->text[UW_SECURE_WARNING], "repeats its old hellos"));
     uint64_t joins_n = n->frames.stats.joins_sent_n;
     repeat(a, &r, 60 * S);
     assert_in_range(n->frames.stats.joins_sent_n - joins_n, 1, 50);
-    assert_in_range(n->events[UW_SECURE_PEER_REFUSED] - told, 1, 9);
+    assert_in_range(n->events[UW_SECURE_WARNING] - told, 1, 9);
     air_free(a);
 }
 

@@ -228,7 +228,7 @@ void uw_firmware_report_event(void *arg, const struct uw_node_event *e)
 
 void uw_firmware_report_peer(void *arg, const struct uw_secure_event *e)
 {
-    static const char *const kind[] = {"up", "refused", "silent", "closed"};
+    static const char *const kind[] = {"up", "refused", "silent", "closed", "warning"};
     report(arg, "peer", kind[e->kind], "", e->text);
 }
 

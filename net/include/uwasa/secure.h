@@ -66,6 +66,7 @@ enum uw_secure_event_kind {
                                    none with a session that is up: others can use its address */
     UW_SECURE_PEER_SILENT,      /* a handshake got no answer */
     UW_SECURE_PEER_CLOSED,      /* a session ended: by the peer, by reset, to make room */
+    UW_SECURE_WARNING,          /* uwasa/secure_frames.h: what somebody has to mend, of any peer */
 };
 
 struct uw_secure_event {

@@ -56,7 +56,7 @@
  *          does not take waits. All this is remembered of the eight stations that were welcomed
  *          in vain most often. A hello sent before the last one of its sender is not answered.
  * Twins    A frame to all from this station's own address is its own, heard back, or one of another
- *          device with the same address. That one's hello is told (UW_SECURE_PEER_REFUSED), once in
+ *          device with the same address. That one's hello is told (UW_SECURE_WARNING), once in
  *          10 s, and answered by a hello to all, so that both tell. A message from there that is
  *          not this device's own asks for such a hello.
  * Epochs   The key of an epoch is HKDF-SHA256(run's key, salt: the run's name, info: "uwasa frames
@@ -104,8 +104,9 @@ struct uw_secure_frames_config {
     size_t memory_bytes;
     /* As in struct uw_secure_dtls_config, as the next two. */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
-    /* UW_SECURE_PEER_REFUSED also tells of an identity that two have, or that is used up; each of
-     * the two every 10 s at most. May be NULL. */
+    /* UW_SECURE_WARNING tells of an address or an identity that two have, counters that are used
+     * up, old hellos that are repeated, each every 10 s at most, and once of frames that are longer
+     * than this device takes. May be NULL. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
 };
