@@ -225,8 +225,8 @@ static int activation_forward(const struct uw_exec *e, const struct uw_activatio
 static int activation_bw_input(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                                const float *v, const float *dy, float *dx, bool accumulate) REFUSE
 
-static int activation_dropout(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n,
-                              float rate, const float *x, float *y, bool accumulate) REFUSE
+static int activation_dropout(const struct uw_exec *e, const struct uw_dropout *d, uint64_t first,
+                              size_t n, const float *x, float *y, bool accumulate) REFUSE
 
 const struct uw_activation_kernels uw_activation_none = {
     .forward = activation_forward,

@@ -149,11 +149,11 @@ static void dropout_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-int uw_dropout_ref(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n, float rate,
+int uw_dropout_ref(const struct uw_exec *e, const struct uw_dropout *d, uint64_t first, size_t n,
                    const float *x, float *y, bool accumulate)
 {
-    struct job j = {.n = n, .x = x, .y = y, .key = key, .first = first, .rate = rate,
-                    .accumulate = accumulate};
+    struct job j = {.n = n, .x = x, .y = y, .key = uw_rng_mix(d->noise, d->layer), .first = first,
+                    .rate = d->rate, .accumulate = accumulate};
     run(e, dropout_task, &j);
     return UW_OK;
 }

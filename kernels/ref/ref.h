@@ -45,7 +45,7 @@ float uw_window_max_ref(const struct uw_pool2d *p, const float *x, int64_t top, 
 int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats);
 
-int uw_dropout_ref(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n, float rate,
+int uw_dropout_ref(const struct uw_exec *e, const struct uw_dropout *d, uint64_t first, size_t n,
                    const float *x, float *y, bool accumulate);
 int uw_gather_ref(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
                   const float *x, const float *w, float *y);

@@ -18,10 +18,10 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
 static int drop(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                 const float *x, float *y, bool accumulate)
 {
-    return e->kernels->activation->dropout(e, uw_rng_mix(p->noise, l->index),
-                                           (uint64_t)p->first * l->out_n,
-                                           (size_t)p->batch_n * l->out_n, l->def->dropout.rate, x,
-                                           y, accumulate);
+    const struct uw_dropout d = {.noise = p->noise, .layer = l->index,
+                                 .rate = l->def->dropout.rate};
+    return e->kernels->activation->dropout(e, &d, (uint64_t)p->first * l->out_n,
+                                           (size_t)p->batch_n * l->out_n, x, y, accumulate);
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

@@ -130,13 +130,14 @@ static void test_dropout_depends_on_place_not_on_call(void **state)
     (void)state;
     const struct uw_activation_kernels *k = uw_test_table()->activation;
     const size_t n = 40001, cut = 17003;
+    const struct uw_dropout d = {.noise = 99, .layer = 3, .rate = 0.25f};
     struct uw_test_exec e;
     uw_test_exec_begin(&e, 3, 0);
     float *x = uw_test_random_floats(n), *y = uw_test_floats(n), *parts = uw_test_floats(n);
     x[5] = NAN;
-    assert_int_equal(k->dropout(&e.exec, 99, 7, n, 0.25f, x, y, false), UW_OK);
-    assert_int_equal(k->dropout(&e.exec, 99, 7, cut, 0.25f, x, parts, false), UW_OK);
-    assert_int_equal(k->dropout(&e.exec, 99, 7 + cut, n - cut, 0.25f, x + cut, parts + cut,
+    assert_int_equal(k->dropout(&e.exec, &d, 7, n, x, y, false), UW_OK);
+    assert_int_equal(k->dropout(&e.exec, &d, 7, cut, x, parts, false), UW_OK);
+    assert_int_equal(k->dropout(&e.exec, &d, 7 + cut, n - cut, x + cut, parts + cut,
                                 false), UW_OK);
     uw_test_assert_same_bits(n, parts, y);
     size_t kept = 0;
@@ -146,7 +147,7 @@ static void test_dropout_depends_on_place_not_on_call(void **state)
         assert_true(isnan(x[i]) ? isnan(y[i]) : zero || fabsf(y[i] - x[i] / 0.75f) < 1e-6f);
     }
     uw_test_assert_near((double)kept / (double)n, 0.75, 0.02);
-    assert_int_equal(k->dropout(&e.exec, 99, 7, n, 0.25f, x, parts, true), UW_OK);
+    assert_int_equal(k->dropout(&e.exec, &d, 7, n, x, parts, true), UW_OK);
     for (size_t i = 0; i < n; i++) {
         assert_true(isnan(y[i]) ? isnan(parts[i]) : parts[i] == y[i] + y[i]);
     }

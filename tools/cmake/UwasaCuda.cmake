@@ -45,11 +45,15 @@ function(uwasa_cuda_sources target)
   endif()
   foreach(source ${ARGN})
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
+    get_filename_component(folder ${object} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder})
     add_custom_command(OUTPUT ${object}
-      COMMAND ${UWASA_NVCC} ${codes} -O2 -I${UWASA_CUDA_INCLUDE_DIR}
+      COMMAND ${UWASA_NVCC} ${codes} -std=c++17 -O3 -I${UWASA_CUDA_INCLUDE_DIR}
+              "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
               -Xcompiler -fPIC,-fno-threadsafe-statics,-fno-exceptions -MD -MF ${object}.d
               -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
       DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${object}.d
+      COMMAND_EXPAND_LISTS
       COMMENT "Compiling ${source} with nvcc" VERBATIM)
     target_sources(${target} PRIVATE ${object})
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

@@ -22,6 +22,7 @@
 #ifndef UWASA_KERNELS_H
 #define UWASA_KERNELS_H
 
+#include "uwasa/device.h"
 #include "uwasa/kernels_layers.h"
 #include "uwasa/workers.h"
 
@@ -204,6 +205,7 @@ struct uw_kernels {
     const struct uw_sequence_kernels *sequence;
     const struct uw_loss_kernels *loss;
     const struct uw_update_kernels *update;
+    const struct uw_device_kernels *device;     /* NULL: the processor's; see uwasa/device.h */
 };
 
 #endif

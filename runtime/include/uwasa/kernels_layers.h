@@ -101,6 +101,12 @@ struct uw_activation {
     float slope;                    /* leaky ReLU, above 0 */
 };
 
+struct uw_dropout {
+    uint64_t noise;                 /* of the step */
+    uint32_t layer;
+    float rate;                     /* below 1 */
+};
+
 struct uw_activation_kernels {
     /* y = f(x); y may be x. */
     int (*forward)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
@@ -108,9 +114,9 @@ struct uw_activation_kernels {
     /* dx = f'(x) dy; v is y, but x for GELU and SiLU. dx may be dy; accumulate: dx += instead. */
     int (*bw_input)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                     const float *v, const float *dy, float *dx, bool accumulate);
-    /* y[i] = x[i] / (1 - rate) where element first + i of stream `key` is kept, else 0. The same
-     * call carries gradients back. y may be x; accumulate: y += instead. */
-    int (*dropout)(const struct uw_exec *e, uint64_t key, uint64_t first, size_t n, float rate,
+    /* y[i] = x[i] / (1 - rate) where element first + i of stream uw_rng_mix(noise, layer) is kept,
+     * else 0. The same call carries gradients back. y may be x; accumulate: y += instead. */
+    int (*dropout)(const struct uw_exec *e, const struct uw_dropout *d, uint64_t first, size_t n,
                    const float *x, float *y, bool accumulate);
 };
 

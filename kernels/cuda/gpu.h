@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpu.h - an open GPU (private to kernels/cuda)
+ *
+ * The table is the handle's first member: a slot finds its GPU from e->kernels. All slots put their
+ * work on one stream, in the order of the calls; results do not depend on anything but that order.
+ *
+ * Files      open.c       probing, memory, the table      libraries.c  cuBLAS and cuDNN, loaded
+ *            queue.c      steps, graphs, copies           choices.c    measured algorithms
+ *            *.cu         slots with kernels of their own, launch.cuh and reduce.cuh beneath
+ */
+#ifndef UW_KERNELS_CUDA_GPU_H
+#define UW_KERNELS_CUDA_GPU_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "uwasa/cuda.h"
+
+#include <cuda_runtime_api.h>
+
+/* Partial results of reductions: what one slot leaves here the same slot reads. */
+#define UW_CUDA_PARTIALS_BYTES (1u << 20)
+
+struct uw_cuda_products;                /* private to the files of cuBLAS and cuDNN */
+struct uw_cuda_queue;                   /* private to queue.c */
+
+/* What kernels read of the open step, in the GPU's memory. */
+struct uw_cuda_step {
+    struct uw_device_values values;
+    struct uw_device_sums sums;
+};
+
+/* Numbers on their way to the processor, outside of steps. */
+struct uw_cuda_numbers {
+    double d[2];
+    uint32_t u[4];
+};
+
+#define UW_CUDA_BLOCKS_MAX 64u
+
+struct uw_cuda_block {
+    void *at;
+    enum uw_cuda_memory kind;
+};
+
+struct uw_cuda {
+    struct uw_kernels kernels;          /* first: see uw_cuda_of */
+    struct uw_device_kernels device;
+    struct uw_cuda_config config;
+    struct uw_cuda_info info;
+    uint32_t multiprocessors;
+    cudaStream_t stream;
+    void *partials;                     /* [UW_CUDA_PARTIALS_BYTES], the GPU's */
+    struct uw_cuda_numbers *numbers;    /* both see it; `numbers_at` is where the GPU does */
+    struct uw_cuda_numbers *numbers_at;
+    struct uw_cuda_step *step;          /* the GPU's */
+    bool in_step;                       /* between begin and end */
+    uint32_t segment;
+    struct uw_cuda_queue *queue;
+    struct uw_cuda_products *products;
+    size_t own_bytes;
+    struct uw_cuda_block blocks[UW_CUDA_BLOCKS_MAX];    /* what uw_cuda_take took */
+    uint32_t blocks_n;
+};
+
+static inline struct uw_cuda *uw_cuda_of(const struct uw_exec *e)
+{
+    return (struct uw_cuda *)(void *)e->kernels;
+}
+
+/* The open step as kernels take it; NULL outside of one. */
+static inline const struct uw_cuda_step *uw_cuda_open_step(const struct uw_exec *e)
+{
+    return uw_cuda_of(e)->in_step ? uw_cuda_of(e)->step : NULL;
+}
+
+/* After a launch or a library's call: UW_OK, or UW_ERR_IO. Waits when the table is blocking. */
+int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc);
+
+/* Wait for the stream, and give the numbers that kernels wrote to c->numbers_at. */
+int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out);
+
+/* The slots, by file. Contracts: uwasa/kernels.h, uwasa/kernels_layers.h. */
+/* pointwise.cu */
+int uw_relu_fw_cuda(const struct uw_exec *e, size_t n, const float *x, float *y);
+int uw_relu_bw_input_cuda(const struct uw_exec *e, size_t n, const float *y, const float *dy,
+                          float *dx, bool accumulate);
+int uw_axpby_cuda(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
+bool uw_all_finite_cuda(const struct uw_exec *e, size_t n, const float *x);
+double uw_distance_sq_cuda(const struct uw_exec *e, size_t n, const float *x, const float *y);
+extern const struct uw_activation_kernels uw_activation_cuda;   /* activation.cu */
+extern const struct uw_copy_kernels uw_copy_cuda;               /* copy.cu */
+extern const struct uw_sequence_kernels uw_sequence_cuda;       /* sequence.cu */
+/* update.cu: inside a step they read its values, and change nothing once it is stopped */
+int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
+                       float *w, float *v);
+extern const struct uw_update_kernels uw_update_cuda;
+/* loss.cu: inside a step loss_sum, correct_n, sum are the GPU's, one of struct uw_device_sums */
+int uw_softmax_xent_fw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                            float smoothing, const float *logits, const uint32_t *label, float *p,
+                            double *loss_sum, uint32_t *correct_n);
+int uw_softmax_xent_bw_input_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
+                                  float smoothing, const float *p, const uint32_t *label,
+                                  float scale, float *dlogits);
+extern const struct uw_loss_kernels uw_loss_cuda;
+int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t heads_n,
+                       uint32_t samples);                       /* device's add_losses */
+/* norm.cu, norm_group.cu, lrn.cu */
+extern const struct uw_norm_kernels uw_norm_cuda;
+/* pool.cu */
+int uw_maxpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                         const float *x, float *y, uint8_t *winner);
+int uw_maxpool2d_bw_input_cuda(const struct uw_exec *e, const struct uw_pool2d *p,
+                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
+                               bool accumulate);
+int uw_avgpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
+                         const float *x, float *y);
+int uw_avgpool2d_bw_input_cuda(const struct uw_exec *e, const struct uw_pool2d *p,
+                               uint32_t batch_n, const float *dy, float *dx, bool accumulate);
+/* channels.cu */
+int uw_add_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                         size_t inner_n, const float *b, float *y);
+int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                         size_t inner_n, const float *dy, float scale, float *db);
+/* dense.c */
+int uw_gemm_cuda(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
+                 float *c);
+size_t uw_gemm_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_gemm *g,
+                                  uint32_t threads);
+int uw_dense_fw_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                     const float *x, const float *w, const float *b, float *y);
+int uw_dense_bw_input_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate);
+int uw_dense_bw_param_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db);
+int uw_dense_bw_step_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                          const float *x, const float *dy, float keep, float scale, float *w,
+                          float *b, float *dx, bool accumulate);
+size_t uw_dense_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_dense *d,
+                                   uint32_t batch_n, uint32_t threads);
+/* conv2d.c: cuDNN, or conv2d_own.cu where that is faster */
+int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float *y, bool accumulate);
+int uw_conv2d_bw_input_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                            const float *dy, const float *w, float *dx, bool accumulate);
+int uw_conv2d_bw_param_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                            const float *x, const float *dy, float scale, float *dw, float *db);
+bool uw_conv2d_takes_norm_cuda(const struct uw_kernels *k, const struct uw_conv2d *c,
+                               uint32_t batch_n);
+size_t uw_conv2d_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_conv2d *c,
+                                    uint32_t batch_n, uint32_t threads);
+
+/* products: the libraries' handles on c->stream, and their workspaces in c->own_bytes. */
+int uw_cuda_products_open(struct uw_cuda *c, struct uw_error *err);
+void uw_cuda_products_close(struct uw_cuda *c);
+
+/* queue.c: fills c->device, c->step. */
+int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err);
+void uw_cuda_queue_close(struct uw_cuda *c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Probing, memory, the table. */
+#include "gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct uw_kernels table = {
+    .name = "cuda",
+    .gemm = uw_gemm_cuda,
+    .gemm_scratch_bytes = uw_gemm_scratch_bytes_cuda,
+    .conv2d_fw = uw_conv2d_fw_cuda,
+    .conv2d_bw_input = uw_conv2d_bw_input_cuda,
+    .conv2d_bw_param = uw_conv2d_bw_param_cuda,
+    .conv2d_takes_norm = uw_conv2d_takes_norm_cuda,
+    .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_cuda,
+    .add_channels = uw_add_channels_cuda,
+    .sum_channels = uw_sum_channels_cuda,
+    .dense_fw = uw_dense_fw_cuda,
+    .dense_bw_input = uw_dense_bw_input_cuda,
+    .dense_bw_param = uw_dense_bw_param_cuda,
+    .dense_bw_step = uw_dense_bw_step_cuda,
+    .dense_scratch_bytes = uw_dense_scratch_bytes_cuda,
+    .maxpool2d_fw = uw_maxpool2d_fw_cuda,
+    .maxpool2d_bw_input = uw_maxpool2d_bw_input_cuda,
+    .avgpool2d_fw = uw_avgpool2d_fw_cuda,
+    .avgpool2d_bw_input = uw_avgpool2d_bw_input_cuda,
+    .relu_fw = uw_relu_fw_cuda,
+    .relu_bw_input = uw_relu_bw_input_cuda,
+    .softmax_xent_fw = uw_softmax_xent_fw_cuda,
+    .softmax_xent_bw_input = uw_softmax_xent_bw_input_cuda,
+    .axpby = uw_axpby_cuda,
+    .sgd_update = uw_sgd_update_cuda,
+    .all_finite = uw_all_finite_cuda,
+    .distance_sq = uw_distance_sq_cuda,
+    .norm = &uw_norm_cuda,
+    .activation = &uw_activation_cuda,
+    .copy = &uw_copy_cuda,
+    .sequence = &uw_sequence_cuda,
+    .loss = &uw_loss_cuda,
+    .update = &uw_update_cuda,
+};
+
+int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    if (rc == cudaSuccess && c->config.blocking) {
+        rc = cudaStreamSynchronize(c->stream);
+    }
+    return rc == cudaSuccess ? UW_OK : rc == cudaErrorMemoryAllocation ? UW_ERR_NOMEM : UW_ERR_IO;
+}
+
+int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    cudaError_t rc = cudaStreamSynchronize(c->stream);
+    *out = *c->numbers;
+    return rc == cudaSuccess ? UW_OK : UW_ERR_IO;
+}
+
+static bool has(enum cudaDeviceAttr what, int device)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, what, device) == cudaSuccess && value != 0;
+}
+
+static const char *too_old(int driver, int runtime, char text[160])
+{
+    snprintf(text, 160, "the driver is for CUDA %d.%d, this program needs %d.%d: install a newer "
+             "driver", driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return text;
+}
+
+/* Is there a driver that this program can use, and a GPU? */
+static int probe(struct uw_cuda *c, struct uw_error *err)
+{
+    int driver = 0, runtime = 0, n = 0;
+    char text[160];
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    if (driver == 0) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "no NVIDIA driver is installed");
+    }
+    cudaError_t rc = cudaGetDeviceCount(&n);
+    if (rc == cudaErrorInsufficientDriver || driver / 1000 < runtime / 1000) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "%s", too_old(driver, runtime, text));
+    }
+    if (rc == cudaErrorNoDevice || (rc == cudaSuccess && n == 0)) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "the driver sees no GPU");
+    }
+    if (rc == cudaSuccess && c->config.device >= (uint32_t)n) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "GPU %u: there are %d, from 0 on",
+                            (unsigned)c->config.device, n);
+    }
+    if (rc != cudaSuccess) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "the GPU cannot be used: %s",
+                            cudaGetErrorString(rc));
+    }
+    c->info.driver = (uint32_t)driver;
+    c->info.runtime = (uint32_t)runtime;
+    return UW_OK;
+}
+
+static int describe(struct uw_cuda *c, struct uw_error *err)
+{
+    int device = (int)c->config.device;
+    struct cudaDeviceProp p;
+    size_t free_bytes = 0, all_bytes = 0;
+    cudaError_t rc = cudaSetDevice(device);
+    rc = rc == cudaSuccess ? cudaGetDeviceProperties(&p, device) : rc;
+    rc = rc == cudaSuccess ? cudaMemGetInfo(&free_bytes, &all_bytes) : rc;
+    if (rc != cudaSuccess) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "GPU %d cannot be used: %s", device,
+                            cudaGetErrorString(rc));
+    }
+    snprintf(c->info.name, sizeof c->info.name, "%.63s", p.name);
+    c->info.major = (uint32_t)p.major;
+    c->info.minor = (uint32_t)p.minor;
+    c->info.memory_bytes = all_bytes;
+    c->info.free_bytes = free_bytes;
+    c->info.integrated = has(cudaDevAttrIntegrated, device);
+    c->info.tf32 = c->config.tf32;
+    c->multiprocessors = (uint32_t)p.multiProcessorCount;
+    return UW_OK;
+}
+
+/* What the handle itself needs. */
+static int take_own(struct uw_cuda *c, struct uw_error *err)
+{
+    void *numbers, *step, *at = NULL;
+    int rc = uw_cuda_take(c, UW_CUDA_KERNELS, UW_CUDA_PARTIALS_BYTES, &c->partials, err);
+    rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_KERNELS, sizeof *c->step, &step, err);
+    rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_SHARED, sizeof *c->numbers, &numbers, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (cudaHostGetDevicePointer(&at, numbers, 0) != cudaSuccess) {
+        return uw_error_set(err, UW_ERR_IO, "the GPU cannot see the processor's memory");
+    }
+    c->step = step;
+    c->numbers = numbers;
+    c->numbers_at = at;
+    c->own_bytes += UW_CUDA_PARTIALS_BYTES + sizeof *c->step;
+    return UW_OK;
+}
+
+static int open_parts(struct uw_cuda *c, struct uw_error *err)
+{
+    int rc = probe(c, err);
+    rc = rc < 0 ? rc : describe(c, err);
+    if (rc == UW_OK &&
+        cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) != cudaSuccess) {
+        c->stream = NULL;
+        rc = uw_error_set(err, UW_ERR_NOMEM, "the GPU has no memory left for a stream");
+    }
+    rc = rc < 0 ? rc : take_own(c, err);
+    rc = rc < 0 ? rc : uw_cuda_products_open(c, err);
+    return rc < 0 ? rc : uw_cuda_queue_open(c, err);
+}
+
+int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, struct uw_error *err)
+{
+    struct uw_cuda *c = calloc(1, sizeof *c);
+    *out = NULL;
+    if (c == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    c->kernels = table;
+    c->config = *config;
+    int rc = open_parts(c, err);
+    if (rc < 0) {
+        uw_cuda_close(c);
+        return rc;
+    }
+    c->kernels.device = config->blocking ? NULL : &c->device;
+    *out = c;
+    return UW_OK;
+}
+
+const struct uw_kernels *uw_cuda_kernels(const struct uw_cuda *c)
+{
+    return &c->kernels;
+}
+
+void uw_cuda_info(const struct uw_cuda *c, struct uw_cuda_info *info)
+{
+    *info = c->info;
+}
+
+size_t uw_cuda_own_bytes(const struct uw_cuda *c)
+{
+    return c->own_bytes;
+}
+
+static cudaError_t take(enum uw_cuda_memory kind, size_t bytes, void **out)
+{
+    switch (kind) {
+    case UW_CUDA_KERNELS:
+        return cudaMalloc(out, bytes);
+    case UW_CUDA_PINNED:
+        return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
+    case UW_CUDA_SHARED:
+        break;
+    }
+    return cudaHostAlloc(out, bytes, cudaHostAllocMapped);
+}
+
+int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
+                 struct uw_error *err)
+{
+    size_t free_bytes = 0, all_bytes = 0;
+    *out = NULL;
+    if (bytes == 0) {
+        return UW_OK;
+    }
+    if (c->blocks_n == UW_CUDA_BLOCKS_MAX) {
+        return uw_error_set(err, UW_ERR_NOMEM, "more than %u blocks of memory",
+                            UW_CUDA_BLOCKS_MAX);
+    }
+    /* Where there is one memory, pages of the processor are the GPU's as well: no copies. */
+    enum uw_cuda_memory as = kind == UW_CUDA_KERNELS && c->info.integrated ? UW_CUDA_SHARED : kind;
+    if (take(as, bytes, out) != cudaSuccess) {
+        (void)cudaGetLastError(); /* it is no error of a later call */
+        *out = NULL;
+        (void)cudaMemGetInfo(&free_bytes, &all_bytes);
+        return uw_error_set(err, UW_ERR_NOMEM,
+                            kind == UW_CUDA_KERNELS
+                                ? "not enough memory on the GPU: %zu MB wanted, %zu MB of %zu free"
+                                : "no %zu MB of pinned memory (the GPU has %zu MB of %zu free)",
+                            bytes / 1000000u, free_bytes / 1000000u, all_bytes / 1000000u);
+    }
+    c->blocks[c->blocks_n++] = (struct uw_cuda_block){.at = *out, .kind = as};
+    return UW_OK;
+}
+
+void uw_cuda_close(struct uw_cuda *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    if (c->stream != NULL) {
+        (void)cudaStreamSynchronize(c->stream);
+    }
+    uw_cuda_queue_close(c);
+    uw_cuda_products_close(c);
+    for (uint32_t i = 0; i < c->blocks_n; i++) {
+        const struct uw_cuda_block *b = &c->blocks[i];
+        (void)(b->kind == UW_CUDA_KERNELS ? cudaFree(b->at) : cudaFreeHost(b->at));
+    }
+    if (c->stream != NULL) {
+        (void)cudaStreamDestroy(c->stream);
+    }
+    free(c);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Builds without CUDA. */
+#include "uwasa/cuda.h"
+
+int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, struct uw_error *err)
+{
+    (void)config;
+    *out = NULL;
+    return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                        "this program was built without CUDA (-DUWASA_CUDA=ON)");
+}
+
+const struct uw_kernels *uw_cuda_kernels(const struct uw_cuda *c)
+{
+    (void)c;
+    return NULL;
+}
+
+void uw_cuda_info(const struct uw_cuda *c, struct uw_cuda_info *info)
+{
+    (void)c;
+    *info = (struct uw_cuda_info){.major = 0};
+}
+
+int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
+                 struct uw_error *err)
+{
+    (void)c;
+    (void)kind;
+    (void)bytes;
+    *out = NULL;
+    return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program was built without CUDA");
+}
+
+size_t uw_cuda_own_bytes(const struct uw_cuda *c)
+{
+    (void)c;
+    return 0;
+}
+
+void uw_cuda_close(struct uw_cuda *c)
+{
+    (void)c;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/cuda.h - kernels for NVIDIA GPUs: open one, take its memory, train on it
+ *
+ * In builds without CUDA the functions are there and say so. cuBLAS and cuDNN are looked for when
+ * a GPU is opened, not when the program starts.
+ *
+ *     uw_cuda_open(&gpu, &config, &err);          or the sentence why not
+ *     model_config.kernels = uw_cuda_kernels(gpu);
+ *     uw_cuda_take(gpu, UW_CUDA_KERNELS, bytes, &memory, &err);
+ *
+ * Memory     what is taken belongs to the GPU's handle and is given back when it is closed
+ * Blocking   open loads libraries: seconds      Context  one thread
+ * Source     CUDA C++ Programming Guide; cuDNN 9 and cuBLAS API references
+ */
+#ifndef UWASA_CUDA_H
+#define UWASA_CUDA_H
+
+#include "uwasa/kernels.h"
+#include "uwasa/status.h"
+
+struct uw_cuda;
+
+struct uw_cuda_config {
+    uint32_t device;                /* as CUDA counts them */
+    bool tf32;                      /* products may round their factors to TF32: 10 bits of
+                                       mantissa in place of 23 */
+    bool blocking;                  /* a table as the processor's, device NULL: every slot waits;
+                                       its memory is UW_CUDA_SHARED. For tests */
+    const char *choices;            /* file of measured algorithms, read and written; NULL: none.
+                                       Borrowed until close */
+};
+
+struct uw_cuda_info {
+    char name[64];
+    uint32_t major, minor;          /* compute capability */
+    uint32_t driver, runtime;       /* 13000: 13.0 */
+    uint32_t cudnn;                 /* 91900: 9.19.0 */
+    uint64_t memory_bytes, free_bytes;
+    bool integrated;                /* one memory with the processor */
+    bool tf32;
+};
+
+enum uw_cuda_memory {
+    UW_CUDA_KERNELS = 0,            /* fastest for kernels; the processor sees it only where the
+                                       GPU is integrated */
+    UW_CUDA_PINNED,                 /* the processor's, copied from and to without a detour */
+    UW_CUDA_SHARED                  /* both see it */
+};
+
+/* Returns UW_OK, UW_ERR_UNSUPPORTED (no CUDA in this build), UW_ERR_NOTFOUND (no driver, one that
+ * is too old, no GPU, no cuBLAS or cuDNN), UW_ERR_NOMEM; err says which, and what to do. */
+int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, struct uw_error *err);
+
+/* The table "cuda"; lives until close. */
+const struct uw_kernels *uw_cuda_kernels(const struct uw_cuda *c);
+
+/* What was opened; free_bytes as it was then. */
+void uw_cuda_info(const struct uw_cuda *c, struct uw_cuda_info *info);
+
+/* Returns UW_OK, or UW_ERR_NOMEM: err says how much is free. bytes 0 gives NULL. */
+int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
+                 struct uw_error *err);
+
+/* Bytes of the GPU's memory that the handle takes for itself: sums, partial results, staging,
+ * cuBLAS's workspace. Libraries' own are not in it. */
+size_t uw_cuda_own_bytes(const struct uw_cuda *c);
+
+/* Waits for what is in the queue. c may be NULL. */
+void uw_cuda_close(struct uw_cuda *c);
+
+#endif
