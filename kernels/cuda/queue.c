@@ -266,8 +266,8 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
     if (c->queue == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
-    int rc = uw_cuda_take(c, UW_CUDA_PINNED, UW_DEVICE_STEPS_MAX * sizeof(struct uw_cuda_step), &traffic,
-                          err);
+    int rc = uw_cuda_take(c, UW_CUDA_PINNED, UW_DEVICE_STEPS_MAX * sizeof(struct uw_cuda_step),
+                          &traffic, err);
     c->queue->traffic = traffic;
     if (rc < 0) {
         return rc;
