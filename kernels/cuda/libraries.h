@@ -4,8 +4,8 @@
  *
  * A program that was built with CUDA starts where they are missing: it says so when it opens a GPU.
  * The table holds every function of theirs that this project calls, by its own name and with the
- * type that its header gives it; nothing else of them is called. A build that emulates the GPU has
- * a uw_cuda_libraries_open of its own (tests/gpu/emulated), which fills the same table.
+ * type that its header gives it; nothing else of them is called. Where the GPU is emulated,
+ * stand-ins of the same names are loaded (tests/gpu/emulated).
  *
  * The names are the same in cuBLAS 12 and 13, and in cuDNN 8 and 9; their values are not (statuses
  * were numbered anew in cuDNN 9), so cuDNN has to be of the headers' major version.
@@ -29,7 +29,8 @@
     X(cublasSetWorkspace_v2)                                                                      \
     X(cublasSetMathMode)                                                                          \
     X(cublasSgemm_v2)                                                                             \
-    X(cublasSgemm_v2_64)
+    X(cublasSgemm_v2_64)                                                                          \
+    X(cublasSgemmStridedBatched)
 
 #define UW_CUDNN_ENTRIES(X)                                                                       \
     X(cudnnGetVersion)                                                                            \
