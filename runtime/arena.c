@@ -20,6 +20,12 @@ void uw_arena_init(struct uw_arena *a, void *memory, size_t memory_bytes)
     a->capacity_bytes -= skip;
 }
 
+void uw_arena_init_foreign(struct uw_arena *a, void *memory, size_t memory_bytes)
+{
+    uw_arena_init(a, memory, memory_bytes);
+    a->foreign = true;
+}
+
 size_t uw_arena_slack_bytes(void)
 {
     return UW_ARENA_ALIGN - 1u;
@@ -45,7 +51,9 @@ static int take(struct uw_arena *a, bool small, size_t bytes, void **out)
     }
     if (a->base != NULL) {
         *out = a->base + start;
-        memset(*out, 0, bytes);
+        if (!a->foreign) {
+            memset(*out, 0, bytes);
+        }
     }
     a->used_bytes = padded;
     a->left_bytes = padded - padded_to(_Alignof(max_align_t), end);

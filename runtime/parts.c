@@ -47,4 +47,5 @@ const struct uw_parts uw_parts = {
     .profiling = &uw_profiling,
     .checking = &uw_checking,
     .guarding = &uw_guarding,
+    .on_device = &uw_on_device,
 };

@@ -30,12 +30,16 @@ struct uw_arena {
     size_t used_bytes;      /* includes alignment padding */
     size_t left_bytes;      /* of it, at its end, for small blocks */
     bool sealed;
+    bool foreign;           /* see uw_arena_init_foreign */
 };
 
 /* Start over on `memory`; memory == NULL starts measuring. `memory` need not be aligned: a bound
  * arena skips to the first UW_ARENA_ALIGN boundary, so give it uw_arena_slack_bytes() more than
  * measured when its alignment is not known. */
 void uw_arena_init(struct uw_arena *a, void *memory, size_t memory_bytes);
+
+/* The same for memory that the processor must not touch: blocks are not filled with zeros. */
+void uw_arena_init_foreign(struct uw_arena *a, void *memory, size_t memory_bytes);
 
 /* Bytes that alignment of an arbitrary base address may cost. */
 size_t uw_arena_slack_bytes(void);

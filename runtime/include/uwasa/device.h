@@ -91,7 +91,7 @@ struct uw_device_kernels {
 
     /* Minibatches: copies that may run beside the step before. */
     int (*stage)(const struct uw_exec *e, const struct uw_device_copy *c, uint32_t n);
-    /* Open a step. *recorded: a step of this key was recorded, and its slots are in the queue. */
+    /* Open a step, also one that only evaluates. *recorded: a step of this key was recorded, and its slots are in the queue. */
     int (*begin)(const struct uw_exec *e, const struct uw_device_step *s, bool *recorded);
     /* Sums of the open step, as slots take them: addresses in the device's memory. */
     struct uw_device_sums *(*sums)(const struct uw_exec *e);
@@ -102,6 +102,12 @@ struct uw_device_kernels {
     /* Parameters that the next update slots are about: an update that meets a gradient that is not
      * finite leaves that parameter as it is and stops the step, `where` is segment. */
     void (*segment)(const struct uw_exec *e, uint32_t segment);
+    /* g *= most / (norm of g + 1e-6) where that is below 1, as PyTorch's clip_grad_norm_. */
+    int (*clip)(const struct uw_exec *e, float most, size_t n, float *g);
+    /* t[rows][n] = 1 at the labels, 0 elsewhere; *correct_n = rows whose largest z (first of
+     * equals) is the label: the device's, or outside of a step the processor's. */
+    int (*onehot)(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
+                  const float *z, float *t, uint32_t *correct_n);
     /* Close it. */
     int (*end)(const struct uw_exec *e);
     /* Wait for the oldest step that is not asked for yet. Returns UW_OK or UW_ERR_IO. */

@@ -24,98 +24,14 @@
 #include "uwasa/bucket.h"
 #include "uwasa/kernels.h"
 #include "uwasa/layers.h"
-#include "uwasa/optimizer.h"
+#include "uwasa/model_config.h"
 #include "uwasa/params.h"
-#include "uwasa/region.h"
 #include "uwasa/rng.h"
 #include "uwasa/status.h"
 
-/* Bytes of config.workspace for a model of that many layers. */
-#define UW_MODEL_WORKSPACE_BYTES(layers_n) ((size_t)(layers_n) * 640u + 1024u)
-
-struct uw_model_def {
-    const char *name;
-    uint32_t in_channels, in_h, in_w;   /* in_h 0: [channels][w]; in_h and in_w 0: [channels] */
-    const struct uw_layer_def *layers;
-    uint32_t layers_n;
-    /* NULL: softmax cross-entropy of the last layer's output. The first entry is what the model
-     * is for; the others are auxiliary: layers that only they need are left out of inference. */
-    const struct uw_loss_def *losses;
-    uint32_t losses_n;
-};
-
-enum uw_plan_mode {
-    UW_PLAN_IMMEDIATE = 0,          /* the update follows a layer's gradient at once: plain SGD and
-                                       momentum need no gradient array, others one layer's */
-    UW_PLAN_BUCKETS,                /* gradients live one bucket at a time, see uwasa/bucket.h */
-    UW_PLAN_FULL,                   /* all gradients live until the update */
-    UW_PLAN_INFERENCE               /* forward only */
-};
-
-/* Which parameters are trained; zero: all that are not frozen. Backward ends at the first layer
- * with a trained parameter. */
-struct uw_adapt {
-    bool bias_only;
-    uint32_t last_n;                /* only the last so many layers with parameters; 0: all */
-    uint32_t lora_rank;             /* only low-rank additions to the dense layers; 0: none */
-    float lora_alpha;               /* their scale is lora_alpha / lora_rank; 0: lora_rank */
-};
-
-/* A parameter tensor in constant memory, flash for one. Layers that are not trained, and whose
- * tensors are all among the constants, use them where they are: they take no memory and are no
- * part of the flat vector that peers exchange. The others start with a copy. */
-struct uw_constant {
-    const char *name;               /* "conv1.weight" */
-    const float *data;              /* [n] */
-    uint32_t n;
-};
-
-struct uw_model_config {
-    const struct uw_model_def *def; /* borrowed */
-    const struct uw_kernels *kernels;   /* borrowed */
-    struct uw_workers *workers;     /* borrowed; NULL: one thread */
-    uint32_t batch_n;               /* largest minibatch; 1 or more */
-    uint32_t micro_n;               /* samples computed at a time, the result is the minibatch's;
-                                       0: batch_n */
-    enum uw_plan_mode mode;
-    struct uw_optimizer optimizer;
-    struct uw_adapt adapt;
-    uint32_t bucket_n;              /* floats a bucket holds at least; 0: one layer's */
-    bool late_updates;              /* plan modes buckets and full: updates come in the next forward
-                                       pass, all gradients live; see uwasa/bucket.h */
-    size_t budget_bytes;            /* recompute activations in backward until total_bytes fits;
-                                       0: never recompute */
-    const struct uw_constant *constants;    /* [constants_n], borrowed; may be NULL */
-    uint32_t constants_n;
-    const struct uw_regions *regions;   /* borrowed until bind returns; NULL: bind's arena only */
-    bool mixing_velocity;           /* keep one float a parameter for a mixing rule */
-    bool snapshot;                  /* keep a copy that peers can pull */
-    bool input;                     /* keep room for one minibatch: input, label, target */
-    void *workspace;                /* used by measure and bind only, free for others afterwards */
-    size_t workspace_bytes;         /* at least UW_MODEL_WORKSPACE_BYTES(def->layers_n) */
-};
-
-/* Bytes by purpose. The sum, total_bytes, is what uw_model_bind takes from the arena. */
-struct uw_model_need {
-    uint32_t parameters_n;          /* weights and biases, frozen ones too */
-    uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
-    uint32_t trainable_n, classes, input_n; /* as in struct uw_model */
-    uint32_t statistics_n;          /* running statistics, part of the flat vector */
-    uint32_t constants_n;           /* floats that stay in constant memory */
-    uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
-    size_t parameters_bytes;        /* with statistics */
-    size_t gradients_bytes;
-    size_t optimizer_bytes;
-    size_t activations_bytes;       /* activations and their gradients, lifetimes overlapped */
-    size_t scratch_bytes;           /* the kernels' */
-    size_t snapshot_bytes;
-    size_t input_bytes;             /* the minibatch's samples and labels */
-    size_t graph_bytes;             /* layer and segment tables */
-    size_t total_bytes;
-};
-
-struct uw_layer;                    /* private, as uw_head: a bound layer, a bound loss */
+struct uw_layer;                    /* private, as the next: a bound layer, a bound loss */
 struct uw_head;
+struct uw_flight;
 struct uw_profile;                  /* uwasa/describe.h */
 
 /* A step whose loss is far above the running average is left out: no parameter changes. It looks
@@ -127,6 +43,19 @@ struct uw_spike_guard {
     uint64_t skipped;
 };
 #define UW_SPIKE_WARMUP 50u         /* steps before the guard begins */
+
+struct uw_step_result {
+    double loss;                    /* mean over the minibatch, before the update */
+    bool skipped;                   /* by the spike guard */
+    uint32_t correct_n;             /* cross_entropy: the largest logit is the label's */
+};
+
+/* What the kernels work on: the model's own pointers, or with a separate device its copies, which
+ * the processor must not touch. */
+struct uw_worked {
+    float *x, *velocity;            /* as params.x and velocity */
+    float *state[UW_OPTIMIZER_VECTORS_MAX];
+};
 
 struct uw_model {
     struct uw_model_config config;
@@ -165,6 +94,10 @@ struct uw_model {
     uint32_t buckets_n;
     struct uw_optimizer late_optimizer; /* of the step that pending updates belong to */
     uint64_t late_step;             /* updates before it */
+    struct uw_worked worked;
+    struct uw_flight *flight;       /* steps of a device that have begun; NULL without one */
+    struct uw_step_result done;     /* without one: of the step that has begun */
+    bool begun;
 };
 
 /* x [n][sample] and what it should become; the unused of label and target may be NULL. */
@@ -173,12 +106,6 @@ struct uw_minibatch {
     const uint32_t *label;          /* [n] */
     const float *target;            /* [n][target_n] */
     uint32_t n;
-};
-
-struct uw_step_result {
-    double loss;                    /* mean over the minibatch, before the update */
-    bool skipped;                   /* by the spike guard */
-    uint32_t correct_n;             /* cross_entropy: the largest logit is the label's */
 };
 
 /* Check the definition, infer every shape and compute the memory plan.
@@ -246,5 +173,29 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *
  * UW_ERR_NONFINITE, or what the functions of uwasa/bucket.h returned. */
 int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *b,
                         struct uw_step_result *result, struct uw_error *err);
+
+/* A training step in two halves, so that the processor prepares the next minibatch while a device
+ * computes: up to uw_model_steps_free may begin before the first one ends. Without a device the
+ * first half does it all. After begin m->input, m->label and m->target are those of the next step;
+ * whatever else b names must not change until the end.
+ *
+ * step_end gives the oldest step's result. Returns what uw_model_train_step returns; begin
+ * UW_ERR_AGAIN when none is free, end UW_ERR_INVALID when none has begun. After an error the steps
+ * in flight have changed nothing; end them all the same. */
+int uw_model_step_begin(struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err);
+int uw_model_step_end(struct uw_model *m, struct uw_step_result *result, struct uw_error *err);
+uint32_t uw_model_steps_free(const struct uw_model *m);
+
+/* With a separate device params.x, velocity and the optimizer's vectors are an image that trails
+ * behind. pull brings it up to date, after all steps begun; push makes the image what the device
+ * goes on with. Initial weights and checkpoints do so themselves; whoever else reads or writes
+ * them calls these. Otherwise nothing happens, except that pull waits for a device.
+ *
+ * Returns UW_OK, or UW_ERR_IO: the device failed. */
+int uw_model_pull(const struct uw_model *m);
+int uw_model_push(struct uw_model *m);
+
+/* Are all parameters finite, where the kernels see them? */
+bool uw_model_is_finite(const struct uw_model *m);
 
 #endif

@@ -31,6 +31,7 @@ struct uw_constants;
 struct uw_profiling;
 struct uw_checking;
 struct uw_guarding;
+struct uw_on_device;
 
 /* NULL: the program does without. */
 struct uw_parts {
@@ -48,6 +49,7 @@ struct uw_parts {
     const struct uw_checking *checking;     /* names, losses' numbers, outputs that nobody reads;
                                                without it they have to be right */
     const struct uw_guarding *guarding;     /* m->guard; without it a step with one is refused */
+    const struct uw_on_device *on_device;   /* kernel tables with a device, uwasa/device.h */
 };
 
 extern const struct uw_parts uw_parts;
@@ -61,6 +63,7 @@ extern const struct uw_fusing uw_fusing;
 extern const struct uw_profiling uw_profiling;
 extern const struct uw_checking uw_checking;
 extern const struct uw_guarding uw_guarding;
+extern const struct uw_on_device uw_on_device;
 
 extern const struct uw_layer_ops uw_layer_conv2d;
 extern const struct uw_layer_ops uw_layer_dense;

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/model_config.h - what a model is, how it is to be planned, and what the plan takes
+ *
+ * Part of uwasa/model.h, which includes this.
+ *
+ * Units      _n counts elements, _bytes bytes
+ * Memory     definitions, tables and arenas are borrowed and must outlive the model
+ */
+#ifndef UWASA_MODEL_CONFIG_H
+#define UWASA_MODEL_CONFIG_H
+
+#include "uwasa/arena.h"
+#include "uwasa/kernels.h"
+#include "uwasa/layers.h"
+#include "uwasa/optimizer.h"
+#include "uwasa/region.h"
+
+/* Bytes of config.workspace for a model of that many layers. */
+#define UW_MODEL_WORKSPACE_BYTES(layers_n) ((size_t)(layers_n) * 640u + 1024u)
+
+struct uw_model_def {
+    const char *name;
+    uint32_t in_channels, in_h, in_w;   /* in_h 0: [channels][w]; in_h and in_w 0: [channels] */
+    const struct uw_layer_def *layers;
+    uint32_t layers_n;
+    /* NULL: softmax cross-entropy of the last layer's output. The first entry is what the model
+     * is for; the others are auxiliary: layers that only they need are left out of inference. */
+    const struct uw_loss_def *losses;
+    uint32_t losses_n;
+};
+
+enum uw_plan_mode {
+    UW_PLAN_IMMEDIATE = 0,          /* the update follows a layer's gradient at once: plain SGD and
+                                       momentum need no gradient array, others one layer's */
+    UW_PLAN_BUCKETS,                /* gradients live one bucket at a time, see uwasa/bucket.h */
+    UW_PLAN_FULL,                   /* all gradients live until the update */
+    UW_PLAN_INFERENCE               /* forward only */
+};
+
+/* Which parameters are trained; zero: all that are not frozen. Backward ends at the first layer
+ * with a trained parameter. */
+struct uw_adapt {
+    bool bias_only;
+    uint32_t last_n;                /* only the last so many layers with parameters; 0: all */
+    uint32_t lora_rank;             /* only low-rank additions to the dense layers; 0: none */
+    float lora_alpha;               /* their scale is lora_alpha / lora_rank; 0: lora_rank */
+};
+
+/* A parameter tensor in constant memory, flash for one. Layers that are not trained, and whose
+ * tensors are all among the constants, use them where they are: they take no memory and are no
+ * part of the flat vector that peers exchange. The others start with a copy. */
+struct uw_constant {
+    const char *name;               /* "conv1.weight" */
+    const float *data;              /* [n] */
+    uint32_t n;
+};
+
+struct uw_model_config {
+    const struct uw_model_def *def; /* borrowed */
+    const struct uw_kernels *kernels;   /* borrowed */
+    struct uw_workers *workers;     /* borrowed; NULL: one thread */
+    uint32_t batch_n;               /* largest minibatch; 1 or more */
+    uint32_t micro_n;               /* samples computed at a time, the result is the minibatch's;
+                                       0: batch_n */
+    enum uw_plan_mode mode;
+    struct uw_optimizer optimizer;
+    struct uw_adapt adapt;
+    uint32_t bucket_n;              /* floats a bucket holds at least; 0: one layer's */
+    bool late_updates;              /* plan modes buckets and full: updates come in the next forward
+                                       pass, all gradients live; see uwasa/bucket.h */
+    size_t budget_bytes;            /* recompute activations in backward until total_bytes fits;
+                                       0: never recompute */
+    const struct uw_constant *constants;    /* [constants_n], borrowed; may be NULL */
+    uint32_t constants_n;
+    const struct uw_regions *regions;   /* borrowed until bind returns; NULL: bind's arena only */
+    bool mixing_velocity;           /* keep one float a parameter for a mixing rule */
+    bool snapshot;                  /* keep a copy that peers can pull */
+    bool input;                     /* keep room for one minibatch: input, label, target */
+    bool hand_out;                  /* m->bucket or its kin will be set: on a device gradients need
+                                       room in the processor's memory as well */
+    struct uw_arena *kernel_arena;  /* borrowed; kernels with a separate device (uwasa/device.h):
+                                       memory of the device, for what kernels work on. The image
+                                       then is in bind's arena. NULL otherwise */
+    void *workspace;                /* used by measure and bind only, free for others afterwards */
+    size_t workspace_bytes;         /* at least UW_MODEL_WORKSPACE_BYTES(def->layers_n) */
+};
+
+/* Bytes by purpose. Their sum, total_bytes, is what uw_model_bind takes from the arena; with a
+ * separate device total_bytes and kernel_bytes together are the sum. */
+struct uw_model_need {
+    uint32_t parameters_n;          /* weights and biases, frozen ones too */
+    uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
+    uint32_t trainable_n, classes, input_n; /* as in struct uw_model */
+    uint32_t statistics_n;          /* running statistics, part of the flat vector */
+    uint32_t constants_n;           /* floats that stay in constant memory */
+    uint32_t recomputed_n;          /* layers that run forward twice to meet the budget */
+    size_t parameters_bytes;        /* with statistics */
+    size_t gradients_bytes;
+    size_t optimizer_bytes;
+    size_t activations_bytes;       /* activations and their gradients, lifetimes overlapped */
+    size_t scratch_bytes;           /* the kernels' */
+    size_t snapshot_bytes;
+    size_t input_bytes;             /* the minibatch's samples and labels */
+    size_t graph_bytes;             /* layer and segment tables */
+    size_t image_bytes;             /* a device's: what the processor keeps beside it, see
+                                       uw_model_pull, and minibatches in flight; else 0 */
+    size_t total_bytes;
+    size_t kernel_bytes;            /* separate device: of config.kernel_arena, and not in
+                                       total_bytes: all but graph, snapshot and image; else 0 */
+};
+
+#endif
