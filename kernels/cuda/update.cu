@@ -17,3 +17,12 @@ int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s
 }
 
 const struct uw_update_kernels uw_update_cuda = uw_update_none;
+
+int uw_clip_cuda(const struct uw_exec *e, float most, size_t n, float *g)
+{
+    (void)e;
+    (void)most;
+    (void)n;
+    (void)g;
+    return UW_ERR_UNSUPPORTED;
+}
