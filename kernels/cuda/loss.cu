@@ -46,3 +46,16 @@ int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t he
     (void)samples;
     return UW_ERR_UNSUPPORTED;
 }
+
+int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
+                   const float *z, float *t, uint32_t *correct_n)
+{
+    (void)e;
+    (void)rows;
+    (void)n;
+    (void)label;
+    (void)z;
+    (void)t;
+    (void)correct_n;
+    return UW_ERR_UNSUPPORTED;
+}
