@@ -35,6 +35,16 @@ static inline bool uw_test_emulated(void)
     return getenv("UWASA_TEST_EMULATED") != NULL;
 }
 
+/* Where blocks come from. A GPU's tests take them where it and the processor see them. */
+#ifdef UW_TEST_GPU_MEMORY
+#include "table.h"
+#define UW_TEST_TAKE(bytes) uw_gpu_test_take(bytes)
+#define UW_TEST_GIVE(block) uw_gpu_test_give(block)
+#else
+#define UW_TEST_TAKE(bytes) aligned_alloc(64, bytes)
+#define UW_TEST_GIVE(block) free(block)
+#endif
+
 #define UW_TEST_GUARD_BYTES 256u
 #define UW_TEST_GUARD_FILL 0xa5u
 
@@ -44,7 +54,7 @@ static inline void *uw_test_block(size_t bytes)
 {
     size_t padded = (bytes + 63u) / 64u * 64u;
     size_t whole = 64u + UW_TEST_GUARD_BYTES + padded + UW_TEST_GUARD_BYTES;
-    uint8_t *raw = aligned_alloc(64, whole);
+    uint8_t *raw = UW_TEST_TAKE(whole);
     assert_non_null(raw);
     memset(raw, UW_TEST_GUARD_FILL, whole);
     memcpy(raw, &bytes, sizeof bytes);
@@ -68,7 +78,7 @@ static inline void uw_test_release(void *block)
         assert_int_equal(raw[64u + i], UW_TEST_GUARD_FILL);
         assert_int_equal(p[bytes + i], UW_TEST_GUARD_FILL);
     }
-    free(raw);
+    UW_TEST_GIVE(raw);
 }
 
 #endif

@@ -7,7 +7,13 @@
 #   uwasa_cuda_sources(<target> <file.cu> ...)    compile for UWASA_CUDA_ARCHITECTURES, add to target
 #
 # UWASA_CUDA_TARGET, a folder with lib/, says where the target's runtime is; UWASA_CUDA_HOST_COMPILER
-# what compiles the host's half.
+# what compiles the host's half. With UWASA_CUDA=emulated the processor's own compiler is in nvcc's
+# place, and tests/gpu/emulated in the runtime's.
+
+if(UWASA_CUDA STREQUAL "emulated")
+  include(UwasaCudaEmulated)
+  return()
+endif()
 
 set(UWASA_CUDA_ARCHITECTURES "87;110" CACHE STRING
     "Compute capabilities of the GPUs; code for later ones is made from the last at run time")

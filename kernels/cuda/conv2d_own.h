@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * conv2d_own.h - convolutions by kernels of our own (private to kernels/cuda)
+ *
+ * Three families: depthwise ones (a group for each input channel), which are as fast as memory is;
+ * small ones, direct and of one launch, for minibatches whose work does not fill a GPU; and a
+ * general one by tiles in shared memory, for every other shape, stride, dilation and number of
+ * groups. conv2d.c measures them against cuDNN and takes the faster.
+ *
+ * Layout     as struct uw_conv2d says
+ * Memory     no scratch; partial sums of bw_param stand in struct uw_cuda's partials
+ * Blocking   never: work for the GPU's stream, and may be recorded into a graph
+ */
+#ifndef UW_KERNELS_CUDA_CONV2D_OWN_H
+#define UW_KERNELS_CUDA_CONV2D_OWN_H
+
+#include "gpu.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum uw_conv2d_part {
+    UW_CONV2D_FW = 0,
+    UW_CONV2D_BW_INPUT,
+    UW_CONV2D_BW_PARAM
+};
+
+/* Is there a kernel made for this kind of shape, worth being measured? Where not, the functions
+ * below compute all the same, by the general one, which is right but seldom the fastest. A normed
+ * convolution is never taken. */
+bool uw_conv2d_own_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv2d_part part);
+
+/* The slots conv2d_fw, conv2d_bw_input, conv2d_bw_param of uwasa/kernels.h, for every shape that is
+ * not normed: bias, accumulate, scale, db and NULLs as there. Sums run in an order that depends on
+ * the shape and the GPU's number of multiprocessors alone.
+ *
+ * Return UW_OK, UW_ERR_UNSUPPORTED (c is normed) or UW_ERR_IO (the launch failed). */
+int uw_conv2d_own_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                     const float *x, const float *w, const float *b, float *y, bool accumulate);
+int uw_conv2d_own_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *dy, const float *w, float *dx, bool accumulate);
+int uw_conv2d_own_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

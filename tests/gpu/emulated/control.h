@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * control.h - what tests ask of the emulated GPU, and tell it
+ *
+ * Settings, separated by commas, are those of the environment's UWASA_EMULATED_CUDA:
+ *
+ *     no-driver, no-gpu       probing finds none
+ *     driver=12000            the driver's version
+ *     memory=BYTES            all of the GPU's memory; 4 GiB if not said
+ *     integrated              one memory with the processor
+ *     seed=N                  another order of streams, blocks and threads
+ *     fail-after=N            from the N-th piece of work on everything fails
+ */
+#ifndef UW_EMULATED_CONTROL_H
+#define UW_EMULATED_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As if the process began with these; memory that was taken stays. An unknown one aborts. */
+void uw_emulated_settings(const char *settings);
+
+/* Pieces of work (kernels, copies, libraries' calls) that ran. */
+uint64_t uw_emulated_pieces(void);
+/* Blocks of memory that were ever taken, the processor's pinned ones too: none after seal. */
+uint64_t uw_emulated_taken(void);
+/* Bytes of device memory in use. */
+size_t uw_emulated_used_bytes(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

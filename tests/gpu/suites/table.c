@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table.h"
+
+#include "uwasa/backends.h"
+#include "uwasa/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SKIPPED 77
+#define MEMORY_BYTES ((size_t)192 << 20)
+
+const struct uw_kernels *uw_gpu_table;
+static struct uw_cuda *gpu;
+
+/* Blocks that were given back, by the address; neighbours are one. */
+struct hole {
+    size_t bytes;
+    struct hole *next;
+};
+#define HEAD_BYTES 64u          /* before each block: its bytes */
+static struct hole *holes;
+
+static void close_gpu(void)
+{
+    uw_cuda_close(gpu);
+}
+
+__attribute__((constructor)) static void open_gpu(void)
+{
+    const struct uw_cuda_config config = {.blocking = true};
+    struct uw_error err = {.code = UW_OK};
+    void *memory = NULL;
+    if (uw_cuda_open(&gpu, &config, &err) < 0 ||
+        uw_cuda_take(gpu, UW_CUDA_SHARED, MEMORY_BYTES, &memory, &err) < 0) {
+        printf("skipped: %s\n", err.text);
+        exit(SKIPPED);
+    }
+    holes = memory;
+    *holes = (struct hole){.bytes = MEMORY_BYTES};
+    uw_gpu_table = uw_cuda_kernels(gpu);
+    (void)atexit(close_gpu);
+}
+
+const struct uw_kernels *uw_gpu_kernels_at(uint32_t index)
+{
+    return index == 0 ? uw_gpu_table : index == 1 ? &uw_kernels_ref : NULL;
+}
+
+const struct uw_kernels *uw_gpu_kernels_find(const char *name)
+{
+    for (uint32_t i = 0; uw_gpu_kernels_at(i) != NULL; i++) {
+        if (strcmp(uw_gpu_kernels_at(i)->name, name) == 0) {
+            return uw_gpu_kernels_at(i);
+        }
+    }
+    return NULL;
+}
+
+const struct uw_kernels *uw_gpu_kernels_best(void)
+{
+    return uw_gpu_table;
+}
+
+void *uw_gpu_test_take(size_t bytes)
+{
+    size_t whole = HEAD_BYTES + (bytes + 63u) / 64u * 64u;
+    for (struct hole **at = &holes; *at != NULL; at = &(*at)->next) {
+        struct hole *h = *at;
+        if (h->bytes == whole) {
+            *at = h->next;
+        } else if (h->bytes > whole) {
+            *at = (struct hole *)(void *)((char *)h + whole);
+            **at = (struct hole){.bytes = h->bytes - whole, .next = h->next};
+        } else {
+            continue;
+        }
+        memcpy(h, &whole, sizeof whole);
+        return (char *)h + HEAD_BYTES;
+    }
+    return NULL;
+}
+
+static void join_next(struct hole *h)
+{
+    if (h->next != NULL && (char *)h + h->bytes == (char *)h->next) {
+        h->bytes += h->next->bytes;
+        h->next = h->next->next;
+    }
+}
+
+void uw_gpu_test_give(void *at)
+{
+    struct hole *h = (struct hole *)(void *)((char *)at - HEAD_BYTES), *before = NULL;
+    size_t whole;
+    memcpy(&whole, h, sizeof whole);
+    struct hole *next = holes;
+    while (next != NULL && next < h) {
+        before = next;
+        next = next->next;
+    }
+    *h = (struct hole){.bytes = whole, .next = next};
+    join_next(h);
+    if (before == NULL) {
+        holes = h;
+        return;
+    }
+    before->next = h;
+    join_next(before);
+}

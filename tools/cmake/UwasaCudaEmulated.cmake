@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# UwasaCuda.cmake's part for -DUWASA_CUDA=emulated: .cu files are C++ for this processor, and who
+# links them links the emulated runtime.
+#
+#   uwasa_cuda_sources(<target> <file.cu> ...)
+
+function(uwasa_cuda_sources target)
+  set(objects ${target}_cu)
+  foreach(source ${ARGN})
+    set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+  endforeach()
+  add_library(${objects} OBJECT ${ARGN})
+  set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  uwasa_emulated_options(${objects})
+  target_include_directories(${objects} PRIVATE
+    $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>
+    $<TARGET_PROPERTY:uwasa_runtime,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+  target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR})
+  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:uwasa_emulated>)
+endfunction()
