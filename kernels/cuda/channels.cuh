@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * channels.cuh - how kernels walk the values of a channel of [N][C][inner], and add them up
+ *
+ * A channel belongs to one block, or to `splits` of them; a block's threads take vectors of `width`
+ * floats in turn, several loads in flight. Sums are kept in fp32 over one chunk of up to 16 values
+ * and in double beyond, and are combined by trees that the cut alone decides: the same bits each
+ * time.
+ *
+ * grid = (channels, splits), block = threads, a multiple of 32.
+ */
+#ifndef UW_KERNELS_CUDA_CHANNELS_CUH
+#define UW_KERNELS_CUDA_CHANNELS_CUH
+
+#include "launch.cuh"
+
+#define UW_WARP 32u
+#define UW_SPLITS_MAX 64u
+
+struct uw_channel_cut {
+    uint32_t channels, width, threads, splits;
+    size_t vectors;             /* of a plane: inner / width */
+    size_t all, per_split;      /* vectors of a channel, of one of its blocks */
+    size_t step_n, step_j;      /* threads vectors further on: planes, vectors of a plane */
+};
+
+template <int W> struct __align__(4 * W) uw_floats {
+    float v[W];
+};
+
+template <int W> static __device__ __forceinline__ uw_floats<W> uw_load(const float *x)
+{
+    return *reinterpret_cast<const uw_floats<W> *>(x);
+}
+
+template <int W> static __device__ __forceinline__ void uw_store(float *x, const uw_floats<W> &v)
+{
+    *reinterpret_cast<uw_floats<W> *>(x) = v;
+}
+
+static inline bool uw_aligned(const void *p)
+{
+    return reinterpret_cast<uintptr_t>(p) % 16u == 0;
+}
+
+/* Vectors of four where planes and addresses allow it. one_block: up to so many values of a channel
+ * are one block's; more are split until the GPU is full. splits_max 1: never. */
+static inline struct uw_channel_cut uw_cut_channels(const struct uw_exec *e, uint32_t batch_n,
+                                                    uint32_t channels, size_t inner, bool aligned,
+                                                    size_t one_block, unsigned splits_max)
+{
+    struct uw_channel_cut c;
+    c.channels = channels;
+    c.width = aligned && inner % 4 == 0 ? 4 : 1;
+    c.vectors = inner / c.width;
+    c.all = c.vectors * batch_n;
+    size_t each = c.width == 4 ? 4 : 8, most = 4u * uw_cuda_of(e)->multiprocessors;
+    size_t splits = 1;
+    if (c.all * c.width > one_block) {
+        splits = (most + channels - 1) / channels;
+        splits = splits < splits_max ? splits : splits_max;
+        size_t useful = (c.all + 256 * each - 1) / (256 * each);
+        splits = splits < useful ? splits : useful;
+    }
+    c.per_split = (c.all + splits - 1) / splits;
+    c.splits = static_cast<uint32_t>((c.all + c.per_split - 1) / c.per_split);
+    unsigned threads = UW_WARP, threads_max = splits > 1 ? 512 : 1024;
+    while (threads < threads_max && threads * each < c.per_split) {
+        threads *= 2;
+    }
+    c.threads = threads;
+    c.step_n = threads / c.vectors;
+    c.step_j = threads % c.vectors;
+    return c;
+}
+
+static inline dim3 uw_channel_grid(const struct uw_channel_cut &c)
+{
+    return dim3(c.channels, c.splits);
+}
+
+/* Calls body.use(body.load(at), at, n) for the block's vectors, `at` the first float and n the
+ * image, and body.fold() at the end of a chunk. */
+template <int W, typename Body>
+static __device__ __forceinline__ void uw_each_vector(const struct uw_channel_cut &c, Body &body)
+{
+    constexpr int in_flight = W == 4 ? 4 : 8;
+    size_t begin = c.per_split * blockIdx.y, left = c.all - begin;
+    size_t end = begin + (left < c.per_split ? left : c.per_split);
+    size_t plane = c.vectors * W, stride = plane * c.channels;
+    size_t i = begin + threadIdx.x, n, j;
+    if (c.all <= 0xffffffffu) {
+        n = static_cast<uint32_t>(i) / static_cast<uint32_t>(c.vectors);
+        j = static_cast<uint32_t>(i) - static_cast<uint32_t>(n) * static_cast<uint32_t>(c.vectors);
+    } else {
+        n = i / c.vectors;
+        j = i % c.vectors;
+    }
+    const size_t base = plane * blockIdx.x;
+    while (i < end) {
+        typename Body::item item[in_flight];
+        size_t at[in_flight], image[in_flight];
+#pragma unroll
+        for (int u = 0; u < in_flight; u++) {
+            at[u] = base + n * stride + j * W;
+            image[u] = n;
+            if (i + static_cast<size_t>(u) * blockDim.x < end) {
+                item[u] = body.load(at[u]);
+            }
+            n += c.step_n;
+            j += c.step_j;
+            if (j >= c.vectors) {
+                j -= c.vectors;
+                n++;
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; u++) {
+            if (i + static_cast<size_t>(u) * blockDim.x < end) {
+                body.use(item[u], at[u], image[u]);
+            }
+        }
+        body.fold();
+        i += static_cast<size_t>(in_flight) * blockDim.x;
+    }
+}
+
+/* Sum of v[k] over a warp, for all its lanes. */
+template <int N> static __device__ __forceinline__ void uw_warp_sums(double (&v)[N])
+{
+    for (unsigned by = UW_WARP / 2; by > 0; by /= 2) {
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            v[k] += __shfl_xor_sync(0xffffffffu, v[k], static_cast<int>(by));
+        }
+    }
+}
+
+/* Sum of v[k] over a one-dimensional block, for all its threads. */
+template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v)[N])
+{
+    __shared__ double part[N][UW_WARP];
+    unsigned warp = threadIdx.x / UW_WARP, lane = threadIdx.x % UW_WARP;
+    uw_warp_sums(v);
+    if (blockDim.x == UW_WARP) {
+        return;
+    }
+    __syncthreads(); /* part may still be read for the sums before */
+    for (int k = 0; k < N && lane == 0; k++) {
+        part[k][warp] = v[k];
+    }
+    __syncthreads();
+    for (int k = 0; k < N; k++) {
+        v[k] = lane < blockDim.x / UW_WARP ? part[k][lane] : 0.0;
+    }
+    uw_warp_sums(v);
+}
+
+/* Partial sums of a channel's blocks, [channels][splits][N], added up by one warp for all lanes. */
+template <int N>
+static __device__ __forceinline__ void uw_add_splits(const double *partials, uint32_t channel,
+                                                     uint32_t splits, double (&v)[N])
+{
+    const double *from = partials + static_cast<size_t>(channel) * splits * N;
+    for (int k = 0; k < N; k++) {
+        v[k] = 0.0;
+    }
+    for (uint32_t s = threadIdx.x % UW_WARP; s < splits; s += UW_WARP) {
+        for (int k = 0; k < N; k++) {
+            v[k] += from[s * N + k];
+        }
+    }
+    uw_warp_sums(v);
+}
+
+#endif

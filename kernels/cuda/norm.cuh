@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * norm.cuh - what batch norm and group norm share: moments that do not cancel, and the formulas
+ *
+ * A thread adds differences to the first value that it meets, so that a mean far from 0 costs no
+ * digits; the sums of threads are then put together about the common mean, in double.
+ */
+#ifndef UW_KERNELS_CUDA_NORM_CUH
+#define UW_KERNELS_CUDA_NORM_CUH
+
+#include "channels.cuh"
+
+/* Slots of the family that stand in files of their own: norm_group.cu, lrn.cu. */
+extern "C" {
+int uw_groupnorm_fw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                         const float *x, const float *gamma, const float *beta, float *y,
+                         float *stats);
+int uw_groupnorm_bw_input_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                               const float *x, const float *gamma, const float *stats,
+                               const float *dy, float *dx, bool accumulate);
+int uw_groupnorm_bw_param_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                               const float *x, const float *stats, const float *dy, float scale,
+                               float *dgamma, float *dbeta);
+int uw_lrn_fw_cuda(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                   const float *x, float *y);
+int uw_lrn_bw_input_cuda(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
+                         const float *x, const float *dy, float *dx, bool accumulate);
+size_t uw_lrn_scratch_bytes_cuda(const struct uw_lrn *l, uint32_t threads);
+}
+
+struct uw_moments {
+    double mean, spread;        /* spread = sum of (x - mean)^2 */
+};
+
+/* Body of uw_each_vector, and of group norm's rows. */
+template <int W> struct uw_moments_body {
+    typedef uw_floats<W> item;
+    const float *x;
+    float first, chunk, chunk_sq;
+    double sum, sum_sq, count;  /* of x - first */
+
+    __device__ __forceinline__ explicit uw_moments_body(const float *from)
+        : x(from), first(0.0f), chunk(0.0f), chunk_sq(0.0f), sum(0.0), sum_sq(0.0), count(0.0)
+    {
+    }
+    __device__ __forceinline__ item load(size_t at) const
+    {
+        return uw_load<W>(x + at);
+    }
+    __device__ __forceinline__ void use(const item &v, size_t at, size_t n)
+    {
+        (void)at;
+        (void)n;
+        first = count == 0.0 ? v.v[0] : first;
+        count += W;
+        for (int k = 0; k < W; k++) {
+            float d = v.v[k] - first;
+            chunk += d;
+            chunk_sq += d * d;
+        }
+    }
+    __device__ __forceinline__ void fold()
+    {
+        sum += static_cast<double>(chunk);
+        sum_sq += static_cast<double>(chunk_sq);
+        chunk = chunk_sq = 0.0f;
+    }
+    __device__ __forceinline__ double total() const
+    {
+        return count * static_cast<double>(first) + sum;
+    }
+    /* Sum of (x - mean)^2. */
+    __device__ __forceinline__ double spread(double mean) const
+    {
+        double d = mean - static_cast<double>(first);
+        return count > 0.0 ? sum_sq - 2.0 * d * sum + count * d * d : 0.0;
+    }
+};
+
+/* Of `count` values that a block's threads have in `body`, for all of them. */
+template <int W>
+static __device__ __forceinline__ struct uw_moments uw_block_moments(const uw_moments_body<W> &body,
+                                                                     double count)
+{
+    double v[1] = {body.total()};
+    uw_block_sums(v);
+    double mean = v[0] / count;
+    v[0] = body.spread(mean);
+    uw_block_sums(v);
+    return {mean, v[0]};
+}
+
+/* What a kernel knows of one channel, or of one group. */
+struct uw_norm_pair {
+    float mean, second;
+};
+
+static __device__ __forceinline__ struct uw_norm_pair
+uw_pair_of(const struct uw_moments &m, double count, float epsilon)
+{
+    float variance = static_cast<float>(m.spread / count);
+    return {static_cast<float>(m.mean), 1.0f / sqrtf(variance + epsilon)};
+}
+
+static __device__ __forceinline__ float uw_xhat(const struct uw_norm_pair &p, float x)
+{
+    return (x - p.mean) * p.second;
+}
+
+static __device__ __forceinline__ float uw_or(const float *weight, size_t c, float otherwise)
+{
+    return weight != nullptr ? weight[c] : otherwise;
+}
+
+#endif

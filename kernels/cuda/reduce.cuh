@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reduce.cuh - sums and maxima over a warp, a block, a grid
+ *
+ * Trees are fixed: the same numbers give the same bits whatever runs first. Every thread of the
+ * warp or block has to call, and all get the result. Blocks are one-dimensional, of whole warps.
+ *
+ * A grid's sum is two launches: uw_parts_of blocks leave a sum each in c->partials, and one block
+ * adds them with uw_parts_sum. Partials belong to the slot that is running.
+ *
+ * Units      T: float, double, uint32_t     Memory     shared: [UW_WARPS] of the caller's
+ *                                                      __shared__ memory, free for use afterwards
+ */
+#ifndef UW_KERNELS_CUDA_REDUCE_CUH
+#define UW_KERNELS_CUDA_REDUCE_CUH
+
+#include "launch.cuh"
+
+#define UW_LANES 32u
+#define UW_ALL_LANES 0xffffffffu
+#define UW_WARPS 32u                    /* of the largest block */
+#define UW_PARTS_MAX 1024u              /* blocks that leave partials: 8 KB of doubles a number */
+
+template <typename T> static __device__ inline T uw_warp_sum(T v)
+{
+    for (unsigned by = UW_LANES / 2; by > 0; by /= 2) {
+        v += __shfl_xor_sync(UW_ALL_LANES, v, static_cast<int>(by));
+    }
+    return v;
+}
+
+/* NaN is left out where there is another number. */
+static __device__ inline float uw_warp_max(float v)
+{
+    for (unsigned by = UW_LANES / 2; by > 0; by /= 2) {
+        v = fmaxf(v, __shfl_xor_sync(UW_ALL_LANES, v, static_cast<int>(by)));
+    }
+    return v;
+}
+
+template <typename T> static __device__ inline T uw_block_sum(T v, T *shared)
+{
+    unsigned lane = threadIdx.x % UW_LANES, warp = threadIdx.x / UW_LANES;
+    v = uw_warp_sum(v);
+    if (blockDim.x == UW_LANES) {
+        return v;
+    }
+    __syncthreads(); /* who still reads what the call before left in shared? */
+    if (lane == 0) {
+        shared[warp] = v;
+    }
+    __syncthreads();
+    return uw_warp_sum(lane < blockDim.x / UW_LANES ? shared[lane] : static_cast<T>(0));
+}
+
+static __device__ inline float uw_block_max(float v, float *shared)
+{
+    unsigned lane = threadIdx.x % UW_LANES, warp = threadIdx.x / UW_LANES;
+    v = uw_warp_max(v);
+    if (blockDim.x == UW_LANES) {
+        return v;
+    }
+    __syncthreads();
+    if (lane == 0) {
+        shared[warp] = v;
+    }
+    __syncthreads();
+    return uw_warp_max(shared[lane < blockDim.x / UW_LANES ? lane : 0]);
+}
+
+/* Blocks of UW_BLOCK threads that leave a partial each of n items, `each` or more a thread. */
+static inline unsigned uw_parts_of(const struct uw_exec *e, size_t n, unsigned each)
+{
+    unsigned blocks = uw_grid(e, n, each);
+    return blocks < 1 ? 1 : blocks < UW_PARTS_MAX ? blocks : UW_PARTS_MAX;
+}
+
+/* Sum of parts[0 .. parts_n - 1], by one block. */
+template <typename T>
+static __device__ inline T uw_parts_sum(const T *parts, unsigned parts_n, T *shared)
+{
+    T v = 0;
+    for (unsigned i = threadIdx.x; i < parts_n; i += blockDim.x) {
+        v += parts[i];
+    }
+    return uw_block_sum(v, shared);
+}
+
+#endif
