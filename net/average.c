@@ -110,6 +110,7 @@ static void ask(struct uw_average *a)
                                              : UW_AVERAGE_CELL;
     a->waiting = true;
     a->round++;
+    uw_image_hold(&a->gossip->image);
     atomic_store_explicit(&a->scope, (uint32_t)scope, memory_order_relaxed);
     atomic_store_explicit(&a->asked, a->round, memory_order_release);
 }
@@ -123,6 +124,10 @@ static int hand_over_pair(struct uw_average *a, uint32_t step)
             begin_round(a);
         }
         return 0;
+    }
+    int rc = uw_image_fetch_all(&a->gossip->image);
+    if (rc < 0) {
+        return rc;
     }
     uw_mix_pair_vector(c->params, c->snapshot->data, a->lr_sum, a->spare);
     ask(a);
@@ -150,11 +155,13 @@ static void learn_drift(struct uw_average *a, float loss)
 /* Add what is offered, if anything is. The loss was that of x before. */
 static bool take_offer(struct uw_average *a, float loss)
 {
-    if (a->inbox == NULL || !uw_average_offers(a)) {
+    if (a->inbox == NULL || !uw_average_offers(a) ||
+        uw_image_fetch_all(&a->gossip->image) < 0) {
         return false;
     }
     const struct uw_params *p = a->gossip->config.params;
     uw_mix_carried(1.0f, p, 0, p->size_n, a->inbox);
+    uw_image_changed(&a->gossip->image, 0, p->size_n);
     memset(a->inbox, 0, p->size_n * sizeof *a->inbox);
     atomic_store_explicit(&a->offered, false, memory_order_release);
     a->last_loss = known(loss);
@@ -167,12 +174,16 @@ static bool take_offer(struct uw_average *a, float loss)
 static bool hand_over(struct uw_average *a, uint32_t step)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
+    if (uw_image_fetch_all(&a->gossip->image) < 0) {
+        return false;
+    }
     if (!a->folded) {
         a->folded = true;
         a->ruled = !a->last && a->lr_sum > 0.0f && c->snapshot->version != 0;
         if (a->ruled && !copies(a)) {
             uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
                           a->lr_sum, a->gossip->recent);
+            uw_image_velocity(&a->gossip->image);
         }
     }
     if (copies(a)) {
@@ -208,10 +219,14 @@ static int take_back(struct uw_average *a, uint32_t step)
     bool done = how == UW_AVERAGE_DONE || mixed;
     if (!a->back) {
         a->back = true;
+        uw_image_release(&a->gossip->image, how == UW_AVERAGE_DONE || a->ruled);
         if (how == UW_AVERAGE_DONE) {
             uw_mix_settle(a->gossip->config.params);
         }
         end_rule(a, done);
+        if (a->ruled || is_pair(a)) {
+            uw_image_velocity(&a->gossip->image);
+        }
         if (done || a->lr_sum > 0.0f) {
             uw_gossip_recall(a->gossip, done);
         }
@@ -235,6 +250,7 @@ static int retreat(struct uw_average *a)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
     memset(c->velocity, 0, c->params->size_n * sizeof(float));
+    uw_image_velocity(&a->gossip->image);
     uw_gossip_go_on(a->gossip, &uw_mix_qg);
     a->pairs = false;
     begin_round(a);

@@ -2,13 +2,13 @@
 #include "gossip.h"
 
 #include "bits.h"
+#include "squares.h"
 
 #include <math.h>
 #include <string.h>
 
 #define OUTLIER_MEDIANS 10.0f       /* refused above so many medians of the segment and the floor */
 #define OUTLIER_ADOPT 1000.0f       /* a trained model may be far from fresh weights, not so far */
-#define LANES 8u
 #define MEDIAN_STEP 1.1f
 #define WEIGHT_DEFAULT 0.5f
 #define PUBLISH_TRIES 16u           /* a reader is inside for the copy of one chunk only */
@@ -18,6 +18,7 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
 {
     memset(g, 0, sizeof *g);
     g->config = *config;
+    g->image = (struct uw_image){.hooks = config->image, .size_n = config->params->size_n};
     if (g->config.constants.weight == 0.0f) {
         g->config.constants.weight = WEIGHT_DEFAULT;
     }
@@ -163,53 +164,12 @@ static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
     return low;
 }
 
-/* Sums of squares, in parts that do not wait for each other. */
-static double add_up(const double part[LANES], double rest)
-{
-    for (uint32_t k = 0; k < LANES; k++) {
-        rest += part[k];
-    }
-    return rest;
-}
-
-static double squares(const float *x, uint32_t n)
-{
-    double part[LANES] = {0.0}, rest = 0.0;
-    uint32_t i = 0;
-    for (; n - i >= LANES; i += LANES) {
-        for (uint32_t k = 0; k < LANES; k++) {
-            part[k] += (double)x[i + k] * (double)x[i + k];
-        }
-    }
-    for (; i < n; i++) {
-        rest += (double)x[i] * (double)x[i];
-    }
-    return add_up(part, rest);
-}
-
-static double squared_distance(const float *a, const float *b, uint32_t n)
-{
-    double part[LANES] = {0.0}, rest = 0.0;
-    uint32_t i = 0;
-    for (; n - i >= LANES; i += LANES) {
-        for (uint32_t k = 0; k < LANES; k++) {
-            double d = (double)a[i + k] - (double)b[i + k];
-            part[k] += d * d;
-        }
-    }
-    for (; i < n; i++) {
-        double d = (double)a[i] - (double)b[i];
-        rest += d * d;
-    }
-    return add_up(part, rest);
-}
-
 /* True when the chunk may be mixed. The median follows by small steps towards each new value
  * (which settle where half of the values lie above), and only values that were let through. What is
  * to be adopted has no median to hold it against, and leaves none. */
 static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
-    double sum = squared_distance(s->x, g->config.params->x + s->offset_n, s->count_n);
+    double sum = uw_squares_apart(s->x, g->config.params->x + s->offset_n, s->count_n);
     float distance = sqrtf((float)(sum / s->count_n));
     float none = 0.0f;
     float *median = &none;
@@ -231,13 +191,35 @@ static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
     return true;
 }
 
+static bool is_wanted(const struct uw_gossip *g, const struct uw_gossip_slot *s)
+{
+    return s->round == g->round && load(&g->rejected) != g->round;
+}
+
+/* Chunks come about in order: they and what is between them is one copy. */
+static bool fetch_arrived(struct uw_gossip *g, uint32_t head, uint32_t tail)
+{
+    uint32_t from_n = UINT32_MAX, to_n = 0;
+    for (; g->config.image != NULL && head != tail; head = place_after(g, head)) {
+        const struct uw_gossip_slot *s = slot_at(g, head);
+        if (is_wanted(g, s)) {
+            from_n = uw_min_u32(from_n, s->offset_n);
+            to_n = s->offset_n + s->count_n > to_n ? s->offset_n + s->count_n : to_n;
+        }
+    }
+    return to_n == 0 || uw_image_fetch(&g->image, from_n, to_n - from_n) == UW_OK;
+}
+
 static void mix_arrived(struct uw_gossip *g)
 {
     uint32_t head = load(&g->head);
     uint32_t tail = (uint32_t)atomic_load_explicit(&g->tail, memory_order_acquire);
+    if (!fetch_arrived(g, head, tail)) {
+        return;
+    }
     while (head != tail) {
         const struct uw_gossip_slot *s = slot_at(g, head);
-        if (s->round == g->round && load(&g->rejected) != g->round) {
+        if (is_wanted(g, s)) {
             if (!near_enough(g, s)) {
                 store(s->from_id != 0 ? &g->outlier_id : &g->rejected,
                       s->from_id != 0 ? s->from_id : g->round);
@@ -252,6 +234,7 @@ static void mix_arrived(struct uw_gossip *g)
                 } else {
                     uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n, start, s->x);
                 }
+                uw_image_changed(&g->image, s->offset_n, s->count_n);
                 g->mixed_round++;
                 g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
                 g->adopting = g->adopting || s->adopt;
@@ -267,7 +250,7 @@ static void mix_arrived(struct uw_gossip *g)
 static void measure_rms(struct uw_gossip *g)
 {
     const struct uw_params *p = g->config.params;
-    double sum = squares(p->x, p->size_n);
+    double sum = uw_squares(p->x, p->size_n);
     g->rms = p->size_n != 0 ? sqrtf((float)(sum / p->size_n)) : 0.0f;
     uw_tell_float(&g->shown_rms, g->rms);
 }
@@ -293,7 +276,11 @@ static void begin_steps(struct uw_gossip *g)
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
 {
     struct uw_snapshot *s = g->config.snapshot;
-    int rc = s != NULL ? UW_ERR_AGAIN : UW_OK;
+    int rc = uw_image_fetch_all(&g->image);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = s != NULL ? UW_ERR_AGAIN : UW_OK;
     for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
         rc = uw_snapshot_publish(s, g->config.params->x, step);
     }
@@ -344,8 +331,12 @@ static void turn(struct uw_gossip *g)
         g->mixed_models = 0.0f;
     }
     const float *start = start_of(g);
-    if (!g->jumped && g->lr_sum > 0.0f && start != NULL) {
+    if (!g->jumped && g->lr_sum > 0.0f && start != NULL && c->rule->end != NULL &&
+        uw_image_fetch_all(&g->image) == UW_OK) {
         uw_mix_end(c->rule, &c->constants, c->params, start, c->velocity, g->lr_sum, g->recent);
+        uw_image_velocity(&g->image);
+        /* who can be told in two parts leaves x as it is */
+        uw_image_changed(&g->image, 0, c->rule->before != NULL ? 0 : c->params->size_n);
     }
     g->turned = true;
 }
@@ -413,7 +404,7 @@ static int start(struct uw_gossip *g, uint32_t step)
         if (rc < 0) {
             return rc == UW_ERR_AGAIN ? 0 : rc;
         }
-    } else {
+    } else if (uw_image_fetch_all(&g->image) == UW_OK) {
         measure_rms(g);
     }
     g->started = true;
@@ -425,8 +416,7 @@ static int start(struct uw_gossip *g, uint32_t step)
 bool uw_gossip_touches(const struct uw_gossip *g)
 {
     uint32_t steps = g->steps > g->round_steps ? g->steps : g->round_steps;
-    bool over = steps + 1u >= g->period_steps;
-    return !g->started || g->ending || g->adopting || g->half_adopted || over ||
+    return !g->started || g->ending || g->adopting || g->half_adopted || is_full(g, steps + 1u) ||
            load(&g->head) != load(&g->tail);
 }
 

@@ -33,6 +33,8 @@
 #ifndef UW_NET_GOSSIP_H
 #define UW_NET_GOSSIP_H
 
+#include "image.h"
+
 #include "uwasa/arena.h"
 #include "uwasa/mix.h"
 #include "uwasa/node.h"
@@ -56,6 +58,7 @@ struct uw_gossip_config {
     const struct uw_params *params;
     struct uw_snapshot *snapshot;   /* NULL: others see the parameters as they are */
     float *velocity;
+    const struct uw_node_image *image;      /* NULL: params->x is what training works in */
     bool newcomer;
     const struct uw_mix_rule *rule;
     struct uw_mix_constants constants;
@@ -93,6 +96,8 @@ struct uw_gossip {
     uint32_t round_steps;           /* since the round was asked for */
     uint32_t steps;                 /* since it was last published */
     uint32_t mixed_round;           /* chunks mixed in this round */
+
+    struct uw_image image;          /* training thread */
 
     struct uw_gossip_config config;
     uint8_t *ring;

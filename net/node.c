@@ -178,8 +178,9 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
     if (s == NULL) {
         return UW_ERR_INVALID;
     }
-    return s->averages != NULL ? s->averages->after_step(s, p)
-                               : uw_gossip_after_step(&s->gossip, p);
+    int rc = s->averages != NULL ? s->averages->after_step(s, p)
+                                 : uw_gossip_after_step(&s->gossip, p);
+    return uw_image_end(&s->gossip.image, rc);
 }
 
 void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p)

@@ -147,11 +147,13 @@ static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
 static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
 {
     bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
-    if (c->snapshot != NULL || (!ruled && !needs_averages(c))) {
+    if (c->snapshot != NULL || (!ruled && !needs_averages(c) && c->image == NULL)) {
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_INVALID, "node: snapshot missing, \"%s\" needs it",
-                        ruled ? c->rule->name : "averages");
+                        ruled              ? c->rule->name
+                        : c->image != NULL ? "image"
+                                           : "averages");
 }
 
 static int check(const struct uw_node_config *c, struct uw_error *err)
@@ -296,6 +298,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     bool casts = c->mode == UW_NODE_BROADCAST;
     const struct uw_gossip_config gossip = {
         .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
+        .image = c->image,
         .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
         .period_steps = c->period_share > 0.0f ? uw_min_u32(UW_PERIOD_FIRST, c->period_steps)
                                                : c->period_steps,

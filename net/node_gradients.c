@@ -373,7 +373,7 @@ int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_p
             (void)uw_gossip_publish(&s->gossip, p->step);       /* for newcomers */
             uw_gossip_mixed_round(&s->gossip);
         }
-        if (g->steps % HASH_STEPS == 0) {
+        if (g->steps % HASH_STEPS == 0 && uw_image_fetch_all(&s->gossip.image) == UW_OK) {
             atomic_store_explicit(&g->hash, hash_of(s->config.params), memory_order_relaxed);
             atomic_store_explicit(&g->hash_step, g->steps, memory_order_release);
         }

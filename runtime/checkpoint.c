@@ -252,6 +252,10 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
         full.micro_n = m->config.micro_n;
         state = &full;
     }
+    ready = uw_model_pull(m);
+    if (ready < 0) {
+        return uw_error_set(err, ready, "%s: the device does not give the parameters", object);
+    }
     int rc = storage->ops->begin(storage, object);
     if (rc == UW_OK) {
         rc = write_all(m, state, storage);
@@ -466,5 +470,5 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                                                           : UW_SPIKE_WARMUP;
         memcpy(&m->guard.mean, &loaded.guard[1], sizeof m->guard.mean);
     }
-    return rc;
+    return rc < 0 ? rc : uw_model_push(m);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "draft.h"
+#include "flight.h"
 
 #include "uwasa/parts.h"
 
@@ -16,13 +16,18 @@ static size_t sum(size_t a, size_t b)
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-/* Room for one minibatch. */
+uint32_t uw_draft_inputs(const struct uw_model_config *config)
+{
+    return config->kernels->device != NULL ? UW_DEVICE_STEPS_MAX : config->input ? 1 : 0;
+}
+
 static size_t input_bytes(const struct uw_model_config *config, const struct uw_graph *g)
 {
-    uint32_t samples = config->input ? config->batch_n : 0;
-    return sum(sum(uw_draft_floats(uw_size_mul(g->in_n, samples)),
-                   uw_arena_padded(uw_size_mul(sizeof(uint32_t), samples))),
-               uw_draft_floats(uw_size_mul(g->target_n, samples)));
+    uint32_t n = config->batch_n;
+    return uw_size_mul(uw_draft_inputs(config),
+                       sum(sum(uw_draft_floats(uw_size_mul(g->in_n, n)),
+                               uw_arena_padded(uw_size_mul(sizeof(uint32_t), n))),
+                           uw_draft_floats(uw_size_mul(g->target_n, n))));
 }
 
 static size_t graph_bytes(const struct uw_model_config *config, const struct uw_graph *g)
@@ -49,6 +54,9 @@ static size_t layer_scratch_bytes(const struct uw_layer *l, const struct uw_mode
 {
     uint32_t micro_n = uw_draft_micro_n(config), threads = uw_workers_threads(config->workers);
     size_t most = l->ops->scratch_bytes(l, config->kernels, micro_n, threads);
+    if (config->kernels->device != NULL) {
+        return most; /* its kernels make do with what there is */
+    }
     for (uint32_t n = 1; n < micro_n && n <= SETTLED_N; n++) {
         size_t bytes = l->ops->scratch_bytes(l, config->kernels, n, threads);
         most = bytes > most ? bytes : most;
@@ -69,18 +77,28 @@ static size_t kernel_scratch_bytes(const struct uw_model_config *config, const s
     return uw_arena_padded(most);
 }
 
-static int sum_need(struct uw_model_need *need, struct uw_error *err)
+/* separate: what kernels work on counts by itself. */
+static int sum_need(struct uw_model_need *need, bool separate, struct uw_error *err)
 {
     size_t total = 0;
     for (uint32_t p = 0; p < UW_PURPOSES_N; p++) {
         total = sum(total, uw_model_need_of(need, (enum uw_purpose)p));
     }
+    total = sum(total, need->image_bytes);
     if (total > SIZE_MAX / 2) {
         return uw_error_set(err, UW_ERR_TOOBIG,
                             "the model needs more memory than this machine can address");
     }
-    need->total_bytes = total;
+    need->total_bytes =
+        separate ? need->graph_bytes + need->snapshot_bytes + need->image_bytes : total;
+    need->kernel_bytes = separate ? total - need->total_bytes : 0;
     return UW_OK;
+}
+
+/* What a budget is about. */
+static size_t budgeted(const struct uw_model_config *config, const struct uw_model_need *need)
+{
+    return uw_is_separate(config->kernels) ? need->kernel_bytes : need->total_bytes;
 }
 
 /* Activations last: what the others leave of the budget is theirs. */
@@ -89,7 +107,7 @@ static int fill_activations(struct uw_draft *d, const struct uw_model_config *co
 {
     bool training = config->mode != UW_PLAN_INFERENCE;
     size_t budget = config->budget_bytes;
-    size_t others = d->need.total_bytes;
+    size_t others = budgeted(config, &d->need);
     size_t limit = budget == 0 ? SIZE_MAX : budget > others ? budget - others : 0;
 
     d->need.activations_bytes =
@@ -97,11 +115,11 @@ static int fill_activations(struct uw_draft *d, const struct uw_model_config *co
     for (uint32_t i = 0; i < d->graph.layers_n; i++) {
         d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
     }
-    int rc = sum_need(&d->need, err);
-    if (rc == UW_OK && budget != 0 && d->need.total_bytes > budget) {
+    int rc = sum_need(&d->need, uw_is_separate(config->kernels), err);
+    if (rc == UW_OK && budget != 0 && budgeted(config, &d->need) > budget) {
         return uw_error_set(err, uw_parts.budgeting != NULL ? UW_ERR_NOMEM : UW_ERR_UNSUPPORTED,
                             "budget of %lu bytes: the smallest plan takes %lu",
-                            (unsigned long)budget, (unsigned long)d->need.total_bytes);
+                            (unsigned long)budget, (unsigned long)budgeted(config, &d->need));
     }
     return rc;
 }
@@ -134,7 +152,10 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
     if (training && config->mixing_velocity) {
         d->need.optimizer_bytes = sum(d->need.optimizer_bytes, parameters);
     }
-    int rc = sum_need(&d->need, err);
+    if (config->kernels->device != NULL) {
+        d->need.image_bytes = uw_parts.on_device->image_bytes(config, g, &d->need);
+    }
+    int rc = sum_need(&d->need, uw_is_separate(config->kernels), err);
     return rc < 0 ? rc : fill_activations(d, config, order, err);
 }
 
@@ -169,6 +190,12 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
         return uw_error_set(err, UW_ERR_INVALID, config->batch_n == 0
                                                      ? "batch 0: needs 1 or more"
                                                      : "no kernel table was chosen");
+    }
+    if (config->kernels->device != NULL &&
+        (uw_parts.on_device == NULL || config->constants_n > 0)) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            config->constants_n > 0 ? "a device cannot see constants"
+                                                    : "this program knows no devices");
     }
     uint32_t n = config->def != NULL ? config->def->layers_n : 0;
     if (config->workspace == NULL || config->workspace_bytes < UW_MODEL_WORKSPACE_BYTES(n)) {

@@ -19,6 +19,9 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
 /* Samples computed at a time. */
 uint32_t uw_draft_micro_n(const struct uw_model_config *config);
 
+/* Minibatches that the model has room for where kernels work: none, one, or a device's two. */
+uint32_t uw_draft_inputs(const struct uw_model_config *config);
+
 /* Bytes of a block of n floats. */
 size_t uw_draft_floats(size_t n);
 

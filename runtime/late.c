@@ -4,7 +4,9 @@
  * forward pass needs the parameters. All gradients live, each at its place among the trained
  * parameters; a forward pass that trains needs every trained layer, so none is pending when the
  * next backward pass begins. */
-#include "step.h"
+#include "flight.h"
+
+#include "uwasa/parts.h"
 
 uint32_t uw_late_buckets(const struct uw_model_config *config, struct uw_layer *layers,
                          uint32_t layers_n, struct uw_bucket *buckets)
@@ -44,6 +46,9 @@ int uw_late_hand_out(struct uw_model *m, uint32_t bucket)
     m->late_optimizer = m->optimizer;
     m->late_step = m->updates;
     b->pending = true;
+    if (uw_device_of(m) != NULL) { /* bucket_ready comes when the whole step is in the queue */
+        return m->bucket_ready != NULL ? uw_parts.on_device->fetch(m, bucket) : UW_OK;
+    }
     return m->bucket_ready == NULL ? UW_OK
                                    : m->bucket_ready(m->bucket_arg, bucket, b->offset_n, b->count_n,
                                                      m->gradients + b->offset_n);
@@ -73,7 +78,10 @@ int uw_late_update(struct uw_model *m, uint32_t bucket, struct uw_error *err)
     const struct uw_gradients all = {.segments = b->segments, .segments_end = b->segments_end,
                                      .offset = b->offset_n, .count = b->count_n,
                                      .g = m->gradients + b->offset_n};
-    rc = uw_update_apply(m, &all, &m->late_optimizer, m->late_step, err);
+    if (uw_device_of(m) != NULL && m->bucket_ready != NULL) {
+        rc = uw_parts.on_device->take_back(m, all.g, all.count);
+    }
+    rc = rc < 0 ? rc : uw_update_apply(m, &all, &m->late_optimizer, m->late_step, err);
     uw_profile_lap(m, b->layer, UW_PROFILE_UPDATE, &since_us);
     return rc;
 }

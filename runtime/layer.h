@@ -199,6 +199,9 @@ struct uw_lora {
                     const float *x, float scale, float *const *d);
 };
 
+/* x, which kernels see, becomes 0. */
+int uw_zero(const struct uw_exec *e, void *x, size_t bytes);
+
 /* Multiply-adds of products in the forward pass of one sample; 0: it has none. */
 uint64_t uw_layer_multiply_adds(const struct uw_layer *l);
 

@@ -14,7 +14,7 @@ static float *room_of(const struct uw_model *m, const struct uw_head *h)
     return dy != NULL ? dy : m->probabilities;
 }
 
-static double weight_of(const struct uw_loss_def *d)
+double uw_loss_weight(const struct uw_loss_def *d)
 {
     return d->weight != 0.0f ? (double)d->weight : 1.0;
 }
@@ -24,8 +24,8 @@ static bool is_elementwise(const struct uw_head *h)
     return h->def->kind != UW_LOSS_CROSS_ENTROPY;
 }
 
-static int head_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
-                        double *loss, uint32_t *correct_n)
+int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
+                    double *loss, uint32_t *correct_n)
 {
     if (is_elementwise(h)) {
         return uw_parts.elementwise->forward(m, s, h, room_of(m, h), loss, correct_n);
@@ -45,8 +45,8 @@ int uw_losses_forward(struct uw_model *m, const struct uw_labelled *s, uint32_t 
     for (uint32_t i = 0; i < heads_n && rc == UW_OK; i++) {
         double one = 0.0;
         uint32_t correct = 0;
-        rc = head_forward(m, s, &m->heads[i], &one, &correct);
-        *loss += weight_of(m->heads[i].def) * one;
+        rc = uw_loss_forward(m, s, &m->heads[i], &one, &correct);
+        *loss += uw_loss_weight(m->heads[i].def) * one;
         *correct_n = i == 0 ? correct : *correct_n;
     }
     return rc;
@@ -60,7 +60,7 @@ int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t
         const struct uw_head *h = &m->heads[i];
         uint32_t base = uw_graph_base(m->layers, h->value);
         float *dy = base == UW_VALUE_INPUT ? NULL : m->layers[base - 1].dy;
-        double scale = weight_of(h->def) / n;
+        double scale = uw_loss_weight(h->def) / n;
         if (dy == NULL) {
             continue;
         }

@@ -42,6 +42,14 @@ static uint32_t count_correct(uint32_t rows, uint32_t n, const uint32_t *label, 
     return correct;
 }
 
+static int onehot(uint32_t rows, uint32_t n, const uint32_t *label, const float *z, float *t,
+                  uint32_t *correct_n)
+{
+    write_onehot(rows, n, label, t);
+    *correct_n = count_correct(rows, n, label, z);
+    return UW_OK;
+}
+
 static const float *target_of(const struct uw_model *m, const struct uw_labelled *s,
                               const struct uw_head *h, const float *room)
 {
@@ -67,16 +75,23 @@ static int forward(struct uw_model *m, const struct uw_labelled *s, const struct
     const float *z = uw_value_of(m, h->value, s->x);
     uint32_t rows = s->pass->batch_n;
 
-    *correct_n = 0;
+    const struct uw_device_kernels *d = m->config.kernels->device;
+    int rc = UW_OK;
+
+    if (d == NULL) {
+        *correct_n = 0;
+    }
     if (h->def->target == UW_TARGET_LABEL) {
         const uint32_t *label = s->b->label + s->pass->first;
-        write_onehot(rows, h->n, label, room);
-        *correct_n = count_correct(rows, h->n, label, z);
+        rc = d != NULL ? d->onehot(&m->exec, rows, h->n, label, z, room, correct_n)
+                       : onehot(rows, h->n, label, z, room, correct_n);
     }
-    int rc = m->config.kernels->loss->forward(&m->exec, kind_of(h->def), delta_of(h->def),
+    rc = rc < 0 ? rc : m->config.kernels->loss->forward(&m->exec, kind_of(h->def), delta_of(h->def),
                                               (size_t)rows * h->n, z, target_of(m, s, h, room),
                                               loss);
-    *loss /= h->n;
+    if (d == NULL) {
+        *loss /= h->n;
+    }
     return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "draft.h"
+#include "flight.h"
 #include "uwasa/hash.h"
 #include "uwasa/parts.h"
 
@@ -55,7 +55,7 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
                 hash = hash_u32(hash, s->dim[k]);
             }
             names += stem + suffix + 2;
-            l->param[t] = m->params.x + offset;
+            l->param[t] = m->worked.x + offset;
             offset += s->size_n;
             state += trained ? s->size_n : 0;
         }
@@ -100,7 +100,7 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_draft *
     const struct uw_model_need *need = &d->need;
     bool training = c->mode != UW_PLAN_INFERENCE;
     uint32_t vectors = training ? uw_optimizer_vectors(&c->optimizer) : 0;
-    uint32_t samples = c->input ? c->batch_n : 0;
+    uint32_t inputs = uw_draft_inputs(c);
 
     bytes[LAYERS] = g->layers_n * sizeof(struct uw_layer);
     bytes[HEADS] = g->heads_n * sizeof(struct uw_head);
@@ -115,9 +115,9 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_draft *
     bytes[SNAPSHOT] = need->snapshot_bytes;
     bytes[ACTIVATIONS] = need->activations_bytes;
     bytes[SCRATCH] = need->scratch_bytes;
-    bytes[INPUT] = uw_draft_floats(uw_size_mul(g->in_n, samples));
-    bytes[LABEL] = uw_size_mul(samples, sizeof(uint32_t));
-    bytes[TARGET] = uw_draft_floats(uw_size_mul(g->target_n, samples));
+    bytes[INPUT] = inputs * uw_draft_floats(uw_size_mul(g->in_n, c->batch_n));
+    bytes[LABEL] = inputs * uw_arena_padded(uw_size_mul(c->batch_n, sizeof(uint32_t)));
+    bytes[TARGET] = inputs * uw_draft_floats(uw_size_mul(g->target_n, c->batch_n));
 }
 
 static const uint8_t purposes[BLOCKS_N] = {
@@ -134,6 +134,11 @@ static const uint8_t purposes[BLOCKS_N] = {
 static struct uw_arena *arena_of(const struct uw_model_config *c, enum block block,
                                  struct uw_arena *arena)
 {
+    if (uw_is_separate(c->kernels)) {
+        bool processors = purposes[block] == UW_PURPOSE_GRAPH ||
+                          purposes[block] == UW_PURPOSE_SNAPSHOT;
+        return processors ? arena : c->kernel_arena;
+    }
     return c->regions != NULL ? c->regions->region[c->regions->of[purposes[block]]].arena : arena;
 }
 
@@ -160,18 +165,24 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
                                 (unsigned long)d->need.total_bytes);
         }
         block[i] = bytes[i] != 0 ? block[i] : NULL;
+        if (from->foreign && bytes[i] != 0) {
+            rc = m->config.kernels->device->zero(&m->exec, block[i], bytes[i]);
+            if (rc < 0) {
+                return uw_error_set(err, rc, "the device failed while memory was cleared");
+            }
+        }
     }
     memcpy(block[LAYERS], g->layers, bytes[LAYERS]);
     memcpy(block[HEADS], g->heads, bytes[HEADS]);
     m->layers = block[LAYERS];
     m->heads = block[HEADS];
-    m->params.x = block[PARAMETERS];
+    m->params.x = m->worked.x = block[PARAMETERS];
     m->gradients = block[GRADIENTS];
     m->gradients_n = bytes[GRADIENTS] != 0 ? uw_update_window(&m->config, g->layers, g->layers_n)
                                            : 0;
-    m->state[0] = block[STATE0];
-    m->state[1] = block[STATE1];
-    m->velocity = block[VELOCITY];
+    m->state[0] = m->worked.state[0] = block[STATE0];
+    m->state[1] = m->worked.state[1] = block[STATE1];
+    m->velocity = m->worked.velocity = block[VELOCITY];
     m->snapshot.data = block[SNAPSHOT];
     m->exec.scratch = block[SCRATCH];
     m->input = block[INPUT];
@@ -181,7 +192,7 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
     m->buckets_n = uw_update_buckets(&m->config, m->layers, m->layers_n, m->buckets);
     name_segments(m, block[SEGMENTS], block[NAMES]);
     place_activations(m, d, block[ACTIVATIONS]);
-    return UW_OK;
+    return m->config.kernels->device != NULL ? uw_parts.on_device->bind(m, d, arena, err) : UW_OK;
 }
 
 int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,

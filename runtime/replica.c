@@ -18,7 +18,7 @@ int uw_model_use(struct uw_model *m, const struct uw_replica *r)
     for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX; v++) {
         whole = whole && (m->state[v] == NULL || r->state[v] != NULL);
     }
-    if (!whole || uw_model_updates_pending(m)) {
+    if (!whole || m->config.kernels->device != NULL || uw_model_updates_pending(m)) {
         return UW_ERR_INVALID;
     }
     for (uint32_t i = 0; i < m->layers_n; i++) {
@@ -27,11 +27,11 @@ int uw_model_use(struct uw_model *m, const struct uw_replica *r)
             l->param[t] = r->x + m->params.segments[l->segment + t].offset_n;
         }
     }
-    m->params.x = r->x;
+    m->params.x = m->worked.x = r->x;
     for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX; v++) {
-        m->state[v] = m->state[v] != NULL ? r->state[v] : NULL;
+        m->state[v] = m->worked.state[v] = m->state[v] != NULL ? r->state[v] : NULL;
     }
-    m->velocity = m->velocity != NULL ? r->velocity : NULL;
+    m->velocity = m->worked.velocity = m->velocity != NULL ? r->velocity : NULL;
     m->updates = r->updates;
     return UW_OK;
 }

@@ -3,10 +3,22 @@
  * The forward pass, the losses, and a backward pass that walks the layers from the top: a layer's
  * bw_input comes before its bw_param, since the fused update of plan mode immediate changes the
  * weights that bw_input reads. */
+#include "flight.h"
 #include "plan.h"
 #include "step.h"
 
 #include "uwasa/parts.h"
+
+#include <string.h>
+
+int uw_zero(const struct uw_exec *e, void *x, size_t bytes)
+{
+    if (e->kernels->device != NULL) {
+        return e->kernels->device->zero(e, x, bytes);
+    }
+    memset(x, 0, bytes);
+    return UW_OK;
+}
 
 uint64_t uw_profile_start(const struct uw_model *m)
 {
@@ -17,6 +29,9 @@ void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part
                     uint64_t *since_us)
 {
     if (m->profile != NULL && uw_parts.profiling != NULL) {
+        if (uw_device_of(m) != NULL) {
+            (void)uw_device_of(m)->wait(&m->exec); /* what failed says so at the step's end */
+        }
         uw_parts.profiling->lap(m, row, part, since_us);
     }
 }
@@ -67,8 +82,8 @@ int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const 
     return rc;
 }
 
-static int run_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
-                       struct uw_error *err)
+int uw_step_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
+                    struct uw_error *err)
 {
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
@@ -97,17 +112,18 @@ int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float
     if (n == 0 || n > m->config.micro_n) {
         return UW_ERR_INVALID;
     }
-    int rc = run_forward(m, x, &pass, NULL);
+    if (uw_device_of(m) != NULL) {
+        return uw_parts.on_device->forward(m, x, n, logits);
+    }
+    int rc = uw_step_forward(m, x, &pass, NULL);
     if (rc == UW_OK && logits != NULL) {
         *logits = uw_value_of(m, m->heads[0].value, x);
     }
     return rc;
 }
 
-/* The first layer whose output is not finite; the forward pass is run again to find it, so that
- * ordinary steps pay nothing. */
-static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pass *p,
-                          struct uw_error *err)
+int uw_step_name_nonfinite(struct uw_model *m, const float *x, const struct uw_pass *p,
+                           struct uw_error *err)
 {
     const struct uw_kernels *k = m->config.kernels;
     struct uw_pass pass = *p;
@@ -140,7 +156,7 @@ static int name_nonfinite(struct uw_model *m, const float *x, const struct uw_pa
     return uw_error_set(err, UW_ERR_NONFINITE, "the loss is NaN or infinite");
 }
 
-static struct uw_minibatch batch_of(const struct uw_model *m, const struct uw_minibatch *b)
+struct uw_minibatch uw_step_minibatch(const struct uw_model *m, const struct uw_minibatch *b)
 {
     struct uw_minibatch all = *b;
     if (all.x == NULL) {
@@ -168,11 +184,14 @@ static int check_batch(const struct uw_model *m, const struct uw_minibatch *b,
 int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, double *loss_sum,
                       uint32_t *correct_n)
 {
-    const struct uw_minibatch b = batch_of(m, batch);
+    const struct uw_minibatch b = uw_step_minibatch(m, batch);
     double loss = 0.0;
     uint32_t correct = 0;
     int rc = check_batch(m, &b, NULL);
 
+    if (rc == UW_OK && uw_device_of(m) != NULL) {
+        return uw_parts.on_device->evaluate(m, &b, loss_sum, correct_n);
+    }
     for (uint32_t first = 0; first < b.n && rc == UW_OK; first += m->config.micro_n) {
         uint32_t left = b.n - first;
         const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
@@ -180,7 +199,7 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, doub
         const struct uw_labelled s = {&b, b.x + (size_t)first * m->input_n, &pass};
         double one = 0.0;
         uint32_t right = 0;
-        rc = run_forward(m, s.x, &pass, NULL);
+        rc = uw_step_forward(m, s.x, &pass, NULL);
         rc = rc < 0 ? rc : uw_losses_forward(m, &s, 1, &one, &right);
         uw_step_between(m);
         loss += one;
@@ -268,8 +287,8 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
     return rc;
 }
 
-static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
-                    struct uw_update *u)
+int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
+                     struct uw_update *u)
 {
     for (uint32_t i = m->layers_n; i-- > 0;) {
         const struct uw_layer *l = &m->layers[i];
@@ -297,8 +316,7 @@ static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
     return uw_update_finish(u);
 }
 
-static int check_step(const struct uw_model *m, const struct uw_minibatch *b,
-                      struct uw_error *err)
+int uw_step_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err)
 {
     const struct uw_optimizer *planned = &m->config.optimizer;
     const struct uw_optimizer *o = &m->optimizer;
@@ -333,7 +351,7 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
 {
     double loss = 0.0;
     uint32_t correct = 0;
-    int rc = run_forward(m, s->x, s->pass, u->err);
+    int rc = uw_step_forward(m, s->x, s->pass, u->err);
     if (rc < 0) {
         return rc;
     }
@@ -345,7 +363,7 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
         return uw_error_set(u->err, rc, "%s", uw_status_text(rc));
     }
     if (!(loss - loss == 0.0)) {
-        return name_nonfinite(m, s->x, s->pass, u->err);
+        return uw_step_name_nonfinite(m, s->x, s->pass, u->err);
     }
     r->loss += loss;
     r->correct_n += correct;
@@ -357,18 +375,22 @@ static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct u
     rc = uw_losses_backward(m, s, s->b->n);
     uw_profile_lap(m, m->layers_n, UW_PROFILE_BW_INPUT, &since_us);
     uw_step_between(m);
-    return rc < 0 ? rc : backward(m, s->x, s->pass, u);
+    return rc < 0 ? rc : uw_step_backward(m, s->x, s->pass, u);
 }
 
 int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *batch,
                         struct uw_step_result *result, struct uw_error *err)
 {
-    const struct uw_minibatch b = batch_of(m, batch);
+    const struct uw_minibatch b = uw_step_minibatch(m, batch);
     struct uw_step_result r = {0};
     struct uw_error why = {0};
     struct uw_update u = {.m = m, .err = err != NULL ? err : &why};
-    int rc = check_step(m, &b, u.err);
 
+    if (uw_device_of(m) != NULL) {
+        int begun = uw_parts.on_device->begin(m, batch, err);
+        return begun < 0 ? begun : uw_parts.on_device->end(m, result, err);
+    }
+    int rc = uw_step_check(m, &b, u.err);
     for (uint32_t first = 0; first < b.n && rc == UW_OK; first += m->config.micro_n) {
         uint32_t left = b.n - first;
         const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,

@@ -9,9 +9,9 @@
 bool uw_update_gathers(const struct uw_model_config *config)
 {
     const struct uw_optimizer *o = &config->optimizer;
-    return config->mode != UW_PLAN_INFERENCE &&
-           (config->mode != UW_PLAN_IMMEDIATE || o->kind != UW_OPTIMIZER_SGD ||
-            o->clip_tensor != 0.0f);
+    bool fused = config->kernels->device == NULL && config->mode == UW_PLAN_IMMEDIATE &&
+                 o->kind == UW_OPTIMIZER_SGD && o->clip_tensor == 0.0f;
+    return config->mode != UW_PLAN_INFERENCE && !fused;
 }
 
 static bool is_fused(const struct uw_model *m)
@@ -29,9 +29,9 @@ float *uw_update_velocity(const struct uw_model *m, const struct uw_optimizer *o
                           const struct uw_segment *s)
 {
     if (o->frozen) {
-        return m->velocity != NULL ? m->velocity + s->offset_n : NULL;
+        return m->velocity != NULL ? m->worked.velocity + s->offset_n : NULL;
     }
-    return m->state[0] != NULL ? m->state[0] + s->state_n : NULL;
+    return m->state[0] != NULL ? m->worked.state[0] + s->state_n : NULL;
 }
 
 /* What has to happen to w and v so that accumulating scale * gradient into the returned target,

@@ -3,13 +3,12 @@
  * A bucket is a run of layers whose gradients stand at the end of the window m->gradients, the
  * topmost layer last. Plan mode full is one bucket for everything; immediate is one bucket a
  * layer. With late updates the window holds all gradients, see late.c. */
-#include "draft.h"
+#include "flight.h"
 
 #include "uwasa/fmath.h"
 #include "uwasa/parts.h"
 
 #include <math.h>
-#include <string.h>
 
 uint32_t uw_update_bucket_size(const struct uw_model_config *config)
 {
@@ -44,9 +43,9 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s,
                           const struct uw_optimizer *o, uint64_t updates, const float *g)
 {
     const struct uw_update_kernels *k = m->config.kernels->update;
-    float *w = m->params.x + s->offset_n;
-    float *first = m->state[0] != NULL ? m->state[0] + s->state_n : NULL;
-    float *second = m->state[1] != NULL ? m->state[1] + s->state_n : NULL;
+    float *w = m->worked.x + s->offset_n;
+    float *first = m->state[0] != NULL ? m->worked.state[0] + s->state_n : NULL;
+    float *second = m->state[1] != NULL ? m->worked.state[1] + s->state_n : NULL;
     float epsilon = or_default(o->epsilon, 1e-8f);
 
     if (o->kind == UW_OPTIMIZER_SGD) {
@@ -70,8 +69,13 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s,
 }
 
 /* PyTorch's clip_grad_norm_: g *= most / (norm + 1e-6) when that is below 1. */
-static int clip(const struct uw_exec *e, float most, double norm_sq, size_t n, float *g)
+static int clip(const struct uw_exec *e, float most, size_t n, float *g)
 {
+    const struct uw_device_kernels *d = e->kernels->device;
+    if (d != NULL) {
+        return d->clip(e, most, n, g);
+    }
+    double norm_sq = e->kernels->distance_sq(e, n, g, NULL);
     double factor = (double)most / (sqrt(norm_sq) + 1e-6);
     return factor < 1.0 ? e->kernels->axpby(e, n, 0.0f, g, (float)factor, g) : UW_OK;
 }
@@ -103,8 +107,7 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
 {
     int rc = check_gradients(m, all, err);
     if (rc == UW_OK && o->clip_global != 0.0f) {
-        double norm_sq = m->config.kernels->distance_sq(&m->exec, all->count, all->g, NULL);
-        rc = clip(&m->exec, o->clip_global, norm_sq, all->count, all->g);
+        rc = clip(&m->exec, o->clip_global, all->count, all->g);
     }
     for (uint32_t i = all->segments; i < all->segments_end && rc == UW_OK; i++) {
         const struct uw_segment *s = &m->params.segments[i];
@@ -113,13 +116,24 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
         }
         float *g = all->g + (s->state_n - all->offset);
         if (o->clip_tensor != 0.0f) {
-            double norm_sq = m->config.kernels->distance_sq(&m->exec, s->size_n, g, NULL);
-            rc = clip(&m->exec, o->clip_tensor, norm_sq, s->size_n, g);
+            rc = clip(&m->exec, o->clip_tensor, s->size_n, g);
+        }
+        if (m->config.kernels->device != NULL) {
+            m->config.kernels->device->segment(&m->exec, i);
         }
         rc = rc < 0 ? rc : update_segment(m, s, o, updates, g);
         uw_step_between(m);
     }
     return rc;
+}
+
+static int hand_out(struct uw_model *m, uint32_t offset_n, uint32_t count_n, float *g)
+{
+    const struct uw_on_device *on = m->config.kernels->device != NULL ? uw_parts.on_device : NULL;
+    float *out = g;
+    int rc = on != NULL ? on->give(m, g, count_n, &out) : UW_OK;
+    rc = rc < 0 ? rc : m->bucket(m->bucket_arg, offset_n, count_n, out);
+    return rc < 0 || on == NULL ? rc : on->take_back(m, g, count_n);
 }
 
 /* The bucket is complete: clip and update what is in it. */
@@ -134,7 +148,7 @@ static int flush(struct uw_update *u, uint32_t row, uint32_t low_segment, uint32
     int rc = UW_OK;
 
     if (m->bucket != NULL) {
-        rc = m->bucket(m->bucket_arg, u->low, count, all.g);
+        rc = hand_out(m, u->low, count, all.g);
         uw_profile_span(m, row, UW_PROFILE_WAIT, since_us);
         since_us = uw_profile_start(m);
     }
@@ -150,6 +164,7 @@ static int gather_layer(struct uw_update *u, const struct uw_layer *l, const str
     float *target[UW_LAYER_TENSORS_MAX] = {NULL};
     uint32_t end = l->segment + l->tensors_n;
     bool late = m->buckets_n > 0;
+    int rc = UW_OK;
 
     if (u->low == u->top) {
         u->high_segment = end;
@@ -165,11 +180,12 @@ static int gather_layer(struct uw_update *u, const struct uw_layer *l, const str
         if (s->state_n != UINT32_MAX) {
             target[t] = late ? m->gradients + s->state_n : gradient_of(u, s);
             if (u->first) {
-                memset(target[t], 0, (size_t)s->size_n * sizeof(float));
+                rc = rc < 0 ? rc
+                            : uw_zero(&m->exec, target[t], (size_t)s->size_n * sizeof(float));
             }
         }
     }
-    int rc = l->ops->bw_param(&m->exec, l, p, x, 1.0f, target);
+    rc = rc < 0 ? rc : l->ops->bw_param(&m->exec, l, p, x, 1.0f, target);
     if (rc < 0) {
         return rc;
     }

@@ -11,10 +11,9 @@ static void fill_normal(float *w, uint32_t n, float deviation, struct uw_rng *rn
     }
 }
 
-static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng)
+static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng, float *w)
 {
     struct uw_layer_tensor tensor = {0};
-    float *w = l->param[t];
 
     l->ops->tensor(l, t, &tensor);
     uint32_t n = uw_tensor_size(&tensor);
@@ -54,10 +53,11 @@ void uw_model_init_weights(struct uw_model *m, uint64_t seed)
         uw_rng_seed(&rng, uw_rng_mix(seed, tensors));
         tensors += l->tensors_n;
         for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
-            init_tensor(l, t, &rng);
+            init_tensor(l, t, &rng, m->params.x + m->params.segments[l->segment + t].offset_n);
         }
         if (m->config.constants_n != 0 && !l->constant) {
             uw_parts.constants->copy(l, &m->config);
         }
     }
+    (void)uw_model_push(m); /* a device that fails says so in the first step */
 }

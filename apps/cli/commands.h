@@ -9,6 +9,19 @@
 #ifndef UWASA_CLI_COMMANDS_H
 #define UWASA_CLI_COMMANDS_H
 
+#include <stdint.h>
+
+struct uw_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;        /* NULL: not in this build, run says so */
+};
+
+/* All of them, and what --help tells to begin with. */
+extern const struct uw_command uw_commands[];
+extern const uint32_t uw_commands_n;
+extern const char *const uw_commands_start;
+
 /* Train a model on one device. */
 int uw_cmd_train(int argc, char **argv);
 

@@ -8,43 +8,27 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} commands[] = {
-    {"demo", uw_cmd_demo, "four devices learn together on this machine, in a minute"},
-    {"train", uw_cmd_train, "train a model on this device"},
-    {"eval", uw_cmd_eval, "test a model's weights"},
-    {"plan", uw_cmd_plan, "tell the memory of a model, before anything runs"},
-    {"node", uw_cmd_node, "join a run: train, and learn from the other nodes"},
-    {"status", uw_cmd_status, "show a run as one of its nodes sees it"},
-    {"sim", uw_cmd_sim, "simulate a run: many nodes, a network, a virtual clock"},
-    {"keygen", uw_cmd_keygen, "make the key of a run"},
-    {"models", uw_cmd_models, "list the built-in models"},
-    {"convert", uw_cmd_convert, "read a model from ONNX; write a trained one as ONNX or C"},
-    {"bench", uw_cmd_bench, "measure this machine"},
-};
-#define COMMANDS_N (sizeof commands / sizeof commands[0])
-
 static void print_help(FILE *out)
 {
     fputs("uwasa: neural networks that learn where the data is, together and without a server\n\n"
           "Usage: uwasa COMMAND [flags]\n\n",
           out);
-    for (size_t i = 0; i < COMMANDS_N; i++) {
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    for (uint32_t i = 0; i < uw_commands_n; i++) {
+        if (uw_commands[i].summary != NULL) {
+            fprintf(out, "  %-8s %s\n", uw_commands[i].name, uw_commands[i].summary);
+        }
     }
-    fputs("\nuwasa COMMAND --help tells a command's flags. Start with: uwasa demo\n"
-          "Exit status: 0 done, 1 failed, 2 wrong use.\n",
-          out);
+    fprintf(out,
+            "\nuwasa COMMAND --help tells a command's flags. Start with: %s\n"
+            "Exit status: 0 done, 1 failed, 2 wrong use.\n",
+            uw_commands_start);
 }
 
 static int unknown_command(const char *word)
 {
     struct uw_guess g = {.word = word, .word_bytes = strlen(word)};
-    for (size_t i = 0; i < COMMANDS_N; i++) {
-        uw_guess_try(&g, commands[i].name, strlen(commands[i].name));
+    for (uint32_t i = 0; i < uw_commands_n; i++) {
+        uw_guess_try(&g, uw_commands[i].name, strlen(uw_commands[i].name));
     }
     if (g.nearest != NULL) {
         return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, did you mean %s?", word,
@@ -67,9 +51,9 @@ static int finish(const char *command, int status)
 /* argv[0] is the command. */
 static int run(int argc, char **argv)
 {
-    for (size_t i = 0; i < COMMANDS_N; i++) {
-        if (strcmp(argv[0], commands[i].name) == 0) {
-            return finish(argv[0], commands[i].run(argc, argv));
+    for (uint32_t i = 0; i < uw_commands_n; i++) {
+        if (strcmp(argv[0], uw_commands[i].name) == 0) {
+            return finish(argv[0], uw_commands[i].run(argc, argv));
         }
     }
     if (argv[0][0] == '-') {

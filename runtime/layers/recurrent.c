@@ -9,8 +9,6 @@
  * is kept: one step's gates are scratch. */
 #include "layers.h"
 
-#include <string.h>
-
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 
 /* Blocks of `hidden` floats: rows of the weights, and what a step keeps. */
@@ -318,9 +316,8 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
     const struct tape t = tape_of(l, p->batch_n, l->y);
     const struct uw_exec rest = behind(e, l, p->batch_n);
     float *dh = e->scratch;
-    int rc = UW_OK;
+    int rc = uw_zero(e, dh, own_bytes(l, p->batch_n));
 
-    memset(dh, 0, own_bytes(l, p->batch_n));
     for (uint32_t i = g->steps; i-- > 0 && rc == UW_OK;) {
         uint32_t s = step_at(g, i), before = i > 0 ? step_at(g, i - 1) : 0;
         float *a = t.gates + s * t.gates_step;

@@ -2,8 +2,6 @@
 #include "axes.h"
 #include "layers.h"
 
-#include <string.h>
-
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_slice_def *d = &l->def->slice;
@@ -62,10 +60,10 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
     c.rows *= p->batch_n;
     c.x_step = c.y_step;
     c.y_step = step;
-    if (!accumulate) {
-        memset(dx, 0, (size_t)p->batch_n * l->in_n * sizeof *dx);
-    }
-    return e->kernels->copy->copy(e, &c, l->dy, dx + l->geometry.slice.offset, accumulate);
+    int rc = accumulate ? UW_OK : uw_zero(e, dx, (size_t)p->batch_n * l->in_n * sizeof *dx);
+    return rc < 0 ? rc
+                  : e->kernels->copy->copy(e, &c, l->dy, dx + l->geometry.slice.offset,
+                                           accumulate);
 }
 
 const struct uw_layer_ops uw_layer_slice = {

@@ -99,7 +99,7 @@ static void after(struct world_node *n, int flags)
     struct average_node *me = &a->nodes[n->place];
     bool waits = (flags & UW_NODE_AVERAGING) != 0;
     if (waits && !me->waits) {
-        memcpy(me->handed, n->x, a->w->size_n * sizeof(float));
+        memcpy(me->handed, world_x(n), a->w->size_n * sizeof(float));
         me->since_us = a->w->now_us;
         me->ruled = false;
     }
@@ -178,10 +178,10 @@ static void end_seen(const struct uw_mix_constants *c, uint32_t n, const float *
 {
     struct average_world *a = world_of_all;
     uint32_t i = 0;
-    while ((uintptr_t)x - (uintptr_t)a->w->nodes[i].x >= a->w->size_n * sizeof(float)) {
+    while ((uintptr_t)x - (uintptr_t)world_x(&a->w->nodes[i]) >= a->w->size_n * sizeof(float)) {
         assert_true(++i < a->w->n);
     }
-    memcpy(a->nodes[i].came + (x - a->w->nodes[i].x), x, n * sizeof(float));
+    memcpy(a->nodes[i].came + (x - world_x(&a->w->nodes[i])), x, n * sizeof(float));
     a->nodes[i].ruled = true;
     a->rule->end(c, n, s, x, m, lr_sum, alone);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/gossip_world.h"
 
+#define UNSEEN 0x7fc0dead          /* a NaN that nobody computes */
+
 static void world_on_event(void *arg, const struct uw_node_event *e)
 {
     struct world_node *n = arg;
@@ -61,6 +63,81 @@ struct world *world_new(uint32_t n, uint32_t size_n, uint32_t mtu_bytes)
     return w;
 }
 
+static int fetch(void *arg, uint32_t offset_n, uint32_t count_n)
+{
+    struct world_node *it = arg;
+    assert_true(offset_n <= it->params.size_n && count_n <= it->params.size_n - offset_n);
+    memcpy(it->image + offset_n, it->params.x + offset_n, count_n * sizeof(float));
+    it->copies++;
+    return UW_OK;
+}
+
+static int send_image(void *arg, uint32_t offset_n, uint32_t count_n)
+{
+    struct world_node *it = arg;
+    assert_true(offset_n <= it->params.size_n && count_n <= it->params.size_n - offset_n);
+    for (uint32_t k = offset_n; k < offset_n + count_n; k++) {
+        uint32_t bits;
+        memcpy(&bits, &it->image[k], sizeof bits);
+        assert_true(bits != UNSEEN);
+        it->params.x[k] = it->image[k];
+    }
+    it->copies++;
+    return UW_OK;
+}
+
+static int send_velocity(void *arg)
+{
+    struct world_node *it = arg;
+    memcpy(it->velocity, it->image_velocity, it->params.size_n * sizeof(float));
+    it->copies++;
+    return UW_OK;
+}
+
+/* What training does is nowhere to be seen. */
+static void forget_image(struct world_node *it)
+{
+    const uint32_t unseen = UNSEEN;
+    for (uint32_t k = 0; it->image != NULL && k < it->params.size_n; k++) {
+        memcpy(&it->image[k], &unseen, sizeof unseen);
+    }
+}
+
+float *world_x(struct world_node *n)
+{
+    return n->image != NULL && n->averaging ? n->image : n->x;
+}
+
+static void make_image(struct world_node *it, struct uw_node_config *c)
+{
+    uint32_t size_n = c->params->size_n;
+    it->params = *c->params;
+    it->image = uw_test_floats(size_n);
+    it->image_params = *c->params;
+    it->image_params.x = it->image;
+    c->params = &it->image_params;
+    forget_image(it);
+    if (c->velocity != NULL) {
+        it->image_velocity = uw_test_floats(size_n);
+        memcpy(it->image_velocity, c->velocity, size_n * sizeof(float));
+        it->velocity = c->velocity;
+        c->velocity = it->image_velocity;
+    }
+    it->hooks = (struct uw_node_image){fetch, send_image, send_velocity, it};
+    c->image = &it->hooks;
+}
+
+static void drop_image(struct world_node *it)
+{
+    if (it->image != NULL) {
+        uw_test_release(it->image);
+    }
+    if (it->image_velocity != NULL) {
+        uw_test_release(it->image_velocity);
+    }
+    it->image = it->image_velocity = NULL;
+}
+
 void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
 {
     struct world_node *it = &w->nodes[i];
@@ -81,6 +158,9 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
     }
     c.link = w->above != NULL ? w->above(it) : &it->emulated.link;
     c.incarnation = c.incarnation != 0 ? c.incarnation : w->incarnation++;
+    if (getenv("UWASA_TEST_IMAGES") != NULL && c.snapshot != NULL) {
+        make_image(it, &c);
+    }
     size_t bytes = 0;
     int rc = uw_node_measure(&c, &bytes, &err);
     if (rc < 0) {
@@ -130,6 +210,7 @@ void world_down(struct world *w, uint32_t i)
     uw_link_deinit(&it->loopback.link);
     free(it->emulated_memory);
     free(it->memory);
+    drop_image(it);
     it->up = false;
 }
 
@@ -158,9 +239,13 @@ static void world_train(struct world_node *it)
             if (it->train != NULL) {
                 it->train(it);
             }
+            forget_image(it);
         }
+        bool touches = it->progress.lr == 0.0f || uw_node_touches(&it->node);
+        uint32_t copies = it->copies;
         int flags = uw_node_after_step(&it->node, &it->progress);
         assert_true(flags >= 0);
+        assert_true(touches || it->copies == copies);
         it->progress.lr = lr;
         it->averaging = (flags & UW_NODE_AVERAGING) != 0;
         it->rounds += (flags & UW_NODE_ROUND) != 0;

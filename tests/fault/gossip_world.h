@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A world of nodes on one virtual clock: loopback endpoints behind emulated links, vectors in
- * place of models, and a step function in place of training. The nodes are the ones that ship. */
+ * place of models, and a step function in place of training. The nodes are the ones that ship.
+ *
+ * With UWASA_TEST_IMAGES=1 training works in vectors that no node sees (uwasa/node_image.h): what a
+ * node has not fetched since the step before is NaN. Whatever holds of a world holds with them. */
 #ifndef UWASA_TESTS_GOSSIP_WORLD_H
 #define UWASA_TESTS_GOSSIP_WORLD_H
 
@@ -13,6 +16,7 @@
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
 #include "uwasa/node.h"
+#include "uwasa/node_image.h"
 
 #define WORLD_MAX 10u
 #define WORLD_QUEUE 256u
@@ -42,6 +46,10 @@ struct world_node {
     struct uw_snapshot snapshot;
     float *x, *velocity;
     float *spare;                       /* of the configuration; the test's */
+    struct uw_params image_params;      /* with images: what the node has in place of params, */
+    float *image, *image_velocity;      /* x and velocity; else NULL */
+    struct uw_node_image hooks;
+    uint32_t copies;                    /* calls of the hooks */
     char name[16], address[16];
     struct uw_node_progress progress;
     uint64_t train_at_us;
@@ -86,6 +94,9 @@ struct world *world_new(uint32_t n, uint32_t size_n, uint32_t mtu_bytes);
 void world_up_with(struct world *w, uint32_t i, struct uw_node_config c);
 
 struct uw_node_config world_config(struct world *w, uint32_t i);
+
+/* Where its parameters are now: while they are averaged that is the image, if there is one. */
+float *world_x(struct world_node *n);
 
 void world_up(struct world *w, uint32_t i);
 

@@ -135,7 +135,7 @@ static void test_cells_parted_go_on_alone_and_meet_again(void **state)
     assert_true(told(w, true, UW_NODE_CELL_ALONE) > 0 && told(w, false, UW_NODE_CELL_ALONE) > 0);
     for (uint32_t i = 0; i < N; i++) {              /* each cell learns something of its own */
         for (uint32_t k = 0; k < SIZE_N; k++) {
-            w->nodes[i].x[k] += left(i) ? -1.0f : 1.0f;
+            world_x(&w->nodes[i])[k] += left(i) ? -1.0f : 1.0f;
         }
     }
     uint32_t before = w->nodes[0].rounds;

@@ -54,7 +54,6 @@
 #define UW_NODE_PULL_PEERS_MAX 8u
 
 struct uw_node_gradients_config;    /* uwasa/node_gradients.h */
-
 struct uw_node_config {
     const char *name;               /* unique in the run, 1 .. 31 bytes, printable without spaces */
     const char *run;                /* name of the run; nodes of another run are refused */
@@ -73,6 +72,8 @@ struct uw_node_config {
     struct uw_snapshot *snapshot;   /* published by uw_node_after_step, served to peers. NULL: see
                                        "Without a snapshot" */
     float *velocity;                /* [params->size_n]; only for rules that need it */
+    const struct uw_node_image *image;      /* NULL: training works in params->x; else see
+                                       uwasa/node_image.h. Needs a snapshot */
     bool newcomer;                  /* take over the model of the first peer that is further on */
 
     const struct uw_node_parts *parts;      /* that the program has; NULL: none, which is enough
@@ -97,7 +98,6 @@ struct uw_node_config {
     uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
                                        that are averaged in few steps; 0: as few as will do */
     float *spare;                   /* [uw_node_spare_n()]; NULL when that is 0 */
-
     struct uw_sample_pool *samples; /* bound; lent to nodes that lend as well (net/shuffle.h). NULL:
                                        no sample of this node leaves it, and none is taken */
     uint64_t loan_us;               /* a loan's term; 0: 30 s */

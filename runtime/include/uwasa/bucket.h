@@ -57,6 +57,7 @@ struct uw_bucket {
     uint32_t offset_n, count_n;
     uint32_t layer;                 /* the first that needs it */
     uint32_t segments, segments_end;
+    uint32_t ticket;                /* of the device's copy to the processor */
     bool pending;                   /* handed out, not updated yet */
 };
 

@@ -10,7 +10,7 @@
  *     d->stage(e, copies, 3);                     the minibatch, from the processor's memory
  *     d->begin(e, &step, &recorded);
  *     if (!recorded) ...                          all the slots of the step
- *     d->end(e);
+ *     d->end(e, true);
  *     d->result(e, &result);                      waits for the oldest step not yet asked for
  *
  * Outside of a step slots take and give numbers as every table does, and wait for them.
@@ -89,9 +89,11 @@ struct uw_device_kernels {
     /* Wait until the queue is empty. Returns UW_OK or UW_ERR_IO: the device failed. */
     int (*wait)(const struct uw_exec *e);
 
-    /* Minibatches: copies that may run beside the step before. */
+    /* Minibatches: copies that may run beside the step before; what they write is not what it
+     * reads. */
     int (*stage)(const struct uw_exec *e, const struct uw_device_copy *c, uint32_t n);
-    /* Open a step, also one that only evaluates. *recorded: a step of this key was recorded, and its slots are in the queue. */
+    /* Open a step, also one that only evaluates. *recorded: one of this key was recorded, and its
+     * slots are in the queue. */
     int (*begin)(const struct uw_exec *e, const struct uw_device_step *s, bool *recorded);
     /* Sums of the open step, as slots take them: addresses in the device's memory. */
     struct uw_device_sums *(*sums)(const struct uw_exec *e);
@@ -108,8 +110,9 @@ struct uw_device_kernels {
      * equals) is the label: the device's, or outside of a step the processor's. */
     int (*onehot)(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                   const float *z, float *t, uint32_t *correct_n);
-    /* Close it. */
-    int (*end)(const struct uw_exec *e);
+    /* Close it. whole: its slots all went well, it may be recorded. There is a result in any
+     * case. */
+    int (*end)(const struct uw_exec *e, bool whole);
     /* Wait for the oldest step that is not asked for yet. Returns UW_OK or UW_ERR_IO. */
     int (*result)(const struct uw_exec *e, struct uw_device_result *r);
     /* After a result with a stop: steps run again. */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * choices.h - which algorithm was fastest, in memory and in a file (private to kernels/cuda)
+ *
+ * A text file of one line a choice, so that a program measures a convolution once on a machine:
+ *
+ *     uwasa choices 1
+ *     conv2d fw batch 64 shape 3 32 32 16 32 32 3 3 1 1 1 1 1 1 1 algorithm 6 us 41.2 on <machine>
+ *
+ * The machine is the rest of the line: card, compute capability, driver, cuDNN, fp32 or TF32. Lines
+ * of other machines are kept. A file that is not one of these, and a line that is damaged, are as
+ * if they were not there: what a line says is only taken where the algorithm is there and fits.
+ *
+ * Memory     the caller's, fixed      Blocking   while the file is read or written
+ * Context    one thread; programs that write at once each leave a whole file
+ */
+#ifndef UW_KERNELS_CUDA_CHOICES_H
+#define UW_KERNELS_CUDA_CHOICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_CUDA_CHOICES_MAX 1024u       /* the oldest goes when there are more */
+#define UW_CUDA_CHOICES_SHAPE 15u
+#define UW_CUDA_CHOICES_ALGORITHMS 64   /* numbers are below */
+
+struct uw_cuda_choice {
+    uint32_t part;                      /* enum uw_conv2d_part */
+    uint32_t batch_n;
+    uint32_t shape[UW_CUDA_CHOICES_SHAPE];
+    int32_t algorithm;                  /* a number of conv2d_plan.h */
+    double us;                          /* one call took so long */
+};
+
+struct uw_cuda_choices {
+    const char *path;                   /* NULL: no file; borrowed */
+    char machine[160];
+    uint32_t n, next;                   /* next: what a further one replaces when it is full */
+    struct uw_cuda_choice at[UW_CUDA_CHOICES_MAX];
+};
+
+/* Empty; then the lines of this machine that the file at path has. path may be NULL. */
+void uw_cuda_choices_load(struct uw_cuda_choices *h, const char *path, const char *machine);
+
+/* The choice for a convolution, or NULL. Valid until the next put. */
+const struct uw_cuda_choice *uw_cuda_choices_find(const struct uw_cuda_choices *h, uint32_t part,
+                                                  uint32_t batch_n, const uint32_t *shape);
+
+/* Keep a copy, in place of one of the same convolution. */
+void uw_cuda_choices_put(struct uw_cuda_choices *h, const struct uw_cuda_choice *choice);
+
+/* Write the file anew: these, what it has of other machines, and what others have added since. It
+ * is the old file or the complete new one.
+ *
+ * Returns UW_OK (also where there is no path) or UW_ERR_IO: the file is as it was. */
+int uw_cuda_choices_save(const struct uw_cuda_choices *h);
+
+#endif

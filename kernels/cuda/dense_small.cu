@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dense layers for 1 to 8 samples: weights stream through once, in vectors where they are aligned.
+ * Sums are cut by the shape alone, so they do not depend on the GPU. */
+#include "dense_small.h"
+
+#include "launch.cuh"
+
+#define SAMPLES_MAX 8u
+#define WARP 32u
+#define FEW_WEIGHTS (1u << 20)  /* up to here one launch counts, and cuBLAS is slower for 8 as well */
+
+bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n)
+{
+    uint64_t weights = static_cast<uint64_t>(d->in) * d->out;
+    return batch_n >= 1 && batch_n <= SAMPLES_MAX && weights >= 1 &&
+           (batch_n <= 4 || weights <= FEW_WEIGHTS);
+}
+
+/* Four floats or one, from an address that fits. */
+template <unsigned V> struct lanes;
+template <> struct lanes<1> {
+    float v[1];
+    __device__ void load(const float *p) { v[0] = *p; }
+    __device__ void store(float *p) const { *p = v[0]; }
+};
+template <> struct lanes<4> {
+    float v[4];
+    __device__ void load(const float *p)
+    {
+        float4 f = *reinterpret_cast<const float4 *>(p);
+        v[0] = f.x;
+        v[1] = f.y;
+        v[2] = f.z;
+        v[3] = f.w;
+    }
+    __device__ void store(float *p) const
+    {
+        float4 f;
+        f.x = v[0];
+        f.y = v[1];
+        f.z = v[2];
+        f.w = v[3];
+        *reinterpret_cast<float4 *>(p) = f;
+    }
+};
+
+static bool in_fours(uint32_t n, const void *a, const void *b)
+{
+    return n % 4u == 0 && (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) % 16u ==
+                              0;
+}
+
+/* y[n][o] = b[o] + sum over i of x[n][i] w[o][i], `warps` warps of a block for each o. */
+template <unsigned N, unsigned V>
+static __global__ void dense_fw(struct uw_dense d, uint32_t batch_n, unsigned warps,
+                                const float *x, const float *w, const float *b, float *y)
+{
+    __shared__ float partial[UW_BLOCK / WARP][N];
+    unsigned warp = threadIdx.x / WARP, rows = UW_BLOCK / WARP / warps;
+    unsigned lane = threadIdx.x % (WARP * warps);
+    for (size_t first = static_cast<size_t>(blockIdx.x) * rows; first < d.out;
+         first += static_cast<size_t>(gridDim.x) * rows) {
+        size_t o = first + warp / warps;
+        float sum[N] = {};
+        for (size_t i = lane * V; i < d.in && o < d.out; i += WARP * warps * V) {
+            struct lanes<V> weight, value;
+            weight.load(w + o * d.in + i);
+            for (unsigned n = 0; n < N; n++) {
+                value.load(x + (n < batch_n ? n : 0) * static_cast<size_t>(d.in) + i);
+                for (unsigned v = 0; v < V; v++) {
+                    sum[n] += weight.v[v] * value.v[v];
+                }
+            }
+        }
+        for (unsigned n = 0; n < N; n++) {
+            for (unsigned step = WARP / 2; step > 0; step /= 2) {
+                sum[n] += __shfl_xor_sync(0xffffffffu, sum[n], static_cast<int>(step));
+            }
+            if (threadIdx.x % WARP == 0) {
+                partial[warp][n] = sum[n];
+            }
+        }
+        __syncthreads();
+        unsigned row = threadIdx.x / N, n = threadIdx.x % N;
+        if (row < rows && first + row < d.out && n < batch_n) {
+            float all = 0.0f;
+            for (unsigned i = 0; i < warps; i++) {
+                all += partial[row * warps + i][n];
+            }
+            y[static_cast<size_t>(n) * d.out + first + row] =
+                b != nullptr ? all + b[first + row] : all;
+        }
+        __syncthreads();
+    }
+}
+
+/* dx[n][i] = sum over o of dy[n][o] w[o][i]; a warp has 32 columns, warps share the rows. */
+template <unsigned N>
+static __global__ void dense_bw_input(struct uw_dense d, uint32_t batch_n, const float *dy,
+                                      const float *w, float *dx, bool accumulate)
+{
+    UW_DYNAMIC_SHARED(float, partial); /* [N][slices][WARP] */
+    unsigned slices = blockDim.y, slice = threadIdx.y;
+    size_t i = static_cast<size_t>(blockIdx.x) * WARP + threadIdx.x;
+    float sum[N] = {};
+#pragma unroll 4
+    for (size_t o = slice; o < d.out; o += slices) {
+        float weight = i < d.in ? w[o * d.in + i] : 0.0f;
+        for (unsigned n = 0; n < N; n++) {
+            sum[n] += dy[(n < batch_n ? n : 0) * static_cast<size_t>(d.out) + o] * weight;
+        }
+    }
+    for (unsigned n = 0; n < N; n++) {
+        partial[(n * slices + slice) * WARP + threadIdx.x] = sum[n];
+    }
+    __syncthreads();
+    unsigned n = slice; /* there are slices for all samples */
+    if (n < batch_n && i < d.in) {
+        float all = 0.0f;
+        for (unsigned s = 0; s < slices; s++) {
+            all += partial[(n * slices + s) * WARP + threadIdx.x];
+        }
+        float *to = dx + static_cast<size_t>(n) * d.in + i;
+        *to = accumulate ? *to + all : all;
+    }
+}
+
+/* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; the first column's threads do b.
+ * A thread keeps its columns of x and walks down the rows. */
+template <unsigned N, unsigned V>
+static __global__ void dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x,
+                                      const float *dy, float keep, float scale, float *w, float *b)
+{
+    size_t i = (static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
+    if (i >= d.in) {
+        return;
+    }
+    struct lanes<V> value[N];
+    for (unsigned n = 0; n < N; n++) {
+        value[n].load(x + (n < batch_n ? n : 0) * static_cast<size_t>(d.in) + i);
+    }
+    for (size_t o = static_cast<size_t>(blockIdx.y) * blockDim.y + threadIdx.y; o < d.out;
+         o += static_cast<size_t>(gridDim.y) * blockDim.y) {
+        struct lanes<V> weight, sum = {};
+        float bias = 0.0f;
+        weight.load(w + o * d.in + i);
+        for (unsigned n = 0; n < N; n++) {
+            if (n < batch_n) {
+                float g = dy[static_cast<size_t>(n) * d.out + o];
+                bias += g;
+                for (unsigned v = 0; v < V; v++) {
+                    sum.v[v] += g * value[n].v[v];
+                }
+            }
+        }
+        for (unsigned v = 0; v < V; v++) {
+            weight.v[v] = keep * weight.v[v] + scale * sum.v[v];
+        }
+        weight.store(w + o * d.in + i);
+        if (b != nullptr && i == 0) {
+            b[o] = keep * b[o] + scale * bias;
+        }
+    }
+}
+
+template <unsigned N>
+static int fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n, const float *x,
+              const float *w, const float *b, float *y)
+{
+    unsigned most = UW_BLOCK / WARP, warps = 1;
+    bool fours = in_fours(d->in, x, w);
+    unsigned each = WARP * (fours ? 4u : 1u) * 2u;  /* two loads at least for each thread */
+    while (warps < most && warps * each < d->in && (warps < 2 || d->out / most * warps < 1024)) {
+        warps *= 2;
+    }
+    unsigned rows = most / warps;
+    dim3 grid(uw_grid(e, static_cast<size_t>((d->out + rows - 1u) / rows) * UW_BLOCK, 1));
+    return fours ? uw_launch(e, grid, UW_BLOCK, dense_fw<N, 4>, *d, batch_n, warps, x, w, b, y)
+                 : uw_launch(e, grid, UW_BLOCK, dense_fw<N, 1>, *d, batch_n, warps, x, w, b, y);
+}
+
+int uw_dense_small_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float *y)
+{
+    return batch_n == 1   ? fw<1>(e, d, batch_n, x, w, b, y)
+           : batch_n == 2 ? fw<2>(e, d, batch_n, x, w, b, y)
+           : batch_n <= 4 ? fw<4>(e, d, batch_n, x, w, b, y)
+                          : fw<8>(e, d, batch_n, x, w, b, y);
+}
+
+template <unsigned N>
+static int bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                    const float *dy, const float *w, float *dx, bool accumulate)
+{
+    unsigned slices = d->out >= 128 ? 32u : SAMPLES_MAX;
+    dim3 grid((d->in + WARP - 1u) / WARP), threads(WARP, slices);
+    return uw_launch_shared(e, grid, threads, N * slices * WARP * sizeof(float),
+                            dense_bw_input<N>, *d, batch_n, dy, w, dx, accumulate);
+}
+
+int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *dy, const float *w, float *dx, bool accumulate)
+{
+    return batch_n == 1   ? bw_input<1>(e, d, batch_n, dy, w, dx, accumulate)
+           : batch_n == 2 ? bw_input<2>(e, d, batch_n, dy, w, dx, accumulate)
+           : batch_n <= 4 ? bw_input<4>(e, d, batch_n, dy, w, dx, accumulate)
+                          : bw_input<8>(e, d, batch_n, dy, w, dx, accumulate);
+}
+
+template <unsigned N>
+static int bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                    const float *x, const float *dy, float keep, float scale, float *w, float *b)
+{
+    bool fours = in_fours(d->in, x, w);
+    unsigned columns = fours ? d->in / 4u : d->in;
+    dim3 threads(WARP, UW_BLOCK / WARP), grid((columns + WARP - 1u) / WARP);
+    unsigned rows = (d->out + threads.y - 1u) / threads.y;
+    unsigned most = uw_cuda_of(e)->multiprocessors * 16u / grid.x + 1u;
+    grid.y = rows < most ? rows : most;
+    return fours ? uw_launch(e, grid, threads, dense_bw_param<N, 4>, *d, batch_n, x, dy, keep,
+                             scale, w, b)
+                 : uw_launch(e, grid, threads, dense_bw_param<N, 1>, *d, batch_n, x, dy, keep,
+                             scale, w, b);
+}
+
+int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *x, const float *dy, float keep, float scale, float *w,
+                            float *b)
+{
+    return batch_n == 1   ? bw_param<1>(e, d, batch_n, x, dy, keep, scale, w, b)
+           : batch_n == 2 ? bw_param<2>(e, d, batch_n, x, dy, keep, scale, w, b)
+           : batch_n <= 4 ? bw_param<4>(e, d, batch_n, x, dy, keep, scale, w, b)
+                          : bw_param<8>(e, d, batch_n, x, dy, keep, scale, w, b);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dense_small.h - dense layers for a few samples (private to kernels/cuda)
+ *
+ * A product of so few rows is as fast as its weights come from memory, or as fast as one launch:
+ * each weight is read once for all samples, bias and update are part of it. Shapes: dense_fw and so
+ * on of uwasa/kernels.h.
+ *
+ * Memory     none      Blocking   never; may be recorded into a graph
+ */
+#ifndef UW_KERNELS_CUDA_DENSE_SMALL_H
+#define UW_KERNELS_CUDA_DENSE_SMALL_H
+
+#include "gpu.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Is this one of them? batch_n up to 8. */
+bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n);
+
+int uw_dense_small_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float *y);
+int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *dy, const float *w, float *dx, bool accumulate);
+/* w = keep * w + scale * gradient of w, b likewise; b may be NULL. keep 1: dense_bw_param. */
+int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *x, const float *dy, float keep, float scale, float *w,
+                            float *b);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libraries.h - cuBLAS and cuDNN, loaded when a GPU is opened (private to kernels/cuda)
+ *
+ * A program that was built with CUDA starts where they are missing: it says so when it opens a GPU.
+ * The table holds every function of theirs that this project calls, by its own name and with the
+ * type that its header gives it; nothing else of them is called. Where the GPU is emulated,
+ * stand-ins of the same names are loaded (tests/gpu/emulated).
+ *
+ * The names are the same in cuBLAS 12 and 13, and in cuDNN 8 and 9; their values are not (statuses
+ * were numbered anew in cuDNN 9), so cuDNN has to be of the headers' major version.
+ *
+ * Memory     the libraries' own      Context  one thread
+ */
+#ifndef UW_KERNELS_CUDA_LIBRARIES_H
+#define UW_KERNELS_CUDA_LIBRARIES_H
+
+#include "uwasa/status.h"
+
+#include <cublas_v2.h>
+#include <cudnn.h>
+
+/* Sizes above 2^31 go to cublasSgemm_v2_64. */
+#define UW_CUBLAS_ENTRIES(X)                                                                      \
+    X(cublasGetVersion_v2)                                                                        \
+    X(cublasCreate_v2)                                                                            \
+    X(cublasDestroy_v2)                                                                           \
+    X(cublasSetStream_v2)                                                                         \
+    X(cublasSetWorkspace_v2)                                                                      \
+    X(cublasSetMathMode)                                                                          \
+    X(cublasSgemm_v2)                                                                             \
+    X(cublasSgemm_v2_64)                                                                          \
+    X(cublasSgemmStridedBatched)
+
+#define UW_CUDNN_ENTRIES(X)                                                                       \
+    X(cudnnGetVersion)                                                                            \
+    X(cudnnGetErrorString)                                                                        \
+    X(cudnnCreate)                                                                                \
+    X(cudnnDestroy)                                                                               \
+    X(cudnnSetStream)                                                                             \
+    X(cudnnCreateTensorDescriptor)                                                                \
+    X(cudnnSetTensor4dDescriptor)                                                                 \
+    X(cudnnDestroyTensorDescriptor)                                                               \
+    X(cudnnCreateFilterDescriptor)                                                                \
+    X(cudnnSetFilter4dDescriptor)                                                                 \
+    X(cudnnDestroyFilterDescriptor)                                                               \
+    X(cudnnCreateConvolutionDescriptor)                                                           \
+    X(cudnnSetConvolution2dDescriptor)                                                            \
+    X(cudnnSetConvolutionGroupCount)                                                              \
+    X(cudnnSetConvolutionMathType)                                                                \
+    X(cudnnDestroyConvolutionDescriptor)                                                          \
+    X(cudnnGetConvolutionForwardWorkspaceSize)                                                    \
+    X(cudnnGetConvolutionBackwardDataWorkspaceSize)                                               \
+    X(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                             \
+    X(cudnnConvolutionForward)                                                                    \
+    X(cudnnConvolutionBackwardData)                                                               \
+    X(cudnnConvolutionBackwardFilter)
+
+struct uw_cuda_libraries {
+#define UW_ENTRY(name) __typeof__(name) *name;
+    UW_CUBLAS_ENTRIES(UW_ENTRY)
+    UW_CUDNN_ENTRIES(UW_ENTRY)
+#undef UW_ENTRY
+    void *cublas, *cudnn;           /* what was loaded */
+};
+
+/* Load both and look up every function. They stay loaded when the table is done with: libraries
+ * of CUDA do not outlive being unloaded.
+ *
+ * Returns UW_OK or UW_ERR_NOTFOUND: a library or a function is missing, or cuDNN is of another
+ * major version than this program was built for; err says which, and what to install. */
+int uw_cuda_libraries_open(struct uw_cuda_libraries *l, struct uw_error *err);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps on a device. The slots of a step go into its queue without a look at any result: numbers
+ * stay on the device until the step's end is asked for, and whether a loss or a gradient is finite
+ * is decided there. Steps of the same shape are recorded once and then played again. */
+#include "flight.h"
+
+#include "uwasa/fmath.h"
+#include "uwasa/hash.h"
+#include "uwasa/parts.h"
+
+#include <math.h>
+
+#define EVALUATES 1u
+#define TRAINS 2u
+
+/* Where the kernels find the next step's minibatch. */
+static const struct uw_input *next_input(const struct uw_model *m)
+{
+    return &m->flight->input[m->flight->begun % UW_DEVICE_STEPS_MAX];
+}
+
+static int stage(struct uw_model *m, const struct uw_minibatch *b)
+{
+    const struct uw_input *in = next_input(m);
+    struct uw_device_copy copies[3];
+    uint32_t n = 0;
+
+    if (b->x != in->x) {
+        copies[n++] = (struct uw_device_copy){in->x, b->x,
+                                              (size_t)b->n * m->input_n * sizeof *b->x};
+    }
+    if (b->label != NULL && b->label != in->label) {
+        copies[n++] = (struct uw_device_copy){in->label, b->label, b->n * sizeof *b->label};
+    }
+    if (b->target != NULL && m->target_n > 0 && b->target != in->target) {
+        copies[n++] = (struct uw_device_copy){in->target, b->target,
+                                              (size_t)b->n * m->target_n * sizeof *b->target};
+    }
+    return n > 0 ? uw_device_of(m)->stage(&m->exec, copies, n) : UW_OK;
+}
+
+static double loss_limit(const struct uw_model *m)
+{
+    const struct uw_spike_guard *g = &m->guard;
+    return g->factor != 0.0f && g->seen >= UW_SPIKE_WARMUP ? (double)g->factor * g->mean
+                                                           : (double)INFINITY;
+}
+
+static struct uw_device_values values_of(const struct uw_model *m)
+{
+    /* The updates in this step's queue are those of the step before, if they come late. */
+    bool late = uw_model_updates_pending(m);
+    const struct uw_optimizer *o = late ? &m->late_optimizer : &m->optimizer;
+    uint64_t t = (late ? m->late_step : m->updates) + 1;
+    double beta1 = o->beta1 != 0.0f ? (double)o->beta1 : (double)0.9f;
+    double beta2 = o->beta2 != 0.0f ? (double)o->beta2 : (double)0.999f;
+    return (struct uw_device_values){
+        .noise = uw_rng_mix(m->seed, m->updates),
+        .loss_limit = loss_limit(m),
+        .lr = o->lr,
+        .weight_decay = o->weight_decay,
+        .correction1 = (float)(1.0 - uw_power(beta1, t)),
+        .correction2 = (float)(1.0 - uw_power(beta2, t)),
+    };
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    return uw_hash64(hash, bytes, n);
+}
+
+/* What decides about slots and their arguments. 0: the step is one of its own. */
+static uint64_t key_of(const struct uw_model *m, const struct uw_minibatch *b, uint32_t what)
+{
+    if (what == TRAINS && (m->profile != NULL || m->bucket != NULL || m->buckets_n > 0)) {
+        return 0;
+    }
+    const uint32_t numbers[] = {what, b->n, b->label != NULL, b->target != NULL};
+    const void *const pointers[] = {m->layers, m->worked.x, next_input(m)->x};
+    uint64_t hash = hash_bytes(UW_HASH64_START, numbers, sizeof numbers);
+    hash = hash_bytes(hash, (const void *)pointers, sizeof pointers);
+    if (what == TRAINS) {
+        const float floats[] = {m->optimizer.momentum, m->optimizer.beta1, m->optimizer.beta2,
+                                m->optimizer.alpha, m->optimizer.epsilon, m->optimizer.clip_tensor,
+                                m->optimizer.clip_global};
+        const uint8_t kinds[] = {(uint8_t)m->optimizer.kind, m->optimizer.nesterov,
+                                 m->optimizer.frozen};
+        hash = hash_bytes(hash, floats, sizeof floats);
+        hash = hash_bytes(hash, kinds, sizeof kinds);
+    }
+    return hash != 0 ? hash : 1;
+}
+
+/* Losses of a pass, added to the step's on the device. */
+static int put_losses(struct uw_model *m, const struct uw_labelled *s, uint32_t heads_n)
+{
+    const struct uw_device_kernels *d = uw_device_of(m);
+    struct uw_device_sums *sums = d->sums(&m->exec);
+    float weight[UW_LOSSES_MAX];
+    int rc = UW_OK;
+
+    for (uint32_t i = 0; i < heads_n && rc == UW_OK; i++) {
+        const struct uw_head *h = &m->heads[i];
+        double by = h->def->kind == UW_LOSS_CROSS_ENTROPY ? 1.0 : h->n;
+        weight[i] = (float)(uw_loss_weight(h->def) / by);
+        rc = uw_loss_forward(m, s, h, &sums->loss[i], &sums->correct[i]);
+    }
+    return rc < 0 ? rc : d->add_losses(&m->exec, weight, heads_n, s->b->n);
+}
+
+static int put_micro(struct uw_model *m, const struct uw_labelled *s, struct uw_update *u)
+{
+    int rc = uw_step_forward(m, s->x, s->pass, u->err);
+    uint64_t since_us = uw_profile_start(m);
+    rc = rc < 0 ? rc : put_losses(m, s, m->heads_n);
+    uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
+    rc = rc < 0 ? rc : uw_losses_backward(m, s, s->b->n);
+    uw_profile_lap(m, m->layers_n, UW_PROFILE_BW_INPUT, &since_us);
+    return rc < 0 ? rc : uw_step_backward(m, s->x, s->pass, u);
+}
+
+/* Put a step's slots into the queue; `seen` is where the kernels find the minibatch. */
+static int put(struct uw_model *m, const struct uw_minibatch *seen, uint32_t what,
+               struct uw_error *err)
+{
+    struct uw_update u = {.m = m, .err = err};
+    int rc = UW_OK;
+
+    for (uint32_t first = 0; first < seen->n && rc == UW_OK; first += m->config.micro_n) {
+        uint32_t left = seen->n - first;
+        const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
+                                     .first = first,
+                                     .training = what == TRAINS,
+                                     .noise = uw_rng_mix(m->seed, m->updates)};
+        const struct uw_labelled s = {seen, seen->x + (size_t)first * m->input_n, &pass};
+        u.first = first == 0;
+        u.last = first + pass.batch_n == seen->n;
+        if (what == TRAINS) {
+            rc = put_micro(m, &s, &u);
+        } else {
+            rc = uw_step_forward(m, s.x, &pass, err);
+            rc = rc < 0 ? rc : put_losses(m, &s, 1);
+        }
+    }
+    return rc;
+}
+
+/* Stage, and put the step into the queue or play what was recorded. *begun: the device has a
+ * result to give, even if something failed. */
+static int launch(struct uw_model *m, const struct uw_minibatch *b, uint32_t what, bool *begun,
+                  struct uw_error *err)
+{
+    const struct uw_device_kernels *d = uw_device_of(m);
+    const struct uw_input *in = next_input(m);
+    const struct uw_minibatch seen = {.x = in->x, .label = b->label != NULL ? in->label : NULL,
+                                      .target = b->target != NULL ? in->target : NULL, .n = b->n};
+    const struct uw_device_step step = {.values = values_of(m), .key = key_of(m, b, what)};
+    bool recorded = false;
+    int rc = stage(m, b);
+
+    rc = rc < 0 ? rc : d->begin(&m->exec, &step, &recorded);
+    *begun = rc == UW_OK;
+    if (rc < 0) {
+        return rc;
+    }
+    if (recorded) {
+        uw_step_between(m);
+    } else {
+        rc = put(m, &seen, what, err);
+    }
+    int ended = d->end(&m->exec, rc == UW_OK);
+    return rc < 0 ? rc : ended;
+}
+
+static int failed(struct uw_error *err, int rc)
+{
+    return rc == UW_ERR_IO ? uw_error_set(err, rc, "the device failed: its work is lost") : rc;
+}
+
+/* Late updates: gradients that have come from the device go to the network, as they were made. */
+static int hand_out_late(struct uw_model *m)
+{
+    int rc = UW_OK;
+    for (uint32_t i = m->buckets_n; i-- > 0 && rc == UW_OK && m->bucket_ready != NULL;) {
+        const struct uw_bucket *b = &m->buckets[i];
+        float *g = m->flight->gradients != NULL ? m->flight->gradients : m->gradients;
+        rc = uw_device_of(m)->await(&m->exec, b->ticket);
+        rc = rc < 0 ? rc : m->bucket_ready(m->bucket_arg, i, b->offset_n, b->count_n,
+                                           g + b->offset_n);
+    }
+    return rc;
+}
+
+/* Ask for n results that nobody wants. */
+static void drain(struct uw_model *m, uint32_t n)
+{
+    struct uw_device_result unwanted;
+    while (n-- > 0) {
+        (void)uw_device_of(m)->result(&m->exec, &unwanted);
+    }
+}
+
+static int begin(struct uw_model *m, const struct uw_minibatch *batch, struct uw_error *err)
+{
+    struct uw_flight *f = m->flight;
+    struct uw_error why = {.text = ""};
+    const struct uw_minibatch b = uw_step_minibatch(m, batch);
+    bool handed = m->bucket != NULL || m->bucket_ready != NULL;
+    struct uw_error *to = err != NULL ? err : &why;
+    int rc = uw_step_check(m, &b, to);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (handed && uw_is_separate(m->config.kernels) && f->gradients == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "gradients are handed out, the model was planned "
+                            "without room for them (hand_out)");
+    }
+    if (uw_model_steps_free(m) == 0) {
+        return uw_error_set(err, UW_ERR_AGAIN, "the steps before have not ended");
+    }
+    to->text[0] = '\0';
+    bool begun = false;
+    rc = launch(m, &b, TRAINS, &begun, to);
+    rc = rc < 0 ? rc : hand_out_late(m);
+    if (rc < 0) {
+        drain(m, f->begun - f->ended - f->drained + (begun ? 1 : 0));
+        f->drained = f->begun - f->ended;
+        return to->text[0] != '\0' ? rc : failed(err, rc);
+    }
+    f->batch[f->begun % UW_DEVICE_STEPS_MAX] = b;
+    f->begun++;
+    m->updates++;
+    uw_image_use_slot(m, f->begun);
+    return UW_OK;
+}
+
+/* The step that has just been asked for stopped, and with it all behind: what was it? */
+static int name_stop(struct uw_model *m, const struct uw_minibatch *b,
+                     const struct uw_device_result *r, struct uw_error *err)
+{
+    struct uw_flight *f = m->flight;
+    uint32_t behind = f->begun - f->ended;
+
+    m->updates -= behind;
+    drain(m, behind);
+    f->drained = behind;
+    int rc = uw_device_of(m)->resume(&m->exec);
+    if (rc < 0) {
+        return failed(err, rc);
+    }
+    if (r->stopped == UW_DEVICE_STOP_GRADIENT) {
+        return uw_error_set(err, UW_ERR_NONFINITE, "the gradient of %s is NaN or infinite",
+                            r->where < m->params.segments_n ? m->params.segments[r->where].name
+                                                            : "a parameter");
+    }
+    const struct uw_pass pass = {.batch_n = b->n < m->config.micro_n ? b->n : m->config.micro_n,
+                                 .training = true,
+                                 .noise = uw_rng_mix(m->seed, m->updates)};
+    rc = stage(m, b);
+    return rc < 0 ? failed(err, rc) : uw_step_name_nonfinite(m, next_input(m)->x, &pass, err);
+}
+
+static int end(struct uw_model *m, struct uw_step_result *result, struct uw_error *err)
+{
+    struct uw_flight *f = m->flight;
+    struct uw_device_result r = {.loss = 0.0};
+    if (f->begun == f->ended) {
+        return uw_error_set(err, UW_ERR_INVALID, "no step has begun");
+    }
+    const struct uw_minibatch *b = &f->batch[f->ended % UW_DEVICE_STEPS_MAX];
+    if (f->drained > 0) {
+        f->drained--;
+        f->ended++;
+        return uw_error_set(err, UW_ERR_NONFINITE, "a step beside it failed");
+    }
+    int rc = uw_device_of(m)->result(&m->exec, &r);
+    f->ended++;
+    if (rc < 0) {
+        return failed(err, rc);
+    }
+    bool skipped = r.stopped == UW_DEVICE_SKIP;
+    m->updates -= r.stopped != UW_DEVICE_RUNS ? 1 : 0;
+    if (r.stopped != UW_DEVICE_RUNS && !skipped) {
+        return name_stop(m, b, &r, err);
+    }
+    double loss = r.loss / b->n;
+    if (m->guard.factor != 0.0f) {
+        (void)uw_parts.guarding->is_spike(&m->guard, loss);
+    }
+    *result = (struct uw_step_result){.loss = loss, .skipped = skipped, .correct_n = r.correct_n};
+    return UW_OK;
+}
+
+static int evaluate(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,
+                    uint32_t *correct_n)
+{
+    struct uw_device_result r;
+    struct uw_error why = {.text = ""};
+    if (m->flight->begun != m->flight->ended) {
+        return UW_ERR_INVALID;
+    }
+    bool begun = false;
+    int rc = launch(m, b, EVALUATES, &begun, &why);
+    int asked = begun ? uw_device_of(m)->result(&m->exec, &r) : rc;
+    rc = rc < 0 ? rc : asked;
+    if (rc < 0) {
+        return rc;
+    }
+    *loss_sum += r.loss;
+    *correct_n += r.correct_n;
+    return r.stopped != UW_DEVICE_RUNS ? uw_device_of(m)->resume(&m->exec) : UW_OK;
+}
+
+static int forward(struct uw_model *m, const float *x, uint32_t n, const float **logits)
+{
+    const struct uw_pass pass = {.batch_n = n};
+    const struct uw_minibatch b = {.x = x, .n = n};
+    if (m->flight->begun != m->flight->ended) {
+        return UW_ERR_INVALID;
+    }
+    int rc = stage(m, &b);
+    rc = rc < 0 ? rc : uw_step_forward(m, next_input(m)->x, &pass, NULL);
+    if (rc == UW_OK && logits != NULL) {
+        const struct uw_head *h = &m->heads[0];
+        rc = uw_device_of(m)->read(&m->exec, m->flight->logits,
+                                   uw_value_of(m, h->value, next_input(m)->x),
+                                   (size_t)n * h->n * sizeof(float));
+        *logits = m->flight->logits;
+    }
+    return rc;
+}
+
+static int give(struct uw_model *m, float *g, uint32_t count_n, float **out)
+{
+    if (m->flight->gradients == NULL) {
+        *out = g;
+        return uw_device_of(m)->wait(&m->exec);
+    }
+    *out = m->flight->gradients + (g - m->gradients);
+    return uw_device_of(m)->read(&m->exec, *out, g, (size_t)count_n * sizeof *g);
+}
+
+static int take_back(struct uw_model *m, float *g, uint32_t count_n)
+{
+    return m->flight->gradients == NULL
+               ? UW_OK
+               : uw_device_of(m)->write(&m->exec, g, m->flight->gradients + (g - m->gradients),
+                                        (size_t)count_n * sizeof *g);
+}
+
+static int fetch(struct uw_model *m, uint32_t bucket)
+{
+    struct uw_bucket *b = &m->buckets[bucket];
+    const float *g = m->gradients + b->offset_n;
+    bool here = m->flight->gradients == NULL;
+    return uw_device_of(m)->fetch(&m->exec, here ? NULL : m->flight->gradients + b->offset_n, g,
+                                  here ? 0 : (size_t)b->count_n * sizeof *g, &b->ticket);
+}
+
+const struct uw_on_device uw_on_device = {
+    .image_bytes = uw_image_bytes,
+    .bind = uw_image_bind,
+    .begin = begin,
+    .end = end,
+    .evaluate = evaluate,
+    .forward = forward,
+    .pull = uw_image_pull,
+    .push = uw_image_push,
+    .give = give,
+    .take_back = take_back,
+    .fetch = fetch,
+};

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bounded - run a program that may hang, print much or crash, and keep what it said
+
+A program gets a process group of its own: past its time limit the whole group is killed. What it
+prints goes to a file, whose end is shown when it failed.
+"""
+
+import os
+import signal
+import subprocess
+import time
+
+TAIL_LINES = 25
+TAIL_BYTES = 2500
+
+
+class Outcome:
+    """status: the exit status, negative for a signal; late: killed at its limit."""
+
+    def __init__(self, status, late, seconds, log):
+        self.status, self.late, self.seconds, self.log = status, late, seconds, log
+
+    @property
+    def good(self):
+        return self.status == 0 and not self.late
+
+    @property
+    def why(self):
+        if self.late:
+            return f"killed after {self.seconds:.0f} s"
+        if self.status < 0:
+            return f"ended by {signal.Signals(-self.status).name}"
+        return "passed" if self.status == 0 else f"exit status {self.status}"
+
+    def output(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def tail(self):
+        """The end of what it printed, short enough for a screen."""
+        with open(self.log, "rb") as f:
+            f.seek(max(0, os.path.getsize(self.log) - TAIL_BYTES))
+            text = f.read().decode("utf-8", "replace")
+        return "\n".join(text.splitlines()[-TAIL_LINES:])
+
+
+def end_group(process):
+    """Ask the group, then kill it, also what the program left behind."""
+    for number, wait_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)):
+        try:
+            os.killpg(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+        try:
+            process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def run(command, limit_s, log, env=None, cwd=None):
+    """Run it to its end or its limit. A program that cannot start has status 127."""
+    begin = time.monotonic()
+    with open(log, "wb") as out:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=subprocess.STDOUT, env=env, cwd=cwd,
+                                       start_new_session=True)
+        except OSError as why:
+            out.write(f"{command[0]}: {why.strerror}\n".encode())
+            return Outcome(127, False, 0.0, log)
+        late = False
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            late = True
+        except BaseException:       # somebody pressed a key: leave nothing running
+            end_group(process)
+            raise
+        end_group(process)
+    return Outcome(process.returncode, late, time.monotonic() - begin, log)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""card - which GPU is here, and where CUDA's libraries lie
+
+cuDNN and cuBLAS are the system's or those of Python packages (nvidia-cudnn-cu13, nvidia-cublas),
+whose folders site-packages/nvidia/*/lib no loader knows.
+"""
+
+import ctypes
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+NO_GPU = "no NVIDIA GPU here: a driver and a GPU that it sees are needed; " \
+         "--emulated runs the same on the processor"
+ASKED = "name,driver_version,memory.total,compute_cap"
+
+
+def said(command, env=None, limit_s=60):
+    """What a program prints; "" when it is not there or fails."""
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, env=env, timeout=limit_s)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return run.stdout.strip() if run.returncode == 0 else ""
+
+
+def python_folders():
+    """site-packages of this interpreter, and of the `python3` that is found first."""
+    folders = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]] + sys.path
+    other = said(["python3", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"])
+    return [f for f in dict.fromkeys(folders + [other]) if f and os.path.isdir(f)]
+
+
+def package_folders(kind):
+    """Folders include/ or lib/ of NVIDIA's Python packages, as nvidia/cudnn/lib."""
+    return [f for site in python_folders()
+            for f in sorted(glob.glob(os.path.join(site, "nvidia", "*", kind)))]
+
+
+def holder(folders, *names):
+    """The first folder that has a file of one of these patterns."""
+    return next((f for f in folders for n in names if glob.glob(os.path.join(f, n))), None)
+
+
+def toolkit():
+    """The CUDA Toolkit's folder, or None."""
+    roots = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    nvcc = shutil.which("nvcc")
+    if nvcc:
+        roots.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(nvcc))))
+    return next((r for r in roots if r and os.path.exists(os.path.join(r, "bin", "nvcc"))), None)
+
+
+def system_folders(root):
+    return [os.path.join(root, "lib64"), os.path.join(root, "lib"), "/usr/local/lib"] + \
+        sorted(glob.glob("/usr/lib/*-linux-gnu")) + ["/usr/lib64"]
+
+
+class Libraries:
+    """Where cuDNN's header and the folders of the libraries are.
+
+    cudnn_include  has cudnn.h       cudnn_lib   has libcudnn.so.*
+    cublas_lib     has libcublas.so.*            each None when nothing was found
+    """
+
+    def __init__(self, root):
+        self.root = root
+        headers = [os.path.join(root, "include"), "/usr/local/include", "/usr/include"] + \
+            sorted(glob.glob("/usr/include/*-linux-gnu")) if root else []
+        systems = system_folders(root) if root else []
+        self.cudnn_include = holder(package_folders("include") + headers, "cudnn.h")
+        self.cublas_include = holder(headers + package_folders("include"), "cublas_v2.h")
+        self.cudnn_lib = holder(package_folders("lib") + systems, "libcudnn.so.*")
+        self.cublas_lib = holder(package_folders("lib") + systems, "libcublas.so.*")
+
+    def folders(self):
+        """For LD_LIBRARY_PATH: cuDNN's parts look for cuBLAS and NVRTC too."""
+        found = [self.cudnn_lib, self.cublas_lib] + package_folders("lib")
+        return [f for f in dict.fromkeys(found) if f]
+
+    def environment(self):
+        """This process's, with the libraries to be found and nvcc in PATH."""
+        env = dict(os.environ)
+        old = env.get("LD_LIBRARY_PATH")
+        env["LD_LIBRARY_PATH"] = os.pathsep.join(self.folders() + ([old] if old else []))
+        env["PYTHONUNBUFFERED"] = "1"
+        if self.root:
+            env["PATH"] = os.path.join(self.root, "bin") + os.pathsep + env.get("PATH", "")
+        return env
+
+
+class Card:
+    """name, driver, memory_mib, capability ("90") of the first GPU; None where it is not said."""
+
+    def __init__(self):
+        line = said([smi(), f"--query-gpu={ASKED}", "--format=csv,noheader,nounits"])
+        fields = [f.strip() for f in line.splitlines()[0].split(",")] if line else []
+        self.name, self.driver, self.memory_mib, self.capability = (fields + [None] * 4)[:4]
+        if self.name is None and driver_devices() > 0:
+            self.name, self.driver = "NVIDIA GPU", "unknown"
+        digits = (self.capability or "").replace(".", "")
+        self.capability = digits if digits.isdigit() else None
+
+    @property
+    def here(self):
+        return self.name is not None
+
+    def clocks(self):
+        return said([smi(), "--query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw",
+                     "--format=csv,noheader"])
+
+
+def smi():
+    places = [shutil.which("nvidia-smi"), "/usr/local/nvidia/bin/nvidia-smi",
+              "/usr/bin/nvidia-smi"]
+    return next((p for p in places if p and os.path.exists(p)), "nvidia-smi")
+
+
+def driver_devices():
+    """How many GPUs the driver itself sees; 0 without one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        count = ctypes.c_int(0)
+        if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
+            return count.value
+    except OSError:
+        pass
+    return 0
+
+
+def cudnn_version(libraries):
+    """"9.19.0", read in a process of its own: libraries stay out of this one."""
+    code = ("import ctypes,glob,os,sys; "
+            "l=ctypes.CDLL(sorted(glob.glob(os.path.join(sys.argv[1],'libcudnn.so.*')))[0]); "
+            "l.cudnnGetVersion.restype=ctypes.c_size_t; v=l.cudnnGetVersion(); "
+            "print(f'{v//10000}.{v//100%100}.{v%100}')")
+    if libraries.cudnn_lib is None:
+        return "not found"
+    return said([sys.executable, "-c", code, libraries.cudnn_lib],
+                env=libraries.environment()) or "does not load"
+
+
+def commit(root):
+    text = said(["git", "-C", root, "rev-parse", "--short=12", "HEAD"])
+    changed = said(["git", "-C", root, "status", "--porcelain", "--untracked-files=no"])
+    return (text or "unknown") + (" with changes" if changed else "")
