@@ -97,7 +97,7 @@ static __device__ __forceinline__ void uw_each_vector(const struct uw_channel_cu
     }
     const size_t base = plane * blockIdx.x;
     while (i < end) {
-        typename Body::item item[in_flight];
+        typename Body::item item[in_flight] = {};
         size_t at[in_flight], image[in_flight];
 #pragma unroll
         for (int u = 0; u < in_flight; u++) {

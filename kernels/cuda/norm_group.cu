@@ -52,7 +52,7 @@ static __device__ __forceinline__ void each_vector(const struct rows &r, const s
 {
     constexpr unsigned in_flight = W == 4 ? 4 : 8;
     for (uint32_t i = w.thread; i < r.vectors; i += in_flight * w.threads) {
-        typename Body::item item[in_flight];
+        typename Body::item item[in_flight] = {};
 #pragma unroll
         for (unsigned u = 0; u < in_flight; u++) {
             if (u * w.threads < r.vectors - i) {
