@@ -28,7 +28,7 @@ static const struct uw_layer_def image_layers[] = {
     {.name = "dw", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 6, .kernel_h = 3,
                                                        .pad_h = 1, .pad_w = 1, .groups = 6}},
     {.name = "r2", .kind = UW_LAYER_RELU},
-    {.name = "pool", .kind = UW_LAYER_MAXPOOL2D, .maxpool2d = {.kernel_h = 2, .stride_h = 2}},
+    {.name = "pool", .kind = UW_LAYER_MAXPOOL2D, .pool2d = {.kernel_h = 2, .stride_h = 2}},
     {.name = "flat", .kind = UW_LAYER_FLATTEN},
     {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
 static const struct uw_model_def image_net = {.name = "image", .in_channels = 2, .in_h = 8,
