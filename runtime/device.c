@@ -395,7 +395,9 @@ static int give(struct uw_model *m, float *g, uint32_t count_n, float **out)
 
 static int take_back(struct uw_model *m, float *g, uint32_t count_n)
 {
-    return uw_device_of(m)->write(&m->exec, g, given(m, g), (size_t)count_n * sizeof *g);
+    /* Behind the copy that brought them and before their update; nobody waits. */
+    const struct uw_device_copy back = {g, given(m, g), (size_t)count_n * sizeof *g};
+    return uw_device_of(m)->stage(&m->exec, &back, 1);
 }
 
 static int fetch(struct uw_model *m, uint32_t bucket)
