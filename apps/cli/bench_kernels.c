@@ -36,10 +36,19 @@ struct buffers {
     size_t memory_bytes;
 };
 
+/* The memory of a GPU for the largest subject, and what is written into it. */
+struct lent {
+    void *memory, *scratch;
+    float *pattern;             /* the processor's */
+    size_t memory_bytes, scratch_bytes, pattern_n;
+};
+
 struct bench {
     FILE *out;
     bool json;
     struct uw_exec exec;
+    const struct uw_device_kernels *device; /* NULL: the processor's kernels */
+    struct lent lent;
     double seconds_each;
     int rc;
 };
@@ -129,22 +138,53 @@ static void describe_vector(struct subject *s, enum part part)
     snprintf(s->shape, sizeof s->shape, "%zu", s->n);
 }
 
-static int take_buffers(struct buffers *b, const struct subject *s)
+static size_t floats_of(const struct subject *s)
 {
-    size_t x = s->x_n + 16, w = s->w_n + 16, y = s->y_n + 16;
-    b->memory_bytes = (x + w + y) * sizeof(float) + s->y_n;
-    int rc = uw_board_memory_take(b->memory_bytes, &b->memory);
+    return s->x_n + s->w_n + s->y_n + 48;
+}
+
+static size_t bytes_of(const struct subject *s)
+{
+    return floats_of(s) * sizeof(float) + s->y_n;
+}
+
+static void fill(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)(i % 13) * 0.001f - 0.006f;
+    }
+}
+
+static int take_buffers(const struct bench *b, struct buffers *buf, const struct subject *s)
+{
+    const struct uw_exec *e = &b->exec;
+    int rc = UW_OK;
+    if (b->device == NULL) {
+        buf->memory_bytes = bytes_of(s);
+        rc = uw_board_memory_take(buf->memory_bytes, &buf->memory);
+    } else {
+        buf->memory = b->lent.memory;
+    }
     if (rc != UW_OK) {
         return rc;
     }
-    b->x = b->memory;
-    b->w = b->x + x;
-    b->y = b->w + w;
-    b->winner = (uint8_t *)(b->y + y);
-    for (size_t i = 0; i < x + w + y; i++) {
-        b->x[i] = (float)(i % 13) * 0.001f - 0.006f;
+    buf->x = buf->memory;
+    buf->w = buf->x + s->x_n + 16;
+    buf->y = buf->w + s->w_n + 16;
+    buf->winner = (uint8_t *)(buf->y + s->y_n + 16);
+    if (b->device == NULL) {
+        fill(buf->x, floats_of(s));
+        return UW_OK;
     }
-    return UW_OK;
+    rc = b->device->write(e, buf->x, b->lent.pattern, floats_of(s) * sizeof(float));
+    return rc < 0 ? rc : b->device->zero(e, buf->winner, s->y_n);
+}
+
+static void release_buffers(const struct bench *b, struct buffers *buf)
+{
+    if (b->device == NULL) {
+        uw_board_memory_release(buf->memory, buf->memory_bytes);
+    }
 }
 
 static size_t scratch_bytes(const struct uw_kernels *k, const struct subject *s, uint32_t threads)
@@ -199,24 +239,28 @@ static void print_result(const struct bench *b, const struct subject *s, double 
     fflush(b->out);
 }
 
+/* What was called is done when a device says so. */
+static int call_often(const struct bench *b, const struct uw_exec *e, const struct subject *s,
+                      const struct buffers *buf, uint32_t calls)
+{
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < calls && rc == UW_OK; i++) {
+        rc = call(e, s, buf);
+    }
+    return rc == UW_OK && b->device != NULL ? b->device->wait(e) : rc;
+}
+
 /* Call until the share of time is used up, in stretches of about a millisecond so that the
  * clock's step does not show; keep the fastest stretch. */
-static void measure(struct bench *b, const struct subject *s)
+static double fastest_ms(struct bench *b, const struct uw_exec *e, const struct subject *s,
+                         const struct buffers *buf)
 {
-    struct buffers buf = {0};
-    struct uw_exec e = b->exec;
-    e.scratch_bytes = scratch_bytes(e.kernels, s, uw_workers_threads(e.workers));
-    size_t scratch = e.scratch_bytes;
-    b->rc = b->rc == UW_OK ? take_buffers(&buf, s) : b->rc;
-    b->rc = b->rc == UW_OK ? uw_board_memory_take(scratch, &e.scratch) : b->rc;
     double best_ms = 0.0;
     uint32_t calls = 1;
     uint64_t begin = uw_board_now_us();
     while (b->rc == UW_OK) {
         uint64_t from = uw_board_now_us();
-        for (uint32_t i = 0; i < calls && b->rc == UW_OK; i++) {
-            b->rc = call(&e, s, &buf);
-        }
+        b->rc = call_often(b, e, s, buf, calls);
         uint64_t now = uw_board_now_us();
         double ms = (double)(now - from) * 1e-3 / calls;
         if (now - from < 1000 && calls < (1u << 20)) {
@@ -228,11 +272,29 @@ static void measure(struct bench *b, const struct subject *s)
             break;
         }
     }
+    return best_ms;
+}
+
+static void measure(struct bench *b, const struct subject *s)
+{
+    struct buffers buf = {0};
+    struct uw_exec e = b->exec;
+    e.scratch_bytes = scratch_bytes(e.kernels, s, uw_workers_threads(e.workers));
+    size_t scratch = e.scratch_bytes;
+    b->rc = b->rc == UW_OK ? take_buffers(b, &buf, s) : b->rc;
+    if (b->device != NULL) {
+        e.scratch = b->lent.scratch;
+    } else if (b->rc == UW_OK) {
+        b->rc = uw_board_memory_take(scratch, &e.scratch);
+    }
+    double best_ms = fastest_ms(b, &e, s, &buf);
     if (b->rc == UW_OK) {
         print_result(b, s, best_ms);
     }
-    uw_board_memory_release(e.scratch, scratch);
-    uw_board_memory_release(buf.memory, buf.memory_bytes);
+    if (b->device == NULL) {
+        uw_board_memory_release(e.scratch, scratch);
+    }
+    release_buffers(b, &buf);
 }
 
 static void measure_peak(const struct bench *b)
@@ -295,25 +357,57 @@ static uint32_t list_subjects(struct subject *s)
     return n;
 }
 
-int uw_bench_kernels(FILE *out, bool json, const struct uw_kernels *k, struct uw_workers *w,
-                     double seconds)
+/* Of a GPU, once for all: what it gives is given back when it is closed. */
+static int lend(struct bench *b, struct uw_cuda *gpu, const struct subject *s, uint32_t n,
+                struct uw_error *err)
+{
+    struct lent *l = &b->lent;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t bytes = bytes_of(&s[i]), scratch = scratch_bytes(b->exec.kernels, &s[i], 1);
+        l->memory_bytes = bytes > l->memory_bytes ? bytes : l->memory_bytes;
+        l->scratch_bytes = scratch > l->scratch_bytes ? scratch : l->scratch_bytes;
+        l->pattern_n = floats_of(&s[i]) > l->pattern_n ? floats_of(&s[i]) : l->pattern_n;
+    }
+    void *pattern = NULL;
+    int rc = uw_cuda_take(gpu, UW_CUDA_KERNELS, l->memory_bytes, &l->memory, err);
+    rc = rc < 0 ? rc : uw_cuda_take(gpu, UW_CUDA_KERNELS, l->scratch_bytes, &l->scratch, err);
+    rc = rc < 0 ? rc : uw_cuda_take(gpu, UW_CUDA_PINNED, l->pattern_n * sizeof(float), &pattern,
+                                    err);
+    if (rc == UW_OK) {
+        l->pattern = pattern;
+        fill(l->pattern, l->pattern_n);
+        b->device = b->exec.kernels->device;
+    }
+    return rc;
+}
+
+int uw_bench_kernels(FILE *out, const struct uw_bench_kernels *config, struct uw_error *err)
 {
     struct subject subjects[SUBJECTS_MAX];
     memset(subjects, 0, sizeof subjects);
     uint32_t n = list_subjects(subjects);
-    struct bench b = {.out = out, .json = json, .exec = {.kernels = k, .workers = w},
-                      .seconds_each = seconds, .rc = UW_OK};
+    struct bench b = {.out = out, .json = config->json,
+                      .exec = {.kernels = config->kernels, .workers = config->workers},
+                      .seconds_each = config->seconds, .rc = UW_OK};
     uint64_t begin = uw_board_now_us();
-    measure_peak(&b);
+    if (config->gpu != NULL) {
+        int rc = lend(&b, config->gpu, subjects, n, err);
+        if (rc < 0) {
+            return rc;
+        }
+    } else {
+        measure_peak(&b);
+    }
     for (uint32_t i = 0; i < n && b.rc == UW_OK; i++) {
         measure(&b, &subjects[i]);
     }
     if (b.rc != UW_OK) {
-        return b.rc;
+        return uw_error_set(err, b.rc, "%s", uw_status_text(b.rc));
     }
     double took = (double)(uw_board_now_us() - begin) * 1e-6;
-    fprintf(out, json ? "{\"event\":\"done\",\"backend\":\"%s\",\"threads\":%u,\"seconds\":%.3f}\n"
-                      : "backend %s, threads %u, %.1f s\n",
-            k->name, uw_workers_threads(w), took);
-    return ferror(out) != 0 ? UW_ERR_IO : UW_OK;
+    fprintf(out,
+            config->json ? "{\"event\":\"done\",\"backend\":\"%s\",\"threads\":%u,\"seconds\":%.3f}\n"
+                         : "backend %s, threads %u, %.1f s\n",
+            config->kernels->name, uw_workers_threads(config->workers), took);
+    return ferror(out) != 0 ? uw_error_set(err, UW_ERR_IO, "the results cannot be written") : UW_OK;
 }

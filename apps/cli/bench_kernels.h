@@ -12,12 +12,22 @@
 #ifndef UWASA_CLI_BENCH_KERNELS_H
 #define UWASA_CLI_BENCH_KERNELS_H
 
+#include "uwasa/cuda.h"
 #include "uwasa/kernels.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Measure and print, `seconds` for each row. json: one object a line, else a table.
+struct uw_bench_kernels {
+    const struct uw_kernels *kernels;
+    struct uw_cuda *gpu;            /* whose kernels they are; NULL: the processor's */
+    struct uw_workers *workers;
+    double seconds;                 /* for each row */
+    bool json;
+};
+
+/* Measure and print. json: one object a line, else a table. What a GPU is given is measured until
+ * it is done; buffers are in its memory.
  *
  *   {"event":"peak","gflops":..}             register tile on panels in the first cache, one core;
  *                                            absent when the table has no tile
@@ -27,8 +37,8 @@
  * ms is the fastest call; gflops counts multiplications and additions of the definition,
  * gbytes_per_s the operands read and written once. A slot has one of the two, the other is 0.
  *
- * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO (out could not be written). */
-int uw_bench_kernels(FILE *out, bool json, const struct uw_kernels *k, struct uw_workers *w,
-                     double seconds);
+ * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO (out could not be written), or what a slot returned; err
+ * filled. */
+int uw_bench_kernels(FILE *out, const struct uw_bench_kernels *config, struct uw_error *err);
 
 #endif

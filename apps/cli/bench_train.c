@@ -82,17 +82,29 @@ static double flop_of(const struct uw_model *m)
     return flop;
 }
 
-static int run_window(struct uw_model *m, uint32_t n, double seconds, double *samples_per_s,
-                      struct uw_error *err)
+/* As many steps as fit, with all in flight that may be. `fill`: make their minibatches as well. */
+static int run_window(struct uw_model *m, uint32_t n, double seconds, bool fill,
+                      double *samples_per_s, struct uw_error *err)
 {
     const struct uw_minibatch b = {.n = n};
     struct uw_step_result result;
-    uint64_t steps = 0, from_us = uw_board_now_us(), now_us = from_us;
+    /* A device has a minibatch for each step in flight. */
+    const uint64_t least = fill && m->config.kernels->device != NULL ? UW_DEVICE_STEPS_MAX + 1u : 1;
+    uint64_t begun = 0, steps = 0, from_us = uw_board_now_us(), now_us = from_us;
     int rc = UW_OK;
-    while (rc == UW_OK && (steps == 0 || (double)(now_us - from_us) * 1e-6 < seconds)) {
-        rc = uw_model_train_step(m, &b, &result, err);
+    bool more = true;
+    while (rc == UW_OK && (more || begun != steps)) {
+        while (rc == UW_OK && more && uw_model_steps_free(m) > 0) {
+            if (fill) {
+                fill_minibatch(m, n);
+            }
+            rc = uw_model_step_begin(m, &b, err);
+            begun++;
+        }
+        rc = rc < 0 ? rc : uw_model_step_end(m, &result, err);
         steps++;
         now_us = uw_board_now_us();
+        more = (double)(now_us - from_us) * 1e-6 < seconds || steps < least;
     }
     double took = (double)(now_us - from_us) * 1e-6;
     *samples_per_s = took > 0.0 ? (double)(steps * n) / took : 0.0;
@@ -138,6 +150,7 @@ static void print_json(FILE *out, uint32_t windows, const struct work *w, const 
     cJSON_AddNumberToObject(ev, "gflop_per_s", gflop);
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->job.arena.used_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    uw_job_device_json(&s->job, ev);
     if (ratio != NULL) {
         const double x[3] = {ratio->low, ratio->median, ratio->high};
         cJSON_AddItemToObject(ev, "ratio", cJSON_CreateDoubleArray(x, 3));
@@ -164,7 +177,7 @@ static void print_side(FILE *out, const struct uw_bench_train *b, const struct w
     snprintf(name, sizeof name, "  %s", s->job.config.kernels->name);
     fprintf(out, "%-16s %7u %12.1f %12.1f %12.1f %9.1f %14zu", s == first ? w->text : name,
             uw_workers_threads(s->job.pool), speed.low, speed.median, speed.high, gflop,
-            s->job.arena.used_bytes);
+            s->job.gpu.cuda != NULL ? uw_job_device_bytes(&s->job) : s->job.arena.used_bytes);
     if (s != first) {
         fprintf(out, "  %.1fx slower (%.1f to %.1f)", ratio.median, ratio.low, ratio.high);
     }
@@ -180,14 +193,16 @@ static int open_side(struct side *s, const struct uw_bench_train *b, const struc
     const struct uw_job_config config = {
         .model = w->model, .backend = backend, .kernels = kernels, .threads = b->threads,
         .exact = b->exact && backend == b->backend,
+        .gpu = kernels == NULL,
+        .tf32 = b->tf32 && backend == b->backend,
         .plan = {.batch_n = w->batch_n, .budget_bytes = (size_t)w->budget_bytes,
                  .optimizer = {.lr = 1e-4f}}};
     int rc = uw_job_plan(&s->job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(&s->job, err);
+    uw_job_gpu_say(&s->job.gpu, "bench");
     rc = rc < 0 ? rc : uw_job_init_weights(&s->job, 1, err);
     if (rc == UW_OK) {
-        fill_minibatch(&s->job.model, w->batch_n);
-        rc = run_window(&s->job.model, w->batch_n, 0.1 * b->seconds, &warm_up, err);
+        rc = run_window(&s->job.model, w->batch_n, 0.1 * b->seconds, true, &warm_up, err);
     }
     return rc;
 }
@@ -206,7 +221,7 @@ static int run_work(FILE *out, const struct uw_bench_train *b, const struct work
     }
     for (uint32_t i = 0; i < b->windows * sides_n && rc == UW_OK; i++) {
         struct side *s = &sides[i % sides_n];
-        rc = run_window(&s->job.model, w->batch_n, b->seconds, &s->speed[i / sides_n], err);
+        rc = run_window(&s->job.model, w->batch_n, b->seconds, false, &s->speed[i / sides_n], err);
     }
     for (uint32_t i = 0; i < sides_n; i++) {
         if (rc == UW_OK) {

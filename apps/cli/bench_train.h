@@ -20,8 +20,9 @@
 
 struct uw_bench_train {
     const char *work;           /* "MODEL:BATCH,..."; NULL: the works of the table in the README */
-    const char *backend;        /* one of UW_BACKENDS */
+    const char *backend;        /* one of UW_BACKENDS_GPU */
     bool exact;                 /* see uwasa/exact.h */
+    bool tf32;                  /* with a GPU */
     uint32_t threads;           /* 0: one a core */
     uint32_t windows;           /* 1 to UW_BENCH_WINDOWS_MAX */
     double seconds;             /* of a window */
@@ -42,6 +43,8 @@ struct uw_spread uw_spread_of(double *x, uint32_t n);
  *
  *   {"event":"work","work":"fedavg-cnn:20","threads":..,"backend":..,"samples_per_s":[..],
  *    "gflop_per_s":..,"arena_bytes":..,"peak_rss_bytes":..}
+ *
+ * and with a GPU "device", "device_bytes", "tf32". Its minibatch is copied to it in every step.
  *
  * samples_per_s has one number a window; gflop_per_s belongs to the median and counts the products
  * of forward and backward as they are defined. peak_rss_bytes is the process's: ask for one work

@@ -18,12 +18,13 @@ struct options {
     const char *backend, *work, *against, *table;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
-    bool json, markdown, beside, exact;
+    bool json, markdown, beside, exact, tf32;
 };
 
 static const struct uw_opt rows[] = {
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
-     "kernels to measure (auto)"},
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
+     UW_BACKENDS_GPU_HELP},
+    {"tf32", UW_OPT_FLAG, offsetof(struct options, tf32), 0, 0, NULL, UW_TF32_HELP},
     {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
@@ -84,6 +85,7 @@ static const char *idle_flag(const struct options *o, enum use use)
     } flags[] = {
         {"backend", o->backend != NULL, MEASURES},
         {"exact", o->exact, MEASURES},
+        {"tf32", o->tf32, IN(TRAIN) | IN(KERNELS)},
         {"threads", o->threads != 0, MEASURES},
         {"seconds", o->seconds > 0.0, MEASURES},
         {"windows", o->windows != 0, MEASURES & ~IN(KERNELS)},
@@ -102,7 +104,35 @@ static const char *idle_flag(const struct options *o, enum use use)
     return NULL;
 }
 
-static int kernels(const struct options *o, struct uw_error *err)
+/* The GPU that is meant, if one is: products beside a library and tables of caches are the
+ * processor's. */
+static int open_gpu(const struct options *o, struct uw_job_gpu *gpu, struct uw_error *err)
+{
+    const struct uw_job_gpu_config config = {.backend = o->backend, .exact = o->exact,
+                                             .tf32 = o->tf32};
+    const char *here = o->table != NULL ? "write-table" : o->against != NULL ? "against" : NULL;
+    if (here != NULL) {
+        return strcmp(o->backend, "cuda") == 0
+                   ? uw_error_set(err, UW_ERR_INVALID,
+                                  "--%s: measures the processor, not --backend cuda", here)
+                   : UW_OK;
+    }
+    return uw_job_gpu_open(gpu, &config, err);
+}
+
+static int kernels_of_gpu(const struct options *o, struct uw_job_gpu *gpu, struct uw_error *err)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (!o->json) {
+        printf("%s%s\n", uw_job_gpu_text(gpu, text), o->tf32 ? ", TF32 products" : "");
+    }
+    const struct uw_bench_kernels b = {.kernels = uw_cuda_kernels(gpu->cuda), .gpu = gpu->cuda,
+                                       .json = o->json,
+                                       .seconds = o->seconds > 0.0 ? o->seconds : 0.2};
+    return uw_bench_kernels(stdout, &b, err);
+}
+
+static int kernels_here(const struct options *o, struct uw_error *err)
 {
     struct uw_workers *pool = NULL;
     const struct uw_kernels *k;
@@ -125,10 +155,23 @@ static int kernels(const struct options *o, struct uw_error *err)
             .seconds = o->seconds > 0.0 ? o->seconds : 0.1, .json = o->json};
         rc = uw_bench_gemm(stdout, &b, err);
     } else {
-        rc = uw_bench_kernels(stdout, o->json, k, pool, o->seconds > 0.0 ? o->seconds : 0.2);
-        rc = rc < 0 ? uw_error_set(err, rc, "%s", uw_status_text(rc)) : UW_OK;
+        const struct uw_bench_kernels b = {.kernels = k, .workers = pool, .json = o->json,
+                                           .seconds = o->seconds > 0.0 ? o->seconds : 0.2};
+        rc = uw_bench_kernels(stdout, &b, err);
     }
     uw_board_workers_deinit(&pool);
+    return rc;
+}
+
+static int kernels(const struct options *o, struct uw_error *err)
+{
+    struct uw_job_gpu gpu = {.cuda = NULL};
+    int rc = open_gpu(o, &gpu, err);
+    if (rc == UW_OK) {
+        uw_job_gpu_say(&gpu, "bench");
+        rc = gpu.cuda != NULL ? kernels_of_gpu(o, &gpu, err) : kernels_here(o, err);
+    }
+    uw_job_gpu_close(&gpu);
     return rc;
 }
 
@@ -139,8 +182,8 @@ static int train(const struct options *o, struct uw_error *err)
     }
     const struct uw_bench_train b = {
         .work = o->work, .backend = o->backend, .exact = o->exact, .threads = o->threads,
-        .windows = o->windows, .seconds = o->seconds > 0.0 ? o->seconds : 1.0,
-        .beside = o->beside, .json = o->json};
+        .tf32 = o->tf32, .windows = o->windows,
+        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .beside = o->beside, .json = o->json};
     return uw_bench_train(stdout, &b, err);
 }
 

@@ -12,7 +12,7 @@ struct options {
     const char *model, *data, *weights, *backend, *json;
     uint32_t batch, threads;
     uint64_t seed;
-    bool exact;
+    bool exact, tf32;
 };
 
 static const struct uw_opt rows[] = {
@@ -26,8 +26,9 @@ static const struct uw_opt rows[] = {
     {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B", "samples at a time (100)"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
-     "kernels (auto)"},
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
+     UW_BACKENDS_GPU_HELP},
+    {"tf32", UW_OPT_FLAG, offsetof(struct options, tf32), 0, 0, NULL, UW_TF32_HELP},
     {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
     {"seed", UW_OPT_U64, offsetof(struct options, seed), 0, 0, "N", "of digits (1)"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
@@ -45,6 +46,17 @@ static const struct uw_args_spec spec = {
 static bool stop_asked(void *stop)
 {
     return uw_stop_asked(stop);
+}
+
+static void print_device(const struct uw_job *job)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (job->gpu.cuda != NULL) {
+        printf("device         %s\n", uw_job_gpu_text(&job->gpu, text));
+    }
+    if (job->gpu.info.tf32) {
+        printf("arithmetic     TF32 products\n");
+    }
 }
 
 static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
@@ -78,11 +90,14 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - start_us) / 1e6);
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)job->arena.used_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
+    uw_job_device_json(job, ev);
     bool quiet = uw_events_take_stdout(events);
     uw_events_put(events, ev);
     if (!quiet) {
         uw_score_print(&score);
         printf("samples        %llu\n", (unsigned long long)score.samples_n);
+        print_device(job);
     }
     return UW_OK;
 }
@@ -117,6 +132,8 @@ int uw_cmd_eval(int argc, char **argv)
     const struct uw_job_config config = {.model = o.model,
                                          .backend = o.backend,
                                          .exact = o.exact,
+                                         .gpu = true,
+                                         .tf32 = o.tf32,
                                          .threads = o.threads,
                                          .plan = {.batch_n = o.batch,
                                                   .mode = UW_PLAN_INFERENCE}};
@@ -125,6 +142,7 @@ int uw_cmd_eval(int argc, char **argv)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         rc = uw_job_bind(&job, &err);
+        uw_job_gpu_say(&job.gpu, "eval");
         rc = rc < 0 ? rc : uw_events_open(&events, o.json, &err);
         rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);

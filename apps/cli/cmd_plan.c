@@ -32,8 +32,8 @@ static const struct uw_opt rows[] = {
      "with the copy that a node shares"},
     {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
      "threads that compute (one a core)"},
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS,
-     "kernels (auto)"},
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
+     UW_BACKENDS_GPU_HELP},
     {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
     {"region", UW_OPT_LIST, offsetof(struct options, regions), 0, 0, "NAME=BYTES",
      "a memory of the device, the fastest first: tell what goes where"},
@@ -59,7 +59,9 @@ static const struct uw_args_spec spec = {
     .example = "uwasa plan --model lenet5 --batch 4 --threads 1 --budget 1M",
     .epilogue = "train with the same flags takes exactly the total. A dataset read from files has "
                 "memory of\nits own. Fewer threads need less scratch; for a board: --threads 1 "
-                "--backend ref.\nExit status 1: the budget cannot be met.\n\n"
+                "--backend ref.\nWith a GPU --budget is about the GPU's memory; what CUDA's "
+                "libraries take for themselves\nis not in the plan.\n"
+                "Exit status 1: the budget cannot be met.\n\n"
                 "--link: " UW_RADIO_PROFILES ".\n"
                 "JSON of --link: pull, round and average (null without broadcasts) with "
                 "data_frames,\nwant_frames, bytes, airtime_seconds, seconds; period_seconds, "
@@ -96,7 +98,7 @@ static size_t smallest_of(const struct uw_job *job, struct uw_model_config confi
     struct uw_model_need need = {0};
     config.budget_bytes = 1;
     uw_job_measure(job, &config, &need, NULL);
-    return need.total_bytes;
+    return uw_job_budgeted_bytes(job, &need);
 }
 
 static size_t smallest(const struct uw_job *job)
@@ -177,6 +179,7 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
     cJSON_AddStringToObject(plan, "mode", uw_recipe_mode_name(job->config.mode));
     cJSON_AddNumberToObject(plan, "trained", job->need.trainable_n);
     cJSON_AddNumberToObject(plan, "recomputed_layers", job->need.recomputed_n);
+    uw_job_device_json(job, plan);
     uw_job_bytes_json(&job->need, cJSON_AddObjectToObject(plan, "bytes"));
     cJSON_AddNumberToObject(plan, "total_bytes", (double)job->need.total_bytes);
     if (o->recipe.budget != 0) {
@@ -212,6 +215,42 @@ static const enum uw_purpose purposes[UW_PURPOSES_N] = {
     UW_PURPOSE_PARAMETERS, UW_PURPOSE_GRADIENTS, UW_PURPOSE_OPTIMIZER, UW_PURPOSE_ACTIVATIONS,
     UW_PURPOSE_SCRATCH,    UW_PURPOSE_SNAPSHOT,  UW_PURPOSE_INPUT,     UW_PURPOSE_GRAPH};
 
+/* Those of the set: bit p for purpose p. */
+static void print_purposes(const struct uw_model_need *n, uint32_t set,
+                           const struct uw_regions *regions)
+{
+    for (uint32_t i = 0; i < UW_PURPOSES_N; i++) {
+        if ((set >> purposes[i] & 1u) != 0) {
+            print_row(uw_purpose_name(purposes[i]), uw_model_need_of(n, purposes[i]),
+                      regions->n != 0 ? regions->region[regions->of[purposes[i]]].name : "");
+        }
+    }
+}
+
+/* What is where. */
+static void print_device(const struct uw_job *job)
+{
+    static const struct uw_regions none = {.n = 0};
+    const struct uw_model_need *n = &job->need;
+    const struct uw_cuda_info *info = &job->gpu.info;
+    char name[UW_GPU_TEXT_BYTES], all[UW_TEXT_BYTES], left[UW_TEXT_BYTES];
+    bool separate = n->kernel_bytes != 0;
+    uint32_t here = separate ? 1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT : 0;
+    printf("%s\n%s of memory, %s free\n\n", uw_job_gpu_text(&job->gpu, name),
+           uw_text_bytes((double)info->memory_bytes, all),
+           uw_text_bytes((double)info->free_bytes, left));
+    print_purposes(n, ((1u << UW_PURPOSES_N) - 1u) & ~here, &none);
+    print_row("image", separate ? 0 : n->image_bytes, "");
+    print_row("kernels' own", uw_cuda_own_bytes(job->gpu.cuda), "");
+    print_row(separate ? "on the GPU" : "total", uw_job_device_bytes(job), "");
+    if (separate) {
+        printf("\n");
+        print_purposes(n, here, &none);
+        print_row("image", n->image_bytes, "");
+        print_row("beside it", n->total_bytes, "");
+    }
+}
+
 static void print_table(const struct uw_job *job, const struct options *o, const struct answer *a,
                         const struct uw_regions *regions)
 {
@@ -222,11 +261,12 @@ static void print_table(const struct uw_job *job, const struct options *o, const
            uw_recipe_mode_name(job->config.mode),
            (unsigned)job->planned.threads, job->planned.threads == 1 ? "" : "s",
            job->config.kernels->name);
-    for (uint32_t i = 0; i < UW_PURPOSES_N; i++) {
-        print_row(uw_purpose_name(purposes[i]), uw_model_need_of(n, purposes[i]),
-                  regions->n != 0 ? regions->region[regions->of[purposes[i]]].name : "");
+    if (job->gpu.cuda != NULL) {
+        print_device(job);
+    } else {
+        print_purposes(n, (1u << UW_PURPOSES_N) - 1u, regions);
+        print_row("total", n->total_bytes, "");
     }
-    print_row("total", n->total_bytes, "");
     if (n->recomputed_n > 0) {
         printf("\n%u of %u layers run forward twice to save memory\n", (unsigned)n->recomputed_n,
                (unsigned)job->file.def.layers_n);
@@ -357,6 +397,10 @@ int uw_cmd_plan(int argc, char **argv)
     if (o.json && o.layers) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "--json and --layers: give one of them");
     }
+    if (o.regions.n != 0 && strcmp(o.backend, "cuda") == 0) {
+        return uw_cli_error("plan", UW_EXIT_USAGE, "--region: is about memories of a board, not of "
+                            "a GPU");
+    }
     if (check_link(&o, &err) < 0) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "%s", err.text);
     }
@@ -364,6 +408,7 @@ int uw_cmd_plan(int argc, char **argv)
     struct uw_job_config config = {.model = o.model,
                                    .backend = o.backend,
                                    .exact = o.exact,
+                                   .gpu = o.link.link == NULL && o.regions.n == 0,
                                    .threads = o.threads,
                                    .plan = {.batch_n = o.batch, .snapshot = o.snapshot}};
     int rc = uw_recipe_apply(&o.recipe, &config.plan, &err);
@@ -373,6 +418,7 @@ int uw_cmd_plan(int argc, char **argv)
         a = ask(&job, o.recipe.budget <= SIZE_MAX ? (size_t)o.recipe.budget : SIZE_MAX);
     }
     rc = rc < 0 ? rc : show(&job, &o, &a, &err);
+    uw_job_gpu_say(&job.gpu, "plan");
     uw_job_deinit(&job);
     if (rc < 0) {
         return uw_cli_error("plan", uw_job_exit(rc), "%s", err.text);

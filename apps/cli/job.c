@@ -34,8 +34,8 @@ int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **ke
     return UW_OK;
 }
 
-static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
-                          struct uw_error *err)
+/* The processor's. */
+static int choose_here(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
     const struct uw_caches caches = {uw_board_cache_bytes(1), uw_board_cache_bytes(2),
                                      uw_board_cache_bytes(3)};
@@ -45,6 +45,26 @@ static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
         j->config.kernels = uw_kernels_fit(&j->fitted, k, &caches);
     }
     return rc;
+}
+
+static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
+                          struct uw_error *err)
+{
+    const struct uw_job_gpu_config gpu = {.backend = config->backend, .exact = config->exact,
+                                          .tf32 = config->tf32};
+    int rc = config->gpu ? uw_job_gpu_open(&j->gpu, &gpu, err) : UW_OK;
+    j->only_gpu = config->tf32 || strcmp(config->backend, "cuda") == 0;
+    if (j->gpu.cuda != NULL) {
+        j->config.kernels = uw_cuda_kernels(j->gpu.cuda);
+        return rc;
+    }
+    return rc < 0 ? rc : choose_here(j, config, err);
+}
+
+/* A GPU's kernels have threads of their own. */
+static uint32_t threads_of(const struct uw_job *j)
+{
+    return j->threads_asked != 0 ? j->threads_asked : j->gpu.cuda != NULL ? 1u : uw_board_cores();
 }
 
 bool uw_job_is_onnx(const char *model)
@@ -86,7 +106,8 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (rc < 0) {
         return rc;
     }
-    j->planned.threads = config->threads != 0 ? config->threads : uw_board_cores();
+    j->threads_asked = config->threads;
+    j->planned.threads = threads_of(j);
     j->config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(j->file.def.layers_n);
     j->workspace = malloc(j->config.workspace_bytes);
     j->config.workspace = j->workspace;
@@ -96,6 +117,30 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     return uw_job_measure(j, &j->config, &j->need, err);
 }
 
+/* Does the GPU have memory that the processor does not see? */
+static bool is_separate(const struct uw_job *j)
+{
+    return j->gpu.cuda != NULL && j->config.kernels->device->separate;
+}
+
+size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)
+{
+    size_t own = j->gpu.cuda != NULL ? uw_cuda_own_bytes(j->gpu.cuda) : 0;
+    return own + (is_separate(j) ? need->kernel_bytes : need->total_bytes);
+}
+
+size_t uw_job_device_bytes(const struct uw_job *j)
+{
+    return j->gpu.cuda != NULL ? uw_job_budgeted_bytes(j, &j->need) : 0;
+}
+
+/* The budget is for what the GPU's handle takes as well. */
+static size_t budget_of(const struct uw_job *j, size_t budget)
+{
+    size_t own = j->gpu.cuda != NULL ? uw_cuda_own_bytes(j->gpu.cuda) : 0;
+    return budget > own || budget == 0 ? budget - (budget != 0 ? own : 0) : 1;
+}
+
 int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
                    struct uw_model_need *need, struct uw_error *err)
 {
@@ -103,6 +148,7 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
     struct uw_model_config mine = *config;
     struct uw_error why = {.text = ""};
     mine.workers = &planned;
+    mine.budget_bytes = budget_of(j, config->budget_bytes);
     int rc = uw_model_measure(&mine, need, &why);
     if (rc < 0) {
         return uw_error_set(err, rc, "%.60s: %.180s", j->file.json.file,
@@ -111,23 +157,72 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
     return UW_OK;
 }
 
+/* A GPU that has memory of its own takes a part there and an image in pinned pages; one that has
+ * not takes all in pages that both see. */
+static int take_of_gpu(struct uw_job *j, struct uw_error *err)
+{
+    bool separate = is_separate(j);
+    void *device = NULL;
+    int rc = uw_cuda_take(j->gpu.cuda, UW_CUDA_KERNELS, separate ? j->need.kernel_bytes : 0,
+                          &device, err);
+    rc = rc < 0 ? rc : uw_cuda_take(j->gpu.cuda, separate ? UW_CUDA_PINNED : UW_CUDA_KERNELS,
+                                    j->need.total_bytes, &j->memory, err);
+    if (rc == UW_OK && separate) {
+        uw_arena_init_foreign(&j->kernel_arena, device, j->need.kernel_bytes);
+        j->config.kernel_arena = &j->kernel_arena;
+    }
+    return rc;
+}
+
+/* Instead of a GPU whose memory is too small. */
+static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
+{
+    char text[UW_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%.150s; a smaller minibatch or --budget takes less",
+             why->text);
+    if (j->only_gpu) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.60s: %.180s", j->file.def.name, text);
+    }
+    uw_job_gpu_leave(&j->gpu, text);
+    j->memory = NULL;
+    int rc = choose_here(j, &(struct uw_job_config){.backend = "auto"}, err);
+    j->planned.threads = threads_of(j);
+    return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+}
+
+/* The memory of the model, wherever it is. */
+static int take_memory(struct uw_job *j, struct uw_error *err)
+{
+    struct uw_error why = {.text = ""};
+    if (j->gpu.cuda != NULL) {
+        int rc = take_of_gpu(j, &why);
+        rc = rc < 0 ? plan_here(j, &why, err) : rc;
+        if (rc < 0 || j->gpu.cuda != NULL) {
+            return rc;
+        }
+    }
+    int rc = uw_board_memory_take(j->need.total_bytes, &j->memory);
+    return rc < 0 ? uw_error_set(err, rc,
+                                 "%.60s: %zu bytes of memory are not to be had; uwasa plan "
+                                 "--budget tells what would fit",
+                                 j->file.def.name, j->need.total_bytes)
+                  : UW_OK;
+}
+
 int uw_job_bind(struct uw_job *j, struct uw_error *err)
 {
-    size_t bytes = j->need.total_bytes;
-    int rc = uw_board_workers_init(&j->pool, j->planned.threads);
+    int rc = take_memory(j, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_board_workers_init(&j->pool, j->planned.threads);
     if (rc < 0) {
         return uw_error_set(err, rc, "--threads %u: the threads could not be started",
                             (unsigned)j->planned.threads);
     }
     j->config.workers = j->pool;
-    rc = uw_board_memory_take(bytes, &j->memory);
-    if (rc < 0) {
-        return uw_error_set(err, rc,
-                            "%.60s: %zu bytes of memory are not to be had; uwasa plan --budget "
-                            "tells what would fit",
-                            j->file.def.name, bytes);
-    }
-    uw_arena_init(&j->arena, j->memory, bytes);
+    j->config.budget_bytes = budget_of(j, j->config.budget_bytes);
+    uw_arena_init(&j->arena, j->memory, j->need.total_bytes);
     rc = uw_model_bind(&j->model, &j->config, &j->arena, err);
     uw_arena_seal(&j->arena);
     return rc;
@@ -178,7 +273,10 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
 void uw_job_deinit(struct uw_job *j)
 {
     uw_board_workers_deinit(&j->pool);
-    uw_board_memory_release(j->memory, j->need.total_bytes);
+    if (j->gpu.cuda == NULL) {
+        uw_board_memory_release(j->memory, j->need.total_bytes);
+    }
+    uw_job_gpu_close(&j->gpu);
     j->memory = NULL;
     free(j->workspace);
     j->workspace = NULL;
@@ -294,6 +392,25 @@ void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes)
     cJSON_AddNumberToObject(bytes, "snapshot", (double)need->snapshot_bytes);
     cJSON_AddNumberToObject(bytes, "input", (double)need->input_bytes);
     cJSON_AddNumberToObject(bytes, "graph", (double)need->graph_bytes);
+    if (need->image_bytes != 0) {
+        cJSON_AddNumberToObject(bytes, "image", (double)need->image_bytes);
+    }
+}
+
+void uw_job_device_json(const struct uw_job *j, cJSON *ev)
+{
+    const struct uw_cuda_info *i = &j->gpu.info;
+    char text[UW_GPU_TEXT_BYTES];
+    if (j->gpu.cuda == NULL) {
+        return;
+    }
+    cJSON *device = cJSON_AddObjectToObject(ev, "device");
+    cJSON_AddStringToObject(device, "name", i->name);
+    cJSON_AddStringToObject(device, "driver", uw_job_gpu_driver(&j->gpu, text));
+    cJSON_AddStringToObject(device, "cudnn", uw_job_gpu_cudnn(&j->gpu, text));
+    cJSON_AddNumberToObject(device, "memory", (double)i->memory_bytes);
+    cJSON_AddNumberToObject(ev, "device_bytes", (double)uw_job_device_bytes(j));
+    cJSON_AddBoolToObject(ev, "tf32", i->tf32);
 }
 
 int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)

@@ -13,6 +13,7 @@
 #define UWASA_CLI_JOB_H
 
 #include "args.h"
+#include "job_gpu.h"
 #include "model_json.h"
 
 #include "uwasa/backends.h"
@@ -22,15 +23,17 @@
 #include "uwasa/model.h"
 #include "uwasa/storage.h"
 
-/* What --backend takes. */
+/* What --backend takes where the processor computes; else UW_BACKENDS_GPU. */
 #define UW_BACKENDS "auto|ref|fpu|avx2|avx512|neon"
 
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
-    const char *backend;        /* one of UW_BACKENDS */
+    const char *backend;        /* one of UW_BACKENDS, with gpu of UW_BACKENDS_GPU */
     const struct uw_kernels *kernels;   /* instead of those of backend; NULL: none */
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
-    uint32_t threads;           /* 0: one a core */
+    bool gpu;                   /* one may compute, and auto takes it */
+    bool tf32;                  /* what it may round products to */
+    uint32_t threads;           /* 0: one a core; with a GPU one */
     struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
                                        job fills in model, kernels, threads and workspace */
 };
@@ -39,14 +42,18 @@ struct uw_job {
     struct uw_model_file file;
     struct uw_convert_model onnx;   /* what file.def points into when the model is ONNX */
     struct uw_kernels_fitted fitted;    /* what config.kernels may point into */
+    struct uw_job_gpu gpu;          /* with gpu.cuda: whose kernels they are */
+    bool only_gpu;                  /* the processor is no way out: --backend cuda, or --tf32 */
+    uint32_t threads_asked;
     struct uw_model_config config;
     struct uw_model_need need;
     struct uw_model model;
     struct uw_workers planned;      /* says how many threads, runs none */
     struct uw_workers *pool;
     void *workspace;
-    void *memory;
+    void *memory;                   /* with a GPU the GPU's handle owns it */
     struct uw_arena arena;
+    struct uw_arena kernel_arena;   /* with a GPU that has memory of its own: there */
 };
 
 /* What --exact says in every command that has it. */
@@ -58,18 +65,27 @@ struct uw_job {
 int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err);
 
-/* Read the model, choose kernels, count bytes.
- * Returns UW_OK, what uw_model_load and uw_model_measure return, UW_ERR_UNSUPPORTED (the backend
- * is not in this build or not on this machine), UW_ERR_NOMEM; err filled. Deinit in every case. */
+/* Read the model, choose kernels, count bytes. With a GPU j->gpu.note may have a sentence.
+ * Returns UW_OK, what uw_model_load, uw_model_measure and uw_job_gpu_open return,
+ * UW_ERR_UNSUPPORTED (the backend is not in this build or not on this machine), UW_ERR_NOMEM; err
+ * filled. Deinit in every case. */
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
 /* Count again for a changed copy of j->config. */
 int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
                    struct uw_model_need *need, struct uw_error *err);
 
-/* Start the threads, take the memory, place the model, seal. Weights are zero.
+/* Start the threads, take the memory, place the model, seal. Weights are zero. Where a GPU of auto
+ * has not enough of it, the plan becomes the processor's, and j->gpu.note says so.
  * Returns UW_OK or UW_ERR_NOMEM, err filled. */
 int uw_job_bind(struct uw_job *j, struct uw_error *err);
+
+/* Bytes of the GPU's memory that the job takes, or will take: the plan's and the handle's own; 0
+ * without a GPU. */
+size_t uw_job_device_bytes(const struct uw_job *j);
+
+/* Bytes that a budget is about: the GPU's, as above, of a plan; without one all. */
+size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need);
 
 /* Fresh weights from the seed; those of an ONNX model are the file's own.
  * Returns UW_OK, or what uw_convert_apply returns, err filled. */
@@ -123,6 +139,9 @@ int uw_job_exit(int code);
 
 /* Fill the object `bytes` with the plan, one number a purpose. */
 void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);
+
+/* With a GPU add to an event, or a plan, which one; nothing without. */
+void uw_job_device_json(const struct uw_job *j, cJSON *ev);
 
 /* Is there nothing of that name (or no name, NULL), or a file of weights? Anything else, data or a
  * model, is not to be replaced by a checkpoint. Returns UW_OK or UW_ERR_INVALID, err filled. */

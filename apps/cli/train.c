@@ -1,50 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train.h"
+#include "train_run.h"
 
-#include "events.h"
-#include "lr.h"
 #include "open_file.h"
 #include "profile_view.h"
-#include "progress.h"
-#include "stop.h"
-#include "trace.h"
 
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
-#include "uwasa/data.h"
-#include "uwasa/storage_file.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EVENT_US 200000u
-
-struct train {
-    const struct uw_train_options *o;
-    struct uw_job job;
-    struct uw_data data, test;
-    struct uw_loader loader;
-    struct uw_schedule schedule;
-    struct uw_storage_file files;
-    struct uw_events events;
-    struct uw_progress progress;
-    struct uw_profile profile;
-    struct uw_trace trace;
-    struct uw_stop stop;
-    uint64_t step, steps;           /* done; to do in all */
-    uint64_t first_step;            /* what the resumed file had done */
-    uint64_t saved_step;            /* the file holds this one */
-    uint64_t start_us, computing_us, event_us;
-    uint64_t samples;               /* computed by this process */
-    double shown_loss;
-    uint32_t shown_n;               /* steps in shown_loss */
-    bool scored, interrupted;
-    uint64_t scored_step;
-    struct uw_score score;
-    struct uw_error err;
-};
 
 static bool stop_asked(void *arg)
 {
@@ -57,8 +23,7 @@ static int save(struct train *t)
     if (t->o->save == NULL || t->saved_step == t->step) {
         return UW_OK;
     }
-    const struct uw_params *p = &t->job.model.params;
-    if (!t->job.config.kernels->all_finite(&t->job.model.exec, p->size_n, p->x)) {
+    if (!uw_model_is_finite(&t->job.model)) {
         return uw_error_set(&t->err, UW_ERR_NONFINITE,
                             "step %llu: a weight has become NaN or infinite; nothing was saved, "
                             "%.120s is as it was; a lower --lr may help",
@@ -113,9 +78,10 @@ static int resume(struct train *t)
                             (unsigned long long)state.position, o->data,
                             (unsigned)t->data.base->samples_n);
     }
-    t->step = t->saved_step = t->first_step = state.step;
-    t->loader.epoch = state.epoch;
+    t->step = t->begun = t->saved_step = t->first_step = state.step;
+    t->loader.epoch = t->epoch = state.epoch;
     t->loader.position = (uint32_t)state.position;
+    t->position = state.position;
     uw_progress_say(&t->progress, t->step < t->steps ? "%s: resuming at step %llu"
                                                      : "%s: step %llu is done, nothing is left",
                     o->save, (unsigned long long)t->step);
@@ -215,6 +181,8 @@ static int prepare(struct train *t, int *status)
     struct uw_job_config config = {.model = o->model,
                                    .backend = o->backend,
                                    .exact = o->exact,
+                                   .gpu = true,
+                                   .tf32 = o->tf32,
                                    .threads = o->threads,
                                    .plan = {.batch_n = o->batch}};
 
@@ -229,6 +197,9 @@ static int prepare(struct train *t, int *status)
     rc = uw_storage_file_init(&t->files, NULL);
     rc = rc < 0 ? rc : open_data(t);
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
+    if (rc == UW_OK) {
+        uw_train_device(t);
+    }
     rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);
@@ -247,43 +218,6 @@ static int prepare(struct train *t, int *status)
     rc = rc < 0 ? rc : start_profile(t);
     rc = rc < 0 ? rc : resume(t);
     return rc < 0 ? rc : uw_events_open(&t->events, o->json, &t->err);
-}
-
-/* The epoch that the last step belongs to, from 1, as people count. */
-static unsigned long long epoch_of(const struct train *t)
-{
-    return t->loader.epoch + (t->loader.position != 0 ? 1u : 0u);
-}
-
-static void report_step(struct train *t, double loss, float lr, uint64_t now_us)
-{
-    bool every = t->o->no_shuffle && t->o->steps != 0;
-    t->shown_loss += loss;
-    t->shown_n++;
-    if (t->events.file != NULL &&
-        (every || t->step == t->steps || now_us - t->event_us >= EVENT_US)) {
-        cJSON *ev = uw_event("step");
-        cJSON_AddNumberToObject(ev, "step", (double)t->step);
-        cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
-        cJSON_AddNumberToObject(ev, "loss", loss);
-        cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
-        uw_event_float(ev, "lr", lr);
-        uw_events_put(&t->events, ev);
-        t->event_us = now_us;
-    }
-    if (uw_progress_due(&t->progress, now_us)) {
-        char eta[UW_TEXT_BYTES];
-        double seconds = (double)t->computing_us / 1e6;
-        double per_s = (double)t->samples / seconds;
-        double left = (double)(t->steps - t->step) * (double)t->o->batch / per_s;
-        uw_progress_show(&t->progress,
-                         "step %llu/%llu  epoch %llu  loss %.4f  %.0f samples/s  ETA %s",
-                         (unsigned long long)t->step, (unsigned long long)t->steps,
-                         epoch_of(t), t->shown_loss / t->shown_n, per_s,
-                         uw_text_time(left, eta));
-        t->shown_loss = 0.0;
-        t->shown_n = 0;
-    }
 }
 
 static int evaluate(struct train *t)
@@ -312,51 +246,86 @@ static int evaluate(struct train *t)
     cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
     uw_events_put(&t->events, ev);
     char text[UW_SCORE_TEXT_BYTES];
-    uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", epoch_of(t),
+    uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", uw_train_epoch(t),
                     (unsigned long long)t->step, uw_score_text(&t->score, text));
     return UW_OK;
 }
 
-/* "step 12" */
-static void trace_part(struct train *t, const char *what, uint64_t from_us, uint64_t until_us)
+/* Are parameters looked at behind the steps begun: to be saved, to be tested? */
+static bool at_a_mark(const struct train *t)
 {
-    char name[48];
-    snprintf(name, sizeof name, "%s %llu", what, (unsigned long long)t->step);
-    uw_trace_span(&t->trace, UW_TRACE_COMPUTE, what, name, from_us, until_us);
+    uint64_t every = t->o->save_every;
+    return t->begun == t->steps || t->loader.position == 0 ||
+           (every != 0 && t->begun % every == 0);
 }
 
-static int train_one(struct train *t)
+static int begin_one(struct train *t)
 {
     struct uw_model *m = &t->job.model;
-    struct uw_step_result result;
     uint64_t before_us = uw_board_now_us();
-    const struct uw_schedule_at at = {.step = t->step, .epoch = t->loader.epoch,
-                                      .progress = (double)t->step / (double)t->steps};
+    const struct uw_schedule_at at = {.step = t->begun, .epoch = t->loader.epoch,
+                                      .progress = (double)t->begun / (double)t->steps};
     m->optimizer.lr = uw_schedule_lr(&t->schedule, t->o->lr, &at);
     int n = uw_loader_next(&t->loader, m->input, m->label);
     if (n < 0) {
         return uw_error_set(&t->err, n, "%.180s: %s", t->o->data, uw_status_text(n));
     }
     struct uw_error why = {.text = ""};
-    int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
+    int rc = uw_model_step_begin(m, &(struct uw_minibatch){.n = (uint32_t)n}, &why);
+    if (rc < 0) {
+        return uw_error_set(&t->err, rc, "step %llu: %.200s",
+                            (unsigned long long)t->begun + 1u, why.text);
+    }
+    t->flight[t->begun++ % UW_DEVICE_STEPS_MAX] = (struct begun){
+        .n = (uint32_t)n, .lr = m->optimizer.lr, .epoch = t->loader.epoch,
+        .position = t->loader.position, .before_us = before_us};
+    return UW_OK;
+}
+
+static int end_one(struct train *t)
+{
+    const struct begun b = t->flight[t->step % UW_DEVICE_STEPS_MAX];
+    struct uw_error why = {.text = ""};
+    struct uw_step_result result;
+    int rc = uw_model_step_end(&t->job.model, &result, &why);
     if (rc < 0) {
         return uw_error_set(&t->err, rc, "step %llu: %.200s",
                             (unsigned long long)t->step + 1u, why.text);
     }
     uint64_t now_us = uw_board_now_us();
+    uint64_t from_us = b.before_us > t->ended_us ? b.before_us : t->ended_us;
     t->step++;
-    trace_part(t, "step", before_us, now_us);
-    t->samples += (uint64_t)n;
-    t->computing_us += now_us - before_us;
-    report_step(t, result.loss, m->optimizer.lr, now_us);
+    t->epoch = b.epoch;
+    t->position = b.position;
+    t->ended_us = now_us;
+    uw_train_trace(t, "step", from_us, now_us);
+    t->samples += b.n;
+    t->computing_us += now_us - from_us;
+    uw_train_step(t, result.loss, b.lr, now_us);
     return UW_OK;
+}
+
+/* Steps up to a mark, or until a stop is asked for; none is in flight then. */
+static int run_to_mark(struct train *t)
+{
+    bool last = false;              /* no more are to begin */
+    int rc = UW_OK;
+    while (rc == UW_OK && (!last || t->begun != t->step)) {
+        while (rc == UW_OK && !last && uw_model_steps_free(&t->job.model) > 0) {
+            rc = begin_one(t);
+            last = at_a_mark(t);
+        }
+        rc = rc < 0 ? rc : end_one(t);
+        last = last || uw_stop_asked(&t->stop);
+    }
+    return rc;
 }
 
 static int run_steps(struct train *t)
 {
     int rc = UW_OK;
     while (rc == UW_OK && t->step < t->steps && !uw_stop_asked(&t->stop)) {
-        rc = train_one(t);
+        rc = run_to_mark(t);
         bool epoch_end = rc == UW_OK && t->loader.position == 0;
         uint64_t every = t->o->save_every;
         if (rc == UW_OK && (every != 0 ? t->step % every == 0 : epoch_end)) {
@@ -376,74 +345,6 @@ static int run_steps(struct train *t)
     return rc;
 }
 
-static void report_done(struct train *t)
-{
-    double seconds = (double)(uw_board_now_us() - t->start_us) / 1e6;
-    double per_s = t->computing_us > 0 ? (double)t->samples / ((double)t->computing_us / 1e6) : 0;
-    uint64_t rss = uw_board_peak_rss_bytes();
-    cJSON *ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "step", (double)t->step);
-    bool scored = t->scored && t->scored_step == t->step;
-    if (scored) {
-        cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
-        cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
-    }
-    cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
-    cJSON_AddNumberToObject(ev, "samples_per_s", per_s);
-    cJSON_AddNumberToObject(ev, "seconds", seconds);
-    cJSON_AddNumberToObject(ev, "arena_bytes", (double)t->job.arena.used_bytes);
-    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)rss);
-    cJSON_AddBoolToObject(ev, "interrupted", t->interrupted);
-    cJSON_AddBoolToObject(ev, "exact", t->o->exact);
-    if (t->job.model.guard.factor != 0.0f) {
-        cJSON_AddNumberToObject(ev, "skipped_steps", (double)t->job.model.guard.skipped);
-    }
-    bool quiet = uw_events_take_stdout(&t->events);
-    uw_events_put(&t->events, ev);
-    uw_progress_clear(&t->progress);
-    if (quiet) {
-        return;
-    }
-    char a[UW_TEXT_BYTES];
-    char b[UW_TEXT_BYTES];
-    if (scored) {
-        uw_score_print(&t->score);
-    }
-    if (t->first_step > 0) {
-        printf("steps          %llu, of these now %llu in %.1f s\n", (unsigned long long)t->step,
-               (unsigned long long)(t->step - t->first_step), seconds);
-    } else {
-        printf("steps          %llu in %.1f s\n", (unsigned long long)t->step, seconds);
-    }
-    if (t->o->exact) {
-        printf("arithmetic     exact, kernels %s\n", t->job.config.kernels->name);
-    }
-    if (t->samples > 0) {
-        printf("training       %.0f samples a second\n", per_s);
-    }
-    printf("memory         %s arena, %s peak\n",
-           uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
-    if (t->job.model.guard.skipped > 0) {
-        printf("skipped        %llu steps with a loss above %g times the average\n",
-               (unsigned long long)t->job.model.guard.skipped, t->o->spike);
-    }
-    if (t->o->save != NULL) {
-        printf("saved          %s\n", t->o->save);
-    }
-}
-
-/* An interrupted run is a failure only when its work is lost. */
-static int end_interrupted(const struct train *t)
-{
-    unsigned long long step = t->step;
-    if (t->o->save == NULL) {
-        return uw_cli_error("train", UW_EXIT_FAILED,
-                            "stopped at step %llu, nothing is kept: no --save", step);
-    }
-    fprintf(stderr, "uwasa train: stopped at step %llu, saved; --resume goes on\n", step);
-    return UW_EXIT_DONE;
-}
-
 int uw_train_run(const struct uw_train_options *o)
 {
     struct train t = {.o = o, .start_us = uw_board_now_us()};
@@ -459,7 +360,7 @@ int uw_train_run(const struct uw_train_options *o)
         if (o->profile) {
             uw_profile_report(&t.job.model, t.samples, &t.events);
         }
-        report_done(&t);
+        uw_train_done(&t);
         rc = uw_events_close(&t.events, &t.err);
         rc = rc < 0 ? rc : uw_trace_close(&t.trace, &t.err);
     }
@@ -468,7 +369,7 @@ int uw_train_run(const struct uw_train_options *o)
         uw_cli_error("train", status, "%s",
                      t.err.text[0] != '\0' ? t.err.text : uw_status_text(rc));
     } else {
-        status = t.interrupted ? end_interrupted(&t) : UW_EXIT_DONE;
+        status = t.interrupted ? uw_train_interrupted(&t) : UW_EXIT_DONE;
     }
     uw_events_close(&t.events, NULL);
     uw_trace_close(&t.trace, NULL);

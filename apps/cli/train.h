@@ -19,7 +19,7 @@ struct uw_train_options {
     struct uw_recipe recipe;
     const char *augment;                /* NULL, or "flip,crop:4" */
     const char *schedule, *weights, *save, *backend, *json, *trace;
-    bool resume, no_shuffle, profile, exact;
+    bool resume, no_shuffle, profile, exact, tf32;
 };
 
 /* Run it: options are checked one by one already. Prints results, progress and mistakes.

@@ -195,6 +195,11 @@ uint32_t uw_model_steps_free(const struct uw_model *m);
 int uw_model_pull(const struct uw_model *m);
 int uw_model_push(struct uw_model *m);
 
+/* The same of parameters offset_n .. offset_n + count_n - 1 alone, and of the velocity alone. */
+int uw_model_pull_range(const struct uw_model *m, uint32_t offset_n, uint32_t count_n);
+int uw_model_push_range(struct uw_model *m, uint32_t offset_n, uint32_t count_n);
+int uw_model_push_velocity(struct uw_model *m);
+
 /* Are all parameters finite, where the kernels see them? */
 bool uw_model_is_finite(const struct uw_model *m);
 

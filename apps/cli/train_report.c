@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train_run.h"
+
+#include "uwasa/board.h"
+
+#include <stdio.h>
+
+#define EVENT_US 200000u
+
+void uw_train_device(struct train *t)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (t->job.gpu.cuda != NULL) {
+        uw_progress_say(&t->progress, "%s%s", uw_job_gpu_text(&t->job.gpu, text),
+                        t->o->tf32 ? ", TF32 products" : "");
+    }
+    uw_job_gpu_say(&t->job.gpu, "train");
+}
+
+unsigned long long uw_train_epoch(const struct train *t)
+{
+    return t->epoch + (t->position != 0 ? 1u : 0u);
+}
+
+void uw_train_step(struct train *t, double loss, float lr, uint64_t now_us)
+{
+    bool every = t->o->no_shuffle && t->o->steps != 0;
+    t->shown_loss += loss;
+    t->shown_n++;
+    if (t->events.file != NULL &&
+        (every || t->step == t->steps || now_us - t->event_us >= EVENT_US)) {
+        cJSON *ev = uw_event("step");
+        cJSON_AddNumberToObject(ev, "step", (double)t->step);
+        cJSON_AddNumberToObject(ev, "epoch", (double)t->epoch);
+        cJSON_AddNumberToObject(ev, "loss", loss);
+        cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
+        uw_event_float(ev, "lr", lr);
+        uw_events_put(&t->events, ev);
+        t->event_us = now_us;
+    }
+    if (uw_progress_due(&t->progress, now_us)) {
+        char eta[UW_TEXT_BYTES];
+        double seconds = (double)t->computing_us / 1e6;
+        double per_s = (double)t->samples / seconds;
+        double left = (double)(t->steps - t->step) * (double)t->o->batch / per_s;
+        uw_progress_show(&t->progress,
+                         "step %llu/%llu  epoch %llu  loss %.4f  %.0f samples/s  ETA %s",
+                         (unsigned long long)t->step, (unsigned long long)t->steps,
+                         uw_train_epoch(t), t->shown_loss / t->shown_n, per_s,
+                         uw_text_time(left, eta));
+        t->shown_loss = 0.0;
+        t->shown_n = 0;
+    }
+}
+
+void uw_train_trace(struct train *t, const char *what, uint64_t from_us, uint64_t until_us)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s %llu", what, (unsigned long long)t->step);
+    uw_trace_span(&t->trace, UW_TRACE_COMPUTE, what, name, from_us, until_us);
+}
+
+static void print_done(const struct train *t, double seconds, double per_s, uint64_t rss)
+{
+    char a[UW_TEXT_BYTES];
+    char b[UW_TEXT_BYTES];
+    if (t->scored && t->scored_step == t->step) {
+        uw_score_print(&t->score);
+    }
+    if (t->first_step > 0) {
+        printf("steps          %llu, of these now %llu in %.1f s\n", (unsigned long long)t->step,
+               (unsigned long long)(t->step - t->first_step), seconds);
+    } else {
+        printf("steps          %llu in %.1f s\n", (unsigned long long)t->step, seconds);
+    }
+    if (t->o->exact) {
+        printf("arithmetic     exact, kernels %s\n", t->job.config.kernels->name);
+    }
+    char text[UW_GPU_TEXT_BYTES];
+    if (t->job.gpu.cuda != NULL) {
+        printf("device         %s\n", uw_job_gpu_text(&t->job.gpu, text));
+    }
+    if (t->job.gpu.info.tf32) {
+        printf("arithmetic     TF32 products\n");
+    }
+    if (t->samples > 0) {
+        printf("training       %.0f samples a second\n", per_s);
+    }
+    if (t->job.gpu.cuda != NULL) {
+        printf("GPU memory     %s\n", uw_text_bytes((double)uw_job_device_bytes(&t->job), a));
+    }
+    printf("memory         %s arena, %s peak\n",
+           uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
+    if (t->job.model.guard.skipped > 0) {
+        printf("skipped        %llu steps with a loss above %g times the average\n",
+               (unsigned long long)t->job.model.guard.skipped, t->o->spike);
+    }
+    if (t->o->save != NULL) {
+        printf("saved          %s\n", t->o->save);
+    }
+}
+
+void uw_train_done(struct train *t)
+{
+    double seconds = (double)(uw_board_now_us() - t->start_us) / 1e6;
+    double per_s = t->computing_us > 0 ? (double)t->samples / ((double)t->computing_us / 1e6) : 0;
+    uint64_t rss = uw_board_peak_rss_bytes();
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "step", (double)t->step);
+    bool scored = t->scored && t->scored_step == t->step;
+    if (scored) {
+        cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
+        cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
+    }
+    cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
+    cJSON_AddNumberToObject(ev, "samples_per_s", per_s);
+    cJSON_AddNumberToObject(ev, "seconds", seconds);
+    cJSON_AddNumberToObject(ev, "arena_bytes", (double)t->job.arena.used_bytes);
+    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)rss);
+    cJSON_AddStringToObject(ev, "backend", t->job.config.kernels->name);
+    uw_job_device_json(&t->job, ev);
+    cJSON_AddBoolToObject(ev, "interrupted", t->interrupted);
+    cJSON_AddBoolToObject(ev, "exact", t->o->exact);
+    if (t->job.model.guard.factor != 0.0f) {
+        cJSON_AddNumberToObject(ev, "skipped_steps", (double)t->job.model.guard.skipped);
+    }
+    bool quiet = uw_events_take_stdout(&t->events);
+    uw_events_put(&t->events, ev);
+    uw_progress_clear(&t->progress);
+    if (!quiet) {
+        print_done(t, seconds, per_s, rss);
+    }
+}
+
+int uw_train_interrupted(const struct train *t)
+{
+    unsigned long long step = t->step;
+    if (t->o->save == NULL) {
+        return uw_cli_error("train", UW_EXIT_FAILED,
+                            "stopped at step %llu, nothing is kept: no --save", step);
+    }
+    fprintf(stderr, "uwasa train: stopped at step %llu, saved; --resume goes on\n", step);
+    return UW_EXIT_DONE;
+}
