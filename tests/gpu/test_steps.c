@@ -40,7 +40,7 @@ struct side {
     struct uw_model m;
     struct uw_model_config config;
     struct uw_model_need need;
-    struct uw_arena arena, kernel_arena;
+    struct uw_arena arena, kernel_arena, shared_arena;
     void *workspace, *memory;
     struct uw_error err;
 };
@@ -63,13 +63,16 @@ static void open_side(struct side *s, const struct uw_model_config *config, bool
     assert_int_equal(uw_model_measure(&s->config, &s->need, &s->err), UW_OK);
     s->memory = on_gpu ? NULL : malloc(s->need.total_bytes + uw_arena_slack_bytes());
     if (on_gpu) {
-        bool separate = s->config.kernels->device->separate;
         void *at;
-        assert_int_equal(uw_cuda_take(s->gpu, separate ? UW_CUDA_PINNED : UW_CUDA_SHARED,
-                                      s->need.total_bytes, &at, &s->err), UW_OK);
+        s->config.shared_arena = &s->shared_arena;
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_PINNED, s->need.total_bytes, &at, &s->err),
+                         UW_OK);
         uw_arena_init(&s->arena, at, s->need.total_bytes);
-        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_KERNELS, s->need.kernel_bytes, &at,
-                                      &s->err), UW_OK);
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_SHARED, s->need.shared_bytes, &at, &s->err),
+                         UW_OK);
+        uw_arena_init(&s->shared_arena, at, s->need.shared_bytes);
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_KERNELS, s->need.kernel_bytes, &at, &s->err),
+                         UW_OK);
         uw_arena_init_foreign(&s->kernel_arena, at, s->need.kernel_bytes);
     } else {
         uw_arena_init(&s->arena, s->memory, s->need.total_bytes + uw_arena_slack_bytes());
@@ -77,6 +80,7 @@ static void open_side(struct side *s, const struct uw_model_config *config, bool
     assert_int_equal(uw_model_bind(&s->m, &s->config, &s->arena, &s->err), UW_OK);
     assert_int_equal(s->arena.used_bytes, s->need.total_bytes);
     assert_int_equal(s->kernel_arena.used_bytes, s->need.kernel_bytes);
+    assert_int_equal(s->shared_arena.used_bytes, s->need.shared_bytes);
     uw_model_init_weights(&s->m, 7);
 }
 
