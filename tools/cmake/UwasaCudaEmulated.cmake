@@ -16,6 +16,8 @@ function(uwasa_cuda_sources target)
     $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>
     $<TARGET_PROPERTY:uwasa_runtime,INTERFACE_INCLUDE_DIRECTORIES>)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
-  target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR})
+  target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR}
+                                                     ${UWASA_CUDNN_INCLUDE_DIR})
+  add_dependencies(${target} uwasa_cuda_libraries)
   target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:uwasa_emulated>)
 endfunction()

@@ -83,6 +83,24 @@ cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stre
     return stream_put(stream, set_what, [=]() { memset(at, value, bytes); });
 }
 
+cudaError_t cudaMemset2DAsync(void *at, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream)
+{
+    guard hold(gpu_now().lock);
+    cudaError_t rc = gpu_state();
+    if (rc != cudaSuccess || width == 0 || height == 0) {
+        return gpu_error(rc);
+    }
+    if (width > pitch || !suits(at, pitch * (height - 1u) + width, true)) {
+        return gpu_error(cudaErrorInvalidValue);
+    }
+    return stream_put(stream, set_what, [=]() {
+        for (size_t i = 0; i < height; i++) {
+            memset(static_cast<char *>(at) + i * pitch, value, width);
+        }
+    });
+}
+
 cudaError_t cudaMemset(void *at, int value, size_t bytes)
 {
     return cudaMemsetAsync(at, value, bytes, nullptr);

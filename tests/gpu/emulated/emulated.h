@@ -5,7 +5,8 @@
  * A kernel is an ordinary function. Its blocks run one after another, the threads of a block in
  * turns: one runs until it ends or meets a barrier. What a GPU would not notice is an error here,
  * told in a sentence before abort(): a barrier that not every thread of the block reaches, a warp
- * function whose mask names a lane that is not there. Shared memory starts as NaN in each block.
+ * function whose mask names a lane that is not there. Shared memory starts as NaN in each block
+ * (that of templates does not: compilers ignore its section).
  * Device math is the C library's; fast approximations (__expf, ...) are not offered.
  *
  * Context    threads of one process; kernels run under one lock
@@ -27,6 +28,8 @@
 /* The header of CUDA makes these nothing outside of nvcc. */
 #undef __shared__
 #define __shared__ static __attribute__((section("uw_shared")))
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 #define UW_DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(uw_emulated_shared())
 
 /* Where the running thread is. */
@@ -81,6 +84,18 @@ struct uw_emulated_kernel {
 };
 cudaError_t uw_emulated_enqueue(cudaStream_t stream, const struct uw_emulated_kernel &k);
 
+/* A kernel's argument: an address has to be in memory that the GPU sees. */
+void uw_emulated_check_address(const void *at);
+
+template <typename T> static inline void uw_emulated_check(T)
+{
+}
+
+template <typename T> static inline void uw_emulated_check(T *at)
+{
+    uw_emulated_check_address(at);
+}
+
 extern "C" {
 extern unsigned char __start_uw_shared[] __attribute__((weak, visibility("hidden")));
 extern unsigned char __stop_uw_shared[] __attribute__((weak, visibility("hidden")));
@@ -92,6 +107,7 @@ static inline cudaError_t uw_emulated_launch(cudaStream_t stream, dim3 grid, dim
 {
     std::tuple<P...> kept(static_cast<P>(args)...);
     struct uw_emulated_kernel k;
+    (uw_emulated_check(static_cast<P>(args)), ...);
     k.function = reinterpret_cast<const void *>(kernel);
     k.grid = grid;
     k.threads = threads;

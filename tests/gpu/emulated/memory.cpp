@@ -65,6 +65,16 @@ struct memory *memory_find(const void *at)
     return reinterpret_cast<uintptr_t>(at) < b->first + b->second.bytes ? &b->second : nullptr;
 }
 
+/* One that points behind a block, for no elements, is right too. */
+void uw_emulated_check_address(const void *at)
+{
+    guard hold(gpu_now().lock);
+    const char *before = static_cast<const char *>(at) - 1;
+    if (at != nullptr && memory_find(at) == nullptr && memory_find(before) == nullptr) {
+        give_up("a kernel is given %p, memory of the processor that the GPU does not see", at);
+    }
+}
+
 static cudaError_t map(size_t bytes, enum memory_kind kind, void **out)
 {
     struct gpu &g = gpu_now();
