@@ -184,10 +184,9 @@ static int hand_out_late(struct uw_model *m)
     int rc = UW_OK;
     for (uint32_t i = m->buckets_n; i-- > 0 && rc == UW_OK && m->bucket_ready != NULL;) {
         const struct uw_bucket *b = &m->buckets[i];
-        float *g = m->flight->gradients != NULL ? m->flight->gradients : m->gradients;
         rc = uw_device_of(m)->await(&m->exec, b->ticket);
         rc = rc < 0 ? rc : m->bucket_ready(m->bucket_arg, i, b->offset_n, b->count_n,
-                                           g + b->offset_n);
+                                           m->flight->gradients + b->offset_n);
     }
     return rc;
 }
@@ -213,7 +212,7 @@ static int begin(struct uw_model *m, const struct uw_minibatch *batch, struct uw
     if (rc < 0) {
         return rc;
     }
-    if (handed && uw_is_separate(m->config.kernels) && f->gradients == NULL) {
+    if (handed && f->gradients == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "gradients are handed out, the model was planned "
                             "without room for them (hand_out)");
     }
@@ -332,31 +331,29 @@ static int forward(struct uw_model *m, const float *x, uint32_t n, const float *
     return rc;
 }
 
+/* Where the network finds what the kernels have at g. */
+static float *given(const struct uw_model *m, const float *g)
+{
+    return m->flight->gradients + (g - m->gradients);
+}
+
 static int give(struct uw_model *m, float *g, uint32_t count_n, float **out)
 {
-    if (m->flight->gradients == NULL) {
-        *out = g;
-        return uw_device_of(m)->wait(&m->exec);
-    }
-    *out = m->flight->gradients + (g - m->gradients);
+    *out = given(m, g);
     return uw_device_of(m)->read(&m->exec, *out, g, (size_t)count_n * sizeof *g);
 }
 
 static int take_back(struct uw_model *m, float *g, uint32_t count_n)
 {
-    return m->flight->gradients == NULL
-               ? UW_OK
-               : uw_device_of(m)->write(&m->exec, g, m->flight->gradients + (g - m->gradients),
-                                        (size_t)count_n * sizeof *g);
+    return uw_device_of(m)->write(&m->exec, g, given(m, g), (size_t)count_n * sizeof *g);
 }
 
 static int fetch(struct uw_model *m, uint32_t bucket)
 {
     struct uw_bucket *b = &m->buckets[bucket];
     const float *g = m->gradients + b->offset_n;
-    bool here = m->flight->gradients == NULL;
-    return uw_device_of(m)->fetch(&m->exec, here ? NULL : m->flight->gradients + b->offset_n, g,
-                                  here ? 0 : (size_t)b->count_n * sizeof *g, &b->ticket);
+    return uw_device_of(m)->fetch(&m->exec, given(m, g), g, (size_t)b->count_n * sizeof *g,
+                                  &b->ticket);
 }
 
 const struct uw_on_device uw_on_device = {

@@ -53,6 +53,33 @@ int uw_model_push(struct uw_model *m)
     return uw_device_of(m) != NULL ? uw_parts.on_device->push(m) : UW_OK;
 }
 
+int uw_model_pull_range(const struct uw_model *m, uint32_t offset_n, uint32_t count_n)
+{
+    const struct uw_device_kernels *d = uw_device_of(m);
+    if (d == NULL || count_n == 0) {
+        return UW_OK;
+    }
+    return d->shares_parameters ? d->wait(&m->exec)
+                        : d->read(&m->exec, m->params.x + offset_n, m->worked.x + offset_n,
+                                  count_n * sizeof(float));
+}
+
+int uw_model_push_range(struct uw_model *m, uint32_t offset_n, uint32_t count_n)
+{
+    return !uw_has_image(m->config.kernels) || count_n == 0
+               ? UW_OK
+               : uw_device_of(m)->write(&m->exec, m->worked.x + offset_n, m->params.x + offset_n,
+                                        count_n * sizeof(float));
+}
+
+int uw_model_push_velocity(struct uw_model *m)
+{
+    return !uw_has_image(m->config.kernels) || m->velocity == NULL
+               ? UW_OK
+               : uw_device_of(m)->write(&m->exec, m->worked.velocity, m->velocity,
+                                        m->params.size_n * sizeof(float));
+}
+
 bool uw_model_is_finite(const struct uw_model *m)
 {
     return m->config.kernels->all_finite(&m->exec, m->params.size_n, m->worked.x);

@@ -53,10 +53,8 @@ static int bucket_ready(void *arg, uint32_t bucket, uint32_t offset_n, uint32_t 
     return UW_OK;
 }
 
-/* As uw_bucket_wait_fn. */
-static int bucket_wait(void *arg, uint32_t bucket)
+static void wait_for_lr(struct uw_node_work *r)
 {
-    struct uw_node_work *r = arg;
     struct uw_gradients *g = &r->gradients;
     g->lr_out = false;
     if (!g->lr_back) {
@@ -65,6 +63,13 @@ static int bucket_wait(void *arg, uint32_t bucket)
             r->job.model.late_optimizer.lr = g->lr;
         }
     }
+}
+
+/* As uw_bucket_wait_fn. */
+static int bucket_wait(void *arg, uint32_t bucket)
+{
+    struct uw_node_work *r = arg;
+    wait_for_lr(r);
     return wait_for(r, NUMBER(bucket)) == UW_GRADIENT_DROPPED ? UW_BUCKET_DROPPED : UW_OK;
 }
 
@@ -108,6 +113,15 @@ int uw_node_gradients_finish(struct uw_node_work *r)
                   : UW_OK;
 }
 
+void uw_node_gradients_prepare(struct uw_node_work *r)
+{
+    const struct uw_model *m = &r->job.model;
+    if (r->gradients.bucket_n != NULL && m->config.kernels->device != NULL &&
+        uw_model_updates_pending(m)) {
+        wait_for_lr(r);
+    }
+}
+
 int uw_node_gradients_settle(struct uw_node_work *r)
 {
     bool wants = r->gradients.bucket_n != NULL && uw_node_wants_parameters(&r->net.node);
@@ -133,18 +147,26 @@ static void average_vector(struct uw_node_work *r, float *x)
     r->gradients.lr = lr;
 }
 
-void uw_node_gradients_meet(struct uw_node_work *r)
+int uw_node_gradients_meet(struct uw_node_work *r)
 {
     struct uw_gradients *g = &r->gradients;
     if (g->bucket_n == NULL) {
-        return;
+        return UW_OK;
     }
     bool grouped = uw_node_grouped(&r->net.node), begun = grouped && !g->grouped;
     uint32_t vectors = uw_optimizer_vectors(&r->job.model.optimizer);
     g->grouped = grouped;
-    for (uint32_t v = 0; v < vectors && begun; v++) {
+    if (!begun || vectors == 0) {
+        return UW_OK;
+    }
+    int rc = uw_model_pull(&r->job.model);
+    for (uint32_t v = 0; v < vectors && rc == UW_OK; v++) {
         average_vector(r, r->job.model.state[v]);
     }
+    rc = rc < 0 ? rc : uw_model_push(&r->job.model);
+    return rc < 0 ? uw_error_set(&r->err, rc, "step %llu: the GPU failed",
+                                 (unsigned long long)r->step)
+                  : UW_OK;
 }
 
 void uw_node_gradients_close(struct uw_node_work *r)

@@ -7,6 +7,7 @@
  * members of a group take the same. When a group begins the optimizer's vectors are averaged once.
  *
  *     uw_node_gradients_open(r);          the model is bound; before the network is opened
+ *     uw_node_gradients_prepare(r);       before a step
  *     uw_node_gradients_settle(r);        before uw_node_after_step
  *     uw_node_gradients_meet(r);          after a round of it
  *     uw_node_gradients_finish(r);        before anything else looks at the model
@@ -41,12 +42,17 @@ struct uw_gradients {
 /* Connect the model with the network. Returns UW_OK or UW_ERR_NOMEM, r->err filled. */
 int uw_node_gradients_open(struct uw_node_work *r);
 
+/* A device takes the learning rate when a step begins, not when its late updates come: with one,
+ * wait for the members' now. */
+void uw_node_gradients_prepare(struct uw_node_work *r);
+
 /* Do pending updates if the parameters may be needed now. Returns UW_OK or the update's error,
  * r->err filled. */
 int uw_node_gradients_settle(struct uw_node_work *r);
 
-/* If a group has begun: average the optimizer's vectors. */
-void uw_node_gradients_meet(struct uw_node_work *r);
+/* If a group has begun: average the optimizer's vectors. Returns UW_OK, or UW_ERR_IO (the device
+ * failed), r->err filled. */
+int uw_node_gradients_meet(struct uw_node_work *r);
 
 /* Do pending updates. Returns UW_OK or the update's error, r->err filled. */
 int uw_node_gradients_finish(struct uw_node_work *r);

@@ -80,6 +80,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .params = &m->params,
         .snapshot = &m->snapshot,
         .velocity = m->velocity,
+        .image = uw_node_work_image(r),
         .newcomer = r->fresh && o->together == 0,
         .mode = uw_node_mode_find(o->exchange),
         .cell = o->cell,

@@ -39,15 +39,17 @@ static uint64_t rule_at_work(const struct uw_node_work *r)
 }
 
 /* The velocity of one rule means nothing to another. */
-static void check_velocity(struct uw_node_work *r, const char *file, uint64_t code)
+static int check_velocity(struct uw_node_work *r, const char *file, uint64_t code)
 {
     struct uw_model *m = &r->job.model;
     if (code == rule_at_work(r) || m->velocity == NULL) {
-        return;
+        return UW_OK;
     }
     memset(m->velocity, 0, m->params.size_n * sizeof *m->velocity);
     uw_node_report_say(&r->report, "%s was saved under another momentum_rule than %s: its velocity "
                                    "begins at zero", file, r->o->momentum_rule);
+    int rc = uw_model_push_velocity(m);
+    return rc < 0 ? uw_error_set(&r->err, rc, "the GPU failed") : rc;
 }
 
 static int load_checkpoint(struct uw_node_work *r)
@@ -77,8 +79,7 @@ static int load_checkpoint(struct uw_node_work *r)
     }
     uw_node_report_say(&r->report, "going on from %s at step %llu", file,
                        (unsigned long long)r->step);
-    check_velocity(r, file, state.user[1]);
-    return UW_OK;
+    return check_velocity(r, file, state.user[1]);
 }
 
 /* Late updates are finished: uw_node_gradients_finish. */
@@ -118,6 +119,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                                                     : UW_PLAN_IMMEDIATE,
                                                   .bucket_n = UW_GRADIENTS_BUCKET_N,
                                                   .late_updates = gradients,
+                                                  .hand_out = gradients,
                                                   .optimizer = optimizer,
                                                   .mixing_velocity = rule->velocity,
                                                   .snapshot = true}};
@@ -195,10 +197,14 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
         r->retreated = true;
     }
     if (rc < 0) {
-        return uw_error_set(&r->err, rc, "the exchange with peers: %s", uw_status_text(rc));
+        return r->image_failed ? uw_error_set(&r->err, rc, "step %llu: the GPU failed: what it "
+                                              "learned since the last checkpoint is lost",
+                                              (unsigned long long)r->step)
+                               : uw_error_set(&r->err, rc, "the exchange with peers: %s",
+                                              uw_status_text(rc));
     }
-    uw_node_gradients_meet(r);
-    return rc;
+    int met = uw_node_gradients_meet(r);
+    return met < 0 ? met : rc;
 }
 
 /* Under a time limit alone the schedule goes by the time. */
@@ -219,6 +225,7 @@ static int train_one(struct uw_node_work *r)
     struct uw_error why = {.text = ""};
     uint64_t before_us = uw_board_now_us();
     m->optimizer.lr = learning_rate(r);
+    uw_node_gradients_prepare(r);
     int n = uw_loader_next(&r->loader, m->input, m->label);
     if (n < 0) {
         return uw_error_set(&r->err, n, "%.180s: %s", r->o->data, uw_status_text(n));

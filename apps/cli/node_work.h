@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * node_work.h - a running node: what node_open.c (the network), node_cost.c (what that takes),
- * node_data.c (its samples), node_run.c (set-up, training), node_pace.c (its rest) and node_end.c
- * share */
+ * node_data.c (its samples), node_run.c (set-up, training), node_image.c (a GPU's parameters),
+ * node_pace.c (its rest) and node_end.c share */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -17,6 +17,7 @@
 
 #include "uwasa/data.h"
 #include "uwasa/describe.h"
+#include "uwasa/node_image.h"
 #include "uwasa/sample_pool.h"
 #include "uwasa/schedule.h"
 #include "uwasa/sensors.h"
@@ -58,6 +59,8 @@ struct uw_node_work {
     enum uw_allreduce_kind algorithm;   /* of averages, if it is fixed */
     bool fixed;
     struct uw_gradients gradients;      /* empty: parameters are averaged */
+    struct uw_node_image image;         /* with a GPU only */
+    bool image_failed;                  /* a copy from it or to it */
     struct uw_trace trace;
     struct uw_profile profile;
     uint64_t pulls_traced;
@@ -82,6 +85,9 @@ int uw_node_work_open(struct uw_node_work *r);
 /* Say what an exchange takes, where the link's rate is known and it takes longer than the run, or
  * more than an hour in one without an end. */
 void uw_node_work_tell_cost(struct uw_node_work *r);
+
+/* How the network reaches the parameters of a bound model: NULL where the processor trains. */
+const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
 
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);

@@ -12,7 +12,7 @@
  * Fourier ones, which would show a NaN all over an image and want much scratch.
  *
  * Memory     tables of fixed size in struct uw_cuda_products; while it measures, blocks of the
- *            GPU's memory as large as the tensors. Slots take nothing, unless a shape is new to them
+ *            GPU's memory as large as the tensors. Slots take nothing, but for a new shape
  * Blocking   uw_conv2d_planned_bytes waits for the GPU; the others never
  */
 #ifndef UW_KERNELS_CUDA_CONV2D_PLAN_H

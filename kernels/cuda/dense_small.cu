@@ -53,9 +53,8 @@ static bool in_fours(uint32_t n, const void *a, const void *b)
 
 /* y[n][o] = b[o] + sum over i of x[n][i] w[o][i], `warps` warps of a block for each o. */
 template <unsigned N, unsigned V>
-static __global__ void __launch_bounds__(UW_BLOCK)
-    dense_fw(struct uw_dense d, uint32_t batch_n, unsigned warps, const float *x, const float *w,
-             const float *b, float *y)
+static __global__ void dense_fw(struct uw_dense d, uint32_t batch_n, unsigned warps,
+                                const float *x, const float *w, const float *b, float *y)
 {
     __shared__ float partial[UW_BLOCK / WARP][N];
     unsigned warp = threadIdx.x / WARP, rows = UW_BLOCK / WARP / warps;

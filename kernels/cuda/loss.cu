@@ -1,61 +1,393 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "launch.cuh"
-extern "C" {
-#include "uwasa/slots.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Losses are added up in double, in a fixed order. Inside a step the sums stay on the GPU. */
+#include "map.cuh"
+#include "reduce.cuh"
+#include "rows.cuh"
+
+#define ONE_BLOCK_N 4096u           /* values whose losses one block adds */
+#define HEADS_MAX 8u
+
+namespace {
+
+/* What blocks leave of a loss and of rows that are right. */
+struct part {
+    double loss;
+    uint32_t correct;
+};
+
+/* Where a slot's numbers go: the step's, or those that the processor waits for. */
+struct numbers {
+    double *loss;
+    uint32_t *correct;
+};
+
+struct numbers numbers_of(const struct uw_exec *e, double *loss, uint32_t *correct)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    if (c->in_step) {
+        return {loss, correct};
+    }
+    return {&c->numbers_at->d[0], &c->numbers_at->u[0]};
 }
+
+/* Outside of a step: wait, and give what is asked for. */
+int give(const struct uw_exec *e, int rc, double *loss, uint32_t *correct)
+{
+    struct uw_cuda_numbers got;
+    if (rc < 0 || uw_cuda_of(e)->in_step) {
+        return rc;
+    }
+    rc = uw_cuda_numbers(e, &got);
+    if (rc == UW_OK && loss != NULL) {
+        *loss = got.d[0];
+    }
+    if (rc == UW_OK && correct != NULL) {
+        *correct = got.u[0];
+    }
+    return rc;
+}
+
+/* One block of many leaves its part; the only one writes the numbers. */
+__device__ inline void leave(double loss, uint32_t correct, const struct numbers &to,
+                             struct part *parts)
+{
+    __shared__ double losses[UW_WARPS];
+    __shared__ uint32_t counts[UW_WARPS];
+    loss = uw_block_sum(loss, losses);
+    correct = uw_block_sum(correct, counts);
+    if (threadIdx.x != 0) {
+        return;
+    }
+    if (gridDim.x > 1) {
+        parts[blockIdx.x].loss = loss;
+        parts[blockIdx.x].correct = correct;
+        return;
+    }
+    if (to.loss != NULL) {
+        *to.loss = loss;
+    }
+    if (to.correct != NULL) {
+        *to.correct = correct;
+    }
+}
+
+__global__ void add_parts(unsigned parts_n, const struct part *parts, struct numbers to)
+{
+    double loss = 0.0;
+    uint32_t correct = 0;
+    for (unsigned i = threadIdx.x; i < parts_n; i += blockDim.x) {
+        loss += parts[i].loss;
+        correct += parts[i].correct;
+    }
+    leave(loss, correct, to, NULL);
+}
+
+/* One row by LANES lanes: p, its loss, and whether it is right; the loss and the answer are lane
+ * 0's, 0 elsewhere. */
+template <unsigned LANES>
+__device__ inline void row_forward(uint32_t classes, float smoothing, const float *logits,
+                                   uint32_t label, float *p, unsigned lane, float *shared,
+                                   double *loss, uint32_t *correct)
+{
+    struct uw_top top = uw_row_top<LANES>(classes, logits, lane, shared);
+    float label_logit = logits[label] - top.value, sum = 0.0f;
+    double shifted = 0.0;
+    uw_row_wait<LANES>(); /* p may be logits */
+    for (uint32_t i = lane; i < classes; i += LANES) {
+        float z = logits[i] - top.value;
+        float small = expf(z);
+        shifted += static_cast<double>(z);
+        p[i] = small;
+        sum += small;
+    }
+    sum = uw_row_sum<LANES>(sum, shared);
+    for (uint32_t i = lane; i < classes; i += LANES) {
+        p[i] /= sum;
+    }
+    double row = 0.0;
+    if (smoothing != 0.0f) {
+        row = -static_cast<double>(smoothing) *
+              uw_row_sum<LANES>(shifted, reinterpret_cast<double *>(shared)) / classes;
+    }
+    if (lane == 0) {
+        /* log of the sum, not of p: p may have underflowed to 0. */
+        *loss += row + static_cast<double>(logf(sum)) -
+                 static_cast<double>(1.0f - smoothing) * static_cast<double>(label_logit);
+        *correct += top.index == label ? 1u : 0u;
+    }
+}
+
+template <unsigned LANES>
+__global__ void xent_forward(uint32_t batch_n, uint32_t classes, float smoothing,
+                             const float *logits, const uint32_t *label, float *p,
+                             struct numbers to, struct part *parts)
+{
+    __shared__ double shared[UW_WARPS];
+    uint32_t per_block = blockDim.x / LANES, correct = 0;
+    double loss = 0.0;
+    for (uint32_t row = blockIdx.x * per_block + threadIdx.x / LANES; row < batch_n;
+         row += gridDim.x * per_block) {
+        size_t at = static_cast<size_t>(row) * classes;
+        row_forward<LANES>(classes, smoothing, logits + at, label[row], p + at,
+                           threadIdx.x % LANES, reinterpret_cast<float *>(shared), &loss,
+                           &correct);
+    }
+    leave(loss, correct, to, parts);
+}
+
+/* in: p; the row and the class of element i by one division. */
+struct xent_slope : uw_map_plain {
+    const uint32_t *label;
+    uint32_t classes;
+    float scale, on, off;
+    __device__ void operator()(size_t i, const float *in, float *out) const
+    {
+        uint32_t row, column;
+        if (i <= UINT32_MAX) {
+            row = static_cast<uint32_t>(i) / classes;
+            column = static_cast<uint32_t>(i) - row * classes;
+        } else {
+            row = static_cast<uint32_t>(i / classes);
+            column = static_cast<uint32_t>(i % classes);
+        }
+        out[0] = scale * (in[0] - (column == label[row] ? on : off));
+    }
+};
+
+template <int KIND> __device__ inline float loss_at(float delta, float z, float t)
+{
+    float d = z - t;
+    float size = fabsf(d);
+    switch (KIND) {
+    case UW_ELEMENTWISE_BCE:
+        return (z > 0.0f ? z : 0.0f) - z * t + log1pf(expf(-fabsf(z)));
+    case UW_ELEMENTWISE_MSE:
+        return d * d;
+    case UW_ELEMENTWISE_L1:
+        return size;
+    default:
+        return size <= delta ? 0.5f * d * d : delta * (size - 0.5f * delta);
+    }
+}
+
+__device__ inline float sign_of(float d)
+{
+    return d > 0.0f ? 1.0f : d < 0.0f ? -1.0f : d; /* 0 and NaN stay */
+}
+
+template <int KIND> __device__ inline float slope_at(float delta, float z, float t)
+{
+    float d = z - t, small;
+    switch (KIND) {
+    case UW_ELEMENTWISE_BCE:
+        small = expf(-fabsf(z));
+        return (z >= 0.0f ? 1.0f : small) / (1.0f + small) - t;
+    case UW_ELEMENTWISE_MSE:
+        return 2.0f * d;
+    case UW_ELEMENTWISE_L1:
+        return sign_of(d);
+    default:
+        return fabsf(d) <= delta ? d : delta * sign_of(d);
+    }
+}
+
+template <int KIND>
+__global__ void elementwise_forward(size_t n, float delta, const float *z, const float *t,
+                                    struct numbers to, struct part *parts)
+{
+    double loss = 0.0;
+    UW_EACH(i, n) {
+        loss += static_cast<double>(loss_at<KIND>(delta, z[i], t[i]));
+    }
+    leave(loss, 0, to, parts);
+}
+
+/* in: z, t */
+template <int KIND> struct elementwise_slope : uw_map_plain {
+    float delta, scale;
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        out[0] = scale * slope_at<KIND>(delta, in[0], in[1]);
+    }
+};
+
+struct elementwise_call {
+    const struct uw_exec *e;
+    float delta, scale;
+    size_t n;
+    const float *z, *t;
+    double *sum;                    /* NULL: the gradient */
+    float *dz;
+};
+
+int finish_parts(const struct uw_exec *e, unsigned blocks, const struct numbers &to)
+{
+    const struct part *parts = static_cast<const struct part *>(uw_cuda_of(e)->partials);
+    return blocks == 1 ? UW_OK : uw_launch(e, 1, UW_BLOCK, add_parts, blocks, parts, to);
+}
+
+template <int KIND> int run(const struct elementwise_call &c)
+{
+    if (c.sum == NULL) {
+        elementwise_slope<KIND> f;
+        f.delta = c.delta;
+        f.scale = c.scale;
+        return uw_map(c.e, c.n, uw_arrays<2, 1>{{c.z, c.t}, {c.dz}}, f);
+    }
+    unsigned blocks = c.n <= ONE_BLOCK_N ? 1 : uw_parts_of(c.e, c.n, 8);
+    struct numbers to = numbers_of(c.e, c.sum, NULL);
+    int rc = uw_launch(c.e, blocks, UW_BLOCK, elementwise_forward<KIND>, c.n, c.delta, c.z, c.t,
+                       to, static_cast<struct part *>(uw_cuda_of(c.e)->partials));
+    rc = rc < 0 ? rc : finish_parts(c.e, blocks, to);
+    return give(c.e, rc, c.sum, NULL);
+}
+
+int run_kind(enum uw_elementwise_loss kind, const struct elementwise_call &c)
+{
+    switch (kind) {
+    case UW_ELEMENTWISE_BCE:
+        return run<UW_ELEMENTWISE_BCE>(c);
+    case UW_ELEMENTWISE_MSE:
+        return run<UW_ELEMENTWISE_MSE>(c);
+    case UW_ELEMENTWISE_L1:
+        return run<UW_ELEMENTWISE_L1>(c);
+    case UW_ELEMENTWISE_HUBER:
+        break;
+    }
+    return run<UW_ELEMENTWISE_HUBER>(c);
+}
+
+int forward(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta, size_t n,
+            const float *z, const float *t, double *sum)
+{
+    return run_kind(kind, {e, delta, 0.0f, n, z, t, sum, NULL});
+}
+
+int bw_input(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta, size_t n,
+             const float *z, const float *t, float scale, float *dz)
+{
+    return run_kind(kind, {e, delta, scale, n, z, t, NULL, dz});
+}
+
+struct weights {
+    double of[HEADS_MAX];
+};
+
+/* One thread: eight numbers at most. */
+__global__ void add_losses(struct uw_cuda_step *step, struct weights weight, uint32_t heads_n,
+                           double samples)
+{
+    struct uw_device_sums *s = &step->sums;
+    double total = s->total;
+#pragma unroll
+    for (uint32_t i = 0; i < HEADS_MAX; i++) {
+        if (i < heads_n) {
+            total += weight.of[i] * s->loss[i];
+            s->loss[i] = 0.0;
+        }
+    }
+    s->total = total;
+    s->correct_total += s->correct[0];
+    s->correct[0] = 0;
+    if (s->stopped != UW_DEVICE_RUNS) {
+        return;
+    }
+    if (!(fabs(total) <= 1.7976931348623157e308)) {
+        s->stopped = UW_DEVICE_STOP_LOSS;
+    } else if (total > step->values.loss_limit * samples) {
+        s->stopped = UW_DEVICE_SKIP;
+    }
+}
+
+/* A warp a row: its targets, and whether it is right. */
+__global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const float *z, float *t,
+                       struct numbers to, struct part *parts)
+{
+    unsigned lane = threadIdx.x % UW_LANES, per_block = blockDim.x / UW_LANES;
+    uint32_t correct = 0;
+    for (uint32_t row = blockIdx.x * per_block + threadIdx.x / UW_LANES; row < rows;
+         row += gridDim.x * per_block) {
+        size_t at = static_cast<size_t>(row) * n;
+        struct uw_top top = uw_row_top<UW_LANES>(n, z + at, lane, NULL);
+        for (uint32_t i = lane; i < n; i += UW_LANES) {
+            t[at + i] = i == label[row] ? 1.0f : 0.0f;
+        }
+        correct += lane == 0 && top.index == label[row] ? 1u : 0u;
+    }
+    leave(0.0, correct, to, parts);
+}
+
+/* Blocks for rows of which a block takes `per_block` at a time. */
+unsigned blocks_of(const struct uw_exec *e, uint32_t rows, unsigned per_block)
+{
+    size_t blocks = (static_cast<size_t>(rows) + per_block - 1u) / per_block;
+    return blocks == 0 ? 1 : uw_parts_of(e, blocks * UW_BLOCK, 1);
+}
+
+template <unsigned LANES>
+int run_xent(const struct uw_exec *e, uint32_t batch_n, uint32_t classes, float smoothing,
+             const float *logits, const uint32_t *label, float *p, const struct numbers &to)
+{
+    bool together = LANES < UW_LANES && batch_n <= UW_BLOCK;
+    unsigned blocks = together ? 1 : blocks_of(e, batch_n, UW_BLOCK / LANES);
+    int rc = uw_launch(e, blocks, UW_BLOCK, xent_forward<LANES>, batch_n, classes, smoothing,
+                       logits, label, p, to, static_cast<struct part *>(uw_cuda_of(e)->partials));
+    return rc < 0 ? rc : finish_parts(e, blocks, to);
+}
+
+} // namespace
+
+extern const struct uw_loss_kernels uw_loss_cuda = {forward, bw_input};
 
 int uw_softmax_xent_fw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
                             float smoothing, const float *logits, const uint32_t *label, float *p,
                             double *loss_sum, uint32_t *correct_n)
 {
-    (void)e;
-    (void)batch_n;
-    (void)classes;
-    (void)smoothing;
-    (void)logits;
-    (void)label;
-    (void)p;
-    (void)loss_sum;
-    (void)correct_n;
-    return UW_ERR_UNSUPPORTED;
+    struct numbers to = numbers_of(e, loss_sum, correct_n);
+    int rc = classes <= UW_LANES
+                 ? run_xent<4>(e, batch_n, classes, smoothing, logits, label, p, to)
+             : classes <= UW_BLOCK
+                 ? run_xent<UW_LANES>(e, batch_n, classes, smoothing, logits, label, p, to)
+                 : run_xent<UW_BLOCK>(e, batch_n, classes, smoothing, logits, label, p, to);
+    return give(e, rc, loss_sum, correct_n);
 }
 
 int uw_softmax_xent_bw_input_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
                                   float smoothing, const float *p, const uint32_t *label,
                                   float scale, float *dlogits)
 {
-    (void)e;
-    (void)batch_n;
-    (void)classes;
-    (void)smoothing;
-    (void)p;
-    (void)label;
-    (void)scale;
-    (void)dlogits;
-    return UW_ERR_UNSUPPORTED;
+    float rest = smoothing / static_cast<float>(classes);
+    xent_slope f;
+    f.label = label;
+    f.classes = classes;
+    f.scale = scale;
+    f.on = 1.0f - smoothing + rest;
+    f.off = rest;
+    return uw_map(e, static_cast<size_t>(batch_n) * classes, uw_arrays<1, 1>{{p}, {dlogits}}, f);
 }
-
-const struct uw_loss_kernels uw_loss_cuda = uw_loss_none;
 
 int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t heads_n,
                        uint32_t samples)
 {
-    (void)e;
-    (void)weight;
-    (void)heads_n;
-    (void)samples;
-    return UW_ERR_UNSUPPORTED;
+    struct weights w{};
+    if (heads_n > HEADS_MAX) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < heads_n; i++) {
+        w.of[i] = static_cast<double>(weight[i]);
+    }
+    return uw_launch(e, 1, 1, add_losses, uw_cuda_of(e)->step, w, heads_n,
+                     static_cast<double>(samples));
 }
 
 int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                    const float *z, float *t, uint32_t *correct_n)
 {
-    (void)e;
-    (void)rows;
-    (void)n;
-    (void)label;
-    (void)z;
-    (void)t;
-    (void)correct_n;
-    return UW_ERR_UNSUPPORTED;
+    struct numbers to = numbers_of(e, NULL, correct_n);
+    unsigned blocks = blocks_of(e, rows, UW_BLOCK / UW_LANES);
+    int rc = uw_launch(e, blocks, UW_BLOCK, onehot, rows, n, label, z, t, to,
+                       static_cast<struct part *>(uw_cuda_of(e)->partials));
+    rc = rc < 0 ? rc : finish_parts(e, blocks, to);
+    return give(e, rc, NULL, correct_n);
 }

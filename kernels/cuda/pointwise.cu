@@ -1,55 +1,131 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch.cuh"
+#include "map.cuh"
+#include "reduce.cuh"
 
-static __global__ void relu_fw(size_t n, const float *x, float *y)
-{
-    UW_EACH(i, n) {
-        float v = x[i];
-        y[i] = v <= 0.0f ? 0.0f : v; /* NaN stays */
+namespace {
+
+struct relu : uw_map_plain {
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        out[0] = in[0] <= 0.0f ? 0.0f : in[0]; /* NaN stays */
     }
-}
+};
+
+/* in: y, dy, and dx to add to */
+template <bool ADD> struct relu_slope : uw_map_plain {
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        float d = in[0] > 0.0f ? in[1] : 0.0f;
+        out[0] = ADD ? in[2] + d : d;
+    }
+};
+
+struct times : uw_map_plain {
+    float a;
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        out[0] = a * in[0];
+    }
+};
+
+struct weighted : uw_map_plain {
+    float a, b;
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        out[0] = a * in[0] + b * in[1];
+    }
+};
+
+} // namespace
 
 int uw_relu_fw_cuda(const struct uw_exec *e, size_t n, const float *x, float *y)
 {
-    return uw_launch(e, uw_grid(e, n, 4), UW_BLOCK, relu_fw, n, x, y);
+    return uw_map(e, n, uw_arrays<1, 1>{{x}, {y}}, relu{});
 }
 
 int uw_relu_bw_input_cuda(const struct uw_exec *e, size_t n, const float *y, const float *dy,
                           float *dx, bool accumulate)
 {
-    (void)e;
-    (void)n;
-    (void)y;
-    (void)dy;
-    (void)dx;
-    (void)accumulate;
-    return UW_ERR_UNSUPPORTED;
+    if (accumulate) {
+        return uw_map(e, n, uw_arrays<3, 1>{{y, dy, dx}, {dx}}, relu_slope<true>{});
+    }
+    return uw_map(e, n, uw_arrays<2, 1>{{y, dy}, {dx}}, relu_slope<false>{});
 }
 
 int uw_axpby_cuda(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y)
 {
-    (void)e;
-    (void)n;
-    (void)a;
-    (void)x;
-    (void)b;
-    (void)y;
-    return UW_ERR_UNSUPPORTED;
+    if (b == 0.0f) {
+        times f;
+        f.a = a;
+        return uw_map(e, n, uw_arrays<1, 1>{{x}, {y}}, f);
+    }
+    weighted f;
+    f.a = a;
+    f.b = b;
+    return uw_map(e, n, uw_arrays<2, 1>{{x, y}, {y}}, f);
+}
+
+/* *found = 1 when an element is not finite. */
+static __global__ void find_nonfinite(size_t n, const float *x, uint32_t *found)
+{
+    bool bad = false;
+#pragma unroll 4
+    UW_EACH(i, n) {
+        bad |= !uw_is_finite(x[i]);
+    }
+    if (__syncthreads_or(bad) != 0 && threadIdx.x == 0) {
+        *found = 1;
+    }
 }
 
 bool uw_all_finite_cuda(const struct uw_exec *e, size_t n, const float *x)
 {
-    (void)e;
-    (void)n;
-    (void)x;
-    return false;
+    struct uw_cuda *c = uw_cuda_of(e);
+    struct uw_cuda_numbers got;
+    if (n == 0 || c->in_step) {
+        return true; /* inside a step updates look at gradients themselves */
+    }
+    c->numbers->u[0] = 0; /* whoever wrote there before has been waited for */
+    int rc = uw_launch(e, uw_grid(e, n, 8), UW_BLOCK, find_nonfinite, n, x, &c->numbers_at->u[0]);
+    rc = rc < 0 ? rc : uw_cuda_numbers(e, &got);
+    return rc == UW_OK && got.u[0] == 0;
+}
+
+/* out[block] = sum of the squares that the block's threads meet. */
+static __global__ void distance(size_t n, const float *x, const float *y, double *out)
+{
+    __shared__ double shared[UW_WARPS];
+    double sum = 0.0;
+#pragma unroll 4
+    UW_EACH(i, n) {
+        double d = static_cast<double>(x[i]) - (y != NULL ? static_cast<double>(y[i]) : 0.0);
+        sum += d * d;
+    }
+    sum = uw_block_sum(sum, shared);
+    if (threadIdx.x == 0) {
+        out[blockIdx.x] = sum;
+    }
+}
+
+static __global__ void add_parts(unsigned parts_n, const double *parts, double *out)
+{
+    __shared__ double shared[UW_WARPS];
+    double sum = uw_parts_sum(parts, parts_n, shared);
+    if (threadIdx.x == 0) {
+        *out = sum;
+    }
 }
 
 double uw_distance_sq_cuda(const struct uw_exec *e, size_t n, const float *x, const float *y)
 {
-    (void)e;
-    (void)n;
-    (void)x;
-    (void)y;
-    return 0.0;
+    struct uw_cuda *c = uw_cuda_of(e);
+    struct uw_cuda_numbers got;
+    double *parts = static_cast<double *>(c->partials), *out = &c->numbers_at->d[0];
+    unsigned blocks = uw_parts_of(e, n, 16);
+    int rc = uw_launch(e, blocks, UW_BLOCK, distance, n, x, y, blocks == 1 ? out : parts);
+    if (rc == UW_OK && blocks > 1) {
+        rc = uw_launch(e, 1, UW_BLOCK, add_parts, blocks, parts, out);
+    }
+    rc = rc < 0 ? rc : uw_cuda_numbers(e, &got);
+    return rc < 0 ? static_cast<double>(NAN) : got.d[0];
 }

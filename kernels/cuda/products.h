@@ -22,7 +22,7 @@ struct uw_cuda_products {
     struct uw_cuda_libraries libraries;
     cublasHandle_t cublas;
     cudnnHandle_t cudnn;
-    size_t conv2d_limit;            /* scratch of a convolution: an algorithm with more is not taken */
+    size_t conv2d_limit;            /* algorithms with more workspace are not taken */
     struct uw_cuda_choices choices;
     struct uw_conv2d_shapes shapes;
 };

@@ -1,28 +1,208 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "launch.cuh"
-extern "C" {
-#include "uwasa/slots.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside a step what changes from step to step is read from the GPU's memory, an element whose
+ * gradient is not finite stays as it is and stops the step, and a step that is stopped changes
+ * nothing. Outside of one the slots are the processor's. */
+#include "map.cuh"
+#include "reduce.cuh"
+
+namespace {
+
+/* What an update knows of the open step; step is NULL outside of one. */
+struct guard {
+    struct uw_cuda_step *step;
+    uint32_t segment;
+
+    __device__ bool runs(void) const
+    {
+        return step == NULL || step->sums.stopped == UW_DEVICE_RUNS;
+    }
+
+    /* May g change element i? */
+    __device__ bool takes(size_t i, float g) const
+    {
+        if (step == NULL || uw_is_finite(g)) {
+            return true;
+        }
+        if (atomicCAS(&step->sums.stopped, static_cast<unsigned>(UW_DEVICE_RUNS),
+                      static_cast<unsigned>(UW_DEVICE_STOP_GRADIENT)) == UW_DEVICE_RUNS) {
+            step->sums.where = segment;
+            step->sums.reserved = i < UINT32_MAX ? static_cast<uint32_t>(i) : UINT32_MAX;
+        }
+        return false;
+    }
+};
+
+struct guard guard_of(const struct uw_exec *e)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    return {c->in_step ? c->step : NULL, c->segment};
 }
+
+/* in: g, w, v where there is one; out: w, v where it changes */
+template <bool MOMENTUM, bool FROZEN> struct sgd {
+    struct uw_sgd s;
+    struct guard guard;
+
+    __device__ bool begin(void)
+    {
+        if (guard.step != NULL) {
+            s.lr = guard.step->values.lr;
+            s.weight_decay = guard.step->values.weight_decay;
+        }
+        return guard.runs();
+    }
+
+    __device__ void operator()(size_t i, const float *in, float *out) const
+    {
+        float w = in[1], d = in[0] + s.weight_decay * w, v = MOMENTUM ? in[MOMENTUM ? 2 : 0] : 0.0f;
+        bool takes = guard.takes(i, in[0]);
+        if (FROZEN) {
+            d += s.momentum * v;
+        } else if (MOMENTUM) {
+            float next = s.momentum * v + d;
+            d = s.nesterov ? d + s.momentum * next : next;
+            out[1] = takes ? next : v;
+        }
+        out[0] = takes ? w - s.lr * d : w;
+    }
+};
+
+/* in: g, w, m, v; out: w, m, v */
+struct adam_step {
+    struct uw_adam a;
+    struct guard guard;
+    float shrink, decay, step, root;
+
+    __device__ bool begin(void)
+    {
+        if (guard.step != NULL) {
+            a.lr = guard.step->values.lr;
+            a.weight_decay = guard.step->values.weight_decay;
+            a.correction1 = guard.step->values.correction1;
+            a.correction2 = guard.step->values.correction2;
+        }
+        shrink = a.decoupled ? 1.0f - a.lr * a.weight_decay : 1.0f;
+        decay = a.decoupled ? 0.0f : a.weight_decay;
+        step = a.lr / a.correction1;
+        root = sqrtf(a.correction2);
+        return guard.runs();
+    }
+
+    __device__ void operator()(size_t i, const float *in, float *out) const
+    {
+        bool takes = guard.takes(i, in[0]);
+        float g = in[0] + decay * in[1];
+        float m = in[2] + (1.0f - a.beta1) * (g - in[2]);
+        float v = a.beta2 * in[3] + (1.0f - a.beta2) * g * g;
+        float w = shrink * in[1] - step * m / (sqrtf(v) / root + a.epsilon);
+        out[0] = takes ? w : in[1];
+        out[1] = takes ? m : in[2];
+        out[2] = takes ? v : in[3];
+    }
+};
+
+/* in: g, w, v, and b with momentum; out: w, v, b */
+template <bool MOMENTUM> struct rmsprop_step {
+    struct uw_rmsprop r;
+    struct guard guard;
+
+    __device__ bool begin(void)
+    {
+        if (guard.step != NULL) {
+            r.lr = guard.step->values.lr;
+            r.weight_decay = guard.step->values.weight_decay;
+        }
+        return guard.runs();
+    }
+
+    __device__ void operator()(size_t i, const float *in, float *out) const
+    {
+        bool takes = guard.takes(i, in[0]);
+        float g = in[0] + r.weight_decay * in[1];
+        float v = r.alpha * in[2] + (1.0f - r.alpha) * g * g;
+        float d = g / (sqrtf(v) + r.epsilon);
+        if (MOMENTUM) {
+            float b = in[MOMENTUM ? 3 : 0];
+            d += r.momentum * b;
+            out[MOMENTUM ? 2 : 0] = takes ? d : b;
+        }
+        out[0] = takes ? in[1] - r.lr * d : in[1];
+        out[1] = takes ? v : in[2];
+    }
+};
+
+int adam(const struct uw_exec *e, size_t n, const struct uw_adam *a, const float *g, float *w,
+         float *m, float *v)
+{
+    adam_step f{};
+    f.a = *a;
+    f.guard = guard_of(e);
+    return uw_map(e, n, uw_arrays<4, 3>{{g, w, m, v}, {w, m, v}}, f);
+}
+
+int rmsprop(const struct uw_exec *e, size_t n, const struct uw_rmsprop *r, const float *g,
+            float *w, float *v, float *b)
+{
+    if (r->momentum != 0.0f) {
+        return uw_map(e, n, uw_arrays<4, 3>{{g, w, v, b}, {w, v, b}},
+                      rmsprop_step<true>{*r, guard_of(e)});
+    }
+    return uw_map(e, n, uw_arrays<3, 2>{{g, w, v}, {w, v}},
+                  rmsprop_step<false>{*r, guard_of(e)});
+}
+
+} // namespace
+
+extern const struct uw_update_kernels uw_update_cuda = {adam, rmsprop};
 
 int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
                        float *w, float *v)
 {
-    (void)e;
-    (void)n;
-    (void)s;
-    (void)g;
-    (void)w;
-    (void)v;
-    return UW_ERR_UNSUPPORTED;
+    if (s->momentum == 0.0f) {
+        return uw_map(e, n, uw_arrays<2, 1>{{g, w}, {w}}, sgd<false, false>{*s, guard_of(e)});
+    }
+    if (s->frozen) {
+        return uw_map(e, n, uw_arrays<3, 1>{{g, w, v}, {w}}, sgd<true, true>{*s, guard_of(e)});
+    }
+    return uw_map(e, n, uw_arrays<3, 2>{{g, w, v}, {w, v}}, sgd<true, false>{*s, guard_of(e)});
 }
 
-const struct uw_update_kernels uw_update_cuda = uw_update_none;
+/* parts[block] = sum of the squares that the block's threads meet. */
+static __global__ void squares(size_t n, const float *g, double *parts)
+{
+    __shared__ double shared[UW_WARPS];
+    double sum = 0.0;
+#pragma unroll 4
+    UW_EACH(i, n) {
+        sum += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+    }
+    sum = uw_block_sum(sum, shared);
+    if (threadIdx.x == 0) {
+        parts[blockIdx.x] = sum;
+    }
+}
+
+/* Every block adds the parts in the same order, so that all have one factor. */
+static __global__ void shrink(size_t n, float *g, double most, unsigned parts_n,
+                              const double *parts)
+{
+    __shared__ double shared[UW_WARPS];
+    double norm = sqrt(uw_parts_sum(parts, parts_n, shared));
+    double factor = most / (norm + 1e-6);
+    if (!(factor < 1.0)) {
+        return; /* a norm that is NaN: the update finds out */
+    }
+    UW_EACH(i, n) {
+        g[i] *= static_cast<float>(factor);
+    }
+}
 
 int uw_clip_cuda(const struct uw_exec *e, float most, size_t n, float *g)
 {
-    (void)e;
-    (void)most;
-    (void)n;
-    (void)g;
-    return UW_ERR_UNSUPPORTED;
+    double *parts = static_cast<double *>(uw_cuda_of(e)->partials);
+    unsigned blocks = uw_parts_of(e, n, 16);
+    int rc = uw_launch(e, blocks, UW_BLOCK, squares, n, g, parts);
+    return rc < 0 ? rc : uw_launch(e, uw_grid(e, n, 8), UW_BLOCK, shrink, n, g,
+                                   static_cast<double>(most), blocks, parts);
 }

@@ -42,14 +42,16 @@ class Table:
         lines += ["", ", ".join(f"{n} {r}" for r, n in count.items() if n) or "nothing was run"]
         return "\n".join(lines) + "\n"
 
-    def write(self, folder, more=None):
-        """NAME.txt and NAME.json, NAME from the card and the time. Returns both paths."""
+    def write(self, folder, more=None, again=None):
+        """NAME.txt and NAME.json, NAME from the card and the time. Returns both paths; `again`,
+        what was returned before, is replaced."""
         os.makedirs(folder, exist_ok=True)
         card = re.sub(r"[^A-Za-z0-9]+", "-", self.about.get("card", "unknown")).strip("-").lower()
         name = os.path.join(folder, f"{card}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}")
-        with open(name + ".txt", "w", encoding="utf-8") as f:
+        paths = again or (name + ".txt", name + ".json")
+        with open(paths[0], "w", encoding="utf-8") as f:
             f.write(self.text())
-        with open(name + ".json", "w", encoding="utf-8") as f:
+        with open(paths[1], "w", encoding="utf-8") as f:
             json.dump({"about": self.about, "rows": self.rows, **(more or {})}, f, indent=1)
             f.write("\n")
-        return name + ".txt", name + ".json"
+        return paths

@@ -42,10 +42,10 @@ struct uw_cuda_info {
 };
 
 enum uw_cuda_memory {
-    UW_CUDA_KERNELS = 0,            /* fastest for kernels; the processor sees it only where the
-                                       GPU is integrated */
+    UW_CUDA_KERNELS = 0,            /* for kernels only */
     UW_CUDA_PINNED,                 /* the processor's, copied from and to without a detour */
-    UW_CUDA_SHARED                  /* both see it */
+    UW_CUDA_SHARED                  /* both see it: managed where the GPU is integrated, and then
+                                       not to be touched while work is in the queue */
 };
 
 /* Returns UW_OK, UW_ERR_UNSUPPORTED (no CUDA in this build), UW_ERR_NOTFOUND (no driver, one that

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * map.cuh - elementwise kernels at memory bandwidth
+ *
+ * uw_map calls f(i, in, out) for each i < n: in holds element i of the arrays that are read, out
+ * goes to those that are written, behind all reads of the same i: an array may be in both. Four
+ * elements are one access where all arrays are aligned alike.
+ *
+ *     struct relu : uw_map_plain {
+ *         __device__ void operator()(size_t i, const float *in, float *out) const
+ *     };
+ *     return uw_map(e, n, uw_arrays<1, 1>{{x}, {y}}, relu{});
+ *
+ * f.begin() is called once by each thread: what does not depend on i; false: nothing to do.
+ */
+#ifndef UW_KERNELS_CUDA_MAP_CUH
+#define UW_KERNELS_CUDA_MAP_CUH
+
+#include "launch.cuh"
+
+template <int IN, int OUT> struct uw_arrays {
+    const float *in[IN];
+    float *out[OUT];
+};
+
+struct uw_map_plain {
+    __device__ bool begin(void)
+    {
+        return true;
+    }
+};
+
+static __device__ inline bool uw_is_finite(float x)
+{
+    return fabsf(x) <= 3.402823466e+38f; /* false for NaN */
+}
+
+template <int IN, int OUT, typename F>
+static __device__ inline void uw_map_quad(size_t i, const uw_arrays<IN, OUT> &a, const F &f)
+{
+    float4 in[IN], out[OUT];
+    float x[4][IN], y[4][OUT];
+#pragma unroll
+    for (int k = 0; k < IN; k++) {
+        in[k] = *reinterpret_cast<const float4 *>(a.in[k] + i);
+        x[0][k] = in[k].x;
+        x[1][k] = in[k].y;
+        x[2][k] = in[k].z;
+        x[3][k] = in[k].w;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        f(i + static_cast<size_t>(j), x[j], y[j]);
+    }
+#pragma unroll
+    for (int k = 0; k < OUT; k++) {
+        out[k] = make_float4(y[0][k], y[1][k], y[2][k], y[3][k]);
+        *reinterpret_cast<float4 *>(a.out[k] + i) = out[k];
+    }
+}
+
+/* quads times four elements from `head` on, then those that are left on both sides. */
+template <int IN, int OUT, typename F>
+static __global__ void uw_map_kernel(size_t n, size_t head, size_t quads, uw_arrays<IN, OUT> a,
+                                     F f)
+{
+    if (!f.begin()) {
+        return;
+    }
+    UW_EACH(q, quads) {
+        uw_map_quad(head + 4 * q, a, f);
+    }
+    UW_EACH(i, n - 4 * quads) {
+        size_t at = i < head ? i : i + 4 * quads;
+        float x[IN], y[OUT];
+#pragma unroll
+        for (int k = 0; k < IN; k++) {
+            x[k] = a.in[k][at];
+        }
+        f(at, x, y);
+#pragma unroll
+        for (int k = 0; k < OUT; k++) {
+            a.out[k][at] = y[k];
+        }
+    }
+}
+
+/* Bytes that an address is beyond the last multiple of 16. */
+static inline size_t uw_beyond_16(const void *x)
+{
+    return reinterpret_cast<uintptr_t>(x) % 16u;
+}
+
+template <int IN, int OUT, typename F>
+static inline int uw_map(const struct uw_exec *e, size_t n, const uw_arrays<IN, OUT> &a,
+                         const F &f)
+{
+    size_t beyond = uw_beyond_16(a.out[0]);
+    bool alike = beyond % 4 == 0;
+    for (int k = 0; k < IN; k++) {
+        alike = alike && uw_beyond_16(a.in[k]) == beyond;
+    }
+    for (int k = 1; k < OUT; k++) {
+        alike = alike && uw_beyond_16(a.out[k]) == beyond;
+    }
+    size_t head = alike ? (16u - beyond) % 16u / 4u : 0;
+    head = head < n ? head : n;
+    size_t quads = alike ? (n - head) / 4u : 0;
+    return uw_launch(e, uw_grid(e, n, 4), UW_BLOCK, uw_map_kernel<IN, OUT, F>, n, head, quads, a,
+                     f);
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Training on an open GPU, as a program does it: memory of its own, two steps in flight, recorded
+ * steps. The reference table trains the same model beside it. */
+#include "test_support.h"
+
+#include "uwasa/backends.h"
+#include "uwasa/cuda.h"
+#include "uwasa/hash.h"
+#include "uwasa/model.h"
+
+#define BATCH 6u
+#define NEAR 2e-4
+
+static const struct uw_layer_def dense_layers[] = {
+    {.name = "a", .kind = UW_LAYER_DENSE, .dense = {.out = 17}},
+    {.name = "relu", .kind = UW_LAYER_RELU},
+    {.name = "drop", .kind = UW_LAYER_DROPOUT, .dropout = {.rate = 0.25f}},
+    {.name = "b", .kind = UW_LAYER_DENSE, .dense = {.out = 5}}};
+static const struct uw_model_def dense_net = {.name = "dense", .in_channels = 11,
+                                              .layers = dense_layers, .layers_n = 4};
+
+static const struct uw_layer_def image_layers[] = {
+    {.name = "c1", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 6, .kernel_h = 3,
+                                                       .pad_h = 1, .pad_w = 1, .no_bias = true}},
+    {.name = "n1", .kind = UW_LAYER_BATCHNORM},
+    {.name = "r1", .kind = UW_LAYER_RELU},
+    {.name = "dw", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 6, .kernel_h = 3,
+                                                       .pad_h = 1, .pad_w = 1, .groups = 6}},
+    {.name = "r2", .kind = UW_LAYER_RELU},
+    {.name = "pool", .kind = UW_LAYER_MAXPOOL2D, .pool2d = {.kernel_h = 2, .stride_h = 2}},
+    {.name = "flat", .kind = UW_LAYER_FLATTEN},
+    {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+static const struct uw_model_def image_net = {.name = "image", .in_channels = 2, .in_h = 8,
+                                              .in_w = 8, .layers = image_layers, .layers_n = 8};
+
+/* A model on the GPU, or on the processor with gpu NULL. */
+struct side {
+    struct uw_cuda *gpu;
+    struct uw_model m;
+    struct uw_model_config config;
+    struct uw_model_need need;
+    struct uw_arena arena, kernel_arena, shared_arena;
+    void *workspace, *memory;
+    struct uw_error err;
+};
+
+static void open_side(struct side *s, const struct uw_model_config *config, bool on_gpu)
+{
+    *s = (struct side){.config = *config};
+    s->config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(config->def->layers_n);
+    s->config.workspace = s->workspace = malloc(s->config.workspace_bytes);
+    s->config.kernels = &uw_kernels_ref;
+    if (on_gpu) {
+        int rc = uw_cuda_open(&s->gpu, &(struct uw_cuda_config){.device = 0}, &s->err);
+        if (rc < 0) {
+            printf("skipped: %s\n", s->err.text);
+            exit(77);
+        }
+        s->config.kernels = uw_cuda_kernels(s->gpu);
+        s->config.kernel_arena = &s->kernel_arena;
+    }
+    assert_int_equal(uw_model_measure(&s->config, &s->need, &s->err), UW_OK);
+    s->memory = on_gpu ? NULL : malloc(s->need.total_bytes + uw_arena_slack_bytes());
+    if (on_gpu) {
+        void *at;
+        s->config.shared_arena = &s->shared_arena;
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_PINNED, s->need.total_bytes, &at, &s->err),
+                         UW_OK);
+        uw_arena_init(&s->arena, at, s->need.total_bytes);
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_SHARED, s->need.shared_bytes, &at, &s->err),
+                         UW_OK);
+        uw_arena_init(&s->shared_arena, at, s->need.shared_bytes);
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_KERNELS, s->need.kernel_bytes, &at, &s->err),
+                         UW_OK);
+        uw_arena_init_foreign(&s->kernel_arena, at, s->need.kernel_bytes);
+    } else {
+        uw_arena_init(&s->arena, s->memory, s->need.total_bytes + uw_arena_slack_bytes());
+    }
+    assert_int_equal(uw_model_bind(&s->m, &s->config, &s->arena, &s->err), UW_OK);
+    assert_int_equal(s->arena.used_bytes, s->need.total_bytes);
+    assert_int_equal(s->kernel_arena.used_bytes, s->need.kernel_bytes);
+    assert_int_equal(s->shared_arena.used_bytes, s->need.shared_bytes);
+    uw_model_init_weights(&s->m, 7);
+}
+
+static void close_side(struct side *s)
+{
+    uw_cuda_close(s->gpu);
+    free(s->memory);
+    free(s->workspace);
+}
+
+static void fill(struct uw_model *m, uint32_t step, uint32_t n)
+{
+    struct uw_rng r;
+    uw_rng_seed(&r, 100 + step);
+    for (size_t i = 0; i < (size_t)n * m->input_n; i++) {
+        m->input[i] = uw_rng_normal(&r);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        m->label[i] = uw_rng_below(&r, m->classes);
+    }
+}
+
+static uint32_t samples_of(uint32_t step)
+{
+    return step % 4 == 3 ? BATCH - 2 : BATCH; /* a last minibatch is smaller */
+}
+
+static float rate_of(uint32_t step)
+{
+    return 0.1f / (float)(1 + step);
+}
+
+static void begin(struct side *s, uint32_t step)
+{
+    uint32_t n = samples_of(step);
+    fill(&s->m, step, n);
+    s->m.optimizer.lr = rate_of(step);
+    assert_int_equal(uw_model_step_begin(&s->m, &(struct uw_minibatch){.n = n}, &s->err), UW_OK);
+}
+
+static void assert_close(double a, double b)
+{
+    if (!(fabs(a - b) <= NEAR * (1.0 + fabs(b)))) {
+        fail_msg("%.9g is not near %.9g", a, b);
+    }
+}
+
+static void compare_parameters(struct side *gpu, struct side *cpu)
+{
+    assert_int_equal(uw_model_pull(&gpu->m), UW_OK);
+    for (uint32_t i = 0; i < cpu->m.params.size_n; i++) {
+        assert_close((double)gpu->m.params.x[i], (double)cpu->m.params.x[i]);
+    }
+    for (uint32_t i = 0; i < cpu->m.trainable_n && cpu->m.state[0] != NULL; i++) {
+        assert_close((double)gpu->m.state[0][i], (double)cpu->m.state[0][i]);
+    }
+}
+
+static void compare(const struct uw_model_config *config, uint32_t steps)
+{
+    struct side gpu, cpu;
+    struct uw_step_result a, b;
+    open_side(&gpu, config, true);
+    open_side(&cpu, config, false);
+    uint32_t ended = 0;
+    for (uint32_t step = 0; step < steps; step++) {
+        begin(&gpu, step);
+        while (uw_model_steps_free(&gpu.m) == 0 || (step + 1 == steps && ended < steps)) {
+            begin(&cpu, ended);
+            assert_int_equal(uw_model_step_end(&gpu.m, &a, &gpu.err), UW_OK);
+            assert_int_equal(uw_model_step_end(&cpu.m, &b, &cpu.err), UW_OK);
+            assert_close(a.loss, b.loss);
+            assert_int_equal(a.correct_n, b.correct_n);
+            ended++;
+        }
+    }
+    compare_parameters(&gpu, &cpu);
+    double loss[2] = {0.0, 0.0};
+    uint32_t right[2] = {0, 0};
+    for (int i = 0; i < 3; i++) { /* as it comes, recorded, played */
+        fill(&gpu.m, 77, BATCH);
+        fill(&cpu.m, 77, BATCH);
+        const struct uw_minibatch b6 = {.n = BATCH};
+        assert_int_equal(uw_model_evaluate(&gpu.m, &b6, &loss[0], &right[0]), UW_OK);
+        assert_int_equal(uw_model_evaluate(&cpu.m, &b6, &loss[1], &right[1]), UW_OK);
+    }
+    assert_close(loss[0], loss[1]);
+    assert_int_equal(right[0], right[1]);
+    const float *p, *q;
+    assert_int_equal(uw_model_forward(&gpu.m, gpu.m.input, 3, &p), UW_OK);
+    assert_int_equal(uw_model_forward(&cpu.m, cpu.m.input, 3, &q), UW_OK);
+    for (uint32_t i = 0; i < 3 * cpu.m.classes; i++) {
+        assert_close((double)p[i], (double)q[i]);
+    }
+    assert_true(uw_model_is_finite(&gpu.m));
+    close_side(&gpu);
+    close_side(&cpu);
+}
+
+static void test_steps_follow_the_reference(void **state)
+{
+    (void)state;
+    static const struct uw_model_def *const defs[] = {&dense_net, &image_net};
+    static const struct uw_optimizer optimizers[] = {
+        {.kind = UW_OPTIMIZER_SGD},
+        {.kind = UW_OPTIMIZER_SGD, .momentum = 0.9f, .weight_decay = 0.01f},
+        {.kind = UW_OPTIMIZER_SGD, .momentum = 0.9f, .nesterov = true, .clip_tensor = 0.5f},
+        {.kind = UW_OPTIMIZER_ADAMW, .weight_decay = 0.01f},
+        {.kind = UW_OPTIMIZER_RMSPROP, .momentum = 0.5f}};
+    for (size_t d = 0; d < 2; d++) {
+        for (size_t o = 0; o < sizeof optimizers / sizeof optimizers[0]; o++) {
+            for (uint32_t mode = UW_PLAN_IMMEDIATE; mode <= UW_PLAN_FULL; mode++) {
+                struct uw_model_config c = {.def = defs[d], .batch_n = BATCH, .input = true,
+                                            .mode = (enum uw_plan_mode)mode,
+                                            .optimizer = optimizers[o], .snapshot = true};
+                compare(&c, 9);
+            }
+        }
+    }
+}
+
+static void test_steps_in_parts_follow_the_reference(void **state)
+{
+    (void)state;
+    struct uw_model_config c = {.def = &dense_net, .batch_n = BATCH, .micro_n = 4, .input = true,
+                                .mode = UW_PLAN_FULL,
+                                .optimizer = {.momentum = 0.9f, .clip_global = 1.0f}};
+    compare(&c, 7);
+    c = (struct uw_model_config){.def = &image_net, .batch_n = BATCH, .input = true,
+                                 .mode = UW_PLAN_BUCKETS, .late_updates = true,
+                                 .optimizer = {.kind = UW_OPTIMIZER_ADAM}};
+    struct side gpu;
+    open_side(&gpu, &c, true);
+    close_side(&gpu);
+}
+
+static void test_steps_a_loss_that_is_not_finite_stops_them(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &dense_net, .batch_n = BATCH, .input = true};
+    struct side s;
+    struct uw_step_result r;
+    open_side(&s, &c, true);
+    for (uint32_t step = 0; step < 3; step++) {
+        begin(&s, step);
+        assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_OK);
+    }
+    assert_int_equal(uw_model_pull(&s.m), UW_OK);
+    uint64_t before = uw_hash64(UW_HASH64_START, s.m.params.x, s.m.params.size_n * sizeof(float));
+    fill(&s.m, 3, BATCH);
+    s.m.input[4] = NAN;
+    assert_int_equal(uw_model_step_begin(&s.m, &(struct uw_minibatch){.n = BATCH}, &s.err), UW_OK);
+    begin(&s, 4);
+    assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_ERR_NONFINITE);
+    assert_string_equal(s.err.text, "the input holds a NaN or an infinity");
+    assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_ERR_NONFINITE);
+    assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_ERR_INVALID);
+    assert_int_equal(s.m.updates, 3);
+    assert_int_equal(uw_model_pull(&s.m), UW_OK);
+    assert_int_equal(uw_hash64(UW_HASH64_START, s.m.params.x, s.m.params.size_n * sizeof(float)),
+                     before);
+    begin(&s, 5);
+    assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_OK);
+    assert_int_equal(s.m.updates, 4);
+    close_side(&s);
+}
+
+static void test_steps_a_spike_is_left_out(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &image_net, .batch_n = BATCH, .input = true};
+    struct side s;
+    struct uw_step_result r;
+    open_side(&s, &c, true);
+    s.m.guard = (struct uw_spike_guard){.factor = 1e-3f, .seen = UW_SPIKE_WARMUP, .mean = 1.0};
+    assert_int_equal(uw_model_steps_free(&s.m), 1);
+    assert_int_equal(uw_model_pull(&s.m), UW_OK);
+    float first = s.m.params.x[0];
+    begin(&s, 0);
+    assert_int_equal(uw_model_steps_free(&s.m), 0);
+    assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_OK);
+    assert_true(r.skipped && s.m.guard.skipped == 1 && s.m.updates == 0);
+    assert_int_equal(uw_model_pull(&s.m), UW_OK);
+    assert_true(s.m.params.x[0] == first);
+    s.m.guard.factor = 1e3f;
+    begin(&s, 1);
+    assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_OK);
+    assert_true(!r.skipped && s.m.updates == 1);
+    close_side(&s);
+}
+
+/* Halves what comes by, and counts. */
+struct halver {
+    struct side *s;
+    uint32_t calls, floats;
+};
+
+static int halve(void *arg, uint32_t offset_n, uint32_t count_n, float *gradient)
+{
+    struct halver *h = arg;
+    (void)offset_n;
+    h->calls++;
+    h->floats += count_n;
+    for (uint32_t i = 0; i < count_n; i++) {
+        gradient[i] *= 0.5f;
+    }
+    return UW_OK;
+}
+
+static int halve_late(void *arg, uint32_t bucket, uint32_t offset_n, uint32_t count_n,
+                      float *gradient)
+{
+    (void)bucket;
+    return halve(arg, offset_n, count_n, gradient);
+}
+
+static int wait_for_none(void *arg, uint32_t bucket)
+{
+    (void)arg;
+    (void)bucket;
+    return UW_OK;
+}
+
+static void check_handed_out(bool late)
+{
+    struct uw_model_config c = {.def = &image_net, .batch_n = BATCH, .input = true,
+                                .mode = UW_PLAN_BUCKETS, .late_updates = late, .hand_out = true,
+                                .optimizer = {.momentum = 0.9f}};
+    struct side gpu, cpu;
+    struct uw_step_result a, b;
+    open_side(&gpu, &c, true);
+    open_side(&cpu, &c, false);
+    struct halver hg = {.s = &gpu}, hc = {.s = &cpu};
+    struct side *const sides[] = {&gpu, &cpu};
+    struct halver *const halvers[] = {&hg, &hc};
+    for (int i = 0; i < 2; i++) {
+        struct uw_model *m = &sides[i]->m;
+        m->bucket = late ? NULL : halve;
+        m->bucket_ready = late ? halve_late : NULL;
+        m->bucket_wait = late ? wait_for_none : NULL;
+        m->bucket_arg = halvers[i];
+    }
+    for (uint32_t step = 0; step < 5; step++) {
+        begin(&gpu, step);
+        begin(&cpu, step);
+        assert_int_equal(uw_model_step_end(&gpu.m, &a, &gpu.err), UW_OK);
+        assert_int_equal(uw_model_step_end(&cpu.m, &b, &cpu.err), UW_OK);
+        assert_close(a.loss, b.loss);
+    }
+    assert_int_equal(uw_model_finish_updates(&gpu.m, &gpu.err), UW_OK);
+    assert_int_equal(uw_model_finish_updates(&cpu.m, &cpu.err), UW_OK);
+    assert_int_equal(hg.calls, hc.calls);
+    assert_int_equal(hg.floats, 5 * gpu.m.trainable_n);
+    compare_parameters(&gpu, &cpu);
+    close_side(&gpu);
+    close_side(&cpu);
+}
+
+static void test_steps_gradients_go_through_the_processor(void **state)
+{
+    (void)state;
+    check_handed_out(false);
+    check_handed_out(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_steps_follow_the_reference),
+        cmocka_unit_test(test_steps_in_parts_follow_the_reference),
+        cmocka_unit_test(test_steps_a_loss_that_is_not_finite_stops_them),
+        cmocka_unit_test(test_steps_a_spike_is_left_out),
+        cmocka_unit_test(test_steps_gradients_go_through_the_processor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""parts - what gpu_check does, one function a part
+
+Each takes the Check, adds rows to its table and goes on after a failure.
+"""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import torch_models     # noqa: E402
+
+from . import beside, bounded, traffic      # noqa: E402
+
+ERROR_STATUS = "86"         # compute-sanitizer's, where it found something
+NOT_HERE = 77               # a test's, that is skipped
+LOGS_OF_SANITIZER = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
+
+# Compiled suites, by ctest's names: the first part that matches has it.
+SUITES = {"contract": r"gpu/contract_", "parity": r"gpu/parity_", "gradient": r"gpu/gradient",
+          "training": r"gpu/"}
+
+STEPS = ("lenet5:16", "mlp:8", "resnet20:8", "mobilenetv2:4", "vgg16-bn:8", "gru:8")
+STEPS_EMULATED = ("mlp:2", "lenet5:1")
+SANITIZED_STEPS = ("mlp:4", "lenet5:2", "resnet20:2", "gru:2")
+SANITIZED = {"memcheck": None,      # all suites of the contract
+             "racecheck": ("pointwise", "norm", "activation", "training"),
+             "synccheck": ("pointwise", "norm", "activation", "sequence", "training"),
+             "initcheck": ("pointwise", "norm", "activation", "training")}
+
+
+def build(check):
+    cuda = "emulated" if check.emulated else "ON"
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DUWASA_NET=OFF", f"-DUWASA_CUDA={cuda}"]
+    if not check.emulated:
+        options += [f"-DUWASA_CUDA_ARCHITECTURES={check.card.capability or 'native'}"]
+    for name, folder in (("CUDNN", check.libraries.cudnn_include),
+                         ("CUBLAS", check.libraries.cublas_include)):
+        options += [f"-DUWASA_{name}_INCLUDE_DIR={folder}"] if folder else []
+    ninja = bounded.run(["ninja", "--version"], 20, check.log("ninja"), check.env).good
+    generator = ["-G", "Ninja"] if ninja else []
+    outcome = check.run("build", "configure", ["cmake", "-S", check.root, "-B", check.build,
+                                               *generator, *options, *check.options], 120)
+    if not outcome.good:
+        return
+    # Whatever can be built is: a suite that does not compile fails alone.
+    keep = ["-k", "0"] if ninja else ["-k"]
+    check.run("build", "compile", ["cmake", "--build", check.build, "-j", str(os.cpu_count() or 2),
+                                   "--", *keep], 480)
+
+
+def tests_of(check):
+    """ctest's tests of GPUs: name, command, seconds, folder."""
+    run = subprocess.run(["ctest", "--test-dir", check.build, "-R", "^gpu/",
+                          "--show-only=json-v1"], capture_output=True, text=True, env=check.env)
+    try:
+        tests = json.loads(run.stdout)["tests"]
+    except (ValueError, KeyError):
+        return []
+    found = []
+    for test in tests:
+        about = {p["name"]: p["value"] for p in test.get("properties", [])}
+        if "command" in test:
+            found.append((test["name"], test["command"], about.get("TIMEOUT", 300),
+                          about.get("WORKING_DIRECTORY")))
+    return found
+
+
+def part_of(name):
+    return next(part for part, pattern in SUITES.items() if re.match(pattern, name))
+
+
+def suites(check, part):
+    mine = [t for t in tests_of(check) if part_of(t[0]) == part]
+    if not mine:
+        check.table.add(part, "suites", "FAILED", "none were built")
+    for name, command, limit_s, folder in mine:
+        if not os.path.exists(command[0]):
+            check.table.add(part, name, "FAILED", "was not built")
+            continue
+        outcome = check.run(part, name, command, limit_s, cwd=folder, tell=False)
+        if outcome is None:
+            continue
+        ran = [int(n) for n in re.findall(r"(\d+) test\(s\) run", outcome.output())]
+        figure = f"{sum(ran)} tests, {outcome.seconds:.1f} s" if outcome.good else outcome.why
+        if outcome.status == NOT_HERE:      # with a GPU here that is no reason
+            figure = (outcome.output().strip().splitlines() or ["skipped"])[-1][:150]
+        check.verdict(part, name, outcome.good and (sum(ran) > 0 or not ran), figure, outcome)
+
+
+def uwasa(check, part, what, arguments, limit_s):
+    """The program with --json: its events, or None."""
+    outcome = check.run(part, what, [check.program, *arguments], limit_s, tell=False)
+    if outcome is None:
+        return None
+    if not outcome.good:
+        check.verdict(part, what, False, outcome.why, outcome)
+        return None
+    events = []
+    for line in outcome.output().splitlines():
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            continue
+    return events
+
+
+def training(check):
+    """Suites that train, and one training on both: the same start, nearly the same end."""
+    suites(check, "training")
+    steps = "20" if check.emulated else "300"
+    model = "mlp" if check.emulated else "lenet5"
+    common = ["train", "--model", model, "--data", "digits", "--steps", steps, "--seed", "1",
+              "--optimizer", "momentum", "--lr", "0.01", "--json", "-"]
+    limit_s = 60 if check.quick else 300
+    here = uwasa(check, "training", f"{model} on the processor", common + ["--backend", "ref"],
+                 limit_s)
+    there = uwasa(check, "training", f"{model} on the GPU", common + ["--backend", "cuda"], limit_s)
+    if not here or not there:
+        return
+    first = [next((e["loss"] for e in run if e.get("event") == "step"), None)
+             for run in (here, there)]
+    last = [next((e for e in run if e.get("event") == "done"), {}) for run in (here, there)]
+    if None in first or not all("test_accuracy" in e for e in last):
+        check.table.add("training", f"{model} on both", "FAILED", "an event is missing")
+        return
+    apart = abs(first[1] - first[0]) / first[0]
+    check.table.check("training", f"{model}: loss of the first step", apart < 1e-4,
+                      f"{first[1]:.6f} on the GPU, {first[0]:.6f} here")
+    accuracy = [e["test_accuracy"] for e in last]
+    check.table.check("training", f"{model}: accuracy after {steps} steps",
+                      abs(accuracy[1] - accuracy[0]) < 0.03,
+                      f"{accuracy[1]:.4f} on the GPU, {accuracy[0]:.4f} here")
+
+
+def memory(check):
+    """Nothing is taken after a model is bound, and no more than planned before."""
+    program = os.path.join(check.build, "tests", "gpu", "steps", "gpu_steady_memory")
+    works = STEPS_EMULATED if check.emulated else STEPS[:3] if check.quick else STEPS
+    steps = "5" if check.emulated else "200"
+    for work in works:
+        outcome = check.run("memory", work, [program, work, steps], 120, tell=False)
+        if outcome is None:
+            continue
+        told = {}
+        for line in outcome.output().splitlines():
+            if line.startswith("{"):
+                told = json.loads(line)
+        figure = outcome.why
+        if told:
+            figure = f"planned {beside.mib(told['planned_bytes'])}, taken " \
+                     f"{beside.mib(told['taken_bytes'])}; " \
+                     f"{beside.mib(told['first_bytes'])} with the first steps' code, " \
+                     f"{told['steps_bytes']} bytes in {steps} steps after them"
+        check.verdict("memory", work, outcome.good and bool(told), figure, outcome)
+
+
+def ceilings(check):
+    if check.emulated:
+        check.table.add("ceilings", "copy and product", "skipped", "no GPU to measure")
+        return
+    program = os.path.join(check.build, "ceilings")
+    made = check.run("ceilings", "compile", ["nvcc", "-O3", "-std=c++17", "-arch=native", "-o",
+                     program, os.path.join(check.root, "tests/gpu/ceilings.cu"), "-ldl"], 120)
+    if made is None or not made.good:
+        return
+    outcome = check.run("ceilings", "measure", [program], 120, tell=False)
+    lines = [l for l in outcome.output().splitlines() if l.startswith("{")] if outcome else []
+    told = json.loads(lines[-1]) if lines and outcome.good else None
+    if told is None:
+        check.verdict("ceilings", "measure", False, outcome.why if outcome else "", outcome)
+        return
+    check.measured["ceilings"] = told
+    check.table.add("ceilings", f"copy of {beside.mib(told['copy_bytes'])}, read and written",
+                    "measured", f"{told['copy_gb_per_s']:.0f} GB/s")
+    check.table.check("ceilings", f"fp32 product of {told['gemm_size']}^3, without TF32",
+                      told["gemm_error"] < 1e-5, f"{told['gemm_tflop_per_s']:.1f} TFLOP/s, "
+                      f"relative error {told['gemm_error']:.1e}")
+
+
+def open_torch(check, works):
+    """PyTorch, warm in its cache; None, with a row, without it."""
+    python, version = beside.python_with_torch(check.env)
+    if python is None:
+        check.table.add("bench", "PyTorch", "skipped" if check.emulated else "FAILED", version)
+        return None
+    folder = os.path.join(check.build, "inductor")
+    check.env["TORCHINDUCTOR_CACHE_DIR"] = folder
+    torch = beside.Torch(python, check.env, check.log("torch"))
+    try:
+        about = torch.ask(check.limit(180), do="about")
+    except beside.Gone as why:
+        check.table.add("bench", "PyTorch", "FAILED", str(why))
+        return None
+    check.measured["torch"] = about
+    if "error" in about and isinstance(about["error"], float) and about["error"] > 1e-5:
+        check.table.add("bench", "PyTorch", "FAILED", f"is not fp32: error {about['error']:.1e}")
+    compiled = [m for m in check.modes if m != "eager"]
+    if about.get("device") != "cuda" and not check.emulated:
+        check.table.add("bench", "PyTorch", "FAILED", f"{version} sees no GPU")
+        torch.end()
+        return None
+    check.table.add("bench", "PyTorch", "measured", f"{version}, cuDNN {about.get('cudnn')}")
+    if compiled and about.get("device") == "cuda":
+        room = int(check.card.memory_mib or 16000) // 12000
+        bad = beside.compile_before(python, works, compiled,
+                                    max(1, min(room, (os.cpu_count() or 2) // 2)),
+                                    check.limit(180), check.env, check.logs)
+        print(f"  compiled before: {len(works) - bad} of {len(works)} works", flush=True)
+    return torch
+
+
+def bench(check):
+    works = check.works
+    command = [check.program, "bench", "train", "--backend", "cuda"]
+    options = {"rounds": 1 if check.quick else 3, "windows": 1 if check.emulated else 3,
+               "seconds": 0.05 if check.emulated else 0.2 if check.quick else 0.3,
+               "limit_s": 120.0}
+    torch = open_torch(check, works) if check.modes else None
+    check.measured["bench"] = []
+    for work in works:
+        if check.limit(600) < 20:
+            check.table.add("bench", work, "FAILED", "no time left")
+            continue
+        options["limit_s"] = check.limit(120)
+        result = beside.measure(command, torch, work, check.modes, options, check.env,
+                                check.log(f"bench-{work.replace(':', '-')}"))
+        check.measured["bench"].append(result)
+        beside.rate(check.table, result, not check.emulated)
+        if "tail" in result:
+            print(result["tail"], flush=True)
+        check.save()
+    if torch is not None:
+        torch.end()
+    shares(check)
+
+
+def shares(check):
+    """Of the ceilings: fp32 rate of two networks, bytes a second of one."""
+    top = check.measured.get("ceilings")
+    for result in check.measured.get("bench", ()):
+        work = result["work"]
+        model, batch = work.split(":")[:2]
+        if top is None or "error" in result or not result["own"]["step_s"]:
+            continue
+        step_s = statistics.median(result["own"]["step_s"])
+        if model in ("vgg16", "resnet50"):
+            rate = result["own"]["told"]["gflop_per_s"] * result["own"]["told"]["step_s"] / step_s
+            check.table.add("bench", f"{work} share of the product's rate", "measured",
+                            f"{rate / 1e3 / top['gemm_tflop_per_s']:.3f}: {rate / 1e3:.2f} TFLOP/s")
+        if model == "mobilenetv2":
+            least = traffic.least_bytes(torch_models.description_of(model), int(batch))
+            rate = least / step_s * 1e-9
+            check.table.add("bench", f"{work} share of the copy's rate", "measured",
+                            f"{rate / top['copy_gb_per_s']:.3f}: {rate:.0f} GB/s of the least "
+                            f"traffic, {least / 1e6:.0f} MB a step")
+
+
+def sanitizer(check):
+    tool = check.find("compute-sanitizer")
+    if check.emulated or tool is None:
+        check.table.add("sanitizer", "compute-sanitizer", "skipped",
+                        "no GPU" if check.emulated else "is not installed")
+        return
+    contract = {t[0].rsplit("_", 1)[1]: t[1] for t in tests_of(check)
+                if t[0].startswith("gpu/contract_")}
+    if not contract:
+        check.table.add("sanitizer", "suites", "FAILED", "none were built")
+    for kind, chosen in SANITIZED.items():
+        if check.quick and kind != "memcheck":
+            continue
+        for suite, command in contract.items():
+            if (chosen is None or suite in chosen) and os.path.exists(command[0]):
+                sanitize(check, tool, kind, suite, command)
+    works = SANITIZED_STEPS[:2] if check.quick else SANITIZED_STEPS
+    for work in works:
+        for kind in ("memcheck",) if check.quick else ("memcheck", "initcheck"):
+            sanitize(check, tool, kind, f"a step of {work}",
+                     [check.program, "bench", "train", "--backend", "cuda", "--work", work,
+                      "--windows", "1", "--seconds", "0.001"])
+
+
+def sanitize(check, tool, kind, what, command):
+    name = f"{kind}: {what}"
+    outcome = check.run("sanitizer", name, [tool, "--tool", kind, "--error-exitcode", ERROR_STATUS,
+                                            *command], 60 if check.quick else 180, tell=False)
+    if outcome is None:
+        return
+    found = LOGS_OF_SANITIZER.findall(outcome.output())
+    figure = outcome.why if not found else f"{sum(int(a or b) for a, b in found)} found"
+    check.verdict("sanitizer", name, outcome.good and bool(found), figure, outcome)
+
+
+# What the two networks have to reach on CIFAR-10, and how.
+FULL = (("vgg16-bn", 0.925, ["--epochs", "100", "--batch", "128", "--lr", "0.05"]),
+        ("resnet20", 0.91, ["--epochs", "120", "--batch", "128", "--lr", "0.1"]))
+FULL_COMMON = ["--optimizer", "momentum", "--nesterov", "--weight-decay", "5e-4", "--schedule",
+               "warmup:400+cosine", "--augment", "flip,crop:4", "--seed", "1"]
+
+
+def training_full(check):
+    if check.cifar10 is None:
+        check.table.add("training_full", "CIFAR-10", "FAILED", "--cifar10 DIR says where it is")
+        return
+    for model, wanted, own in FULL:
+        if check.models and model not in check.models:
+            continue
+        arguments = ["train", "--model", model, "--data", f"cifar10:{check.cifar10}", *own,
+                     *FULL_COMMON, "--backend", "cuda", "--json", "-"]
+        events = uwasa(check, "training_full", model, arguments, check.limit(3600))
+        done = next((e for e in events or () if e.get("event") == "done"), None)
+        if done is None:
+            continue
+        check.measured.setdefault("training_full", []).append(
+            {"command": ["uwasa", *arguments], "done": done})
+        check.table.check("training_full", model, done.get("test_accuracy", 0) >= wanted,
+                          f"{100 * done.get('test_accuracy', 0):.2f} % in "
+                          f"{done['seconds'] / 60:.1f} minutes, asked {100 * wanted} %")
+        print("  uwasa " + " ".join(arguments), flush=True)
+
+
+PARTS = {"build": build, "contract": lambda c: suites(c, "contract"),
+         "parity": lambda c: suites(c, "parity"), "gradient": lambda c: suites(c, "gradient"),
+         "training": training, "memory": memory, "ceilings": ceilings, "bench": bench,
+         "sanitizer": sanitizer, "training_full": training_full}
+ALL = [part for part in PARTS if part != "training_full"]
