@@ -42,7 +42,7 @@ struct uw_cuda_numbers {
 
 struct uw_cuda_block {
     void *at;
-    enum uw_cuda_memory kind;
+    bool pinned;                        /* the processor's */
 };
 
 struct uw_cuda {

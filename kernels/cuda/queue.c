@@ -255,7 +255,7 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
 {
     void *traffic;
     c->device = (struct uw_device_kernels){
-        .separate = !c->info.integrated,
+        .shares_parameters = c->info.integrated,
         .steps_max = UW_DEVICE_STEPS_MAX,
         .zero = zero, .write = write_to, .read = read_from, .wait = wait, .stage = stage,
         .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda, .segment = segment,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of measured algorithms: written whole, read line by line, and nothing in it does harm. */
+ * The file of measured algorithms: written whole, read by lines, and nothing in it does harm. */
 #include "test_support.h"
 
 #include "cuda/choices.h"

@@ -15,8 +15,9 @@
  *
  * Outside of a step slots take and give numbers as every table does, and wait for them.
  *
- * Memory     `separate`: what slots read and write is the device's memory, the processor must not
- *            touch it; else both see the same, and the processor waits before it looks
+ * Memory     what slots read and write is the device's, the processor must not touch it. Where the
+ *            device has `shares_parameters`, parameters, velocity and the optimizer's vectors are
+ *            in memory that both see: the processor touches it while the queue is empty
  * Blocking   where it says so      Context  one thread per device
  */
 #ifndef UWASA_DEVICE_H
@@ -78,7 +79,7 @@ struct uw_device_copy {
 };
 
 struct uw_device_kernels {
-    bool separate;
+    bool shares_parameters;
     uint32_t steps_max;                 /* in flight, up to UW_DEVICE_STEPS_MAX */
 
     /* bytes of x become 0. In the queue. */
