@@ -253,9 +253,9 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
         .shares_parameters = c->info.integrated,
         .steps_max = UW_DEVICE_STEPS_MAX,
         .zero = zero, .write = write_to, .read = read_from, .wait = wait, .stage = stage,
-        .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda, .segments = uw_segments_cuda,
-        .clip = uw_clip_cuda, .onehot = uw_onehot_cuda, .end = end, .result = result,
-        .resume = resume, .fetch = fetch, .await = await,
+        .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda,
+        .segments = uw_segments_cuda, .clip = uw_clip_cuda, .onehot = uw_onehot_cuda,
+        .end = end, .result = result, .resume = resume, .fetch = fetch, .await = await,
     };
     c->queue = calloc(1, sizeof *c->queue);
     if (c->queue == NULL) {
