@@ -216,7 +216,8 @@ static void test_tiles_permute_turns_every_tile(void **state)
     (void)state;
     static const uint32_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    static const uint32_t dims[][3] = {{8, 8, 8}, {7, 9, 32}, {33, 2, 31}, {31, 33, 9}, {1, 65, 64}};
+    static const uint32_t dims[][3] = {{8, 8, 8}, {7, 9, 32}, {33, 2, 31}, {31, 33, 9},
+                                       {1, 65, 64}};
     for (size_t i = 0; i < 6 * sizeof dims / sizeof *dims; i++) {
         struct uw_permute p;
         memcpy(p.dim, dims[i / 6], sizeof p.dim);
