@@ -196,9 +196,6 @@ static int result(const struct uw_exec *e, struct uw_device_result *r)
     cudaError_t rc = cudaEventSynchronize(q->done[q->asked++ % UW_DEVICE_STEPS_MAX]);
     *r = (struct uw_device_result){.loss = s->total, .correct_n = s->correct_total,
                                    .stopped = (enum uw_device_stop)s->stopped, .where = s->where};
-    if (rc == cudaSuccess && s->stopped == UW_DEVICE_SKIP) {
-        rc = cudaMemsetAsync(&c->step->sums.stopped, 0, sizeof s->stopped, c->stream);
-    }
     return status(rc);
 }
 

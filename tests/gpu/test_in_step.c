@@ -241,6 +241,39 @@ static void test_losses_stay_on_the_gpu_and_stop(void **state)
     assert_int_equal(correct, 1); /* 3 and 3: the first of equals */
 }
 
+static void test_a_skipped_step_is_the_only_one(void **state)
+{
+    (void)state;
+    const float z[2] = {1.0f, 3.0f}, t[2] = {0.0f, 0.0f}, one = 1.0f;
+    const double limits[4] = {1.0, INFINITY, 4.9, 5.1}; /* the loss of a sample is 5 */
+    float *zs = to_gpu(2, z), *ts = to_gpu(2, t);
+    fill_all();
+    float *gs = to_gpu(N, g), *ws = to_gpu(N, w);
+    struct uw_device_result r[4];
+    for (int i = 0; i < 5; i++) {           /* two in flight */
+        if (i < 4) {
+            struct uw_device_values v = values;
+            v.loss_limit = limits[i];
+            begin(&v, 0);
+            on_gpu.kernels->loss->forward(&on_gpu, UW_ELEMENTWISE_MSE, 1.0f, 2, zs, ts,
+                                          &device->sums(&on_gpu)->loss[0]);
+            assert_int_equal(device->add_losses(&on_gpu, &one, 1, 2), UW_OK);
+            update(&on_gpu, SGD, &v, N, gs, ws, NULL, NULL);
+            assert_int_equal(device->end(&on_gpu, true), UW_OK);
+        }
+        if (i > 0) {
+            assert_int_equal(device->result(&on_gpu, &r[i - 1]), UW_OK);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(r[i].stopped, i % 2 == 0 ? UW_DEVICE_SKIP : UW_DEVICE_RUNS);
+        assert_true(fabs(r[i].loss - 10.0) < 1e-9);
+    }
+    update(&on_cpu, SGD, &values, N, g, w, NULL, NULL);
+    update(&on_cpu, SGD, &values, N, g, w, NULL, NULL);
+    assert_on_gpu(N, ws, w);
+}
+
 static void test_gather_of_no_row_stops(void **state)
 {
     (void)state;
@@ -309,6 +342,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_updates_of_many_segments_are_one, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_clip_scales_what_is_longer, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_losses_stay_on_the_gpu_and_stop, open_gpu, close_gpu),
+        cmocka_unit_test_setup_teardown(test_a_skipped_step_is_the_only_one, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_gather_of_no_row_stops, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_played_steps_have_values_of_their_own, open_gpu,
                                         close_gpu),
