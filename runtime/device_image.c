@@ -21,15 +21,15 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_graph *
     memset(bytes, 0, BLOCKS_N * sizeof bytes[0]);
     bytes[FLIGHT] = sizeof(struct uw_flight);
     bytes[LOGITS] = uw_draft_floats(uw_size_mul(g->heads[0].n, uw_draft_micro_n(c)));
-    if (uw_is_separate(c->kernels)) {
-        bytes[X0] = bytes[X1] = uw_draft_floats(uw_size_mul(g->in_n, c->batch_n));
-        bytes[LABEL0] = bytes[LABEL1] = uw_size_mul(c->batch_n, sizeof(uint32_t));
-        bytes[TARGET0] = bytes[TARGET1] = uw_draft_floats(uw_size_mul(g->target_n, c->batch_n));
+    bytes[X0] = bytes[X1] = uw_draft_floats(uw_size_mul(g->in_n, c->batch_n));
+    bytes[LABEL0] = bytes[LABEL1] = uw_size_mul(c->batch_n, sizeof(uint32_t));
+    bytes[TARGET0] = bytes[TARGET1] = uw_draft_floats(uw_size_mul(g->target_n, c->batch_n));
+    bytes[GRADIENTS] = c->hand_out ? need->gradients_bytes : 0;
+    if (uw_has_image(c->kernels)) {
         bytes[PARAMETERS] = need->parameters_bytes;
         bytes[STATE0] = vectors > 0 ? uw_draft_floats(g->trainable_n) : 0;
         bytes[STATE1] = vectors > 1 ? uw_draft_floats(g->trainable_n) : 0;
         bytes[VELOCITY] = training && c->mixing_velocity ? need->parameters_bytes : 0;
-        bytes[GRADIENTS] = c->hand_out ? need->gradients_bytes : 0;
     }
 }
 
@@ -88,9 +88,7 @@ int uw_image_bind(struct uw_model *m, const struct uw_draft *d, struct uw_arena 
         .logits = block[LOGITS],
         .gradients = block[GRADIENTS],
     };
-    if (!uw_is_separate(m->config.kernels)) {
-        memcpy(m->flight->slot, m->flight->input, sizeof m->flight->slot);
-    } else {
+    if (uw_has_image(m->config.kernels)) {
         m->params.x = block[PARAMETERS];
         m->state[0] = block[STATE0];
         m->state[1] = block[STATE1];
@@ -115,7 +113,7 @@ static int move_down(const struct uw_model *m, float *image, float *worked, size
 static int move_all(const struct uw_model *m, move_fn move)
 {
     int rc = UW_OK;
-    if (!uw_is_separate(m->config.kernels)) {
+    if (!uw_has_image(m->config.kernels)) {
         return uw_device_of(m)->wait(&m->exec);
     }
     rc = m->params.size_n > 0 ? move(m, m->params.x, m->worked.x, m->params.size_n) : UW_OK;

@@ -77,8 +77,8 @@ static size_t kernel_scratch_bytes(const struct uw_model_config *config, const s
     return uw_arena_padded(most);
 }
 
-/* separate: what kernels work on counts by itself. */
-static int sum_need(struct uw_model_need *need, bool separate, struct uw_error *err)
+/* What the kernels of a device work on counts by itself. */
+static int sum_need(struct uw_model_need *need, const struct uw_kernels *k, struct uw_error *err)
 {
     size_t total = 0;
     for (uint32_t p = 0; p < UW_PURPOSES_N; p++) {
@@ -89,16 +89,21 @@ static int sum_need(struct uw_model_need *need, bool separate, struct uw_error *
         return uw_error_set(err, UW_ERR_TOOBIG,
                             "the model needs more memory than this machine can address");
     }
-    need->total_bytes =
-        separate ? need->graph_bytes + need->snapshot_bytes + need->image_bytes : total;
-    need->kernel_bytes = separate ? total - need->total_bytes : 0;
+    need->total_bytes = total;
+    if (k->device != NULL) {
+        need->total_bytes = need->graph_bytes + need->snapshot_bytes + need->image_bytes;
+        need->shared_bytes =
+            k->device->shares_parameters ? need->parameters_bytes + need->optimizer_bytes : 0;
+        need->kernel_bytes = total - need->total_bytes - need->shared_bytes;
+    }
     return UW_OK;
 }
 
 /* What a budget is about. */
 static size_t budgeted(const struct uw_model_config *config, const struct uw_model_need *need)
 {
-    return uw_is_separate(config->kernels) ? need->kernel_bytes : need->total_bytes;
+    return config->kernels->device != NULL ? need->kernel_bytes + need->shared_bytes
+                                           : need->total_bytes;
 }
 
 /* Activations last: what the others leave of the budget is theirs. */
@@ -115,7 +120,7 @@ static int fill_activations(struct uw_draft *d, const struct uw_model_config *co
     for (uint32_t i = 0; i < d->graph.layers_n; i++) {
         d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
     }
-    int rc = sum_need(&d->need, uw_is_separate(config->kernels), err);
+    int rc = sum_need(&d->need, config->kernels, err);
     if (rc == UW_OK && budget != 0 && budgeted(config, &d->need) > budget) {
         return uw_error_set(err, uw_parts.budgeting != NULL ? UW_ERR_NOMEM : UW_ERR_UNSUPPORTED,
                             "budget of %lu bytes: the smallest plan takes %lu",
@@ -155,7 +160,7 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
     if (config->kernels->device != NULL) {
         d->need.image_bytes = uw_parts.on_device->image_bytes(config, g, &d->need);
     }
-    int rc = sum_need(&d->need, uw_is_separate(config->kernels), err);
+    int rc = sum_need(&d->need, config->kernels, err);
     return rc < 0 ? rc : fill_activations(d, config, order, err);
 }
 

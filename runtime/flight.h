@@ -17,12 +17,10 @@ struct uw_input {
 };
 
 struct uw_flight {
-    /* In turn: the kernels', and the processor's, which are m->input, m->label, m->target. Where
-     * memory is shared they are the same. */
+    /* In turn: the kernels', and the processor's, which are m->input, m->label, m->target. */
     struct uw_input input[UW_DEVICE_STEPS_MAX], slot[UW_DEVICE_STEPS_MAX];
     float *logits;                  /* [micro_n][classes], the processor's */
-    float *gradients;               /* [gradients_n], the processor's; NULL: not handed out, or the
-                                       kernels' are */
+    float *gradients;               /* [gradients_n], the processor's; NULL: not handed out */
     uint32_t begun, ended;
     uint32_t drained;               /* of those in flight: stopped, and asked for already */
     struct uw_minibatch batch[UW_DEVICE_STEPS_MAX];     /* of the steps in flight */
@@ -51,6 +49,7 @@ struct uw_on_device {
     int (*evaluate)(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,
                     uint32_t *correct_n);
     int (*forward)(struct uw_model *m, const float *x, uint32_t n, const float **logits);
+    int (*warm)(struct uw_model *m, uint32_t n, struct uw_error *err);
     int (*pull)(const struct uw_model *m);
     int (*push)(struct uw_model *m);
     /* Gradients g, to where the network may change them, and back. The first waits. */
@@ -66,10 +65,10 @@ static inline const struct uw_device_kernels *uw_device_of(const struct uw_model
     return m->config.kernels->device;
 }
 
-/* Has the device memory of its own? */
-static inline bool uw_is_separate(const struct uw_kernels *k)
+/* Are parameters in one place for the device and another for the processor? */
+static inline bool uw_has_image(const struct uw_kernels *k)
 {
-    return k->device != NULL && k->device->separate;
+    return k->device != NULL && !k->device->shares_parameters;
 }
 
 #endif

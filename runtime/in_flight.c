@@ -43,6 +43,11 @@ uint32_t uw_model_steps_free(const struct uw_model *m)
     return (alone ? 1 : d->steps_max) > flying ? (alone ? 1 : d->steps_max) - flying : 0;
 }
 
+int uw_model_warm(struct uw_model *m, uint32_t n, struct uw_error *err)
+{
+    return uw_device_of(m) != NULL ? uw_parts.on_device->warm(m, n, err) : UW_OK;
+}
+
 int uw_model_pull(const struct uw_model *m)
 {
     return uw_device_of(m) != NULL ? uw_parts.on_device->pull(m) : UW_OK;
@@ -59,14 +64,14 @@ int uw_model_pull_range(const struct uw_model *m, uint32_t offset_n, uint32_t co
     if (d == NULL || count_n == 0) {
         return UW_OK;
     }
-    return !d->separate ? d->wait(&m->exec)
+    return d->shares_parameters ? d->wait(&m->exec)
                         : d->read(&m->exec, m->params.x + offset_n, m->worked.x + offset_n,
                                   count_n * sizeof(float));
 }
 
 int uw_model_push_range(struct uw_model *m, uint32_t offset_n, uint32_t count_n)
 {
-    return !uw_is_separate(m->config.kernels) || count_n == 0
+    return !uw_has_image(m->config.kernels) || count_n == 0
                ? UW_OK
                : uw_device_of(m)->write(&m->exec, m->worked.x + offset_n, m->params.x + offset_n,
                                         count_n * sizeof(float));
@@ -74,7 +79,7 @@ int uw_model_push_range(struct uw_model *m, uint32_t offset_n, uint32_t count_n)
 
 int uw_model_push_velocity(struct uw_model *m)
 {
-    return !uw_is_separate(m->config.kernels) || m->velocity == NULL
+    return !uw_has_image(m->config.kernels) || m->velocity == NULL
                ? UW_OK
                : uw_device_of(m)->write(&m->exec, m->worked.velocity, m->velocity,
                                         m->params.size_n * sizeof(float));

@@ -134,10 +134,14 @@ static const uint8_t purposes[BLOCKS_N] = {
 static struct uw_arena *arena_of(const struct uw_model_config *c, enum block block,
                                  struct uw_arena *arena)
 {
-    if (uw_is_separate(c->kernels)) {
+    if (c->kernels->device != NULL) {
+        bool parameters = purposes[block] == UW_PURPOSE_PARAMETERS ||
+                          purposes[block] == UW_PURPOSE_OPTIMIZER;
         bool processors = purposes[block] == UW_PURPOSE_GRAPH ||
                           purposes[block] == UW_PURPOSE_SNAPSHOT;
-        return processors ? arena : c->kernel_arena;
+        return processors                                       ? arena
+               : parameters && c->kernels->device->shares_parameters ? c->shared_arena
+                                                                 : c->kernel_arena;
     }
     return c->regions != NULL ? c->regions->region[c->regions->of[purposes[block]]].arena : arena;
 }

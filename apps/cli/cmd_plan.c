@@ -234,21 +234,17 @@ static void print_device(const struct uw_job *job)
     const struct uw_model_need *n = &job->need;
     const struct uw_cuda_info *info = &job->gpu.info;
     char name[UW_GPU_TEXT_BYTES], all[UW_TEXT_BYTES], left[UW_TEXT_BYTES];
-    bool separate = n->kernel_bytes != 0;
-    uint32_t here = separate ? 1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT : 0;
+    uint32_t here = 1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT;
     printf("%s\n%s of memory, %s free\n\n", uw_job_gpu_text(&job->gpu, name),
            uw_text_bytes((double)info->memory_bytes, all),
            uw_text_bytes((double)info->free_bytes, left));
     print_purposes(n, ((1u << UW_PURPOSES_N) - 1u) & ~here, &none);
-    print_row("image", separate ? 0 : n->image_bytes, "");
     print_row("kernels' own", uw_cuda_own_bytes(job->gpu.cuda), "");
-    print_row(separate ? "on the GPU" : "total", uw_job_device_bytes(job), "");
-    if (separate) {
-        printf("\n");
-        print_purposes(n, here, &none);
-        print_row("image", n->image_bytes, "");
-        print_row("beside it", n->total_bytes, "");
-    }
+    print_row("on the GPU", uw_job_device_bytes(job), "");
+    printf("\n");
+    print_purposes(n, here, &none);
+    print_row("image", n->image_bytes, "");
+    print_row("beside it", n->total_bytes, "");
 }
 
 static void print_table(const struct uw_job *job, const struct options *o, const struct answer *a,

@@ -117,16 +117,11 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     return uw_job_measure(j, &j->config, &j->need, err);
 }
 
-/* Does the GPU have memory that the processor does not see? */
-static bool is_separate(const struct uw_job *j)
-{
-    return j->gpu.cuda != NULL && j->config.kernels->device->separate;
-}
-
 size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)
 {
     size_t own = j->gpu.cuda != NULL ? uw_cuda_own_bytes(j->gpu.cuda) : 0;
-    return own + (is_separate(j) ? need->kernel_bytes : need->total_bytes);
+    return j->gpu.cuda != NULL ? own + need->kernel_bytes + need->shared_bytes
+                               : need->total_bytes;
 }
 
 size_t uw_job_device_bytes(const struct uw_job *j)
@@ -157,19 +152,20 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
     return UW_OK;
 }
 
-/* A GPU that has memory of its own takes a part there and an image in pinned pages; one that has
- * not takes all in pages that both see. */
+/* What kernels work on, what an integrated GPU shares, and pinned pages for the rest. */
 static int take_of_gpu(struct uw_job *j, struct uw_error *err)
 {
-    bool separate = is_separate(j);
-    void *device = NULL;
-    int rc = uw_cuda_take(j->gpu.cuda, UW_CUDA_KERNELS, separate ? j->need.kernel_bytes : 0,
-                          &device, err);
-    rc = rc < 0 ? rc : uw_cuda_take(j->gpu.cuda, separate ? UW_CUDA_PINNED : UW_CUDA_KERNELS,
-                                    j->need.total_bytes, &j->memory, err);
-    if (rc == UW_OK && separate) {
-        uw_arena_init_foreign(&j->kernel_arena, device, j->need.kernel_bytes);
+    void *kernels = NULL, *shared = NULL;
+    int rc = uw_cuda_take(j->gpu.cuda, UW_CUDA_KERNELS, j->need.kernel_bytes, &kernels, err);
+    rc = rc < 0 ? rc : uw_cuda_take(j->gpu.cuda, UW_CUDA_SHARED, j->need.shared_bytes, &shared,
+                                    err);
+    rc = rc < 0 ? rc : uw_cuda_take(j->gpu.cuda, UW_CUDA_PINNED, j->need.total_bytes, &j->memory,
+                                    err);
+    if (rc == UW_OK) {
+        uw_arena_init_foreign(&j->kernel_arena, kernels, j->need.kernel_bytes);
+        uw_arena_init(&j->shared_arena, shared, j->need.shared_bytes);
         j->config.kernel_arena = &j->kernel_arena;
+        j->config.shared_arena = &j->shared_arena;
     }
     return rc;
 }

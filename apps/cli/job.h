@@ -53,7 +53,7 @@ struct uw_job {
     void *workspace;
     void *memory;                   /* with a GPU the GPU's handle owns it */
     struct uw_arena arena;
-    struct uw_arena kernel_arena;   /* with a GPU that has memory of its own: there */
+    struct uw_arena kernel_arena, shared_arena;     /* with a GPU: its own, and what both see */
 };
 
 /* What --exact says in every command that has it. */

@@ -132,7 +132,7 @@ static int take_own(struct uw_cuda *c, struct uw_error *err)
     void *numbers, *step, *at = NULL;
     int rc = uw_cuda_take(c, UW_CUDA_KERNELS, UW_CUDA_PARTIALS_BYTES, &c->partials, err);
     rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_KERNELS, sizeof *c->step, &step, err);
-    rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_SHARED, sizeof *c->numbers, &numbers, err);
+    rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_PINNED, sizeof *c->numbers, &numbers, err);
     if (rc < 0) {
         return rc;
     }
@@ -194,17 +194,27 @@ size_t uw_cuda_own_bytes(const struct uw_cuda *c)
     return c->own_bytes;
 }
 
-static cudaError_t take(enum uw_cuda_memory kind, size_t bytes, void **out)
+/* Managed memory is cached by an integrated GPU, pinned memory is not. */
+static bool is_pinned(const struct uw_cuda *c, enum uw_cuda_memory kind)
 {
-    switch (kind) {
-    case UW_CUDA_KERNELS:
-        return cudaMalloc(out, bytes);
-    case UW_CUDA_PINNED:
-        return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
-    case UW_CUDA_SHARED:
-        break;
+    bool managed = c->info.integrated && has(cudaDevAttrManagedMemory, (int)c->config.device);
+    return kind == UW_CUDA_PINNED || (kind == UW_CUDA_SHARED && !managed);
+}
+
+size_t uw_cuda_free_bytes(const struct uw_cuda *c)
+{
+    size_t free_bytes = 0, all_bytes = 0;
+    (void)c;
+    return cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess ? free_bytes : 0;
+}
+
+static cudaError_t take(enum uw_cuda_memory kind, bool pinned, size_t bytes, void **out)
+{
+    if (pinned) {
+        return cudaHostAlloc(out, bytes, cudaHostAllocMapped);
     }
-    return cudaHostAlloc(out, bytes, cudaHostAllocMapped);
+    return kind == UW_CUDA_KERNELS ? cudaMalloc(out, bytes)
+                                   : cudaMallocManaged(out, bytes, cudaMemAttachGlobal);
 }
 
 int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
@@ -219,9 +229,8 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
         return uw_error_set(err, UW_ERR_NOMEM, "more than %u blocks of memory",
                             UW_CUDA_BLOCKS_MAX);
     }
-    /* Where there is one memory, pages of the processor are the GPU's as well: no copies. */
-    enum uw_cuda_memory as = kind == UW_CUDA_KERNELS && c->info.integrated ? UW_CUDA_SHARED : kind;
-    if (take(as, bytes, out) != cudaSuccess) {
+    bool pinned = is_pinned(c, kind);
+    if (take(kind, pinned, bytes, out) != cudaSuccess) {
         (void)cudaGetLastError(); /* it is no error of a later call */
         *out = NULL;
         (void)cudaMemGetInfo(&free_bytes, &all_bytes);
@@ -231,7 +240,7 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
                                 : "no %zu MB of pinned memory (the GPU has %zu MB of %zu free)",
                             bytes / 1000000u, free_bytes / 1000000u, all_bytes / 1000000u);
     }
-    c->blocks[c->blocks_n++] = (struct uw_cuda_block){.at = *out, .kind = as};
+    c->blocks[c->blocks_n++] = (struct uw_cuda_block){.at = *out, .pinned = pinned};
     return UW_OK;
 }
 
@@ -247,7 +256,7 @@ void uw_cuda_close(struct uw_cuda *c)
     uw_cuda_products_close(c);
     for (uint32_t i = 0; i < c->blocks_n; i++) {
         const struct uw_cuda_block *b = &c->blocks[i];
-        (void)(b->kind == UW_CUDA_KERNELS ? cudaFree(b->at) : cudaFreeHost(b->at));
+        (void)(b->pinned ? cudaFreeHost(b->at) : cudaFree(b->at));
     }
     if (c->stream != NULL) {
         (void)cudaStreamDestroy(c->stream);

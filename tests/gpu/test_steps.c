@@ -40,7 +40,7 @@ struct side {
     struct uw_model m;
     struct uw_model_config config;
     struct uw_model_need need;
-    struct uw_arena arena, kernel_arena;
+    struct uw_arena arena, kernel_arena, shared_arena;
     void *workspace, *memory;
     struct uw_error err;
 };
@@ -63,13 +63,16 @@ static void open_side(struct side *s, const struct uw_model_config *config, bool
     assert_int_equal(uw_model_measure(&s->config, &s->need, &s->err), UW_OK);
     s->memory = on_gpu ? NULL : malloc(s->need.total_bytes + uw_arena_slack_bytes());
     if (on_gpu) {
-        bool separate = s->config.kernels->device->separate;
         void *at;
-        assert_int_equal(uw_cuda_take(s->gpu, separate ? UW_CUDA_PINNED : UW_CUDA_SHARED,
-                                      s->need.total_bytes, &at, &s->err), UW_OK);
+        s->config.shared_arena = &s->shared_arena;
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_PINNED, s->need.total_bytes, &at, &s->err),
+                         UW_OK);
         uw_arena_init(&s->arena, at, s->need.total_bytes);
-        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_KERNELS, s->need.kernel_bytes, &at,
-                                      &s->err), UW_OK);
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_SHARED, s->need.shared_bytes, &at, &s->err),
+                         UW_OK);
+        uw_arena_init(&s->shared_arena, at, s->need.shared_bytes);
+        assert_int_equal(uw_cuda_take(s->gpu, UW_CUDA_KERNELS, s->need.kernel_bytes, &at, &s->err),
+                         UW_OK);
         uw_arena_init_foreign(&s->kernel_arena, at, s->need.kernel_bytes);
     } else {
         uw_arena_init(&s->arena, s->memory, s->need.total_bytes + uw_arena_slack_bytes());
@@ -77,6 +80,7 @@ static void open_side(struct side *s, const struct uw_model_config *config, bool
     assert_int_equal(uw_model_bind(&s->m, &s->config, &s->arena, &s->err), UW_OK);
     assert_int_equal(s->arena.used_bytes, s->need.total_bytes);
     assert_int_equal(s->kernel_arena.used_bytes, s->need.kernel_bytes);
+    assert_int_equal(s->shared_arena.used_bytes, s->need.shared_bytes);
     uw_model_init_weights(&s->m, 7);
 }
 
@@ -135,12 +139,22 @@ static void compare_parameters(struct side *gpu, struct side *cpu)
     }
 }
 
+static void warm(struct side *s)
+{
+    assert_int_equal(uw_model_warm(&s->m, BATCH, &s->err), UW_OK);
+    assert_int_equal(uw_model_warm(&s->m, BATCH - 2, &s->err), UW_OK);
+    uw_model_init_weights(&s->m, 7);
+}
+
 static void compare(const struct uw_model_config *config, uint32_t steps)
 {
     struct side gpu, cpu;
     struct uw_step_result a, b;
     open_side(&gpu, config, true);
     open_side(&cpu, config, false);
+    warm(&gpu);
+    warm(&cpu);
+    size_t left = uw_cuda_free_bytes(gpu.gpu);
     uint32_t ended = 0;
     for (uint32_t step = 0; step < steps; step++) {
         begin(&gpu, step);
@@ -172,6 +186,7 @@ static void compare(const struct uw_model_config *config, uint32_t steps)
         assert_close((double)p[i], (double)q[i]);
     }
     assert_true(uw_model_is_finite(&gpu.m));
+    assert_int_equal(uw_cuda_free_bytes(gpu.gpu), left);
     close_side(&gpu);
     close_side(&cpu);
 }

@@ -42,10 +42,10 @@ struct uw_cuda_info {
 };
 
 enum uw_cuda_memory {
-    UW_CUDA_KERNELS = 0,            /* fastest for kernels; the processor sees it only where the
-                                       GPU is integrated */
+    UW_CUDA_KERNELS = 0,            /* for kernels only */
     UW_CUDA_PINNED,                 /* the processor's, copied from and to without a detour */
-    UW_CUDA_SHARED                  /* both see it */
+    UW_CUDA_SHARED                  /* both see it: managed where the GPU is integrated, and then
+                                       not to be touched while work is in the queue */
 };
 
 /* Returns UW_OK, UW_ERR_UNSUPPORTED (no CUDA in this build), UW_ERR_NOTFOUND (no driver, one that
@@ -61,6 +61,9 @@ void uw_cuda_info(const struct uw_cuda *c, struct uw_cuda_info *info);
 /* Returns UW_OK, or UW_ERR_NOMEM: err says how much is free. bytes 0 gives NULL. */
 int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
                  struct uw_error *err);
+
+/* Bytes that are free on the GPU now, for all programs. */
+size_t uw_cuda_free_bytes(const struct uw_cuda *c);
 
 /* Bytes of the GPU's memory that the handle takes for itself: sums, partial results, staging,
  * cuBLAS's workspace. Libraries' own are not in it. */

@@ -50,8 +50,8 @@ struct uw_step_result {
     uint32_t correct_n;             /* cross_entropy: the largest logit is the label's */
 };
 
-/* What the kernels work on: the model's own pointers, or with a separate device its copies, which
- * the processor must not touch. */
+/* What the kernels work on: the model's own pointers, or on a device that does not share them its
+ * copies, which the processor must not touch. */
 struct uw_worked {
     float *x, *velocity;            /* as params.x and velocity */
     float *state[UW_OPTIMIZER_VECTORS_MAX];
@@ -186,10 +186,17 @@ int uw_model_step_begin(struct uw_model *m, const struct uw_minibatch *b, struct
 int uw_model_step_end(struct uw_model *m, struct uw_step_result *result, struct uw_error *err);
 uint32_t uw_model_steps_free(const struct uw_model *m);
 
-/* With a separate device params.x, velocity and the optimizer's vectors are an image that trails
- * behind. pull brings it up to date, after all steps begun; push makes the image what the device
- * goes on with. Initial weights and checkpoints do so themselves; whoever else reads or writes
- * them calls these. Otherwise nothing happens, except that pull waits for a device.
+/* Run steps of n samples, so that a device loads, records and takes what such steps need: nothing
+ * is taken from then on. After bind and before the weights are initialised, for config.batch_n,
+ * and for the last minibatch of an epoch where that is smaller. Without a device nothing happens.
+ *
+ * Returns UW_OK, or what uw_model_train_step returns. */
+int uw_model_warm(struct uw_model *m, uint32_t n, struct uw_error *err);
+
+/* On a device that does not share them params.x, velocity and the optimizer's vectors are an image
+ * that trails behind. pull brings it up to date, after all steps begun; push makes the image what
+ * the device goes on with. Initial weights and checkpoints do so themselves; whoever else reads or
+ * writes them calls these. Otherwise nothing happens, except that pull waits for a device.
  *
  * Returns UW_OK, or UW_ERR_IO: the device failed. */
 int uw_model_pull(const struct uw_model *m);

@@ -79,15 +79,16 @@ struct uw_model_config {
     bool input;                     /* keep room for one minibatch: input, label, target */
     bool hand_out;                  /* m->bucket or its kin will be set: on a device gradients need
                                        room in the processor's memory as well */
-    struct uw_arena *kernel_arena;  /* borrowed; kernels with a separate device (uwasa/device.h):
-                                       memory of the device, for what kernels work on. The image
-                                       then is in bind's arena. NULL otherwise */
+    /* Borrowed; kernels with a device (uwasa/device.h): the device's memory for what kernels work
+     * on, and, where it shares parameters, memory that both see for those, velocity and the
+     * optimizer's vectors. NULL otherwise */
+    struct uw_arena *kernel_arena, *shared_arena;
     void *workspace;                /* used by measure and bind only, free for others afterwards */
     size_t workspace_bytes;         /* at least UW_MODEL_WORKSPACE_BYTES(def->layers_n) */
 };
 
 /* Bytes by purpose. Their sum, total_bytes, is what uw_model_bind takes from the arena; with a
- * separate device total_bytes and kernel_bytes together are the sum. */
+ * device total_bytes, kernel_bytes and shared_bytes together are the sum. */
 struct uw_model_need {
     uint32_t parameters_n;          /* weights and biases, frozen ones too */
     uint32_t auxiliary_n;           /* of these, what only auxiliary losses need */
@@ -106,8 +107,8 @@ struct uw_model_need {
     size_t image_bytes;             /* a device's: what the processor keeps beside it, see
                                        uw_model_pull, and minibatches in flight; else 0 */
     size_t total_bytes;
-    size_t kernel_bytes;            /* separate device: of config.kernel_arena, and not in
-                                       total_bytes: all but graph, snapshot and image; else 0 */
+    size_t kernel_bytes;            /* of config.kernel_arena, */
+    size_t shared_bytes;            /* and of config.shared_arena: a device's, else 0 */
 };
 
 #endif
