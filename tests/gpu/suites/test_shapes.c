@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU's own kernels over random shapes against the reference: convolutions whatever conv2d would
- * choose, channels that several blocks share, planes that no vector is aligned to. */
+ * The GPU's own kernels over random shapes, against the reference: convolutions whatever conv2d
+ * would choose, channels that several blocks share, planes that no vector is aligned to. */
 #include "table.h"
 #include "test_support.h"
 
