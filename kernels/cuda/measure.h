@@ -16,7 +16,7 @@
 /* Work that may be tried, in multiplications: a second on the smallest GPU. One that is emulated
  * does a few millions a second. */
 #ifdef UW_CUDA_EMULATED
-#define UW_CUDA_MEASURED_PRODUCTS 65536.0
+#define UW_CUDA_MEASURED_PRODUCTS 8192.0
 #else
 #define UW_CUDA_MEASURED_PRODUCTS 1e12
 #endif
