@@ -35,7 +35,13 @@ if(NOT CMAKE_CROSSCOMPILING)
 endif()
 find_library(UWASA_CUDART NAMES libcudart_static.a PATHS ${UWASA_CUDA_TARGET}
              PATH_SUFFIXES lib lib64 NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
-mark_as_advanced(UWASA_NVCC UWASA_CUDA_INCLUDE_DIR UWASA_CUDART)
+# cuDNN has packages of its own; Python's has its header elsewhere: -DUWASA_CUDNN_INCLUDE_DIR=...
+find_path(UWASA_CUDNN_INCLUDE_DIR cudnn.h HINTS ${root}/include NO_CMAKE_FIND_ROOT_PATH)
+if(NOT UWASA_CUDNN_INCLUDE_DIR)
+  message(STATUS "No cudnn.h, which uwasa_cuda needs: install cuDNN's development package, or say "
+                 "-DUWASA_CUDNN_INCLUDE_DIR=FOLDER")
+endif()
+mark_as_advanced(UWASA_NVCC UWASA_CUDA_INCLUDE_DIR UWASA_CUDNN_INCLUDE_DIR UWASA_CUDART)
 
 # nvcc's own headers raise warnings in the host's compiler: no -Wall there. Without guards of static
 # variables an object needs nothing of the C++ library.
@@ -65,4 +71,12 @@ function(uwasa_cuda_sources target)
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   endforeach()
   target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR})
+  if(UWASA_CUDNN_INCLUDE_DIR)
+    target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDNN_INCLUDE_DIR})
+  endif()
+  if(UWASA_CUDART)
+    find_package(Threads REQUIRED)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${UWASA_CUDART}> Threads::Threads
+                                            ${CMAKE_DL_LIBS} rt)
+  endif()
 endfunction()
