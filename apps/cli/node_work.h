@@ -86,6 +86,9 @@ int uw_node_work_open(struct uw_node_work *r);
  * more than an hour in one without an end. */
 void uw_node_work_tell_cost(struct uw_node_work *r);
 
+/* Say which GPU trains, or why none does. */
+void uw_node_work_tell_gpu(struct uw_node_work *r);
+
 /* How the network reaches the parameters of a bound model: NULL where the processor trains. */
 const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
 

@@ -87,15 +87,19 @@ static void test_elementwise_losses_show_nan(void **state)
     const struct uw_loss_kernels *k = uw_test_table()->loss;
     for (int kind = UW_ELEMENTWISE_BCE; kind <= UW_ELEMENTWISE_HUBER; kind++) {
         for (int in_target = 0; in_target < 2; in_target++) {
-            const float z[2] = {0.5f, in_target ? 0.0f : NAN};
-            const float t[2] = {0.0f, in_target ? NAN : 0.0f};
-            float dz[2];
+            const float nan_z[2] = {0.5f, in_target ? 0.0f : NAN};
+            const float nan_t[2] = {0.0f, in_target ? NAN : 0.0f};
+            float *z = uw_test_copy_floats(2, nan_z), *t = uw_test_copy_floats(2, nan_t);
+            float *dz = uw_test_floats(2);
             double sum = 0.0;
             enum uw_elementwise_loss loss = (enum uw_elementwise_loss)kind;
             /* BCE's z t is NaN for z = 0 and t = NaN too. */
             assert_int_equal(k->forward(plain(), loss, 0.1f, 2, z, t, &sum), UW_OK);
             assert_int_equal(k->bw_input(plain(), loss, 0.1f, 2, z, t, 1.0f, dz), UW_OK);
             assert_true(isnan(sum) && isfinite(dz[0]) && isnan(dz[1]));
+            uw_test_release(z);
+            uw_test_release(t);
+            uw_test_release(dz);
         }
     }
 }

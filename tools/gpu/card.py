@@ -81,11 +81,12 @@ class Libraries:
         found = [self.cudnn_lib, self.cublas_lib] + package_folders("lib")
         return [f for f in dict.fromkeys(found) if f]
 
-    def environment(self):
-        """This process's, with the libraries to be found and nvcc in PATH."""
+    def environment(self, stand_ins=False):
+        """This process's, with the libraries to be found, where no stand-ins are wanted, and nvcc
+        in PATH."""
         env = dict(os.environ)
-        old = env.get("LD_LIBRARY_PATH")
-        env["LD_LIBRARY_PATH"] = os.pathsep.join(self.folders() + ([old] if old else []))
+        old = [f for f in [env.get("LD_LIBRARY_PATH")] if f]
+        env["LD_LIBRARY_PATH"] = os.pathsep.join(([] if stand_ins else self.folders()) + old)
         env["PYTHONUNBUFFERED"] = "1"
         if self.root:
             env["PATH"] = os.path.join(self.root, "bin") + os.pathsep + env.get("PATH", "")

@@ -49,12 +49,12 @@ def build(check):
         return
     # Whatever can be built is: a suite that does not compile fails alone.
     keep = ["-k", "0"] if ninja else ["-k"]
-    check.run("build", "compile", ["cmake", "--build", check.build, "-j", str(os.cpu_count() or 2),
-                                   "--", *keep], 480)
+    check.run("build", "compile", ["cmake", "--build", check.build, "--target", "gpu_check", "-j",
+                                   str(os.cpu_count() or 2), "--", *keep], 480)
 
 
 def tests_of(check):
-    """ctest's tests of GPUs: name, command, seconds, folder."""
+    """ctest's tests of GPUs: name, command, seconds, folder, variables."""
     run = subprocess.run(["ctest", "--test-dir", check.build, "-R", "^gpu/",
                           "--show-only=json-v1"], capture_output=True, text=True, env=check.env)
     try:
@@ -64,9 +64,11 @@ def tests_of(check):
     found = []
     for test in tests:
         about = {p["name"]: p["value"] for p in test.get("properties", [])}
-        if "command" in test:
-            found.append((test["name"], test["command"], about.get("TIMEOUT", 300),
-                          about.get("WORKING_DIRECTORY")))
+        command = test.get("command", [])       # ctest omits one that is not there
+        if not about.get("DISABLED"):
+            found.append((test["name"], command, about.get("TIMEOUT", 300),
+                          about.get("WORKING_DIRECTORY"),
+                          dict(v.split("=", 1) for v in about.get("ENVIRONMENT", ()))))
     return found
 
 
@@ -78,11 +80,11 @@ def suites(check, part):
     mine = [t for t in tests_of(check) if part_of(t[0]) == part]
     if not mine:
         check.table.add(part, "suites", "FAILED", "none were built")
-    for name, command, limit_s, folder in mine:
-        if not os.path.exists(command[0]):
+    for name, command, limit_s, folder, variables in mine:
+        if not command or not os.path.exists(command[0]):
             check.table.add(part, name, "FAILED", "was not built")
             continue
-        outcome = check.run(part, name, command, limit_s, cwd=folder, tell=False)
+        outcome = check.run(part, name, command, limit_s, folder, False, variables)
         if outcome is None:
             continue
         ran = [int(n) for n in re.findall(r"(\d+) test\(s\) run", outcome.output())]
@@ -267,7 +269,7 @@ def sanitizer(check):
                         "no GPU" if check.emulated else "is not installed")
         return
     contract = {t[0].rsplit("_", 1)[1]: t[1] for t in tests_of(check)
-                if t[0].startswith("gpu/contract_")}
+                if t[0].startswith("gpu/contract_") and t[1]}
     if not contract:
         check.table.add("sanitizer", "suites", "FAILED", "none were built")
     for kind, chosen in SANITIZED.items():
