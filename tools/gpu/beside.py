@@ -129,7 +129,7 @@ def ask(torch, limit_s, **what):
 def measure(command, torches, work, options, env, log):
     """All rounds of one work: {"own": .., "torch": {mode: ..}} with seconds a step, by round.
 
-    torches: by mode. options: rounds, windows, seconds, and limit(seconds), what is left of them."""
+    torches: by mode. options: rounds, windows, seconds, limit(seconds), what is left of them."""
     result, layout = {"work": work, "own": None, "torch": {}}, None
     limit = options["limit"]
     told, outcome = own_window(command, work, 1, options["seconds"], limit(120), env, log)
@@ -138,7 +138,7 @@ def measure(command, torches, work, options, env, log):
         return result
     result["own"] = {"step_s": [], "told": told}
     for mode, torch in torches.items():
-        answer = ask(torch, limit(120), do="open", work=work, mode=mode, layout=layout)
+        answer = ask(torch, limit(200), do="open", work=work, mode=mode, layout=layout)
         if "error" not in answer:
             layout, answer["step_s"] = answer["layout"], []
         result["torch"][mode] = answer

@@ -7,6 +7,7 @@ Each takes the Check, adds rows to its table and goes on after a failure.
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -200,7 +201,9 @@ def open_torches(check, works):
         check.table.add("bench", "PyTorch", "skipped" if check.emulated else "FAILED",
                         "no Python here has torch and numpy")
         return {}
-    check.env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(check.build, "inductor")
+    cache = os.path.join(check.build, "inductor")
+    shutil.rmtree(cache, ignore_errors=True)    # a compiler that was killed leaves half a file
+    check.env["TORCHINDUCTOR_CACHE_DIR"] = cache
     torches = {mode: beside.Torch(python, check.env, check.log("torch")) for mode in check.modes}
     about = beside.ask(torches[check.modes[0]], check.limit(180), do="about")
     check.measured["torch"] = about
