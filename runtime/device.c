@@ -10,6 +10,7 @@
 #include "uwasa/parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #define EVALUATES 1u
 #define TRAINS 2u
@@ -75,6 +76,9 @@ static uint64_t key_of(const struct uw_model *m, const struct uw_minibatch *b, u
 {
     if (what == TRAINS && (m->profile != NULL || m->bucket != NULL || m->buckets_n > 0)) {
         return 0;
+    }
+    if (b->n != m->config.batch_n) {
+        return 0; /* the last of an epoch: a graph of its own would not pay */
     }
     const uint32_t numbers[] = {what, b->n, b->label != NULL, b->target != NULL};
     const void *const pointers[] = {m->layers, m->worked.x, next_input(m)->x};
@@ -331,6 +335,52 @@ static int forward(struct uw_model *m, const float *x, uint32_t n, const float *
     return rc;
 }
 
+#define WARM_STEPS 3u               /* the first as it comes, the second recorded, one played */
+
+static int warm_steps(struct uw_model *m, uint32_t n, struct uw_error *err)
+{
+    struct uw_step_result r;
+    struct uw_minibatch b = {.n = n};
+    double loss = 0.0;
+    uint32_t correct = 0;
+    int rc = UW_OK;
+
+    for (uint32_t i = 0; i < UW_DEVICE_STEPS_MAX * WARM_STEPS && rc == UW_OK; i++) {
+        memset(m->input, 0, (size_t)n * m->input_n * sizeof *m->input);
+        memset(m->label, 0, n * sizeof *m->label);
+        for (size_t k = 0; k < (size_t)n * m->target_n; k++) {
+            m->target[k] = 0.0f;
+        }
+        struct uw_minibatch own = uw_step_minibatch(m, &b);
+        rc = evaluate(m, &own, &loss, &correct);
+        if (rc == UW_OK && m->config.mode != UW_PLAN_INFERENCE && m->trainable_n > 0) {
+            rc = begin(m, &b, err);
+            rc = rc < 0 ? rc : end(m, &r, err);
+        }
+    }
+    return rc;
+}
+
+/* Parameters are initialised afterwards; the optimizer starts at zero again. */
+static int warm(struct uw_model *m, uint32_t n, struct uw_error *err)
+{
+    const struct uw_spike_guard guard = m->guard;
+    uint64_t updates = m->updates;
+    m->guard.factor = 0.0f;
+    int rc = warm_steps(m, n, err);
+    m->guard = guard;
+    m->updates = updates;
+    for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX && rc == UW_OK; v++) {
+        rc = m->worked.state[v] != NULL
+                 ? uw_zero(&m->exec, m->worked.state[v], m->trainable_n * sizeof(float))
+                 : UW_OK;
+    }
+    if (rc == UW_OK && m->worked.velocity != NULL) {
+        rc = uw_zero(&m->exec, m->worked.velocity, m->params.size_n * sizeof(float));
+    }
+    return rc < 0 ? failed(err, rc) : rc;
+}
+
 /* Where the network finds what the kernels have at g. */
 static float *given(const struct uw_model *m, const float *g)
 {
@@ -345,7 +395,9 @@ static int give(struct uw_model *m, float *g, uint32_t count_n, float **out)
 
 static int take_back(struct uw_model *m, float *g, uint32_t count_n)
 {
-    return uw_device_of(m)->write(&m->exec, g, given(m, g), (size_t)count_n * sizeof *g);
+    /* Behind the copy that brought them and before their update; nobody waits. */
+    const struct uw_device_copy back = {g, given(m, g), (size_t)count_n * sizeof *g};
+    return uw_device_of(m)->stage(&m->exec, &back, 1);
 }
 
 static int fetch(struct uw_model *m, uint32_t bucket)
@@ -363,6 +415,7 @@ const struct uw_on_device uw_on_device = {
     .end = end,
     .evaluate = evaluate,
     .forward = forward,
+    .warm = warm,
     .pull = uw_image_pull,
     .push = uw_image_push,
     .give = give,

@@ -49,6 +49,7 @@ struct uw_on_device {
     int (*evaluate)(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,
                     uint32_t *correct_n);
     int (*forward)(struct uw_model *m, const float *x, uint32_t n, const float **logits);
+    int (*warm)(struct uw_model *m, uint32_t n, struct uw_error *err);
     int (*pull)(const struct uw_model *m);
     int (*push)(struct uw_model *m);
     /* Gradients g, to where the network may change them, and back. The first waits. */

@@ -43,6 +43,11 @@ uint32_t uw_model_steps_free(const struct uw_model *m)
     return (alone ? 1 : d->steps_max) > flying ? (alone ? 1 : d->steps_max) - flying : 0;
 }
 
+int uw_model_warm(struct uw_model *m, uint32_t n, struct uw_error *err)
+{
+    return uw_device_of(m) != NULL ? uw_parts.on_device->warm(m, n, err) : UW_OK;
+}
+
 int uw_model_pull(const struct uw_model *m)
 {
     return uw_device_of(m) != NULL ? uw_parts.on_device->pull(m) : UW_OK;

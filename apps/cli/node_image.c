@@ -37,3 +37,15 @@ const struct uw_node_image *uw_node_work_image(struct uw_node_work *r)
     r->image = (struct uw_node_image){fetch, send, send_velocity, r};
     return &r->image;
 }
+
+void uw_node_work_tell_gpu(struct uw_node_work *r)
+{
+    struct uw_job_gpu *g = &r->job.gpu;
+    char text[UW_GPU_TEXT_BYTES];
+    if (g->cuda != NULL) {
+        uw_node_report_say(&r->report, "training on %s", uw_job_gpu_text(g, text));
+    } else if (g->note[0] != '\0') {
+        uw_node_report_say(&r->report, "%s", g->note);
+    }
+    g->note[0] = '\0';
+}

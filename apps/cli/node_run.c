@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#define STEP_EVENT_US 250000u
 #define SENSORS_US 2000000u     /* some are behind a slow bus */
 
 static bool stop_asked(void *arg)
@@ -71,7 +70,7 @@ static int load_checkpoint(struct uw_node_work *r)
         return rc;
     }
     r->fresh = false;
-    r->step = r->first_step = state.step;
+    r->step = r->begun = r->first_step = state.step;
     r->loader.epoch = state.epoch;
     r->loader.position = (uint32_t)(state.position % r->own->samples_n);
     if (state.user[0] >= r->incarnation) {
@@ -113,6 +112,7 @@ static int prepare(struct uw_node_work *r, int *status)
     const struct uw_job_config config = {.model = o->model,
                                          .backend = o->backend,
                                          .exact = o->exact,
+                                         .gpu = true,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
                                                   .mode = gradients ? UW_PLAN_BUCKETS
@@ -136,6 +136,7 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
     rc = rc < 0 ? rc : uw_node_work_open_data(r);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
+    uw_node_work_tell_gpu(r);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
@@ -163,8 +164,7 @@ static double elapsed_s(const struct uw_node_work *r)
     return (double)(uw_board_now_us() - r->start_us) / 1e6;
 }
 
-/* By the clock of the training: waiting for others counts. */
-static float samples_per_s(const struct uw_node_work *r)
+float uw_node_work_samples_per_s(const struct uw_node_work *r)
 {
     uint64_t until_us = r->trained_us != 0 ? r->trained_us : uw_board_now_us();
     bool any = r->train_us != 0 && until_us > r->train_us;
@@ -176,7 +176,8 @@ static struct uw_node_progress progress(const struct uw_node_work *r, float lr)
     return (struct uw_node_progress){
         .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
         .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-        .samples_per_s = r->trained_us != 0 ? 0.0f : samples_per_s(r), .vitals = r->vitals};
+        .samples_per_s = r->trained_us != 0 ? 0.0f : uw_node_work_samples_per_s(r),
+        .vitals = r->vitals};
 }
 
 int uw_node_work_exchange(struct uw_node_work *r, float lr)
@@ -205,49 +206,6 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
     }
     int met = uw_node_gradients_meet(r);
     return met < 0 ? met : rc;
-}
-
-/* Under a time limit alone the schedule goes by the time. */
-static float learning_rate(const struct uw_node_work *r)
-{
-    bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;
-    uint64_t end = by_time ? (uint64_t)(r->o->seconds * 1e6) : r->steps;
-    uint64_t at = by_time ? uw_node_work_over_us(r) : r->step;
-    const struct uw_schedule_at where = {.step = r->step, .epoch = r->loader.epoch,
-                                         .progress = at < end ? (double)at / (double)end : 1.0};
-    return uw_schedule_lr(&r->schedule, r->o->lr, &where);
-}
-
-static int train_one(struct uw_node_work *r)
-{
-    struct uw_model *m = &r->job.model;
-    struct uw_step_result result;
-    struct uw_error why = {.text = ""};
-    uint64_t before_us = uw_board_now_us();
-    m->optimizer.lr = learning_rate(r);
-    uw_node_gradients_prepare(r);
-    int n = uw_loader_next(&r->loader, m->input, m->label);
-    if (n < 0) {
-        return uw_error_set(&r->err, n, "%.180s: %s", r->o->data, uw_status_text(n));
-    }
-    int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
-    if (rc < 0) {
-        return uw_error_set(&r->err, rc, "step %llu: %.200s", (unsigned long long)r->step + 1u,
-                            why.text[0] != '\0' ? why.text : uw_status_text(rc));
-    }
-    r->step++;
-    r->samples += (uint64_t)n;
-    uw_node_trace_part(r, NULL, before_us, uw_board_now_us());
-    uw_node_work_rest(r, before_us);
-    uint64_t now_us = uw_board_now_us();
-    r->step_loss = result.loss;
-    r->loss = r->samples == (uint64_t)n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;
-    if (now_us - r->step_event_us >= STEP_EVENT_US || r->step == r->steps) {
-        uw_node_report_step(&r->report, r->step, r->loss, (double)r->samples,
-                            (double)samples_per_s(r));
-        r->step_event_us = now_us;
-    }
-    return UW_OK;
 }
 
 static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
@@ -298,6 +256,23 @@ static void read_sensors(struct uw_node_work *r, uint64_t now_us)
     }
 }
 
+static bool saves(const struct uw_node_work *r, uint64_t now_us)
+{
+    return r->o->checkpoint != NULL &&
+           (double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6;
+}
+
+static bool evaluates(const struct uw_node_work *r, uint64_t now_us)
+{
+    return r->o->eval_seconds > 0.0 &&
+           (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6;
+}
+
+bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us)
+{
+    return saves(r, now_us) || evaluates(r, now_us);
+}
+
 /* What is due between steps. A full disk does not end a node. */
 static int housekeeping(struct uw_node_work *r)
 {
@@ -305,15 +280,16 @@ static int housekeeping(struct uw_node_work *r)
     int rc = UW_OK;
     read_sensors(r, now_us);
     uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, uw_node_work_left_s(r));
-    if (r->o->checkpoint != NULL &&
-        (double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6) {
+    if (r->begun != r->step) {
+        return UW_OK;
+    }
+    if (saves(r, now_us)) {
         rc = uw_node_gradients_finish(r);
         if (rc == UW_OK && save(r) < 0) {
             uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
         }
     }
-    if (rc == UW_OK && r->o->eval_seconds > 0.0 &&
-        (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6) {
+    if (rc == UW_OK && evaluates(r, now_us)) {
         rc = evaluate(r, r->o->eval_samples, false);
     }
     return rc;
@@ -343,14 +319,16 @@ static int run_steps(struct uw_node_work *r)
     }
     int rc = uw_node_work_exchange(r, 0.0f);
     while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
+                       r->begun != r->step ||
                        (r->step < r->steps && uw_node_work_time_left(r) &&
                         !uw_stop_asked(&r->stop)))) {
         if ((rc & (UW_NODE_ADOPTING | UW_NODE_AVERAGING)) != 0) {
             rc = wait_for_network(r);
             continue;
         }
-        rc = train_one(r);
-        rc = rc < 0 ? rc : uw_node_work_exchange(r, r->job.model.optimizer.lr);
+        float lr = 0.0f;
+        rc = uw_node_work_train(r, &lr);
+        rc = rc < 0 ? rc : uw_node_work_exchange(r, lr);
         int kept = rc < 0 || (rc & UW_NODE_AVERAGING) != 0 ? UW_OK : housekeeping(r);
         rc = kept < 0 ? kept : rc;
     }
@@ -386,7 +364,7 @@ static int work(struct uw_node_work *r)
     if (rc == UW_OK) {
         struct uw_node_summary s = {.step = r->step,
                                     .samples = r->samples,
-                                    .samples_per_s = (double)samples_per_s(r),
+                                    .samples_per_s = (double)uw_node_work_samples_per_s(r),
                                     .seconds = elapsed_s(r),
                                     .arena_bytes = r->job.arena.used_bytes,
                                     .network_bytes = uw_stack_bytes(&r->net.stack) +

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * node_work.h - a running node: what node_open.c (the network), node_cost.c (what that takes),
- * node_data.c (its samples), node_run.c (set-up, training), node_image.c (a GPU's parameters),
- * node_pace.c (its rest) and node_end.c share */
+ * node_data.c (its samples), node_run.c (set-up, training), node_step.c (a step), node_image.c (a
+ * GPU's parameters), node_pace.c (its rest) and node_end.c share */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -22,6 +22,14 @@
 #include "uwasa/schedule.h"
 #include "uwasa/sensors.h"
 #include "uwasa/storage_file.h"
+
+#define UW_NODE_BEGUN_MAX 2u
+
+/* A step that has begun. */
+struct uw_node_begun {
+    uint32_t n;                         /* samples */
+    float lr;
+};
 
 struct uw_node_work {
     const struct uw_node_options *o;
@@ -47,6 +55,8 @@ struct uw_node_work {
     bool retreated;                     /* pairs were given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
     uint64_t first_step;                /* what a checkpoint had done */
+    uint64_t begun;                     /* step, or more on a GPU: node_step.c */
+    struct uw_node_begun flight[UW_NODE_BEGUN_MAX];
     uint64_t start_us, samples;
     uint64_t train_us, trained_us;      /* the training's first and last moment; 0: not yet */
     uint64_t step_event_us, saved_us, scored_us;
@@ -86,11 +96,24 @@ int uw_node_work_open(struct uw_node_work *r);
  * more than an hour in one without an end. */
 void uw_node_work_tell_cost(struct uw_node_work *r);
 
+/* Say which GPU trains, or why none does. */
+void uw_node_work_tell_gpu(struct uw_node_work *r);
+
 /* How the network reaches the parameters of a bound model: NULL where the processor trains. */
 const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
 
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);
+
+/* One local step more is done. lr: set to its learning rate. Returns UW_OK or a code, r->err
+ * filled. */
+int uw_node_work_train(struct uw_node_work *r, float *lr);
+
+/* Is a checkpoint or a test due between two steps? */
+bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us);
+
+/* By the clock of the training: waiting for others counts. */
+float uw_node_work_samples_per_s(const struct uw_node_work *r);
 
 /* Seconds of training left; below 0: there is no limit, it cannot be told yet, or it is done. */
 double uw_node_work_left_s(const struct uw_node_work *r);

@@ -107,8 +107,8 @@ static __global__ void sum_columns_kernel(uint32_t rows, uint32_t per_split, uin
                                           const float *dy, float scale, float *db,
                                           double *partials)
 {
-    __shared__ double part[ROWS][UW_WARP];
-    size_t c = static_cast<size_t>(blockIdx.x) * UW_WARP + threadIdx.x;
+    __shared__ double part[ROWS][UW_LANES];
+    size_t c = static_cast<size_t>(blockIdx.x) * UW_LANES + threadIdx.x;
     size_t begin = static_cast<size_t>(blockIdx.y) * per_split;
     size_t end = begin + per_split < rows ? begin + per_split : rows;
     double sum = 0.0;
@@ -144,18 +144,18 @@ static int sum_columns(const struct uw_exec *e, uint32_t rows, uint32_t channels
                        float scale, float *db)
 {
     double *partials = static_cast<double *>(uw_cuda_of(e)->partials);
-    uint32_t blocks = (channels - 1) / UW_WARP + 1, splits = 1;
+    uint32_t blocks = (channels - 1) / UW_LANES + 1, splits = 1;
     while (rows / splits > 512 && splits < 16 &&
            blocks * splits < 2 * uw_cuda_of(e)->multiprocessors) {
         splits *= 2;
     }
     uint32_t per_split = (rows - 1) / splits + 1;
-    int rc = uw_launch(e, dim3(blocks, splits), dim3(UW_WARP, ROWS), sum_columns_kernel, rows,
+    int rc = uw_launch(e, dim3(blocks, splits), dim3(UW_LANES, ROWS), sum_columns_kernel, rows,
                        per_split, channels, dy, scale, db, partials);
     if (rc < 0 || splits == 1) {
         return rc;
     }
-    return uw_launch(e, channels, UW_WARP, finish_kernel, splits, scale, db, partials);
+    return uw_launch(e, channels, UW_LANES, finish_kernel, splits, scale, db, partials);
 }
 
 int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
@@ -177,5 +177,5 @@ int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t cha
     if (rc < 0 || cut.splits == 1) {
         return rc;
     }
-    return uw_launch(e, channels, UW_WARP, finish_kernel, cut.splits, scale, db, partials);
+    return uw_launch(e, channels, UW_LANES, finish_kernel, cut.splits, scale, db, partials);
 }

@@ -12,9 +12,8 @@
 #ifndef UW_KERNELS_CUDA_CHANNELS_CUH
 #define UW_KERNELS_CUDA_CHANNELS_CUH
 
-#include "launch.cuh"
+#include "reduce.cuh"
 
-#define UW_WARP 32u
 #define UW_SPLITS_MAX 64u
 
 struct uw_channel_cut {
@@ -64,7 +63,7 @@ static inline struct uw_channel_cut uw_cut_channels(const struct uw_exec *e, uin
     }
     c.per_split = (c.all + splits - 1) / splits;
     c.splits = static_cast<uint32_t>((c.all + c.per_split - 1) / c.per_split);
-    unsigned threads = UW_WARP, threads_max = splits > 1 ? 512 : 1024;
+    unsigned threads = UW_LANES, threads_max = splits > 1 ? 512 : 1024;
     while (threads < threads_max && threads * each < c.per_split) {
         threads *= 2;
     }
@@ -98,7 +97,7 @@ static __device__ __forceinline__ void uw_each_vector(const struct uw_channel_cu
     }
     const size_t base = plane * blockIdx.x;
     while (i < end) {
-        typename Body::item item[in_flight];
+        typename Body::item item[in_flight] = {};
         size_t at[in_flight], image[in_flight];
 #pragma unroll
         for (int u = 0; u < in_flight; u++) {
@@ -125,24 +124,22 @@ static __device__ __forceinline__ void uw_each_vector(const struct uw_channel_cu
     }
 }
 
-/* Sum of v[k] over a warp, for all its lanes. */
+/* Sums of v[k] over a warp, for all its lanes. */
 template <int N> static __device__ __forceinline__ void uw_warp_sums(double (&v)[N])
 {
-    for (unsigned by = UW_WARP / 2; by > 0; by /= 2) {
 #pragma unroll
-        for (int k = 0; k < N; k++) {
-            v[k] += __shfl_xor_sync(0xffffffffu, v[k], static_cast<int>(by));
-        }
+    for (int k = 0; k < N; k++) {
+        v[k] = uw_warp_sum(v[k]);
     }
 }
 
-/* Sum of v[k] over a one-dimensional block, for all its threads. */
+/* Sums of v[k] over a one-dimensional block, for all its threads; uw_block_sum N at a time. */
 template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v)[N])
 {
-    __shared__ double part[N][UW_WARP];
-    unsigned warp = threadIdx.x / UW_WARP, lane = threadIdx.x % UW_WARP;
+    __shared__ double part[N][UW_LANES];
+    unsigned warp = threadIdx.x / UW_LANES, lane = threadIdx.x % UW_LANES;
     uw_warp_sums(v);
-    if (blockDim.x == UW_WARP) {
+    if (blockDim.x == UW_LANES) {
         return;
     }
     __syncthreads(); /* part may still be read for the sums before */
@@ -151,7 +148,7 @@ template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v
     }
     __syncthreads();
     for (int k = 0; k < N; k++) {
-        v[k] = lane < blockDim.x / UW_WARP ? part[k][lane] : 0.0;
+        v[k] = lane < blockDim.x / UW_LANES ? part[k][lane] : 0.0;
     }
     uw_warp_sums(v);
 }
@@ -165,7 +162,7 @@ static __device__ __forceinline__ void uw_add_splits(const double *partials, uin
     for (int k = 0; k < N; k++) {
         v[k] = 0.0;
     }
-    for (uint32_t s = threadIdx.x % UW_WARP; s < splits; s += UW_WARP) {
+    for (uint32_t s = threadIdx.x % UW_LANES; s < splits; s += UW_LANES) {
         for (int k = 0; k < N; k++) {
             v[k] += from[s * N + k];
         }

@@ -12,7 +12,8 @@
 #define LINE_BYTES 512
 #define FOREIGN_MAX 4096u               /* lines that are kept for other machines */
 
-static const char *const parts[] = {"fw", "bw_input", "bw_param"};
+static const char *const parts[] = {"conv2d fw", "conv2d bw_input", "conv2d bw_param",
+                                    "dense fw", "dense bw_input", "dense bw_param"};
 #define PARTS_N (sizeof parts / sizeof *parts)
 
 /* A number of up to nine digits, then a space. */
@@ -85,7 +86,7 @@ static bool decimal(const char **at, double *out)
 static bool parse(const char *line, struct uw_cuda_choice *c, const char **machine)
 {
     uint32_t algorithm;
-    bool ok = word(&line, "conv2d") && part_of(&line, &c->part) && word(&line, "batch") &&
+    bool ok = part_of(&line, &c->part) && word(&line, "batch") &&
               number(&line, &c->batch_n) && word(&line, "shape") && shape_of(&line, c->shape) &&
               word(&line, "algorithm") && number(&line, &algorithm) && word(&line, "us") &&
               decimal(&line, &c->us) && word(&line, "on") && *line != '\0';
@@ -185,7 +186,7 @@ static void write_choice(FILE *file, const struct uw_cuda_choice *c, const char 
 {
     double us = c->us >= 0.0 && c->us < 1e8 ? c->us : 0.0;
     uint32_t whole = (uint32_t)us, tenths = (uint32_t)((us - (double)whole) * 10.0);
-    fprintf(file, "conv2d %s batch %" PRIu32 " shape", parts[c->part], c->batch_n);
+    fprintf(file, "%s batch %" PRIu32 " shape", parts[c->part], c->batch_n);
     for (uint32_t i = 0; i < UW_CUDA_CHOICES_SHAPE; i++) {
         fprintf(file, " %" PRIu32, c->shape[i]);
     }

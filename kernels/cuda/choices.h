@@ -2,7 +2,7 @@
  *
  * choices.h - which algorithm was fastest, in memory and in a file (private to kernels/cuda)
  *
- * A text file of one line a choice, so that a program measures a convolution once on a machine:
+ * A text file of one line a choice, so that a program measures a shape once on a machine:
  *
  *     uwasa choices 1
  *     conv2d fw batch 64 shape 3 32 32 16 32 32 3 3 1 1 1 1 1 1 1 algorithm 6 us 41.2 on <machine>
@@ -25,10 +25,10 @@
 #define UW_CUDA_CHOICES_ALGORITHMS 64   /* numbers are below */
 
 struct uw_cuda_choice {
-    uint32_t part;                      /* enum uw_conv2d_part */
+    uint32_t part;                      /* enum uw_conv2d_part; + 3: the same of a dense layer */
     uint32_t batch_n;
     uint32_t shape[UW_CUDA_CHOICES_SHAPE];
-    int32_t algorithm;                  /* a number of conv2d_plan.h */
+    int32_t algorithm;                  /* a number of conv2d_plan.h; dense: 1 is our own */
     double us;                          /* one call took so long */
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products by cuBLAS, and dense layers by it or by dense_small.cu. */
-#include "dense_small.h"
 #include "products.h"
 
 #include <limits.h>
@@ -64,67 +63,126 @@ size_t uw_gemm_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_ge
     return 0;
 }
 
+static int run_small(const struct uw_exec *e, const struct uw_dense *d,
+                     const struct uw_dense_job *j)
+{
+    switch (j->part) {
+    case UW_CONV2D_FW:
+        return uw_dense_small_fw(e, d, j->batch_n, j->a, j->b, j->bias, j->out);
+    case UW_CONV2D_BW_INPUT:
+        return uw_dense_small_bw_input(e, d, j->batch_n, j->a, j->b, j->out, j->accumulate);
+    case UW_CONV2D_BW_PARAM:
+        break;
+    }
+    return uw_dense_small_bw_param(e, d, j->batch_n, j->a, j->b, j->keep, j->scale, j->out,
+                                   j->dbias);
+}
+
+static int fw(const struct uw_exec *e, const struct uw_dense *d, const struct uw_dense_job *j)
+{
+    const struct uw_gemm g = {.trans_b = true, .m = j->batch_n, .n = d->out, .k = d->in,
+                              .lda = d->in, .ldb = d->in, .ldc = d->out, .alpha = 1.0f};
+    int rc = uw_gemm_cuda(e, &g, j->a, j->b, j->out);
+    return rc < 0 || j->bias == NULL
+               ? rc
+               : uw_add_channels_cuda(e, j->batch_n, d->out, 1, j->bias, j->out);
+}
+
+static int bw_input(const struct uw_exec *e, const struct uw_dense *d,
+                    const struct uw_dense_job *j)
+{
+    const struct uw_gemm g = {.m = j->batch_n, .n = d->in, .k = d->out, .lda = d->out,
+                              .ldb = d->in, .ldc = d->in, .alpha = 1.0f,
+                              .beta = j->accumulate ? 1.0f : 0.0f};
+    return uw_gemm_cuda(e, &g, j->a, j->b, j->out);
+}
+
+/* x = keep * x, rounded: a step has the bits of its parts. */
+static int keep(const struct uw_exec *e, const struct uw_dense_job *j, size_t n, float *x)
+{
+    return j->keep != 1.0f ? uw_axpby_cuda(e, n, j->keep, x, 0.0f, x) : UW_OK;
+}
+
+static int bw_bias(const struct uw_exec *e, const struct uw_dense *d, const struct uw_dense_job *j)
+{
+    int rc = keep(e, j, d->out, j->dbias);
+    return rc < 0 ? rc
+                  : uw_sum_channels_cuda(e, j->batch_n, d->out, 1, j->b, j->scale, j->dbias);
+}
+
+static int bw_param(const struct uw_exec *e, const struct uw_dense *d,
+                    const struct uw_dense_job *j)
+{
+    const struct uw_gemm g = {.trans_a = true, .m = d->out, .n = d->in, .k = j->batch_n,
+                              .lda = d->out, .ldb = d->in, .ldc = d->in, .alpha = j->scale,
+                              .beta = 1.0f};
+    int rc = keep(e, j, (size_t)d->in * d->out, j->out);
+    rc = rc < 0 ? rc : uw_gemm_cuda(e, &g, j->b, j->a, j->out);
+    return rc < 0 || j->dbias == NULL ? rc : bw_bias(e, d, j);
+}
+
+int uw_dense_run(const struct uw_exec *e, const struct uw_dense *d, const struct uw_dense_job *j,
+                 bool small)
+{
+    if (small) {
+        return run_small(e, d, j);
+    }
+    switch (j->part) {
+    case UW_CONV2D_FW:
+        return fw(e, d, j);
+    case UW_CONV2D_BW_INPUT:
+        return bw_input(e, d, j);
+    case UW_CONV2D_BW_PARAM:
+        break;
+    }
+    return bw_param(e, d, j);
+}
+
+static int run(const struct uw_exec *e, const struct uw_dense *d, const struct uw_dense_job *j)
+{
+    return uw_dense_run(e, d, j, uw_dense_is_small(uw_cuda_of(e), d, j->batch_n, j->part));
+}
+
 int uw_dense_fw_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                      const float *x, const float *w, const float *b, float *y)
 {
-    if (uw_dense_small_takes(d, batch_n)) {
-        return uw_dense_small_fw(e, d, batch_n, x, w, b, y);
-    }
-    const struct uw_gemm g = {.trans_b = true, .m = batch_n, .n = d->out, .k = d->in,
-                              .lda = d->in, .ldb = d->in, .ldc = d->out, .alpha = 1.0f};
-    int rc = uw_gemm_cuda(e, &g, x, w, y);
-    return rc < 0 || b == NULL ? rc : uw_add_channels_cuda(e, batch_n, d->out, 1, b, y);
+    const struct uw_dense_job j = {.part = UW_CONV2D_FW, .batch_n = batch_n, .a = x, .b = w,
+                                   .out = y, .bias = b};
+    return run(e, d, &j);
 }
 
 int uw_dense_bw_input_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                            const float *dy, const float *w, float *dx, bool accumulate)
 {
-    if (uw_dense_small_takes(d, batch_n)) {
-        return uw_dense_small_bw_input(e, d, batch_n, dy, w, dx, accumulate);
-    }
-    const struct uw_gemm g = {.m = batch_n, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in,
-                              .ldc = d->in, .alpha = 1.0f, .beta = accumulate ? 1.0f : 0.0f};
-    return uw_gemm_cuda(e, &g, dy, w, dx);
-}
-
-/* w = keep * w + scale * gradient of w, b likewise; either may be NULL. */
-static int bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                    const float *x, const float *dy, float keep, float scale, float *w, float *b)
-{
-    const struct uw_gemm g = {.trans_a = true, .m = d->out, .n = d->in, .k = batch_n,
-                              .lda = d->out, .ldb = d->in, .ldc = d->in, .alpha = scale,
-                              .beta = keep};
-    if (w != NULL && uw_dense_small_takes(d, batch_n)) {
-        return uw_dense_small_bw_param(e, d, batch_n, x, dy, keep, scale, w, b);
-    }
-    int rc = w != NULL ? uw_gemm_cuda(e, &g, dy, x, w) : UW_OK;
-    if (rc == UW_OK && b != NULL && keep != 1.0f) {
-        rc = uw_axpby_cuda(e, d->out, keep, b, 0.0f, b);
-    }
-    return rc < 0 || b == NULL ? rc
-                               : uw_sum_channels_cuda(e, batch_n, d->out, 1, dy, scale, b);
-}
-
-int uw_dense_bw_param_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                           const float *x, const float *dy, float scale, float *dw, float *db)
-{
-    return bw_param(e, d, batch_n, x, dy, 1.0f, scale, dw, db);
+    const struct uw_dense_job j = {.part = UW_CONV2D_BW_INPUT, .batch_n = batch_n, .a = dy,
+                                   .b = w, .out = dx, .accumulate = accumulate};
+    return run(e, d, &j);
 }
 
 int uw_dense_bw_step_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *x, const float *dy, float keep, float scale, float *w,
                           float *b, float *dx, bool accumulate)
 {
+    const struct uw_dense_job j = {.part = UW_CONV2D_BW_PARAM, .batch_n = batch_n, .a = x, .b = dy,
+                                   .out = w, .keep = keep, .scale = scale, .dbias = b};
     int rc = dx != NULL ? uw_dense_bw_input_cuda(e, d, batch_n, dy, w, dx, accumulate) : UW_OK;
-    return rc < 0 ? rc : bw_param(e, d, batch_n, x, dy, keep, scale, w, b);
+    if (rc < 0) {
+        return rc;
+    }
+    return w != NULL ? run(e, d, &j) : b != NULL ? bw_bias(e, d, &j) : UW_OK;
+}
+
+int uw_dense_bw_param_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *x, const float *dy, float scale, float *dw, float *db)
+{
+    return uw_dense_bw_step_cuda(e, d, batch_n, x, dy, 1.0f, scale, dw, db, NULL, false);
 }
 
 size_t uw_dense_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_dense *d,
                                    uint32_t batch_n, uint32_t threads)
 {
-    (void)k;
-    (void)d;
-    (void)batch_n;
+    const struct uw_exec e = {.kernels = k};
     (void)threads;
+    uw_dense_settle(uw_cuda_of(&e), d, batch_n);
     return 0;
 }

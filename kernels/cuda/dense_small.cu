@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dense layers for 1 to 8 samples: weights stream through once, in vectors where they are aligned.
- * Sums are cut by the shape alone, so they do not depend on the GPU. */
+ * Dense layers for few samples: weights stream through once for eight of them, in vectors where
+ * they are aligned. Sums are cut by the shape alone, so they do not depend on the GPU. */
 #include "dense_small.h"
 
 #include "launch.cuh"
 
-#define SAMPLES_MAX 8u
+#define SAMPLES_MAX 64u
+#define AT_ONCE 8u              /* samples that share a weight's way from memory */
 #define WARP 32u
-#define FEW_WEIGHTS (1u << 20)  /* up to here one launch counts, and cuBLAS is slower for 8 as well */
+#define FEW_WEIGHTS (1u << 18)  /* they stay in the cache */
 
 bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n)
 {
     uint64_t weights = static_cast<uint64_t>(d->in) * d->out;
     return batch_n >= 1 && batch_n <= SAMPLES_MAX && weights >= 1 &&
-           (batch_n <= 4 || weights <= FEW_WEIGHTS);
+           (batch_n <= AT_ONCE || weights <= FEW_WEIGHTS);
 }
 
 /* Four floats or one, from an address that fits. */
@@ -57,6 +58,9 @@ static __global__ void dense_fw(struct uw_dense d, uint32_t batch_n, unsigned wa
                                 const float *x, const float *w, const float *b, float *y)
 {
     __shared__ float partial[UW_BLOCK / WARP][N];
+    batch_n -= blockIdx.y * N; /* N of them for each row of blocks */
+    x += static_cast<size_t>(blockIdx.y) * N * d.in;
+    y += static_cast<size_t>(blockIdx.y) * N * d.out;
     unsigned warp = threadIdx.x / WARP, rows = UW_BLOCK / WARP / warps;
     unsigned lane = threadIdx.x % (WARP * warps);
     for (size_t first = static_cast<size_t>(blockIdx.x) * rows; first < d.out;
@@ -102,6 +106,9 @@ static __global__ void dense_bw_input(struct uw_dense d, uint32_t batch_n, const
 {
     UW_DYNAMIC_SHARED(float, partial); /* [N][slices][WARP] */
     unsigned slices = blockDim.y, slice = threadIdx.y;
+    batch_n -= blockIdx.y * N; /* N of them for each row of blocks */
+    dy += static_cast<size_t>(blockIdx.y) * N * d.out;
+    dx += static_cast<size_t>(blockIdx.y) * N * d.in;
     size_t i = static_cast<size_t>(blockIdx.x) * WARP + threadIdx.x;
     float sum[N] = {};
 #pragma unroll 4
@@ -116,7 +123,7 @@ static __global__ void dense_bw_input(struct uw_dense d, uint32_t batch_n, const
     }
     __syncthreads();
     unsigned n = slice; /* there are slices for all samples */
-    if (n < batch_n && i < d.in) {
+    if (n < N && n < batch_n && i < d.in) {
         float all = 0.0f;
         for (unsigned s = 0; s < slices; s++) {
             all += partial[(n * slices + s) * WARP + threadIdx.x];
@@ -126,9 +133,8 @@ static __global__ void dense_bw_input(struct uw_dense d, uint32_t batch_n, const
     }
 }
 
-/* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; the first column's threads do b.
- * A thread keeps its columns of x and walks down the rows. */
-template <unsigned N, unsigned V>
+/* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; the first column's threads do b. */
+template <unsigned V>
 static __global__ void dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x,
                                       const float *dy, float keep, float scale, float *w, float *b)
 {
@@ -136,30 +142,26 @@ static __global__ void dense_bw_param(struct uw_dense d, uint32_t batch_n, const
     if (i >= d.in) {
         return;
     }
-    struct lanes<V> value[N];
-    for (unsigned n = 0; n < N; n++) {
-        value[n].load(x + (n < batch_n ? n : 0) * static_cast<size_t>(d.in) + i);
-    }
     for (size_t o = static_cast<size_t>(blockIdx.y) * blockDim.y + threadIdx.y; o < d.out;
          o += static_cast<size_t>(gridDim.y) * blockDim.y) {
-        struct lanes<V> weight, sum = {};
+        struct lanes<V> weight, value, sum = {};
         float bias = 0.0f;
         weight.load(w + o * d.in + i);
-        for (unsigned n = 0; n < N; n++) {
-            if (n < batch_n) {
-                float g = dy[static_cast<size_t>(n) * d.out + o];
-                bias += g;
-                for (unsigned v = 0; v < V; v++) {
-                    sum.v[v] += g * value[n].v[v];
-                }
+#pragma unroll 8
+        for (unsigned n = 0; n < batch_n; n++) {
+            float g = dy[static_cast<size_t>(n) * d.out + o];
+            value.load(x + static_cast<size_t>(n) * d.in + i);
+            bias += g;
+            for (unsigned v = 0; v < V; v++) {
+                sum.v[v] += g * value.v[v];
             }
         }
         for (unsigned v = 0; v < V; v++) {
-            weight.v[v] = keep * weight.v[v] + scale * sum.v[v];
+            weight.v[v] = fmaf(scale, sum.v[v], keep * weight.v[v]); /* two roundings */
         }
         weight.store(w + o * d.in + i);
         if (b != nullptr && i == 0) {
-            b[o] = keep * b[o] + scale * bias;
+            b[o] = fmaf(scale, bias, keep * b[o]);
         }
     }
 }
@@ -175,7 +177,8 @@ static int fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_
         warps *= 2;
     }
     unsigned rows = most / warps;
-    dim3 grid(uw_grid(e, static_cast<size_t>((d->out + rows - 1u) / rows) * UW_BLOCK, 1));
+    dim3 grid(uw_grid(e, static_cast<size_t>((d->out + rows - 1u) / rows) * UW_BLOCK, 1),
+              (batch_n + N - 1u) / N);
     return fours ? uw_launch(e, grid, UW_BLOCK, dense_fw<N, 4>, *d, batch_n, warps, x, w, b, y)
                  : uw_launch(e, grid, UW_BLOCK, dense_fw<N, 1>, *d, batch_n, warps, x, w, b, y);
 }
@@ -193,8 +196,8 @@ template <unsigned N>
 static int bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *dy, const float *w, float *dx, bool accumulate)
 {
-    unsigned slices = d->out >= 128 ? 32u : SAMPLES_MAX;
-    dim3 grid((d->in + WARP - 1u) / WARP), threads(WARP, slices);
+    unsigned slices = d->out >= 128 ? 32u : AT_ONCE;
+    dim3 grid((d->in + WARP - 1u) / WARP, (batch_n + N - 1u) / N), threads(WARP, slices);
     return uw_launch_shared(e, grid, threads, N * slices * WARP * sizeof(float),
                             dense_bw_input<N>, *d, batch_n, dy, w, dx, accumulate);
 }
@@ -208,9 +211,9 @@ int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, u
                           : bw_input<8>(e, d, batch_n, dy, w, dx, accumulate);
 }
 
-template <unsigned N>
-static int bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                    const float *x, const float *dy, float keep, float scale, float *w, float *b)
+int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                            const float *x, const float *dy, float keep, float scale, float *w,
+                            float *b)
 {
     bool fours = in_fours(d->in, x, w);
     unsigned columns = fours ? d->in / 4u : d->in;
@@ -218,18 +221,8 @@ static int bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t 
     unsigned rows = (d->out + threads.y - 1u) / threads.y;
     unsigned most = uw_cuda_of(e)->multiprocessors * 16u / grid.x + 1u;
     grid.y = rows < most ? rows : most;
-    return fours ? uw_launch(e, grid, threads, dense_bw_param<N, 4>, *d, batch_n, x, dy, keep,
-                             scale, w, b)
-                 : uw_launch(e, grid, threads, dense_bw_param<N, 1>, *d, batch_n, x, dy, keep,
-                             scale, w, b);
-}
-
-int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                            const float *x, const float *dy, float keep, float scale, float *w,
-                            float *b)
-{
-    return batch_n == 1   ? bw_param<1>(e, d, batch_n, x, dy, keep, scale, w, b)
-           : batch_n == 2 ? bw_param<2>(e, d, batch_n, x, dy, keep, scale, w, b)
-           : batch_n <= 4 ? bw_param<4>(e, d, batch_n, x, dy, keep, scale, w, b)
-                          : bw_param<8>(e, d, batch_n, x, dy, keep, scale, w, b);
+    return fours ? uw_launch(e, grid, threads, dense_bw_param<4>, *d, batch_n, x, dy, keep, scale,
+                             w, b)
+                 : uw_launch(e, grid, threads, dense_bw_param<1>, *d, batch_n, x, dy, keep, scale,
+                             w, b);
 }

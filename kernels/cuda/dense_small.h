@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-/* Is this one of them? batch_n up to 8. */
+/* Is it few enough, and worth being measured? 64 samples at most, and only small layers for that
+ * many: their weights are read once for eight. */
 bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n);
 
 int uw_dense_small_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,

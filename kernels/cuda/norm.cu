@@ -128,15 +128,15 @@ template <int W> static __global__ void __launch_bounds__(512) moments_kernel(st
 static __device__ struct uw_moments add_moments(const struct job &j)
 {
     const double *from = j.partials + 3 * static_cast<size_t>(blockIdx.x) * j.cut.splits;
-    const unsigned lane = threadIdx.x % UW_WARP;
+    const unsigned lane = threadIdx.x % UW_LANES;
     double v[1] = {0.0};
-    for (uint32_t s = lane; s < j.cut.splits; s += UW_WARP) {
+    for (uint32_t s = lane; s < j.cut.splits; s += UW_LANES) {
         v[0] += from[3 * s] * from[3 * s + 1];
     }
     uw_warp_sums(v);
     double mean = v[0] / j.count;
     v[0] = 0.0;
-    for (uint32_t s = lane; s < j.cut.splits; s += UW_WARP) {
+    for (uint32_t s = lane; s < j.cut.splits; s += UW_LANES) {
         double d = from[3 * s + 1] - mean;
         v[0] += from[3 * s + 2] + from[3 * s] * d * d;
     }
@@ -368,7 +368,7 @@ static int batchnorm_stats(const struct uw_exec *e, const struct uw_norm *n, uin
         return launch(e, j, stats_kernel<4, false>, stats_kernel<1, false>);
     }
     int rc = launch(e, j, moments_kernel<4>, moments_kernel<1>);
-    return rc < 0 ? rc : uw_launch(e, n->channels, UW_WARP, finish_stats_kernel, j);
+    return rc < 0 ? rc : uw_launch(e, n->channels, UW_LANES, finish_stats_kernel, j);
 }
 
 static int batchnorm_stats_fw(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
@@ -441,7 +441,7 @@ static int batchnorm_bw_sums(const struct uw_exec *e, const struct uw_norm *n, u
         return launch(e, j, sums_kernel<4, false>, sums_kernel<1, false>);
     }
     int rc = launch(e, j, share_kernel<4>, share_kernel<1>);
-    return rc < 0 ? rc : uw_launch(e, n->channels, UW_WARP, finish_sums_kernel, j);
+    return rc < 0 ? rc : uw_launch(e, n->channels, UW_LANES, finish_sums_kernel, j);
 }
 
 static int batchnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,

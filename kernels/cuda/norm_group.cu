@@ -52,7 +52,7 @@ static __device__ __forceinline__ void each_vector(const struct rows &r, const s
 {
     constexpr unsigned in_flight = W == 4 ? 4 : 8;
     for (uint32_t i = w.thread; i < r.vectors; i += in_flight * w.threads) {
-        typename Body::item item[in_flight];
+        typename Body::item item[in_flight] = {};
 #pragma unroll
         for (unsigned u = 0; u < in_flight; u++) {
             if (u * w.threads < r.vectors - i) {
@@ -232,7 +232,7 @@ static int launch(const struct uw_exec *e, const struct rows &r, unsigned width,
 {
     unsigned which = width == 4 ? 0 : 1, threads = 128, each = width == 4 ? 4 : 8;
     if (r.vectors * width <= WARP_ROW) {
-        return uw_launch(e, (r.all - 1) / ROWS + 1, dim3(UW_WARP, ROWS), warps[which], r);
+        return uw_launch(e, (r.all - 1) / ROWS + 1, dim3(UW_LANES, ROWS), warps[which], r);
     }
     while (threads < 1024 && threads * each < r.vectors) {
         threads *= 2;
@@ -357,8 +357,8 @@ static __global__ void __launch_bounds__(1024) weights_kernel(struct weights g)
 /* 32 columns and a share of the rows to a block; inner is 1. */
 static __global__ void weight_columns_kernel(struct weights g)
 {
-    __shared__ double part[ROWS][2][UW_WARP];
-    uint32_t c = blockIdx.x * UW_WARP + threadIdx.x;
+    __shared__ double part[ROWS][2][UW_LANES];
+    uint32_t c = blockIdx.x * UW_LANES + threadIdx.x;
     size_t begin = static_cast<size_t>(blockIdx.y) * g.per_split;
     size_t end = begin + g.per_split < g.batch_n ? begin + g.per_split : g.batch_n;
     double v[2] = {0.0, 0.0};
@@ -394,14 +394,14 @@ static int launch_weights(const struct uw_exec *e, struct weights g, uint32_t in
 {
     int rc;
     if (inner == 1) {
-        uint32_t blocks = (g.channels - 1) / UW_WARP + 1;
+        uint32_t blocks = (g.channels - 1) / UW_LANES + 1;
         g.splits = 1;
         while (g.batch_n / g.splits > 256 && g.splits < 16 &&
                blocks * g.splits < 2 * uw_cuda_of(e)->multiprocessors) {
             g.splits *= 2;
         }
         g.per_split = (g.batch_n - 1) / g.splits + 1;
-        rc = uw_launch(e, dim3(blocks, g.splits), dim3(UW_WARP, ROWS), weight_columns_kernel, g);
+        rc = uw_launch(e, dim3(blocks, g.splits), dim3(UW_LANES, ROWS), weight_columns_kernel, g);
     } else {
         g.cut = uw_cut_channels(e, g.batch_n, g.channels, inner,
                                 uw_aligned(g.x) && uw_aligned(g.dy), 16384, UW_SPLITS_MAX);
@@ -411,7 +411,7 @@ static int launch_weights(const struct uw_exec *e, struct weights g, uint32_t in
     }
     return rc < 0 || g.splits == 1
                ? rc
-               : uw_launch(e, g.channels, UW_WARP, finish_weights_kernel, g);
+               : uw_launch(e, g.channels, UW_LANES, finish_weights_kernel, g);
 }
 
 int uw_groupnorm_bw_param_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,

@@ -201,6 +201,13 @@ static bool is_pinned(const struct uw_cuda *c, enum uw_cuda_memory kind)
     return kind == UW_CUDA_PINNED || (kind == UW_CUDA_SHARED && !managed);
 }
 
+size_t uw_cuda_free_bytes(const struct uw_cuda *c)
+{
+    size_t free_bytes = 0, all_bytes = 0;
+    (void)c;
+    return cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess ? free_bytes : 0;
+}
+
 static cudaError_t take(enum uw_cuda_memory kind, bool pinned, size_t bytes, void **out)
 {
     if (pinned) {

@@ -15,6 +15,7 @@
 
 #include "choices.h"
 #include "conv2d_plan.h"
+#include "dense_plan.h"
 #include "gpu.h"
 #include "libraries.h"
 
@@ -25,6 +26,7 @@ struct uw_cuda_products {
     size_t conv2d_limit;            /* algorithms with more workspace are not taken */
     struct uw_cuda_choices choices;
     struct uw_conv2d_shapes shapes;
+    struct uw_dense_shapes dense;
 };
 
 /* UW_OK, or UW_ERR_IO, UW_ERR_NOMEM: what a library's status means. Waits when the table is

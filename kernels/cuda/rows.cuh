@@ -41,6 +41,19 @@ template <unsigned LANES, typename T> static __device__ inline T uw_row_sum(T v,
     }
 }
 
+/* NaN is left out where there is another number. */
+template <unsigned LANES> static __device__ inline float uw_row_max(float v, float *shared)
+{
+    if constexpr (LANES > UW_LANES) {
+        return uw_block_max(v, shared);
+    } else {
+        for (unsigned by = LANES / 2; by > 0; by /= 2) {
+            v = fmaxf(v, __shfl_xor_sync(uw_row_mask<LANES>(), v, static_cast<int>(by)));
+        }
+        return v;
+    }
+}
+
 /* A row's largest element, the first of equals; NaN is none unless it is the first element. */
 struct uw_top {
     float value;

@@ -108,7 +108,8 @@ static void test_gather_and_scatter_follow_indices(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
-    const float x[] = {2, 0, 2, 1, 2};
+    const float rows[] = {2, 0, 2, 1, 2};
+    float *x = uw_test_copy_floats(5, rows);
     for (size_t s = 0; s < SIZES_N; s++) {
         uint32_t n = sizes[s];
         float *w = uw_test_random_floats(3u * n), *y = uw_test_floats(5u * n);
@@ -131,6 +132,7 @@ static void test_gather_and_scatter_follow_indices(void **state)
         uw_test_release(dw);
         uw_test_release(before);
     }
+    uw_test_release(x);
 }
 
 static void test_gather_refuses_what_is_no_row(void **state)
@@ -138,12 +140,15 @@ static void test_gather_refuses_what_is_no_row(void **state)
     (void)state;
     const struct uw_kernels *k = uw_test_table();
     const float bad[] = {3.0f, -1.0f, 1.5f, NAN, INFINITY, -INFINITY, 4294967296.0f};
-    float w[3] = {0}, y[1];
+    float *w = uw_test_random_floats(3), *x = uw_test_floats(1), *y = uw_test_floats(1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(k->copy->gather(plain(), 1, 3, 1, &bad[i], w, y), UW_ERR_INVALID);
-        assert_int_equal(k->copy->scatter_add(plain(), 1, 3, 1, &bad[i], w, 1.0f, w),
-                         UW_ERR_INVALID);
+        *x = bad[i];
+        assert_int_equal(k->copy->gather(plain(), 1, 3, 1, x, w, y), UW_ERR_INVALID);
+        assert_int_equal(k->copy->scatter_add(plain(), 1, 3, 1, x, w, 1.0f, w), UW_ERR_INVALID);
     }
+    uw_test_release(w);
+    uw_test_release(x);
+    uw_test_release(y);
 }
 
 static void test_sum_rows_skips_what_is_between(void **state)
@@ -425,13 +430,15 @@ static void test_attention_softmax_matches_definition(void **state)
         check_softmax(sizes[s], true, 3.0f);
         check_softmax(sizes[s], true, 500.0f);
     }
-    float x[4] = {0.0f, NAN, 1.0f, 2.0f};
+    const float bad[4] = {0.0f, NAN, 1.0f, 2.0f};
+    float *x = uw_test_copy_floats(4, bad);
     const struct uw_kernels *k = uw_test_table();
     assert_int_equal(k->sequence->softmax_fw(plain(), 2, 2, false, x, x), UW_OK);
     assert_true(isnan(x[0]) && isnan(x[1]) && isfinite(x[2]) && isfinite(x[3]));
-    float later[4] = {1.0f, NAN, 1.0f, 2.0f}; /* the first step does not see the second */
-    assert_int_equal(k->sequence->softmax_fw(plain(), 2, 2, true, later, later), UW_OK);
-    assert_true(later[0] == 1.0f && later[1] == 0.0f);
+    memcpy(x, bad, sizeof bad); /* the first step does not see the second */
+    assert_int_equal(k->sequence->softmax_fw(plain(), 2, 2, true, x, x), UW_OK);
+    assert_true(x[0] == 1.0f && x[1] == 0.0f);
+    uw_test_release(x);
 }
 
 const struct CMUnitTest uw_test_sequence[] = {

@@ -139,12 +139,22 @@ static void compare_parameters(struct side *gpu, struct side *cpu)
     }
 }
 
+static void warm(struct side *s)
+{
+    assert_int_equal(uw_model_warm(&s->m, BATCH, &s->err), UW_OK);
+    assert_int_equal(uw_model_warm(&s->m, BATCH - 2, &s->err), UW_OK);
+    uw_model_init_weights(&s->m, 7);
+}
+
 static void compare(const struct uw_model_config *config, uint32_t steps)
 {
     struct side gpu, cpu;
     struct uw_step_result a, b;
     open_side(&gpu, config, true);
     open_side(&cpu, config, false);
+    warm(&gpu);
+    warm(&cpu);
+    size_t left = uw_cuda_free_bytes(gpu.gpu);
     uint32_t ended = 0;
     for (uint32_t step = 0; step < steps; step++) {
         begin(&gpu, step);
@@ -176,6 +186,7 @@ static void compare(const struct uw_model_config *config, uint32_t steps)
         assert_close((double)p[i], (double)q[i]);
     }
     assert_true(uw_model_is_finite(&gpu.m));
+    assert_int_equal(uw_cuda_free_bytes(gpu.gpu), left);
     close_side(&gpu);
     close_side(&cpu);
 }

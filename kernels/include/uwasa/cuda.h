@@ -62,6 +62,9 @@ void uw_cuda_info(const struct uw_cuda *c, struct uw_cuda_info *info);
 int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
                  struct uw_error *err);
 
+/* Bytes that are free on the GPU now, for all programs. */
+size_t uw_cuda_free_bytes(const struct uw_cuda *c);
+
 /* Bytes of the GPU's memory that the handle takes for itself: sums, partial results, staging,
  * cuBLAS's workspace. Libraries' own are not in it. */
 size_t uw_cuda_own_bytes(const struct uw_cuda *c);

@@ -213,10 +213,10 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p);
 /* Context training. Only tell others how training stands; samples_per_s 0: it ended. */
 void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p);
 
-/* Context training, while no uw_node_step runs. Would uw_node_after_step look at the parameters or
- * change them or the velocity, were it called now after one more local step? While it would not,
- * that step and those before it may be computed later; only what arrives in uw_node_step can make a
- * no a yes. May say yes without need. */
+/* Context training. Would uw_node_after_step look at the parameters or change them or the velocity,
+ * were it called now after one more local step? While it would not, that step and those before it
+ * may be computed later; only what arrives in uw_node_step, which may run meanwhile, can make a no
+ * a yes: to mix what has come. May say yes without need. */
 bool uw_node_touches(const struct uw_node *n);
 
 /* Has uw_node_after_step asked for a pull that uw_node_step has not seen? One thread for both. */

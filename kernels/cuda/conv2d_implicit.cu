@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolution of any shape as a matrix product whose factors are read where they lie: tiles of
+ * DEPTH x BM and DEPTH x BN floats in shared memory, TM x TN sums in a thread's registers, the next
+ * tiles' loads under way meanwhile.
+ *
+ *   part       rows m              columns n               depth k
+ *   fw         output channels     image, oh, ow           ci, kh, kw
+ *   bw_input   input channels      image, ih, iw           co, kh, kw
+ *   bw_param   output channels     ci, kh, kw              image, oh, ow
+ *
+ * Groups are products of their own. The last part splits its depth over blocks until they fill the
+ * GPU: their sums stand in the partials until a second launch adds them in order. */
+#include "channels.cuh"
+#include "conv2d_own.cuh"
+
+#define THREADS 256u
+#define DEPTH 16
+#define SPLITS 32u
+
+struct product {
+    struct uw_conv c;
+    uint32_t m, n, k;           /* of one group */
+    uint32_t tiles_n, per_split;
+    struct uw_divisor taps, kernel_w, hw, w;    /* hw, w: of the columns' images, or the depth's */
+    struct uw_divisor stride_h, stride_w;
+    float *partials;
+};
+
+struct tap {
+    uint32_t channel;
+    int32_t kh, kw;             /* times the dilation */
+    uint32_t index;             /* kh * kernel_w + kw */
+};
+
+static __device__ __forceinline__ struct tap tap_of(const struct product &p, uint32_t k)
+{
+    struct tap t;
+    t.channel = uw_quotient(p.taps, k);
+    t.index = k - t.channel * p.taps.by;
+    uint32_t row = uw_quotient(p.kernel_w, t.index);
+    t.kh = static_cast<int32_t>(row) * p.c.dilation_h;
+    t.kw = static_cast<int32_t>(t.index - row * p.kernel_w.by) * p.c.dilation_w;
+    return t;
+}
+
+struct pixel {
+    uint32_t image, at;         /* at: row * w + column */
+    int32_t row, column;
+};
+
+static __device__ __forceinline__ struct pixel pixel_of(const struct product &p, uint32_t i)
+{
+    struct pixel q;
+    q.image = uw_quotient(p.hw, i);
+    q.at = i - q.image * p.hw.by;
+    uint32_t row = uw_quotient(p.w, q.at);
+    q.row = static_cast<int32_t>(row);
+    q.column = static_cast<int32_t>(q.at - row * p.w.by);
+    return q;
+}
+
+static __device__ __forceinline__ size_t x_plane(const struct product &p, uint32_t image,
+                                                 uint32_t channel)
+{
+    return (static_cast<size_t>(image) * p.c.groups * p.c.group_in + channel) * p.c.in_hw;
+}
+
+static __device__ __forceinline__ size_t y_plane(const struct product &p, uint32_t image,
+                                                 uint32_t channel)
+{
+    return (static_cast<size_t>(image) * p.c.groups * p.c.group_out + channel) * p.c.out_hw;
+}
+
+/* x under tap t of the output at q, 0 outside. */
+static __device__ __forceinline__ float x_at(const struct product &p, size_t plane,
+                                             const struct pixel &q, const struct tap &t)
+{
+    int32_t ih = q.row * p.c.stride_h + t.kh - p.c.pad_h;
+    int32_t iw = q.column * p.c.stride_w + t.kw - p.c.pad_w;
+    bool inside = ih >= 0 && ih < p.c.in_h && iw >= 0 && iw < p.c.in_w;
+    return inside ? p.c.x[plane + static_cast<size_t>(ih) * p.c.in_w + iw] : 0.0f;
+}
+
+static __device__ __forceinline__ void add_to(float *y, float v, bool accumulate)
+{
+    *y = accumulate ? *y + v : v;
+}
+
+/* What the parts read and write. depth: what a k says; column: what an n says. BY_DEPTH: threads
+ * beside each other load columns' neighbours in k, else in n. */
+struct fw_part {
+    static constexpr bool by_depth = false;
+    typedef struct tap depth;
+    typedef struct pixel column;
+
+    static __device__ __forceinline__ depth depth_of(const struct product &p, uint32_t k)
+    {
+        return tap_of(p, k);
+    }
+    static __device__ __forceinline__ column column_of(const struct product &p, uint32_t n)
+    {
+        return pixel_of(p, n);
+    }
+    static __device__ __forceinline__ float a(const struct product &p, uint32_t g, uint32_t m,
+                                              uint32_t k, const depth &d)
+    {
+        (void)d;
+        return p.c.w[(static_cast<size_t>(g) * p.c.group_out + m) * p.k + k];
+    }
+    static __device__ __forceinline__ float b(const struct product &p, uint32_t g, const depth &d,
+                                              const column &q)
+    {
+        return x_at(p, x_plane(p, q.image, g * p.c.group_in + d.channel), q, d);
+    }
+    static __device__ __forceinline__ void give(const struct product &p, uint32_t g, uint32_t m,
+                                                uint32_t n, const column &q, float v)
+    {
+        (void)n;
+        uint32_t co = g * p.c.group_out + m;
+        v += p.c.b != nullptr ? p.c.b[co] : 0.0f;
+        add_to(p.c.y + y_plane(p, q.image, co) + q.at, v, p.c.accumulate);
+    }
+};
+
+struct bw_input_part {
+    static constexpr bool by_depth = false;
+    typedef struct tap depth;
+    typedef struct pixel column;
+
+    static __device__ __forceinline__ depth depth_of(const struct product &p, uint32_t k)
+    {
+        return tap_of(p, k);
+    }
+    static __device__ __forceinline__ column column_of(const struct product &p, uint32_t n)
+    {
+        return pixel_of(p, n);
+    }
+    static __device__ __forceinline__ float a(const struct product &p, uint32_t g, uint32_t m,
+                                              uint32_t k, const depth &d)
+    {
+        (void)k;
+        size_t co = static_cast<size_t>(g) * p.c.group_out + d.channel;
+        return p.c.w[(co * p.c.group_in + m) * p.taps.by + d.index];
+    }
+    /* The output whose tap falls on q, if there is one. */
+    static __device__ __forceinline__ float b(const struct product &p, uint32_t g, const depth &d,
+                                              const column &q)
+    {
+        int32_t row = q.row + p.c.pad_h - d.kh, column_at = q.column + p.c.pad_w - d.kw;
+        if (row < 0 || column_at < 0) {
+            return 0.0f;
+        }
+        int32_t oh = static_cast<int32_t>(uw_quotient(p.stride_h, static_cast<uint32_t>(row)));
+        int32_t ow =
+            static_cast<int32_t>(uw_quotient(p.stride_w, static_cast<uint32_t>(column_at)));
+        bool is = oh * p.c.stride_h == row && ow * p.c.stride_w == column_at && oh < p.c.out_h &&
+                  ow < p.c.out_w;
+        size_t plane = y_plane(p, q.image, g * p.c.group_out + d.channel);
+        return is ? p.c.dy[plane + static_cast<size_t>(oh) * p.c.out_w + ow] : 0.0f;
+    }
+    static __device__ __forceinline__ void give(const struct product &p, uint32_t g, uint32_t m,
+                                                uint32_t n, const column &q, float v)
+    {
+        (void)n;
+        add_to(p.c.y + x_plane(p, q.image, g * p.c.group_in + m) + q.at, v, p.c.accumulate);
+    }
+};
+
+struct bw_param_part {
+    static constexpr bool by_depth = true;
+    typedef struct pixel depth;
+    typedef struct tap column;
+
+    static __device__ __forceinline__ depth depth_of(const struct product &p, uint32_t k)
+    {
+        return pixel_of(p, k);
+    }
+    static __device__ __forceinline__ column column_of(const struct product &p, uint32_t n)
+    {
+        return tap_of(p, n);
+    }
+    static __device__ __forceinline__ float a(const struct product &p, uint32_t g, uint32_t m,
+                                              uint32_t k, const depth &d)
+    {
+        (void)k;
+        return p.c.dy[y_plane(p, d.image, g * p.c.group_out + m) + d.at];
+    }
+    static __device__ __forceinline__ float b(const struct product &p, uint32_t g, const depth &d,
+                                              const column &t)
+    {
+        return x_at(p, x_plane(p, d.image, g * p.c.group_in + t.channel), d, t);
+    }
+    static __device__ __forceinline__ void give(const struct product &p, uint32_t g, uint32_t m,
+                                                uint32_t n, const column &t, float v)
+    {
+        (void)t;
+        size_t at = (static_cast<size_t>(g) * p.m + m) * p.n + n;
+        if (gridDim.z > 1) {
+            p.partials[static_cast<size_t>(blockIdx.z) * p.c.groups * p.m * p.n + at] = v;
+        } else {
+            p.c.y[at] += p.c.scale * v;
+        }
+    }
+};
+
+/* One thread's share of a tile on its way to shared memory. Threads beside each other load
+ * neighbours in k of A, and of B in k or in n. */
+template <typename Part, int BM, int BN> struct loads {
+    static constexpr int a_n = BM < 16 ? 1 : BM / 16, b_n = BN / 16;
+    static constexpr unsigned rows_b = THREADS / BN;
+    float a[a_n], b[b_n];
+
+    __device__ __forceinline__ void fetch(const struct product &p, uint32_t g, uint32_t m0,
+                                          uint32_t n0, uint32_t k0, uint32_t k_end,
+                                          const typename Part::column *columns)
+    {
+        const uint32_t k_own = k0 + threadIdx.x % DEPTH, m_own = m0 + threadIdx.x / DEPTH;
+        const bool k_in = k_own < k_end;
+        const typename Part::depth d = Part::depth_of(p, k_in ? k_own : 0);
+#pragma unroll
+        for (int i = 0; i < a_n; i++) {
+            uint32_t m = m_own + static_cast<unsigned>(i) * (THREADS / DEPTH);
+            bool in = k_in && m < p.m && (BM >= 16 || m < m0 + BM);
+            a[i] = in ? Part::a(p, g, m, k_own, d) : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < b_n; i++) {
+            if (Part::by_depth) {
+                uint32_t n = n0 + threadIdx.x / DEPTH + static_cast<unsigned>(i) * (THREADS / DEPTH);
+                b[i] = k_in && n < p.n ? Part::b(p, g, d, columns[i]) : 0.0f;
+            } else {
+                uint32_t k = k0 + threadIdx.x / BN + static_cast<unsigned>(i) * rows_b;
+                bool in = k < k_end && n0 + threadIdx.x % BN < p.n;
+                b[i] = in ? Part::b(p, g, Part::depth_of(p, k), columns[0]) : 0.0f;
+            }
+        }
+    }
+    __device__ __forceinline__ void put(float (*as)[BM + 4], float (*bs)[BN + 4]) const
+    {
+#pragma unroll
+        for (int i = 0; i < a_n; i++) {
+            unsigned m = threadIdx.x / DEPTH + static_cast<unsigned>(i) * (THREADS / DEPTH);
+            if (BM >= 16 || m < BM) {
+                as[threadIdx.x % DEPTH][m] = a[i];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < b_n; i++) {
+            unsigned at = static_cast<unsigned>(i);
+            if (Part::by_depth) {
+                bs[threadIdx.x % DEPTH][threadIdx.x / DEPTH + at * (THREADS / DEPTH)] = b[i];
+            } else {
+                bs[threadIdx.x / BN + at * rows_b][threadIdx.x % BN] = b[i];
+            }
+        }
+    }
+};
+
+template <int BM, int BN, int TM, int TN>
+static __device__ __forceinline__ void multiply(const float (*as)[BM + 4],
+                                                const float (*bs)[BN + 4], float (&sum)[TM][TN])
+{
+    const unsigned row = threadIdx.x / (BN / TN) * TM, column = threadIdx.x % (BN / TN) * TN;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        const uw_floats<TM> a = uw_load<TM>(&as[k][row]);
+        const uw_floats<TN> b = uw_load<TN>(&bs[k][column]);
+#pragma unroll
+        for (int i = 0; i < TM; i++) {
+#pragma unroll
+            for (int j = 0; j < TN; j++) {
+                sum[i][j] = fmaf(a.v[i], b.v[j], sum[i][j]);
+            }
+        }
+    }
+}
+
+/* grid = (tiles in n * groups, tiles in m, splits); BM / TM * BN / TN threads. */
+template <typename Part, int BM, int BN, int TM, int TN>
+static __global__ void __launch_bounds__(THREADS) product_kernel(struct product p)
+{
+    static_assert(BM / TM * (BN / TN) == THREADS, "a thread has TM x TN sums");
+    constexpr int kept = Part::by_depth ? BN / 16 : 1;
+    __shared__ __align__(16) float as[DEPTH][BM + 4];
+    __shared__ __align__(16) float bs[DEPTH][BN + 4];
+    const uint32_t g = blockIdx.x / p.tiles_n;
+    const uint32_t n0 = (blockIdx.x - g * p.tiles_n) * BN, m0 = blockIdx.y * BM;
+    const uint32_t k_begin = blockIdx.z * p.per_split;
+    const uint32_t k_end = p.k - k_begin < p.per_split ? p.k : k_begin + p.per_split;
+    typename Part::column columns[kept];
+#pragma unroll
+    for (int i = 0; i < kept; i++) {
+        uint32_t n = n0 + (Part::by_depth ? threadIdx.x / DEPTH +
+                                                static_cast<unsigned>(i) * (THREADS / DEPTH)
+                                          : threadIdx.x % BN);
+        columns[i] = Part::column_of(p, n < p.n ? n : 0);
+    }
+    float sum[TM][TN] = {};
+    loads<Part, BM, BN> next;
+    next.fetch(p, g, m0, n0, k_begin, k_end, columns);
+    for (uint32_t k = k_begin; k < k_end; k += DEPTH) {
+        __syncthreads(); /* the tiles before are done with */
+        next.put(as, bs);
+        __syncthreads();
+        if (k + DEPTH < k_end) {
+            next.fetch(p, g, m0, n0, k + DEPTH, k_end, columns);
+        }
+        multiply<BM, BN, TM, TN>(as, bs, sum);
+    }
+#pragma unroll
+    for (int j = 0; j < TN; j++) {
+        uint32_t n = n0 + threadIdx.x % (BN / TN) * TN + static_cast<unsigned>(j);
+        if (n >= p.n) {
+            break;
+        }
+        const typename Part::column q = Part::column_of(p, n);
+#pragma unroll
+        for (int i = 0; i < TM; i++) {
+            uint32_t m = m0 + threadIdx.x / (BN / TN) * TM + static_cast<unsigned>(i);
+            if (m < p.m) {
+                Part::give(p, g, m, n, q, sum[i][j]);
+            }
+        }
+    }
+}
+
+static __global__ void finish_kernel(size_t n, uint32_t splits, float scale, const float *partials,
+                                     float *dw)
+{
+    UW_EACH(i, n) {
+        float sum = 0.0f;
+        for (uint32_t s = 0; s < splits; s++) {
+            sum += partials[s * n + i];
+        }
+        dw[i] += scale * sum;
+    }
+}
+
+template <typename Part, int BM, int BN, int TM, int TN>
+static int run_tiles(const struct uw_exec *e, struct product p, uint32_t splits)
+{
+    p.tiles_n = (p.n - 1) / BN + 1;
+    return uw_launch(e, dim3(p.tiles_n * p.c.groups, (p.m - 1) / BM + 1, splits), THREADS,
+                     product_kernel<Part, BM, BN, TM, TN>, p);
+}
+
+/* Tiles no higher than the matrix, and, where few fill the GPU, smaller ones. */
+template <typename Part> static int run(const struct uw_exec *e, const struct product &p,
+                                        uint32_t splits)
+{
+    size_t large = static_cast<size_t>((p.m - 1) / 64 + 1) * ((p.n - 1) / 64 + 1) * p.c.groups *
+                   splits;
+    if (p.m <= 8) {
+        return run_tiles<Part, 8, 64, 1, 2>(e, p, splits);
+    }
+    if (p.m <= 16) {
+        return run_tiles<Part, 16, 64, 2, 2>(e, p, splits);
+    }
+    if (p.m <= 32 || large < uw_cuda_of(e)->multiprocessors) {
+        return run_tiles<Part, 32, 32, 2, 2>(e, p, splits);
+    }
+    return run_tiles<Part, 64, 64, 4, 4>(e, p, splits);
+}
+
+static struct product product_of(const struct uw_exec *e, const struct uw_conv &c, uint32_t hw,
+                                 int32_t w)
+{
+    struct product p = {};
+    p.c = c;
+    p.taps = uw_divisor_of(c.taps);
+    p.kernel_w = uw_divisor_of(static_cast<uint32_t>(c.kernel_w));
+    p.hw = uw_divisor_of(hw);
+    p.w = uw_divisor_of(static_cast<uint32_t>(w));
+    p.stride_h = uw_divisor_of(static_cast<uint32_t>(c.stride_h));
+    p.stride_w = uw_divisor_of(static_cast<uint32_t>(c.stride_w));
+    p.partials = static_cast<float *>(uw_cuda_of(e)->partials);
+    return p;
+}
+
+int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c)
+{
+    struct product p = product_of(e, c, c.out_hw, c.out_w);
+    p.m = c.group_out;
+    p.n = c.batch_n * c.out_hw;
+    p.k = p.per_split = c.group_in * c.taps;
+    return run<fw_part>(e, p, 1);
+}
+
+int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c)
+{
+    struct product p = product_of(e, c, c.in_hw, c.in_w);
+    p.m = c.group_in;
+    p.n = c.batch_n * c.in_hw;
+    p.k = p.per_split = c.group_out * c.taps;
+    return run<bw_input_part>(e, p, 1);
+}
+
+/* Splits that the partials hold, that leave each at least eight tiles, that are of use. */
+static uint32_t splits_of(const struct uw_exec *e, const struct product &p)
+{
+    size_t weights = static_cast<size_t>(p.c.groups) * p.m * p.n;
+    size_t room = UW_CUDA_PARTIALS_BYTES / sizeof(float) / weights;
+    size_t tiles = static_cast<size_t>((p.m - 1) / 32 + 1) * ((p.n - 1) / 32 + 1) * p.c.groups;
+    size_t splits = 4u * uw_cuda_of(e)->multiprocessors / tiles;
+    size_t useful = p.k / (8 * DEPTH);
+    splits = splits < useful ? splits : useful;
+    splits = splits < room ? splits : room;
+    splits = splits < SPLITS ? splits : SPLITS;
+    return static_cast<uint32_t>(splits > 1 ? splits : 1);
+}
+
+int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c)
+{
+    struct product p = product_of(e, c, c.out_hw, c.out_w);
+    p.m = c.group_out;
+    p.n = c.group_in * c.taps;
+    p.k = c.batch_n * c.out_hw;
+    uint32_t splits = splits_of(e, p);
+    p.per_split = ((p.k - 1) / splits / DEPTH + 1) * DEPTH;
+    splits = (p.k - 1) / p.per_split + 1;
+    int rc = run<bw_param_part>(e, p, splits);
+    if (rc < 0 || splits == 1) {
+        return rc;
+    }
+    size_t n = static_cast<size_t>(c.groups) * p.m * p.n;
+    return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, finish_kernel, n, splits, c.scale,
+                     static_cast<const float *>(p.partials), c.y);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * conv2d_own.cuh - what kernels of convolutions know of their shape (see conv2d_own.h)
+ */
+#ifndef UW_KERNELS_CUDA_CONV2D_OWN_CUH
+#define UW_KERNELS_CUDA_CONV2D_OWN_CUH
+
+#include "conv2d_own.h"
+#include "index.cuh"
+
+struct uw_conv {
+    uint32_t batch_n, groups, group_in, group_out;
+    int32_t in_h, in_w, out_h, out_w, kernel_h, kernel_w;
+    int32_t stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+    uint32_t in_hw, out_hw, taps;       /* below 2^31 / batch_n */
+    const float *x, *w, *b, *dy;
+    float *y;                           /* y, dx or dw */
+    float *db;
+    float scale;
+    bool accumulate;
+};
+
+/* Convolutions with a group for each input channel, square kernels of 3 or 5, strides of 1 or 2. */
+bool uw_depthwise_takes(const struct uw_conv2d *c);
+int uw_depthwise_fw(const struct uw_exec *e, const struct uw_conv &c);
+int uw_depthwise_bw_input(const struct uw_exec *e, const struct uw_conv &c);
+int uw_depthwise_bw_param(const struct uw_exec *e, const struct uw_conv &c);
+
+/* The general kernel, for every shape. */
+int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c);
+int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c);
+int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c);
+
+#endif

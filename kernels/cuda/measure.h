@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * measure.h - which of several ways is fastest on this GPU (private to kernels/cuda)
+ *
+ * Each way runs once, so that its code is loaded; then runs of it are recorded into a graph, as
+ * steps are, and timed by events: what the processor needs to launch them does not count. The
+ * median of several is what it takes.
+ *
+ * Memory     none of its own      Blocking   until measured; never while a step is open
+ */
+#ifndef UW_KERNELS_CUDA_MEASURE_H
+#define UW_KERNELS_CUDA_MEASURE_H
+
+#include "gpu.h"
+
+/* Work that may be tried, in multiplications: a second on the smallest GPU. One that is emulated
+ * does a few millions a second. */
+#ifdef UW_CUDA_EMULATED
+#define UW_CUDA_MEASURED_PRODUCTS 65536.0
+#else
+#define UW_CUDA_MEASURED_PRODUCTS 1e12
+#endif
+
+/* Put way number i on the stream; returns as slots do. */
+typedef int (*uw_cuda_way)(const struct uw_exec *e, void *job, uint32_t i);
+
+/* The fastest of n ways; with one it runs once and us is 0. *best is as it was unless it returns
+ * UW_OK. us: microseconds of one run.
+ *
+ * Returns UW_OK, UW_ERR_AGAIN (a step is open: nothing was tried) or UW_ERR_IO (none runs). */
+int uw_cuda_fastest(struct uw_cuda *c, uw_cuda_way way, void *job, uint32_t n, uint32_t *best,
+                    double *us);
+
+#endif

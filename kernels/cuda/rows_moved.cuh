@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rows_moved.cuh - rows of floats go from x to y, each to a place of its own (copy.cu, gather.cu)
+ */
+#ifndef UW_KERNELS_CUDA_ROWS_MOVED_CUH
+#define UW_KERNELS_CUDA_ROWS_MOVED_CUH
+
+#include "map.cuh"
+
+/* W floats are one access. A block is `across` threads wide, and as many rows high as it can. */
+template <int W, bool ADD, typename F>
+static __global__ void uw_move_rows_kernel(size_t rows, size_t row_n, unsigned across,
+                                           const float *x, float *y, F places)
+{
+    size_t high = blockDim.x / across, place = threadIdx.x % across;
+    for (size_t r = blockIdx.x * high + threadIdx.x / across; r < rows; r += gridDim.x * high) {
+        size_t from, to;
+        if (!places.at(r, &from, &to)) {
+            continue;
+        }
+        for (size_t i = W * (place + static_cast<size_t>(blockIdx.y) * across); i < row_n;
+             i += static_cast<size_t>(W) * across * gridDim.y) {
+            if (W == 4) {
+                float4 v = *reinterpret_cast<const float4 *>(x + from + i);
+                float4 *at = reinterpret_cast<float4 *>(y + to + i);
+                *at = ADD ? make_float4(at->x + v.x, at->y + v.y, at->z + v.z, at->w + v.w) : v;
+            } else {
+                y[to + i] = ADD ? y[to + i] + x[from + i] : x[from + i];
+            }
+        }
+    }
+}
+
+/* places.at(r, &from, &to): where row r is in x and y; false: leave it. whole_quads: from and to
+ * are multiples of 4. */
+template <typename F>
+static inline int uw_move_rows(const struct uw_exec *e, size_t rows, size_t row_n,
+                               bool whole_quads, const float *x, float *y, bool accumulate,
+                               const F &places)
+{
+    if (rows == 0 || row_n == 0) {
+        return UW_OK;
+    }
+    bool quads = whole_quads && row_n % 4 == 0 && uw_beyond_16(x) == 0 && uw_beyond_16(y) == 0;
+    size_t wide = quads ? row_n / 4u : row_n;
+    unsigned across = 1;
+    while (across < UW_BLOCK && across < wide) {
+        across *= 2;
+    }
+    unsigned blocks = uw_grid(e, rows * across, 1);
+    /* Few rows that are long: several blocks a row. */
+    size_t most = uw_cuda_of(e)->multiprocessors * 8u / blocks, cuts = (wide + across - 1u) / across;
+    cuts = cuts < most ? cuts : most;
+    dim3 grid(blocks, static_cast<unsigned>(cuts < 1 ? 1 : cuts));
+    if (quads) {
+        return uw_launch(e, grid, UW_BLOCK,
+                         accumulate ? uw_move_rows_kernel<4, true, F>
+                                    : uw_move_rows_kernel<4, false, F>,
+                         rows, row_n, across, x, y, places);
+    }
+    return uw_launch(e, grid, UW_BLOCK,
+                     accumulate ? uw_move_rows_kernel<1, true, F>
+                                : uw_move_rows_kernel<1, false, F>,
+                     rows, row_n, across, x, y, places);
+}
+
+/* gather.cu: slots of struct uw_copy_kernels */
+int uw_gather_cuda(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                   const float *x, const float *w, float *y);
+int uw_scatter_add_cuda(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
+                        const float *x, const float *dy, float scale, float *dw);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which algorithm computes a convolution: measured, kept in a file, and right whichever it is. */
+#include "test_support.h"
+
+#include "cuda/products.h"
+#include "uwasa/backends.h"
+
+#include <unistd.h>
+
+#define FLOATS ((size_t)1 << 16)        /* of one tensor */
+#define SCRATCH_BYTES ((size_t)8 << 20)
+#define SKIPPED 77
+
+static char folder[64], path[96];
+static struct uw_cuda *gpu;
+static float *x, *w, *y, *dx, *dw;      /* both see them */
+static void *scratch;
+static float want[FLOATS];
+
+static int open_gpu(void **state)
+{
+    (void)state;
+    const struct uw_cuda_config config = {.blocking = true, .choices = path};
+    struct uw_error err;
+    float **all[] = {&x, &w, &y, &dx, &dw};
+    if (uw_cuda_open(&gpu, &config, &err) < 0) {
+        printf("skipped: %s\n", err.text);
+        exit(SKIPPED);
+    }
+    for (size_t i = 0; i < 5; i++) {
+        void *block;
+        assert_int_equal(uw_cuda_take(gpu, UW_CUDA_SHARED, FLOATS * sizeof(float), &block, &err),
+                         UW_OK);
+        *all[i] = block;
+        for (size_t k = 0; k < FLOATS; k++) {
+            (*all[i])[k] = (float)((k * 37 + i) % 29) / 29.0f - 0.5f;
+        }
+    }
+    assert_int_equal(uw_cuda_take(gpu, UW_CUDA_SHARED, SCRATCH_BYTES, &scratch, &err), UW_OK);
+    return 0;
+}
+
+static int begin(void **state)
+{
+    snprintf(folder, sizeof folder, "plan-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/choices", folder);
+    return open_gpu(state);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    uw_cuda_close(gpu);
+    (void)unlink(path);
+    return rmdir(folder);
+}
+
+static void open_again(void)
+{
+    uw_cuda_close(gpu);
+    (void)open_gpu(NULL);
+}
+
+static struct uw_conv2d shape(uint32_t in, uint32_t out, uint32_t size, uint32_t kernel,
+                              uint32_t stride)
+{
+    uint32_t pad = kernel / 2, out_size = (size + 2 * pad - kernel) / stride + 1;
+    return (struct uw_conv2d){.in_channels = in, .out_channels = out, .in_h = size, .in_w = size,
+                              .out_h = out_size, .out_w = out_size, .kernel_h = kernel,
+                              .kernel_w = kernel, .stride_h = stride, .stride_w = stride,
+                              .pad_h = pad, .pad_w = pad, .dilation_h = 1, .dilation_w = 1,
+                              .groups = 1};
+}
+
+static void assert_near(const float *got, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        assert_true(fabsf(got[i] - want[i]) <= 1e-4f * (1.0f + fabsf(want[i])));
+    }
+}
+
+/* All parts against the reference, with scratch of so many bytes. */
+static void check(const struct uw_conv2d *c, uint32_t batch_n, size_t bytes)
+{
+    const struct uw_kernels *k = uw_cuda_kernels(gpu), *ref = &uw_kernels_ref;
+    const struct uw_exec e = {.kernels = k, .scratch = scratch, .scratch_bytes = bytes};
+    const struct uw_exec plain = {.kernels = ref};
+    size_t x_n = (size_t)batch_n * c->in_channels * c->in_h * c->in_w;
+    size_t y_n = (size_t)batch_n * c->out_channels * c->out_h * c->out_w;
+    size_t w_n = (size_t)c->out_channels * c->in_channels * c->kernel_h * c->kernel_w;
+    assert_true(x_n <= FLOATS && y_n <= FLOATS && w_n <= FLOATS);
+    assert_int_equal(k->conv2d_fw(&e, c, batch_n, x, w, w, y, false), UW_OK);
+    ref->conv2d_fw(&plain, c, batch_n, x, w, w, want, false);
+    assert_near(y, y_n);
+    memcpy(want, dx, x_n * sizeof *want);
+    assert_int_equal(k->conv2d_bw_input(&e, c, batch_n, y, w, dx, true), UW_OK);
+    ref->conv2d_bw_input(&plain, c, batch_n, y, w, want, true);
+    assert_near(dx, x_n);
+    memcpy(want, dw, w_n * sizeof *want);
+    assert_int_equal(k->conv2d_bw_param(&e, c, batch_n, x, y, -0.01f, dw, NULL), UW_OK);
+    ref->conv2d_bw_param(&plain, c, batch_n, x, y, -0.01f, want, NULL);
+    assert_near(dw, w_n);
+}
+
+static size_t planned(const struct uw_conv2d *c, uint32_t batch_n)
+{
+    const struct uw_kernels *k = uw_cuda_kernels(gpu);
+    size_t bytes = k->conv2d_scratch_bytes(k, c, batch_n, 1);
+    assert_true(bytes <= SCRATCH_BYTES);
+    return bytes;
+}
+
+static const struct uw_conv2d_plan *plan(const struct uw_conv2d *c, uint32_t batch_n)
+{
+    return uw_conv2d_plan_of(gpu, uw_conv2d_shape_of(gpu, c), batch_n);
+}
+
+static void test_plan_smaller_minibatches_fit_and_match_ref(void **state)
+{
+    (void)state;
+    const struct uw_conv2d all[] = {shape(3, 4, 7, 3, 1), shape(4, 6, 6, 1, 1),
+                                    shape(2, 3, 9, 5, 2)};
+    for (size_t i = 0; i < 3; i++) {
+        size_t bytes = planned(&all[i], 6);
+        for (uint32_t batch_n = 1; batch_n <= 6; batch_n++) {
+            assert_true(planned(&all[i], batch_n) <= bytes);
+            check(&all[i], batch_n, bytes);
+        }
+        check(&all[i], 5, 0);           /* none at all: what nobody planned finds a way */
+        assert_true(plan(&all[i], 6)->settled && !plan(&all[i], 5)->settled);
+    }
+}
+
+/* As training does after an evaluation of few samples at a time. */
+static void test_plan_of_a_larger_minibatch_covers_one_planned_before(void **state)
+{
+    (void)state;
+    const struct uw_conv2d c = shape(3, 4, 7, 3, 1);
+    (void)planned(&c, 2);
+    size_t bytes = planned(&c, 7);
+    check(&c, 2, bytes);
+    check(&c, 7, bytes);
+    for (uint32_t batch_n = 1; batch_n <= 7; batch_n++) {
+        check(&c, batch_n, bytes);      /* more sizes than there are places for plans */
+    }
+}
+
+static void test_plan_is_kept_in_the_file_and_taken_from_it(void **state)
+{
+    (void)state;
+    const struct uw_conv2d c = shape(3, 4, 7, 3, 1);
+    (void)planned(&c, 4);
+    struct uw_conv2d_plan first = *plan(&c, 4);
+    open_again();
+    assert_int_equal(gpu->products->choices.n, 3);
+    (void)planned(&c, 4);
+    for (uint32_t i = 0; i < UW_CONV2D_PARTS; i++) {
+        assert_int_equal(plan(&c, 4)->part[i].algorithm, first.part[i].algorithm);
+    }
+}
+
+/* What the file says is taken if it can be: each algorithm in turn, and numbers of none. */
+static void test_plan_from_any_file_gives_right_results(void **state)
+{
+    (void)state;
+    const struct uw_conv2d all[] = {shape(3, 4, 7, 3, 1), shape(4, 6, 6, 1, 1)};
+    for (int32_t a = 0; a < UW_CUDA_CHOICES_ALGORITHMS; a = a < 20 ? a + 1 : a + 11) {
+        for (size_t i = 0; i < 2; i++) {
+            struct uw_conv2d_shape *s = uw_conv2d_shape_of(gpu, &all[i]);
+            struct uw_cuda_choice c = {.batch_n = 4, .algorithm = a};
+            bool takes[UW_CONV2D_PARTS];
+            memcpy(c.shape, s->key, sizeof c.shape);
+            for (c.part = 0; c.part < UW_CONV2D_PARTS; c.part++) {
+                size_t bytes;
+                takes[c.part] =
+                    uw_conv2d_takes(gpu, s, 4, (enum uw_conv2d_part)c.part, a, &bytes);
+                uw_cuda_choices_put(&gpu->products->choices, &c);
+            }
+            size_t bytes = planned(&all[i], 4);
+            for (uint32_t part = 0; part < UW_CONV2D_PARTS; part++) {
+                if (takes[part]) {
+                    assert_int_equal(plan(&all[i], 4)->part[part].algorithm, a);
+                }
+            }
+            check(&all[i], 4, bytes);
+        }
+        open_again();
+    }
+}
+
+static void test_plan_more_shapes_than_there_is_room_for(void **state)
+{
+    (void)state;
+    const struct uw_conv2d first = shape(1, 1, 3, 3, 1);
+    size_t bytes = planned(&first, 2);
+    for (uint32_t i = 0; i < UW_CONV2D_SHAPES_MAX + 4; i++) {
+        const struct uw_conv2d c = shape(1, 1, 4 + i, 1, 4 + i);
+        (void)uw_conv2d_shape_of(gpu, &c);
+    }
+    check(&first, 2, bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_plan_smaller_minibatches_fit_and_match_ref, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_plan_of_a_larger_minibatch_covers_one_planned_before,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(test_plan_is_kept_in_the_file_and_taken_from_it, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_plan_from_any_file_gives_right_results, begin, end),
+        cmocka_unit_test_setup_teardown(test_plan_more_shapes_than_there_is_room_for, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

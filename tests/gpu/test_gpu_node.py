@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A node that trains on a GPU among nodes that do not, as processes on loopback. The GPU is the
+emulated one of tests/gpu/emulated, with memory of its own, in a build with UWASA_CUDA=emulated.
+
+usage: test_gpu_node.py PROGRAM [-k CASE]
+"""
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from fleet import PROGRAM, Fleet  # noqa: E402  pylint: disable=wrong-import-position
+
+NODES = 4                           # the first one has the GPU
+
+
+class GpuNode(Fleet):
+    def start(self, i, **keys):
+        on_gpu = keys.pop("gpu", i == 0)
+        super().start(i, **{"backend": "cuda" if on_gpu else "ref", "shard": f"{i % NODES}/{NODES}",
+                            "checkpoint": f"n{i}.safetensors", "lr": 0.05, **keys})
+
+    def emulate(self, i, settings):
+        self.programs[i] = ["env", f"UWASA_EMULATED_CUDA={settings}", PROGRAM]
+
+    def weights(self, i):
+        """What a checkpoint holds, without what it says of the run."""
+        with open(os.path.join(self.dir, f"n{i}.safetensors"), "rb") as f:
+            data = f.read()
+        return data[8 + int.from_bytes(data[:8], "little"):]
+
+    def accuracy(self, i, backend):
+        """Of a checkpoint, by uwasa eval."""
+        out = self.run_program("eval", "--model", "mlp", "--weights", f"n{i}.safetensors",
+                               "--backend", backend).stdout
+        return float(out.split("test accuracy")[1].split("%")[0]) / 100.0
+
+    def check_learned(self):
+        done = [self.done(i) for i in range(NODES)]
+        found = [d["test_accuracy"] for d in done]
+        print("accuracy", " ".join(f"{a:.3f}" for a in found), flush=True)
+        self.assertGreater(min(found), 0.8)
+        self.assertLess(max(found) - min(found), 0.05)
+        self.assertIn("training on ", self.text(0))
+        return done
+
+    def test_gossip_with_three_others_and_checkpoints_of_either(self):
+        for i in range(NODES):
+            self.start(i, steps=300, period=5, consensus_seconds=20)
+        done = self.check_learned()
+        for d in done:
+            self.assertGreater(d["pulls_done"], 3)
+            self.assertGreater(d["served_bytes"], 0)
+        for i in (0, 1):            # what one has saved the other kind reads
+            here, there = self.accuracy(i, "ref"), self.accuracy(i, "cuda")
+            self.assertGreater(here, 0.8)
+            self.assertAlmostEqual(here, there, delta=0.003)
+        for i, gpu in ((0, False), (1, True)):      # and goes on from, velocity included
+            self.start(i, gpu=gpu, steps=320, consensus_seconds=0, linger_seconds=0)
+        for i in (0, 1):
+            self.assertGreater(self.done(i)["test_accuracy"], 0.8)
+            self.assertIn(f"going on from n{i}.safetensors at step 300", self.text(i))
+            self.assertNotIn("begins at zero", self.text(i))
+
+    def test_averages_are_the_same_bits_on_all(self):
+        """Parameters every ten steps over TCP, and once more at the end."""
+        for i in range(NODES):
+            self.start(i, exchange="allreduce", cell_first=NODES, steps=200, momentum_rule="none", lr=0.2,
+                       link="tcp", consensus_seconds=60)
+        for d in self.check_learned():
+            self.assertGreaterEqual(d["averages_done"], 15)
+        for i in range(1, NODES):
+            self.assertEqual(self.weights(0), self.weights(i))
+
+    def test_gradients_of_every_step_are_averaged(self):
+        """Learning rates differ: all take their mean. No average at the end: parameters and momentum
+        are equal because all steps were, unless a machine that stood still parted the group."""
+        for i in range(NODES):
+            self.start(i, exchange="allreduce", average="gradients", cell_first=NODES, steps=150,
+                       momentum=0.9, lr=0.018 + 0.002 * i, link="tcp", consensus_seconds=0,
+                       consensus_rounds=0)
+        self.check_learned()
+        for i in range(NODES):
+            self.assertEqual(self.events(i, "gradients")[0]["nodes"], NODES)
+            self.assertFalse(any("other parameters" in e["text"]
+                                 for e in self.events(i, "gradients_cut")))
+        if all(len(self.events(i, "gradients")) == 1 for i in range(NODES)):
+            for i in range(1, NODES):
+                self.assertEqual(self.weights(0), self.weights(i))
+
+    def test_killed_node_comes_back_and_a_failed_gpu_ends_its_own_alone(self):
+        for i in range(3):
+            self.start(i, seconds=60, checkpoint_seconds=0.5, period=5)
+        self.until_event(1, "pull_done", "n0")
+        self.until("a checkpoint", lambda: (s := self.events(0, "step")) and s[-1]["step"] > 20 and
+                   os.path.exists(os.path.join(self.dir, "n0.safetensors")))
+        self.processes[0].send_signal(signal.SIGKILL)
+        self.assertEqual(self.wait(0), -signal.SIGKILL)
+        self.emulate(0, "fail-after=4000")
+        self.start(0, seconds=60, period=5)
+        self.assertEqual(self.wait(0), 1, self.text(0))
+        self.assertIn("going on from n0.safetensors", self.text(0))
+        last = self.text(0).strip().splitlines()[-1]
+        self.assertRegex(last, "uwasa node: .*(GPU|device) failed")
+        self.assertGreater(len(self.weights(0)), 1000)      # the checkpoint is whole
+        for i in (1, 2):
+            step = self.events(i, "step")[-1]["step"]
+            self.until("it trains on", lambda: self.events(i, "step")[-1]["step"] > step)
+        self.assertGreater(self.stop(1, 2)[0]["pulls_done"], 0)
+
+    def test_without_a_gpu_auto_trains_on_the_processor_and_cuda_does_not_begin(self):
+        self.emulate(0, "no-gpu")
+        self.start(0, steps=20, backend="auto")
+        self.done(0)
+        self.assertIn("the processor computes, not a GPU", self.text(0))
+        self.start(0, steps=40)
+        self.assertEqual(self.wait(0), 1)
+        self.assertIn("--backend cuda", self.text(0))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
