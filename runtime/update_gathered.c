@@ -39,7 +39,8 @@ static float or_default(float value, float otherwise)
     return value != 0.0f ? value : otherwise;
 }
 
-static int update_segment(struct uw_model *m, const struct uw_segment *s,
+/* n parameters from segment s on; they are its own, or a device knows which. */
+static int update_segment(struct uw_model *m, const struct uw_segment *s, size_t n,
                           const struct uw_optimizer *o, uint64_t updates, const float *g)
 {
     const struct uw_update_kernels *k = m->config.kernels->update;
@@ -50,14 +51,14 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s,
 
     if (o->kind == UW_OPTIMIZER_SGD) {
         const struct uw_sgd sgd = uw_update_sgd(o);
-        return m->config.kernels->sgd_update(&m->exec, s->size_n, &sgd, g, w,
+        return m->config.kernels->sgd_update(&m->exec, n, &sgd, g, w,
                                              uw_update_velocity(m, o, s));
     }
     if (o->kind == UW_OPTIMIZER_RMSPROP) {
         const struct uw_rmsprop r = {.lr = o->lr, .alpha = or_default(o->alpha, 0.99f),
                                      .epsilon = epsilon, .weight_decay = o->weight_decay,
                                      .momentum = o->momentum};
-        return k->rmsprop(&m->exec, s->size_n, &r, g, w, first, second);
+        return k->rmsprop(&m->exec, n, &r, g, w, first, second);
     }
     struct uw_adam a = {.lr = o->lr, .beta1 = or_default(o->beta1, 0.9f),
                         .beta2 = or_default(o->beta2, 0.999f), .epsilon = epsilon,
@@ -65,7 +66,7 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s,
                         .decoupled = o->kind == UW_OPTIMIZER_ADAMW};
     a.correction1 = (float)(1.0 - uw_power((double)a.beta1, updates + 1));
     a.correction2 = (float)(1.0 - uw_power((double)a.beta2, updates + 1));
-    return k->adam(&m->exec, s->size_n, &a, g, w, first, second);
+    return k->adam(&m->exec, n, &a, g, w, first, second);
 }
 
 /* PyTorch's clip_grad_norm_: g *= most / (norm + 1e-6) when that is below 1. */
@@ -102,6 +103,30 @@ static int check_gradients(const struct uw_model *m, const struct uw_gradients *
     return UW_OK;
 }
 
+/* Trained segments from *i on, as many as one update on a device may be about; *i: behind them. */
+static size_t tell_segments(const struct uw_model *m, const struct uw_gradients *all,
+                            const struct uw_optimizer *o, uint32_t *i)
+{
+    struct uw_device_segment told[UW_DEVICE_SEGMENTS_MAX];
+    /* Clipped ones have their turn one by one; the velocity of `frozen` stands as w does. */
+    uint32_t most = o->clip_tensor != 0.0f || o->frozen ? 1 : UW_DEVICE_SEGMENTS_MAX, n = 0;
+    const struct uw_segment *first = &m->params.segments[*i];
+    size_t sum = 0;
+
+    for (; *i < all->segments_end && n < most; ++*i) {
+        const struct uw_segment *s = &m->params.segments[*i];
+        if (s->state_n != UINT32_MAX) {
+            told[n++] = (struct uw_device_segment){.index = *i,
+                                                   .w_n = s->offset_n - first->offset_n,
+                                                   .state_n = s->state_n - first->state_n,
+                                                   .size_n = s->size_n};
+            sum += s->size_n;
+        }
+    }
+    m->config.kernels->device->segments(&m->exec, told, n);
+    return sum;
+}
+
 int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
                     const struct uw_optimizer *o, uint64_t updates, struct uw_error *err)
 {
@@ -109,9 +134,11 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
     if (rc == UW_OK && o->clip_global != 0.0f) {
         rc = clip(&m->exec, o->clip_global, all->count, all->g);
     }
-    for (uint32_t i = all->segments; i < all->segments_end && rc == UW_OK; i++) {
+    for (uint32_t i = all->segments; i < all->segments_end && rc == UW_OK;) {
         const struct uw_segment *s = &m->params.segments[i];
+        size_t n = s->size_n;
         if (s->state_n == UINT32_MAX) {
+            i++;
             continue;
         }
         float *g = all->g + (s->state_n - all->offset);
@@ -119,9 +146,11 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
             rc = clip(&m->exec, o->clip_tensor, s->size_n, g);
         }
         if (m->config.kernels->device != NULL) {
-            m->config.kernels->device->segment(&m->exec, i);
+            n = tell_segments(m, all, o, &i);
+        } else {
+            i++;
         }
-        rc = rc < 0 ? rc : update_segment(m, s, o, updates, g);
+        rc = rc < 0 ? rc : update_segment(m, s, n, o, updates, g);
         uw_step_between(m);
     }
     return rc;

@@ -406,8 +406,9 @@ int uw_bench_kernels(FILE *out, const struct uw_bench_kernels *config, struct uw
     }
     double took = (double)(uw_board_now_us() - begin) * 1e-6;
     fprintf(out,
-            config->json ? "{\"event\":\"done\",\"backend\":\"%s\",\"threads\":%u,\"seconds\":%.3f}\n"
-                         : "backend %s, threads %u, %.1f s\n",
+            config->json
+                ? "{\"event\":\"done\",\"backend\":\"%s\",\"threads\":%u,\"seconds\":%.3f}\n"
+                : "backend %s, threads %u, %.1f s\n",
             config->kernels->name, uw_workers_threads(config->workers), took);
     return ferror(out) != 0 ? uw_error_set(err, UW_ERR_IO, "the results cannot be written") : UW_OK;
 }

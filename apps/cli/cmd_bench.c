@@ -125,6 +125,7 @@ static int kernels_of_gpu(const struct options *o, struct uw_job_gpu *gpu, struc
     char text[UW_GPU_TEXT_BYTES];
     if (!o->json) {
         printf("%s%s\n", uw_job_gpu_text(gpu, text), o->tf32 ? ", TF32 products" : "");
+        fflush(stdout);
     }
     const struct uw_bench_kernels b = {.kernels = uw_cuda_kernels(gpu->cuda), .gpu = gpu->cuda,
                                        .json = o->json,

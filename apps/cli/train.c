@@ -259,6 +259,12 @@ static bool at_a_mark(const struct train *t)
            (every != 0 && t->begun % every == 0);
 }
 
+static int fail_step(struct train *t, uint64_t step, int rc, const struct uw_error *why)
+{
+    return uw_error_set(&t->err, rc, "step %llu: %.200s", (unsigned long long)step,
+                        why->text[0] != '\0' ? why->text : uw_status_text(rc));
+}
+
 static int begin_one(struct train *t)
 {
     struct uw_model *m = &t->job.model;
@@ -273,8 +279,7 @@ static int begin_one(struct train *t)
     struct uw_error why = {.text = ""};
     int rc = uw_model_step_begin(m, &(struct uw_minibatch){.n = (uint32_t)n}, &why);
     if (rc < 0) {
-        return uw_error_set(&t->err, rc, "step %llu: %.200s",
-                            (unsigned long long)t->begun + 1u, why.text);
+        return fail_step(t, t->begun + 1u, rc, &why);
     }
     t->flight[t->begun++ % UW_DEVICE_STEPS_MAX] = (struct begun){
         .n = (uint32_t)n, .lr = m->optimizer.lr, .epoch = t->loader.epoch,
@@ -289,8 +294,7 @@ static int end_one(struct train *t)
     struct uw_step_result result;
     int rc = uw_model_step_end(&t->job.model, &result, &why);
     if (rc < 0) {
-        return uw_error_set(&t->err, rc, "step %llu: %.200s",
-                            (unsigned long long)t->step + 1u, why.text);
+        return fail_step(t, t->step + 1u, rc, &why);
     }
     uint64_t now_us = uw_board_now_us();
     uint64_t from_us = b.before_us > t->ended_us ? b.before_us : t->ended_us;

@@ -57,7 +57,8 @@ struct uw_cuda {
     struct uw_cuda_numbers *numbers_at;
     struct uw_cuda_step *step;          /* the GPU's */
     bool in_step;                       /* between begin and end */
-    uint32_t segment;
+    struct uw_device_segment segments[UW_DEVICE_SEGMENTS_MAX];  /* of the next update */
+    uint32_t segments_n;
     struct uw_cuda_queue *queue;
     struct uw_cuda_products *products;
     size_t own_bytes;
@@ -110,6 +111,7 @@ int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t he
 int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                    const float *z, float *t, uint32_t *correct_n);
 int uw_clip_cuda(const struct uw_exec *e, float most, size_t n, float *g);      /* update.cu */
+void uw_segments_cuda(const struct uw_exec *e, const struct uw_device_segment *s, uint32_t n);
 /* norm.cu, norm_group.cu, lrn.cu */
 extern const struct uw_norm_kernels uw_norm_cuda;
 /* pool.cu */

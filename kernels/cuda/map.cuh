@@ -59,18 +59,17 @@ static __device__ inline void uw_map_quad(size_t i, const uw_arrays<IN, OUT> &a,
     }
 }
 
-/* quads times four elements from `head` on, then those that are left on both sides. */
+/* n elements by `threads` threads, of which this is number `thread`: quads times four elements from
+ * `head` on, then those that are left on both sides. */
 template <int IN, int OUT, typename F>
-static __global__ void uw_map_kernel(size_t n, size_t head, size_t quads, uw_arrays<IN, OUT> a,
-                                     F f)
+static __device__ inline void uw_map_share(size_t n, size_t head, size_t quads,
+                                           const uw_arrays<IN, OUT> &a, const F &f, size_t thread,
+                                           size_t threads)
 {
-    if (!f.begin()) {
-        return;
-    }
-    UW_EACH(q, quads) {
+    for (size_t q = thread; q < quads; q += threads) {
         uw_map_quad(head + 4 * q, a, f);
     }
-    UW_EACH(i, n - 4 * quads) {
+    for (size_t i = thread; i < n - 4 * quads; i += threads) {
         size_t at = i < head ? i : i + 4 * quads;
         float x[IN], y[OUT];
 #pragma unroll
@@ -85,15 +84,28 @@ static __global__ void uw_map_kernel(size_t n, size_t head, size_t quads, uw_arr
     }
 }
 
+template <int IN, int OUT, typename F>
+static __global__ void uw_map_kernel(size_t n, size_t head, size_t quads, uw_arrays<IN, OUT> a,
+                                     F f)
+{
+    if (f.begin()) {
+        uw_map_share(n, head, quads, a, f,
+                     static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x,
+                     static_cast<size_t>(gridDim.x) * blockDim.x);
+    }
+}
+
 /* Bytes that an address is beyond the last multiple of 16. */
-static inline size_t uw_beyond_16(const void *x)
+static __host__ __device__ inline size_t uw_beyond_16(const void *x)
 {
     return reinterpret_cast<uintptr_t>(x) % 16u;
 }
 
-template <int IN, int OUT, typename F>
-static inline int uw_map(const struct uw_exec *e, size_t n, const uw_arrays<IN, OUT> &a,
-                         const F &f)
+/* Where accesses of four elements begin, and how many there are: none where arrays are not aligned
+ * alike. */
+template <int IN, int OUT>
+static __host__ __device__ inline void uw_map_cut(size_t n, const uw_arrays<IN, OUT> &a,
+                                                  size_t *head, size_t *quads)
 {
     size_t beyond = uw_beyond_16(a.out[0]);
     bool alike = beyond % 4 == 0;
@@ -103,9 +115,17 @@ static inline int uw_map(const struct uw_exec *e, size_t n, const uw_arrays<IN, 
     for (int k = 1; k < OUT; k++) {
         alike = alike && uw_beyond_16(a.out[k]) == beyond;
     }
-    size_t head = alike ? (16u - beyond) % 16u / 4u : 0;
-    head = head < n ? head : n;
-    size_t quads = alike ? (n - head) / 4u : 0;
+    *head = alike ? (16u - beyond) % 16u / 4u : 0;
+    *head = *head < n ? *head : n;
+    *quads = alike ? (n - *head) / 4u : 0;
+}
+
+template <int IN, int OUT, typename F>
+static inline int uw_map(const struct uw_exec *e, size_t n, const uw_arrays<IN, OUT> &a,
+                         const F &f)
+{
+    size_t head, quads;
+    uw_map_cut(n, a, &head, &quads);
     return uw_launch(e, uw_grid(e, n, 4), UW_BLOCK, uw_map_kernel<IN, OUT, F>, n, head, quads, a,
                      f);
 }

@@ -148,11 +148,6 @@ static struct uw_device_sums *sums(const struct uw_exec *e)
     return &uw_cuda_of(e)->step->sums;
 }
 
-static void segment(const struct uw_exec *e, uint32_t index)
-{
-    uw_cuda_of(e)->segment = index;
-}
-
 /* What was recorded becomes a graph that can be played. */
 static cudaError_t end_recording(struct uw_cuda *c, struct graph *g, bool whole)
 {
@@ -258,7 +253,7 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
         .shares_parameters = c->info.integrated,
         .steps_max = UW_DEVICE_STEPS_MAX,
         .zero = zero, .write = write_to, .read = read_from, .wait = wait, .stage = stage,
-        .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda, .segment = segment,
+        .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda, .segments = uw_segments_cuda,
         .clip = uw_clip_cuda, .onehot = uw_onehot_cuda, .end = end, .result = result,
         .resume = resume, .fetch = fetch, .await = await,
     };

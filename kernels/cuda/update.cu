@@ -2,7 +2,10 @@
  *
  * Inside a step what changes from step to step is read from the GPU's memory, an element whose
  * gradient is not finite stays as it is and stops the step, and a step that is stopped changes
- * nothing. Outside of one the slots are the processor's. */
+ * nothing. Outside of one the slots are the processor's.
+ *
+ * Segments whose parameters are not neighbours, but whose gradients are, are one launch: a block
+ * belongs to one segment. */
 #include "map.cuh"
 #include "reduce.cuh"
 
@@ -18,8 +21,8 @@ struct guard {
         return step == NULL || step->sums.stopped == UW_DEVICE_RUNS;
     }
 
-    /* May g change element i? */
-    __device__ bool takes(size_t i, float g) const
+    /* May g change its parameter? */
+    __device__ bool takes(float g) const
     {
         if (step == NULL || uw_is_finite(g)) {
             return true;
@@ -27,7 +30,6 @@ struct guard {
         if (atomicCAS(&step->sums.stopped, static_cast<unsigned>(UW_DEVICE_RUNS),
                       static_cast<unsigned>(UW_DEVICE_STOP_GRADIENT)) == UW_DEVICE_RUNS) {
             step->sums.where = segment;
-            step->sums.reserved = i < UINT32_MAX ? static_cast<uint32_t>(i) : UINT32_MAX;
         }
         return false;
     }
@@ -36,7 +38,7 @@ struct guard {
 struct guard guard_of(const struct uw_exec *e)
 {
     struct uw_cuda *c = uw_cuda_of(e);
-    return {c->in_step ? c->step : NULL, c->segment};
+    return {c->in_step ? c->step : NULL, c->segments[0].index};
 }
 
 /* in: g, w, v where there is one; out: w, v where it changes */
@@ -53,10 +55,10 @@ template <bool MOMENTUM, bool FROZEN> struct sgd {
         return guard.runs();
     }
 
-    __device__ void operator()(size_t i, const float *in, float *out) const
+    __device__ void operator()(size_t, const float *in, float *out) const
     {
         float w = in[1], d = in[0] + s.weight_decay * w, v = MOMENTUM ? in[MOMENTUM ? 2 : 0] : 0.0f;
-        bool takes = guard.takes(i, in[0]);
+        bool takes = guard.takes(in[0]);
         if (FROZEN) {
             d += s.momentum * v;
         } else if (MOMENTUM) {
@@ -89,9 +91,9 @@ struct adam_step {
         return guard.runs();
     }
 
-    __device__ void operator()(size_t i, const float *in, float *out) const
+    __device__ void operator()(size_t, const float *in, float *out) const
     {
-        bool takes = guard.takes(i, in[0]);
+        bool takes = guard.takes(in[0]);
         float g = in[0] + decay * in[1];
         float m = in[2] + (1.0f - a.beta1) * (g - in[2]);
         float v = a.beta2 * in[3] + (1.0f - a.beta2) * g * g;
@@ -116,9 +118,9 @@ template <bool MOMENTUM> struct rmsprop_step {
         return guard.runs();
     }
 
-    __device__ void operator()(size_t i, const float *in, float *out) const
+    __device__ void operator()(size_t, const float *in, float *out) const
     {
-        bool takes = guard.takes(i, in[0]);
+        bool takes = guard.takes(in[0]);
         float g = in[0] + r.weight_decay * in[1];
         float v = r.alpha * in[2] + (1.0f - r.alpha) * g * g;
         float d = g / (sqrtf(v) + r.epsilon);
@@ -132,23 +134,83 @@ template <bool MOMENTUM> struct rmsprop_step {
     }
 };
 
+#define BLOCK_N (UW_BLOCK * 8u)     /* parameters of a block, where they are not very many */
+
+/* Segments of one launch; the blocks of segment i begin at first[i]. */
+struct segments {
+    struct uw_device_segment of[UW_DEVICE_SEGMENTS_MAX];
+    uint32_t first[UW_DEVICE_SEGMENTS_MAX + 1];
+    uint32_t n;
+};
+
+/* w, which is in[1] and out[0], moves by w_n, the others by state_n. */
+template <int IN, int OUT, typename F>
+__global__ void update_segments(struct segments s, uw_arrays<IN, OUT> a, F f)
+{
+    uint32_t low = 0, high = s.n;
+    while (high - low > 1) {
+        uint32_t middle = (low + high) / 2;
+        low = s.first[middle] <= blockIdx.x ? middle : low;
+        high = s.first[middle] <= blockIdx.x ? high : middle;
+    }
+    const struct uw_device_segment of = s.of[low];
+    size_t block = blockIdx.x - s.first[low], blocks = s.first[low + 1] - s.first[low];
+    size_t head, quads;
+#pragma unroll
+    for (int k = 0; k < IN; k++) {
+        a.in[k] += k == 1 ? of.w_n : of.state_n;
+    }
+#pragma unroll
+    for (int k = 0; k < OUT; k++) {
+        a.out[k] += k == 0 ? of.w_n : of.state_n;
+    }
+    uw_map_cut(of.size_n, a, &head, &quads);
+    f.guard.segment = of.index;
+    if (f.begin()) {
+        uw_map_share(of.size_n, head, quads, a, f, block * blockDim.x + threadIdx.x,
+                     blocks * blockDim.x);
+    }
+}
+
+/* What struct uw_device_kernels's `segments` has told is for one update. */
+template <int IN, int OUT, typename F>
+int update(const struct uw_exec *e, size_t n, const uw_arrays<IN, OUT> &a, const F &f)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    struct segments s;
+    s.n = c->segments_n;
+    c->segments_n = 0;
+    if (s.n < 2) {
+        return uw_map(e, n, a, f);
+    }
+    uint32_t blocks = 0, most = c->multiprocessors * 16u;
+    for (uint32_t i = 0; i < s.n; i++) {
+        uint32_t own = (c->segments[i].size_n + BLOCK_N - 1u) / BLOCK_N;
+        s.of[i] = c->segments[i];
+        s.first[i] = blocks;
+        blocks += own < most ? own : most;
+    }
+    s.first[s.n] = blocks;
+    return uw_launch(e, blocks, UW_BLOCK, update_segments<IN, OUT, F>, s, a, f);
+}
+
 int adam(const struct uw_exec *e, size_t n, const struct uw_adam *a, const float *g, float *w,
          float *m, float *v)
 {
     adam_step f{};
     f.a = *a;
     f.guard = guard_of(e);
-    return uw_map(e, n, uw_arrays<4, 3>{{g, w, m, v}, {w, m, v}}, f);
+    return update(e, n, uw_arrays<4, 3>{{g, w, m, v}, {w, m, v}}, f);
 }
 
 int rmsprop(const struct uw_exec *e, size_t n, const struct uw_rmsprop *r, const float *g,
             float *w, float *v, float *b)
 {
     if (r->momentum != 0.0f) {
-        return uw_map(e, n, uw_arrays<4, 3>{{g, w, v, b}, {w, v, b}},
+        return update(e, n, uw_arrays<4, 3>{{g, w, v, b}, {w, v, b}},
                       rmsprop_step<true>{*r, guard_of(e)});
     }
-    return uw_map(e, n, uw_arrays<3, 2>{{g, w, v}, {w, v}},
+    return update(e, n, uw_arrays<3, 2>{{g, w, v}, {w, v}},
                   rmsprop_step<false>{*r, guard_of(e)});
 }
 
@@ -160,12 +222,12 @@ int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s
                        float *w, float *v)
 {
     if (s->momentum == 0.0f) {
-        return uw_map(e, n, uw_arrays<2, 1>{{g, w}, {w}}, sgd<false, false>{*s, guard_of(e)});
+        return update(e, n, uw_arrays<2, 1>{{g, w}, {w}}, sgd<false, false>{*s, guard_of(e)});
     }
     if (s->frozen) {
-        return uw_map(e, n, uw_arrays<3, 1>{{g, w, v}, {w}}, sgd<true, true>{*s, guard_of(e)});
+        return update(e, n, uw_arrays<3, 1>{{g, w, v}, {w}}, sgd<true, true>{*s, guard_of(e)});
     }
-    return uw_map(e, n, uw_arrays<3, 2>{{g, w, v}, {w, v}}, sgd<true, false>{*s, guard_of(e)});
+    return update(e, n, uw_arrays<3, 2>{{g, w, v}, {w, v}}, sgd<true, false>{*s, guard_of(e)});
 }
 
 /* parts[block] = sum of the squares that the block's threads meet. */
@@ -195,6 +257,15 @@ static __global__ void shrink(size_t n, float *g, double most, unsigned parts_n,
     }
     UW_EACH(i, n) {
         g[i] *= static_cast<float>(factor);
+    }
+}
+
+void uw_segments_cuda(const struct uw_exec *e, const struct uw_device_segment *s, uint32_t n)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    c->segments_n = n < UW_DEVICE_SEGMENTS_MAX ? n : UW_DEVICE_SEGMENTS_MAX;
+    for (uint32_t i = 0; i < c->segments_n; i++) {
+        c->segments[i] = s[i];
     }
 }
 

@@ -464,30 +464,6 @@ static void test_all_finite_finds_one_bad_element_anywhere(void **state)
     }
 }
 
-static void test_distance_matches_sum_in_double(void **state)
-{
-    (void)state;
-    const struct uw_kernels *k = uw_test_table();
-    for (size_t l = 0; l < LENGTHS_N; l++) {
-        size_t n = lengths[l];
-        float *x = uw_test_random_floats(n), *y = uw_test_random_floats(n);
-        double between = 0.0, norm = 0.0;
-        for (size_t i = 0; i < n; i++) {
-            double d = (double)x[i] - (double)y[i];
-            between += d * d;
-            norm += (double)x[i] * (double)x[i];
-        }
-        uw_test_assert_near(k->distance_sq(plain(), n, x, y), between, 1e-12 * between);
-        uw_test_assert_near(k->distance_sq(plain(), n, x, NULL), norm, 1e-12 * norm);
-        if (n > 0) {
-            x[n / 2] = NAN;
-            assert_true(isnan(k->distance_sq(plain(), n, x, y)));
-        }
-        uw_test_release(y);
-        uw_test_release(x);
-    }
-}
-
 const struct CMUnitTest uw_test_pointwise[] = {
     cmocka_unit_test(test_maxpool_matches_definition),
     cmocka_unit_test(test_maxpool_nan_wins),
@@ -499,6 +475,5 @@ const struct CMUnitTest uw_test_pointwise[] = {
     cmocka_unit_test(test_axpby_matches_definition),
     cmocka_unit_test(test_sgd_every_rule_matches_definition),
     cmocka_unit_test(test_all_finite_finds_one_bad_element_anywhere),
-    cmocka_unit_test(test_distance_matches_sum_in_double),
 };
 const size_t uw_test_pointwise_n = sizeof uw_test_pointwise / sizeof *uw_test_pointwise;

@@ -2,21 +2,24 @@
 # CUDA without CMake's language CUDA, which wants to link before it can tell the compiler when it
 # builds for another processor: each .cu file is one call of nvcc.
 #
-#   UWASA_NVCC, UWASA_CUDA_INCLUDE_DIR      the compiler and its headers
+#   UWASA_NVCC, UWASA_CUDA_INCLUDE_DIR, UWASA_CUDNN_INCLUDE_DIR     the compiler and headers
 #   UWASA_CUDART                            the runtime for the target; NOTFOUND: nothing is linked
+#   UWASA_CUDA_VERSION, UWASA_CUDA_CODES    "13.0"; "sm_87 sm_110", for who asks the program
 #   uwasa_cuda_sources(<target> <file.cu> ...)    compile for UWASA_CUDA_ARCHITECTURES, add to target
 #
 # UWASA_CUDA_TARGET, a folder with lib/, says where the target's runtime is; UWASA_CUDA_HOST_COMPILER
 # what compiles the host's half. With UWASA_CUDA=emulated the processor's own compiler is in nvcc's
 # place, and tests/gpu/emulated in the runtime's.
 
+include_guard(DIRECTORY)
 if(UWASA_CUDA STREQUAL "emulated")
   include(UwasaCudaEmulated)
   return()
 endif()
 
 set(UWASA_CUDA_ARCHITECTURES "87;110" CACHE STRING
-    "Compute capabilities of the GPUs; code for later ones is made from the last at run time")
+    "Compute capabilities of the GPUs, or native; code for later ones is made from the last at run \
+time")
 find_program(UWASA_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin
              NO_CMAKE_FIND_ROOT_PATH)
 if(UWASA_NVCC)
@@ -30,28 +33,69 @@ if(NOT UWASA_NVCC OR NOT UWASA_CUDA_INCLUDE_DIR)
   message(FATAL_ERROR "UWASA_CUDA: no nvcc with its headers in PATH, CUDA_HOME or /usr/local/cuda: "
                       "install the CUDA Toolkit, or JetPack on the Jetson")
 endif()
+find_path(UWASA_CUBLAS_INCLUDE_DIR cublas_v2.h HINTS ${UWASA_CUDA_INCLUDE_DIR} NO_CMAKE_FIND_ROOT_PATH)
+if(NOT UWASA_CUBLAS_INCLUDE_DIR)
+  message(FATAL_ERROR "UWASA_CUDA: no cublas_v2.h beside ${UWASA_CUDA_INCLUDE_DIR}: install cuBLAS's "
+                      "headers (Debian package libcublas-dev-13-0), or give "
+                      "-DUWASA_CUBLAS_INCLUDE_DIR=FOLDER")
+endif()
+find_path(UWASA_CUDNN_INCLUDE_DIR cudnn.h HINTS ${UWASA_CUDA_INCLUDE_DIR}
+          PATH_SUFFIXES ${CMAKE_SYSTEM_PROCESSOR}-linux-gnu NO_CMAKE_FIND_ROOT_PATH)
+if(NOT UWASA_CUDNN_INCLUDE_DIR)
+  message(FATAL_ERROR "UWASA_CUDA: no cudnn.h beside CUDA or in /usr/include: install cuDNN's headers "
+                      "(package cudnn9-cuda-13 of NVIDIA, cudnn of JetPack, or pip install "
+                      "nvidia-cudnn-cu13), and give -DUWASA_CUDNN_INCLUDE_DIR=FOLDER where they are "
+                      "in a folder of their own")
+endif()
 if(NOT CMAKE_CROSSCOMPILING)
   set(UWASA_CUDA_TARGET ${root})
 endif()
 find_library(UWASA_CUDART NAMES libcudart_static.a PATHS ${UWASA_CUDA_TARGET}
              PATH_SUFFIXES lib lib64 NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
-# cuDNN has packages of its own; Python's has its header elsewhere: -DUWASA_CUDNN_INCLUDE_DIR=...
-find_path(UWASA_CUDNN_INCLUDE_DIR cudnn.h HINTS ${root}/include NO_CMAKE_FIND_ROOT_PATH)
-if(NOT UWASA_CUDNN_INCLUDE_DIR)
-  message(STATUS "No cudnn.h, which uwasa_cuda needs: install cuDNN's development package, or say "
-                 "-DUWASA_CUDNN_INCLUDE_DIR=FOLDER")
+mark_as_advanced(UWASA_NVCC UWASA_CUDA_INCLUDE_DIR UWASA_CUDART UWASA_CUBLAS_INCLUDE_DIR
+                 UWASA_CUDNN_INCLUDE_DIR)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+file(STRINGS ${UWASA_CUDA_INCLUDE_DIR}/cuda_runtime_api.h version REGEX "define CUDART_VERSION ")
+string(REGEX MATCH "[0-9]+" version "${version}")
+math(EXPR major "${version} / 1000")
+math(EXPR minor "${version} % 1000 / 10")
+set(UWASA_CUDA_VERSION ${major}.${minor})
+
+# native: the GPUs at hand; where there is none, the last kind of every generation that nvcc knows.
+set(architectures ${UWASA_CUDA_ARCHITECTURES})
+if(architectures STREQUAL "native")
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                  OUTPUT_VARIABLE architectures ERROR_QUIET RESULT_VARIABLE failed)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]+" architectures "${architectures}")
+  string(REPLACE "." "" architectures "${architectures}")
+  if(failed OR NOT architectures OR CMAKE_CROSSCOMPILING)
+    execute_process(COMMAND ${UWASA_NVCC} --list-gpu-arch OUTPUT_VARIABLE known)
+    string(REGEX MATCHALL "compute_[0-9]+" known "${known}")
+    set(architectures "")
+    foreach(sm 80 87 90 100 110 120)
+      if(compute_${sm} IN_LIST known)
+        list(APPEND architectures ${sm})
+      endif()
+    endforeach()
+    message(STATUS "UWASA_CUDA_ARCHITECTURES=native: no GPU at hand, so code for ${architectures}")
+  endif()
+  list(REMOVE_DUPLICATES architectures)
+  list(SORT architectures COMPARE NATURAL)
 endif()
-mark_as_advanced(UWASA_NVCC UWASA_CUDA_INCLUDE_DIR UWASA_CUDNN_INCLUDE_DIR UWASA_CUDART)
+set(UWASA_CUDA_CODES ${architectures})
+list(TRANSFORM UWASA_CUDA_CODES PREPEND sm_)
 
 # nvcc's own headers raise warnings in the host's compiler: no -Wall there. Without guards of static
 # variables an object needs nothing of the C++ library.
 function(uwasa_cuda_sources target)
   set(codes "")
-  foreach(sm ${UWASA_CUDA_ARCHITECTURES})
+  foreach(code ${UWASA_CUDA_CODES})
+    string(REPLACE sm_ "" sm ${code})
     list(APPEND codes -gencode arch=compute_${sm},code=sm_${sm})
   endforeach()
-  list(GET UWASA_CUDA_ARCHITECTURES -1 last)
-  list(APPEND codes -gencode arch=compute_${last},code=compute_${last})
+  list(APPEND codes -gencode arch=compute_${sm},code=compute_${sm})
   if(UWASA_CUDA_HOST_COMPILER)
     list(PREPEND codes -ccbin ${UWASA_CUDA_HOST_COMPILER})
   endif()
@@ -70,13 +114,9 @@ function(uwasa_cuda_sources target)
     target_sources(${target} PRIVATE ${object})
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   endforeach()
-  target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR})
-  if(UWASA_CUDNN_INCLUDE_DIR)
-    target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDNN_INCLUDE_DIR})
-  endif()
+  target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR}
+                             ${UWASA_CUBLAS_INCLUDE_DIR} ${UWASA_CUDNN_INCLUDE_DIR})
   if(UWASA_CUDART)
-    find_package(Threads REQUIRED)
-    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${UWASA_CUDART}> Threads::Threads
-                                            ${CMAKE_DL_LIBS} rt)
+    target_link_libraries(${target} PRIVATE ${UWASA_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
   endif()
 endfunction()

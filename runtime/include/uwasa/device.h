@@ -31,6 +31,7 @@ struct uw_exec;
 
 #define UW_DEVICE_STEPS_MAX 2u          /* begun and not yet asked for */
 #define UW_DEVICE_FETCHES_MAX 64u
+#define UW_DEVICE_SEGMENTS_MAX 128u     /* of one update */
 
 /* What may change from step to step; kernels of a recorded step read it when they run. */
 struct uw_device_values {
@@ -78,6 +79,14 @@ struct uw_device_copy {
     size_t bytes;
 };
 
+/* Where a segment stands, counted in floats from the first one of an update. */
+struct uw_device_segment {
+    uint32_t index;
+    uint32_t w_n;                       /* in w */
+    uint32_t state_n;                   /* in g and the optimizer's vectors */
+    uint32_t size_n;
+};
+
 struct uw_device_kernels {
     bool shares_parameters;
     uint32_t steps_max;                 /* in flight, up to UW_DEVICE_STEPS_MAX */
@@ -102,9 +111,10 @@ struct uw_device_kernels {
      * stops a step whose total is not finite, or above loss_limit * samples. */
     int (*add_losses)(const struct uw_exec *e, const float *weight, uint32_t heads_n,
                       uint32_t samples);
-    /* Parameters that the next update slots are about: an update that meets a gradient that is not
-     * finite leaves that parameter as it is and stops the step, `where` is segment. */
-    void (*segment)(const struct uw_exec *e, uint32_t segment);
+    /* Parameters that the next update slot is about, all of them: its pointers are the first
+     * one's, its n counts all. An update that meets a gradient that is not finite leaves that
+     * parameter as it is and stops the step, `where` is the segment's index. */
+    void (*segments)(const struct uw_exec *e, const struct uw_device_segment *s, uint32_t n);
     /* g *= most / (norm of g + 1e-6) where that is below 1, as PyTorch's clip_grad_norm_. */
     int (*clip)(const struct uw_exec *e, float most, size_t n, float *g);
     /* t[rows][n] = 1 at the labels, 0 elsewhere; *correct_n = rows whose largest z (first of

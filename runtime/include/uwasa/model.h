@@ -186,9 +186,9 @@ int uw_model_step_begin(struct uw_model *m, const struct uw_minibatch *b, struct
 int uw_model_step_end(struct uw_model *m, struct uw_step_result *result, struct uw_error *err);
 uint32_t uw_model_steps_free(const struct uw_model *m);
 
-/* Run steps of n samples, so that a device loads, records and takes what such steps need: nothing is
- * taken from then on. After bind and before the weights are initialised, for config.batch_n, and
- * for the last minibatch of an epoch where that is smaller. Without a device nothing happens.
+/* Run steps of n samples, so that a device loads, records and takes what such steps need: nothing
+ * is taken from then on. After bind and before the weights are initialised, for config.batch_n,
+ * and for the last minibatch of an epoch where that is smaller. Without a device nothing happens.
  *
  * Returns UW_OK, or what uw_model_train_step returns. */
 int uw_model_warm(struct uw_model *m, uint32_t n, struct uw_error *err);

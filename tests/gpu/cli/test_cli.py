@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_cli.py UWASA emulated|card - the program with --backend cuda
+
+emulated: the GPU is tests/gpu/emulated, which can also be absent, old or small. card: the GPU of
+this machine, or the program's sentences where it has none."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM, KIND = sys.argv[1:]
+HERE = tempfile.mkdtemp(prefix="uwasa-gpu-")
+MLP = ["--model", "mlp", "--no-shuffle", "--batch", "16", "--threads", "1"]
+WITHOUT = {
+    "no-driver": "no NVIDIA driver is installed",
+    "no-gpu": "the driver sees no GPU",
+    "driver=12000": "the driver is for CUDA 12.0, this program needs ",
+}
+
+
+class Said:
+    def __init__(self, done):
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+        self.events = [json.loads(line) for line in done.stdout.splitlines()
+                       if line.startswith("{")]
+
+    def losses(self):
+        return [e["loss"] for e in self.events if e["event"] == "step"]
+
+    @property
+    def done(self):
+        return self.events[-1]
+
+
+def environment(gpu):
+    env = dict(os.environ, XDG_CACHE_HOME=os.path.join(HERE, "cache"))
+    env.pop("UWASA_EMULATED_CUDA", None)
+    if gpu:
+        env["UWASA_EMULATED_CUDA"] = gpu
+    return env
+
+
+def run(*arguments, gpu="", libraries=""):
+    env = environment(gpu)
+    if libraries:
+        env["LD_LIBRARY_PATH"] = libraries
+    return Said(subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=200,
+                               env=env, check=False))
+
+
+def train(*arguments, gpu="", steps=3):
+    return run("train", *MLP, "--steps", str(steps), "--json", "-", *arguments, gpu=gpu)
+
+
+def check(what, said):
+    if not what:
+        sys.exit(f"{said.status}\n{said.out[-2000:]}\n{said.err[-2000:]}")
+
+
+def file(name):
+    return os.path.join(HERE, name)
+
+
+def test_absent(gpu, sentence):
+    """cuda fails and says what to do; auto trains, and says so once."""
+    for command in (["train", *MLP, "--steps", "1"], ["plan", "--model", "mlp"],
+                    ["bench", "train", "--work", "mlp:1"], ["bench", "kernels"]):
+        said = run(*command, "--backend", "cuda", gpu=gpu)
+        check(said.status == 1 and said.err.count("\n") == 1, said)
+        check(said.err.startswith(f"uwasa {command[0]}: --backend cuda: {sentence}"), said)
+        check("--backend auto" in said.err, said)
+    said = train(gpu=gpu)
+    check(said.status == 0 and said.err.count(sentence) == 1, said)
+    check("the processor computes, not a GPU" in said.err, said)
+    check(said.done["backend"] != "cuda" and "device" not in said.done, said)
+    check(train("--exact", gpu=gpu).err.count(sentence) == 0, said)
+    said = run("plan", "--model", "mlp", "--json", gpu=gpu)
+    check(said.status == 0 and said.err.count(sentence) == 1 and "device" not in said.done, said)
+    said = train("--tf32", gpu=gpu)
+    check(said.status == 2 and "--tf32: is for a GPU" in said.err, said)
+
+
+def test_libraries():
+    """In the place of each a file that is none."""
+    for name, sentence in (("cublas", "no cuBLAS: "), ("cudnn", "no cuDNN: ")):
+        os.mkdir(file(name))
+        for version in ("", ".8", ".9", ".10", ".11", ".12", ".13", ".14"):
+            with open(os.path.join(file(name), f"lib{name}.so{version}"), "wb"):
+                pass
+        said = run("train", *MLP, "--steps", "1", "--backend", "cuda", libraries=file(name))
+        check(said.status == 1 and sentence in said.err and "install " in said.err, said)
+        said = run("train", *MLP, "--steps", "1", "--json", "-", libraries=file(name))
+        check(said.status == 0 and said.err.count(sentence) == 1, said)
+        check(said.done["backend"] != "cuda", said)
+
+
+def test_refused():
+    said = train("--exact", "--backend", "cuda")
+    check(said.status == 2 and "--exact: --backend cuda rounds" in said.err, said)
+    said = train("--tf32", "--backend", "ref")
+    check(said.status == 2 and "--tf32: is for a GPU" in said.err, said)
+    said = run("plan", "--model", "mlp", "--region", "a=1M", "--backend", "cuda")
+    check(said.status == 2 and "--region" in said.err, said)
+
+
+def test_memory():
+    """A plan is exact: with less memory than it says there is not enough, with as much there is. What
+    the libraries take for themselves is found with one model, and is the same with another."""
+    def needs(model, batch):
+        said = run("plan", "--model", model, "--batch", batch, "--backend", "cuda", "--json")
+        check(said.status == 0, said)
+        return said.done["device_bytes"]
+
+    def fits(model, batch, memory):
+        return run("bench", "train", "--work", f"{model}:{batch}", "--windows", "1", "--seconds",
+                   "0.001", "--backend", "cuda", gpu=f"memory={memory}")
+
+    low, high = needs("mlp", "8") - 1, needs("mlp", "8") + (256 << 20)
+    check(fits("mlp", "8", low).status == 1, fits("mlp", "8", low))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits("mlp", "8", middle).status == 0:
+            high = middle
+        else:
+            low = middle
+    own = high - needs("mlp", "8")
+    enough = needs("mlp", "64") + own
+    check(fits("mlp", "64", enough).status == 0, fits("mlp", "64", enough))
+    short = fits("mlp", "64", enough - 1)
+    check(short.status == 1 and "not enough memory on the GPU: " in short.err, short)
+    check("--budget" in short.err and " free" in short.err, short)
+    said = run("train", "--model", "mlp", "--steps", "1", "--batch", "64", "--json", "-",
+               gpu=f"memory={enough - 1}")
+    check(said.status == 0 and said.done["backend"] != "cuda", said)
+    check(said.err.count("the processor computes, not the GPU: not enough memory") == 1, said)
+
+
+def test_plan():
+    said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda", "--json")
+    check(said.status == 0, said)
+    plan = said.done
+    check(plan["backend"] == "cuda" and plan["device"]["name"] and plan["device"]["memory"] > 0, said)
+    check(plan["device"]["driver"].count(".") == 1 and plan["device"]["cudnn"].count(".") == 2, said)
+    trained = train("--backend", "cuda")
+    check(trained.done["device_bytes"] == plan["device_bytes"], trained)
+    check(trained.done["arena_bytes"] == plan["total_bytes"], trained)
+    said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda")
+    check(said.status == 0 and "on the GPU" in said.out, said)
+    small = plan["device_bytes"]
+    said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda", "--json",
+               "--budget", str(small))
+    check(said.status == 0 and said.done["fits"] and said.done["largest_batch"] >= 16, said)
+    said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda", "--budget", "1M")
+    check(said.status == 1 and "does not fit" in said.err, said)
+
+
+def near(a, b, within):
+    return len(a) == len(b) and all(abs(x - y) <= within * max(1.0, abs(x)) for x, y in zip(a, b))
+
+
+def test_learning():
+    for optimizer in ("sgd", "momentum", "adam"):
+        flags = ["--optimizer", optimizer]
+        there = train("--backend", "cuda", *flags, steps=30)
+        here = train("--backend", "ref", *flags, steps=30)
+        check(there.status == 0 and here.status == 0, there)
+        check(near(there.losses(), here.losses(), 1e-4), there)
+        check(there.done["backend"] == "cuda" and there.done["device"]["name"], there)
+        check(there.done["tf32"] is False and there.done["device_bytes"] > 0, there)
+        check(abs(there.done["test_loss"] - here.done["test_loss"]) < 1e-3, there)
+    check(train("--optimizer", "momentum", steps=2).done["backend"] == "cuda", there)    # auto
+
+
+def test_checkpoints():
+    """A run goes on where another ended, on either side; on the GPU bit for bit."""
+    flags = ["--optimizer", "momentum"]
+    whole = train("--backend", "cuda", *flags, "--save", file("whole"), steps=20)
+    for first in ("cuda", "ref"):
+        for second in ("cuda", "ref"):
+            name = file(first + second)
+            half = train("--backend", first, *flags, "--save", name, steps=10)
+            rest = train("--backend", second, *flags, "--save", name, "--resume", steps=20)
+            check(half.status == 0 and rest.status == 0, rest)
+            check(near(half.losses() + rest.losses(), whole.losses(), 1e-4), rest)
+    with open(file("whole"), "rb") as a, open(file("cudacuda"), "rb") as b:
+        check(a.read() == b.read(), whole)
+    score = [run("eval", "--model", "mlp", "--weights", file("whole"), "--backend", backend,
+                 "--json", "-") for backend in ("cuda", "ref")]
+    check(score[0].done["backend"] == "cuda" and score[0].done["device"]["name"], score[0])
+    check(near([score[0].done["test_loss"]], [score[1].done["test_loss"]], 1e-5), score[0])
+    said = train("--backend", "cuda", "--save-every", "3", "--save", file("every"), steps=8)
+    check(said.status == 0 and "saved" not in said.err, said)
+
+
+def test_tf32():
+    said = train("--backend", "cuda", "--tf32")
+    check(said.status == 0 and said.done["tf32"] is True, said)
+    said = run("train", *MLP, "--steps", "2", "--tf32", "--backend", "cuda")
+    check("arithmetic     TF32 products\n" in said.out and "device  " in said.out, said)
+
+
+def test_interrupt():
+    """What was in flight counts: the file holds the step that is told, and goes on from it."""
+    name = file("interrupted")
+    command = [PROGRAM, "train", *MLP, "--steps", "1000000", "--backend", "cuda", "--save", name,
+               "--json", file("events")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=environment("")) as process:
+        for _ in range(600):
+            time.sleep(0.05)
+            if os.path.exists(file("events")) and os.path.getsize(file("events")) > 2000:
+                break
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    with open(file("events"), encoding="utf-8") as f:
+        events = [json.loads(line) for line in f]
+    steps = [e["step"] for e in events if e["event"] == "step"]
+    if process.returncode != 0 or not events[-1]["interrupted"] or events[-1]["step"] != steps[-1]:
+        sys.exit(f"{process.returncode} {events[-1]} {err}")
+    said = train("--backend", "cuda", "--save", name, "--resume", steps=steps[-1] + 1)
+    check(said.status == 0 and said.done["step"] == steps[-1] + 1, said)
+
+
+def test_diverged():
+    said = train("--backend", "cuda", "--lr", "1e30", "--save", file("never"), steps=50)
+    check(said.status == 1 and "NaN or infinit" in said.err, said)
+
+
+def test_bench():
+    said = run("bench", "train", "--work", "mlp:4", "--windows", "1", "--seconds", "0.01",
+               "--backend", "cuda", "--json")
+    check(said.status == 0 and said.done["backend"] == "cuda" and said.done["device_bytes"], said)
+
+
+def main():
+    test_refused()
+    if KIND == "emulated":
+        for gpu, sentence in WITHOUT.items():
+            test_absent(gpu, sentence)
+        test_libraries()
+        test_memory()
+    else:
+        said = run("plan", "--model", "mlp", "--backend", "cuda")
+        if said.status != 0:
+            why = said.err.split("--backend cuda: ")[-1].split("; with --backend auto")[0]
+            print(f"no GPU: {why}")
+            test_absent("", why)
+            return
+    for test in (test_plan, test_learning, test_checkpoints, test_tf32, test_interrupt,
+                 test_diverged, test_bench):
+        started = time.monotonic()
+        test()
+        print(f"{test.__name__} {time.monotonic() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
