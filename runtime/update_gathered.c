@@ -10,8 +10,13 @@
 
 #include <math.h>
 
+#define DEVICE_BUCKET_N (1u << 18)  /* 1 MiB: a launch for many small layers costs as one for one */
+
 uint32_t uw_update_bucket_size(const struct uw_model_config *config)
 {
+    if (config->mode == UW_PLAN_IMMEDIATE && config->kernels->device != NULL) {
+        return DEVICE_BUCKET_N;
+    }
     switch (config->mode) {
     case UW_PLAN_FULL:
         return UINT32_MAX;
@@ -202,13 +207,16 @@ static int gather_layer(struct uw_update *u, const struct uw_layer *l, const str
             u->top = s->state_n != UINT32_MAX ? s->state_n + s->size_n : u->top;
         }
         u->low = u->top;
+        if (u->first && m->config.kernels->device != NULL) { /* one piece of work for the bucket */
+            rc = uw_zero(&m->exec, m->gradients, (size_t)m->gradients_n * sizeof(float));
+        }
     }
     u->low -= uw_layer_trained_n(l);
     for (uint32_t t = 0; t < l->tensors_n; t++) {
         const struct uw_segment *s = &m->params.segments[l->segment + t];
         if (s->state_n != UINT32_MAX) {
             target[t] = late ? m->gradients + s->state_n : gradient_of(u, s);
-            if (u->first) {
+            if (u->first && m->config.kernels->device == NULL) {
                 rc = rc < 0 ? rc
                             : uw_zero(&m->exec, target[t], (size_t)s->size_n * sizeof(float));
             }
