@@ -113,6 +113,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                          .backend = o->backend,
                                          .exact = o->exact,
                                          .gpu = true,
+                                         .tf32 = o->tf32,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
                                                   .mode = gradients ? UW_PLAN_BUCKETS
