@@ -54,8 +54,9 @@ static bool in_fours(uint32_t n, const void *a, const void *b)
 
 /* y[n][o] = b[o] + sum over i of x[n][i] w[o][i], `warps` warps of a block for each o. */
 template <unsigned N, unsigned V>
-static __global__ void dense_fw(struct uw_dense d, uint32_t batch_n, unsigned warps,
-                                const float *x, const float *w, const float *b, float *y)
+static __global__ void __launch_bounds__(UW_BLOCK)
+    dense_fw(struct uw_dense d, uint32_t batch_n, unsigned warps, const float *x, const float *w,
+             const float *b, float *y)
 {
     __shared__ float partial[UW_BLOCK / WARP][N];
     batch_n -= blockIdx.y * N; /* N of them for each row of blocks */
@@ -101,8 +102,9 @@ static __global__ void dense_fw(struct uw_dense d, uint32_t batch_n, unsigned wa
 
 /* dx[n][i] = sum over o of dy[n][o] w[o][i]; a warp has 32 columns, warps share the rows. */
 template <unsigned N>
-static __global__ void dense_bw_input(struct uw_dense d, uint32_t batch_n, const float *dy,
-                                      const float *w, float *dx, bool accumulate)
+static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* sums of 8 take registers */
+    dense_bw_input(struct uw_dense d, uint32_t batch_n, const float *dy, const float *w, float *dx,
+                   bool accumulate)
 {
     UW_DYNAMIC_SHARED(float, partial); /* [N][slices][WARP] */
     unsigned slices = blockDim.y, slice = threadIdx.y;
@@ -135,8 +137,9 @@ static __global__ void dense_bw_input(struct uw_dense d, uint32_t batch_n, const
 
 /* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; the first column's threads do b. */
 template <unsigned V>
-static __global__ void dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x,
-                                      const float *dy, float keep, float scale, float *w, float *b)
+static __global__ void __launch_bounds__(UW_BLOCK)
+    dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x, const float *dy,
+                   float keep, float scale, float *w, float *b)
 {
     size_t i = (static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
     if (i >= d.in) {
@@ -196,7 +199,7 @@ template <unsigned N>
 static int bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *dy, const float *w, float *dx, bool accumulate)
 {
-    unsigned slices = d->out >= 128 ? 32u : AT_ONCE;
+    unsigned slices = d->out < 128 ? AT_ONCE : N > 4 ? 16u : 32u;
     dim3 grid((d->in + WARP - 1u) / WARP, (batch_n + N - 1u) / N), threads(WARP, slices);
     return uw_launch_shared(e, grid, threads, N * slices * WARP * sizeof(float),
                             dense_bw_input<N>, *d, batch_n, dy, w, dx, accumulate);
