@@ -188,7 +188,8 @@ static int train(const struct options *o, struct uw_error *err)
     const struct uw_bench_train b = {
         .work = o->work, .backend = o->backend, .exact = o->exact, .threads = o->threads,
         .tf32 = o->tf32, .windows = o->windows,
-        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .momentum = o->momentum, .beside = o->beside, .json = o->json};
+        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .momentum = o->momentum,
+        .beside = o->beside, .json = o->json};
     return uw_bench_train(stdout, &b, err);
 }
 
