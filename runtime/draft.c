@@ -18,7 +18,7 @@ static size_t sum(size_t a, size_t b)
 
 uint32_t uw_draft_inputs(const struct uw_model_config *config)
 {
-    return config->kernels->device != NULL ? UW_DEVICE_STEPS_MAX : config->input ? 1 : 0;
+    return uw_device(config->kernels) != NULL ? UW_DEVICE_STEPS_MAX : config->input ? 1 : 0;
 }
 
 static size_t input_bytes(const struct uw_model_config *config, const struct uw_graph *g)
@@ -54,7 +54,7 @@ static size_t layer_scratch_bytes(const struct uw_layer *l, const struct uw_mode
 {
     uint32_t micro_n = uw_draft_micro_n(config), threads = uw_workers_threads(config->workers);
     size_t most = l->ops->scratch_bytes(l, config->kernels, micro_n, threads);
-    if (config->kernels->device != NULL) {
+    if (uw_device(config->kernels) != NULL) {
         return most; /* its kernels make do with what there is */
     }
     for (uint32_t n = 1; n < micro_n && n <= SETTLED_N; n++) {
@@ -102,7 +102,7 @@ static int sum_need(struct uw_model_need *need, const struct uw_kernels *k, stru
 /* What a budget is about. */
 static size_t budgeted(const struct uw_model_config *config, const struct uw_model_need *need)
 {
-    return config->kernels->device != NULL ? need->kernel_bytes + need->shared_bytes
+    return uw_device(config->kernels) != NULL ? need->kernel_bytes + need->shared_bytes
                                            : need->total_bytes;
 }
 
@@ -157,7 +157,7 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
     if (training && config->mixing_velocity) {
         d->need.optimizer_bytes = sum(d->need.optimizer_bytes, parameters);
     }
-    if (config->kernels->device != NULL) {
+    if (uw_device(config->kernels) != NULL) {
         d->need.image_bytes = uw_parts.on_device->image_bytes(config, g, &d->need);
     }
     int rc = sum_need(&d->need, config->kernels, err);
@@ -196,7 +196,7 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
                                                      ? "batch 0: needs 1 or more"
                                                      : "no kernel table was chosen");
     }
-    if (config->kernels->device != NULL &&
+    if (uw_device(config->kernels) != NULL &&
         (uw_parts.on_device == NULL || config->constants_n > 0)) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             config->constants_n > 0 ? "a device cannot see constants"

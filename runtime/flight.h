@@ -59,16 +59,16 @@ struct uw_on_device {
     int (*fetch)(struct uw_model *m, uint32_t bucket);
 };
 
-/* The table's device; NULL: the processor's. */
+/* The model's device; NULL: the processor's. */
 static inline const struct uw_device_kernels *uw_device_of(const struct uw_model *m)
 {
-    return m->config.kernels->device;
+    return uw_device(m->config.kernels);
 }
 
 /* Are parameters in one place for the device and another for the processor? */
 static inline bool uw_has_image(const struct uw_kernels *k)
 {
-    return k->device != NULL && !k->device->shares_parameters;
+    return uw_device(k) != NULL && !k->device->shares_parameters;
 }
 
 #endif

@@ -199,6 +199,17 @@ struct uw_lora {
                     const float *x, float scale, float *const *d);
 };
 
+/* A table's device; NULL: the processor's. Boards without an operating system have none. */
+static inline const struct uw_device_kernels *uw_device(const struct uw_kernels *k)
+{
+#ifdef UW_WITHOUT_DEVICES
+    (void)k;
+    return NULL;
+#else
+    return k->device;
+#endif
+}
+
 /* x, which kernels see, becomes 0. */
 int uw_zero(const struct uw_exec *e, void *x, size_t bytes);
 

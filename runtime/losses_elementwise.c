@@ -75,7 +75,7 @@ static int forward(struct uw_model *m, const struct uw_labelled *s, const struct
     const float *z = uw_value_of(m, h->value, s->x);
     uint32_t rows = s->pass->batch_n;
 
-    const struct uw_device_kernels *d = m->config.kernels->device;
+    const struct uw_device_kernels *d = uw_device(m->config.kernels);
     int rc = UW_OK;
 
     if (d == NULL) {

@@ -134,13 +134,13 @@ static const uint8_t purposes[BLOCKS_N] = {
 static struct uw_arena *arena_of(const struct uw_model_config *c, enum block block,
                                  struct uw_arena *arena)
 {
-    if (c->kernels->device != NULL) {
+    if (uw_device(c->kernels) != NULL) {
         bool parameters = purposes[block] == UW_PURPOSE_PARAMETERS ||
                           purposes[block] == UW_PURPOSE_OPTIMIZER;
         bool processors = purposes[block] == UW_PURPOSE_GRAPH ||
                           purposes[block] == UW_PURPOSE_SNAPSHOT;
         return processors                                       ? arena
-               : parameters && c->kernels->device->shares_parameters ? c->shared_arena
+               : parameters && uw_device(c->kernels)->shares_parameters ? c->shared_arena
                                                                  : c->kernel_arena;
     }
     return c->regions != NULL ? c->regions->region[c->regions->of[purposes[block]]].arena : arena;
@@ -170,7 +170,7 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
         }
         block[i] = bytes[i] != 0 ? block[i] : NULL;
         if (from->foreign && bytes[i] != 0) {
-            rc = m->config.kernels->device->zero(&m->exec, block[i], bytes[i]);
+            rc = uw_device_of(m)->zero(&m->exec, block[i], bytes[i]);
             if (rc < 0) {
                 return uw_error_set(err, rc, "the device failed while memory was cleared");
             }
@@ -196,7 +196,7 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
     m->buckets_n = uw_update_buckets(&m->config, m->layers, m->layers_n, m->buckets);
     name_segments(m, block[SEGMENTS], block[NAMES]);
     place_activations(m, d, block[ACTIVATIONS]);
-    return m->config.kernels->device != NULL ? uw_parts.on_device->bind(m, d, arena, err) : UW_OK;
+    return uw_device_of(m) != NULL ? uw_parts.on_device->bind(m, d, arena, err) : UW_OK;
 }
 
 int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,

@@ -18,7 +18,7 @@ int uw_model_use(struct uw_model *m, const struct uw_replica *r)
     for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX; v++) {
         whole = whole && (m->state[v] == NULL || r->state[v] != NULL);
     }
-    if (!whole || m->config.kernels->device != NULL || uw_model_updates_pending(m)) {
+    if (!whole || uw_device(m->config.kernels) != NULL || uw_model_updates_pending(m)) {
         return UW_ERR_INVALID;
     }
     for (uint32_t i = 0; i < m->layers_n; i++) {

@@ -13,8 +13,8 @@
 
 int uw_zero(const struct uw_exec *e, void *x, size_t bytes)
 {
-    if (e->kernels->device != NULL) {
-        return e->kernels->device->zero(e, x, bytes);
+    if (uw_device(e->kernels) != NULL) {
+        return uw_device(e->kernels)->zero(e, x, bytes);
     }
     memset(x, 0, bytes);
     return UW_OK;

@@ -9,7 +9,7 @@
 bool uw_update_gathers(const struct uw_model_config *config)
 {
     const struct uw_optimizer *o = &config->optimizer;
-    bool fused = config->kernels->device == NULL && config->mode == UW_PLAN_IMMEDIATE &&
+    bool fused = uw_device(config->kernels) == NULL && config->mode == UW_PLAN_IMMEDIATE &&
                  o->kind == UW_OPTIMIZER_SGD && o->clip_tensor == 0.0f;
     return config->mode != UW_PLAN_INFERENCE && !fused;
 }

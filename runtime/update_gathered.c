@@ -14,7 +14,7 @@
 
 uint32_t uw_update_bucket_size(const struct uw_model_config *config)
 {
-    if (config->mode == UW_PLAN_IMMEDIATE && config->kernels->device != NULL) {
+    if (config->mode == UW_PLAN_IMMEDIATE && uw_device(config->kernels) != NULL) {
         return DEVICE_BUCKET_N;
     }
     switch (config->mode) {
@@ -77,7 +77,7 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s, size_t
 /* PyTorch's clip_grad_norm_: g *= most / (norm + 1e-6) when that is below 1. */
 static int clip(const struct uw_exec *e, float most, size_t n, float *g)
 {
-    const struct uw_device_kernels *d = e->kernels->device;
+    const struct uw_device_kernels *d = uw_device(e->kernels);
     if (d != NULL) {
         return d->clip(e, most, n, g);
     }
@@ -128,7 +128,7 @@ static size_t tell_segments(const struct uw_model *m, const struct uw_gradients 
             sum += s->size_n;
         }
     }
-    m->config.kernels->device->segments(&m->exec, told, n);
+    uw_device_of(m)->segments(&m->exec, told, n);
     return sum;
 }
 
@@ -150,7 +150,7 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
         if (o->clip_tensor != 0.0f) {
             rc = clip(&m->exec, o->clip_tensor, s->size_n, g);
         }
-        if (m->config.kernels->device != NULL) {
+        if (uw_device_of(m) != NULL) {
             n = tell_segments(m, all, o, &i);
         } else {
             i++;
@@ -163,7 +163,7 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
 
 static int hand_out(struct uw_model *m, uint32_t offset_n, uint32_t count_n, float *g)
 {
-    const struct uw_on_device *on = m->config.kernels->device != NULL ? uw_parts.on_device : NULL;
+    const struct uw_on_device *on = uw_device_of(m) != NULL ? uw_parts.on_device : NULL;
     float *out = g;
     int rc = on != NULL ? on->give(m, g, count_n, &out) : UW_OK;
     rc = rc < 0 ? rc : m->bucket(m->bucket_arg, offset_n, count_n, out);
@@ -207,7 +207,7 @@ static int gather_layer(struct uw_update *u, const struct uw_layer *l, const str
             u->top = s->state_n != UINT32_MAX ? s->state_n + s->size_n : u->top;
         }
         u->low = u->top;
-        if (u->first && m->config.kernels->device != NULL) { /* one piece of work for the bucket */
+        if (u->first && uw_device_of(m) != NULL) { /* one piece of work for the bucket */
             rc = uw_zero(&m->exec, m->gradients, (size_t)m->gradients_n * sizeof(float));
         }
     }
@@ -216,7 +216,7 @@ static int gather_layer(struct uw_update *u, const struct uw_layer *l, const str
         const struct uw_segment *s = &m->params.segments[l->segment + t];
         if (s->state_n != UINT32_MAX) {
             target[t] = late ? m->gradients + s->state_n : gradient_of(u, s);
-            if (u->first && m->config.kernels->device == NULL) {
+            if (u->first && uw_device_of(m) == NULL) {
                 rc = rc < 0 ? rc
                             : uw_zero(&m->exec, target[t], (size_t)s->size_n * sizeof(float));
             }

@@ -196,7 +196,7 @@ static int open_side(struct side *s, const struct uw_bench_train *b, const struc
         .gpu = kernels == NULL,
         .tf32 = b->tf32 && backend == b->backend,
         .plan = {.batch_n = w->batch_n, .budget_bytes = (size_t)w->budget_bytes,
-                 .optimizer = {.lr = 1e-4f}}};
+                 .optimizer = {.lr = 1e-4f, .momentum = (float)b->momentum}}};
     int rc = uw_job_plan(&s->job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(&s->job, err);
     uw_job_gpu_say(&s->job.gpu, "bench");

@@ -3,7 +3,7 @@
  * bench_train.h - how fast this machine trains the built-in models, and how that compares
  *
  * A work is a model and a minibatch, "fedavg-cnn:20". Its steps are forward, loss, backward and
- * plain SGD on one made minibatch that lies in the model's input.
+ * SGD on one made minibatch that lies in the model's input.
  *
  * Memory     one model at a time, released before return
  * Blocking   windows * seconds for each work, and at least one step a window
@@ -26,6 +26,7 @@ struct uw_bench_train {
     uint32_t threads;           /* 0: one a core */
     uint32_t windows;           /* 1 to UW_BENCH_WINDOWS_MAX */
     double seconds;             /* of a window */
+    double momentum;            /* of SGD; 0: plain */
     bool beside;                /* in turns with the ref kernels and bench_plain.h's */
     bool json;
 };

@@ -18,6 +18,7 @@ struct options {
     const char *backend, *work, *against, *table;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
+    double momentum;
     bool json, markdown, beside, exact, tf32;
 };
 
@@ -32,6 +33,8 @@ static const struct uw_opt rows[] = {
      "for each kernel (0.2), of a window: of train (1), beside a library (0.1)"},
     {"work", UW_OPT_TEXT, offsetof(struct options, work), 0, 0, "M:B,...",
      "train: models and minibatches (those of the README); M:B:BYTES with a budget"},
+    {"momentum", UW_OPT_REAL, offsetof(struct options, momentum), 0, 1, "X",
+     "train: of SGD (0)"},
     {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_WINDOWS_MAX, "N",
      "of each work, or of each product beside a library (7)"},
     {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
@@ -90,6 +93,7 @@ static const char *idle_flag(const struct options *o, enum use use)
         {"seconds", o->seconds > 0.0, MEASURES},
         {"windows", o->windows != 0, MEASURES & ~IN(KERNELS)},
         {"work", o->work != NULL, IN(TRAIN)},
+        {"momentum", o->momentum > 0.0, IN(TRAIN)},
         {"beside-plain", o->beside, IN(TRAIN)},
         {"against", o->against != NULL, IN(TRAIN_AGAINST) | IN(KERNELS_AGAINST)},
         {"write-table", o->table != NULL, IN(WRITE_TABLE)},
@@ -184,7 +188,8 @@ static int train(const struct options *o, struct uw_error *err)
     const struct uw_bench_train b = {
         .work = o->work, .backend = o->backend, .exact = o->exact, .threads = o->threads,
         .tf32 = o->tf32, .windows = o->windows,
-        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .beside = o->beside, .json = o->json};
+        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .momentum = o->momentum,
+        .beside = o->beside, .json = o->json};
     return uw_bench_train(stdout, &b, err);
 }
 

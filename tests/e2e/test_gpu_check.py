@@ -112,8 +112,8 @@ class Script(unittest.TestCase):
     def test_a_card_is_named_and_steps_are_measured(self):
         executable(self.folder.name, "nvidia-smi", SMI)
         program = executable(self.folder.name, "uwasa", BENCH)
-        run = self.run_script("bench", "--modes", "", "--works", "lenet5:2,mlp:1", "--commit", "abc",
-                              "--uwasa", program, path=self.folder.name)
+        run = self.run_script("bench", "--modes", "", "--works", "lenet5:2,mlp:1",
+                              "--commit", "abc", "--uwasa", program, path=self.folder.name)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertEqual(self.rows()["lenet5:2 step"]["figure"], "2.000 ms")
         self.assertRegex(run.stdout, "card: +NVIDIA Made Up\ndriver: +580.1\n")

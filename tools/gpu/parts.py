@@ -230,7 +230,7 @@ def end(torches):
 
 def bench(check):
     works = check.works
-    command = [check.program, "bench", "train", "--backend", "cuda"]
+    command = [check.program, "bench", "train", "--backend", "cuda", "--momentum", "0.9"]
     options = {"rounds": 1 if check.quick or check.emulated else 3,
                "windows": 1 if check.emulated else 3,
                "seconds": 0.05 if check.emulated else 0.2 if check.quick else 0.3,
