@@ -14,7 +14,9 @@ import time
 
 PROGRAM, KIND = sys.argv[1:]
 HERE = tempfile.mkdtemp(prefix="uwasa-gpu-")
-MLP = ["--model", "mlp", "--no-shuffle", "--batch", "16", "--threads", "1"]
+FEW = os.path.join(HERE, "few.csv")       # few samples, so that testing is short, and epochs are
+MLP = ["--model", "mlp", "--no-shuffle", "--batch", "16", "--threads", "1", "--data", f"csv:{FEW}"]
+DIGITS = ["--data", "digits"]
 WITHOUT = {
     "no-driver": "no NVIDIA driver is installed",
     "no-gpu": "the driver sees no GPU",
@@ -163,8 +165,7 @@ def near(a, b, within):
 
 
 def test_learning():
-    for optimizer in ("sgd", "momentum", "adam"):
-        flags = ["--optimizer", optimizer]
+    for flags in (DIGITS, ["--optimizer", "momentum"], ["--optimizer", "adam"]):
         there = train("--backend", "cuda", *flags, steps=30)
         here = train("--backend", "ref", *flags, steps=30)
         check(there.status == 0 and here.status == 0, there)
@@ -189,7 +190,7 @@ def test_checkpoints():
     with open(file("whole"), "rb") as a, open(file("cudacuda"), "rb") as b:
         check(a.read() == b.read(), whole)
     score = [run("eval", "--model", "mlp", "--weights", file("whole"), "--backend", backend,
-                 "--json", "-") for backend in ("cuda", "ref")]
+                 "--data", f"csv:{FEW}", "--json", "-") for backend in ("cuda", "ref")]
     check(score[0].done["backend"] == "cuda" and score[0].done["device"]["name"], score[0])
     check(near([score[0].done["test_loss"]], [score[1].done["test_loss"]], 1e-5), score[0])
     said = train("--backend", "cuda", "--save-every", "3", "--save", file("every"), steps=8)
@@ -236,7 +237,16 @@ def test_bench():
     check(said.status == 0 and said.done["backend"] == "cuda" and said.done["device_bytes"], said)
 
 
+def write_few():
+    """Ten kinds of stripes, 120 samples; every sixth is for testing. 7 steps of 16 an epoch."""
+    with open(FEW, "w", encoding="utf-8") as f:
+        for i in range(120):
+            row = [((k * (i % 10 + 1) + i) % 29) / 29 for k in range(784)]
+            f.write(",".join(f"{x:.3f}" for x in row) + f",{i % 10}\n")
+
+
 def main():
+    write_few()
     test_refused()
     if KIND == "emulated":
         for gpu, sentence in WITHOUT.items():
