@@ -80,6 +80,9 @@ static uint64_t key_of(const struct uw_model *m, const struct uw_minibatch *b, u
     if (b->n != m->config.batch_n) {
         return 0; /* the last of an epoch: a graph of its own would not pay */
     }
+    if (uw_model_updates_pending(m)) {
+        return 0; /* they come in this pass and in no other */
+    }
     const uint32_t numbers[] = {what, b->n, b->label != NULL, b->target != NULL};
     const void *const pointers[] = {m->layers, m->worked.x, next_input(m)->x};
     uint64_t hash = hash_bytes(UW_HASH64_START, numbers, sizeof numbers);
@@ -370,6 +373,9 @@ static int warm(struct uw_model *m, uint32_t n, struct uw_error *err)
     int rc = warm_steps(m, n, err);
     m->guard = guard;
     m->updates = updates;
+    for (uint32_t i = 0; i < m->buckets_n; i++) {
+        m->buckets[i].pending = false;
+    }
     for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX && rc == UW_OK; v++) {
         rc = m->worked.state[v] != NULL
                  ? uw_zero(&m->exec, m->worked.state[v], m->trainable_n * sizeof(float))

@@ -122,6 +122,7 @@ static const struct uw_opt rows[] = {
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
     ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP " (false)"),
+    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP " (false)"),
     ROW("eval_seconds", UW_OPT_REAL, eval_seconds, 0, SECONDS_MAX, "S",
         "test now and then; 0: at the end only (0)"),
     ROW("eval_samples", UW_OPT_U32, eval_samples, 0, 0, "N", "of such a test; 0: all (1000)"),

@@ -113,6 +113,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                          .backend = o->backend,
                                          .exact = o->exact,
                                          .gpu = true,
+                                         .tf32 = o->tf32,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
                                                   .mode = gradients ? UW_PLAN_BUCKETS
@@ -137,6 +138,7 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_node_work_open_data(r);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
     uw_node_work_tell_gpu(r);
+    rc = rc < 0 ? rc : uw_node_work_warm(r);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;

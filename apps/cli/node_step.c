@@ -47,6 +47,17 @@ static int begin(struct uw_node_work *r)
     return UW_OK;
 }
 
+int uw_node_work_warm(struct uw_node_work *r)
+{
+    const uint32_t n[2] = {r->o->batch, r->own->samples_n % r->o->batch};
+    struct uw_error why = {.text = ""};
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < 2 && rc == UW_OK; i++) {
+        rc = n[i] != 0 ? uw_model_warm(&r->job.model, n[i], &why) : UW_OK;
+    }
+    return rc < 0 ? fail(r, 0, rc, &why) : UW_OK;
+}
+
 static bool runs_ahead(const struct uw_node_work *r)
 {
     return uw_model_steps_free(&r->job.model) != 0 && r->begun < r->steps &&

@@ -105,6 +105,10 @@ const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);
 
+/* Before weights are there and gradients are handed out: what a GPU loads and takes for steps, it
+ * does now. Returns UW_OK or a code, r->err filled. */
+int uw_node_work_warm(struct uw_node_work *r);
+
 /* One local step more is done. lr: set to its learning rate. Returns UW_OK or a code, r->err
  * filled. */
 int uw_node_work_train(struct uw_node_work *r, float *lr);
