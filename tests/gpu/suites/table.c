@@ -109,3 +109,76 @@ void uw_gpu_test_give(void *at)
     before->next = h;
     join_next(before);
 }
+
+static void *copy_of(const void *from, size_t bytes)
+{
+    void *copy = from != NULL ? uw_gpu_test_take(bytes) : NULL;
+    if (copy != NULL) {
+        memcpy(copy, from, bytes);
+    }
+    return copy;
+}
+
+static void give_copy(const void *copy)
+{
+    if (copy != NULL) {
+        uw_gpu_test_give((void *)(uintptr_t)copy);
+    }
+}
+
+/* A minibatch that is refused anyway stays as it is: it may claim more than is there. */
+static bool is_taken(const struct uw_model *m, const struct uw_minibatch *b)
+{
+    return b->x != NULL && b->n > 0 && b->n <= m->config.batch_n;
+}
+
+static struct uw_minibatch seen(const struct uw_model *m, const struct uw_minibatch *b)
+{
+    return (struct uw_minibatch){
+        .x = copy_of(b->x, (size_t)b->n * m->input_n * sizeof *b->x),
+        .label = copy_of(b->label, b->n * sizeof *b->label),
+        .target = copy_of(b->target, (size_t)b->n * m->target_n * sizeof *b->target),
+        .n = b->n};
+}
+
+static void forget(const struct uw_minibatch *b)
+{
+    give_copy(b->x);
+    give_copy(b->label);
+    give_copy(b->target);
+}
+
+int uw_gpu_train_step(struct uw_model *m, const struct uw_minibatch *b,
+                      struct uw_step_result *result, struct uw_error *err)
+{
+    if (!is_taken(m, b)) {
+        return uw_model_train_step(m, b, result, err);
+    }
+    const struct uw_minibatch copy = seen(m, b);
+    int rc = uw_model_train_step(m, &copy, result, err);
+    forget(&copy);
+    return rc;
+}
+
+int uw_gpu_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,
+                    uint32_t *correct_n)
+{
+    if (!is_taken(m, b)) {
+        return uw_model_evaluate(m, b, loss_sum, correct_n);
+    }
+    const struct uw_minibatch copy = seen(m, b);
+    int rc = uw_model_evaluate(m, &copy, loss_sum, correct_n);
+    forget(&copy);
+    return rc;
+}
+
+int uw_gpu_forward(struct uw_model *m, const float *x, uint32_t n, const float **logits)
+{
+    if (n > m->config.batch_n) {
+        return uw_model_forward(m, x, n, logits);
+    }
+    const float *copy = copy_of(x, (size_t)n * m->input_n * sizeof *x);
+    int rc = uw_model_forward(m, copy, n, logits);
+    give_copy(copy);
+    return rc;
+}
