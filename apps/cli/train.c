@@ -143,9 +143,13 @@ static int open_data(struct train *t)
     return UW_OK;
 }
 
+/* A GPU's layer is over when it is done, not when it is in the queue. */
 static uint64_t profile_now_us(void *arg)
 {
-    (void)arg;
+    const struct train *t = arg;
+    if (t->job.gpu.cuda != NULL) {
+        (void)t->job.config.kernels->device->wait(&t->job.model.exec);
+    }
     return uw_board_now_us();
 }
 

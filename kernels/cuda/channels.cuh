@@ -83,7 +83,7 @@ static inline dim3 uw_channel_grid(const struct uw_channel_cut &c)
 template <int W, typename Body>
 static __device__ __forceinline__ void uw_each_vector(const struct uw_channel_cut &c, Body &body)
 {
-    constexpr int in_flight = W == 4 ? 4 : 8;
+    constexpr unsigned in_flight = W == 4 ? 4 : 8;
     size_t begin = c.per_split * blockIdx.y, left = c.all - begin;
     size_t end = begin + (left < c.per_split ? left : c.per_split);
     size_t plane = c.vectors * W, stride = plane * c.channels;
@@ -95,32 +95,36 @@ static __device__ __forceinline__ void uw_each_vector(const struct uw_channel_cu
         n = i / c.vectors;
         j = i % c.vectors;
     }
-    const size_t base = plane * blockIdx.x;
-    while (i < end) {
+    const size_t step = c.step_n * stride + c.step_j * W, wrap = stride - plane;
+    size_t next = plane * blockIdx.x + n * stride + j * W;
+    for (; i < end; i += static_cast<size_t>(in_flight) * blockDim.x) {
         typename Body::item item[in_flight] = {};
         size_t at[in_flight], image[in_flight];
+        const size_t rest = end - i;
+        const uint32_t left = rest < 0xffffffffu ? static_cast<uint32_t>(rest) : 0xffffffffu;
 #pragma unroll
-        for (int u = 0; u < in_flight; u++) {
-            at[u] = base + n * stride + j * W;
+        for (unsigned u = 0; u < in_flight; u++) {
+            at[u] = next;
             image[u] = n;
-            if (i + static_cast<size_t>(u) * blockDim.x < end) {
+            if (u * blockDim.x < left) {
                 item[u] = body.load(at[u]);
             }
             n += c.step_n;
             j += c.step_j;
+            next += step;
             if (j >= c.vectors) {
                 j -= c.vectors;
                 n++;
+                next += wrap;
             }
         }
 #pragma unroll
-        for (int u = 0; u < in_flight; u++) {
-            if (i + static_cast<size_t>(u) * blockDim.x < end) {
+        for (unsigned u = 0; u < in_flight; u++) {
+            if (u * blockDim.x < left) {
                 body.use(item[u], at[u], image[u]);
             }
         }
         body.fold();
-        i += static_cast<size_t>(in_flight) * blockDim.x;
     }
 }
 

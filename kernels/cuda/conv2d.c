@@ -139,8 +139,9 @@ static int run(const struct uw_exec *e, const struct uw_conv2d *conv,
         (void)uw_conv2d_candidates(c, s, job->batch_n, job->part, room, all);
         choice = all[0];
     }
-    return uw_conv2d_run(e, s, job, choice.algorithm,
-                         choice.workspace_bytes == 0 ? NULL : workspace, choice.workspace_bytes);
+    int rc = uw_conv2d_run(e, s, job, choice.algorithm,
+                           choice.workspace_bytes == 0 ? NULL : workspace, choice.workspace_bytes);
+    return rc == UW_ERR_UNSUPPORTED ? run_own(e, conv, job) : rc; /* one that never ran before */
 }
 
 int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Convolution of any shape as a matrix product whose factors are read where they lie: tiles of
- * DEPTH x BM and DEPTH x BN floats in shared memory, TM x TN sums in a thread's registers, the next
+ * BK x BM and BK x BN floats in shared memory, TM x TN sums in a thread's registers, the next
  * tiles' loads under way meanwhile.
  *
  *   part       rows m              columns n               depth k
@@ -15,8 +15,8 @@
 #include "conv2d_own.cuh"
 
 #define THREADS 256u
-#define DEPTH 16
 #define SPLITS 32u
+#define SPLIT_UNIT 32u         /* splits begin at multiples of it */
 
 struct product {
     struct uw_conv c;
@@ -87,7 +87,7 @@ static __device__ __forceinline__ void add_to(float *y, float v, bool accumulate
     *y = accumulate ? *y + v : v;
 }
 
-/* What the parts read and write. depth: what a k says; column: what an n says. BY_DEPTH: threads
+/* What the parts read and write. depth: what a k says; column: what an n says. by_depth: threads
  * beside each other load columns' neighbours in k, else in n. */
 struct fw_part {
     static constexpr bool by_depth = false;
@@ -206,8 +206,9 @@ struct bw_param_part {
 
 /* One thread's share of a tile on its way to shared memory. Threads beside each other load
  * neighbours in k of A, and of B in k or in n. */
-template <typename Part, int BM, int BN> struct loads {
-    static constexpr int a_n = BM < 16 ? 1 : BM / 16, b_n = BN / 16;
+template <typename Part, int BM, int BN, int BK> struct loads {
+    static constexpr int step = THREADS / BK;   /* rows or columns that threads load at once */
+    static constexpr int a_n = (BM + step - 1) / step, b_n = BN / step;
     static constexpr unsigned rows_b = THREADS / BN;
     float a[a_n], b[b_n];
 
@@ -215,19 +216,19 @@ template <typename Part, int BM, int BN> struct loads {
                                           uint32_t n0, uint32_t k0, uint32_t k_end,
                                           const typename Part::column *columns)
     {
-        const uint32_t k_own = k0 + threadIdx.x % DEPTH, m_own = m0 + threadIdx.x / DEPTH;
+        const uint32_t k_own = k0 + threadIdx.x % BK, m_own = m0 + threadIdx.x / BK;
         const bool k_in = k_own < k_end;
         const typename Part::depth d = Part::depth_of(p, k_in ? k_own : 0);
 #pragma unroll
         for (int i = 0; i < a_n; i++) {
-            uint32_t m = m_own + static_cast<unsigned>(i) * (THREADS / DEPTH);
-            bool in = k_in && m < p.m && (BM >= 16 || m < m0 + BM);
+            uint32_t m = m_own + static_cast<unsigned>(i) * step;
+            bool in = k_in && m < p.m && (BM % step == 0 || m < m0 + BM);
             a[i] = in ? Part::a(p, g, m, k_own, d) : 0.0f;
         }
 #pragma unroll
         for (int i = 0; i < b_n; i++) {
             if (Part::by_depth) {
-                uint32_t n = n0 + threadIdx.x / DEPTH + static_cast<unsigned>(i) * (THREADS / DEPTH);
+                uint32_t n = n0 + threadIdx.x / BK + static_cast<unsigned>(i) * step;
                 b[i] = k_in && n < p.n ? Part::b(p, g, d, columns[i]) : 0.0f;
             } else {
                 uint32_t k = k0 + threadIdx.x / BN + static_cast<unsigned>(i) * rows_b;
@@ -236,20 +237,21 @@ template <typename Part, int BM, int BN> struct loads {
             }
         }
     }
-    __device__ __forceinline__ void put(float (*as)[BM + 4], float (*bs)[BN + 4]) const
+    template <int A, int B>
+    __device__ __forceinline__ void put(float (*as)[A], float (*bs)[B]) const
     {
 #pragma unroll
         for (int i = 0; i < a_n; i++) {
-            unsigned m = threadIdx.x / DEPTH + static_cast<unsigned>(i) * (THREADS / DEPTH);
-            if (BM >= 16 || m < BM) {
-                as[threadIdx.x % DEPTH][m] = a[i];
+            unsigned m = threadIdx.x / BK + static_cast<unsigned>(i) * step;
+            if (BM % step == 0 || m < BM) {
+                as[threadIdx.x % BK][m] = a[i];
             }
         }
 #pragma unroll
         for (int i = 0; i < b_n; i++) {
             unsigned at = static_cast<unsigned>(i);
             if (Part::by_depth) {
-                bs[threadIdx.x % DEPTH][threadIdx.x / DEPTH + at * (THREADS / DEPTH)] = b[i];
+                bs[threadIdx.x % BK][threadIdx.x / BK + at * step] = b[i];
             } else {
                 bs[threadIdx.x / BN + at * rows_b][threadIdx.x % BN] = b[i];
             }
@@ -257,13 +259,13 @@ template <typename Part, int BM, int BN> struct loads {
     }
 };
 
-template <int BM, int BN, int TM, int TN>
-static __device__ __forceinline__ void multiply(const float (*as)[BM + 4],
-                                                const float (*bs)[BN + 4], float (&sum)[TM][TN])
+template <int BM, int BN, int BK, int TM, int TN>
+static __device__ __forceinline__ void multiply(const float (*as)[BM + TM],
+                                                const float (*bs)[BN + TN], float (&sum)[TM][TN])
 {
     const unsigned row = threadIdx.x / (BN / TN) * TM, column = threadIdx.x % (BN / TN) * TN;
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) {
+    for (int k = 0; k < BK; k++) {
         const uw_floats<TM> a = uw_load<TM>(&as[k][row]);
         const uw_floats<TN> b = uw_load<TN>(&bs[k][column]);
 #pragma unroll
@@ -277,13 +279,14 @@ static __device__ __forceinline__ void multiply(const float (*as)[BM + 4],
 }
 
 /* grid = (tiles in n * groups, tiles in m, splits); BM / TM * BN / TN threads. */
-template <typename Part, int BM, int BN, int TM, int TN>
+template <typename Part, int BM, int BN, int BK, int TM, int TN>
 static __global__ void __launch_bounds__(THREADS) product_kernel(struct product p)
 {
     static_assert(BM / TM * (BN / TN) == THREADS, "a thread has TM x TN sums");
-    constexpr int kept = Part::by_depth ? BN / 16 : 1;
-    __shared__ __align__(16) float as[DEPTH][BM + 4];
-    __shared__ __align__(16) float bs[DEPTH][BN + 4];
+    typedef loads<Part, BM, BN, BK> tile_loads;
+    constexpr int kept = Part::by_depth ? tile_loads::b_n : 1;
+    __shared__ __align__(16) float as[BK][BM + TM];
+    __shared__ __align__(16) float bs[BK][BN + TN];
     const uint32_t g = blockIdx.x / p.tiles_n;
     const uint32_t n0 = (blockIdx.x - g * p.tiles_n) * BN, m0 = blockIdx.y * BM;
     const uint32_t k_begin = blockIdx.z * p.per_split;
@@ -291,22 +294,22 @@ static __global__ void __launch_bounds__(THREADS) product_kernel(struct product 
     typename Part::column columns[kept];
 #pragma unroll
     for (int i = 0; i < kept; i++) {
-        uint32_t n = n0 + (Part::by_depth ? threadIdx.x / DEPTH +
-                                                static_cast<unsigned>(i) * (THREADS / DEPTH)
+        uint32_t n = n0 + (Part::by_depth ? threadIdx.x / BK +
+                                                static_cast<unsigned>(i) * tile_loads::step
                                           : threadIdx.x % BN);
         columns[i] = Part::column_of(p, n < p.n ? n : 0);
     }
     float sum[TM][TN] = {};
-    loads<Part, BM, BN> next;
+    tile_loads next;
     next.fetch(p, g, m0, n0, k_begin, k_end, columns);
-    for (uint32_t k = k_begin; k < k_end; k += DEPTH) {
+    for (uint32_t k = k_begin; k < k_end; k += BK) {
         __syncthreads(); /* the tiles before are done with */
         next.put(as, bs);
         __syncthreads();
-        if (k + DEPTH < k_end) {
-            next.fetch(p, g, m0, n0, k + DEPTH, k_end, columns);
+        if (k + BK < k_end) {
+            next.fetch(p, g, m0, n0, k + BK, k_end, columns);
         }
-        multiply<BM, BN, TM, TN>(as, bs, sum);
+        multiply<BM, BN, BK, TM, TN>(as, bs, sum);
     }
 #pragma unroll
     for (int j = 0; j < TN; j++) {
@@ -337,12 +340,12 @@ static __global__ void finish_kernel(size_t n, uint32_t splits, float scale, con
     }
 }
 
-template <typename Part, int BM, int BN, int TM, int TN>
+template <typename Part, int BM, int BN, int BK, int TM, int TN>
 static int run_tiles(const struct uw_exec *e, struct product p, uint32_t splits)
 {
     p.tiles_n = (p.n - 1) / BN + 1;
     return uw_launch(e, dim3(p.tiles_n * p.c.groups, (p.m - 1) / BM + 1, splits), THREADS,
-                     product_kernel<Part, BM, BN, TM, TN>, p);
+                     product_kernel<Part, BM, BN, BK, TM, TN>, p);
 }
 
 /* Tiles no higher than the matrix, and, where few fill the GPU, smaller ones. */
@@ -352,15 +355,15 @@ template <typename Part> static int run(const struct uw_exec *e, const struct pr
     size_t large = static_cast<size_t>((p.m - 1) / 64 + 1) * ((p.n - 1) / 64 + 1) * p.c.groups *
                    splits;
     if (p.m <= 8) {
-        return run_tiles<Part, 8, 64, 1, 2>(e, p, splits);
+        return run_tiles<Part, 8, 64, 32, 1, 2>(e, p, splits);
     }
     if (p.m <= 16) {
-        return run_tiles<Part, 16, 64, 2, 2>(e, p, splits);
+        return run_tiles<Part, 16, 64, 32, 2, 2>(e, p, splits);
     }
     if (p.m <= 32 || large < uw_cuda_of(e)->multiprocessors) {
-        return run_tiles<Part, 32, 32, 2, 2>(e, p, splits);
+        return run_tiles<Part, 32, 32, 32, 2, 2>(e, p, splits);
     }
-    return run_tiles<Part, 64, 64, 4, 4>(e, p, splits);
+    return run_tiles<Part, 64, 64, 16, 4, 4>(e, p, splits);
 }
 
 static struct product product_of(const struct uw_exec *e, const struct uw_conv &c, uint32_t hw,
@@ -396,14 +399,14 @@ int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c)
     return run<bw_input_part>(e, p, 1);
 }
 
-/* Splits that the partials hold, that leave each at least eight tiles, that are of use. */
+/* Splits that the partials hold, that leave each at least eight units, that are of use. */
 static uint32_t splits_of(const struct uw_exec *e, const struct product &p)
 {
     size_t weights = static_cast<size_t>(p.c.groups) * p.m * p.n;
     size_t room = UW_CUDA_PARTIALS_BYTES / sizeof(float) / weights;
     size_t tiles = static_cast<size_t>((p.m - 1) / 32 + 1) * ((p.n - 1) / 32 + 1) * p.c.groups;
     size_t splits = 4u * uw_cuda_of(e)->multiprocessors / tiles;
-    size_t useful = p.k / (8 * DEPTH);
+    size_t useful = p.k / (8 * SPLIT_UNIT);
     splits = splits < useful ? splits : useful;
     splits = splits < room ? splits : room;
     splits = splits < SPLITS ? splits : SPLITS;
@@ -417,7 +420,7 @@ int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c)
     p.n = c.group_in * c.taps;
     p.k = c.batch_n * c.out_hw;
     uint32_t splits = splits_of(e, p);
-    p.per_split = ((p.k - 1) / splits / DEPTH + 1) * DEPTH;
+    p.per_split = ((p.k - 1) / splits / SPLIT_UNIT + 1) * SPLIT_UNIT;
     splits = (p.k - 1) / p.per_split + 1;
     int rc = run<bw_param_part>(e, p, splits);
     if (rc < 0 || splits == 1) {

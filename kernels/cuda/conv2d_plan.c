@@ -10,7 +10,7 @@
 
 #define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
 
-/* In the order in which they are tried, best guess first. */
+/* In the order in which they are tried: the best guess first, then by what workspace they need. */
 static const int32_t fw[] = {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
                              CUDNN_CONVOLUTION_FWD_ALGO_GEMM,

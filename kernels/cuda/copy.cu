@@ -68,11 +68,16 @@ struct axes axes_of(const struct uw_permute *p)
 /* Rows of the innermost axis stay whole: row (sample, i, j). */
 struct permuted {
     struct axes a;
+    template <typename I> __device__ size_t source(I r) const
+    {
+        I left = r / a.dim[1], sample = left / a.dim[0];
+        return sample * a.sample + static_cast<size_t>(left - sample * a.dim[0]) * a.step[0] +
+               static_cast<size_t>(r - left * a.dim[1]) * a.step[1];
+    }
     __device__ bool at(size_t r, size_t *from, size_t *to) const
     {
-        size_t j = r % a.dim[1], left = r / a.dim[1];
         *to = r * a.dim[2];
-        *from = left / a.dim[0] * a.sample + left % a.dim[0] * a.step[0] + j * a.step[1];
+        *from = r <= UINT32_MAX ? source(static_cast<uint32_t>(r)) : source(r);
         return true;
     }
 };

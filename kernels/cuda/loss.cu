@@ -280,6 +280,9 @@ __global__ void add_losses(struct uw_cuda_step *step, struct weights weight, uin
 {
     struct uw_device_sums *s = &step->sums;
     double total = s->total;
+    if (s->stopped == UW_DEVICE_SKIP && total == 0.0) {
+        s->stopped = UW_DEVICE_RUNS; /* the step before was skipped: its total is no longer here */
+    }
 #pragma unroll
     for (uint32_t i = 0; i < HEADS_MAX; i++) {
         if (i < heads_n) {

@@ -37,10 +37,11 @@ template <int W> struct uw_moments_body {
     typedef uw_floats<W> item;
     const float *x;
     float first, chunk, chunk_sq;
-    double sum, sum_sq, count;  /* of x - first */
+    double sum, sum_sq;         /* of x - first */
+    uint32_t seen;              /* vectors */
 
     __device__ __forceinline__ explicit uw_moments_body(const float *from)
-        : x(from), first(0.0f), chunk(0.0f), chunk_sq(0.0f), sum(0.0), sum_sq(0.0), count(0.0)
+        : x(from), first(0.0f), chunk(0.0f), chunk_sq(0.0f), sum(0.0), sum_sq(0.0), seen(0)
     {
     }
     __device__ __forceinline__ item load(size_t at) const
@@ -51,8 +52,8 @@ template <int W> struct uw_moments_body {
     {
         (void)at;
         (void)n;
-        first = count == 0.0 ? v.v[0] : first;
-        count += W;
+        first = seen == 0 ? v.v[0] : first;
+        seen++;
         for (int k = 0; k < W; k++) {
             float d = v.v[k] - first;
             chunk += d;
@@ -67,13 +68,13 @@ template <int W> struct uw_moments_body {
     }
     __device__ __forceinline__ double total() const
     {
-        return count * static_cast<double>(first) + sum;
+        return static_cast<double>(seen) * W * static_cast<double>(first) + sum;
     }
     /* Sum of (x - mean)^2. */
     __device__ __forceinline__ double spread(double mean) const
     {
         double d = mean - static_cast<double>(first);
-        return count > 0.0 ? sum_sq - 2.0 * d * sum + count * d * d : 0.0;
+        return seen > 0 ? sum_sq - 2.0 * d * sum + static_cast<double>(seen) * W * d * d : 0.0;
     }
 };
 

@@ -23,7 +23,6 @@ static size_t conv2d_limit(const struct uw_cuda_info *info)
 static int open_blas(struct uw_cuda *c, struct uw_cuda_products *p, struct uw_error *err)
 {
     const struct uw_cuda_libraries *l = &p->libraries;
-    void *workspace = NULL;
     size_t bytes = blas_bytes(&c->info);
     cublasStatus_t status = l->cublasCreate_v2(&p->cublas);
     if (status != CUBLAS_STATUS_SUCCESS) {
@@ -31,14 +30,17 @@ static int open_blas(struct uw_cuda *c, struct uw_cuda_products *p, struct uw_er
         return uw_error_set(err, UW_ERR_NOTFOUND, "cuBLAS does not start (status %d): is it of the "
                             "driver's CUDA, and is memory left on the GPU?", (int)status);
     }
-    int rc = uw_cuda_take(c, UW_CUDA_KERNELS, bytes, &workspace, err);
-    if (rc < 0) {
-        return rc;
+    /* The GPU's own, also where uw_cuda_take gives shared memory: the processor never looks. */
+    if (cudaMalloc(&p->workspace, bytes) != cudaSuccess) {
+        (void)cudaGetLastError();       /* it is no error of a later call */
+        p->workspace = NULL;
+        return uw_error_set(err, UW_ERR_NOMEM, "not enough memory on the GPU: cuBLAS needs %zu MB",
+                            bytes / 1000000u);
     }
     /* The stream first: setting it takes back the library's own workspace. */
     status = l->cublasSetStream_v2(p->cublas, c->stream);
     if (status == CUBLAS_STATUS_SUCCESS) {
-        status = l->cublasSetWorkspace_v2(p->cublas, workspace, bytes);
+        status = l->cublasSetWorkspace_v2(p->cublas, p->workspace, bytes);
     }
     if (status == CUBLAS_STATUS_SUCCESS) {
         status = l->cublasSetMathMode(p->cublas, c->config.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH
@@ -109,6 +111,7 @@ void uw_cuda_products_close(struct uw_cuda *c)
     if (p->cublas != NULL) {
         (void)p->libraries.cublasDestroy_v2(p->cublas);
     }
+    (void)cudaFree(p->workspace);
     free(p);
     c->products = NULL;
 }
@@ -125,6 +128,11 @@ int uw_cuda_dnn_done(const struct uw_exec *e, cudnnStatus_t status)
 {
     if (status == CUDNN_STATUS_SUCCESS) {
         return uw_cuda_launched(e, cudaSuccess);
+    }
+    /* From cuDNN 9 on there are several of them, 3000 and up. */
+    const int refused = CUDNN_STATUS_NOT_SUPPORTED, code = (int)status;
+    if (code == refused || (refused >= 1000 && code / 1000 == refused / 1000)) {
+        return UW_ERR_UNSUPPORTED;
     }
     return status == CUDNN_STATUS_ALLOC_FAILED ? UW_ERR_NOMEM : UW_ERR_IO;
 }

@@ -22,6 +22,7 @@
 struct uw_cuda_products {
     struct uw_cuda_libraries libraries;
     cublasHandle_t cublas;
+    void *workspace;                /* cuBLAS's, the GPU's */
     cudnnHandle_t cudnn;
     size_t conv2d_limit;            /* algorithms with more workspace are not taken */
     struct uw_cuda_choices choices;
@@ -29,8 +30,8 @@ struct uw_cuda_products {
     struct uw_dense_shapes dense;
 };
 
-/* UW_OK, or UW_ERR_IO, UW_ERR_NOMEM: what a library's status means. Waits when the table is
- * blocking. */
+/* UW_OK, or UW_ERR_IO, UW_ERR_NOMEM, UW_ERR_UNSUPPORTED (cuDNN: this algorithm does not take it,
+ * and nothing was done): what a library's status means. Waits when the table is blocking. */
 int uw_cuda_blas_done(const struct uw_exec *e, cublasStatus_t status);
 int uw_cuda_dnn_done(const struct uw_exec *e, cudnnStatus_t status);
 

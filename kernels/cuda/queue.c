@@ -196,9 +196,6 @@ static int result(const struct uw_exec *e, struct uw_device_result *r)
     cudaError_t rc = cudaEventSynchronize(q->done[q->asked++ % UW_DEVICE_STEPS_MAX]);
     *r = (struct uw_device_result){.loss = s->total, .correct_n = s->correct_total,
                                    .stopped = (enum uw_device_stop)s->stopped, .where = s->where};
-    if (rc == cudaSuccess && s->stopped == UW_DEVICE_SKIP) {
-        rc = cudaMemsetAsync(&c->step->sums.stopped, 0, sizeof s->stopped, c->stream);
-    }
     return status(rc);
 }
 
@@ -253,9 +250,9 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
         .shares_parameters = c->info.integrated,
         .steps_max = UW_DEVICE_STEPS_MAX,
         .zero = zero, .write = write_to, .read = read_from, .wait = wait, .stage = stage,
-        .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda, .segments = uw_segments_cuda,
-        .clip = uw_clip_cuda, .onehot = uw_onehot_cuda, .end = end, .result = result,
-        .resume = resume, .fetch = fetch, .await = await,
+        .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda,
+        .segments = uw_segments_cuda, .clip = uw_clip_cuda, .onehot = uw_onehot_cuda,
+        .end = end, .result = result, .resume = resume, .fetch = fetch, .await = await,
     };
     c->queue = calloc(1, sizeof *c->queue);
     if (c->queue == NULL) {

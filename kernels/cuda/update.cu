@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside a step what changes from step to step is read from the GPU's memory, an element whose
- * gradient is not finite stays as it is and stops the step, and a step that is stopped changes
- * nothing. Outside of one the slots are the processor's.
+ * Inside a step what changes from step to step is read from the GPU's memory. An element whose
+ * gradient is not finite stays as it is and stops the step: launches behind it change nothing;
+ * which others its own launch still changes depends on timing. Outside of a step the slots are the
+ * processor's.
  *
  * Segments whose parameters are not neighbours, but whose gradients are, are one launch: a block
  * belongs to one segment. */

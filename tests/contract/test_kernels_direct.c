@@ -112,11 +112,12 @@ static void test_depthwise_scratch_covers_smaller_batches(void **state)
 {
     (void)state;
     const struct uw_kernels *k = uw_test_table();
+    uint32_t each = uw_test_emulated() ? 37 : 1; /* a GPU's table measures every batch size */
     for (uint32_t size = 2; size <= 40; size += 6) {
         for (uint32_t stride = 1; stride <= 3; stride++) {
             struct uw_conv2d c = shape(4, 4, size, size, 3, 3, stride, 1, 1, 4);
             size_t bytes = k->conv2d_scratch_bytes(k, &c, 300, 2);
-            for (uint32_t batch_n = 1; batch_n < 300; batch_n++) {
+            for (uint32_t batch_n = 1; batch_n < 300; batch_n += each) {
                 assert_true(k->conv2d_scratch_bytes(k, &c, batch_n, 2) <= bytes);
             }
         }

@@ -112,8 +112,8 @@ class Script(unittest.TestCase):
     def test_a_card_is_named_and_steps_are_measured(self):
         executable(self.folder.name, "nvidia-smi", SMI)
         program = executable(self.folder.name, "uwasa", BENCH)
-        run = self.run_script("bench", "--modes", "", "--works", "lenet5:2,mlp:1", "--uwasa", program,
-                              "--commit", "abc", path=self.folder.name)
+        run = self.run_script("bench", "--modes", "", "--works", "lenet5:2,mlp:1", "--commit", "abc",
+                              "--uwasa", program, path=self.folder.name)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertEqual(self.rows()["lenet5:2 step"]["figure"], "2.000 ms")
         self.assertRegex(run.stdout, "card: +NVIDIA Made Up\ndriver: +580.1\n")
@@ -127,9 +127,10 @@ class Script(unittest.TestCase):
 def rated(own_s, eager_s, compiled_s, own_bytes, their_bytes):
     peer = {"allocated_bytes": their_bytes, "reserved_bytes": their_bytes}
     rows = table.Table({})
-    beside.rate(rows, {"work": "lenet5:1", "torch": {"eager": {**peer, "step_s": [eager_s] * 3},
-                                                     "default": {**peer, "step_s": [compiled_s] * 3}},
-                       "own": {"step_s": [own_s] * 3, "told": {"device_bytes": own_bytes}}}, True)
+    torch = {"eager": {**peer, "step_s": [eager_s] * 3},
+             "default": {**peer, "step_s": [compiled_s] * 3}}
+    own = {"step_s": [own_s] * 3, "told": {"device_bytes": own_bytes}}
+    beside.rate(rows, {"work": "lenet5:1", "torch": torch, "own": own}, True)
     return [row["result"] for row in rows.rows]
 
 

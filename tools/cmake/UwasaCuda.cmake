@@ -117,6 +117,7 @@ function(uwasa_cuda_sources target)
   target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR}
                              ${UWASA_CUBLAS_INCLUDE_DIR} ${UWASA_CUDNN_INCLUDE_DIR})
   if(UWASA_CUDART)
-    target_link_libraries(${target} PRIVATE ${UWASA_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${UWASA_CUDART}> Threads::Threads
+                                            ${CMAKE_DL_LIBS} rt)
   endif()
 endfunction()

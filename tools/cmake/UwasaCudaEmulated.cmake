@@ -15,6 +15,7 @@ function(uwasa_cuda_sources target)
   target_include_directories(${objects} PRIVATE
     $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>
     $<TARGET_PROPERTY:uwasa_runtime,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${target} PRIVATE UW_CUDA_EMULATED)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
   target_include_directories(${target} SYSTEM PRIVATE ${UWASA_CUDA_INCLUDE_DIR}
                                                      ${UWASA_CUDNN_INCLUDE_DIR})

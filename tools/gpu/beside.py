@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """beside - the program and PyTorch in turns: time of a step, memory, and what the targets say
 
-PyTorch runs in one process, torch_side.py, which keeps every mode of a work open; a round is one
-window of the program, then one of each mode. What is compiled was compiled before, by processes
-side by side, into the compiler's cache.
+PyTorch runs torch_side.py, one process a mode: one that hangs or ends takes no other with it. A
+round is a few windows of the program, then as many of each mode. What is compiled was compiled
+before, by processes side by side, into the compiler's cache.
 """
 
 import json
@@ -118,52 +118,56 @@ def own_window(command, work, windows, seconds, limit_s, env, log):
     return told, outcome
 
 
-def measure(command, torch, work, modes, options, env, log):
-    """All rounds of one work: {"own": .., "torch": {mode: ..}} with seconds a step, by round."""
-    result = {"work": work, "own": None, "torch": {}}
-    told, outcome = own_window(command, work, 1, options["seconds"], options["limit_s"], env, log)
+def ask(torch, limit_s, **what):
+    """The answer; {"error": why} when none comes."""
+    try:
+        return torch.ask(limit_s, **what)
+    except Gone as why:
+        return {"error": str(why)}
+
+
+def measure(command, torches, work, options, env, log):
+    """All rounds of one work: {"own": .., "torch": {mode: ..}} with seconds a step, by round.
+
+    torches: by mode. options: rounds, windows, seconds, limit(seconds), what is left of them."""
+    result, layout = {"work": work, "own": None, "torch": {}}, None
+    limit = options["limit"]
+    told, outcome = own_window(command, work, 1, options["seconds"], limit(120), env, log)
     if told is None:
         result["error"], result["tail"] = outcome.why, outcome.tail()
         return result
     result["own"] = {"step_s": [], "told": told}
-    for mode in modes if torch else ():
-        try:
-            answer = torch.ask(options["limit_s"], do="open", work=work, mode=mode)
-        except Gone as why:
-            answer = {"error": str(why)}
+    for mode, torch in torches.items():
+        answer = ask(torch, limit(200), do="open", work=work, mode=mode, layout=layout)
         if "error" not in answer:
-            answer["step_s"] = []
+            layout, answer["step_s"] = answer["layout"], []
         result["torch"][mode] = answer
     for _ in range(options["rounds"]):
         told, outcome = own_window(command, work, options["windows"], options["seconds"],
-                                   options["limit_s"], env, log)
+                                   limit(120), env, log)
         if told is None:
             result["error"], result["tail"] = outcome.why, outcome.tail()
             break
         result["own"]["step_s"].append(told["step_s"])
         for mode, peer in result["torch"].items():
             if "step_s" in peer:
-                ask_windows(torch, work, mode, peer, options)
-    if torch:
-        try:
-            torch.ask(options["limit_s"], do="close", work=work)
-        except Gone:
-            pass
+                ask_windows(torches[mode], work, mode, peer, options)
+    for torch in torches.values():
+        ask(torch, limit(60), do="close", work=work)
     return result
 
 
 def ask_windows(torch, work, mode, peer, options):
     """As many windows as the program had; their median is the round's."""
-    try:
-        told = [torch.ask(options["limit_s"], do="window", work=work, mode=mode,
-                          seconds=options["seconds"]) for _ in range(options["windows"])]
-        error = next((t["error"] for t in told if "error" in t), None)
-        if error is not None:           # the other modes may have gone with a process that ended
-            raise Gone(error)
-        peer["step_s"].append(statistics.median(t["step_s"] for t in told))
-    except Gone as why:
-        peer["error"] = str(why)
-        del peer["step_s"]
+    told = []
+    for _ in range(options["windows"]):
+        told.append(ask(torch, options["limit"](60), do="window", work=work, mode=mode,
+                        seconds=options["seconds"]))
+        if "error" in told[-1]:
+            peer["error"] = told[-1]["error"]
+            del peer["step_s"]
+            return
+    peer["step_s"].append(statistics.median(t["step_s"] for t in told))
 
 
 def ratios(own, other):
@@ -226,13 +230,14 @@ def rate_memory(table, result, rated):
 
 
 def python_with_torch(env):
-    """An interpreter that imports torch, and its version; (None, why) without."""
+    """An interpreter that has torch and numpy, or None."""
+    has = "import sys; from importlib.util import find_spec as f; " \
+          "sys.exit(not (f('torch') and f('numpy')))"
     for python in dict.fromkeys([sys.executable, "python3"]):
         try:
-            run = subprocess.run([python, "-c", "import torch, numpy; print(torch.__version__)"],
-                                 capture_output=True, text=True, env=env, timeout=180)
+            if subprocess.run([python, "-c", has], env=env, timeout=60,
+                              capture_output=True).returncode == 0:
+                return python
         except (OSError, subprocess.TimeoutExpired):
             continue
-        if run.returncode == 0:
-            return python, run.stdout.strip()
-    return None, "no Python here has torch and numpy"
+    return None

@@ -7,6 +7,7 @@ Each takes the Check, adds rows to its table and goes on after a failure.
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -184,60 +185,71 @@ def ceilings(check):
                       f"relative error {told['gemm_error']:.1e}")
 
 
-def open_torch(check, works):
-    """PyTorch, warm in its cache; None, with a row, without it."""
-    python, version = beside.python_with_torch(check.env)
+def fault_of(about):
+    """Why PyTorch's numbers would be worth nothing, or None."""
+    if "torch" not in about:
+        return about["error"]
+    if about["device"] != "cuda":
+        return f"{about['torch']} sees no GPU"
+    return f"is not fp32: error {about['error']:.1e}" if about["error"] > 1e-5 else None
+
+
+def open_torches(check, works):
+    """PyTorch, a process a mode, warm in the compiler's cache; {}, with a row, without it."""
+    python = beside.python_with_torch(check.env)
     if python is None:
-        check.table.add("bench", "PyTorch", "skipped" if check.emulated else "FAILED", version)
-        return None
-    folder = os.path.join(check.build, "inductor")
-    check.env["TORCHINDUCTOR_CACHE_DIR"] = folder
-    torch = beside.Torch(python, check.env, check.log("torch"))
-    try:
-        about = torch.ask(check.limit(180), do="about")
-    except beside.Gone as why:
-        check.table.add("bench", "PyTorch", "FAILED", str(why))
-        return None
+        check.table.add("bench", "PyTorch", "skipped" if check.emulated else "FAILED",
+                        "no Python here has torch and numpy")
+        return {}
+    cache = os.path.join(check.build, "inductor")
+    shutil.rmtree(cache, ignore_errors=True)    # a compiler that was killed leaves half a file
+    check.env["TORCHINDUCTOR_CACHE_DIR"] = cache
+    torches = {mode: beside.Torch(python, check.env, check.log("torch")) for mode in check.modes}
+    about = beside.ask(torches[check.modes[0]], check.limit(180), do="about")
     check.measured["torch"] = about
-    if "error" in about and isinstance(about["error"], float) and about["error"] > 1e-5:
-        check.table.add("bench", "PyTorch", "FAILED", f"is not fp32: error {about['error']:.1e}")
+    fault = None if check.emulated and "torch" in about else fault_of(about)
+    if fault is not None:
+        check.table.add("bench", "PyTorch", "FAILED", fault)
+        end(torches)
+        return {}
+    check.table.add("bench", "PyTorch", "measured", f"{about['torch']}, cuDNN {about.get('cudnn')}")
     compiled = [m for m in check.modes if m != "eager"]
-    if about.get("device") != "cuda" and not check.emulated:
-        check.table.add("bench", "PyTorch", "FAILED", f"{version} sees no GPU")
-        torch.end()
-        return None
-    check.table.add("bench", "PyTorch", "measured", f"{version}, cuDNN {about.get('cudnn')}")
-    if compiled and about.get("device") == "cuda":
+    if compiled and about["device"] == "cuda":
         room = int(check.card.memory_mib or 16000) // 12000
         bad = beside.compile_before(python, works, compiled,
                                     max(1, min(room, (os.cpu_count() or 2) // 2)),
                                     check.limit(180), check.env, check.logs)
         print(f"  compiled before: {len(works) - bad} of {len(works)} works", flush=True)
-    return torch
+    return torches
+
+
+def end(torches):
+    for torch in torches.values():
+        torch.end()
 
 
 def bench(check):
     works = check.works
     command = [check.program, "bench", "train", "--backend", "cuda"]
-    options = {"rounds": 1 if check.quick else 3, "windows": 1 if check.emulated else 3,
+    options = {"rounds": 1 if check.quick or check.emulated else 3,
+               "windows": 1 if check.emulated else 3,
                "seconds": 0.05 if check.emulated else 0.2 if check.quick else 0.3,
-               "limit_s": 120.0}
-    torch = open_torch(check, works) if check.modes else None
+               "limit": check.limit}
+    torches = open_torches(check, works) if check.modes else {}
     check.measured["bench"] = []
-    for work in works:
-        if check.limit(600) < 20:
-            check.table.add("bench", work, "FAILED", "no time left")
-            continue
-        options["limit_s"] = check.limit(120)
-        result = beside.measure(command, torch, work, check.modes, options, check.env,
-                                check.log(f"bench-{work.replace(':', '-')}"))
-        check.measured["bench"].append(result)
-        beside.rate(check.table, result, not check.emulated)
-        if "tail" in result:
-            print(result["tail"], flush=True)
-        check.save()
-    if torch is not None:
-        torch.end()
+    try:
+        for work in works:
+            if check.limit(600) < 20:
+                check.table.add("bench", work, "FAILED", "no time left")
+                continue
+            result = beside.measure(command, torches, work, options, check.env,
+                                    check.log(f"bench-{work}"))
+            check.measured["bench"].append(result)
+            beside.rate(check.table, result, not check.emulated)
+            check.tell(result.get("tail", ""))
+            check.save()
+    finally:
+        end(torches)
     shares(check)
 
 

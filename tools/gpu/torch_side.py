@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch_side - PyTorch's half of the benchmark: answers lines of JSON with lines of JSON
 
-    {"do": "open", "work": "lenet5:1", "mode": "eager"}    builds, warms up: the memory it takes
+    {"do": "open", "work": "lenet5:1", "mode": "eager", "layout": null}    builds, warms up: the
+                         memory it takes, and the layout, the faster one where none was named
     {"do": "window", "work": .., "mode": .., "seconds": ..}    seconds a step took on average
     {"do": "close", "work": ..}          {"do": "about"}
 
@@ -175,8 +176,8 @@ class Side:
             self.layout[work] = min(speed, key=speed.get)
         return self.layout[work]
 
-    def open(self, work, mode):
-        layout = self.faster_layout(work)
+    def open(self, work, mode, layout=None):
+        layout = layout or self.faster_layout(work)
         clear(self.torch, self.device)
         cuda = self.torch.cuda if self.device == "cuda" else None
         before = (cuda.memory_allocated(), cuda.memory_reserved()) if cuda else None

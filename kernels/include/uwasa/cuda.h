@@ -28,7 +28,8 @@ struct uw_cuda_config {
     bool blocking;                  /* a table as the processor's, device NULL: every slot waits;
                                        its memory is UW_CUDA_SHARED. For tests */
     const char *choices;            /* file of measured algorithms, read and written; NULL: none.
-                                       Borrowed until close */
+                                       Runs that share no file may choose differently, and their
+                                       results differ by rounding. Borrowed until close */
 };
 
 struct uw_cuda_info {

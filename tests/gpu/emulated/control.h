@@ -8,6 +8,7 @@
  *     driver=12000            the driver's version
  *     memory=BYTES            all of the GPU's memory; 4 GiB if not said
  *     integrated              one memory with the processor
+ *     host-memory             kernels see all of the processor's memory, as some cards do
  *     seed=N                  another order of streams, blocks and threads
  *     fail-after=N            from the N-th piece of work on everything fails
  */

@@ -27,6 +27,8 @@ static void set_one(struct gpu *g, const char *word, size_t n)
         g->has_gpu = false;
     } else if (is(word, n, "integrated")) {
         g->integrated = true;
+    } else if (is(word, n, "host-memory")) {
+        g->sees_host = true;
     } else if (equals != nullptr && is(word, name_n, "driver")) {
         g->driver = static_cast<int>(value);
     } else if (equals != nullptr && is(word, name_n, "memory")) {
@@ -44,7 +46,7 @@ static void set_one(struct gpu *g, const char *word, size_t n)
 static void set_all(struct gpu *g, const char *settings)
 {
     g->has_driver = g->has_gpu = true;
-    g->integrated = false;
+    g->integrated = g->sees_host = false;
     g->driver = CUDART_VERSION;
     g->total_bytes = EMULATED_BYTES;
     g->random = 1;
@@ -217,7 +219,7 @@ static bool attribute(const struct cudaDeviceProp &p, enum cudaDeviceAttr what, 
     case cudaDevAttrUnifiedAddressing: *value = 1; return true;
     case cudaDevAttrManagedMemory: *value = 1; return true;
     case cudaDevAttrConcurrentManagedAccess: *value = 0; return true;
-    case cudaDevAttrPageableMemoryAccess: *value = 0; return true;
+    case cudaDevAttrPageableMemoryAccess: *value = gpu_now().sees_host; return true;
     case cudaDevAttrComputeCapabilityMajor: *value = p.major; return true;
     case cudaDevAttrComputeCapabilityMinor: *value = p.minor; return true;
     case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; return true;

@@ -85,6 +85,7 @@ struct gpu {
     std::recursive_mutex lock;
     /* settings */
     bool has_driver, has_gpu, integrated;
+    bool sees_host;                         /* kernels may use all of the processor's memory */
     int driver;
     size_t total_bytes;
     uint64_t random;
