@@ -3,7 +3,7 @@
 """A node that trains on a GPU among nodes that do not, as processes on loopback. The GPU is the
 emulated one of tests/gpu/emulated, with memory of its own, in a build with UWASA_CUDA=emulated.
 
-usage: test_gpu_node.py PROGRAM [-k CASE]
+usage: test_nodes.py PROGRAM [-k CASE]
 """
 import os
 import pathlib
@@ -11,7 +11,7 @@ import signal
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
 from fleet import PROGRAM, Fleet  # noqa: E402  pylint: disable=wrong-import-position
 
 NODES = 4                           # the first one has the GPU
