@@ -169,7 +169,13 @@ int uw_dense_bw_step_cuda(const struct uw_exec *e, const struct uw_dense *d, uin
     if (rc < 0) {
         return rc;
     }
-    return w != NULL ? run(e, d, &j) : b != NULL ? bw_bias(e, d, &j) : UW_OK;
+    if (w != NULL || b == NULL) {
+        return w != NULL ? run(e, d, &j) : UW_OK;
+    }
+    /* The bits that it would have beside w. */
+    return uw_dense_is_small(uw_cuda_of(e), d, batch_n, j.part)
+               ? uw_dense_small_bw_bias(e, d, batch_n, dy, keep, scale, b)
+               : bw_bias(e, d, &j);
 }
 
 int uw_dense_bw_param_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,

@@ -169,6 +169,19 @@ static __global__ void __launch_bounds__(UW_BLOCK)
     }
 }
 
+/* What dense_bw_param does with b. */
+static __global__ void dense_bw_bias(uint32_t out, uint32_t batch_n, const float *dy, float keep,
+                                     float scale, float *b)
+{
+    UW_EACH(o, out) {
+        float bias = 0.0f;
+        for (unsigned n = 0; n < batch_n; n++) {
+            bias += dy[static_cast<size_t>(n) * out + o];
+        }
+        b[o] = fmaf(scale, bias, keep * b[o]);
+    }
+}
+
 template <unsigned N>
 static int fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n, const float *x,
               const float *w, const float *b, float *y)
@@ -228,4 +241,11 @@ int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, u
                              w, b)
                  : uw_launch(e, grid, threads, dense_bw_param<1>, *d, batch_n, x, dy, keep, scale,
                              w, b);
+}
+
+int uw_dense_small_bw_bias(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *dy, float keep, float scale, float *b)
+{
+    return uw_launch(e, uw_grid(e, d->out, 1), UW_BLOCK, dense_bw_bias, d->out, batch_n, dy, keep,
+                     scale, b);
 }

@@ -29,6 +29,8 @@ int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, u
 int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                             const float *x, const float *dy, float keep, float scale, float *w,
                             float *b);
+int uw_dense_small_bw_bias(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                           const float *dy, float keep, float scale, float *b);
 
 #ifdef __cplusplus
 }

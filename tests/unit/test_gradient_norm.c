@@ -215,6 +215,23 @@ static size_t smallest(struct uw_model_config config)
     return least;
 }
 
+/* How far rounding takes a model: what the reference's kernels make of it lies so far off. 0 for
+ * the reference itself; a GPU rounds in another order for another number of samples, and a layer
+ * norm over three values that are nearly the same makes much of that. */
+static float distance_to_reference(const struct fixture *f, uint64_t seed)
+{
+    struct uw_model_config config = f->config;
+    float most = 0.0f;
+    config.kernels = uw_kernels_find("ref");
+    struct fixture reference = opened(config);
+    train_three(&reference, seed);
+    for (uint32_t p = 0; p < f->m.params.size_n; p++) {
+        most = fmaxf(most, fabsf(f->m.params.x[p] - reference.m.params.x[p]));
+    }
+    close_model(&reference);
+    return most;
+}
+
 static void test_norm_recomputed_or_in_micro_batches_is_the_same(void **state)
 {
     (void)state;
@@ -246,8 +263,9 @@ static void test_norm_recomputed_or_in_micro_batches_is_the_same(void **state)
             config.micro_n = 2;
             struct fixture micro = opened(config);
             train_three(&micro, seed + i);
+            float most = fmaxf(2e-5f, distance_to_reference(&plain, seed + i));
             for (uint32_t p = 0; p < plain.m.params.size_n; p++) {
-                assert_true(fabsf(plain.m.params.x[p] - micro.m.params.x[p]) < 2e-5f);
+                assert_true(fabsf(plain.m.params.x[p] - micro.m.params.x[p]) < most);
             }
             close_model(&micro);
         }
