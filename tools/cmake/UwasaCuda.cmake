@@ -89,6 +89,9 @@ list(TRANSFORM UWASA_CUDA_CODES PREPEND sm_)
 
 # nvcc's own headers raise warnings in the host's compiler: no -Wall there. Without guards of static
 # variables an object needs nothing of the C++ library.
+# Updates round as the processor's do, multiplication and addition apart: nodes with a GPU and nodes
+# without that take the same gradients then have the same bits.
+set(UWASA_CUDA_UNFUSED cuda/update.cu)
 function(uwasa_cuda_sources target)
   set(codes "")
   foreach(code ${UWASA_CUDA_CODES})
@@ -101,10 +104,14 @@ function(uwasa_cuda_sources target)
   endif()
   foreach(source ${ARGN})
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
+    set(unfused "")
+    if(source IN_LIST UWASA_CUDA_UNFUSED)
+      set(unfused -fmad=false)
+    endif()
     get_filename_component(folder ${object} DIRECTORY)
     file(MAKE_DIRECTORY ${folder})
     add_custom_command(OUTPUT ${object}
-      COMMAND ${UWASA_NVCC} ${codes} -std=c++17 -O3 -I${UWASA_CUDA_INCLUDE_DIR}
+      COMMAND ${UWASA_NVCC} ${codes} -std=c++17 -O3 ${unfused} -I${UWASA_CUDA_INCLUDE_DIR}
               "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
               -Xcompiler -fPIC,-fno-threadsafe-statics,-fno-exceptions -MD -MF ${object}.d
               -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
