@@ -302,7 +302,7 @@ static int end(struct uw_model *m, struct uw_step_result *result, struct uw_erro
 static int evaluate(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,
                     uint32_t *correct_n)
 {
-    struct uw_device_result r;
+    struct uw_device_result r = {.loss = 0.0};
     struct uw_error why = {.text = ""};
     if (m->flight->begun != m->flight->ended) {
         return UW_ERR_INVALID;

@@ -15,6 +15,7 @@
 
 #define TEXT_BYTES 65536u
 #define EVENT_BYTES 1024u           /* one event at most: a name may be six times as long quoted */
+#define PAGE_BYTES 4096u
 #define FLUSH_US 1000000u
 #define TAIL "\n]\n"
 #define TAIL_BYTES 3u
@@ -35,21 +36,40 @@ static bool write_at(const struct uw_trace *t, const char *text, size_t bytes)
     return true;
 }
 
+/* Bytes of the events at text that are to be written at once: those that end in the page where the
+ * file ends, or one. A process that is killed in a write leaves whole pages of it. */
+static size_t piece_of(const struct uw_trace *t, const char *text, size_t bytes)
+{
+    size_t left = PAGE_BYTES - (size_t)(t->end % PAGE_BYTES);
+    size_t most = 0, n = 1;
+    while (n < bytes && (most == 0 || n + TAIL_BYTES <= left)) {
+        if (text[n] == ',' && text[n + 1] == '\n') {
+            most = n + TAIL_BYTES <= left || most == 0 ? n : most;
+        }
+        n++;
+    }
+    return n < bytes || bytes + TAIL_BYTES > left ? (most != 0 ? most : bytes) : bytes;
+}
+
 /* Replace the array's end by the new events and an end. */
 static void flush(struct uw_trace *t)
 {
-    if (t->used_bytes == 0 || t->failed) {
-        t->used_bytes = 0;
-        return;
-    }
-    memcpy(t->text + t->used_bytes, TAIL, TAIL_BYTES);
-    if (write_at(t, t->text, t->used_bytes + TAIL_BYTES)) {
-        t->end += (off_t)t->used_bytes;
-    } else {
-        t->failed = true;   /* a disk that is full: leave what was whole */
-        if (ftruncate(t->fd, t->end) == 0) {
-            (void)write_at(t, TAIL, TAIL_BYTES);
+    size_t done = 0;
+    while (done < t->used_bytes && !t->failed) {
+        char *text = t->text + done, behind[TAIL_BYTES];
+        size_t bytes = piece_of(t, text, t->used_bytes - done);
+        memcpy(behind, text + bytes, TAIL_BYTES);
+        memcpy(text + bytes, TAIL, TAIL_BYTES);
+        if (write_at(t, text, bytes + TAIL_BYTES)) {
+            t->end += (off_t)bytes;
+        } else {
+            t->failed = true;   /* a disk that is full: leave what was whole */
+            if (ftruncate(t->fd, t->end) == 0) {
+                (void)write_at(t, TAIL, TAIL_BYTES);
+            }
         }
+        memcpy(text + bytes, behind, TAIL_BYTES);
+        done += bytes;
     }
     t->used_bytes = 0;
 }
