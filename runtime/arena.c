@@ -51,9 +51,13 @@ static int take(struct uw_arena *a, bool small, size_t bytes, void **out)
     }
     if (a->base != NULL) {
         *out = a->base + start;
+#ifdef UW_WITHOUT_DEVICES
+        memset(*out, 0, bytes);
+#else
         if (!a->foreign) {
             memset(*out, 0, bytes);
         }
+#endif
     }
     a->used_bytes = padded;
     a->left_bytes = padded - padded_to(_Alignof(max_align_t), end);

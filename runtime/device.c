@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#ifndef UW_WITHOUT_DEVICES
+
 #define EVALUATES 1u
 #define TRAINS 2u
 
@@ -428,3 +430,5 @@ const struct uw_on_device uw_on_device = {
     .take_back = take_back,
     .fetch = fetch,
 };
+
+#endif

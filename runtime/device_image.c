@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#ifndef UW_WITHOUT_DEVICES
+
 /* All blocks of the image, in one place, so that measure and bind cannot disagree. */
 enum block {
     FLIGHT, LOGITS, X0, LABEL0, TARGET0, X1, LABEL1, TARGET1, PARAMETERS, STATE0, STATE1, VELOCITY,
@@ -135,3 +137,5 @@ int uw_image_push(struct uw_model *m)
 {
     return move_all(m, move_down);
 }
+
+#endif

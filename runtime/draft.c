@@ -16,11 +16,6 @@ static size_t sum(size_t a, size_t b)
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-uint32_t uw_draft_inputs(const struct uw_model_config *config)
-{
-    return uw_device(config->kernels) != NULL ? UW_DEVICE_STEPS_MAX : config->input ? 1 : 0;
-}
-
 static size_t input_bytes(const struct uw_model_config *config, const struct uw_graph *g)
 {
     uint32_t n = config->batch_n;
@@ -90,7 +85,7 @@ static int sum_need(struct uw_model_need *need, const struct uw_kernels *k, stru
                             "the model needs more memory than this machine can address");
     }
     need->total_bytes = total;
-    if (k->device != NULL) {
+    if (uw_device(k) != NULL) {
         need->total_bytes = need->graph_bytes + need->snapshot_bytes + need->image_bytes;
         need->shared_bytes =
             k->device->shares_parameters ? need->parameters_bytes + need->optimizer_bytes : 0;

@@ -20,7 +20,10 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
 uint32_t uw_draft_micro_n(const struct uw_model_config *config);
 
 /* Minibatches that the model has room for where kernels work: none, one, or a device's two. */
-uint32_t uw_draft_inputs(const struct uw_model_config *config);
+static inline uint32_t uw_draft_inputs(const struct uw_model_config *config)
+{
+    return uw_device(config->kernels) != NULL ? UW_DEVICE_STEPS_MAX : config->input ? 1 : 0;
+}
 
 /* Bytes of a block of n floats. */
 size_t uw_draft_floats(size_t n);

@@ -210,6 +210,17 @@ static inline const struct uw_device_kernels *uw_device(const struct uw_kernels 
 #endif
 }
 
+/* What the kernels work on. */
+static inline struct uw_worked uw_worked_by(const struct uw_model *m)
+{
+#ifdef UW_WITHOUT_DEVICES
+    return (struct uw_worked){.x = m->params.x, .velocity = m->velocity,
+                              .state = {m->state[0], m->state[1]}};
+#else
+    return m->worked;
+#endif
+}
+
 /* x, which kernels see, becomes 0. */
 int uw_zero(const struct uw_exec *e, void *x, size_t bytes);
 

@@ -14,7 +14,7 @@ static float *room_of(const struct uw_model *m, const struct uw_head *h)
     return dy != NULL ? dy : m->probabilities;
 }
 
-double uw_loss_weight(const struct uw_loss_def *d)
+UW_STEP_PART double uw_loss_weight(const struct uw_loss_def *d)
 {
     return d->weight != 0.0f ? (double)d->weight : 1.0;
 }
@@ -24,8 +24,9 @@ static bool is_elementwise(const struct uw_head *h)
     return h->def->kind != UW_LOSS_CROSS_ENTROPY;
 }
 
-int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
-                    double *loss, uint32_t *correct_n)
+UW_STEP_PART int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s,
+                                 const struct uw_head *h,
+                                 double *loss, uint32_t *correct_n)
 {
     if (is_elementwise(h)) {
         return uw_parts.elementwise->forward(m, s, h, room_of(m, h), loss, correct_n);

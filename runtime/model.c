@@ -55,7 +55,7 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
                 hash = hash_u32(hash, s->dim[k]);
             }
             names += stem + suffix + 2;
-            l->param[t] = m->worked.x + offset;
+            l->param[t] = uw_worked_by(m).x + offset;
             offset += s->size_n;
             state += trained ? s->size_n : 0;
         }
@@ -169,7 +169,7 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
                                 (unsigned long)d->need.total_bytes);
         }
         block[i] = bytes[i] != 0 ? block[i] : NULL;
-        if (from->foreign && bytes[i] != 0) {
+        if (uw_device_of(m) != NULL && from->foreign && bytes[i] != 0) {
             rc = uw_device_of(m)->zero(&m->exec, block[i], bytes[i]);
             if (rc < 0) {
                 return uw_error_set(err, rc, "the device failed while memory was cleared");
@@ -180,13 +180,17 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
     memcpy(block[HEADS], g->heads, bytes[HEADS]);
     m->layers = block[LAYERS];
     m->heads = block[HEADS];
-    m->params.x = m->worked.x = block[PARAMETERS];
+    m->params.x = block[PARAMETERS];
     m->gradients = block[GRADIENTS];
     m->gradients_n = bytes[GRADIENTS] != 0 ? uw_update_window(&m->config, g->layers, g->layers_n)
                                            : 0;
-    m->state[0] = m->worked.state[0] = block[STATE0];
-    m->state[1] = m->worked.state[1] = block[STATE1];
-    m->velocity = m->worked.velocity = block[VELOCITY];
+    m->state[0] = block[STATE0];
+    m->state[1] = block[STATE1];
+    m->velocity = block[VELOCITY];
+#ifndef UW_WITHOUT_DEVICES
+    m->worked = (struct uw_worked){.x = m->params.x, .velocity = m->velocity,
+                                   .state = {m->state[0], m->state[1]}};
+#endif
     m->snapshot.data = block[SNAPSHOT];
     m->exec.scratch = block[SCRATCH];
     m->input = block[INPUT];

@@ -47,5 +47,7 @@ const struct uw_parts uw_parts = {
     .profiling = &uw_profiling,
     .checking = &uw_checking,
     .guarding = &uw_guarding,
+#ifndef UW_WITHOUT_DEVICES
     .on_device = &uw_on_device,
+#endif
 };

@@ -82,8 +82,8 @@ int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const 
     return rc;
 }
 
-int uw_step_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
-                    struct uw_error *err)
+UW_STEP_PART int uw_step_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
+                                 struct uw_error *err)
 {
     for (uint32_t i = 0; i < m->layers_n; i++) {
         struct uw_layer *l = &m->layers[i];
@@ -122,8 +122,8 @@ int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float
     return rc;
 }
 
-int uw_step_name_nonfinite(struct uw_model *m, const float *x, const struct uw_pass *p,
-                           struct uw_error *err)
+UW_STEP_PART int uw_step_name_nonfinite(struct uw_model *m, const float *x, const struct uw_pass *p,
+                                        struct uw_error *err)
 {
     const struct uw_kernels *k = m->config.kernels;
     struct uw_pass pass = *p;
@@ -156,7 +156,8 @@ int uw_step_name_nonfinite(struct uw_model *m, const float *x, const struct uw_p
     return uw_error_set(err, UW_ERR_NONFINITE, "the loss is NaN or infinite");
 }
 
-struct uw_minibatch uw_step_minibatch(const struct uw_model *m, const struct uw_minibatch *b)
+UW_STEP_PART struct uw_minibatch uw_step_minibatch(const struct uw_model *m,
+                                                   const struct uw_minibatch *b)
 {
     struct uw_minibatch all = *b;
     if (all.x == NULL) {
@@ -287,8 +288,8 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
     return rc;
 }
 
-int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
-                     struct uw_update *u)
+UW_STEP_PART int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
+                                  struct uw_update *u)
 {
     for (uint32_t i = m->layers_n; i-- > 0;) {
         const struct uw_layer *l = &m->layers[i];
@@ -316,7 +317,8 @@ int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p
     return uw_update_finish(u);
 }
 
-int uw_step_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err)
+UW_STEP_PART int uw_step_check(const struct uw_model *m, const struct uw_minibatch *b,
+                               struct uw_error *err)
 {
     const struct uw_optimizer *planned = &m->config.optimizer;
     const struct uw_optimizer *o = &m->optimizer;

@@ -16,6 +16,13 @@ struct uw_labelled {
     const struct uw_pass *pass;
 };
 
+/* Parts of a step that devices take as well. */
+#ifdef UW_WITHOUT_DEVICES
+#define UW_STEP_PART static
+#else
+#define UW_STEP_PART
+struct uw_update;
+
 /* b, or the model's own minibatch. */
 struct uw_minibatch uw_step_minibatch(const struct uw_model *m, const struct uw_minibatch *b);
 
@@ -23,7 +30,6 @@ struct uw_minibatch uw_step_minibatch(const struct uw_model *m, const struct uw_
 int uw_step_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err);
 
 /* The parts of a step; x is the model's input. */
-struct uw_update;
 int uw_step_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
                     struct uw_error *err);
 int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
@@ -33,6 +39,13 @@ int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p
  * pass again to find it, so that ordinary steps pay nothing. */
 int uw_step_name_nonfinite(struct uw_model *m, const float *x, const struct uw_pass *p,
                            struct uw_error *err);
+
+/* A loss, not weighted. On a device: loss and correct_n are the device's, and an elementwise
+ * loss is not yet divided by the head's n. */
+int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
+                    double *loss, uint32_t *correct_n);
+double uw_loss_weight(const struct uw_loss_def *d);
+#endif
 
 /* A stretch of computing is over: call the program's function. */
 void uw_step_between(const struct uw_model *m);
@@ -52,11 +65,6 @@ int uw_losses_forward(struct uw_model *m, const struct uw_labelled *s, uint32_t 
                       double *loss, uint32_t *correct_n);
 int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t n);
 
-/* One of them, not weighted. On a device: loss and correct_n are the device's, and an elementwise
- * loss is not yet divided by the head's n. */
-int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
-                    double *loss, uint32_t *correct_n);
-double uw_loss_weight(const struct uw_loss_def *d);
 
 /* Losses other than cross-entropy of head h; its gradient, or nothing but the targets, in room. */
 struct uw_elementwise {

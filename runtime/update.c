@@ -29,9 +29,9 @@ float *uw_update_velocity(const struct uw_model *m, const struct uw_optimizer *o
                           const struct uw_segment *s)
 {
     if (o->frozen) {
-        return m->velocity != NULL ? m->worked.velocity + s->offset_n : NULL;
+        return m->velocity != NULL ? uw_worked_by(m).velocity + s->offset_n : NULL;
     }
-    return m->state[0] != NULL ? m->worked.state[0] + s->state_n : NULL;
+    return m->state[0] != NULL ? uw_worked_by(m).state[0] + s->state_n : NULL;
 }
 
 /* What has to happen to w and v so that accumulating scale * gradient into the returned target,

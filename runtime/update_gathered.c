@@ -49,9 +49,9 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s, size_t
                           const struct uw_optimizer *o, uint64_t updates, const float *g)
 {
     const struct uw_update_kernels *k = m->config.kernels->update;
-    float *w = m->worked.x + s->offset_n;
-    float *first = m->state[0] != NULL ? m->worked.state[0] + s->state_n : NULL;
-    float *second = m->state[1] != NULL ? m->worked.state[1] + s->state_n : NULL;
+    float *w = uw_worked_by(m).x + s->offset_n;
+    float *first = m->state[0] != NULL ? uw_worked_by(m).state[0] + s->state_n : NULL;
+    float *second = m->state[1] != NULL ? uw_worked_by(m).state[1] + s->state_n : NULL;
     float epsilon = or_default(o->epsilon, 1e-8f);
 
     if (o->kind == UW_OPTIMIZER_SGD) {

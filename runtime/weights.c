@@ -40,6 +40,14 @@ static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng
     }
 }
 
+/* Where the processor has a tensor. */
+static float *image_of(const struct uw_model *m, const struct uw_layer *l, uint32_t t)
+{
+    return uw_device(m->config.kernels) == NULL
+               ? l->param[t]
+               : m->params.x + m->params.segments[l->segment + t].offset_n;
+}
+
 void uw_model_init_weights(struct uw_model *m, uint64_t seed)
 {
     uint32_t tensors = 0;
@@ -53,11 +61,13 @@ void uw_model_init_weights(struct uw_model *m, uint64_t seed)
         uw_rng_seed(&rng, uw_rng_mix(seed, tensors));
         tensors += l->tensors_n;
         for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
-            init_tensor(l, t, &rng, m->params.x + m->params.segments[l->segment + t].offset_n);
+            init_tensor(l, t, &rng, image_of(m, l, t));
         }
         if (m->config.constants_n != 0 && !l->constant) {
             uw_parts.constants->copy(l, &m->config);
         }
     }
-    (void)uw_model_push(m); /* a device that fails says so in the first step */
+    if (uw_device(m->config.kernels) != NULL) {
+        (void)uw_model_push(m); /* a device that fails says so in the first step */
+    }
 }
