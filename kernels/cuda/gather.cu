@@ -208,7 +208,7 @@ int uw_gather_cuda(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t ro
 int uw_scatter_add_cuda(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
                         const float *x, const float *dy, float scale, float *dw)
 {
-    if (n == 0) {
+    if (n == 0 || row_n == 0) {
         return UW_OK;
     }
     struct scatter s = {n, rows, row_n, 1, UW_LANES, x, dy, scale, dw, complaint_of(e)};

@@ -97,7 +97,9 @@ __device__ inline void row_forward(uint32_t classes, float smoothing, const floa
     for (uint32_t i = lane; i < classes; i += LANES) {
         float z = logits[i] - top.value;
         float small = expf(z);
-        shifted += static_cast<double>(z);
+        if (smoothing != 0.0f) { /* small GPUs are slow in double */
+            shifted += static_cast<double>(z);
+        }
         p[i] = small;
         sum += small;
     }

@@ -152,7 +152,7 @@ static __global__ void finish_stats_kernel(struct job j)
     }
 }
 
-template <int W> static __global__ void __launch_bounds__(512, 2) normalize_kernel(struct job j)
+template <int W> static __global__ void __launch_bounds__(1024) normalize_kernel(struct job j)
 {
     struct uw_norm_pair pair;
     if (j.partials != nullptr) {
@@ -293,7 +293,7 @@ static __global__ void finish_sums_kernel(struct job j)
 
 /* Behind share_kernel the blocks of a channel write its first sum together: the bits of the sum are
  * put into a 0, and all bits, which is a NaN, by each block whose dx is not finite. */
-template <int W> static __global__ void __launch_bounds__(512, 2) denormalize_kernel(struct job j)
+template <int W> static __global__ void __launch_bounds__(1024) denormalize_kernel(struct job j)
 {
     float plain = 0.0f, projected = 0.0f;
     if (j.partials != nullptr) {

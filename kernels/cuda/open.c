@@ -172,6 +172,7 @@ int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, stru
     int rc = open_parts(c, err);
     if (rc < 0) {
         uw_cuda_close(c);
+        (void)cudaGetLastError(); /* it is no error of a later call */
         return rc;
     }
     c->kernels.device = config->blocking ? NULL : &c->device;

@@ -257,6 +257,9 @@ static void check_batchnorm(const struct norm_case *t)
     near("statistics", 2 * channels, stats, stats_want, NULL, 5e-7);
     near("running statistics", 2 * channels, running, running_want, NULL, 5e-7);
     near("batchnorm_stats_fw", n, y, want, NULL, 5e-6);
+    assert_int_equal(k->batchnorm_fw(&e, &t->n, t->batch_n, x, stats_want, t->gamma, t->beta,
+                                     y + t->skip), UW_OK);
+    near("batchnorm_fw", n, y, want, NULL, 5e-6);
     assert_int_equal(k->batchnorm_bw_sums_input(&e, &t->n, t->batch_n, x, stats_want, t->gamma,
                                                 t->beta, dy, sums, y + t->skip, true), UW_OK);
     memcpy(y, want, t->skip * sizeof *y);
@@ -264,6 +267,11 @@ static void check_batchnorm(const struct norm_case *t)
                                  sums_want, want + t->skip, true);
     near("sums", 2 * channels, sums, sums_want, NULL, 1e-4);
     near("batchnorm_bw_sums_input", n, y, want, NULL, 1e-5);
+    assert_int_equal(k->batchnorm_bw_input(&e, &t->n, t->batch_n, x, stats_want, t->gamma, t->beta,
+                                           sums_want, dy, y + t->skip, false), UW_OK);
+    ref->batchnorm_bw_input(&r, &t->n, t->batch_n, x, stats_want, t->gamma, t->beta, sums_want, dy,
+                            want + t->skip, false);
+    near("batchnorm_bw_input", n, y, want, NULL, 1e-5);
     RELEASE(stats, stats_want, sums, sums_want, running, running_want, y, want);
 }
 
@@ -323,6 +331,12 @@ static void test_batchnorm_of_random_shapes(void **state)
         struct uw_norm n = {.channels = 1 + i % 3, .inner = i % 2 == 0 ? 4100 : 4097,
                             .epsilon = 1e-5f, .momentum = 0.1f, .ceiling = ceilings[i % 3]};
         check_norm(n, 9, i == 3 ? 0.0f : 3.0f, i == 2 ? 3 : 0);
+    }
+    /* So many channels that none is split: blocks are as large as they get. */
+    for (uint32_t skip = 0; skip < 2; skip++) {
+        struct uw_norm n = {.channels = getenv("UWASA_TEST_QUICK") != NULL ? 9 : 640,
+                            .inner = 4104, .epsilon = 1e-5f, .momentum = 0.1f};
+        check_norm(n, 3, 0.0f, skip);
     }
 }
 
