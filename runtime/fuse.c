@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static void fold_relus(struct uw_graph *g)
+static void fold_relus(struct uw_graph *g, const struct uw_kernels *k)
 {
     for (uint32_t i = 1; i < g->layers_n; i++) {
         struct uw_layer *relu = &g->layers[i];
@@ -16,10 +16,10 @@ static void fold_relus(struct uw_graph *g)
         }
         struct uw_layer *front = &g->layers[relu->input[0] - 1];
         if (front->ops->take_relu_behind != NULL && front->consumers_n == 1 &&
-            !uw_graph_is_head(g, front)) {
+            !uw_graph_is_head(g, front) &&
+            front->ops->take_relu_behind(front, k, six ? 6.0f : INFINITY)) {
             relu->view = true;
             relu->reads_y = false;
-            front->ops->take_relu_behind(front, six ? 6.0f : INFINITY);
         }
     }
 }

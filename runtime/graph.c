@@ -386,7 +386,7 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
     find_feeding_relus(g);
     fold_relus(g);
     if (uw_parts.fusing != NULL) {
-        uw_parts.fusing->fold_relus(g);
+        uw_parts.fusing->fold_relus(g, config->kernels);
     }
     count_readers(g);
     rc = uw_parts.checking != NULL ? uw_parts.checking->whole(g, err) : UW_OK;

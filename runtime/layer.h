@@ -81,6 +81,7 @@ struct uw_layer {
     bool constant;                  /* its tensors are the configuration's constants */
     bool recomputed : 1;            /* see stage */
     bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */
+    bool relu_behind : 1, relu6 : 1;    /* it does one by uw_fused; up to 6 */
     bool view, reads_y;             /* as the kind says, unless another layer took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */
     bool passes_down;               /* one of its inputs takes a gradient */
@@ -134,8 +135,9 @@ struct uw_layer_ops {
     /* Do the ReLU in front as well: max(relu(x)) = relu(max(x)), and so are the gradients.
      * (optional: the layer cannot) */
     void (*take_relu)(struct uw_layer *l);
-    /* Do the ReLU behind as well, y cut to 0 .. ceiling (infinity: ReLU). (optional: cannot) */
-    void (*take_relu_behind)(struct uw_layer *l, float ceiling);
+    /* Do the ReLU behind as well, y cut to 0 .. ceiling (infinity: ReLU). Returns whether the layer
+     * can, with these kernels. (optional: cannot) */
+    bool (*take_relu_behind)(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
     /* May it do a batch norm in front as well? (optional: cannot) */
     bool (*takes_norm)(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n);
     /* Describe parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
@@ -170,10 +172,10 @@ struct uw_layer_ops {
 
 struct uw_graph;
 
-/* Batch norms become part of their neighbours. */
+/* Batch norms and ReLUs become part of their neighbours. */
 struct uw_fusing {
     /* A ReLU that alone reads a layer that can do it as well is left to that layer. */
-    void (*fold_relus)(struct uw_graph *g);
+    void (*fold_relus)(struct uw_graph *g, const struct uw_kernels *k);
     /* Batch norms that one convolution alone reads are left to that convolution, where the kernels
      * can do both: what they would write is never stored. Only for training without
      * recomputation. */

@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases and their gradients. Planes of one value (dense layers) go by columns: neighbouring
- * threads take neighbouring channels. */
+ * Biases and their gradients, alone and with the ReLU behind them. Planes of one value (dense
+ * layers) go by columns: neighbouring threads take neighbouring channels. */
 #include "channels.cuh"
+#include "map.cuh"
 
 #define ROWS 8u         /* of a block that goes by columns, 32 columns wide */
 
-/* One block's share of a channel: y += b. */
-template <int W> struct bias_body {
+namespace {
+
+/* What becomes of a value whose bias is added. */
+struct uncut {
+    __device__ __forceinline__ float operator()(float v) const
+    {
+        return v;
+    }
+};
+
+struct cut_at {
+    float ceiling;
+    __device__ __forceinline__ float operator()(float v) const
+    {
+        float up = v <= 0.0f ? 0.0f : v; /* NaN stays */
+        return up >= ceiling ? ceiling : up;
+    }
+};
+
+/* One block's share of a channel: y = f(y + b). */
+template <int W, typename F> struct bias_body {
     typedef uw_floats<W> item;
     float b;
     float *y;
+    F f;
 
     __device__ __forceinline__ item load(size_t at) const
     {
@@ -20,7 +41,7 @@ template <int W> struct bias_body {
     {
         (void)n;
         for (int k = 0; k < W; k++) {
-            v.v[k] += b;
+            v.v[k] = f(v.v[k] + b);
         }
         uw_store<W>(y + at, v);
     }
@@ -29,54 +50,170 @@ template <int W> struct bias_body {
     }
 };
 
-template <int W>
-static __global__ void add_kernel(struct uw_channel_cut cut, const float *b, float *y)
+template <int W, typename F>
+static __global__ void bias_kernel(struct uw_channel_cut cut, const float *b, float *y, F f)
 {
-    bias_body<W> body = {b[blockIdx.x], y};
+    bias_body<W, F> body = {b[blockIdx.x], y, f};
     uw_each_vector<W>(cut, body);
 }
 
-static __global__ void add_columns_kernel(size_t n, uint32_t channels, const float *b, float *y)
+template <typename F>
+static __global__ void bias_columns_kernel(size_t n, uint32_t channels, const float *b, float *y,
+                                           F f)
 {
     UW_EACH(i, n) {
-        y[i] += b[i % channels];
+        y[i] = f(y[i] + b[i % channels]);
     }
 }
 
-int uw_add_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *b, float *y)
+struct cut_map : uw_map_plain {
+    cut_at f;
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        out[0] = f(in[0]);
+    }
+};
+
+/* in: a, b */
+template <typename F> struct sum_map : uw_map_plain {
+    F f;
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        out[0] = f(in[0] + in[1]);
+    }
+};
+
+/* in: y, dy */
+struct slope_map : uw_map_plain {
+    float ceiling;
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        out[0] = in[0] > 0.0f && in[0] < ceiling ? in[1] : 0.0f;
+    }
+};
+
+} // namespace
+
+template <typename F>
+static int add_bias(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
+                    const float *b, float *y, const F &f)
 {
     size_t n = static_cast<size_t>(batch_n) * channels * inner_n;
     if (n == 0) {
         return UW_OK;
     }
     if (inner_n == 1) {
-        return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, add_columns_kernel, n, channels, b, y);
+        return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, bias_columns_kernel<F>, n, channels, b, y,
+                         f);
     }
     struct uw_channel_cut cut = uw_cut_channels(e, batch_n, channels, inner_n, uw_aligned(y), 4096,
                                                 65535u);
     if (cut.width == 4) {
-        return uw_launch(e, uw_channel_grid(cut), cut.threads, add_kernel<4>, cut, b, y);
+        return uw_launch(e, uw_channel_grid(cut), cut.threads, bias_kernel<4, F>, cut, b, y, f);
     }
-    return uw_launch(e, uw_channel_grid(cut), cut.threads, add_kernel<1>, cut, b, y);
+    return uw_launch(e, uw_channel_grid(cut), cut.threads, bias_kernel<1, F>, cut, b, y, f);
 }
 
-template <int W> struct sum_body {
-    typedef uw_floats<W> item;
+int uw_add_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
+                         size_t inner_n, const float *b, float *y)
+{
+    return add_bias(e, batch_n, channels, inner_n, b, y, uncut{});
+}
+
+int uw_bias_relu_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
+                      const float *b, float ceiling, float *y)
+{
+    if (b != NULL) {
+        return add_bias(e, batch_n, channels, inner_n, b, y, cut_at{ceiling});
+    }
+    cut_map f;
+    f.f.ceiling = ceiling;
+    return uw_map(e, static_cast<size_t>(batch_n) * channels * inner_n,
+                  uw_arrays<1, 1>{{y}, {y}}, f);
+}
+
+int uw_add_relu_cuda(const struct uw_exec *e, size_t n, const float *a, const float *b,
+                     float ceiling, float *y)
+{
+    const uw_arrays<2, 1> arrays = {{a, b}, {y}};
+    if (ceiling > 0.0f) {
+        sum_map<cut_at> f;
+        f.f.ceiling = ceiling;
+        return uw_map(e, n, arrays, f);
+    }
+    return uw_map(e, n, arrays, sum_map<uncut>{});
+}
+
+namespace {
+
+/* Where sums go: to += scale * sum, or to = sum. */
+struct sum_to {
+    float scale;
+    bool add;
+    float *to;
+    __device__ __forceinline__ void put(size_t channel, double sum) const
+    {
+        float s = static_cast<float>(sum);
+        to[channel] = add ? to[channel] + scale * s : s;
+    }
+};
+
+/* What is added up: dy, or what a ReLU whose output is y lets through of it, which takes dy's
+ * place. */
+struct plain_gradient {
     const float *dy;
+    template <int W> struct item {
+        uw_floats<W> dy;
+    };
+    template <int W> __device__ __forceinline__ item<W> load(size_t at) const
+    {
+        return item<W>{uw_load<W>(dy + at)};
+    }
+    template <int W> __device__ __forceinline__ uw_floats<W> take(const item<W> &v, size_t) const
+    {
+        return v.dy;
+    }
+};
+
+struct masked_gradient {
+    const float *y;
+    float *dy;
+    float ceiling;
+    template <int W> struct item {
+        uw_floats<W> y, dy;
+    };
+    template <int W> __device__ __forceinline__ item<W> load(size_t at) const
+    {
+        return item<W>{uw_load<W>(y + at), uw_load<W>(dy + at)};
+    }
+    template <int W>
+    __device__ __forceinline__ uw_floats<W> take(const item<W> &v, size_t at) const
+    {
+        uw_floats<W> d = v.dy;
+        for (int k = 0; k < W; k++) {
+            d.v[k] = v.y.v[k] > 0.0f && v.y.v[k] < ceiling ? d.v[k] : 0.0f;
+        }
+        uw_store<W>(dy + at, d);
+        return d;
+    }
+};
+
+template <int W, typename G> struct sum_body {
+    typedef typename G::template item<W> item;
+    G g;
     float chunk;
     double sum;
 
     __device__ __forceinline__ item load(size_t at) const
     {
-        return uw_load<W>(dy + at);
+        return g.template load<W>(at);
     }
     __device__ __forceinline__ void use(const item &v, size_t at, size_t n)
     {
-        (void)at;
         (void)n;
+        uw_floats<W> d = g.template take<W>(v, at);
         for (int k = 0; k < W; k++) {
-            chunk += v.v[k];
+            chunk += d.v[k];
         }
     }
     __device__ __forceinline__ void fold()
@@ -86,26 +223,27 @@ template <int W> struct sum_body {
     }
 };
 
-template <int W>
+} // namespace
+
+template <int W, typename G>
 static __global__ void __launch_bounds__(1024)
-    sum_kernel(struct uw_channel_cut cut, const float *dy, float scale, float *db,
-               double *partials)
+    sum_kernel(struct uw_channel_cut cut, G g, struct sum_to out, double *partials)
 {
-    sum_body<W> body = {dy, 0.0f, 0.0};
+    sum_body<W, G> body = {g, 0.0f, 0.0};
     uw_each_vector<W>(cut, body);
     double total[1] = {body.sum};
     uw_block_sums(total);
     if (threadIdx.x == 0 && cut.splits == 1) {
-        db[blockIdx.x] += scale * static_cast<float>(total[0]);
+        out.put(blockIdx.x, total[0]);
     } else if (threadIdx.x == 0) {
         partials[static_cast<size_t>(blockIdx.x) * cut.splits + blockIdx.y] = total[0];
     }
 }
 
 /* 32 columns and a share of the rows to a block. */
+template <typename G>
 static __global__ void sum_columns_kernel(uint32_t rows, uint32_t per_split, uint32_t channels,
-                                          const float *dy, float scale, float *db,
-                                          double *partials)
+                                          G g, struct sum_to out, double *partials)
 {
     __shared__ double part[ROWS][UW_LANES];
     size_t c = static_cast<size_t>(blockIdx.x) * UW_LANES + threadIdx.x;
@@ -113,7 +251,8 @@ static __global__ void sum_columns_kernel(uint32_t rows, uint32_t per_split, uin
     size_t end = begin + per_split < rows ? begin + per_split : rows;
     double sum = 0.0;
     for (size_t r = begin + threadIdx.y; r < end && c < channels; r += ROWS) {
-        sum += static_cast<double>(dy[r * channels + c]);
+        size_t at = r * channels + c;
+        sum += static_cast<double>(g.template take<1>(g.template load<1>(at), at).v[0]);
     }
     part[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
@@ -124,24 +263,24 @@ static __global__ void sum_columns_kernel(uint32_t rows, uint32_t per_split, uin
         sum += part[i][threadIdx.x];
     }
     if (gridDim.y == 1) {
-        db[c] += scale * static_cast<float>(sum);
+        out.put(c, sum);
     } else {
         partials[c * gridDim.y + blockIdx.y] = sum;
     }
 }
 
-static __global__ void finish_kernel(uint32_t splits, float scale, float *db,
-                                     const double *partials)
+static __global__ void finish_kernel(uint32_t splits, struct sum_to out, const double *partials)
 {
     double total[1];
     uw_add_splits(partials, blockIdx.x, splits, total);
     if (threadIdx.x == 0) {
-        db[blockIdx.x] += scale * static_cast<float>(total[0]);
+        out.put(blockIdx.x, total[0]);
     }
 }
 
-static int sum_columns(const struct uw_exec *e, uint32_t rows, uint32_t channels, const float *dy,
-                       float scale, float *db)
+template <typename G>
+static int sum_columns(const struct uw_exec *e, uint32_t rows, uint32_t channels, const G &g,
+                       const struct sum_to &out)
 {
     double *partials = static_cast<double *>(uw_cuda_of(e)->partials);
     uint32_t blocks = (channels - 1) / UW_LANES + 1, splits = 1;
@@ -150,32 +289,58 @@ static int sum_columns(const struct uw_exec *e, uint32_t rows, uint32_t channels
         splits *= 2;
     }
     uint32_t per_split = (rows - 1) / splits + 1;
-    int rc = uw_launch(e, dim3(blocks, splits), dim3(UW_LANES, ROWS), sum_columns_kernel, rows,
-                       per_split, channels, dy, scale, db, partials);
+    int rc = uw_launch(e, dim3(blocks, splits), dim3(UW_LANES, ROWS), sum_columns_kernel<G>, rows,
+                       per_split, channels, g, out, partials);
     if (rc < 0 || splits == 1) {
         return rc;
     }
-    return uw_launch(e, channels, UW_LANES, finish_kernel, splits, scale, db, partials);
+    return uw_launch(e, channels, UW_LANES, finish_kernel, splits, out, partials);
+}
+
+/* Sums of a batch that is not empty. */
+template <typename G>
+static int sum_planes(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
+                      bool aligned, const G &g, const struct sum_to &out)
+{
+    double *partials = static_cast<double *>(uw_cuda_of(e)->partials);
+    if (inner_n == 1) {
+        return sum_columns(e, batch_n, channels, g, out);
+    }
+    struct uw_channel_cut cut = uw_cut_channels(e, batch_n, channels, inner_n, aligned, 16384,
+                                                UW_SPLITS_MAX);
+    int rc = cut.width == 4 ? uw_launch(e, uw_channel_grid(cut), cut.threads, sum_kernel<4, G>,
+                                        cut, g, out, partials)
+                            : uw_launch(e, uw_channel_grid(cut), cut.threads, sum_kernel<1, G>,
+                                        cut, g, out, partials);
+    if (rc < 0 || cut.splits == 1) {
+        return rc;
+    }
+    return uw_launch(e, channels, UW_LANES, finish_kernel, cut.splits, out, partials);
 }
 
 int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
                          size_t inner_n, const float *dy, float scale, float *db)
 {
-    double *partials = static_cast<double *>(uw_cuda_of(e)->partials);
     if (batch_n == 0 || channels == 0 || inner_n == 0) {
         return UW_OK;
     }
-    if (inner_n == 1) {
-        return sum_columns(e, batch_n, channels, dy, scale, db);
+    return sum_planes(e, batch_n, channels, inner_n, uw_aligned(dy), plain_gradient{dy},
+                      sum_to{scale, true, db});
+}
+
+int uw_relu_bw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
+                    float ceiling, const float *y, float *dy, float *sums)
+{
+    size_t n = static_cast<size_t>(batch_n) * channels * inner_n;
+    if (sums != NULL && n == 0) {
+        return uw_cuda_launched(e, cudaMemsetAsync(sums, 0, channels * sizeof *sums,
+                                                   uw_cuda_of(e)->stream));
     }
-    struct uw_channel_cut cut = uw_cut_channels(e, batch_n, channels, inner_n, uw_aligned(dy),
-                                                16384, UW_SPLITS_MAX);
-    int rc = cut.width == 4 ? uw_launch(e, uw_channel_grid(cut), cut.threads, sum_kernel<4>, cut,
-                                        dy, scale, db, partials)
-                            : uw_launch(e, uw_channel_grid(cut), cut.threads, sum_kernel<1>, cut,
-                                        dy, scale, db, partials);
-    if (rc < 0 || cut.splits == 1) {
-        return rc;
+    if (sums != NULL) {
+        return sum_planes(e, batch_n, channels, inner_n, uw_aligned(y) && uw_aligned(dy),
+                          masked_gradient{y, dy, ceiling}, sum_to{1.0f, false, sums});
     }
-    return uw_launch(e, channels, UW_LANES, finish_kernel, cut.splits, scale, db, partials);
+    slope_map f;
+    f.ceiling = ceiling;
+    return uw_map(e, n, uw_arrays<2, 1>{{y, dy}, {dy}}, f);
 }

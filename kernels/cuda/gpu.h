@@ -124,7 +124,14 @@ int uw_avgpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uin
                          const float *x, float *y);
 int uw_avgpool2d_bw_input_cuda(const struct uw_exec *e, const struct uw_pool2d *p,
                                uint32_t batch_n, const float *dy, float *dx, bool accumulate);
-/* channels.cu */
+/* channels.cu, fused.c */
+extern const struct uw_fused_kernels uw_fused_cuda;
+int uw_bias_relu_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
+                      const float *b, float ceiling, float *y);
+int uw_relu_bw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
+                    float ceiling, const float *y, float *dy, float *sums);
+int uw_add_relu_cuda(const struct uw_exec *e, size_t n, const float *a, const float *b,
+                     float ceiling, float *y);
 int uw_add_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
                          size_t inner_n, const float *b, float *y);
 int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,

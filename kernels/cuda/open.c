@@ -41,6 +41,7 @@ static const struct uw_kernels table = {
     .sequence = &uw_sequence_cuda,
     .loss = &uw_loss_cuda,
     .update = &uw_update_cuda,
+    .fused = &uw_fused_cuda,
 };
 
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)

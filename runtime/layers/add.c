@@ -22,6 +22,9 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
                    const float *const *x, float *y)
 {
     size_t n = (size_t)p->batch_n * l->out_n;
+    if (uw_fused(e->kernels) != NULL) {
+        return uw_add_relu(e, l, n, x, y);
+    }
     int rc = y != x[0] ? e->kernels->axpby(e, n, 1.0f, x[0], 0.0f, y) : UW_OK;
     for (uint32_t i = 1; i < l->inputs_n && rc == UW_OK; i++) {
         rc = e->kernels->axpby(e, n, 1.0f, x[i], 1.0f, y);
@@ -48,6 +51,8 @@ const struct uw_layer_ops uw_layer_add = {
     .inputs_min = 2,
     .inputs_max = UW_LAYER_INPUTS_MAX,
     .infer = infer,
+    .take_relu_behind = UW_ON_DEVICES(uw_take_relu_behind),
     .forward = forward,
+    .bw_prepare = UW_ON_DEVICES(uw_add_relu_bw),
     .bw_input = bw_input,
 };

@@ -107,9 +107,11 @@ static bool bw_finite(const struct uw_exec *e, const struct uw_layer *l)
     return e->kernels->all_finite(e, 2 * (size_t)l->geometry.norm.channels, sums_of(l));
 }
 
-static void take_relu(struct uw_layer *l, float ceiling)
+static bool take_relu(struct uw_layer *l, const struct uw_kernels *k, float ceiling)
 {
+    (void)k;
     l->geometry.norm.ceiling = ceiling;
+    return true;
 }
 
 static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

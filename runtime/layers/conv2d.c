@@ -116,9 +116,11 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
+    const bool relu = uw_does_relu_behind(l);
     struct uw_normed_conv2d c;
-    return e->kernels->conv2d_fw(e, geometry_of(l, &c), p->batch_n, x[0], l->param[0], l->param[1],
-                                 y, false);
+    int rc = e->kernels->conv2d_fw(e, geometry_of(l, &c), p->batch_n, x[0], l->param[0],
+                                   relu ? NULL : l->param[1], y, false);
+    return rc < 0 || !relu ? rc : uw_conv2d_bias_relu(e, l, p, y);
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -134,6 +136,13 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *const *x, float scale, float *const *d)
 {
     struct uw_normed_conv2d c;
+    if (uw_does_relu_behind(l) && uw_conv2d_bias_by_sums(e, l, p)) {
+        int rc = uw_add_bias_sums(e, l, l->geometry.conv2d.out_channels, scale, d[1]);
+        return rc < 0 || d[0] == NULL
+                   ? rc
+                   : e->kernels->conv2d_bw_param(e, geometry_of(l, &c), p->batch_n, x[0], l->dy,
+                                                 scale, d[0], NULL);
+    }
     return e->kernels->conv2d_bw_param(e, geometry_of(l, &c), p->batch_n, x[0], l->dy, scale, d[0],
                                        d[1]);
 }
@@ -144,10 +153,12 @@ const struct uw_layer_ops uw_layer_conv2d = {
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .take_relu_behind = UW_ON_DEVICES(uw_take_bias_relu),
     .takes_norm = takes_norm,
     .tensor = tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,
+    .bw_prepare = UW_ON_DEVICES(uw_conv2d_relu_bw),
     .bw_input = bw_input,
     .bw_param = bw_param,
 };
@@ -158,10 +169,12 @@ const struct uw_layer_ops uw_layer_conv1d = {
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .take_relu_behind = UW_ON_DEVICES(uw_take_bias_relu),
     .takes_norm = takes_norm,
     .tensor = tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,
+    .bw_prepare = UW_ON_DEVICES(uw_conv2d_relu_bw),
     .bw_input = bw_input,
     .bw_param = bw_param,
 };

@@ -64,19 +64,40 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
                              : k->dense_scratch_bytes(k, &l->geometry.dense, n, threads);
 }
 
+static struct uw_planes planes(const struct uw_layer *l, const struct uw_pass *p)
+{
+    return (struct uw_planes){rows(l, p->batch_n), l->geometry.dense.out, 1};
+}
+
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
     uint32_t n = rows(l, p->batch_n);
+    const float *b = has_bias(l) ? l->param[1] : NULL;
     int rc = e->kernels->dense_fw(e, &l->geometry.dense, n, x[0], l->param[0],
-                                  has_bias(l) ? l->param[1] : NULL, y);
+                                  uw_does_relu_behind(l) ? NULL : b, y);
+    if (rc == UW_OK && uw_does_relu_behind(l)) {
+        const struct uw_planes s = planes(l, p);
+        return uw_bias_relu(e, l, &s, b, y);
+    }
     return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->forward(e, l, n, x[0], y);
+}
+
+/* Is the gradient of the bias left by bw_prepare, in one pass with the ReLU's? */
+static bool bias_by_sums(const struct uw_exec *e, const struct uw_layer *l, uint32_t n)
+{
+    return has_bias(l) && (l->trained & 2u) != 0 &&
+           uw_fused(e->kernels)->dense_bias_apart(e->kernels, &l->geometry.dense, n);
 }
 
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
     (void)x;
+    if (uw_does_relu_behind(l)) {
+        const struct uw_planes s = planes(l, p);
+        return uw_relu_behind_bw(e, l, &s, bias_by_sums(e, l, s.n));
+    }
     return l->lora_rank != 0 ? uw_parts.lora->bw_prepare(e, l, rows(l, p->batch_n)) : UW_OK;
 }
 
@@ -95,6 +116,13 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *const *x, float scale, float *const *d)
 {
     uint32_t n = rows(l, p->batch_n);
+    if (uw_does_relu_behind(l) && bias_by_sums(e, l, n)) {
+        int rc = uw_add_bias_sums(e, l, l->geometry.dense.out, scale, d[1]);
+        return rc < 0 || d[0] == NULL
+                   ? rc
+                   : e->kernels->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy, scale, d[0],
+                                                NULL);
+    }
     return l->lora_rank != 0 ? uw_parts.lora->bw_param(e, l, n, x[0], scale, d)
                              : e->kernels->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy,
                                                           scale, d[0], d[1]);
@@ -104,6 +132,13 @@ static int bw_step(const struct uw_exec *e, const struct uw_layer *l, const stru
                    const float *const *x, float *dx, bool accumulate, float keep, float scale,
                    float *const *d)
 {
+    if (uw_does_relu_behind(l)) {
+        const struct uw_planes s = planes(l, p);
+        int rc = uw_relu_behind_bw(e, l, &s, false);
+        if (rc < 0) {
+            return rc;
+        }
+    }
     return e->kernels->dense_bw_step(e, &l->geometry.dense, rows(l, p->batch_n), x[0], l->dy, keep,
                                      scale, d[0], has_bias(l) ? d[1] : NULL, dx, accumulate);
 }
@@ -114,6 +149,7 @@ const struct uw_layer_ops uw_layer_dense = {
     .inputs_min = 1,
     .inputs_max = 1,
     .infer = infer,
+    .take_relu_behind = UW_ON_DEVICES(uw_take_bias_relu),
     .tensor = tensor,
     .scratch_bytes = scratch_bytes,
     .forward = forward,

@@ -29,6 +29,80 @@ int uw_check_groups(uint32_t in_channels, uint32_t out_channels, uint32_t groups
 int uw_pool_infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_max,
                   struct uw_error *err);
 
+/* A table's fused slots; NULL: it has none, as boards' tables. */
+static inline const struct uw_fused_kernels *uw_fused(const struct uw_kernels *k)
+{
+#ifdef UW_WITHOUT_DEVICES
+    (void)k;
+    return NULL;
+#else
+    return k->fused;
+#endif
+}
+
+/* Does the layer do the ReLU behind it by these slots? */
+static inline bool uw_does_relu_behind(const struct uw_layer *l)
+{
+#ifdef UW_WITHOUT_DEVICES
+    (void)l;
+    return false;
+#else
+    return l->relu_behind;
+#endif
+}
+
+/* relu_behind.c: layers that leave bias and ReLU to the slots of uw_fused, which do both in one
+ * pass over the output. Where a bias' gradient is a pass of its own they make it with the mask and
+ * keep it in aux, [channels] floats. Boards have none of it: there UW_ON_DEVICES is NULL. */
+#ifdef UW_WITHOUT_DEVICES
+#define UW_ON_DEVICES(function) NULL
+#else
+#define UW_ON_DEVICES(function) (function)
+#endif
+
+/* An output as the slots take it: [n][channels][inner_n]. */
+struct uw_planes {
+    uint32_t n, channels;
+    size_t inner_n;
+};
+
+/* take_relu_behind of layers without a bias, and of conv2d, conv1d and dense. */
+bool uw_take_relu_behind(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
+bool uw_take_bias_relu(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
+
+/* Of a layer that took one: where its output is cut. */
+float uw_relu_ceiling(const struct uw_layer *l);
+
+/* y, a product, becomes the layer's output; b: its bias, or NULL. */
+int uw_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
+                 const float *b, float *y);
+
+/* l->dy becomes the gradient in front of the ReLU. sums: leave its sums as well. */
+int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
+                      bool sums);
+
+/* db += scale * the sums that uw_relu_behind_bw left. */
+int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, uint32_t channels,
+                     float scale, float *db);
+
+/* forward of conv2d, conv1d behind the product */
+int uw_conv2d_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                        float *y);
+
+/* bw_prepare of conv2d, conv1d and of add */
+int uw_conv2d_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                      const float *const *x);
+int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                   const float *const *x);
+
+/* forward of add, one launch for each input but the first */
+int uw_add_relu(const struct uw_exec *e, const struct uw_layer *l, size_t n, const float *const *x,
+                float *y);
+
+/* Does a layer with a ReLU behind it take the gradient of its bias from those sums? */
+bool uw_conv2d_bias_by_sums(const struct uw_exec *e, const struct uw_layer *l,
+                            const struct uw_pass *p);
+
 /* What the reader of a deferred batch norm has to do. */
 struct uw_input_norm uw_deferred_norm(const struct uw_layer *batchnorm);
 

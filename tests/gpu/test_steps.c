@@ -2,6 +2,7 @@
  *
  * Training on an open GPU, as a program does it: memory of its own, two steps in flight, recorded
  * steps. The reference table trains the same model beside it. */
+#include "layer.h"
 #include "test_support.h"
 
 #include "uwasa/backends.h"
@@ -34,6 +35,31 @@ static const struct uw_layer_def image_layers[] = {
 static const struct uw_model_def image_net = {.name = "image", .in_channels = 2, .in_h = 8,
                                               .in_w = 8, .layers = image_layers, .layers_n = 8};
 
+/* A ReLU behind a convolution with and without a bias, an addition, a dense layer, and one whose
+ * front has two readers: that stays. */
+static const struct uw_layer_def folded_layers[] = {
+    {.name = "c1", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 3,
+                                                       .pad_h = 1, .pad_w = 1}},
+    {.name = "r1", .kind = UW_LAYER_RELU6},
+    {.name = "c2", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 3,
+                                                       .pad_h = 1, .pad_w = 1, .no_bias = true}},
+    {.name = "r2", .kind = UW_LAYER_RELU},
+    {.name = "c3", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 1}},
+    {.name = "a1", .kind = UW_LAYER_ADD, .inputs = {"c3", "r1", "r2"}},
+    {.name = "r3", .kind = UW_LAYER_RELU},
+    {.name = "a2", .kind = UW_LAYER_ADD, .inputs = {"r3", "c3"}},
+    {.name = "flat", .kind = UW_LAYER_FLATTEN},
+    {.name = "d1", .kind = UW_LAYER_DENSE, .dense = {.out = 9}},
+    {.name = "r4", .kind = UW_LAYER_RELU},
+    {.name = "d2", .kind = UW_LAYER_DENSE, .dense = {.out = 7, .no_bias = true}},
+    {.name = "r5", .kind = UW_LAYER_RELU6},
+    {.name = "r6", .kind = UW_LAYER_RELU, .inputs = {"d2"}},
+    {.name = "a3", .kind = UW_LAYER_ADD, .inputs = {"r5", "r6"}},
+    {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+static const struct uw_model_def folded_net = {.name = "folded", .in_channels = 2, .in_h = 6,
+                                               .in_w = 6, .layers = folded_layers,
+                                               .layers_n = 16};
+
 /* A model on the GPU, or on the processor with gpu NULL. */
 struct side {
     struct uw_cuda *gpu;
@@ -44,6 +70,23 @@ struct side {
     void *workspace, *memory;
     struct uw_error err;
 };
+
+/* What the table says of biases, whatever was measured; NULL: as it is. */
+static bool (*dense_apart)(const struct uw_kernels *k, const struct uw_dense *d, uint32_t batch_n);
+static bool (*conv2d_apart)(const struct uw_kernels *k, const struct uw_conv2d *c,
+                            uint32_t batch_n);
+static struct uw_fused_kernels fused;
+
+/* The handle is a program's own memory, and the table its first member. */
+static void override_fused(struct uw_cuda *gpu)
+{
+    struct uw_kernels *k = (struct uw_kernels *)(void *)gpu;
+    assert_ptr_equal(k, uw_cuda_kernels(gpu));
+    fused = *k->fused;
+    fused.dense_bias_apart = dense_apart;
+    fused.conv2d_bias_apart = conv2d_apart;
+    k->fused = &fused;
+}
 
 static void open_side(struct side *s, const struct uw_model_config *config, bool on_gpu)
 {
@@ -58,6 +101,9 @@ static void open_side(struct side *s, const struct uw_model_config *config, bool
             exit(77);
         }
         s->config.kernels = uw_cuda_kernels(s->gpu);
+        if (dense_apart != NULL) {
+            override_fused(s->gpu);
+        }
         s->config.kernel_arena = &s->kernel_arena;
     }
     assert_int_equal(uw_model_measure(&s->config, &s->need, &s->err), UW_OK);
@@ -213,6 +259,75 @@ static void test_steps_follow_the_reference(void **state)
     }
 }
 
+static bool dense_always(const struct uw_kernels *k, const struct uw_dense *d, uint32_t batch_n)
+{
+    return k != NULL && d != NULL && batch_n > 0;
+}
+
+static bool dense_never(const struct uw_kernels *k, const struct uw_dense *d, uint32_t batch_n)
+{
+    return !dense_always(k, d, batch_n);
+}
+
+static bool conv2d_always(const struct uw_kernels *k, const struct uw_conv2d *c, uint32_t batch_n)
+{
+    return k != NULL && c != NULL && batch_n > 0;
+}
+
+static bool conv2d_never(const struct uw_kernels *k, const struct uw_conv2d *c, uint32_t batch_n)
+{
+    return !conv2d_always(k, c, batch_n);
+}
+
+static void compare_folded(void)
+{
+    const struct uw_optimizer momentum = {.kind = UW_OPTIMIZER_SGD, .momentum = 0.9f};
+    struct uw_model_config c = {.def = &folded_net, .batch_n = BATCH, .input = true,
+                                .mode = UW_PLAN_FULL, .optimizer = momentum};
+    compare(&c, 5);
+    c.micro_n = 4;              /* gradients add up */
+    c.optimizer.clip_tensor = 0.5f;
+    compare(&c, 5);
+    c = (struct uw_model_config){.def = &folded_net, .batch_n = BATCH, .input = true,
+                                 .mode = UW_PLAN_IMMEDIATE, .adapt = {.bias_only = true}};
+    compare(&c, 5);
+}
+
+static void test_steps_with_folded_relus_follow_the_reference(void **state)
+{
+    (void)state;
+    compare_folded();
+    dense_apart = dense_always;
+    conv2d_apart = conv2d_always;
+    compare_folded();
+    dense_apart = dense_never;
+    conv2d_apart = conv2d_never;
+    compare_folded();
+    dense_apart = NULL;
+    conv2d_apart = NULL;
+}
+
+/* ReLUs take no launch, and their layers no room but for sums. */
+static void test_steps_relus_are_their_fronts(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &folded_net, .batch_n = BATCH, .input = true};
+    const char *const views[] = {"r1", "r2", "r3", "r4"};
+    struct side gpu, cpu;
+    open_side(&gpu, &c, true);
+    open_side(&cpu, &c, false);
+    for (uint32_t i = 0; i < folded_net.layers_n; i++) {
+        bool view = i == 8; /* flatten */
+        for (size_t k = 0; k < sizeof views / sizeof *views; k++) {
+            view = view || strcmp(folded_layers[i].name, views[k]) == 0;
+        }
+        assert_true(gpu.m.layers[i].view == view);
+        assert_true(cpu.m.layers[i].view == (i == 8));
+    }
+    close_side(&gpu);
+    close_side(&cpu);
+}
+
 static void test_steps_in_parts_follow_the_reference(void **state)
 {
     (void)state;
@@ -361,6 +476,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_follow_the_reference),
+        cmocka_unit_test(test_steps_with_folded_relus_follow_the_reference),
+        cmocka_unit_test(test_steps_relus_are_their_fronts),
         cmocka_unit_test(test_steps_in_parts_follow_the_reference),
         cmocka_unit_test(test_steps_a_loss_that_is_not_finite_stops_them),
         cmocka_unit_test(test_steps_a_spike_is_left_out),

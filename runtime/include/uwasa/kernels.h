@@ -23,6 +23,7 @@
 #define UWASA_KERNELS_H
 
 #include "uwasa/device.h"
+#include "uwasa/kernels_fused.h"
 #include "uwasa/kernels_layers.h"
 #include "uwasa/workers.h"
 
@@ -205,6 +206,7 @@ struct uw_kernels {
     const struct uw_sequence_kernels *sequence;
     const struct uw_loss_kernels *loss;
     const struct uw_update_kernels *update;
+    const struct uw_fused_kernels *fused;       /* NULL: the table has none of them */
     const struct uw_device_kernels *device;     /* NULL: the processor's; see uwasa/device.h */
 };
 

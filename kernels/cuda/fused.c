@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The family of fused slots; its kernels are channels.cu's. Kernels of our own make a bias'
+ * gradient in the launch of the weights', cuDNN and cuBLAS do not. */
+#include "products.h"
+
+static bool conv2d_bias_apart(const struct uw_kernels *k, const struct uw_conv2d *c,
+                              uint32_t batch_n)
+{
+    const struct uw_exec e = {.kernels = k};
+    struct uw_cuda *gpu = uw_cuda_of(&e);
+    struct uw_conv2d_shape *s = uw_conv2d_shape_of(gpu, c);
+    return uw_conv2d_plan_of(gpu, s, batch_n)->part[UW_CONV2D_BW_PARAM].algorithm !=
+           UW_CONV2D_OWN;
+}
+
+static bool dense_bias_apart(const struct uw_kernels *k, const struct uw_dense *d,
+                             uint32_t batch_n)
+{
+    const struct uw_exec e = {.kernels = k};
+    return !uw_dense_is_small(uw_cuda_of(&e), d, batch_n, UW_CONV2D_BW_PARAM);
+}
+
+const struct uw_fused_kernels uw_fused_cuda = {
+    .bias_relu = uw_bias_relu_cuda,
+    .relu_bw = uw_relu_bw_cuda,
+    .add_relu = uw_add_relu_cuda,
+    .conv2d_bias_apart = conv2d_bias_apart,
+    .dense_bias_apart = dense_bias_apart,
+};

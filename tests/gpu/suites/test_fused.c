@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table's fused slots over random shapes: the bits of the slots that they stand for, sums near
+ * those in double, and what NaN does. */
+#include "table.h"
+#include "test_support.h"
+
+#include "uwasa/backends.h"
+#include "uwasa/rng.h"
+#include "uwasa/status.h"
+
+static struct uw_rng rng;
+
+static uint32_t between(uint32_t lo, uint32_t hi)
+{
+    return lo + uw_rng_below(&rng, hi - lo + 1);
+}
+
+/* Numbers in [-8, 8), some of them NaN, zeros, 6 or infinite. */
+static float *numbers(size_t n)
+{
+    const float odd[] = {NAN, 0.0f, -0.0f, 6.0f, INFINITY, -INFINITY};
+    float *x = uw_test_floats(n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t pick = between(0, 60);
+        x[i] = pick < 6 ? odd[pick] : 16.0f * uw_rng_uniform(&rng) - 8.0f;
+    }
+    return x;
+}
+
+static float *plain_numbers(size_t n)
+{
+    float *x = uw_test_floats(n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = 2.0f * uw_rng_uniform(&rng) - 1.0f;
+    }
+    return x;
+}
+
+static float *copy(size_t n, const float *x)
+{
+    float *y = uw_test_floats(n);
+    memcpy(y, x, n * sizeof *y);
+    return y;
+}
+
+static void same(const char *what, size_t n, const float *got, const float *want)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!(got[i] == want[i] || (isnan(got[i]) && isnan(want[i])))) {
+            fail_msg("%s: element %zu of %zu is %.9g, not %.9g", what, i, n, (double)got[i],
+                     (double)want[i]);
+        }
+    }
+}
+
+struct shape {
+    uint32_t batch_n, channels;
+    size_t inner, skip, n;          /* skip: arrays begin so many floats into their blocks */
+};
+
+/* Small ones, dense layers, several blocks a channel; addresses that no vector is aligned to. */
+static struct shape shape_of(uint32_t i)
+{
+    struct shape s = {.batch_n = i % 10 == 0 ? 1200 : between(1, 9), .channels = between(1, 40),
+                      .inner = i % 10 < 3 ? 1 : between(1, 90), .skip = i % 7 == 0};
+    if (i % 16 == 9) {
+        s.inner = i % 32 == 9 ? 40001 : 10004;
+        s.channels = 2;
+    }
+    s.inner *= i % 3 == 1 && s.inner != 1 && s.inner < 1000 ? 4 : 1;
+    s.n = s.batch_n * s.channels * s.inner;
+    return s;
+}
+
+static float cut(float v, float ceiling)
+{
+    float up = v <= 0.0f ? 0.0f : v;
+    return up > ceiling ? ceiling : up;
+}
+
+static void test_fused_bias_and_relu_have_the_bits_of_both(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table}, r = {.kernels = &uw_kernels_ref};
+    for (uint32_t i = 0; i < 48; i++) {
+        struct shape s = shape_of(i);
+        float ceiling = i % 2 == 0 ? INFINITY : 6.0f;
+        float *y = numbers(s.n + s.skip), *want = copy(s.n + s.skip, y);
+        float *b = plain_numbers(s.channels);
+        bool bias = i % 4 != 3;
+        if (bias) {
+            uw_kernels_ref.add_channels(&r, s.batch_n, s.channels, s.inner, b, want + s.skip);
+        }
+        for (size_t k = s.skip; k < s.n + s.skip; k++) {
+            want[k] = cut(want[k], ceiling);
+        }
+        assert_int_equal(uw_gpu_table->fused->bias_relu(&e, s.batch_n, s.channels, s.inner,
+                                                        bias ? b : NULL, ceiling, y + s.skip),
+                         UW_OK);
+        same("bias_relu", s.n + s.skip, y, want);
+        uw_test_release(y);
+        uw_test_release(want);
+        uw_test_release(b);
+    }
+}
+
+/* want: dy as it must become. Sums in double of what is summed, and of its magnitudes. */
+static void check_sums(const struct shape *s, const float *want, const float *sums)
+{
+    for (uint32_t c = 0; c < s->channels; c++) {
+        double sum = 0.0, size = 0.0;
+        for (uint32_t n = 0; n < s->batch_n; n++) {
+            for (size_t i = 0; i < s->inner; i++) {
+                double d = (double)want[((size_t)n * s->channels + c) * s->inner + i];
+                sum += d;
+                size += fabs(d);
+            }
+        }
+        if (!(fabs((double)sums[c] - sum) <= 1e-6 * (1.0 + size)) &&
+            !(isnan(sums[c]) && isnan(sum))) {
+            fail_msg("channel %u of %u: sum %.9g, not %.9g", (unsigned)c, (unsigned)s->channels,
+                     (double)sums[c], sum);
+        }
+    }
+}
+
+static void test_fused_gradients_are_cut_and_added_up(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    for (uint32_t i = 0; i < 48; i++) {
+        struct shape s = shape_of(i);
+        float ceiling = i % 2 == 0 ? INFINITY : 6.0f;
+        float *y = numbers(s.n + s.skip), *dy = plain_numbers(s.n + s.skip);
+        float *sums = plain_numbers(s.channels);
+        for (size_t k = 0; k < s.n + s.skip; k++) {
+            y[k] = cut(y[k], ceiling);
+            dy[k] = i % 5 == 4 && k % 97 == 0 ? NAN : dy[k]; /* a closed ReLU holds it back */
+        }
+        float *want = copy(s.n + s.skip, dy), *again = copy(s.n + s.skip, dy);
+        for (size_t k = s.skip; k < s.n + s.skip; k++) {
+            want[k] = y[k] > 0.0f && y[k] < ceiling ? dy[k] : 0.0f;
+        }
+        assert_int_equal(uw_gpu_table->fused->relu_bw(&e, s.batch_n, s.channels, s.inner, ceiling,
+                                                      y + s.skip, dy + s.skip, sums), UW_OK);
+        same("relu_bw", s.n + s.skip, dy, want);
+        check_sums(&s, want + s.skip, sums);
+        assert_int_equal(uw_gpu_table->fused->relu_bw(&e, s.batch_n, s.channels, s.inner, ceiling,
+                                                      y + s.skip, again + s.skip, NULL), UW_OK);
+        same("relu_bw without sums", s.n + s.skip, again, want);
+        float *const blocks[] = {y, dy, sums, want, again};
+        for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
+            uw_test_release(blocks[k]);
+        }
+    }
+}
+
+static void test_fused_addition_may_be_in_place(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    const float ceilings[] = {0.0f, 6.0f, INFINITY};
+    for (uint32_t i = 0; i < 36; i++) {
+        size_t n = between(1, i % 6 == 0 ? 9000 : 70), skip = i % 5 == 0;
+        float *a = numbers(n + skip), *b = numbers(n + skip), *y = numbers(n + skip);
+        float *want = copy(n + skip, y), *to = i % 4 < 2 ? y : i % 4 == 2 ? a : b;
+        for (size_t k = skip; k < n + skip; k++) {
+            float sum = a[k] + b[k];
+            want[k] = ceilings[i % 3] > 0.0f ? cut(sum, ceilings[i % 3]) : sum;
+        }
+        assert_int_equal(uw_gpu_table->fused->add_relu(&e, n, a + skip, b + skip, ceilings[i % 3],
+                                                       to + skip), UW_OK);
+        same("add_relu", n, to + skip, want + skip);
+        uw_test_release(a);
+        uw_test_release(b);
+        uw_test_release(y);
+        uw_test_release(want);
+    }
+}
+
+static void test_fused_slots_take_nothing(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    float *sums = plain_numbers(3), *y = plain_numbers(1), *dy = plain_numbers(1);
+    assert_int_equal(uw_gpu_table->fused->bias_relu(&e, 0, 3, 2, sums, 6.0f, y), UW_OK);
+    assert_int_equal(uw_gpu_table->fused->add_relu(&e, 0, y, y, 6.0f, y), UW_OK);
+    assert_int_equal(uw_gpu_table->fused->relu_bw(&e, 0, 3, 2, 6.0f, y, dy, NULL), UW_OK);
+    assert_int_equal(uw_gpu_table->fused->relu_bw(&e, 0, 3, 2, 6.0f, y, dy, sums), UW_OK);
+    same("sums of nothing", 3, sums, (const float[3]){0.0f});
+    uw_test_release(sums);
+    uw_test_release(y);
+    uw_test_release(dy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fused_bias_and_relu_have_the_bits_of_both),
+        cmocka_unit_test(test_fused_gradients_are_cut_and_added_up),
+        cmocka_unit_test(test_fused_addition_may_be_in_place),
+        cmocka_unit_test(test_fused_slots_take_nothing),
+    };
+    uw_rng_seed(&rng, uw_test_seed(20261124));
+    return cmocka_run_group_tests_name("fused", tests, NULL, NULL);
+}
