@@ -38,7 +38,7 @@ static inline int uw_launch_shared(const struct uw_exec *e, dim3 grid, dim3 thre
                                                   shared_bytes, kernel, P(args)...));
 #else
     kernel<<<grid, threads, shared_bytes, uw_cuda_of(e)->stream>>>(static_cast<P>(args)...);
-    return uw_cuda_launched(e, cudaPeekAtLastError());
+    return uw_cuda_launched(e, cudaGetLastError());
 #endif
 }
 
