@@ -403,6 +403,8 @@ static int warm(struct uw_model *m, uint32_t n, struct uw_error *err)
     if (rc == UW_OK && m->worked.velocity != NULL) {
         rc = uw_zero(&m->exec, m->worked.velocity, m->params.size_n * sizeof(float));
     }
+    /* Whoever initialises parameters that both see finds the device at rest. */
+    rc = rc < 0 ? rc : uw_device_of(m)->wait(&m->exec);
     return rc < 0 ? failed(err, rc) : rc;
 }
 
