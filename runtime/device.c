@@ -155,10 +155,10 @@ static int put(struct uw_model *m, const struct uw_minibatch *seen, uint32_t wha
     return rc;
 }
 
-/* Stage, and put the step into the queue or play what was recorded. *begun: the device has a
- * result to give, even if something failed. */
-static int launch(struct uw_model *m, const struct uw_minibatch *b, uint32_t what, bool *begun,
-                  struct uw_error *err)
+/* Put the step into the queue or play what was recorded. *begun: the device has a result to give,
+ * even if something failed; *again: the step could not be recorded. */
+static int launch_once(struct uw_model *m, const struct uw_minibatch *b, uint32_t what,
+                       bool *begun, bool *again, struct uw_error *err)
 {
     const struct uw_device_kernels *d = uw_device_of(m);
     const struct uw_input *in = next_input(m);
@@ -166,10 +166,10 @@ static int launch(struct uw_model *m, const struct uw_minibatch *b, uint32_t wha
                                       .target = b->target != NULL ? in->target : NULL, .n = b->n};
     const struct uw_device_step step = {.values = values_of(m), .key = key_of(m, b, what)};
     bool recorded = false;
-    int rc = stage(m, b);
+    int rc = d->begin(&m->exec, &step, &recorded);
 
-    rc = rc < 0 ? rc : d->begin(&m->exec, &step, &recorded);
     *begun = rc == UW_OK;
+    *again = false;
     if (rc < 0) {
         return rc;
     }
@@ -179,7 +179,24 @@ static int launch(struct uw_model *m, const struct uw_minibatch *b, uint32_t wha
         rc = put(m, &seen, what, err);
     }
     int ended = d->end(&m->exec, rc == UW_OK);
+    *again = ended == UW_ERR_AGAIN;
+    *begun = !*again;
     return rc < 0 ? rc : ended;
+}
+
+/* Stage, and launch; see launch_once. */
+static int launch(struct uw_model *m, const struct uw_minibatch *b, uint32_t what, bool *begun,
+                  struct uw_error *err)
+{
+    bool again = false;
+    int rc = stage(m, b);
+    *begun = false;
+    rc = rc < 0 ? rc : launch_once(m, b, what, begun, &again, err);
+    if (again) {
+        err->text[0] = '\0';
+        rc = launch_once(m, b, what, begun, &again, err);
+    }
+    return rc;
 }
 
 static int failed(struct uw_error *err, int rc)
@@ -336,6 +353,8 @@ static int forward(struct uw_model *m, const float *x, uint32_t n, const float *
                                    uw_value_of(m, h->value, next_input(m)->x),
                                    (size_t)n * h->n * sizeof(float));
         *logits = m->flight->logits;
+    } else if (rc == UW_OK) {
+        rc = uw_device_of(m)->wait(&m->exec); /* x is the caller's, its copy the next one's */
     }
     return rc;
 }
@@ -386,6 +405,8 @@ static int warm(struct uw_model *m, uint32_t n, struct uw_error *err)
     if (rc == UW_OK && m->worked.velocity != NULL) {
         rc = uw_zero(&m->exec, m->worked.velocity, m->params.size_n * sizeof(float));
     }
+    /* Whoever initialises parameters that both see finds the device at rest. */
+    rc = rc < 0 ? rc : uw_device_of(m)->wait(&m->exec);
     return rc < 0 ? failed(err, rc) : rc;
 }
 

@@ -97,6 +97,8 @@ int uw_image_bind(struct uw_model *m, const struct uw_draft *d, struct uw_arena 
         m->velocity = block[VELOCITY];
     }
     uw_image_use_slot(m, 0);
+    /* A recorded step's key is made of places, which those of an earlier model may have been. */
+    uw_device_of(m)->forget(&m->exec);
     return UW_OK;
 }
 

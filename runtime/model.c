@@ -171,6 +171,8 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
         block[i] = bytes[i] != 0 ? block[i] : NULL;
         if (uw_device_of(m) != NULL && from->foreign && bytes[i] != 0) {
             rc = uw_device_of(m)->zero(&m->exec, block[i], bytes[i]);
+            /* The next block may be one that both see, and then the device has to rest. */
+            rc = rc < 0 ? rc : uw_device_of(m)->wait(&m->exec);
             if (rc < 0) {
                 return uw_error_set(err, rc, "the device failed while memory was cleared");
             }

@@ -141,7 +141,11 @@ static int run(const struct uw_exec *e, const struct uw_conv2d *conv,
     }
     int rc = uw_conv2d_run(e, s, job, choice.algorithm,
                            choice.workspace_bytes == 0 ? NULL : workspace, choice.workspace_bytes);
-    return rc == UW_ERR_UNSUPPORTED ? run_own(e, conv, job) : rc; /* one that never ran before */
+    if (rc != UW_ERR_UNSUPPORTED) {
+        return rc;
+    }
+    (void)cudaGetLastError();           /* one that never ran before: its error is not ours */
+    return run_own(e, conv, job);
 }
 
 int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,

@@ -23,13 +23,13 @@ static bool run(struct trial *t, uint32_t way, uint32_t runs)
     return rc == UW_OK;
 }
 
-/* NULL: this work cannot be recorded. */
+/* NULL: this work cannot be recorded, so that no step could take it. */
 static cudaGraphExec_t record(struct trial *t, uint32_t way, uint32_t runs)
 {
     cudaStream_t stream = uw_cuda_of(&t->exec)->stream;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t made = NULL;
-    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) != cudaSuccess) {
+    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
         return NULL;
     }
     bool good = run(t, way, runs);
@@ -85,7 +85,7 @@ static float time_of(struct trial *t, uint32_t way, float best)
     }
     uint32_t runs = one * (float)RUNS_MAX <= RUNS_MS ? RUNS_MAX : (uint32_t)(RUNS_MS / one) + 1u;
     cudaGraphExec_t graph = record(t, way, runs);
-    bool good = time_once(t, way, graph, runs) >= 0.0f;
+    bool good = graph != NULL && time_once(t, way, graph, runs) >= 0.0f;
     for (uint32_t i = 0; i < REPEATS && good; i++) {
         ms[i] = time_once(t, way, graph, runs);
         good = ms[i] >= 0.0f;
@@ -102,6 +102,7 @@ static float fastest(struct trial *t, uint32_t n, uint32_t *best)
     float best_ms = -1.0f;
     for (uint32_t i = 0; i < n; i++) {
         float ms = n == 1 ? (run(t, i, 1) ? 0.0f : -1.0f) : time_of(t, i, best_ms);
+        (void)cudaGetLastError();       /* of a way that does not run: it is not the next one's */
         if (ms >= 0.0f && (best_ms < 0.0f || ms < CLEARLY * best_ms)) {
             best_ms = ms;
             *best = i;
@@ -130,7 +131,7 @@ int uw_cuda_fastest(struct uw_cuda *c, uw_cuda_way way, void *job, uint32_t n, u
     if (t.to != NULL) {
         (void)cudaEventDestroy(t.to);
     }
-    (void)cudaGetLastError();           /* of ways that do not run: no error of a later call */
+    (void)cudaGetLastError();           /* the same: it is no error of a later call */
     c->config.blocking = blocking;
     *us = ms * 1000.0;
     return ms >= 0.0f ? UW_OK : UW_ERR_IO;

@@ -147,6 +147,22 @@ static int take_own(struct uw_cuda *c, struct uw_error *err)
     return UW_OK;
 }
 
+/* One that was built for later GPUs, or by a compiler newer than the driver, has no code to run. */
+static int try_kernels(struct uw_cuda *c, struct uw_error *err)
+{
+    const struct uw_exec e = {.kernels = &c->kernels};
+    float *x = c->partials;
+    cudaError_t rc = cudaMemsetAsync(x, 0, sizeof *x, c->stream);
+    int ran = rc == cudaSuccess ? uw_axpby_cuda(&e, 1, 1.0f, x, 0.0f, x) : UW_ERR_IO;
+    rc = cudaStreamSynchronize(c->stream);
+    if (ran == UW_OK && rc == cudaSuccess) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_NOTFOUND, "the kernels of this program do not run on %s: build "
+                        "it with -DUWASA_CUDA_ARCHITECTURES=%u%u, or install a newer driver",
+                        c->info.name, (unsigned)c->info.major, (unsigned)c->info.minor);
+}
+
 static int open_parts(struct uw_cuda *c, struct uw_error *err)
 {
     int rc = probe(c, err);
@@ -157,6 +173,7 @@ static int open_parts(struct uw_cuda *c, struct uw_error *err)
         rc = uw_error_set(err, UW_ERR_NOMEM, "the GPU has no memory left for a stream");
     }
     rc = rc < 0 ? rc : take_own(c, err);
+    rc = rc < 0 ? rc : try_kernels(c, err);
     rc = rc < 0 ? rc : uw_cuda_products_open(c, err);
     return rc < 0 ? rc : uw_cuda_queue_open(c, err);
 }

@@ -3,7 +3,8 @@
  * Steps: values on their way to the GPU, results on their way back, recorded graphs, copies.
  *
  * A step of a key that is new runs as it comes: libraries load their kernels then. The second time
- * it is recorded, from the third on one call plays it. */
+ * it is recorded, from the third on one call plays it. One that cannot be recorded is begun anew,
+ * and goes on as it comes. */
 #include "gpu.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 struct graph {
     uint64_t key;
     cudaGraphExec_t exec;           /* NULL: seen, not recorded */
+    bool refused;                   /* it cannot be recorded */
     uint64_t used;
 };
 
@@ -47,9 +49,15 @@ static int zero(const struct uw_exec *e, void *x, size_t bytes)
                       : uw_cuda_launched(e, cudaMemsetAsync(x, 0, bytes, uw_cuda_of(e)->stream));
 }
 
+/* The copies too: before the processor touches memory that both see, an integrated GPU has to rest
+ * (without concurrentManagedAccess a touch beside any of its work ends the program). */
 static int wait(const struct uw_exec *e)
 {
-    return status(cudaStreamSynchronize(uw_cuda_of(e)->stream));
+    cudaError_t rc = cudaStreamSynchronize(uw_cuda_of(e)->stream);
+    cudaError_t copied = uw_cuda_of(e)->device.shares_parameters
+                             ? cudaStreamSynchronize(queue_of(e)->copies)
+                             : cudaSuccess;
+    return status(rc == cudaSuccess ? copied : rc);
 }
 
 static int move(const struct uw_exec *e, void *to, const void *from, size_t bytes)
@@ -133,7 +141,7 @@ static int begin(const struct uw_exec *e, const struct uw_device_step *s, bool *
         g->used = ++q->clock;
         if (g->exec != NULL) {
             q->playing = g;
-        } else if (seen) {
+        } else if (seen && !g->refused) {
             rc = cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal);
             q->recording = rc == cudaSuccess ? g : NULL;
         }
@@ -148,8 +156,8 @@ static struct uw_device_sums *sums(const struct uw_exec *e)
     return &uw_cuda_of(e)->step->sums;
 }
 
-/* What was recorded becomes a graph that can be played. */
-static cudaError_t end_recording(struct uw_cuda *c, struct graph *g, bool whole)
+/* What was recorded becomes a graph that can be played. False: it cannot, and never will. */
+static bool end_recording(struct uw_cuda *c, struct graph *g, bool whole)
 {
     cudaGraph_t graph = NULL;
     cudaError_t rc = cudaStreamEndCapture(c->stream, &graph);
@@ -160,7 +168,22 @@ static cudaError_t end_recording(struct uw_cuda *c, struct graph *g, bool whole)
     if (graph != NULL) {
         (void)cudaGraphDestroy(graph);
     }
-    return rc;
+    g->refused = g->exec == NULL;
+    if (rc != cudaSuccess) {
+        (void)cudaGetLastError();       /* it is no error of a later call */
+    }
+    return !g->refused;
+}
+
+static void forget(const struct uw_exec *e)
+{
+    struct uw_cuda_queue *q = queue_of(e);
+    for (uint32_t i = 0; i < GRAPHS; i++) {
+        if (q->graphs[i].exec != NULL) {
+            (void)cudaGraphExecDestroy(q->graphs[i].exec);
+        }
+        q->graphs[i] = (struct graph){.key = 0};
+    }
 }
 
 static int end(const struct uw_exec *e, bool whole)
@@ -169,12 +192,16 @@ static int end(const struct uw_exec *e, bool whole)
     struct uw_cuda_queue *q = c->queue;
     struct uw_cuda_step *t = &q->traffic[q->begun % UW_DEVICE_STEPS_MAX];
     struct graph *g = q->recording != NULL ? q->recording : q->playing;
-    cudaError_t rc = q->recording != NULL ? end_recording(c, q->recording, whole)
-                                           : cudaSuccess;
+    bool again = q->recording != NULL && !end_recording(c, g, whole);
+    cudaError_t rc = cudaSuccess;
 
     c->in_step = false;
     q->recording = q->playing = NULL;
-    if (rc == cudaSuccess && whole && g != NULL) {
+    if (again) {
+        c->segments_n = 0;
+        return UW_ERR_AGAIN;
+    }
+    if (whole && g != NULL) {
         rc = cudaGraphLaunch(g->exec, c->stream);
     }
     cudaError_t back = cudaMemcpyAsync(&t->sums, &c->step->sums, sizeof t->sums, cudaMemcpyDefault,
@@ -252,7 +279,8 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
         .zero = zero, .write = write_to, .read = read_from, .wait = wait, .stage = stage,
         .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda,
         .segments = uw_segments_cuda, .clip = uw_clip_cuda, .onehot = uw_onehot_cuda,
-        .end = end, .result = result, .resume = resume, .fetch = fetch, .await = await,
+        .end = end, .forget = forget, .result = result, .resume = resume, .fetch = fetch,
+        .await = await,
     };
     c->queue = calloc(1, sizeof *c->queue);
     if (c->queue == NULL) {
@@ -267,6 +295,7 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
     cudaError_t made = cudaStreamCreateWithFlags(&c->queue->copies, cudaStreamNonBlocking);
     made = made == cudaSuccess ? make_events(c->queue) : made;
     made = made == cudaSuccess ? cudaMemsetAsync(c->step, 0, sizeof *c->step, c->stream) : made;
+    made = made == cudaSuccess ? cudaStreamSynchronize(c->stream) : made;   /* at rest: see wait */
     return made == cudaSuccess ? UW_OK
                                : uw_error_set(err, status(made), "the GPU gives no queue: %s",
                                               cudaGetErrorString(made));

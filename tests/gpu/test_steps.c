@@ -225,6 +225,7 @@ static void compare(const struct uw_model_config *config, uint32_t steps)
     }
     assert_close(loss[0], loss[1]);
     assert_int_equal(right[0], right[1]);
+    assert_int_equal(uw_cuda_free_bytes(gpu.gpu), left);
     const float *p, *q;
     assert_int_equal(uw_model_forward(&gpu.m, gpu.m.input, 3, &p), UW_OK);
     assert_int_equal(uw_model_forward(&cpu.m, cpu.m.input, 3, &q), UW_OK);
@@ -232,7 +233,6 @@ static void compare(const struct uw_model_config *config, uint32_t steps)
         assert_close((double)p[i], (double)q[i]);
     }
     assert_true(uw_model_is_finite(&gpu.m));
-    assert_int_equal(uw_cuda_free_bytes(gpu.gpu), left);
     close_side(&gpu);
     close_side(&cpu);
 }
@@ -472,6 +472,75 @@ static void test_steps_gradients_go_through_the_processor(void **state)
     check_handed_out(true);
 }
 
+/* n steps of both, one after the other; the same in the end. */
+static void train_beside(struct side *gpu, struct side *cpu, uint32_t n)
+{
+    struct uw_step_result a, b;
+    for (uint32_t step = 0; step < n; step++) {
+        begin(gpu, step);
+        begin(cpu, step);
+        assert_int_equal(uw_model_step_end(&gpu->m, &a, &gpu->err), UW_OK);
+        assert_int_equal(uw_model_step_end(&cpu->m, &b, &cpu->err), UW_OK);
+        assert_close(a.loss, b.loss);
+    }
+    compare_parameters(gpu, cpu);
+}
+
+struct taker {
+    struct side *s;
+    bool refused;
+};
+
+/* Takes memory between layers, which no step that is being recorded allows. */
+static void take_between(void *arg)
+{
+    struct taker *t = arg;
+    struct uw_error err;
+    void *at;
+    t->refused = t->refused || uw_cuda_take(t->s->gpu, UW_CUDA_KERNELS, 4, &at, &err) < 0;
+}
+
+static void test_steps_that_cannot_be_recorded_run_all_the_same(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &dense_net, .batch_n = BATCH, .input = true,
+                                      .optimizer = {.momentum = 0.9f}};
+    struct side gpu, cpu;
+    open_side(&gpu, &c, true);
+    open_side(&cpu, &c, false);
+    struct taker t = {.s = &gpu};
+    gpu.m.between = take_between;
+    gpu.m.between_arg = &t;
+    train_beside(&gpu, &cpu, 10);
+    assert_true(t.refused);
+    close_side(&gpu);
+    close_side(&cpu);
+}
+
+static void test_steps_of_a_model_in_the_place_of_another(void **state)
+{
+    (void)state;
+    struct uw_layer_def other_layers[4];
+    memcpy(other_layers, dense_layers, sizeof other_layers);
+    other_layers[1].kind = UW_LAYER_TANH;
+    const struct uw_model_def other = {.name = "other", .in_channels = 11, .layers = other_layers,
+                                       .layers_n = 4};
+    struct uw_model_config c = {.def = &dense_net, .batch_n = BATCH, .input = true};
+    struct side gpu, cpu;
+    open_side(&gpu, &c, true);
+    open_side(&cpu, &c, false);
+    train_beside(&gpu, &cpu, 7);
+    close_side(&cpu);
+    c.def = gpu.config.def = &other;
+    open_side(&cpu, &c, false);
+    gpu.arena.used_bytes = gpu.kernel_arena.used_bytes = gpu.shared_arena.used_bytes = 0;
+    assert_int_equal(uw_model_bind(&gpu.m, &gpu.config, &gpu.arena, &gpu.err), UW_OK);
+    uw_model_init_weights(&gpu.m, 7);
+    train_beside(&gpu, &cpu, 7);
+    close_side(&gpu);
+    close_side(&cpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +551,8 @@ int main(void)
         cmocka_unit_test(test_steps_a_loss_that_is_not_finite_stops_them),
         cmocka_unit_test(test_steps_a_spike_is_left_out),
         cmocka_unit_test(test_steps_gradients_go_through_the_processor),
+        cmocka_unit_test(test_steps_that_cannot_be_recorded_run_all_the_same),
+        cmocka_unit_test(test_steps_of_a_model_in_the_place_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

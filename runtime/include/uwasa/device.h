@@ -121,9 +121,12 @@ struct uw_device_kernels {
      * equals) is the label: the device's, or outside of a step the processor's. */
     int (*onehot)(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                   const float *z, float *t, uint32_t *correct_n);
-    /* Close it. whole: its slots all went well, it may be recorded. There is a result in any
-     * case. */
+    /* Close it. whole: its slots all went well, it may be recorded. There is a result, unless it
+     * returns UW_ERR_AGAIN: it could not be recorded, and nothing of it has run. Begun anew it
+     * runs as it comes. */
     int (*end)(const struct uw_exec *e, bool whole);
+    /* Recorded steps are played no more: keys may be those of others from now on. */
+    void (*forget)(const struct uw_exec *e);
     /* Wait for the oldest step that is not asked for yet. Returns UW_OK or UW_ERR_IO. */
     int (*result)(const struct uw_exec *e, struct uw_device_result *r);
     /* After a result with a stop: steps run again. */
