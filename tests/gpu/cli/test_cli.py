@@ -167,6 +167,23 @@ def test_failing():
           "the processor computes, not the GPU: the GPU failed" in said.err, said)
 
 
+def test_choices():
+    """What stands in the place of the file of choices does not matter."""
+    folder = os.path.join(HERE, "cache", "uwasa")
+    at = os.path.join(folder, "cuda_choices")
+    os.makedirs(folder, exist_ok=True)
+    for make in (os.mkfifo, os.mkdir, lambda path: open(path, "wb").write(b"x" * 5000),
+                 lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40)):
+        if os.path.exists(at):
+            os.remove(at)
+        make(at)
+        said = train("--backend", "cuda", steps=1)
+        check(said.status == 0 and said.done["backend"] == "cuda", said)
+        if os.path.isdir(at):
+            os.rmdir(at)
+    os.remove(at)
+
+
 def test_plan():
     said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda", "--json")
     check(said.status == 0, said)
@@ -278,6 +295,7 @@ def main():
         for gpu, sentence in WITHOUT.items():
             test_absent(gpu, sentence)
         test_libraries()
+        test_choices()
         test_failing()
         test_memory()
     else:
