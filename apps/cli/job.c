@@ -170,14 +170,16 @@ static int take_of_gpu(struct uw_job *j, struct uw_error *err)
     return rc;
 }
 
-/* Instead of a GPU whose memory is too small. */
+/* Instead of a GPU that gives no memory: too small, or failed. */
 static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
 {
     char text[UW_ERROR_TEXT_BYTES];
-    snprintf(text, sizeof text, "%.150s; a smaller minibatch or --budget takes less",
-             why->text);
+    snprintf(text, sizeof text, "%.150s%s", why->text,
+             why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
+             : j->only_gpu             ? "; --backend ref computes on the processor"
+                                       : "");
     if (j->only_gpu) {
-        return uw_error_set(err, UW_ERR_NOMEM, "%.60s: %.180s", j->file.def.name, text);
+        return uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
     }
     uw_job_gpu_leave(&j->gpu, text);
     j->memory = NULL;
@@ -264,6 +266,13 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                             (unsigned)data->classes - 1u);
     }
     return UW_OK;
+}
+
+bool uw_job_gpu_failed(const struct uw_job *j)
+{
+    const struct uw_exec *e = &j->model.exec;
+    return j->gpu.cuda != NULL && e->kernels != NULL && e->kernels->device != NULL &&
+           e->kernels->device->wait(e) < 0;
 }
 
 void uw_job_deinit(struct uw_job *j)

@@ -76,8 +76,8 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
                    struct uw_model_need *need, struct uw_error *err);
 
 /* Start the threads, take the memory, place the model, seal. Weights are zero. Where a GPU of auto
- * has not enough of it, the plan becomes the processor's, and j->gpu.note says so.
- * Returns UW_OK or UW_ERR_NOMEM, err filled. */
+ * has not enough of it, or fails, the plan becomes the processor's, and j->gpu.note says so.
+ * Returns UW_OK, UW_ERR_NOMEM or UW_ERR_IO (the GPU failed), err filled. */
 int uw_job_bind(struct uw_job *j, struct uw_error *err);
 
 /* Bytes of the GPU's memory that the job takes, or will take: the plan's and the handle's own; 0
@@ -98,6 +98,10 @@ bool uw_job_is_onnx(const char *model);
  * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes. */
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err);
+
+/* Has the model's GPU failed, so that whatever went wrong (a code of the model's, a weight that
+ * does not look finite) is because of that? Waits for it. False without a GPU, and before bind. */
+bool uw_job_gpu_failed(const struct uw_job *j);
 
 /* Release everything. Safe on a zeroed struct and twice. */
 void uw_job_deinit(struct uw_job *j);

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* $XDG_CACHE_HOME/uwasa/cuda_choices, or that of ~/.cache. Where no folder can be made, every start
- * measures again. */
+#define CHOICES_BYTES_MAX (16 << 20)    /* no file of choices comes near it */
+
+/* $XDG_CACHE_HOME/uwasa/cuda_choices, or that of ~/.cache. Where no folder can be made, or what is
+ * there is no such file, every start measures again. */
 static void find_choices(char path[512])
 {
     const char *cache = getenv("XDG_CACHE_HOME");
@@ -30,6 +32,9 @@ static void find_choices(char path[512])
         return;
     }
     snprintf(path + n, 512 - (size_t)n, "/uwasa/cuda_choices");
+    if (stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size > CHOICES_BYTES_MAX)) {
+        path[0] = '\0';            /* a pipe would be waited for, such a file read for minutes */
+    }
 }
 
 static int without(struct uw_job_gpu *g, const struct uw_job_gpu_config *config, bool wanted,

@@ -427,6 +427,11 @@ static int finish(struct uw_node_work *r, int rc, int status)
     closed = closed < 0 ? closed : told;
     told = uw_node_report_close(&r->report, closed < 0 ? NULL : &late);
     closed = closed < 0 ? closed : told;
+    if (rc < 0 && uw_job_gpu_failed(&r->job)) { /* whatever came of it */
+        status = UW_EXIT_FAILED;
+        uw_error_set(&r->err, rc, "step %llu: the GPU failed: what it learned since the last "
+                     "checkpoint is lost", (unsigned long long)r->step);
+    }
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
                                                                    : uw_status_text(rc));

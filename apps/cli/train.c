@@ -353,6 +353,26 @@ static int run_steps(struct train *t)
     return rc;
 }
 
+/* In the place of what came of it: a status, a weight that could not be looked at. */
+static void name_failed_gpu(struct train *t)
+{
+    const struct uw_train_options *o = t->o;
+    if (!uw_job_gpu_failed(&t->job)) {
+        return;
+    }
+    if (o->save != NULL && (o->resume || t->saved_step != UINT64_MAX)) {
+        uw_error_set(&t->err, UW_ERR_IO,
+                     "the GPU failed after step %llu; the same command with --resume goes on from "
+                     "%.120s, with --backend ref on the processor",
+                     (unsigned long long)t->step, o->save);
+    } else {
+        uw_error_set(&t->err, UW_ERR_IO,
+                     "the GPU failed after step %llu, and nothing was saved; --backend ref trains "
+                     "on the processor",
+                     (unsigned long long)t->step);
+    }
+}
+
 int uw_train_run(const struct uw_train_options *o)
 {
     struct train t = {.o = o, .start_us = uw_board_now_us()};
@@ -374,6 +394,7 @@ int uw_train_run(const struct uw_train_options *o)
     }
     uw_progress_clear(&t.progress);
     if (rc < 0) {
+        name_failed_gpu(&t);
         uw_cli_error("train", status, "%s",
                      t.err.text[0] != '\0' ? t.err.text : uw_status_text(rc));
     } else {

@@ -249,9 +249,15 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
                             UW_CUDA_BLOCKS_MAX);
     }
     bool pinned = is_pinned(c, kind);
-    if (take(kind, pinned, bytes, out) != cudaSuccess) {
+    cudaError_t rc = take(kind, pinned, bytes, out);
+    if (rc != cudaSuccess) {
         (void)cudaGetLastError(); /* it is no error of a later call */
         *out = NULL;
+    }
+    if (rc != cudaSuccess && rc != cudaErrorMemoryAllocation) {
+        return uw_error_set(err, UW_ERR_IO, "the GPU failed: %.120s", cudaGetErrorString(rc));
+    }
+    if (rc != cudaSuccess) {
         (void)cudaMemGetInfo(&free_bytes, &all_bytes);
         return uw_error_set(err, UW_ERR_NOMEM,
                             kind == UW_CUDA_KERNELS

@@ -59,7 +59,8 @@ const struct uw_kernels *uw_cuda_kernels(const struct uw_cuda *c);
 /* What was opened; free_bytes as it was then. */
 void uw_cuda_info(const struct uw_cuda *c, struct uw_cuda_info *info);
 
-/* Returns UW_OK, or UW_ERR_NOMEM: err says how much is free. bytes 0 gives NULL. */
+/* Returns UW_OK, UW_ERR_NOMEM (err says how much is free), or UW_ERR_IO: the GPU failed. bytes 0
+ * gives NULL. */
 int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
                  struct uw_error *err);
 

@@ -141,6 +141,49 @@ def test_memory():
     check(said.err.count("the processor computes, not the GPU: not enough memory") == 1, said)
 
 
+def test_failing():
+    """A GPU that fails in the middle is named, whatever came of it; what was saved can be read."""
+    name = file("failing")
+    flags = ["--backend", "cuda", "--save", name, "--save-every", "2", "--batch", "60"]
+    check(train(*flags, steps=2).status == 0, train(*flags, steps=2))    # nothing is measured later
+    with open(name, "rb") as f:
+        saved = f.read()
+    score = ["eval", "--model", "mlp", "--weights", name, "--data", f"csv:{FEW}"]
+    for after in (1, 12, 25, 30, 31, 32, 33, 34, 40, 60):
+        with open(name, "wb") as f:
+            f.write(saved)
+        said = train(*flags, "--resume", steps=6, gpu=f"fail-after={after}")
+        lines = [line for line in said.err.splitlines() if line.startswith("uwasa")]
+        check(said.status == 1 and len(lines) == 1 and "the GPU failed after step " in lines[0] and
+              "--resume goes on from" in lines[0], said)
+        check(run(*score, "--backend", "ref").status == 0, said)
+    said = run(*score, "--backend", "cuda", gpu="fail-after=8")
+    check(said.status == 1 and "eval: the GPU failed; --backend ref" in said.err, said)
+    fresh = ["--batch", "5"]    # a shape to measure, before the first step
+    said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=1")
+    check(said.status == 1 and "the GPU failed: " in said.err and "--backend ref" in said.err, said)
+    said = train(*fresh, steps=1, gpu="fail-after=1")
+    check(said.status == 0 and said.done["backend"] != "cuda" and
+          "the processor computes, not the GPU: the GPU failed" in said.err, said)
+
+
+def test_choices():
+    """What stands in the place of the file of choices does not matter."""
+    folder = os.path.join(HERE, "cache", "uwasa")
+    at = os.path.join(folder, "cuda_choices")
+    os.makedirs(folder, exist_ok=True)
+    for make in (os.mkfifo, os.mkdir, lambda path: open(path, "wb").write(b"x" * 5000),
+                 lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40)):
+        if os.path.exists(at):
+            os.remove(at)
+        make(at)
+        said = train("--backend", "cuda", steps=1)
+        check(said.status == 0 and said.done["backend"] == "cuda", said)
+        if os.path.isdir(at):
+            os.rmdir(at)
+    os.remove(at)
+
+
 def test_plan():
     said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda", "--json")
     check(said.status == 0, said)
@@ -252,6 +295,8 @@ def main():
         for gpu, sentence in WITHOUT.items():
             test_absent(gpu, sentence)
         test_libraries()
+        test_choices()
+        test_failing()
         test_memory()
     else:
         said = run("plan", "--model", "mlp", "--backend", "cuda")
