@@ -153,9 +153,14 @@ static int try_kernels(struct uw_cuda *c, struct uw_error *err)
     const struct uw_exec e = {.kernels = &c->kernels};
     float *x = c->partials;
     cudaError_t rc = cudaMemsetAsync(x, 0, sizeof *x, c->stream);
-    int ran = rc == cudaSuccess ? uw_axpby_cuda(&e, 1, 1.0f, x, 0.0f, x) : UW_ERR_IO;
-    rc = cudaStreamSynchronize(c->stream);
-    if (ran == UW_OK && rc == cudaSuccess) {
+    int ran = rc == cudaSuccess ? uw_axpby_cuda(&e, 1, 1.0f, x, 0.0f, x) : UW_OK;
+    cudaError_t waited = cudaStreamSynchronize(c->stream);
+    rc = rc == cudaSuccess ? waited : rc;
+    (void)cudaGetLastError(); /* it is no error of a later call */
+    if (rc != cudaSuccess) {
+        return uw_error_set(err, UW_ERR_IO, "the GPU failed: %s", cudaGetErrorString(rc));
+    }
+    if (ran == UW_OK) {
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_NOTFOUND, "the kernels of this program do not run on %s: build "

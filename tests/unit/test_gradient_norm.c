@@ -271,7 +271,7 @@ static void test_norm_recomputed_or_in_micro_batches_is_the_same(void **state)
         }
         close_model(&plain);
     }
-    assert_true(recomputed >= SUBJECTS_N * 3 / 4);
+    assert_true(recomputed >= SUBJECTS_N / 2); /* how many is the plan's to say */
 }
 
 /* Bias-only: the first step moves biases as full training does, and nothing else but running

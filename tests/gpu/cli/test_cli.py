@@ -149,7 +149,7 @@ def test_failing():
     with open(name, "rb") as f:
         saved = f.read()
     score = ["eval", "--model", "mlp", "--weights", name, "--data", f"csv:{FEW}"]
-    for after in (1, 12, 25, 30, 31, 32, 33, 34, 40, 60):
+    for after in (4, 14, 27, 32, 33, 34, 35, 36, 42, 62):
         with open(name, "wb") as f:
             f.write(saved)
         said = train(*flags, "--resume", steps=6, gpu=f"fail-after={after}")
@@ -157,14 +157,16 @@ def test_failing():
         check(said.status == 1 and len(lines) == 1 and "the GPU failed after step " in lines[0] and
               "--resume goes on from" in lines[0], said)
         check(run(*score, "--backend", "ref").status == 0, said)
-    said = run(*score, "--backend", "cuda", gpu="fail-after=8")
+    said = run(*score, "--backend", "cuda", gpu="fail-after=10")
     check(said.status == 1 and "eval: the GPU failed; --backend ref" in said.err, said)
     fresh = ["--batch", "5"]    # a shape to measure, before the first step
-    said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=1")
+    said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=4")
     check(said.status == 1 and "the GPU failed: " in said.err and "--backend ref" in said.err, said)
-    said = train(*fresh, steps=1, gpu="fail-after=1")
+    said = train(*fresh, steps=1, gpu="fail-after=4")
     check(said.status == 0 and said.done["backend"] != "cuda" and
           "the processor computes, not the GPU: the GPU failed" in said.err, said)
+    said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=1")      # when it is opened
+    check(said.status == 1 and "the GPU failed: " in said.err, said)
 
 
 def test_choices():
