@@ -111,7 +111,9 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     }
     cJSON_AddStringToObject(c, "model", d->model);
     cJSON_AddStringToObject(c, "data", d->data);
-    cJSON_AddStringToObject(c, "backend", uw_kernels_best()->name); /* not one GPU for all */
+    if (n->kind != UW_DEMO_AARCH64) {
+        cJSON_AddStringToObject(c, "backend", uw_kernels_best()->name); /* not one GPU for all */
+    }
     cJSON_AddStringToObject(c, "classes", n->classes);
     cJSON_AddNumberToObject(c, "batch", d->boards ? UW_DEMO_BOARDS_BATCH : 20);
     cJSON_AddNumberToObject(c, "lr", d->boards ? UW_DEMO_BOARDS_LR : 0.05);
