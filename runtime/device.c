@@ -5,7 +5,6 @@
  * is decided there. Steps of the same shape are recorded once and then played again. */
 #include "flight.h"
 
-#include "uwasa/fmath.h"
 #include "uwasa/hash.h"
 #include "uwasa/parts.h"
 
@@ -43,34 +42,21 @@ static int stage(struct uw_model *m, const struct uw_minibatch *b)
     return n > 0 ? uw_device_of(m)->stage(&m->exec, copies, n) : UW_OK;
 }
 
-static double loss_limit(const struct uw_model *m)
-{
-    const struct uw_spike_guard *g = &m->guard;
-    return g->factor != 0.0f && g->seen >= UW_SPIKE_WARMUP ? (double)g->factor * g->mean
-                                                           : (double)INFINITY;
-}
-
 static struct uw_device_values values_of(const struct uw_model *m)
 {
     /* The updates in this step's queue are those of the step before, if they come late. */
     bool late = uw_model_updates_pending(m);
     const struct uw_optimizer *o = late ? &m->late_optimizer : &m->optimizer;
-    uint64_t t = (late ? m->late_step : m->updates) + 1;
-    double beta1 = o->beta1 != 0.0f ? (double)o->beta1 : (double)0.9f;
-    double beta2 = o->beta2 != 0.0f ? (double)o->beta2 : (double)0.999f;
+    const struct uw_adam adam = uw_update_adam(o, late ? m->late_step : m->updates);
     return (struct uw_device_values){
         .noise = uw_rng_mix(m->seed, m->updates),
-        .loss_limit = loss_limit(m),
+        .loss_limit = m->guard.factor != 0.0f ? uw_parts.guarding->limit(&m->guard)
+                                              : (double)INFINITY,
         .lr = o->lr,
         .weight_decay = o->weight_decay,
-        .correction1 = (float)(1.0 - uw_power(beta1, t)),
-        .correction2 = (float)(1.0 - uw_power(beta2, t)),
+        .correction1 = adam.correction1,
+        .correction2 = adam.correction2,
     };
-}
-
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-    return uw_hash64(hash, bytes, n);
 }
 
 /* What decides about slots and their arguments. 0: the step is one of its own. */
@@ -87,16 +73,16 @@ static uint64_t key_of(const struct uw_model *m, const struct uw_minibatch *b, u
     }
     const uint32_t numbers[] = {what, b->n, b->label != NULL, b->target != NULL};
     const void *const pointers[] = {m->layers, m->worked.x, next_input(m)->x};
-    uint64_t hash = hash_bytes(UW_HASH64_START, numbers, sizeof numbers);
-    hash = hash_bytes(hash, (const void *)pointers, sizeof pointers);
+    uint64_t hash = uw_hash64(UW_HASH64_START, numbers, sizeof numbers);
+    hash = uw_hash64(hash, (const void *)pointers, sizeof pointers);
     if (what == TRAINS) {
         const float floats[] = {m->optimizer.momentum, m->optimizer.beta1, m->optimizer.beta2,
                                 m->optimizer.alpha, m->optimizer.epsilon, m->optimizer.clip_tensor,
                                 m->optimizer.clip_global};
         const uint8_t kinds[] = {(uint8_t)m->optimizer.kind, m->optimizer.nesterov,
                                  m->optimizer.frozen};
-        hash = hash_bytes(hash, floats, sizeof floats);
-        hash = hash_bytes(hash, kinds, sizeof kinds);
+        hash = uw_hash64(hash, floats, sizeof floats);
+        hash = uw_hash64(hash, kinds, sizeof kinds);
     }
     return hash != 0 ? hash : 1;
 }

@@ -3,6 +3,8 @@
 
 #include "uwasa/parts.h"
 
+#include <math.h>
+
 static int check(const struct uw_model *m, struct uw_error *err)
 {
     return m->config.micro_n == m->config.batch_n
@@ -11,9 +13,14 @@ static int check(const struct uw_model *m, struct uw_error *err)
                               "the spike guard needs whole minibatches, no micro-batches");
 }
 
+static double limit(const struct uw_spike_guard *g)
+{
+    return g->seen >= UW_SPIKE_WARMUP ? (double)g->factor * g->mean : (double)INFINITY;
+}
+
 static bool is_spike(struct uw_spike_guard *g, double loss)
 {
-    if (g->seen >= UW_SPIKE_WARMUP && loss > (double)g->factor * g->mean) {
+    if (loss > limit(g)) {
         g->skipped++;
         return true;
     }
@@ -22,4 +29,4 @@ static bool is_spike(struct uw_spike_guard *g, double loss)
     return false;
 }
 
-const struct uw_guarding uw_guarding = {.check = check, .is_spike = is_spike};
+const struct uw_guarding uw_guarding = {.check = check, .limit = limit, .is_spike = is_spike};

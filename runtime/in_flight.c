@@ -64,9 +64,10 @@ int uw_model_pull_range(const struct uw_model *m, uint32_t offset_n, uint32_t co
     if (d == NULL || count_n == 0) {
         return UW_OK;
     }
-    return d->shares_parameters ? d->wait(&m->exec)
-                        : d->read(&m->exec, m->params.x + offset_n, m->worked.x + offset_n,
-                                  count_n * sizeof(float));
+    return d->shares_parameters
+               ? d->wait(&m->exec)
+               : d->read(&m->exec, m->params.x + offset_n, m->worked.x + offset_n,
+                         count_n * sizeof(float));
 }
 
 int uw_model_push_range(struct uw_model *m, uint32_t offset_n, uint32_t count_n)

@@ -40,6 +40,9 @@ int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p
 int uw_step_name_nonfinite(struct uw_model *m, const float *x, const struct uw_pass *p,
                            struct uw_error *err);
 
+/* Adam's next step after so many. */
+struct uw_adam uw_update_adam(const struct uw_optimizer *o, uint64_t updates);
+
 /* A loss, not weighted. On a device: loss and correct_n are the device's, and an elementwise
  * loss is not yet divided by the head's n. */
 int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
@@ -178,6 +181,8 @@ struct uw_profiling {
 struct uw_guarding {
     /* Can it look at the whole minibatch? Returns UW_OK or UW_ERR_INVALID. */
     int (*check)(const struct uw_model *m, struct uw_error *err);
+    /* A sample's mean loss above it is a spike; infinity while the guard warms up. */
+    double (*limit)(const struct uw_spike_guard *g);
     /* Is the loss a spike? Else it becomes part of the average. */
     bool (*is_spike)(struct uw_spike_guard *g, double loss);
 };

@@ -44,6 +44,18 @@ static float or_default(float value, float otherwise)
     return value != 0.0f ? value : otherwise;
 }
 
+UW_STEP_PART struct uw_adam uw_update_adam(const struct uw_optimizer *o, uint64_t updates)
+{
+    struct uw_adam a = {.lr = o->lr, .beta1 = or_default(o->beta1, 0.9f),
+                        .beta2 = or_default(o->beta2, 0.999f),
+                        .epsilon = or_default(o->epsilon, 1e-8f),
+                        .weight_decay = o->weight_decay,
+                        .decoupled = o->kind == UW_OPTIMIZER_ADAMW};
+    a.correction1 = (float)(1.0 - uw_power((double)a.beta1, updates + 1));
+    a.correction2 = (float)(1.0 - uw_power((double)a.beta2, updates + 1));
+    return a;
+}
+
 /* n parameters from segment s on; they are its own, or a device knows which. */
 static int update_segment(struct uw_model *m, const struct uw_segment *s, size_t n,
                           const struct uw_optimizer *o, uint64_t updates, const float *g)
@@ -65,12 +77,7 @@ static int update_segment(struct uw_model *m, const struct uw_segment *s, size_t
                                      .momentum = o->momentum};
         return k->rmsprop(&m->exec, n, &r, g, w, first, second);
     }
-    struct uw_adam a = {.lr = o->lr, .beta1 = or_default(o->beta1, 0.9f),
-                        .beta2 = or_default(o->beta2, 0.999f), .epsilon = epsilon,
-                        .weight_decay = o->weight_decay,
-                        .decoupled = o->kind == UW_OPTIMIZER_ADAMW};
-    a.correction1 = (float)(1.0 - uw_power((double)a.beta1, updates + 1));
-    a.correction2 = (float)(1.0 - uw_power((double)a.beta2, updates + 1));
+    const struct uw_adam a = uw_update_adam(o, updates);
     return k->adam(&m->exec, n, &a, g, w, first, second);
 }
 

@@ -89,7 +89,7 @@ static __device__ __forceinline__ void add_to(float *y, float v, bool accumulate
 
 /* What the parts read and write. depth: what a k says; column: what an n says. by_depth: threads
  * beside each other load columns' neighbours in k, else in n. */
-struct fw_part {
+struct taps_by_pixels {
     static constexpr bool by_depth = false;
     typedef struct tap depth;
     typedef struct pixel column;
@@ -102,6 +102,9 @@ struct fw_part {
     {
         return pixel_of(p, n);
     }
+};
+
+struct fw_part : taps_by_pixels {
     static __device__ __forceinline__ float a(const struct product &p, uint32_t g, uint32_t m,
                                               uint32_t k, const depth &d)
     {
@@ -123,19 +126,7 @@ struct fw_part {
     }
 };
 
-struct bw_input_part {
-    static constexpr bool by_depth = false;
-    typedef struct tap depth;
-    typedef struct pixel column;
-
-    static __device__ __forceinline__ depth depth_of(const struct product &p, uint32_t k)
-    {
-        return tap_of(p, k);
-    }
-    static __device__ __forceinline__ column column_of(const struct product &p, uint32_t n)
-    {
-        return pixel_of(p, n);
-    }
+struct bw_input_part : taps_by_pixels {
     static __device__ __forceinline__ float a(const struct product &p, uint32_t g, uint32_t m,
                                               uint32_t k, const depth &d)
     {

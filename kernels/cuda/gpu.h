@@ -77,6 +77,9 @@ static inline const struct uw_cuda_step *uw_cuda_open_step(const struct uw_exec 
     return uw_cuda_of(e)->in_step ? uw_cuda_of(e)->step : NULL;
 }
 
+/* UW_OK, UW_ERR_NOMEM, or UW_ERR_IO: the GPU failed. */
+int uw_cuda_status(cudaError_t rc);
+
 /* After a launch or a library's call: UW_OK, or UW_ERR_IO. Waits when the table is blocking. */
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc);
 

@@ -44,13 +44,18 @@ static const struct uw_kernels table = {
     .fused = &uw_fused_cuda,
 };
 
+int uw_cuda_status(cudaError_t rc)
+{
+    return rc == cudaSuccess ? UW_OK : rc == cudaErrorMemoryAllocation ? UW_ERR_NOMEM : UW_ERR_IO;
+}
+
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)
 {
     struct uw_cuda *c = uw_cuda_of(e);
     if (rc == cudaSuccess && c->config.blocking) {
         rc = cudaStreamSynchronize(c->stream);
     }
-    return rc == cudaSuccess ? UW_OK : rc == cudaErrorMemoryAllocation ? UW_ERR_NOMEM : UW_ERR_IO;
+    return uw_cuda_status(rc);
 }
 
 int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out)
@@ -58,7 +63,7 @@ int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out)
     struct uw_cuda *c = uw_cuda_of(e);
     cudaError_t rc = cudaStreamSynchronize(c->stream);
     *out = *c->numbers;
-    return rc == cudaSuccess ? UW_OK : UW_ERR_IO;
+    return uw_cuda_status(rc);
 }
 
 static bool has(enum cudaDeviceAttr what, int device)

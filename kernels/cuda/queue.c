@@ -33,11 +33,6 @@ struct uw_cuda_queue {
     uint64_t clock;
 };
 
-static int status(cudaError_t rc)
-{
-    return rc == cudaSuccess ? UW_OK : rc == cudaErrorMemoryAllocation ? UW_ERR_NOMEM : UW_ERR_IO;
-}
-
 static struct uw_cuda_queue *queue_of(const struct uw_exec *e)
 {
     return uw_cuda_of(e)->queue;
@@ -57,7 +52,7 @@ static int wait(const struct uw_exec *e)
     cudaError_t copied = uw_cuda_of(e)->device.shares_parameters
                              ? cudaStreamSynchronize(queue_of(e)->copies)
                              : cudaSuccess;
-    return status(rc == cudaSuccess ? copied : rc);
+    return uw_cuda_status(rc == cudaSuccess ? copied : rc);
 }
 
 static int move(const struct uw_exec *e, void *to, const void *from, size_t bytes)
@@ -65,7 +60,7 @@ static int move(const struct uw_exec *e, void *to, const void *from, size_t byte
     cudaError_t rc = bytes == 0 ? cudaSuccess
                                 : cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
                                                   uw_cuda_of(e)->stream);
-    return rc == cudaSuccess ? wait(e) : status(rc);
+    return rc == cudaSuccess ? wait(e) : uw_cuda_status(rc);
 }
 
 static int write_to(const struct uw_exec *e, void *x, const void *host, size_t bytes)
@@ -97,7 +92,7 @@ static int stage(const struct uw_exec *e, const struct uw_device_copy *c, uint32
         rc = rc == cudaSuccess ? cudaEventRecord(q->staged, q->copies) : rc;
         rc = rc == cudaSuccess ? cudaStreamWaitEvent(stream, q->staged, 0) : rc;
     }
-    return status(rc);
+    return uw_cuda_status(rc);
 }
 
 /* The key's graph, or the one that was used longest ago. */
@@ -132,7 +127,7 @@ static int begin(const struct uw_exec *e, const struct uw_device_step *s, bool *
     cudaError_t rc = cudaMemcpyAsync(c->step, t, offsetof(struct uw_cuda_step, sums.stopped),
                                      cudaMemcpyDefault, c->stream);
     if (rc != cudaSuccess) {
-        return status(rc);
+        return uw_cuda_status(rc);
     }
     q->recording = q->playing = NULL;
     if (s->key != 0) {
@@ -148,7 +143,7 @@ static int begin(const struct uw_exec *e, const struct uw_device_step *s, bool *
     }
     c->in_step = rc == cudaSuccess;
     *recorded = q->playing != NULL;
-    return status(rc);
+    return uw_cuda_status(rc);
 }
 
 static struct uw_device_sums *sums(const struct uw_exec *e)
@@ -175,15 +170,19 @@ static bool end_recording(struct uw_cuda *c, struct graph *g, bool whole)
     return !g->refused;
 }
 
-static void forget(const struct uw_exec *e)
+static void drop_graphs(struct uw_cuda_queue *q)
 {
-    struct uw_cuda_queue *q = queue_of(e);
     for (uint32_t i = 0; i < GRAPHS; i++) {
         if (q->graphs[i].exec != NULL) {
             (void)cudaGraphExecDestroy(q->graphs[i].exec);
         }
         q->graphs[i] = (struct graph){.key = 0};
     }
+}
+
+static void forget(const struct uw_exec *e)
+{
+    drop_graphs(queue_of(e));
 }
 
 static int end(const struct uw_exec *e, bool whole)
@@ -209,7 +208,7 @@ static int end(const struct uw_exec *e, bool whole)
     back = back == cudaSuccess ? cudaEventRecord(q->done[q->begun % UW_DEVICE_STEPS_MAX], c->stream)
                                : back;
     q->begun++;
-    return status(rc == cudaSuccess ? back : rc);
+    return uw_cuda_status(rc == cudaSuccess ? back : rc);
 }
 
 static int result(const struct uw_exec *e, struct uw_device_result *r)
@@ -223,13 +222,13 @@ static int result(const struct uw_exec *e, struct uw_device_result *r)
     cudaError_t rc = cudaEventSynchronize(q->done[q->asked++ % UW_DEVICE_STEPS_MAX]);
     *r = (struct uw_device_result){.loss = s->total, .correct_n = s->correct_total,
                                    .stopped = (enum uw_device_stop)s->stopped, .where = s->where};
-    return status(rc);
+    return uw_cuda_status(rc);
 }
 
 static int resume(const struct uw_exec *e)
 {
     struct uw_cuda *c = uw_cuda_of(e);
-    return status(cudaMemsetAsync(&c->step->sums.stopped, 0,
+    return uw_cuda_status(cudaMemsetAsync(&c->step->sums.stopped, 0,
                                   sizeof c->step->sums - offsetof(struct uw_device_sums, stopped),
                                   c->stream));
 }
@@ -244,12 +243,13 @@ static int fetch(const struct uw_exec *e, void *host, const void *x, size_t byte
     if (rc == cudaSuccess && bytes > 0) {
         rc = cudaMemcpyAsync(host, x, bytes, cudaMemcpyDefault, q->copies);
     }
-    return status(rc == cudaSuccess ? cudaEventRecord(q->fetched[*ticket], q->copies) : rc);
+    return uw_cuda_status(rc == cudaSuccess ? cudaEventRecord(q->fetched[*ticket], q->copies) : rc);
 }
 
 static int await(const struct uw_exec *e, uint32_t ticket)
 {
-    return status(cudaEventSynchronize(queue_of(e)->fetched[ticket % UW_DEVICE_FETCHES_MAX]));
+    cudaEvent_t fetched = queue_of(e)->fetched[ticket % UW_DEVICE_FETCHES_MAX];
+    return uw_cuda_status(cudaEventSynchronize(fetched));
 }
 
 static cudaError_t make_event(cudaEvent_t *event)
@@ -297,7 +297,8 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
     made = made == cudaSuccess ? cudaMemsetAsync(c->step, 0, sizeof *c->step, c->stream) : made;
     made = made == cudaSuccess ? cudaStreamSynchronize(c->stream) : made;   /* at rest: see wait */
     return made == cudaSuccess ? UW_OK
-                               : uw_error_set(err, status(made), "the GPU gives no queue: %s",
+                               : uw_error_set(err, uw_cuda_status(made),
+                                              "the GPU gives no queue: %s",
                                               cudaGetErrorString(made));
 }
 
@@ -314,11 +315,7 @@ void uw_cuda_queue_close(struct uw_cuda *c)
     if (q == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < GRAPHS; i++) {
-        if (q->graphs[i].exec != NULL) {
-            (void)cudaGraphExecDestroy(q->graphs[i].exec);
-        }
-    }
+    drop_graphs(q);
     for (uint32_t i = 0; i < UW_DEVICE_STEPS_MAX; i++) {
         drop_event(q->done[i]);
     }
