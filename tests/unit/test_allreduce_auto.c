@@ -3,7 +3,8 @@
  * The choice of an algorithm from what was measured, against every algorithm's time with the engine
  * and the links that ship, on virtual time: networks are probed first, nothing is given. Without
  * arguments a part of the grid, whose times are asserted; with --full all of it, a line a cell. The
- * quick part (UWASA_TEST_QUICK) has a fifth of the numbers of ranks and no vector above 256 KiB. */
+ * quick part (UWASA_TEST_QUICK) has a fifth of the numbers of ranks (emulated, a tenth) and no
+ * vector above 256 KiB. */
 #include "test_support.h"
 
 #include "allreduce_world.h"
@@ -217,7 +218,7 @@ static void assert_good_choices(const struct world_network *network, uint32_t la
                                 uint32_t large_bytes, uint32_t bytes)
 {
     struct tally t = {0};
-    for (uint32_t p = 2; p <= WORLD_RANKS_MAX; p += is_quick() ? 5 : 1) {
+    for (uint32_t p = 2; p <= WORLD_RANKS_MAX; p += uw_test_emulated() ? 10 : is_quick() ? 5 : 1) {
         try_ranks(network, p, largest(p <= large_p ? large_bytes : bytes), false, &t);
     }
     assert_good(network->name, &t);

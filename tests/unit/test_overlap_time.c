@@ -8,7 +8,7 @@
  * 0.5, 1 or 2 times the averaging alone; layers without products take no time. The model of
  * uwasa/sim_step_time.h is told the same, and has to say the same.
  *
- * The quick part (UWASA_TEST_QUICK) has both algorithms, but not 8 ranks. */
+ * The quick part (UWASA_TEST_QUICK) has both algorithms, but not 8 ranks; emulated, 2 ranks. */
 #include "test_support.h"
 
 #include "model_json.h"
@@ -333,7 +333,9 @@ static void test_alexnet_averaging_is_hidden_behind_computing(void **state)
     static const struct run runs[] = {
         {UW_ALLREDUCE_HALVING, 2}, {UW_ALLREDUCE_HALVING, 4}, {UW_ALLREDUCE_RING, 6},
         {UW_ALLREDUCE_HALVING, 8}, {UW_ALLREDUCE_RING, 8}};
-    size_t runs_n = getenv("UWASA_TEST_QUICK") != NULL ? 3 : sizeof runs / sizeof runs[0];
+    size_t runs_n = uw_test_emulated()                   ? 1
+                    : getenv("UWASA_TEST_QUICK") != NULL ? 3
+                                                         : sizeof runs / sizeof runs[0];
     struct shape s;
     read_shape(&s, "alexnet");
     assert_true(s.floats == 60965224.0);
