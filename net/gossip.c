@@ -450,8 +450,9 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
             }
             return flags | (g->adopting || g->half_adopted ? UW_NODE_ADOPTING : 0);
         }
-        bool stale = load(&g->ended_how) == UW_GOSSIP_STALE;
-        flags |= g->mixed_round != 0 || stale ? UW_NODE_ROUND : 0;
+        uint32_t how = load(&g->ended_how);
+        flags |= g->mixed_round != 0 || how == UW_GOSSIP_STALE ? UW_NODE_ROUND : 0;
+        flags |= g->mixed_round != 0 && how == UW_GOSSIP_COMPLETE ? UW_NODE_WHOLE : 0;
         if (own && !full) {     /* the T steps go on */
             end_pull(g);
             ask(g);

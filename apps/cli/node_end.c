@@ -9,6 +9,8 @@
 #define SLACK_US 5000000u           /* beyond what an average at the end may take */
 #define LAST_AVERAGES 2u            /* by broadcast: one is under way, one begins then */
 
+/* alive: who is heard, or was lately. training: those of them that have not said that they are
+ * done; who is new and has shown nothing yet will train. */
 struct others {
     uint32_t alive, training;
     struct uw_node_counters counters;       /* of this node */
@@ -20,24 +22,13 @@ static struct others look(struct uw_node_work *r)
     struct uw_node_member rows[UW_NODE_NET_ROWS];
     uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, &o.counters);
     for (uint32_t i = 1; i < n; i++) {
-        bool alive = rows[i].state == UW_MEMBER_ALIVE && rows[i].same_model;
+        bool here = rows[i].state == UW_MEMBER_ALIVE || rows[i].state == UW_MEMBER_SUSPECT;
+        bool alive = here && rows[i].same_model;
+        bool trains = rows[i].samples_per_s > 0.0f || rows[i].version == 0;
         o.alive += alive ? 1u : 0u;
-        o.training += alive && rows[i].samples_per_s > 0.0f ? 1u : 0u;
+        o.training += alive && trains ? 1u : 0u;
     }
     return o;
-}
-
-/* Has this node averaged by broadcast since it saw that all others have ended their training as
- * well? before: the averages that it had done then; UINT32_MAX: they have not. */
-static bool averaged_last(struct uw_node_work *r, uint32_t *before)
-{
-    struct others o = look(r);
-    if (o.training != 0) {
-        *before = UINT32_MAX;
-    } else if (*before == UINT32_MAX) {
-        *before = o.counters.averages_done;
-    }
-    return o.training == 0 && o.counters.averages_done - *before >= LAST_AVERAGES;
 }
 
 static void tell_mixing(struct uw_node_work *r)
@@ -56,29 +47,33 @@ static int mix_together(struct uw_node_work *r)
 {
     uint64_t most = (uint64_t)r->o->consensus_rounds * (r->o->slices > 1u ? r->o->slices : 1u);
     uint64_t start_us = uw_board_now_us();
-    uint64_t came_us = start_us, came_bytes = 0;
+    uint64_t came_us = start_us, came_bytes = 0, seen_us = start_us;
     bool broadcasts = uw_node_work_broadcasts(r->o);
     if (most != 0 || broadcasts) {
         tell_mixing(r);
     }
     uint64_t rounds = 0;
-    uint32_t before = UINT32_MAX;
+    uint32_t last = 0;                  /* averages since all have ended their training */
+    bool over = !broadcasts && most == 0;
     int rc = UW_OK;
     for (uint64_t now_us = start_us;
-         rc >= 0 && (broadcasts ? !averaged_last(r, &before) : rounds < most) &&
-         now_us < uw_node_consensus_end_us(r->o, start_us, came_us) && !uw_stop_asked(&r->stop);
+         rc >= 0 && !over && now_us < uw_node_consensus_end_us(r->o, start_us, came_us) &&
+         !uw_stop_asked(&r->stop);
          now_us = uw_board_now_us()) {
         struct others now = look(r);
         came_us = now.counters.pulled_bytes != came_bytes ? now_us : came_us;
         came_bytes = now.counters.pulled_bytes;
+        seen_us = now.alive != 0 ? now_us : seen_us;
         rc = uw_node_work_exchange(r, 0.0f);
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
         uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
                               uw_node_work_left_s(r));
-        if (now_us - start_us > LONELY_US && now.alive == 0) {
-            break;
+        last = now.training != 0 ? 0 : last + (rc > 0 && (rc & UW_NODE_WHOLE) != 0 ? 1u : 0u);
+        over = (broadcasts ? last >= LAST_AVERAGES : rounds >= most) ||
+               now_us - seen_us > LONELY_US;
+        if (!over) {
+            uw_node_net_wait(&r->net);
         }
-        uw_node_net_wait(&r->net);
     }
     return rc < 0 ? rc : UW_OK;
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #define SENSORS_US 2000000u     /* some are behind a slow bus */
+#define LEAST_SAMPLES_PER_S 1e-3f
 
 static bool stop_asked(void *arg)
 {
@@ -173,12 +174,19 @@ float uw_node_work_samples_per_s(const struct uw_node_work *r)
     return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
 }
 
+/* As it is told to others: more than 0 until training has ended. */
+static float told_samples_per_s(const struct uw_node_work *r)
+{
+    float speed = uw_node_work_samples_per_s(r);
+    return r->trained_us != 0 ? 0.0f : speed > 0.0f ? speed : LEAST_SAMPLES_PER_S;
+}
+
 static struct uw_node_progress progress(const struct uw_node_work *r, float lr)
 {
     return (struct uw_node_progress){
         .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
         .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-        .samples_per_s = r->trained_us != 0 ? 0.0f : uw_node_work_samples_per_s(r),
+        .samples_per_s = told_samples_per_s(r),
         .vitals = r->vitals};
 }
 
