@@ -137,7 +137,7 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
     rc = rc < 0 ? rc : uw_node_work_open_data(r);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
-    uw_node_work_tell_gpu(r);
+    uw_node_work_tell_backend(r);
     rc = rc < 0 ? rc : uw_node_work_warm(r);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);

@@ -5,8 +5,10 @@ emulated one of tests/gpu/emulated, with memory of its own, in a build with UWAS
 
 usage: test_nodes.py PROGRAM [-k CASE]
 """
+import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import unittest
@@ -96,6 +98,15 @@ class GpuNode(Fleet):
         for i in range(3):
             self.start(i, seconds=60, checkpoint_seconds=0.5, period=5)
         self.until_event(1, "pull_done", "n0")
+        for i in (0, 1):            # what trains is told to who asks, and in the events
+            ask = ("status", f"127.0.0.1:{self.ports[i]}", "--key", "run.key", "--run", "test")
+            said = json.loads(self.run_program(*ask, "--json").stdout)
+            told = self.events(i, "backend")[0]
+            self.assertEqual(said["backend"], "ref" if i else "cuda")
+            self.assertEqual(said["backend"], told["backend"])
+            self.assertEqual(said.get("device", {}).get("name"), told.get("device", {}).get("name"))
+            self.assertRegex(self.run_program(*ask).stdout, "(?m)^this node trains with " +
+                             ("ref$" if i else f"cuda: {re.escape(said['device']['name'])}$"))
         self.until("a checkpoint", lambda: (s := self.events(0, "step")) and s[-1]["step"] > 20 and
                    os.path.exists(os.path.join(self.dir, "n0.safetensors")))
         self.processes[0].send_signal(signal.SIGKILL)
