@@ -353,23 +353,35 @@ static int run_steps(struct train *t)
     return rc;
 }
 
+/* Is there a file to go on from, of this run or of the one that it was to resume? */
+static bool is_saved(struct train *t)
+{
+    uint64_t bytes;
+    return t->saved_step != UINT64_MAX ||
+           (t->o->resume && t->files.base.ops->size(&t->files.base, t->o->save, &bytes) == UW_OK);
+}
+
 /* In the place of what came of it: a status, a weight that could not be looked at. */
 static void name_failed_gpu(struct train *t)
 {
     const struct uw_train_options *o = t->o;
+    char when[48] = "before the first step";
     if (!uw_job_gpu_failed(&t->job)) {
         return;
     }
-    if (o->save != NULL && (o->resume || t->saved_step != UINT64_MAX)) {
+    if (t->begun > t->first_step) {
+        snprintf(when, sizeof when, "after step %llu", (unsigned long long)t->step);
+    }
+    if (o->save != NULL && is_saved(t)) {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed after step %llu; the same command with --resume goes on from "
+                     "the GPU failed %s; the same command with --resume goes on from "
                      "%.120s, with --backend ref on the processor",
-                     (unsigned long long)t->step, o->save);
+                     when, o->save);
     } else {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed after step %llu, and nothing was saved; --backend ref trains "
+                     "the GPU failed %s, and nothing was saved; --backend ref trains "
                      "on the processor",
-                     (unsigned long long)t->step);
+                     when);
     }
 }
 

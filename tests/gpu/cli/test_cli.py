@@ -156,8 +156,10 @@ def test_failing():
             f.write(saved)
         said = train(*flags, "--resume", steps=6, gpu=f"fail-after={after}")
         lines = [line for line in said.err.splitlines() if line.startswith("uwasa")]
-        check(said.status == 1 and len(lines) == 1 and "the GPU failed after step " in lines[0] and
-              "--resume goes on from" in lines[0], said)
+        done = max([2] + [e["step"] for e in said.events if e["event"] == "step"])
+        check(said.status == 1 and len(lines) == 1 and "--resume goes on from" in lines[0], said)
+        check(f"the GPU failed after step {done};" in lines[0] or
+              (done == 2 and "the GPU failed before the first step;" in lines[0]), said)
         check(run(*score, "--backend", "ref").status == 0, said)
     said = run(*score, "--backend", "cuda", gpu="fail-after=10")
     check(said.status == 1 and "eval: the GPU failed; --backend ref" in said.err, said)
