@@ -32,6 +32,8 @@ void uw_emulated_settings(const char *settings);
 uint64_t uw_emulated_pieces(void);
 /* Blocks of memory that were ever taken, the processor's pinned ones too: none after seal. */
 uint64_t uw_emulated_taken(void);
+/* Recordings of graphs that have begun. */
+uint64_t uw_emulated_recordings(void);
 /* Bytes of device memory in use. */
 size_t uw_emulated_used_bytes(void);
 

@@ -68,7 +68,7 @@ static void set_all(struct gpu *g, const char *settings)
     }
 }
 
-gpu::gpu() : taken_n(0), used_bytes(0), opened(0)
+gpu::gpu() : taken_n(0), recordings_n(0), used_bytes(0), opened(0)
 {
     set_all(this, getenv("UWASA_EMULATED_CUDA"));
 }
@@ -97,6 +97,12 @@ uint64_t uw_emulated_taken(void)
 {
     guard hold(gpu_now().lock);
     return gpu_now().taken_n;
+}
+
+uint64_t uw_emulated_recordings(void)
+{
+    guard hold(gpu_now().lock);
+    return gpu_now().recordings_n;
 }
 
 size_t uw_emulated_used_bytes(void)

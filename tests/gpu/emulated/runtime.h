@@ -96,6 +96,7 @@ struct gpu {
     cudaError_t last, broken;
     uint64_t pieces_n;                      /* that ran */
     uint64_t taken_n;                       /* allocations */
+    uint64_t recordings_n;
     size_t used_bytes;
     unsigned opened;                        /* device memory may be touched while > 0 */
     struct CUstream_st legacy;
