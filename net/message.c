@@ -21,6 +21,14 @@ static bool is_plain(const char *text)
     return true;
 }
 
+/* A sentence that ends up there: with spaces. */
+static bool is_line(const char *text)
+{
+    for (; *text == ' ' || (*text > ' ' && *text <= '~'); text++) {
+    }
+    return *text == '\0';
+}
+
 static bool peer_is_sound(const uwasa_Peer *p)
 {
     return p->name[0] != '\0' && is_plain(p->name) && is_plain(p->address) &&
@@ -55,7 +63,7 @@ static bool goodbye_is_sound(const void *body)
 static bool reply_is_sound(const void *body)
 {
     const uwasa_StatusReply *r = body;
-    bool sound = true;
+    bool sound = is_line(r->kernels);
     for (pb_size_t i = 0; i < r->rows_count; i++) {
         sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer) &&
                 is_plain(r->rows[i].averaging.cell);

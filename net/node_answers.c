@@ -36,6 +36,14 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
     row->refused_n = m->refused_n;
 }
 
+static void fill_kernels(const struct uw_node_state *s, uwasa_StatusReply *r)
+{
+    const char *from = s->config.kernels;
+    for (size_t i = 0; from != NULL && from[i] != '\0' && i + 1u < sizeof r->kernels; i++) {
+        r->kernels[i] = from[i];
+    }
+}
+
 /* Answer with rows of the member table, as many as fit, or with the counters after the last. */
 static void answer(struct uw_node_state *s, uint16_t station, const uwasa_StatusRequest *request)
 {
@@ -49,6 +57,7 @@ static void answer(struct uw_node_state *s, uint16_t station, const uwasa_Status
         r->first = total;
         r->has_counters = true;
         uw_status_counters_to_wire(&c, &r->counters);
+        fill_kernels(s, r);
     }
     while (r->rows_count < ROWS_MAX && r->first + r->rows_count < total) {
         fill_row(s, r->first + r->rows_count, &r->rows[r->rows_count]);
@@ -56,8 +65,11 @@ static void answer(struct uw_node_state *s, uint16_t station, const uwasa_Status
     }
     while (uw_node_send_body(s, station, UW_WIRE_STATUS_REPLY, &uw_form_status_reply, r) ==
                UW_ERR_TOOBIG &&
-           r->rows_count > 1u) {
-        r->rows_count--;
+           (r->rows_count > 1u || r->kernels[0] != '\0')) {
+        if (r->rows_count > 1u) {
+            r->rows_count--;
+        }
+        r->kernels[0] = '\0';
     }
 }
 

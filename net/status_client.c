@@ -4,6 +4,10 @@
 #include "message.h"
 #include "status_rows.h"
 
+#include <string.h>
+
+_Static_assert(sizeof((uwasa_StatusReply *)0)->kernels == UW_NODE_KERNELS_BYTES, "one text");
+
 #define TIMEOUT_US 5000000u
 #define AGAIN_US 300000u
 #define SOON_US 20000u              /* while a name is looked up or a session agreed */
@@ -57,6 +61,9 @@ static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
     c->first_n += r->rows_count;
     if (r->has_counters && counters != NULL) {
         uw_status_counters_from_wire(&r->counters, counters);
+    }
+    if (r->has_counters) {
+        memcpy(c->kernels, r->kernels, sizeof c->kernels);
     }
     return r->has_counters;
 }

@@ -44,7 +44,8 @@ static const struct uw_args_spec spec = {
     .summary = "show a run as one of its nodes sees it",
     .usage = "ADDRESS --key FILE --run NAME [--link L] [--no-tls]",
     .example = "uwasa status 10.0.0.9:4433 --key run.key --run home",
-    .epilogue = "On a terminal the table is refreshed every second until Ctrl-C.",
+    .epilogue = "Below the table: what trains on the node that answers, its kernels or its GPU.\n"
+                "On a terminal all is refreshed every second until Ctrl-C.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };
@@ -76,11 +77,25 @@ static const char *fares(bool told, const struct uw_vitals *v, char text[FARES_B
     return text;
 }
 
-static void print_table(const struct uw_node_member *m, uint32_t n,
-                        const struct uw_node_counters *c)
+static void print_counters(const struct uw_node_counters *c)
 {
     char a[UW_TEXT_BYTES];
     char b[UW_TEXT_BYTES];
+    printf("sent %s, received %s, pulls %u done, %u cut, %u refused, %u stale, "
+           "averages %u done, %u cut\n",
+           uw_text_bytes((double)c->sent_bytes, a), uw_text_bytes((double)c->received_bytes, b),
+           (unsigned)c->pulls_done, (unsigned)c->pulls_cut, (unsigned)c->pulls_refused,
+           (unsigned)c->pulls_stale, (unsigned)c->averages_done, (unsigned)c->averages_cut);
+    if (c->samples_in + c->samples_out != 0) {
+        printf("samples %llu lent, %llu borrowed\n", (unsigned long long)c->samples_out,
+               (unsigned long long)c->samples_in);
+    }
+}
+
+static void print_table(const struct uw_node_member *m, uint32_t n,
+                        const struct uw_node_counters *c, const char *kernels)
+{
+    char pulled[UW_TEXT_BYTES];
     int name_n = 4;
     int address_n = 9;
     bool cells = false;
@@ -107,25 +122,36 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
         printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s%s%s%s\n", name_n, m[i].name, address_n,
                i == 0 ? "this node" : m[i].address, uw_member_state_name(m[i].state),
                (unsigned)m[i].step, (double)m[i].loss, accuracy, (unsigned)m[i].rounds, rtt,
-               uw_text_bytes((double)m[i].pulled_bytes, a), fares(told, &m[i].vitals, f),
+               uw_text_bytes((double)m[i].pulled_bytes, pulled), fares(told, &m[i].vitals, f),
                cells ? "  " : "",
                cells ? m[i].cell : "");
     }
-    printf("sent %s, received %s, pulls %u done, %u cut, %u refused, %u stale, "
-           "averages %u done, %u cut\n",
-           uw_text_bytes((double)c->sent_bytes, a), uw_text_bytes((double)c->received_bytes, b),
-           (unsigned)c->pulls_done, (unsigned)c->pulls_cut, (unsigned)c->pulls_refused,
-           (unsigned)c->pulls_stale, (unsigned)c->averages_done, (unsigned)c->averages_cut);
-    if (c->samples_in + c->samples_out != 0) {
-        printf("samples %llu lent, %llu borrowed\n", (unsigned long long)c->samples_out,
-               (unsigned long long)c->samples_in);
+    if (kernels[0] != '\0') {
+        printf("this node trains with %s\n", kernels);
+    }
+    print_counters(c);
+}
+
+/* "cuda: NVIDIA Orin" as train, eval and plan tell it. */
+static void add_backend(cJSON *out, const char *kernels)
+{
+    const char *colon = strchr(kernels, ':');
+    char name[UW_NODE_KERNELS_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(kernels, ":"), kernels);
+    if (name[0] != '\0') {
+        cJSON_AddStringToObject(out, "backend", name);
+    }
+    if (colon != NULL) {
+        cJSON *device = cJSON_AddObjectToObject(out, "device");
+        cJSON_AddStringToObject(device, "name", colon + 1 + strspn(colon + 1, " "));
     }
 }
 
 static void print_json(const struct uw_node_member *m, uint32_t n,
-                       const struct uw_node_counters *c)
+                       const struct uw_node_counters *c, const char *kernels)
 {
     cJSON *out = cJSON_CreateObject();
+    add_backend(out, kernels);
     cJSON *members = cJSON_AddArrayToObject(out, "members");
     for (uint32_t i = 0; i < n; i++) {
         cJSON *row = cJSON_CreateObject();
@@ -202,7 +228,7 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
         if (rc >= 0) {
             answered = true;
             fputs(live ? "\033[H\033[2J" : "", stdout);
-            (o->json ? print_json : print_table)(m, (uint32_t)rc, &counters);
+            (o->json ? print_json : print_table)(m, (uint32_t)rc, &counters, client.kernels);
             fflush(stdout);
         }
         uint64_t until_us = uw_board_now_us() + REFRESH_US;

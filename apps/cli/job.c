@@ -402,6 +402,14 @@ void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes)
     }
 }
 
+const char *uw_job_backend_text(const struct uw_job *j, char text[UW_GPU_TEXT_BYTES])
+{
+    bool gpu = j->gpu.cuda != NULL;
+    snprintf(text, UW_GPU_TEXT_BYTES, "%.31s%s%.63s", j->config.kernels->name, gpu ? ": " : "",
+             gpu ? j->gpu.info.name : "");
+    return text;
+}
+
 void uw_job_device_json(const struct uw_job *j, cJSON *ev)
 {
     const struct uw_cuda_info *i = &j->gpu.info;

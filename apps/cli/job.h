@@ -144,6 +144,9 @@ int uw_job_exit(int code);
 /* Fill the object `bytes` with the plan, one number a purpose. */
 void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);
 
+/* What computes, in a line: "avx2", "cuda: NVIDIA Orin". Call after plan. Returns text. */
+const char *uw_job_backend_text(const struct uw_job *j, char text[UW_GPU_TEXT_BYTES]);
+
 /* With a GPU add to an event, or a plan, which one; nothing without. */
 void uw_job_device_json(const struct uw_job *j, cJSON *ev);
 

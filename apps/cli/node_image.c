@@ -38,7 +38,7 @@ const struct uw_node_image *uw_node_work_image(struct uw_node_work *r)
     return &r->image;
 }
 
-void uw_node_work_tell_gpu(struct uw_node_work *r)
+void uw_node_work_tell_backend(struct uw_node_work *r)
 {
     struct uw_job_gpu *g = &r->job.gpu;
     char text[UW_GPU_TEXT_BYTES];
@@ -48,4 +48,7 @@ void uw_node_work_tell_gpu(struct uw_node_work *r)
         uw_node_report_say(&r->report, "%s", g->note);
     }
     g->note[0] = '\0';
+    if (r->job.model.config.kernels != NULL) {      /* it is bound */
+        uw_node_report_backend(&r->report, &r->job);
+    }
 }

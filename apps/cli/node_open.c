@@ -108,6 +108,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .slices_n = o->slices, .pull_peers = o->pull_peers, .code = o->code,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
+        .kernels = uw_job_backend_text(&r->job, r->kernels),
         .members_max = o->members,
         .membership_rate = o->membership_rate,
         .on_event = on_event,

@@ -37,6 +37,14 @@ int uw_node_report_open(struct uw_node_report *r, const char *path, const char *
     return rc;
 }
 
+void uw_node_report_backend(struct uw_node_report *r, const struct uw_job *job)
+{
+    cJSON *ev = uw_event("backend");
+    cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
+    uw_job_device_json(job, ev);
+    uw_events_put(&r->events, ev);
+}
+
 void uw_node_report_rank(struct uw_node_report *r, const char *name)
 {
     snprintf(r->progress.who, sizeof r->progress.who, "%.31s: ", name);

@@ -51,6 +51,9 @@ int uw_node_report_open(struct uw_node_report *r, const char *path, const char *
 /* Several write to one pipe: each line begins with the name. */
 void uw_node_report_rank(struct uw_node_report *r, const char *name);
 
+/* What will train, of a job that is bound: an event. */
+void uw_node_report_backend(struct uw_node_report *r, const struct uw_job *job);
+
 /* The network is up: tell where the node listens, and later on if none of the seeds answers, or
  * nobody is heard on a line or a radio. */
 void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,

@@ -138,7 +138,7 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
     rc = rc < 0 ? rc : uw_node_work_open_data(r);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
-    uw_node_work_tell_gpu(r);
+    uw_node_work_tell_backend(r);
     rc = rc < 0 ? rc : uw_node_work_warm(r);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
@@ -190,6 +190,21 @@ static struct uw_node_progress progress(const struct uw_node_work *r, float lr)
         .vitals = r->vitals};
 }
 
+/* In the place of what came of it. Returns rc. */
+static int name_failed_gpu(struct uw_node_work *r, int rc)
+{
+    if (r->train_us == 0) {
+        return uw_error_set(&r->err, rc, "the GPU failed before the first step; with \"backend\": "
+                            "\"ref\" the processor trains");
+    }
+    return uw_error_set(&r->err, rc, "the GPU failed after step %llu: %s",
+                        (unsigned long long)r->step,
+                        r->o->checkpoint != NULL
+                            ? "what was learned since the last checkpoint is lost, the same "
+                              "command goes on from there"
+                            : "nothing was saved, there is no \"checkpoint\"");
+}
+
 int uw_node_work_exchange(struct uw_node_work *r, float lr)
 {
     const struct uw_node_progress p = progress(r, lr);
@@ -208,9 +223,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
         r->retreated = true;
     }
     if (rc < 0) {
-        return r->image_failed ? uw_error_set(&r->err, rc, "step %llu: the GPU failed: what it "
-                                              "learned since the last checkpoint is lost",
-                                              (unsigned long long)r->step)
+        return r->image_failed ? name_failed_gpu(r, rc)
                                : uw_error_set(&r->err, rc, "the exchange with peers: %s",
                                               uw_status_text(rc));
     }
@@ -437,8 +450,7 @@ static int finish(struct uw_node_work *r, int rc, int status)
     closed = closed < 0 ? closed : told;
     if (rc < 0 && uw_job_gpu_failed(&r->job)) { /* whatever came of it */
         status = UW_EXIT_FAILED;
-        uw_error_set(&r->err, rc, "step %llu: the GPU failed: what it learned since the last "
-                     "checkpoint is lost", (unsigned long long)r->step);
+        name_failed_gpu(r, rc);
     }
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text

@@ -69,6 +69,7 @@ struct uw_node_work {
     enum uw_allreduce_kind algorithm;   /* of averages, if it is fixed */
     bool fixed;
     struct uw_gradients gradients;      /* empty: parameters are averaged */
+    char kernels[UW_GPU_TEXT_BYTES];    /* for who asks for the status */
     struct uw_node_image image;         /* with a GPU only */
     bool image_failed;                  /* a copy from it or to it */
     struct uw_trace trace;
@@ -96,8 +97,8 @@ int uw_node_work_open(struct uw_node_work *r);
  * more than an hour in one without an end. */
 void uw_node_work_tell_cost(struct uw_node_work *r);
 
-/* Say which GPU trains, or why none does. */
-void uw_node_work_tell_gpu(struct uw_node_work *r);
+/* Say which GPU trains, or why none does, and put into the events what does. */
+void uw_node_work_tell_backend(struct uw_node_work *r);
 
 /* How the network reaches the parameters of a bound model: NULL where the processor trains. */
 const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);

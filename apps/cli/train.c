@@ -313,6 +313,12 @@ static int end_one(struct train *t)
     return UW_OK;
 }
 
+/* Is a stop asked for, or does nobody take the events? What is done is saved then. */
+static bool is_to_end(struct train *t)
+{
+    return uw_stop_asked(&t->stop) || t->events.failed;
+}
+
 /* Steps up to a mark, or until a stop is asked for; none is in flight then. */
 static int run_to_mark(struct train *t)
 {
@@ -324,7 +330,7 @@ static int run_to_mark(struct train *t)
             last = at_a_mark(t);
         }
         rc = rc < 0 ? rc : end_one(t);
-        last = last || uw_stop_asked(&t->stop);
+        last = last || is_to_end(t);
     }
     return rc;
 }
@@ -332,14 +338,14 @@ static int run_to_mark(struct train *t)
 static int run_steps(struct train *t)
 {
     int rc = UW_OK;
-    while (rc == UW_OK && t->step < t->steps && !uw_stop_asked(&t->stop)) {
+    while (rc == UW_OK && t->step < t->steps && !is_to_end(t)) {
         rc = run_to_mark(t);
         bool epoch_end = rc == UW_OK && t->loader.position == 0;
         uint64_t every = t->o->save_every;
         if (rc == UW_OK && (every != 0 ? t->step % every == 0 : epoch_end)) {
             rc = save(t);
         }
-        if (rc == UW_OK && epoch_end) {
+        if (rc == UW_OK && epoch_end && !t->events.failed) {
             rc = evaluate(t);
         }
     }
@@ -353,24 +359,45 @@ static int run_steps(struct train *t)
     return rc;
 }
 
+/* Is there a file to go on from, of this run or of the one that it was to resume? */
+static bool is_saved(struct train *t)
+{
+    uint64_t bytes;
+    return t->saved_step != UINT64_MAX ||
+           (t->o->resume && t->files.base.ops->size(&t->files.base, t->o->save, &bytes) == UW_OK);
+}
+
 /* In the place of what came of it: a status, a weight that could not be looked at. */
 static void name_failed_gpu(struct train *t)
 {
     const struct uw_train_options *o = t->o;
+    char when[48] = "before the first step";
     if (!uw_job_gpu_failed(&t->job)) {
         return;
     }
-    if (o->save != NULL && (o->resume || t->saved_step != UINT64_MAX)) {
+    if (t->begun > t->first_step) {
+        snprintf(when, sizeof when, "after step %llu", (unsigned long long)t->step);
+    }
+    if (o->save != NULL && is_saved(t)) {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed after step %llu; the same command with --resume goes on from "
+                     "the GPU failed %s; the same command with --resume goes on from "
                      "%.120s, with --backend ref on the processor",
-                     (unsigned long long)t->step, o->save);
+                     when, o->save);
     } else {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed after step %llu, and nothing was saved; --backend ref trains "
+                     "the GPU failed %s, and nothing was saved; --backend ref trains "
                      "on the processor",
-                     (unsigned long long)t->step);
+                     when);
     }
+}
+
+/* Add to what the events say where training ended because of them. */
+static void tell_untold(struct train *t)
+{
+    const struct uw_error why = t->err;
+    uw_error_set(&t->err, why.code, "%.200s; stopped at step %llu%s", why.text,
+                 (unsigned long long)t->step,
+                 t->o->save != NULL ? ", saved; --resume goes on" : "");
 }
 
 int uw_train_run(const struct uw_train_options *o)
@@ -388,8 +415,12 @@ int uw_train_run(const struct uw_train_options *o)
         if (o->profile) {
             uw_profile_report(&t.job.model, t.samples, &t.events);
         }
+        bool untold = t.events.failed;
         uw_train_done(&t);
         rc = uw_events_close(&t.events, &t.err);
+        if (untold) {
+            tell_untold(&t);
+        }
         rc = rc < 0 ? rc : uw_trace_close(&t.trace, &t.err);
     }
     uw_progress_clear(&t.progress);

@@ -17,7 +17,7 @@ static const char *yes(bool b)
 
 static int probe_gpu(void)
 {
-    struct uw_gpu gpu;
+    struct uw_cuda_info gpu;
     struct uw_unified memory = {.base = NULL};
     struct uw_error err = {.text = ""};
     int rc = uw_gpu_find(&gpu, &err);
@@ -36,7 +36,7 @@ static int probe_gpu(void)
         printf("%s\n", err.text[0] != '\0' ? err.text : uw_status_text(rc));
     } else {
         printf("unified memory  %s; processor and GPU see each other's numbers\n",
-               uw_unified_kind_name(memory.kind));
+               uw_unified_pages_name(memory.pages));
     }
     uw_unified_release(&memory);
     return rc;

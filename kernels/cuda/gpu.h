@@ -5,8 +5,9 @@
  * The table is the handle's first member: a slot finds its GPU from e->kernels. All slots put their
  * work on one stream, in the order of the calls; results do not depend on anything but that order.
  *
- * Files      open.c       probing, memory, the table      libraries.c  cuBLAS and cuDNN, loaded
+ * Files      open.c       the handle, memory, the table   libraries.c  cuBLAS and cuDNN, loaded
  *            queue.c      steps, graphs, copies           choices.c    measured algorithms
+ *            probe.c      what there is, shared pages
  *            *.cu         slots with kernels of their own, launch.cuh and reduce.cuh beneath
  */
 #ifndef UW_KERNELS_CUDA_GPU_H
@@ -79,6 +80,9 @@ static inline const struct uw_cuda_step *uw_cuda_open_step(const struct uw_exec 
 
 /* UW_OK, UW_ERR_NOMEM, or UW_ERR_IO: the GPU failed. */
 int uw_cuda_status(cudaError_t rc);
+
+/* probe.c: new pages of a kind, not UW_CUDA_PAGES_NONE. Managed ones wait until the GPU rests. */
+cudaError_t uw_cuda_pages_new(enum uw_cuda_pages pages, size_t bytes, void **out);
 
 /* After a launch or a library's call: UW_OK, or UW_ERR_IO. Waits when the table is blocking. */
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc);

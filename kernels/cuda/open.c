@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Probing, memory, the table. */
+ * The handle, its memory, the table. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -44,11 +44,6 @@ static const struct uw_kernels table = {
     .fused = &uw_fused_cuda,
 };
 
-int uw_cuda_status(cudaError_t rc)
-{
-    return rc == cudaSuccess ? UW_OK : rc == cudaErrorMemoryAllocation ? UW_ERR_NOMEM : UW_ERR_IO;
-}
-
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)
 {
     struct uw_cuda *c = uw_cuda_of(e);
@@ -64,72 +59,6 @@ int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out)
     cudaError_t rc = cudaStreamSynchronize(c->stream);
     *out = *c->numbers;
     return uw_cuda_status(rc);
-}
-
-static bool has(enum cudaDeviceAttr what, int device)
-{
-    int value = 0;
-    return cudaDeviceGetAttribute(&value, what, device) == cudaSuccess && value != 0;
-}
-
-static const char *too_old(int driver, int runtime, char text[160])
-{
-    snprintf(text, 160, "the driver is for CUDA %d.%d, this program needs %d.%d: install a newer "
-             "driver", driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    return text;
-}
-
-/* Is there a driver that this program can use, and a GPU? */
-static int probe(struct uw_cuda *c, struct uw_error *err)
-{
-    int driver = 0, runtime = 0, n = 0;
-    char text[160];
-    (void)cudaDriverGetVersion(&driver);
-    (void)cudaRuntimeGetVersion(&runtime);
-    if (driver == 0) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "no NVIDIA driver is installed");
-    }
-    cudaError_t rc = cudaGetDeviceCount(&n);
-    if (rc == cudaErrorInsufficientDriver || driver / 1000 < runtime / 1000) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "%s", too_old(driver, runtime, text));
-    }
-    if (rc == cudaErrorNoDevice || (rc == cudaSuccess && n == 0)) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "the driver sees no GPU");
-    }
-    if (rc == cudaSuccess && c->config.device >= (uint32_t)n) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "GPU %u: there are %d, from 0 on",
-                            (unsigned)c->config.device, n);
-    }
-    if (rc != cudaSuccess) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "the GPU cannot be used: %s",
-                            cudaGetErrorString(rc));
-    }
-    c->info.driver = (uint32_t)driver;
-    c->info.runtime = (uint32_t)runtime;
-    return UW_OK;
-}
-
-static int describe(struct uw_cuda *c, struct uw_error *err)
-{
-    int device = (int)c->config.device;
-    struct cudaDeviceProp p;
-    size_t free_bytes = 0, all_bytes = 0;
-    cudaError_t rc = cudaSetDevice(device);
-    rc = rc == cudaSuccess ? cudaGetDeviceProperties(&p, device) : rc;
-    rc = rc == cudaSuccess ? cudaMemGetInfo(&free_bytes, &all_bytes) : rc;
-    if (rc != cudaSuccess) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "GPU %d cannot be used: %s", device,
-                            cudaGetErrorString(rc));
-    }
-    snprintf(c->info.name, sizeof c->info.name, "%.63s", p.name);
-    c->info.major = (uint32_t)p.major;
-    c->info.minor = (uint32_t)p.minor;
-    c->info.memory_bytes = all_bytes;
-    c->info.free_bytes = free_bytes;
-    c->info.integrated = has(cudaDevAttrIntegrated, device);
-    c->info.tf32 = c->config.tf32;
-    c->multiprocessors = (uint32_t)p.multiProcessorCount;
-    return UW_OK;
 }
 
 /* What the handle itself needs. */
@@ -175,8 +104,9 @@ static int try_kernels(struct uw_cuda *c, struct uw_error *err)
 
 static int open_parts(struct uw_cuda *c, struct uw_error *err)
 {
-    int rc = probe(c, err);
-    rc = rc < 0 ? rc : describe(c, err);
+    int rc = uw_cuda_probe(c->config.device, &c->info, err);
+    c->info.tf32 = c->config.tf32;
+    c->multiprocessors = c->info.multiprocessors;
     if (rc == UW_OK &&
         cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) != cudaSuccess) {
         c->stream = NULL;
@@ -223,13 +153,6 @@ size_t uw_cuda_own_bytes(const struct uw_cuda *c)
     return c->own_bytes;
 }
 
-/* Managed memory is cached by an integrated GPU, pinned memory is not. */
-static bool is_pinned(const struct uw_cuda *c, enum uw_cuda_memory kind)
-{
-    bool managed = c->info.integrated && has(cudaDevAttrManagedMemory, (int)c->config.device);
-    return kind == UW_CUDA_PINNED || (kind == UW_CUDA_SHARED && !managed);
-}
-
 size_t uw_cuda_free_bytes(const struct uw_cuda *c)
 {
     size_t free_bytes = 0, all_bytes = 0;
@@ -237,13 +160,12 @@ size_t uw_cuda_free_bytes(const struct uw_cuda *c)
     return cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess ? free_bytes : 0;
 }
 
-static cudaError_t take(enum uw_cuda_memory kind, bool pinned, size_t bytes, void **out)
+/* Where memory of that kind is; UW_CUDA_PAGES_NONE: the GPU's own. */
+static enum uw_cuda_pages pages_of(const struct uw_cuda *c, enum uw_cuda_memory kind)
 {
-    if (pinned) {
-        return cudaHostAlloc(out, bytes, cudaHostAllocMapped);
-    }
-    return kind == UW_CUDA_KERNELS ? cudaMalloc(out, bytes)
-                                   : cudaMallocManaged(out, bytes, cudaMemAttachGlobal);
+    return kind == UW_CUDA_KERNELS  ? UW_CUDA_PAGES_NONE
+           : kind == UW_CUDA_SHARED ? uw_cuda_pages(&c->info, false)
+                                    : UW_CUDA_PAGES_MAPPED;
 }
 
 int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void **out,
@@ -258,8 +180,9 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
         return uw_error_set(err, UW_ERR_NOMEM, "more than %u blocks of memory",
                             UW_CUDA_BLOCKS_MAX);
     }
-    bool pinned = is_pinned(c, kind);
-    cudaError_t rc = take(kind, pinned, bytes, out);
+    enum uw_cuda_pages pages = pages_of(c, kind);
+    cudaError_t rc = pages == UW_CUDA_PAGES_NONE ? cudaMalloc(out, bytes)
+                                                 : uw_cuda_pages_new(pages, bytes, out);
     if (rc != cudaSuccess) {
         (void)cudaGetLastError(); /* it is no error of a later call */
         *out = NULL;
@@ -275,7 +198,8 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
                                 : "no %zu MB of pinned memory (the GPU has %zu MB of %zu free)",
                             bytes / 1000000u, free_bytes / 1000000u, all_bytes / 1000000u);
     }
-    c->blocks[c->blocks_n++] = (struct uw_cuda_block){.at = *out, .pinned = pinned};
+    c->blocks[c->blocks_n++] =
+        (struct uw_cuda_block){.at = *out, .pinned = pages == UW_CUDA_PAGES_MAPPED};
     return UW_OK;
 }
 

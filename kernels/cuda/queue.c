@@ -274,7 +274,7 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
 {
     void *traffic;
     c->device = (struct uw_device_kernels){
-        .shares_parameters = c->info.integrated,
+        .shares_parameters = uw_cuda_pages(&c->info, false) == UW_CUDA_PAGES_MANAGED,
         .steps_max = UW_DEVICE_STEPS_MAX,
         .zero = zero, .write = write_to, .read = read_from, .wait = wait, .stage = stage,
         .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda,

@@ -11,6 +11,35 @@ int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, stru
                         "this program was built without CUDA (-DUWASA_CUDA=ON)");
 }
 
+int uw_cuda_probe(uint32_t device, struct uw_cuda_info *info, struct uw_error *err)
+{
+    (void)device;
+    *info = (struct uw_cuda_info){.major = 0};
+    return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                        "this program was built without CUDA (-DUWASA_CUDA=ON)");
+}
+
+enum uw_cuda_pages uw_cuda_pages(const struct uw_cuda_info *info, bool at_once)
+{
+    (void)info;
+    (void)at_once;
+    return UW_CUDA_PAGES_NONE;
+}
+
+int uw_cuda_pages_take(enum uw_cuda_pages pages, size_t bytes, void **base, void **device)
+{
+    (void)pages;
+    (void)bytes;
+    *base = *device = NULL;
+    return UW_ERR_UNSUPPORTED;
+}
+
+void uw_cuda_pages_give(enum uw_cuda_pages pages, void *base)
+{
+    (void)pages;
+    (void)base;
+}
+
 const struct uw_kernels *uw_cuda_kernels(const struct uw_cuda *c)
 {
     (void)c;

@@ -215,6 +215,17 @@ wait $pid && fail "a run whose work is lost looks like success"
 took=$((($(date +%s%N) - start) / 1000000))
 kill $reader
 [ $took -lt 1500 ] || fail "a reader that does not read holds up the end for $took ms"
+# one that has gone away ends the run, which is saved
+timeout 60 "$uwasa" train --model mlp --steps 1000000 --no-shuffle --save gone.safetensors --json - \
+    >events 2>err &
+pid=$!
+head -n 2 <events >out
+status=0
+wait $pid || status=$?
+[ $status -eq 1 ] || fail "events that nobody takes end a run with $status"
+grep -q '^uwasa train: --json -: an event could not be written; stopped at step .*, saved; ' err ||
+    fail "events that nobody takes are not told"
+expect 0 "$uwasa" eval --model mlp --weights gone.safetensors
 nohup "$uwasa" train --model mlp --steps 1000000 --save hup.safetensors >out 2>err &
 pid=$!
 sleep 0.5

@@ -231,6 +231,7 @@ class Links(Fleet):
         self.assertEqual({m["name"]: fares.items() <= m.items() for m in members},
                          {"n0": False, "n1": False, "n2": True})
         self.assertNotIn("power_mw", members[0])
+        self.assertRegex(self.run_program(*ask).stdout, r"(?m)^this node trains with \w+")
         self.assertRegex(self.run_program(*ask).stdout, r"(?m)^n2 .* 7\.35 W +-20\.5 C +83 %$")
         self.assertLessEqual(fares.items(), self.events(2, "status")[-1].items())
         for i in range(3):

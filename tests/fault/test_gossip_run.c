@@ -369,7 +369,9 @@ static void test_status_client_reads_the_whole_table(void **state)
 {
     (void)state;
     struct world *w = world_new(8, 100, 300);
-    world_up(w, 0);
+    struct uw_node_config first = world_config(w, 0);
+    first.kernels = "cuda: a GPU whose name is longer than anybody wants to read";
+    world_up_with(w, 0, first);
     for (uint32_t i = 1; i < 7; i++) {
         world_up(w, i);
     }
@@ -388,6 +390,7 @@ static void test_status_client_reads_the_whole_table(void **state)
         world_tick(w);
     }
     assert_int_equal(rc, 7);
+    assert_string_equal(c.kernels, "cuda: a GPU whose name is longer than anybody w");
     assert_string_equal(rows[0].name, "a");
     for (int i = 0; i < 7; i++) {
         assert_int_equal(rows[i].state, UW_MEMBER_ALIVE);

@@ -94,6 +94,7 @@ static size_t make_reply(uint32_t first, uint32_t rows_n, bool counters, uint8_t
     }
     m.status_reply.has_counters = counters;
     m.status_reply.counters.sent_bytes = 5;
+    strcpy(m.status_reply.kernels, counters ? "cuda: a GPU" : "");
     int bytes = uw_message_encode(&m, buf, MOST_BYTES);
     if (bytes < 0) {
         abort();
@@ -111,11 +112,12 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
     uw_fuzz_add(corpus, buf, make_reply(0, 0, false, buf));
 }
 
-static bool is_plain(const char *text, size_t cap_bytes)
+/* Without spaces, but where they may be. */
+static bool is_plain(const char *text, size_t cap_bytes, char least)
 {
     const char *end = memchr(text, '\0', cap_bytes);
     for (; end != NULL && text < end; text++) {
-        if (*text <= ' ' || *text > '~') {
+        if (*text < least || *text > '~') {
             return false;
         }
     }
@@ -125,9 +127,9 @@ static bool is_plain(const char *text, size_t cap_bytes)
 static int check_rows(const struct uw_node_member *rows, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_plain(rows[i].name, sizeof rows[i].name) ||
-            !is_plain(rows[i].address, sizeof rows[i].address) ||
-            !is_plain(rows[i].cell, sizeof rows[i].cell)) {
+        if (!is_plain(rows[i].name, sizeof rows[i].name, '!') ||
+            !is_plain(rows[i].address, sizeof rows[i].address, '!') ||
+            !is_plain(rows[i].cell, sizeof rows[i].cell, '!')) {
             return -1;
         }
     }
@@ -163,7 +165,8 @@ static int try_one(const uint8_t *input, size_t bytes)
             return -1;
         }
         int rc = hand_over(&c, &o, input, bytes, 3000, rows);
-        if (rc < 0 || check_rows(rows, ROWS) < 0) {
+        if (rc < 0 || check_rows(rows, ROWS) < 0 ||
+            !is_plain(c.kernels, sizeof c.kernels, ' ')) {
             return -1;
         }
         if (rc == 100 && uw_status_client_step(&c, 9000000, rows, ROWS, NULL) != UW_ERR_TIMEOUT) {

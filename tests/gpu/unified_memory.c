@@ -72,7 +72,7 @@ static void train(void *memory, size_t bytes, float *weights, size_t weights_byt
     memcpy(weights, m.params.x, m.params.size_n * sizeof *weights);
 }
 
-static void check_kind(const struct uw_gpu *gpu, enum uw_unified_kind want, const char *what)
+static void check_kind(const struct uw_cuda_info *gpu, enum uw_cuda_pages want, const char *what)
 {
     static float here[512], there[512];
     struct uw_unified m;
@@ -87,10 +87,10 @@ static void check_kind(const struct uw_gpu *gpu, enum uw_unified_kind want, cons
         zeros++;
     }
     expect(zeros == ODD_BYTES && m.bytes == ODD_BYTES, what, "begins with zeros");
-    expect(m.kind == want, what, uw_unified_kind_name(m.kind));
-    expect((m.device != NULL) == (want != UW_UNIFIED_PLAIN), what, "the GPU's address");
+    expect(m.pages == want, what, uw_unified_pages_name(m.pages));
+    expect((m.device != NULL) == (want != UW_CUDA_PAGES_NONE), what, "the GPU's address");
     int rc = uw_unified_check(&m, &err);
-    expect(rc == (want == UW_UNIFIED_PLAIN ? UW_ERR_UNSUPPORTED : UW_OK), what, err.text);
+    expect(rc == (want == UW_CUDA_PAGES_NONE ? UW_ERR_UNSUPPORTED : UW_OK), what, err.text);
     memset(m.base, 0, m.bytes);
     train(plain, sizeof plain, here, sizeof here);
     train(m.base, m.bytes, there, sizeof there);
@@ -98,29 +98,29 @@ static void check_kind(const struct uw_gpu *gpu, enum uw_unified_kind want, cons
     uw_unified_release(&m);
     expect(m.base == NULL, what, "released");
     uw_unified_release(&m);
-    printf("%s: %s memory\n", what, uw_unified_kind_name(want));
+    printf("%s: %s memory\n", what, uw_unified_pages_name(want));
 }
 
 int main(void)
 {
-    struct uw_gpu gpu;
+    struct uw_cuda_info gpu;
     struct uw_error err = {.text = ""};
     int rc = uw_gpu_find(&gpu, &err);
-    check_kind(NULL, UW_UNIFIED_PLAIN, "no GPU asked for");
+    check_kind(NULL, UW_CUDA_PAGES_NONE, "no GPU asked for");
     if (rc < 0) {
         expect(rc == UW_ERR_NOTFOUND && strncmp(err.text, "no GPU: ", 8) == 0, "why", err.text);
         printf("%s\n", err.text);
-        gpu.managed = gpu.concurrent = gpu.mapped = true;   /* it will refuse all */
-        check_kind(&gpu, UW_UNIFIED_PLAIN, "a GPU that went away");
+        gpu.integrated = gpu.managed = gpu.concurrent = gpu.mapped = true;  /* it refuses all */
+        check_kind(&gpu, UW_CUDA_PAGES_NONE, "a GPU that went away");
     } else {
         printf("%s, sm_%u%u\n", gpu.name, (unsigned)gpu.major, (unsigned)gpu.minor);
-        bool managed = gpu.managed && gpu.concurrent;
-        check_kind(&gpu, managed ? UW_UNIFIED_MANAGED
-                         : gpu.mapped ? UW_UNIFIED_MAPPED : UW_UNIFIED_PLAIN, "as it is");
+        bool managed = gpu.integrated && gpu.managed && gpu.concurrent;
+        check_kind(&gpu, managed ? UW_CUDA_PAGES_MANAGED
+                         : gpu.mapped ? UW_CUDA_PAGES_MAPPED : UW_CUDA_PAGES_NONE, "as it is");
         gpu.managed = false;
-        check_kind(&gpu, gpu.mapped ? UW_UNIFIED_MAPPED : UW_UNIFIED_PLAIN, "not managed");
+        check_kind(&gpu, gpu.mapped ? UW_CUDA_PAGES_MAPPED : UW_CUDA_PAGES_NONE, "not managed");
         gpu.mapped = false;
-        check_kind(&gpu, UW_UNIFIED_PLAIN, "not mapped either");
+        check_kind(&gpu, UW_CUDA_PAGES_NONE, "not mapped either");
     }
     struct uw_unified huge;
     expect(uw_unified_take(rc < 0 ? NULL : &gpu, SIZE_MAX / 2, &huge) == UW_ERR_NOMEM, "huge",

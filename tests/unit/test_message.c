@@ -58,6 +58,7 @@ static void fill(enum uw_wire_type type, struct uw_message *m)
         m->status_reply.rows[0] = (uwasa_Row){.has_peer = true, .peer = peer,
                                               .has_progress = true, .silent_us = 5};
         m->status_reply.counters.sent_bytes = 12345678901u;
+        strcpy(m->status_reply.kernels, "cuda: a GPU");
         break;
     }
 }

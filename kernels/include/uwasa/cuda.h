@@ -37,17 +37,40 @@ struct uw_cuda_info {
     uint32_t major, minor;          /* compute capability */
     uint32_t driver, runtime;       /* 13000: 13.0 */
     uint32_t cudnn;                 /* 91900: 9.19.0 */
+    uint32_t multiprocessors;
     uint64_t memory_bytes, free_bytes;
     bool integrated;                /* one memory with the processor */
+    bool managed;                   /* pages may be shared with it ... */
+    bool concurrent;                /* ... and touched by both at the same time */
+    bool mapped;                    /* the processor's pages can be put into its addresses */
     bool tf32;
+};
+
+/* Pages that processor and GPU share. */
+enum uw_cuda_pages {
+    UW_CUDA_PAGES_NONE = 0,
+    UW_CUDA_PAGES_MAPPED,           /* the processor's own, pinned */
+    UW_CUDA_PAGES_MANAGED           /* the driver hands them to who touches them */
 };
 
 enum uw_cuda_memory {
     UW_CUDA_KERNELS = 0,            /* for kernels only */
     UW_CUDA_PINNED,                 /* the processor's, copied from and to without a detour */
-    UW_CUDA_SHARED                  /* both see it: managed where the GPU is integrated, and then
-                                       not to be touched while work is in the queue */
+    UW_CUDA_SHARED                  /* both see it, in turn: not to be touched while work is in
+                                       the queue. Pages as uw_cuda_pages says */
 };
+
+/* Look at a GPU, without opening it; cudnn and tf32 stay 0. Errors as uw_cuda_open. */
+int uw_cuda_probe(uint32_t device, struct uw_cuda_info *info, struct uw_error *err);
+
+/* The best pages for what both touch: at_once, or in turn, the processor while no work is in any
+ * queue of the process. */
+enum uw_cuda_pages uw_cuda_pages(const struct uw_cuda_info *info, bool at_once);
+
+/* Such pages without a handle. *base is the processor's address, *device the GPU's of the same.
+ * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO, UW_ERR_UNSUPPORTED (UW_CUDA_PAGES_NONE). */
+int uw_cuda_pages_take(enum uw_cuda_pages pages, size_t bytes, void **base, void **device);
+void uw_cuda_pages_give(enum uw_cuda_pages pages, void *base);
 
 /* Returns UW_OK, UW_ERR_UNSUPPORTED (no CUDA in this build), UW_ERR_NOTFOUND (no driver, one that
  * is too old, no GPU, no cuBLAS or cuDNN), UW_ERR_NOMEM; err says which, and what to do. */

@@ -85,8 +85,7 @@ struct uw_node_config {
                                        when there is no other, and never towards other cells */
     uint32_t near_us;               /* round trip of who is near, before costs are known; 0: 5 ms */
     uint32_t cell_first_n;          /* nodes that the first average waits for; 0: those in sight */
-    bool together;                  /* the nodes start together and stay: every average waits for
-                                       all that are not dead, slow and silent ones too */
+    bool together;                  /* all start together and stay: averages wait for who lives */
     const enum uw_allreduce_kind *algorithm;    /* NULL: the fastest for size and ranks */
     uint64_t gather_us;             /* an average waits for members so long at most; 0: 30 s */
     uint64_t round_us;              /* and takes so long at most; 0: 60 s */
@@ -137,6 +136,7 @@ struct uw_node_config {
     uint64_t dead_us;               /* silence to give up, 0: 10 s */
     uint64_t pull_us;               /* longest pull whatever the history says; 0: 120 s */
     uint64_t pull_silence_us;       /* a pull outlives so much, and 3 round trips; 0: 4 s */
+    const char *kernels;            /* that train here: for status_client.h. NULL: not told */
     uint64_t poll_us;               /* how soon what training asks for is noticed; 0: 5 ms. May be
                                        long where uw_node_step follows whenever uw_node_asks */
     void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
+#define UW_NODE_KERNELS_BYTES 48u   /* what computes, with its NUL */
 
 enum uw_member_state {
     UW_MEMBER_UNKNOWN,              /* known by name, never heard */

@@ -24,6 +24,9 @@ struct uw_status_client {
     uint32_t total_n;               /* rows in the node's table, known after its first reply */
     uint16_t station;               /* UW_LINK_STATION_NONE until the address has been looked up */
     bool started;
+    char kernels[UW_NODE_KERNELS_BYTES];    /* that train there, as uw_node_config.kernels: "avx2",
+                                       "cuda: NVIDIA Orin", the first 47 characters. Known when the
+                                       table is complete; "": not told */
 };
 
 /* Returns UW_OK, or what uw_link_resolve says of the address; a name that is still being looked up

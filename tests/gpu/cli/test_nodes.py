@@ -5,8 +5,10 @@ emulated one of tests/gpu/emulated, with memory of its own, in a build with UWAS
 
 usage: test_nodes.py PROGRAM [-k CASE]
 """
+import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import unittest
@@ -96,6 +98,15 @@ class GpuNode(Fleet):
         for i in range(3):
             self.start(i, seconds=60, checkpoint_seconds=0.5, period=5)
         self.until_event(1, "pull_done", "n0")
+        for i in (0, 1):            # what trains is told to who asks, and in the events
+            ask = ("status", f"127.0.0.1:{self.ports[i]}", "--key", "run.key", "--run", "test")
+            said = json.loads(self.run_program(*ask, "--json").stdout)
+            told = self.events(i, "backend")[0]
+            self.assertEqual(said["backend"], "ref" if i else "cuda")
+            self.assertEqual(said["backend"], told["backend"])
+            self.assertEqual(said.get("device", {}).get("name"), told.get("device", {}).get("name"))
+            self.assertRegex(self.run_program(*ask).stdout, "(?m)^this node trains with " +
+                             ("ref$" if i else f"cuda: {re.escape(said['device']['name'])}$"))
         self.until("a checkpoint", lambda: (s := self.events(0, "step")) and s[-1]["step"] > 20 and
                    os.path.exists(os.path.join(self.dir, "n0.safetensors")))
         self.processes[0].send_signal(signal.SIGKILL)
@@ -105,12 +116,27 @@ class GpuNode(Fleet):
         self.assertEqual(self.wait(0), 1, self.text(0))
         self.assertIn("going on from n0.safetensors", self.text(0))
         last = self.text(0).strip().splitlines()[-1]
-        self.assertRegex(last, "uwasa node: .*(GPU|device) failed")
+        went_on = int(re.search(r"going on from n0.safetensors at step (\d+)", self.text(0))[1])
+        failed = re.fullmatch(r"uwasa node: the GPU failed after step (\d+): what was learned since "
+                              "the last checkpoint is lost, the same command goes on from there", last)
+        self.assertTrue(failed and int(failed[1]) >= went_on, last)
         self.assertGreater(len(self.weights(0)), 1000)      # the checkpoint is whole
         for i in (1, 2):
             step = self.events(i, "step")[-1]["step"]
             self.until("it trains on", lambda: self.events(i, "step")[-1]["step"] > step)
         self.assertGreater(self.stop(1, 2)[0]["pulls_done"], 0)
+
+    def test_failed_gpu_leaves_a_group_that_averages_gradients(self):
+        self.emulate(0, "fail-after=2000")
+        for i in range(3):
+            self.start(i, exchange="allreduce", average="gradients", cell_first=3, steps=100,
+                       link="tcp", consensus_seconds=0, consensus_rounds=0, lr=0.02)
+        self.assertEqual(self.wait(0), 1, self.text(0))
+        self.assertRegex(self.text(0).strip().splitlines()[-1],
+                         r"uwasa node: the GPU failed after step \d+: ")
+        for i in (1, 2):
+            self.assertEqual(self.events(i, "gradients")[0]["nodes"], 3)
+            self.assertEqual(self.done(i)["step"], 100)
 
     def test_without_a_gpu_auto_trains_on_the_processor_and_cuda_does_not_begin(self):
         self.emulate(0, "no-gpu")

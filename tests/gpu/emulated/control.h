@@ -7,7 +7,10 @@
  *     no-driver, no-gpu       probing finds none
  *     driver=12000            the driver's version
  *     memory=BYTES            all of the GPU's memory; 4 GiB if not said
- *     integrated              one memory with the processor
+ *     integrated              one memory with the processor; managed memory is closed to it from
+ *                             the first piece of work that is put in until the last one is done
+ *     concurrent              with integrated: the processor may touch all of it at any time
+ *     no-managed              there is no managed memory
  *     host-memory             kernels see all of the processor's memory, as some cards do
  *     seed=N                  another order of streams, blocks and threads
  *     fail-after=N            from the N-th piece of work on everything fails
@@ -29,6 +32,8 @@ void uw_emulated_settings(const char *settings);
 uint64_t uw_emulated_pieces(void);
 /* Blocks of memory that were ever taken, the processor's pinned ones too: none after seal. */
 uint64_t uw_emulated_taken(void);
+/* Recordings of graphs that have begun. */
+uint64_t uw_emulated_recordings(void);
 /* Bytes of device memory in use. */
 size_t uw_emulated_used_bytes(void);
 

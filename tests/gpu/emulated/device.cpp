@@ -27,6 +27,10 @@ static void set_one(struct gpu *g, const char *word, size_t n)
         g->has_gpu = false;
     } else if (is(word, n, "integrated")) {
         g->integrated = true;
+    } else if (is(word, n, "concurrent")) {
+        g->concurrent = true;
+    } else if (is(word, n, "no-managed")) {
+        g->managed = false;
     } else if (is(word, n, "host-memory")) {
         g->sees_host = true;
     } else if (equals != nullptr && is(word, name_n, "driver")) {
@@ -46,7 +50,8 @@ static void set_one(struct gpu *g, const char *word, size_t n)
 static void set_all(struct gpu *g, const char *settings)
 {
     g->has_driver = g->has_gpu = true;
-    g->integrated = g->sees_host = false;
+    g->integrated = g->sees_host = g->concurrent = false;
+    g->managed = true;
     g->driver = CUDART_VERSION;
     g->total_bytes = EMULATED_BYTES;
     g->random = 1;
@@ -63,7 +68,7 @@ static void set_all(struct gpu *g, const char *settings)
     }
 }
 
-gpu::gpu() : taken_n(0), used_bytes(0), opened(0)
+gpu::gpu() : taken_n(0), recordings_n(0), used_bytes(0), opened(0)
 {
     set_all(this, getenv("UWASA_EMULATED_CUDA"));
 }
@@ -92,6 +97,12 @@ uint64_t uw_emulated_taken(void)
 {
     guard hold(gpu_now().lock);
     return gpu_now().taken_n;
+}
+
+uint64_t uw_emulated_recordings(void)
+{
+    guard hold(gpu_now().lock);
+    return gpu_now().recordings_n;
 }
 
 size_t uw_emulated_used_bytes(void)
@@ -195,8 +206,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     p->concurrentKernels = 1;
     p->asyncEngineCount = 2;
     p->unifiedAddressing = 1;
-    p->managedMemory = 1;
-    p->concurrentManagedAccess = 0;
+    p->managedMemory = gpu_now().managed;
+    p->concurrentManagedAccess = gpu_now().concurrent || !gpu_now().integrated;
     p->l2CacheSize = 4 << 20;
     return cudaSuccess;
 }
@@ -217,8 +228,8 @@ static bool attribute(const struct cudaDeviceProp &p, enum cudaDeviceAttr what, 
     case cudaDevAttrIntegrated: *value = p.integrated; return true;
     case cudaDevAttrCanMapHostMemory: *value = 1; return true;
     case cudaDevAttrUnifiedAddressing: *value = 1; return true;
-    case cudaDevAttrManagedMemory: *value = 1; return true;
-    case cudaDevAttrConcurrentManagedAccess: *value = 0; return true;
+    case cudaDevAttrManagedMemory: *value = p.managedMemory; return true;
+    case cudaDevAttrConcurrentManagedAccess: *value = p.concurrentManagedAccess; return true;
     case cudaDevAttrPageableMemoryAccess: *value = gpu_now().sees_host; return true;
     case cudaDevAttrComputeCapabilityMajor: *value = p.major; return true;
     case cudaDevAttrComputeCapabilityMinor: *value = p.minor; return true;

@@ -28,6 +28,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     if (stream->capture != nullptr) {
         return gpu_error(cudaErrorIllegalState);
     }
+    g.recordings_n++;
     stream->capture = new struct capture;
     stream->capture->origin = stream;
     stream->capture->relaxed = mode == cudaStreamCaptureModeRelaxed;

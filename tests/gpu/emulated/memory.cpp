@@ -16,27 +16,35 @@ static size_t page_bytes(void)
     return static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-static bool is_closed(const struct memory &m)
+static bool is_to_be_closed(const struct memory &m, bool busy)
 {
     const struct gpu &g = gpu_now();
-    return m.kind == OF_DEVICE && !g.integrated && g.opened == 0;
+    bool closed = g.integrated ? !g.concurrent && (m.kind == OF_DEVICE || (m.kind == MANAGED && busy))
+                               : m.kind == OF_DEVICE;
+    return closed && g.opened == 0;
 }
 
-static void protect(const struct memory &m, bool open)
+static void protect(struct memory &m, bool closed)
 {
-    if (mprotect(m.map, m.map_bytes - page_bytes(), open ? PROT_READ | PROT_WRITE : PROT_NONE) !=
-        0) {
+    if (closed != m.closed && mprotect(m.map, m.map_bytes - page_bytes(),
+                                       closed ? PROT_NONE : PROT_READ | PROT_WRITE) != 0) {
         give_up("memory cannot be protected");
     }
+    m.closed = closed;
 }
 
 static void protect_all(void)
 {
-    const struct gpu &g = gpu_now();
-    for (const auto &b : g.blocks) {
-        if (b.second.kind == OF_DEVICE && !g.integrated) {
-            protect(b.second, g.opened > 0);
-        }
+    bool busy = stream_any_busy();
+    for (auto &b : gpu_now().blocks) {
+        protect(b.second, is_to_be_closed(b.second, busy));
+    }
+}
+
+void memory_work_came(void)
+{
+    if (gpu_now().opened == 0) {
+        protect_all();
     }
 }
 
@@ -79,7 +87,7 @@ static cudaError_t map(size_t bytes, enum memory_kind kind, void **out)
 {
     struct gpu &g = gpu_now();
     size_t page = page_bytes(), rounded = (bytes + ALIGN - 1u) / ALIGN * ALIGN;
-    struct memory m = {nullptr, (rounded + page - 1u) / page * page + page, bytes, kind};
+    struct memory m = {nullptr, (rounded + page - 1u) / page * page + page, bytes, kind, false};
     m.map = mmap(nullptr, m.map_bytes, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.map == MAP_FAILED) {
@@ -90,9 +98,7 @@ static cudaError_t map(size_t bytes, enum memory_kind kind, void **out)
     memset(end - rounded, NOTHING, rounded < FILLED_BYTES ? rounded : FILLED_BYTES);
     memset(end - (rounded - bytes), NOTHING, rounded - bytes);
     *out = end - rounded;
-    if (is_closed(m)) {
-        protect(m, false);
-    }
+    protect(m, is_to_be_closed(m, stream_any_busy()));
     g.blocks[reinterpret_cast<uintptr_t>(*out)] = m;
     return cudaSuccess;
 }
@@ -172,6 +178,9 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 
 cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned)
 {
+    if (!gpu_now().managed) {
+        return gpu_error(cudaErrorNotSupported);
+    }
     return take(bytes, MANAGED, out);
 }
 

@@ -79,12 +79,13 @@ struct memory {
     void *map;
     size_t map_bytes, bytes;
     enum memory_kind kind;
+    bool closed;                            /* to the processor */
 };
 
 struct gpu {
     std::recursive_mutex lock;
     /* settings */
-    bool has_driver, has_gpu, integrated;
+    bool has_driver, has_gpu, integrated, concurrent, managed;
     bool sees_host;                         /* kernels may use all of the processor's memory */
     int driver;
     size_t total_bytes;
@@ -95,6 +96,7 @@ struct gpu {
     cudaError_t last, broken;
     uint64_t pieces_n;                      /* that ran */
     uint64_t taken_n;                       /* allocations */
+    uint64_t recordings_n;
     size_t used_bytes;
     unsigned opened;                        /* device memory may be touched while > 0 */
     struct CUstream_st legacy;
@@ -129,8 +131,12 @@ bool run_one(void);
 /* A call that no capture allows: every capture in progress is invalid then. */
 bool capture_refuses(void);
 
+/* Is there work that has not run? */
+bool stream_any_busy(void);
+
 struct memory *memory_find(const void *at);
 void memory_open(void);                     /* let the processor touch device memory */
 void memory_close(void);
+void memory_work_came(void);                /* managed memory may be the GPU's now */
 
 #endif

@@ -38,7 +38,18 @@ cudaError_t stream_put_piece(cudaStream_t stream, struct piece p)
     after_legacy(stream, &p);
     stream->last = p.done;
     stream->pieces.push_back(p);
+    memory_work_came();
     return cudaSuccess;
+}
+
+bool stream_any_busy(void)
+{
+    const struct gpu &g = gpu_now();
+    bool busy = !g.legacy.pieces.empty();
+    for (cudaStream_t s : g.streams) {
+        busy = busy || !s->pieces.empty();
+    }
+    return busy;
 }
 
 cudaError_t stream_put(cudaStream_t stream, const void *what, std::function<void()> run)

@@ -6,7 +6,7 @@
  * by either and never copied. Without a GPU, or its driver, the same calls give plain memory, and
  * training goes on on the processor.
  *
- *     struct uw_gpu gpu;
+ *     struct uw_cuda_info gpu;
  *     struct uw_unified memory;
  *     int rc = uw_gpu_find(&gpu, &err);                  below 0: err says why there is none
  *     uw_unified_take(rc < 0 ? NULL : &gpu, need.total_bytes, &memory);
@@ -17,39 +17,20 @@
  *
  * Memory     uw_unified_take asks the driver or the system; the structs are the caller's
  * Blocking   uw_gpu_find: about a second when the driver starts     Context  one thread
- * Source     NVIDIA, CUDA for Tegra: memory management
+ * Source     NVIDIA, CUDA for Tegra: memory management; kernels/cuda/probe.c
  */
 #ifndef UWASA_UNIFIED_H
 #define UWASA_UNIFIED_H
 
-#include "uwasa/status.h"
+#include "uwasa/cuda.h"
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-
-struct uw_gpu {
-    char name[64];                  /* "Orin" */
-    uint32_t major, minor;          /* compute capability: 8, 7 */
-    uint64_t memory_bytes, free_bytes;
-    bool integrated;                /* one memory with the processor */
-    bool managed;                   /* pages may be shared with it ... */
-    bool concurrent;                /* ... and touched by both at the same time */
-    bool mapped;                    /* the processor's memory can be put into its addresses */
-};
-
-/* Who put the memory where it is. */
-enum uw_unified_kind {
-    UW_UNIFIED_PLAIN,               /* no GPU reaches it */
-    UW_UNIFIED_MAPPED,              /* the processor's own pages, pinned */
-    UW_UNIFIED_MANAGED              /* pages that the driver moves to who touches them */
-};
 
 struct uw_unified {
     void *base;                     /* for the processor; zero-filled, aligned to 256 or a page */
     void *device;                   /* the same memory as the GPU names it; NULL: plain */
     size_t bytes;
-    enum uw_unified_kind kind;
+    enum uw_cuda_pages pages;       /* none: plain, no GPU reaches it */
 };
 
 /* Look at the first GPU.
@@ -57,19 +38,20 @@ struct uw_unified {
  *   err  may be NULL; else a sentence for a person
  *
  * Returns UW_OK, or UW_ERR_NOTFOUND (no driver, one that is too old, or no GPU). */
-int uw_gpu_find(struct uw_gpu *gpu, struct uw_error *err);
+int uw_gpu_find(struct uw_cuda_info *gpu, struct uw_error *err);
 
-/* Memory that processor and GPU may use at the same time: managed where the GPU can do that,
- * mapped where it cannot (Orin), plain where neither works or gpu is NULL.
+/* Memory that processor and GPU may use at the same time, of the pages that uw_cuda_pages names:
+ * managed where an integrated GPU can do that, mapped where it cannot (Orin), plain where neither
+ * works or gpu is NULL.
  *
  * Returns UW_OK, or UW_ERR_NOMEM: there is no plain memory left either. */
-int uw_unified_take(const struct uw_gpu *gpu, size_t bytes, struct uw_unified *out);
+int uw_unified_take(const struct uw_cuda_info *gpu, size_t bytes, struct uw_unified *out);
 
 /* Give it back. Safe on a zeroed struct, and twice. */
 void uw_unified_release(struct uw_unified *m);
 
 /* "plain", "mapped", "managed" */
-const char *uw_unified_kind_name(enum uw_unified_kind kind);
+const char *uw_unified_pages_name(enum uw_cuda_pages pages);
 
 /* Have the processor write numbers into all of it, the GPU change them and the processor look: the
  * contents are lost.

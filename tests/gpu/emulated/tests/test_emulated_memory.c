@@ -73,19 +73,65 @@ static void test_memory_is_counted_against_all_there_is(void **state)
     uw_emulated_settings("");
 }
 
-static void test_integrated_memory_is_one(void **state)
+static float *managed_floats(size_t n)
+{
+    void *x = NULL;
+    OK(cudaMallocManaged(&x, n * sizeof(float), cudaMemAttachGlobal));
+    return x;
+}
+
+static void test_managed_memory_is_closed_while_the_gpu_works(void **state)
 {
     (void)state;
     int value = 0;
+    cudaStream_t other;
     uw_emulated_settings("integrated");
     OK(cudaDeviceGetAttribute(&value, cudaDevAttrIntegrated, 0));
     assert_int_equal(value, 1);
-    float *x = gpu_floats(1);
+    OK(cudaDeviceGetAttribute(&value, cudaDevAttrConcurrentManagedAccess, 0));
+    assert_int_equal(value, 0);
+    OK(cudaStreamCreate(&other));
+    float *x = managed_floats(1), *device = gpu_floats(1);
     x[0] = 1.0f;
     OK(add(NULL, 1.0f, x));
+    forbidden = x;
+    assert_child_crashes(read_it);
+    OK(cudaDeviceSynchronize());
+    assert_true(x[0] == 2.0f);
+    OK(cudaMemsetAsync(device, 0, sizeof *device, other)); /* any work, of any stream */
+    assert_child_crashes(write_it);
+    OK(cudaStreamSynchronize(NULL));
+    assert_child_crashes(write_it);
+    OK(cudaStreamSynchronize(other));
+    x[0] = 3.0f;
+    forbidden = device;
+    assert_child_crashes(read_it);
+    OK(cudaFree(x));
+    OK(cudaFree(device));
+    OK(cudaStreamDestroy(other));
+    uw_emulated_settings("");
+}
+
+static void test_concurrent_memory_is_one(void **state)
+{
+    (void)state;
+    int value = 0;
+    uw_emulated_settings("integrated,concurrent");
+    OK(cudaDeviceGetAttribute(&value, cudaDevAttrConcurrentManagedAccess, 0));
+    assert_int_equal(value, 1);
+    float *x = managed_floats(1);
+    x[0] = 1.0f;
+    OK(add(NULL, 1.0f, x));
+    assert_true(x[0] == 1.0f);
     OK(cudaDeviceSynchronize());
     assert_true(x[0] == 2.0f);
     OK(cudaFree(x));
+    uw_emulated_settings("integrated,no-managed");
+    void *none = NULL;
+    OK(cudaDeviceGetAttribute(&value, cudaDevAttrManagedMemory, 0));
+    assert_int_equal(value, 0);
+    assert_int_equal(cudaMallocManaged(&none, 4, cudaMemAttachGlobal), cudaErrorNotSupported);
+    (void)cudaGetLastError();
     uw_emulated_settings("");
 }
 
@@ -129,7 +175,8 @@ int main(void)
         cmocka_unit_test(test_processor_cannot_touch_device_memory),
         cmocka_unit_test(test_fresh_memory_is_nan),
         cmocka_unit_test(test_memory_is_counted_against_all_there_is),
-        cmocka_unit_test(test_integrated_memory_is_one),
+        cmocka_unit_test(test_managed_memory_is_closed_while_the_gpu_works),
+        cmocka_unit_test(test_concurrent_memory_is_one),
         cmocka_unit_test(test_probing_finds_what_the_settings_say),
         cmocka_unit_test(test_unknown_settings_are_an_error),
     };
