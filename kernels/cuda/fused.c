@@ -25,6 +25,7 @@ const struct uw_fused_kernels uw_fused_cuda = {
     .bias_relu = uw_bias_relu_cuda,
     .relu_bw = uw_relu_bw_cuda,
     .add_relu = uw_add_relu_cuda,
+    .batchnorm_bw = uw_batchnorm_bw_cuda,
     .conv2d_bias_apart = conv2d_bias_apart,
     .dense_bias_apart = dense_bias_apart,
 };

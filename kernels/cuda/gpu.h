@@ -117,6 +117,9 @@ int uw_clip_cuda(const struct uw_exec *e, float most, size_t n, float *g);      
 void uw_segments_cuda(const struct uw_exec *e, const struct uw_device_segment *s, uint32_t n);
 /* norm.cu, norm_group.cu, lrn.cu */
 extern const struct uw_norm_kernels uw_norm_cuda;
+int uw_batchnorm_bw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                         const float *x, const struct uw_input_norm *norm, const float *dy,
+                         float *dgamma, float *dbeta, float *dx, bool accumulate);
 /* pool.cu */
 int uw_maxpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                          const float *x, float *y, uint8_t *winner);

@@ -96,7 +96,7 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
     (void)x;
     if (uw_does_relu_behind(l)) {
         const struct uw_planes s = planes(l, p);
-        return uw_relu_behind_bw(e, l, &s, bias_by_sums(e, l, s.n));
+        return uw_relu_behind_bw(e, l, &s, p, bias_by_sums(e, l, s.n));
     }
     return l->lora_rank != 0 ? uw_parts.lora->bw_prepare(e, l, rows(l, p->batch_n)) : UW_OK;
 }
@@ -117,7 +117,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     uint32_t n = rows(l, p->batch_n);
     if (uw_does_relu_behind(l) && bias_by_sums(e, l, n)) {
-        int rc = uw_add_bias_sums(e, l, l->geometry.dense.out, scale, d[1]);
+        int rc = uw_add_bias_sums(e, l, p, l->geometry.dense.out, scale, d[1]);
         return rc < 0 || d[0] == NULL
                    ? rc
                    : e->kernels->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy, scale, d[0],
@@ -134,7 +134,7 @@ static int bw_step(const struct uw_exec *e, const struct uw_layer *l, const stru
 {
     if (uw_does_relu_behind(l)) {
         const struct uw_planes s = planes(l, p);
-        int rc = uw_relu_behind_bw(e, l, &s, false);
+        int rc = uw_relu_behind_bw(e, l, &s, p, false);
         if (rc < 0) {
             return rc;
         }

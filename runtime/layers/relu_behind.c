@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A ReLU behind a layer, done with its bias in one pass over the output; on the way back the mask
- * and the bias' gradient are one pass over dy, in place. */
+ * and the bias' gradient are one pass over dy, in place. And what else layers leave to uw_fused. */
 #include "layers.h"
 
 #include <math.h>
@@ -48,16 +48,32 @@ int uw_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct
 }
 
 int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
-                      bool sums)
+                      const struct uw_pass *p, bool sums)
 {
+    float *const *gradient = uw_gradient_of(p);
+    float *to = gradient != NULL ? gradient[1] : l->aux;
     return uw_fused(e->kernels)->relu_bw(e, s->n, s->channels, s->inner_n, uw_relu_ceiling(l),
-                                         l->y, l->dy, sums ? l->aux : NULL);
+                                         l->y, l->dy, sums ? to : NULL);
 }
 
-int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, uint32_t channels,
-                     float scale, float *db)
+int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                     uint32_t channels, float scale, float *db)
 {
-    return e->kernels->axpby(e, channels, scale, l->aux, 1.0f, db);
+    return uw_gradient_of(p) != NULL ? UW_OK
+                                     : e->kernels->axpby(e, channels, scale, l->aux, 1.0f, db);
+}
+
+int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate)
+{
+    const size_t channels = l->geometry.norm.channels;
+    float *const *gradient = uw_gradient_of(p);
+    float *unwanted = (float *)l->aux + 2 * channels;   /* of a tensor that is not trained */
+    return uw_fused(e->kernels)->batchnorm_bw(e, &l->geometry.norm, p->batch_n, x, norm, l->dy,
+                                              gradient[0] != NULL ? gradient[0]
+                                                                  : unwanted + channels,
+                                              gradient[1] != NULL ? gradient[1] : unwanted, dx,
+                                              accumulate);
 }
 
 static struct uw_planes planes(const struct uw_layer *l, const struct uw_pass *p)
@@ -85,7 +101,8 @@ int uw_conv2d_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const s
 {
     const struct uw_planes s = planes(l, p);
     (void)x;
-    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, uw_conv2d_bias_by_sums(e, l, p)) : UW_OK;
+    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, p, uw_conv2d_bias_by_sums(e, l, p))
+                          : UW_OK;
 }
 
 int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -93,7 +110,7 @@ int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const stru
 {
     const struct uw_planes s = {p->batch_n, 1, l->out_n};
     (void)x;
-    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, false) : UW_OK;
+    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, p, false) : UW_OK;
 }
 
 int uw_add_relu(const struct uw_exec *e, const struct uw_layer *l, size_t n, const float *const *x,

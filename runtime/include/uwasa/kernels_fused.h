@@ -16,7 +16,9 @@
 struct uw_conv2d;
 struct uw_dense;
 struct uw_exec;
+struct uw_input_norm;
 struct uw_kernels;
+struct uw_norm;
 
 /* Values are [batch_n][channels][inner_n]. A ReLU cuts to 0 .. ceiling (infinity: no ceiling), NaN
  * stays; its gradient is dy where 0 < y < ceiling, else 0. */
@@ -31,6 +33,12 @@ struct uw_fused_kernels {
     /* y = a + b, with ceiling > 0 min(max(a + b, 0), ceiling); y may be a or b. */
     int (*add_relu)(const struct uw_exec *e, size_t n, const float *a, const float *b,
                     float ceiling, float *y);
+    /* batchnorm_bw_sums_input of uwasa/kernels_layers.h with sums[0] in dbeta, sums[1] in dgamma,
+     * both written; batchnorm_bw_sums with dx NULL. norm has the statistics, gamma and beta; its
+     * ceiling is n's. */
+    int (*batchnorm_bw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                        const float *x, const struct uw_input_norm *norm, const float *dy,
+                        float *dgamma, float *dbeta, float *dx, bool accumulate);
     /* Does bw_param go over dy once more for a bias? Then sums of relu_bw spare that. */
     bool (*conv2d_bias_apart)(const struct uw_kernels *k, const struct uw_conv2d *c,
                               uint32_t batch_n);

@@ -156,6 +156,49 @@ static void test_fused_gradients_are_cut_and_added_up(void **state)
     }
 }
 
+/* The bits of the slots that keep both sums in one array, with and without dx. */
+static void check_norm(const struct shape *s, const struct uw_norm *g, bool accumulate)
+{
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    const struct uw_norm_kernels *k = uw_gpu_table->norm;
+    float *x = plain_numbers(s->n), *dy = plain_numbers(s->n), *dx = plain_numbers(s->n);
+    float *want = copy(s->n, dx), *gamma = plain_numbers(s->channels);
+    float *beta = plain_numbers(s->channels), *sums = plain_numbers(2 * (size_t)s->channels);
+    float *parts = plain_numbers(2 * (size_t)s->channels);
+    float *stats = plain_numbers(2 * (size_t)s->channels);
+    float *dgamma = parts, *dbeta = parts + s->channels;
+    const struct uw_input_norm norm = {stats, gamma, beta, g->ceiling};
+    assert_int_equal(k->batchnorm_stats(&e, g, s->batch_n, x, stats, NULL, NULL), UW_OK);
+    dy[s->n / 2] = s->skip != 0 ? NAN : dy[s->n / 2];
+    k->batchnorm_bw_sums_input(&e, g, s->batch_n, x, stats, gamma, beta, dy, sums, want,
+                               accumulate);
+    assert_int_equal(uw_gpu_table->fused->batchnorm_bw(&e, g, s->batch_n, x, &norm, dy, dgamma,
+                                                       dbeta, dx, accumulate), UW_OK);
+    same("batchnorm_bw: dx", s->n, dx, want);
+    same("batchnorm_bw: dbeta", s->channels, dbeta, sums);
+    same("batchnorm_bw: dgamma", s->channels, dgamma, sums + s->channels);
+    k->batchnorm_bw_sums(&e, g, s->batch_n, x, stats, gamma, beta, dy, sums);
+    assert_int_equal(uw_gpu_table->fused->batchnorm_bw(&e, g, s->batch_n, x, &norm, dy, dgamma,
+                                                       dbeta, NULL, false), UW_OK);
+    same("batchnorm_bw without dx: dbeta", s->channels, dbeta, sums);
+    same("batchnorm_bw without dx: dgamma", s->channels, dgamma, sums + s->channels);
+    float *const blocks[] = {x, dy, dx, want, gamma, beta, sums, parts, stats};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        uw_test_release(blocks[i]);
+    }
+}
+
+static void test_fused_gradients_of_batch_norm_stand_apart(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 24; i++) {
+        const struct shape s = shape_of(i);
+        const struct uw_norm g = {.channels = s.channels, .inner = (uint32_t)s.inner,
+                                  .epsilon = 1e-5f, .ceiling = i % 2 == 0 ? INFINITY : 0.0f};
+        check_norm(&s, &g, i % 3 == 0);
+    }
+}
+
 static void test_fused_addition_may_be_in_place(void **state)
 {
     (void)state;
@@ -199,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_bias_and_relu_have_the_bits_of_both),
         cmocka_unit_test(test_fused_gradients_are_cut_and_added_up),
+        cmocka_unit_test(test_fused_gradients_of_batch_norm_stand_apart),
         cmocka_unit_test(test_fused_addition_may_be_in_place),
         cmocka_unit_test(test_fused_slots_take_nothing),
     };
