@@ -110,7 +110,8 @@ int uw_softmax_xent_bw_input_cuda(const struct uw_exec *e, uint32_t batch_n, uin
                                   float scale, float *dlogits);
 extern const struct uw_loss_kernels uw_loss_cuda;
 int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t heads_n,
-                       uint32_t samples);                       /* device's, as the next two */
+                       uint32_t samples);                       /* device's, as the next three */
+int uw_xent_step_cuda(const struct uw_exec *e, const struct uw_device_xent *x);
 int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                    const float *z, float *t, uint32_t *correct_n);
 int uw_clip_cuda(const struct uw_exec *e, float most, size_t n, float *g);      /* update.cu */
