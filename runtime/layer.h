@@ -178,7 +178,8 @@ struct uw_graph;
 
 /* Batch norms and ReLUs become part of their neighbours. */
 struct uw_fusing {
-    /* A ReLU that alone reads a layer that can do it as well is left to that layer. */
+    /* A ReLU that alone reads a layer that can do it as well is left to that layer; of two that
+     * are added the first becomes one that is read by nobody else. */
     void (*fold_relus)(struct uw_graph *g, const struct uw_kernels *k);
     /* Batch norms that one convolution alone reads are left to that convolution, where the kernels
      * can do both: what they would write is never stored. Only for training without
