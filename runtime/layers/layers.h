@@ -98,6 +98,17 @@ int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const s
 int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                      uint32_t channels, float scale, float *db);
 
+/* forward of a dense layer with a ReLU behind it; b: its bias, or NULL. */
+int uw_dense_relu(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows, const float *x,
+                  const float *b, float *y);
+
+/* Can all that goes backward in a dense layer be one launch? Then uw_dense_bw is that. dx NULL: not
+ * wanted. */
+bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                        uint32_t rows);
+int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                uint32_t rows, const float *x, float *dx, bool accumulate);
+
 /* bw_prepare and bw_input of batchnorm where the pass wants gradients; dx NULL: not wanted. */
 int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate);

@@ -63,6 +63,33 @@ int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, const st
                                      : e->kernels->axpby(e, channels, scale, l->aux, 1.0f, db);
 }
 
+int uw_dense_relu(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows, const float *x,
+                  const float *b, float *y)
+{
+    return uw_fused(e->kernels)->dense_relu(e, &l->geometry.dense, rows, x, l->param[0], b,
+                                            uw_relu_ceiling(l), y);
+}
+
+bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                        uint32_t rows)
+{
+    float *const *gradient = uw_gradient_of(p);
+    return gradient != NULL && gradient[0] != NULL && l->lora_rank == 0 &&
+           uw_fused(e->kernels) != NULL &&
+           uw_fused(e->kernels)->dense_bw_takes(e->kernels, &l->geometry.dense, rows);
+}
+
+int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                uint32_t rows, const float *x, float *dx, bool accumulate)
+{
+    float *const *gradient = uw_gradient_of(p);
+    const struct uw_dense_back b = {
+        .batch_n = rows, .x = x, .w = l->param[0], .dy = l->dy,
+        .y = l->relu_behind ? l->y : NULL, .ceiling = uw_relu_ceiling(l), .dx = dx,
+        .accumulate = accumulate, .dw = gradient[0], .db = has_bias(l) ? gradient[1] : NULL};
+    return uw_fused(e->kernels)->dense_bw(e, &l->geometry.dense, &b);
+}
+
 int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate)
 {
