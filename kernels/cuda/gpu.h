@@ -32,6 +32,11 @@ struct uw_cuda_step {
     struct uw_device_sums sums;
 };
 
+/* Counters of blocks that wait for nobody, see uw_last_block of reduce.cuh; 0 between launches.
+ * They stand behind the step, in one block of memory. */
+#define UW_CUDA_TICKETS 4096u
+#define UW_CUDA_STEP_BYTES (sizeof(struct uw_cuda_step) + UW_CUDA_TICKETS * sizeof(uint32_t))
+
 /* Numbers on their way to the processor, outside of steps. */
 struct uw_cuda_numbers {
     double d[2];
@@ -53,6 +58,7 @@ struct uw_cuda {
     uint32_t multiprocessors;
     cudaStream_t stream;
     void *partials;                     /* [UW_CUDA_PARTIALS_BYTES], the GPU's */
+    uint32_t *tickets;                  /* [UW_CUDA_TICKETS], the GPU's */
     struct uw_cuda_numbers *numbers;    /* both see it; `numbers_at` is where the GPU does */
     struct uw_cuda_numbers *numbers_at;
     struct uw_cuda_step *step;          /* the GPU's */

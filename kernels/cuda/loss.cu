@@ -102,43 +102,57 @@ __global__ void add_losses(struct adding a)
     add_up(a);
 }
 
-/* One block of many leaves its part; the only one writes the numbers, and adds them up. */
-__device__ inline void leave(double loss, uint32_t correct, const struct numbers &to,
-                             struct part *parts, const struct adding &add)
+/* Where a kernel's numbers go. */
+struct outcome {
+    struct numbers to;
+    struct adding add;
+    struct part *parts;             /* of blocks */
+    uint32_t *ticket;
+};
+
+struct outcome outcome_of(const struct uw_exec *e, const struct numbers &to,
+                          const struct adding &add)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    return {to, add, static_cast<struct part *>(c->partials), c->tickets};
+}
+
+/* The only block, or the last one, writes the numbers, and adds them up. */
+__device__ inline void leave(double loss, uint32_t correct, const struct outcome &out)
 {
     __shared__ double losses[UW_WARPS];
     __shared__ uint32_t counts[UW_WARPS];
     loss = uw_block_sum(loss, losses);
     correct = uw_block_sum(correct, counts);
+    if (gridDim.x > 1) {
+        if (threadIdx.x == 0) {
+            out.parts[blockIdx.x].loss = loss;
+            out.parts[blockIdx.x].correct = correct;
+        }
+        if (!uw_last_block(out.ticket, gridDim.x)) {
+            return;
+        }
+        loss = 0.0;
+        correct = 0;
+        for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) {
+            loss += __ldcg(&out.parts[i].loss);
+            correct += __ldcg(&out.parts[i].correct);
+        }
+        loss = uw_block_sum(loss, losses);
+        correct = uw_block_sum(correct, counts);
+    }
     if (threadIdx.x != 0) {
         return;
     }
-    if (gridDim.x > 1) {
-        parts[blockIdx.x].loss = loss;
-        parts[blockIdx.x].correct = correct;
-        return;
+    if (out.to.loss != NULL) {
+        *out.to.loss = loss;
     }
-    if (to.loss != NULL) {
-        *to.loss = loss;
+    if (out.to.correct != NULL) {
+        *out.to.correct = correct;
     }
-    if (to.correct != NULL) {
-        *to.correct = correct;
+    if (out.add.step != NULL) {
+        add_up(out.add);
     }
-    if (add.step != NULL) {
-        add_up(add);
-    }
-}
-
-__global__ void add_parts(unsigned parts_n, const struct part *parts, struct numbers to,
-                          struct adding add)
-{
-    double loss = 0.0;
-    uint32_t correct = 0;
-    for (unsigned i = threadIdx.x; i < parts_n; i += blockDim.x) {
-        loss += parts[i].loss;
-        correct += parts[i].correct;
-    }
-    leave(loss, correct, to, NULL, add);
 }
 
 /* Softmax cross-entropy of rows; back: p becomes the gradient, scale * (p - q), q being `on` at the
@@ -210,8 +224,7 @@ __device__ inline void row_forward(const struct xent &x, uint32_t row_n, unsigne
 }
 
 template <unsigned LANES>
-__global__ void xent_forward(struct xent x, struct numbers to, struct part *parts,
-                             struct adding add)
+__global__ void xent_forward(struct xent x, struct outcome out)
 {
     __shared__ double shared[UW_WARPS];
     uint32_t per_block = blockDim.x / LANES, correct = 0;
@@ -221,7 +234,7 @@ __global__ void xent_forward(struct xent x, struct numbers to, struct part *part
         row_forward<LANES>(x, row, threadIdx.x % LANES, reinterpret_cast<float *>(shared), &loss,
                            &correct);
     }
-    leave(loss, correct, to, parts, add);
+    leave(loss, correct, out);
 }
 
 /* in: p; the row and the class of element i by one division. */
@@ -282,13 +295,13 @@ template <int KIND> __device__ inline float slope_at(float delta, float z, float
 
 template <int KIND>
 __global__ void elementwise_forward(size_t n, float delta, const float *z, const float *t,
-                                    struct numbers to, struct part *parts)
+                                    struct outcome out)
 {
     double loss = 0.0;
     UW_EACH(i, n) {
         loss += static_cast<double>(loss_at<KIND>(delta, z[i], t[i]));
     }
-    leave(loss, 0, to, parts, adding{});
+    leave(loss, 0, out);
 }
 
 /* in: z, t */
@@ -309,13 +322,6 @@ struct elementwise_call {
     float *dz;
 };
 
-int finish_parts(const struct uw_exec *e, unsigned blocks, const struct numbers &to,
-                 const struct adding &add)
-{
-    const struct part *parts = static_cast<const struct part *>(uw_cuda_of(e)->partials);
-    return blocks == 1 ? UW_OK : uw_launch(e, 1, UW_BLOCK, add_parts, blocks, parts, to, add);
-}
-
 template <int KIND> int run(const struct elementwise_call &c)
 {
     if (c.sum == NULL) {
@@ -325,10 +331,8 @@ template <int KIND> int run(const struct elementwise_call &c)
         return uw_map(c.e, c.n, uw_arrays<2, 1>{{c.z, c.t}, {c.dz}}, f);
     }
     unsigned blocks = c.n <= ONE_BLOCK_N ? 1 : uw_parts_of(c.e, c.n, 8);
-    struct numbers to = numbers_of(c.e, c.sum, NULL);
     int rc = uw_launch(c.e, blocks, UW_BLOCK, elementwise_forward<KIND>, c.n, c.delta, c.z, c.t,
-                       to, static_cast<struct part *>(uw_cuda_of(c.e)->partials));
-    rc = rc < 0 ? rc : finish_parts(c.e, blocks, to, adding{});
+                       outcome_of(c.e, numbers_of(c.e, c.sum, NULL), adding{}));
     return give(c.e, rc, c.sum, NULL);
 }
 
@@ -361,7 +365,7 @@ int bw_input(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta
 
 /* A warp a row: its targets, and whether it is right. */
 __global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const float *z, float *t,
-                       struct numbers to, struct part *parts)
+                       struct outcome out)
 {
     unsigned lane = threadIdx.x % UW_LANES, per_block = blockDim.x / UW_LANES;
     uint32_t correct = 0;
@@ -374,7 +378,7 @@ __global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const f
         }
         correct += lane == 0 && top.index == label[row] ? 1u : 0u;
     }
-    leave(0.0, correct, to, parts, adding{});
+    leave(0.0, correct, out);
 }
 
 /* Blocks for rows of which a block takes `per_block` at a time. */
@@ -385,22 +389,20 @@ unsigned blocks_of(const struct uw_exec *e, uint32_t rows, unsigned per_block)
 }
 
 template <unsigned LANES>
-int run_rows(const struct uw_exec *e, const struct xent &x, const struct numbers &to,
-             const struct adding &add)
+int run_rows(const struct uw_exec *e, const struct xent &x, const struct outcome &out)
 {
     bool together = LANES < UW_LANES && x.batch_n <= UW_BLOCK;
     unsigned blocks = together ? 1 : blocks_of(e, x.batch_n, UW_BLOCK / LANES);
-    int rc = uw_launch(e, blocks, UW_BLOCK, xent_forward<LANES>, x, to,
-                       static_cast<struct part *>(uw_cuda_of(e)->partials), add);
-    return rc < 0 ? rc : finish_parts(e, blocks, to, add);
+    return uw_launch(e, blocks, UW_BLOCK, xent_forward<LANES>, x, out);
 }
 
 int run_xent(const struct uw_exec *e, const struct xent &x, const struct numbers &to,
              const struct adding &add)
 {
-    return x.classes <= UW_LANES   ? run_rows<4>(e, x, to, add)
-           : x.classes <= UW_BLOCK ? run_rows<UW_LANES>(e, x, to, add)
-                                   : run_rows<UW_BLOCK>(e, x, to, add);
+    const struct outcome out = outcome_of(e, to, add);
+    return x.classes <= UW_LANES   ? run_rows<4>(e, x, out)
+           : x.classes <= UW_BLOCK ? run_rows<UW_LANES>(e, x, out)
+                                   : run_rows<UW_BLOCK>(e, x, out);
 }
 
 } // namespace
@@ -453,10 +455,8 @@ int uw_xent_step_cuda(const struct uw_exec *e, const struct uw_device_xent *x)
 int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                    const float *z, float *t, uint32_t *correct_n)
 {
-    struct numbers to = numbers_of(e, NULL, correct_n);
     unsigned blocks = blocks_of(e, rows, UW_BLOCK / UW_LANES);
-    int rc = uw_launch(e, blocks, UW_BLOCK, onehot, rows, n, label, z, t, to,
-                       static_cast<struct part *>(uw_cuda_of(e)->partials));
-    rc = rc < 0 ? rc : finish_parts(e, blocks, to, adding{});
+    int rc = uw_launch(e, blocks, UW_BLOCK, onehot, rows, n, label, z, t,
+                       outcome_of(e, numbers_of(e, NULL, correct_n), adding{}));
     return give(e, rc, NULL, correct_n);
 }
