@@ -104,14 +104,38 @@ static int put_losses(struct uw_model *m, const struct uw_labelled *s, uint32_t 
     return rc < 0 ? rc : d->add_losses(&m->exec, weight, heads_n, s->b->n);
 }
 
+/* Cross-entropy alone, and its gradient. */
+static int put_xent(struct uw_model *m, const struct uw_labelled *s, float *dy)
+{
+    const struct uw_head *h = &m->heads[0];
+    double weight = uw_loss_weight(h->def);
+    const struct uw_device_xent x = {
+        .batch_n = s->pass->batch_n, .classes = h->n, .logits = uw_value_of(m, h->value, s->x),
+        .label = s->b->label + s->pass->first, .dlogits = dy,
+        .smoothing = h->def->label_smoothing, .scale = (float)(weight / s->b->n),
+        .weight = (float)weight, .samples = s->b->n};
+    return uw_device_of(m)->xent_step(&m->exec, &x);
+}
+
+/* Losses, and the gradients of the outputs. */
+static int put_loss_gradients(struct uw_model *m, const struct uw_labelled *s)
+{
+    const struct uw_head *h = &m->heads[0];
+    uint32_t base = uw_graph_base(m->layers, h->value);
+    float *dy = base == UW_VALUE_INPUT ? NULL : m->layers[base - 1].dy;
+    if (m->heads_n == 1 && h->def->kind == UW_LOSS_CROSS_ENTROPY && dy != NULL) {
+        return put_xent(m, s, dy);
+    }
+    int rc = put_losses(m, s, m->heads_n);
+    return rc < 0 ? rc : uw_losses_backward(m, s, s->b->n);
+}
+
 static int put_micro(struct uw_model *m, const struct uw_labelled *s, struct uw_update *u)
 {
     int rc = uw_step_forward(m, s->x, s->pass, u->err);
     uint64_t since_us = uw_profile_start(m);
-    rc = rc < 0 ? rc : put_losses(m, s, m->heads_n);
+    rc = rc < 0 ? rc : put_loss_gradients(m, s);
     uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
-    rc = rc < 0 ? rc : uw_losses_backward(m, s, s->b->n);
-    uw_profile_lap(m, m->layers_n, UW_PROFILE_BW_INPUT, &since_us);
     return rc < 0 ? rc : uw_step_backward(m, s->x, s->pass, u);
 }
 

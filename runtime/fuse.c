@@ -5,6 +5,37 @@
 
 #include <math.h>
 
+/* Does one layer read the value, and no loss? */
+static bool is_read_once(const struct uw_graph *g, uint32_t value)
+{
+    uint32_t base = uw_graph_base(g->layers, value), n = 0;
+    if (base == UW_VALUE_INPUT || uw_graph_is_head(g, &g->layers[base - 1])) {
+        return false;
+    }
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        const struct uw_layer *l = &g->layers[i];
+        for (uint32_t k = 0; k < l->inputs_n && !l->view; k++) {
+            n += uw_graph_base(g->layers, l->input[k]) == base ? 1 : 0;
+        }
+    }
+    return n == 1;
+}
+
+/* A sum may take its first input's place, and its gradient is that input's: the first one is to be
+ * one that nobody else reads. Two numbers have the same sum either way. */
+static void turn_additions(struct uw_graph *g)
+{
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        struct uw_layer *l = &g->layers[i];
+        if (l->def->kind == UW_LAYER_ADD && l->inputs_n == 2 && !is_read_once(g, l->input[0]) &&
+            is_read_once(g, l->input[1])) {
+            uint16_t first = l->input[0];
+            l->input[0] = l->input[1];
+            l->input[1] = first;
+        }
+    }
+}
+
 static void fold_relus(struct uw_graph *g, const struct uw_kernels *k)
 {
     for (uint32_t i = 1; i < g->layers_n; i++) {
@@ -22,6 +53,7 @@ static void fold_relus(struct uw_graph *g, const struct uw_kernels *k)
             relu->reads_y = false;
         }
     }
+    turn_additions(g);
 }
 
 /* Its statistics are kept until the backward pass comes to it: after its reader's. */

@@ -110,6 +110,10 @@ struct uw_pass {
     uint32_t first;                 /* index of the first one in the minibatch */
     bool training;                  /* minibatch statistics, dropout */
     bool again;                     /* recomputation: statistics have been updated before */
+    float *const *gradient;         /* backward, on devices: [tensors_n], what bw_param will take as
+                                       d, and 0 by now: bw_prepare and bw_input may write there
+                                       what they find out anyway, and bw_param need not. NULL: they
+                                       keep it in aux */
     uint64_t noise;                 /* key of this step's random numbers */
 };
 
@@ -174,7 +178,8 @@ struct uw_graph;
 
 /* Batch norms and ReLUs become part of their neighbours. */
 struct uw_fusing {
-    /* A ReLU that alone reads a layer that can do it as well is left to that layer. */
+    /* A ReLU that alone reads a layer that can do it as well is left to that layer; of two that
+     * are added the first becomes one that is read by nobody else. */
     void (*fold_relus)(struct uw_graph *g, const struct uw_kernels *k);
     /* Batch norms that one convolution alone reads are left to that convolution, where the kernels
      * can do both: what they would write is never stored. Only for training without

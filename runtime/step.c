@@ -288,6 +288,26 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
     return rc;
 }
 
+#ifdef UW_WITHOUT_DEVICES
+#define backward_anywhere backward_layer
+#else
+/* A device's launches cost more than what they do for a few channels: what bw_input finds out about
+ * a parameter it leaves in its place at once. */
+static int backward_anywhere(struct uw_model *m, const struct uw_layer *l, const float *x,
+                             const struct uw_pass *p, struct uw_update *u)
+{
+    float *target[UW_LAYER_TENSORS_MAX] = {NULL};
+    struct uw_pass pass = *p;
+    int rc = UW_OK;
+
+    if (uw_device_of(m) != NULL && l->trained != 0 && u->first && u->last) {
+        rc = uw_parts.gathering->open(u, l, target);
+        pass.gradient = target;
+    }
+    return rc < 0 ? rc : backward_layer(m, l, x, &pass, u);
+}
+#endif
+
 UW_STEP_PART int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
                                   struct uw_update *u)
 {
@@ -307,7 +327,7 @@ UW_STEP_PART int uw_step_backward(struct uw_model *m, const float *x, const stru
                                 l->def->name);
         }
         u->err->text[0] = '\0';
-        rc = rc < 0 ? rc : backward_layer(m, l, x, p, u);
+        rc = rc < 0 ? rc : backward_anywhere(m, l, x, p, u);
         if (rc < 0) {
             return u->err->text[0] != '\0' ? rc
                                            : uw_error_set(u->err, rc, "layer '%s': %s",

@@ -112,6 +112,9 @@ struct uw_gathering {
      *   buckets  [the number returned], or NULL: only counted */
     uint32_t (*buckets)(const struct uw_model_config *config, struct uw_layer *layers,
                         uint32_t layers_n, struct uw_bucket *buckets);
+    /* Before a layer's gradient is made, on a device: its place in the bucket, target[t] NULL for
+     * what is not trained; 0 with the step's first micro-batch. */
+    int (*open)(struct uw_update *u, const struct uw_layer *l, float **target);
     /* bw_param of a layer into the bucket, and the update of a bucket that is complete. */
     int (*layer)(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
                  const float *const *x);

@@ -4,6 +4,7 @@
  * topmost layer last. Plan mode full is one bucket for everything; immediate is one bucket a
  * layer. With late updates the window holds all gradients, see late.c. */
 #include "flight.h"
+#include "layers/layers.h"
 
 #include "uwasa/fmath.h"
 #include "uwasa/parts.h"
@@ -198,17 +199,13 @@ static int flush(struct uw_update *u, uint32_t row, uint32_t low_segment, uint32
     return rc;
 }
 
-static int gather_layer(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
-                         const float *const *x)
+static int open_layer(struct uw_update *u, const struct uw_layer *l, float **target)
 {
     struct uw_model *m = u->m;
-    float *target[UW_LAYER_TENSORS_MAX] = {NULL};
-    uint32_t end = l->segment + l->tensors_n;
-    bool late = m->buckets_n > 0;
     int rc = UW_OK;
 
     if (u->low == u->top) {
-        u->high_segment = end;
+        u->high_segment = l->segment + l->tensors_n;
         for (uint32_t t = 0; t < l->tensors_n; t++) {
             const struct uw_segment *s = &m->params.segments[l->segment + t];
             u->top = s->state_n != UINT32_MAX ? s->state_n + s->size_n : u->top;
@@ -222,18 +219,30 @@ static int gather_layer(struct uw_update *u, const struct uw_layer *l, const str
     for (uint32_t t = 0; t < l->tensors_n; t++) {
         const struct uw_segment *s = &m->params.segments[l->segment + t];
         if (s->state_n != UINT32_MAX) {
-            target[t] = late ? m->gradients + s->state_n : gradient_of(u, s);
+            target[t] = m->buckets_n > 0 ? m->gradients + s->state_n : gradient_of(u, s);
             if (u->first && uw_device_of(m) == NULL) {
                 rc = rc < 0 ? rc
                             : uw_zero(&m->exec, target[t], (size_t)s->size_n * sizeof(float));
             }
         }
     }
-    rc = rc < 0 ? rc : l->ops->bw_param(&m->exec, l, p, x, 1.0f, target);
+    return rc;
+}
+
+static int gather_layer(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
+                         const float *const *x)
+{
+    struct uw_model *m = u->m;
+    float *target[UW_LAYER_TENSORS_MAX] = {NULL};
+    float *const *opened = uw_gradient_of(p);
+    int rc = opened == NULL ? open_layer(u, l, target) : UW_OK;
+
+    rc = rc < 0 ? rc
+                : l->ops->bw_param(&m->exec, l, p, x, 1.0f, opened != NULL ? opened : target);
     if (rc < 0) {
         return rc;
     }
-    if (late) {
+    if (m->buckets_n > 0) {
         bool lowest = m->buckets[l->bucket].layer == l->index;
         return lowest && u->last ? uw_late_hand_out(m, l->bucket) : UW_OK;
     }
@@ -291,6 +300,7 @@ const struct uw_gathering uw_gathering = {
     .check = check,
     .window = window,
     .buckets = uw_late_buckets,
+    .open = open_layer,
     .layer = gather_layer,
     .finish = finish,
     .late = uw_late_update,

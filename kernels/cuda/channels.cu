@@ -6,6 +6,7 @@
 #include "map.cuh"
 
 #define ROWS 8u         /* of a block that goes by columns, 32 columns wide */
+#define IN_FLIGHT 8u    /* of them a thread's loads; their sum is one of fp32 */
 
 namespace {
 
@@ -227,54 +228,86 @@ template <int W, typename G> struct sum_body {
 
 template <int W, typename G>
 static __global__ void __launch_bounds__(1024)
-    sum_kernel(struct uw_channel_cut cut, G g, struct sum_to out, double *partials)
+    sum_kernel(struct uw_channel_cut cut, G g, struct sum_to out, double *partials,
+               uint32_t *tickets)
 {
     sum_body<W, G> body = {g, 0.0f, 0.0};
     uw_each_vector<W>(cut, body);
     double total[1] = {body.sum};
     uw_block_sums(total);
-    if (threadIdx.x == 0 && cut.splits == 1) {
-        out.put(blockIdx.x, total[0]);
-    } else if (threadIdx.x == 0) {
-        partials[static_cast<size_t>(blockIdx.x) * cut.splits + blockIdx.y] = total[0];
+    if (cut.splits > 1) {
+        if (threadIdx.x == 0) {
+            partials[static_cast<size_t>(blockIdx.x) * cut.splits + blockIdx.y] = total[0];
+        }
+        if (!uw_last_block(tickets + blockIdx.x, cut.splits)) {
+            return;
+        }
+        uw_add_splits(partials, blockIdx.x, cut.splits, total);
     }
+    if (threadIdx.x == 0) {
+        out.put(blockIdx.x, total[0]);
+    }
+}
+
+/* Sum of a column over rows begin .. end - 1, every ROWS-th of them, several loads in flight: g may
+ * write where it reads, which keeps the compiler from it. */
+template <typename G>
+static __device__ __forceinline__ double column_sum(const G &g, size_t begin, size_t end,
+                                                    uint32_t channels, size_t c)
+{
+    double sum = 0.0;
+    for (size_t r = begin; r < end; r += ROWS * IN_FLIGHT) {
+        typename G::template item<1> item[IN_FLIGHT] = {};
+        float chunk = 0.0f;
+#pragma unroll
+        for (unsigned u = 0; u < IN_FLIGHT; u++) {
+            if (r + u * ROWS < end) {
+                item[u] = g.template load<1>((r + u * ROWS) * channels + c);
+            }
+        }
+#pragma unroll
+        for (unsigned u = 0; u < IN_FLIGHT; u++) {
+            if (r + u * ROWS < end) {
+                chunk += g.template take<1>(item[u], (r + u * ROWS) * channels + c).v[0];
+            }
+        }
+        sum += static_cast<double>(chunk);
+    }
+    return sum;
 }
 
 /* 32 columns and a share of the rows to a block. */
 template <typename G>
-static __global__ void sum_columns_kernel(uint32_t rows, uint32_t per_split, uint32_t channels,
-                                          G g, struct sum_to out, double *partials)
+static __global__ void __launch_bounds__(ROWS *UW_LANES)
+    sum_columns_kernel(uint32_t rows, uint32_t per_split, uint32_t channels, G g,
+                       struct sum_to out, double *partials, uint32_t *tickets)
 {
     __shared__ double part[ROWS][UW_LANES];
     size_t c = static_cast<size_t>(blockIdx.x) * UW_LANES + threadIdx.x;
     size_t begin = static_cast<size_t>(blockIdx.y) * per_split;
     size_t end = begin + per_split < rows ? begin + per_split : rows;
-    double sum = 0.0;
-    for (size_t r = begin + threadIdx.y; r < end && c < channels; r += ROWS) {
-        size_t at = r * channels + c;
-        sum += static_cast<double>(g.template take<1>(g.template load<1>(at), at).v[0]);
-    }
-    part[threadIdx.y][threadIdx.x] = sum;
+    const bool adds = threadIdx.y == 0 && c < channels;
+    part[threadIdx.y][threadIdx.x] =
+        c < channels ? column_sum(g, begin + threadIdx.y, end, channels, c) : 0.0;
     __syncthreads();
-    if (threadIdx.y != 0 || c >= channels) {
-        return;
-    }
-    for (unsigned i = 1; i < ROWS; i++) {
+    double sum = 0.0;
+    for (unsigned i = 0; i < ROWS && adds; i++) {
         sum += part[i][threadIdx.x];
     }
-    if (gridDim.y == 1) {
-        out.put(c, sum);
-    } else {
-        partials[c * gridDim.y + blockIdx.y] = sum;
+    if (gridDim.y > 1) {
+        if (adds) {
+            partials[c * gridDim.y + blockIdx.y] = sum;
+        }
+        if (!uw_last_block(tickets + blockIdx.x, gridDim.y)) {
+            return;
+        }
+        sum = 0.0;
+        for (unsigned s = 0; s < gridDim.y && adds; s++) {
+            sum += __ldcg(partials + c * gridDim.y + s);
+        }
     }
-}
-
-static __global__ void finish_kernel(uint32_t splits, struct sum_to out, const double *partials)
-{
-    double total[1];
-    uw_add_splits(partials, blockIdx.x, splits, total);
-    if (threadIdx.x == 0) {
-        out.put(blockIdx.x, total[0]);
+    if (adds) {
+        out.put(c, sum);
     }
 }
 
@@ -282,19 +315,15 @@ template <typename G>
 static int sum_columns(const struct uw_exec *e, uint32_t rows, uint32_t channels, const G &g,
                        const struct sum_to &out)
 {
-    double *partials = static_cast<double *>(uw_cuda_of(e)->partials);
     uint32_t blocks = (channels - 1) / UW_LANES + 1, splits = 1;
-    while (rows / splits > 512 && splits < 16 &&
+    while (rows / splits > 512 && splits < 16 && blocks <= UW_CUDA_TICKETS &&
            blocks * splits < 2 * uw_cuda_of(e)->multiprocessors) {
         splits *= 2;
     }
     uint32_t per_split = (rows - 1) / splits + 1;
-    int rc = uw_launch(e, dim3(blocks, splits), dim3(UW_LANES, ROWS), sum_columns_kernel<G>, rows,
-                       per_split, channels, g, out, partials);
-    if (rc < 0 || splits == 1) {
-        return rc;
-    }
-    return uw_launch(e, channels, UW_LANES, finish_kernel, splits, out, partials);
+    return uw_launch(e, dim3(blocks, splits), dim3(UW_LANES, ROWS), sum_columns_kernel<G>, rows,
+                     per_split, channels, g, out, static_cast<double *>(uw_cuda_of(e)->partials),
+                     uw_cuda_of(e)->tickets);
 }
 
 /* Sums of a batch that is not empty. */
@@ -302,20 +331,14 @@ template <typename G>
 static int sum_planes(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
                       bool aligned, const G &g, const struct sum_to &out)
 {
-    double *partials = static_cast<double *>(uw_cuda_of(e)->partials);
     if (inner_n == 1) {
         return sum_columns(e, batch_n, channels, g, out);
     }
     struct uw_channel_cut cut = uw_cut_channels(e, batch_n, channels, inner_n, aligned, 16384,
-                                                UW_SPLITS_MAX);
-    int rc = cut.width == 4 ? uw_launch(e, uw_channel_grid(cut), cut.threads, sum_kernel<4, G>,
-                                        cut, g, out, partials)
-                            : uw_launch(e, uw_channel_grid(cut), cut.threads, sum_kernel<1, G>,
-                                        cut, g, out, partials);
-    if (rc < 0 || cut.splits == 1) {
-        return rc;
-    }
-    return uw_launch(e, channels, UW_LANES, finish_kernel, cut.splits, out, partials);
+                                                channels <= UW_CUDA_TICKETS ? UW_SPLITS_MAX : 1);
+    return uw_launch(e, uw_channel_grid(cut), cut.threads,
+                     cut.width == 4 ? sum_kernel<4, G> : sum_kernel<1, G>, cut, g, out,
+                     static_cast<double *>(uw_cuda_of(e)->partials), uw_cuda_of(e)->tickets);
 }
 
 int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,

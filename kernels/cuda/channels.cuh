@@ -168,7 +168,7 @@ static __device__ __forceinline__ void uw_add_splits(const double *partials, uin
     }
     for (uint32_t s = threadIdx.x % UW_LANES; s < splits; s += UW_LANES) {
         for (int k = 0; k < N; k++) {
-            v[k] += from[s * N + k];
+            v[k] += __ldcg(from + s * N + k);
         }
     }
     uw_warp_sums(v);

@@ -2,7 +2,8 @@
  *
  * Depthwise convolution, which memory bounds. A thread makes ROWS values of one column: neighbouring
  * threads read neighbouring columns, and a row that it has loaded serves all the taps that meet it.
- * The gradient of the weights walks outputs in the same way, a block or several to a channel. */
+ * The gradient of the weights walks outputs in the same way, a block or several to a channel; the
+ * last of several adds up what they left. */
 #include "conv2d_own.cuh"
 #include "reduce.cuh"
 
@@ -216,7 +217,7 @@ static __device__ __forceinline__ void give(const struct uw_conv &c, float *part
 /* grid = (output channels, splits); all counts columns, strips and images. */
 template <int KERNEL, int STRIDE>
 static __global__ void __launch_bounds__(BLOCK)
-    bw_param_kernel(struct uw_conv c, struct strips all, float *partials)
+    bw_param_kernel(struct uw_conv c, struct strips all, float *partials, uint32_t *tickets)
 {
     constexpr int sums = KERNEL * KERNEL + 1;
     __shared__ float part[BLOCK / UW_LANES][sums];
@@ -254,20 +255,14 @@ static __global__ void __launch_bounds__(BLOCK)
         }
         give<KERNEL>(c, partials, gridDim.y, co, blockIdx.y, static_cast<int>(threadIdx.x), total);
     }
-}
-
-template <int KERNEL>
-static __global__ void finish_kernel(struct uw_conv c, const float *partials, uint32_t splits)
-{
-    constexpr uint32_t sums = KERNEL * KERNEL + 1;
-    UW_EACH(i, static_cast<size_t>(c.groups) * c.group_out * sums) {
-        uint32_t co = static_cast<uint32_t>(i / sums), k = static_cast<uint32_t>(i % sums);
-        float total = 0.0f;
-        for (uint32_t s = 0; s < splits; s++) {
-            total += partials[(static_cast<size_t>(co) * splits + s) * sums + k];
-        }
-        give<KERNEL>(c, nullptr, 1, co, 0, static_cast<int>(k), total);
+    if (gridDim.y == 1 || !uw_last_block(tickets + co, gridDim.y) || threadIdx.x >= sums) {
+        return;
     }
+    float total = 0.0f;
+    for (uint32_t s = 0; s < gridDim.y; s++) {
+        total += __ldcg(partials + (static_cast<size_t>(co) * gridDim.y + s) * sums + threadIdx.x);
+    }
+    give<KERNEL>(c, nullptr, 1, co, 0, static_cast<int>(threadIdx.x), total);
 }
 
 bool uw_depthwise_takes(const struct uw_conv2d *c)
@@ -304,13 +299,7 @@ int uw_depthwise_bw_param(const struct uw_exec *e, const struct uw_conv &c)
     uint32_t useful = (all.all + 2 * BLOCK - 1) / (2 * BLOCK);
     splits = splits < useful ? splits : useful;
     splits = splits < SPLITS_MAX ? splits : SPLITS_MAX;
-    int rc = uw_launch(e, dim3(channels, splits), BLOCK, OF_SHAPE(bw_param_kernel, c), c, all,
-                       partials);
-    if (rc < 0 || splits == 1) {
-        return rc;
-    }
-    size_t n = static_cast<size_t>(channels) * (c.taps + 1);
-    return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK,
-                     c.kernel_h == 3 ? finish_kernel<3> : finish_kernel<5>, c,
-                     static_cast<const float *>(partials), splits);
+    splits = channels <= UW_CUDA_TICKETS ? splits : 1;
+    return uw_launch(e, dim3(channels, splits), BLOCK, OF_SHAPE(bw_param_kernel, c), c, all,
+                     partials, uw_cuda_of(e)->tickets);
 }

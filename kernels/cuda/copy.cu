@@ -190,16 +190,18 @@ int permute(const struct uw_exec *e, const struct uw_permute *p, uint32_t batch_
                                : permute_each<size_t>(e, n, a, x, y, accumulate);
 }
 
-/* Columns of a block's tile: a warp reads 32 neighbours, eight of them walk down the rows. */
-template <bool PARTS>
+/* Columns of a block's tile: a warp reads 32 neighbours, eight of them walk down the rows. The last
+ * of a tile's blocks adds up what they left in parts, [blocks][n]. */
 __global__ void sum_rows_kernel(size_t rows, uint32_t n, size_t step, size_t rows_each,
-                                const float *dy, float scale, float *out)
+                                const float *dy, float scale, float *parts, uint32_t *tickets,
+                                float *db)
 {
     __shared__ float sums[TILE_ROWS][TILE];
     unsigned lane = threadIdx.x % TILE, row = threadIdx.x / TILE;
     size_t column = static_cast<size_t>(blockIdx.x) * TILE + lane;
     size_t first = blockIdx.y * rows_each;
     size_t end = first + rows_each < rows ? first + rows_each : rows;
+    const bool adds = row == 0 && column < n;
     float sum = 0.0f;
     if (column < n) {
 #pragma unroll 4
@@ -209,27 +211,23 @@ __global__ void sum_rows_kernel(size_t rows, uint32_t n, size_t step, size_t row
     }
     sums[row][lane] = sum;
     __syncthreads();
-    if (row != 0 || column >= n) {
-        return;
-    }
-    for (unsigned k = 1; k < TILE_ROWS; k++) {
+    for (unsigned k = 1; k < TILE_ROWS && adds; k++) {
         sum += sums[k][lane];
     }
-    if (PARTS) {
-        out[static_cast<size_t>(blockIdx.y) * n + column] = sum;
-    } else {
-        out[column] += scale * sum;
-    }
-}
-
-__global__ void add_row_parts(unsigned parts, uint32_t n, const float *sums, float scale, float *db)
-{
-    UW_EACH(j, n) {
-        float sum = 0.0f;
-        for (unsigned k = 0; k < parts; k++) {
-            sum += sums[static_cast<size_t>(k) * n + j];
+    if (gridDim.y > 1) {
+        if (adds) {
+            parts[static_cast<size_t>(blockIdx.y) * n + column] = sum;
         }
-        db[j] += scale * sum;
+        if (!uw_last_block(tickets + blockIdx.x, gridDim.y)) {
+            return;
+        }
+        sum = 0.0f;
+        for (unsigned k = 0; k < gridDim.y && adds; k++) {
+            sum += __ldcg(parts + static_cast<size_t>(k) * n + column);
+        }
+    }
+    if (adds) {
+        db[column] += scale * sum;
     }
 }
 
@@ -240,6 +238,7 @@ unsigned row_parts(const struct uw_exec *e, size_t rows, uint32_t n, unsigned ti
     size_t most = rows / 64u, room = UW_CUDA_PARTIALS_BYTES / sizeof(float) / n;
     wanted = wanted < most ? wanted : most;
     wanted = wanted < room ? wanted : room;
+    wanted = tiles <= UW_CUDA_TICKETS ? wanted : 1;
     return wanted < 1 ? 1 : static_cast<unsigned>(wanted < 64u ? wanted : 64u);
 }
 
@@ -251,15 +250,9 @@ int sum_rows(const struct uw_exec *e, size_t rows, uint32_t n, size_t step, cons
     }
     unsigned tiles = (n + TILE - 1u) / TILE, parts = row_parts(e, rows, n, tiles);
     size_t each = (rows + parts - 1u) / parts;
-    float *sums = static_cast<float *>(uw_cuda_of(e)->partials);
-    if (parts == 1) {
-        return uw_launch(e, tiles, TILE * TILE_ROWS, sum_rows_kernel<false>, rows, n, step, each,
-                         dy, scale, db);
-    }
-    int rc = uw_launch(e, dim3(tiles, parts), TILE * TILE_ROWS, sum_rows_kernel<true>, rows, n,
-                       step, each, dy, scale, sums);
-    return rc < 0 ? rc : uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, add_row_parts, parts, n, sums,
-                                   scale, db);
+    return uw_launch(e, dim3(tiles, parts), TILE * TILE_ROWS, sum_rows_kernel, rows, n, step, each,
+                     dy, scale, static_cast<float *>(uw_cuda_of(e)->partials),
+                     uw_cuda_of(e)->tickets, db);
 }
 
 } // namespace

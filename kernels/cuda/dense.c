@@ -68,7 +68,7 @@ static int run_small(const struct uw_exec *e, const struct uw_dense *d,
 {
     switch (j->part) {
     case UW_CONV2D_FW:
-        return uw_dense_small_fw(e, d, j->batch_n, j->a, j->b, j->bias, j->out);
+        return uw_dense_small_fw(e, d, j->batch_n, j->a, j->b, j->bias, 0.0f, j->out);
     case UW_CONV2D_BW_INPUT:
         return uw_dense_small_bw_input(e, d, j->batch_n, j->a, j->b, j->out, j->accumulate);
     case UW_CONV2D_BW_PARAM:

@@ -52,11 +52,32 @@ static bool in_fours(uint32_t n, const void *a, const void *b)
                               0;
 }
 
+/* Of a ReLU, with y its output, what goes back through it of dy; y NULL: there is none. */
+struct masked {
+    const float *dy, *y;
+    float ceiling;
+    __device__ float at(size_t i) const
+    {
+        float d = dy[i];
+        if (y != nullptr) {
+            d = y[i] > 0.0f && y[i] < ceiling ? d : 0.0f;
+        }
+        return d;
+    }
+};
+
+/* v, or with a ceiling above 0 cut to 0 .. ceiling; NaN stays. */
+static __device__ float cut(float v, float ceiling)
+{
+    float up = v <= 0.0f ? 0.0f : v;
+    return ceiling > 0.0f ? up >= ceiling ? ceiling : up : v;
+}
+
 /* y[n][o] = b[o] + sum over i of x[n][i] w[o][i], `warps` warps of a block for each o. */
 template <unsigned N, unsigned V>
 static __global__ void __launch_bounds__(UW_BLOCK)
     dense_fw(struct uw_dense d, uint32_t batch_n, unsigned warps, const float *x, const float *w,
-             const float *b, float *y)
+             const float *b, float ceiling, float *y)
 {
     __shared__ float partial[UW_BLOCK / WARP][N];
     batch_n -= blockIdx.y * N; /* N of them for each row of blocks */
@@ -93,31 +114,31 @@ static __global__ void __launch_bounds__(UW_BLOCK)
             for (unsigned i = 0; i < warps; i++) {
                 all += partial[row * warps + i][n];
             }
-            y[static_cast<size_t>(n) * d.out + first + row] =
-                b != nullptr ? all + b[first + row] : all;
+            all = b != nullptr ? all + b[first + row] : all;
+            y[static_cast<size_t>(n) * d.out + first + row] = cut(all, ceiling);
         }
         __syncthreads();
     }
 }
 
-/* dx[n][i] = sum over o of dy[n][o] w[o][i]; a warp has 32 columns, warps share the rows. */
+/* dx[n][i] = sum over o of dy[n][o] w[o][i]; a warp has 32 columns, warps share the rows. The block
+ * is one of (columns / 32, minibatch / N) at (column, part). */
 template <unsigned N>
-static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* sums of 8 take registers */
-    dense_bw_input(struct uw_dense d, uint32_t batch_n, const float *dy, const float *w, float *dx,
-                   bool accumulate)
+static __device__ __forceinline__ void
+input_share(const struct uw_dense &d, uint32_t batch_n, const struct masked &g, const float *w,
+            float *dx, bool accumulate, unsigned column, unsigned part, float *partial)
 {
-    UW_DYNAMIC_SHARED(float, partial); /* [N][slices][WARP] */
     unsigned slices = blockDim.y, slice = threadIdx.y;
-    batch_n -= blockIdx.y * N; /* N of them for each row of blocks */
-    dy += static_cast<size_t>(blockIdx.y) * N * d.out;
-    dx += static_cast<size_t>(blockIdx.y) * N * d.in;
-    size_t i = static_cast<size_t>(blockIdx.x) * WARP + threadIdx.x;
+    const size_t skip = static_cast<size_t>(part) * N;
+    batch_n -= part * N;
+    dx += skip * d.in;
+    size_t i = static_cast<size_t>(column) * WARP + threadIdx.x;
     float sum[N] = {};
 #pragma unroll 4
     for (size_t o = slice; o < d.out; o += slices) {
         float weight = i < d.in ? w[o * d.in + i] : 0.0f;
         for (unsigned n = 0; n < N; n++) {
-            sum[n] += dy[(n < batch_n ? n : 0) * static_cast<size_t>(d.out) + o] * weight;
+            sum[n] += g.at((skip + (n < batch_n ? n : 0)) * d.out + o) * weight;
         }
     }
     for (unsigned n = 0; n < N; n++) {
@@ -135,28 +156,39 @@ static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* sums of 8 take r
     }
 }
 
-/* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; the first column's threads do b. */
-template <unsigned V>
-static __global__ void __launch_bounds__(UW_BLOCK)
-    dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x, const float *dy,
-                   float keep, float scale, float *w, float *b)
+template <unsigned N>
+static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* sums of 8 take registers */
+    dense_bw_input(struct uw_dense d, uint32_t batch_n, struct masked g, const float *w, float *dx,
+                   bool accumulate)
 {
-    size_t i = (static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V;
+    UW_DYNAMIC_SHARED(float, partial); /* [N][slices][WARP] */
+    input_share<N>(d, batch_n, g, w, dx, accumulate, blockIdx.x, blockIdx.y, partial);
+}
+
+/* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; the first column's threads do b.
+ * The block is at (column, row) of a grid of `rows` rows. */
+template <unsigned V>
+static __device__ __forceinline__ void
+param_share(const struct uw_dense &d, uint32_t batch_n, const float *x, const struct masked &g,
+            float keep, float scale, float *w, float *b, unsigned column, unsigned row,
+            unsigned rows)
+{
+    size_t i = (static_cast<size_t>(column) * blockDim.x + threadIdx.x) * V;
     if (i >= d.in) {
         return;
     }
-    for (size_t o = static_cast<size_t>(blockIdx.y) * blockDim.y + threadIdx.y; o < d.out;
-         o += static_cast<size_t>(gridDim.y) * blockDim.y) {
+    for (size_t o = static_cast<size_t>(row) * blockDim.y + threadIdx.y; o < d.out;
+         o += static_cast<size_t>(rows) * blockDim.y) {
         struct lanes<V> weight, value, sum = {};
         float bias = 0.0f;
         weight.load(w + o * d.in + i);
 #pragma unroll 8
         for (unsigned n = 0; n < batch_n; n++) {
-            float g = dy[static_cast<size_t>(n) * d.out + o];
+            float of = g.at(static_cast<size_t>(n) * d.out + o);
             value.load(x + static_cast<size_t>(n) * d.in + i);
-            bias += g;
+            bias += of;
             for (unsigned v = 0; v < V; v++) {
-                sum.v[v] += g * value.v[v];
+                sum.v[v] += of * value.v[v];
             }
         }
         for (unsigned v = 0; v < V; v++) {
@@ -167,6 +199,35 @@ static __global__ void __launch_bounds__(UW_BLOCK)
             b[o] = fmaf(scale, bias, keep * b[o]);
         }
     }
+}
+
+template <unsigned V>
+static __global__ void __launch_bounds__(UW_BLOCK)
+    dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x, struct masked g,
+                   float keep, float scale, float *w, float *b)
+{
+    param_share<V>(d, batch_n, x, g, keep, scale, w, b, blockIdx.x, blockIdx.y, gridDim.y);
+}
+
+/* Who does what in a launch that does both: the first blocks dx, the others dw and db. */
+struct both {
+    unsigned input_columns, inputs, param_columns, param_rows;
+};
+
+template <unsigned N, unsigned V>
+static __global__ void __launch_bounds__(N > 4 ? 512 : 1024)
+    dense_bw(struct uw_dense d, uint32_t batch_n, struct both s, const float *x, struct masked g,
+             const float *w, float *dx, bool accumulate, float *dw, float *db)
+{
+    UW_DYNAMIC_SHARED(float, partial); /* [N][slices][WARP] */
+    if (blockIdx.x < s.inputs) {
+        input_share<N>(d, batch_n, g, w, dx, accumulate, blockIdx.x % s.input_columns,
+                       blockIdx.x / s.input_columns, partial);
+        return;
+    }
+    unsigned i = blockIdx.x - s.inputs;
+    param_share<V>(d, batch_n, x, g, 1.0f, 1.0f, dw, db, i % s.param_columns, i / s.param_columns,
+                   s.param_rows);
 }
 
 /* What dense_bw_param does with b. */
@@ -184,7 +245,7 @@ static __global__ void dense_bw_bias(uint32_t out, uint32_t batch_n, const float
 
 template <unsigned N>
 static int fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n, const float *x,
-              const float *w, const float *b, float *y)
+              const float *w, const float *b, float ceiling, float *y)
 {
     unsigned most = UW_BLOCK / WARP, warps = 1;
     bool fours = in_fours(d->in, x, w);
@@ -195,27 +256,36 @@ static int fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_
     unsigned rows = most / warps;
     dim3 grid(uw_grid(e, static_cast<size_t>((d->out + rows - 1u) / rows) * UW_BLOCK, 1),
               (batch_n + N - 1u) / N);
-    return fours ? uw_launch(e, grid, UW_BLOCK, dense_fw<N, 4>, *d, batch_n, warps, x, w, b, y)
-                 : uw_launch(e, grid, UW_BLOCK, dense_fw<N, 1>, *d, batch_n, warps, x, w, b, y);
+    return fours ? uw_launch(e, grid, UW_BLOCK, dense_fw<N, 4>, *d, batch_n, warps, x, w, b,
+                             ceiling, y)
+                 : uw_launch(e, grid, UW_BLOCK, dense_fw<N, 1>, *d, batch_n, warps, x, w, b,
+                             ceiling, y);
 }
 
 int uw_dense_small_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                      const float *x, const float *w, const float *b, float *y)
+                      const float *x, const float *w, const float *b, float ceiling, float *y)
 {
-    return batch_n == 1   ? fw<1>(e, d, batch_n, x, w, b, y)
-           : batch_n == 2 ? fw<2>(e, d, batch_n, x, w, b, y)
-           : batch_n <= 4 ? fw<4>(e, d, batch_n, x, w, b, y)
-                          : fw<8>(e, d, batch_n, x, w, b, y);
+    return batch_n == 1   ? fw<1>(e, d, batch_n, x, w, b, ceiling, y)
+           : batch_n == 2 ? fw<2>(e, d, batch_n, x, w, b, ceiling, y)
+           : batch_n <= 4 ? fw<4>(e, d, batch_n, x, w, b, ceiling, y)
+                          : fw<8>(e, d, batch_n, x, w, b, ceiling, y);
+}
+
+/* Warps of a block that makes dx of N samples at a time. */
+template <unsigned N> static unsigned slices_of(const struct uw_dense *d)
+{
+    return d->out < 128 ? AT_ONCE : N > 4 ? 16u : 32u;
 }
 
 template <unsigned N>
 static int bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                     const float *dy, const float *w, float *dx, bool accumulate)
 {
-    unsigned slices = d->out < 128 ? AT_ONCE : N > 4 ? 16u : 32u;
+    unsigned slices = slices_of<N>(d);
     dim3 grid((d->in + WARP - 1u) / WARP, (batch_n + N - 1u) / N), threads(WARP, slices);
+    const struct masked g = {dy, nullptr, 0.0f};
     return uw_launch_shared(e, grid, threads, N * slices * WARP * sizeof(float),
-                            dense_bw_input<N>, *d, batch_n, dy, w, dx, accumulate);
+                            dense_bw_input<N>, *d, batch_n, g, w, dx, accumulate);
 }
 
 int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
@@ -227,20 +297,56 @@ int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, u
                           : bw_input<8>(e, d, batch_n, dy, w, dx, accumulate);
 }
 
+/* Blocks of dw: columns of 32 vectors, and rows of which a block takes `at_once` at a time. */
+static dim3 param_grid(const struct uw_exec *e, const struct uw_dense *d, bool fours,
+                       unsigned at_once)
+{
+    unsigned columns = fours ? d->in / 4u : d->in;
+    dim3 grid((columns + WARP - 1u) / WARP);
+    unsigned rows = (d->out + at_once - 1u) / at_once;
+    unsigned most = uw_cuda_of(e)->multiprocessors * 16u / grid.x + 1u;
+    grid.y = rows < most ? rows : most;
+    return grid;
+}
+
 int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                             const float *x, const float *dy, float keep, float scale, float *w,
                             float *b)
 {
     bool fours = in_fours(d->in, x, w);
-    unsigned columns = fours ? d->in / 4u : d->in;
-    dim3 threads(WARP, UW_BLOCK / WARP), grid((columns + WARP - 1u) / WARP);
-    unsigned rows = (d->out + threads.y - 1u) / threads.y;
-    unsigned most = uw_cuda_of(e)->multiprocessors * 16u / grid.x + 1u;
-    grid.y = rows < most ? rows : most;
-    return fours ? uw_launch(e, grid, threads, dense_bw_param<4>, *d, batch_n, x, dy, keep, scale,
+    dim3 threads(WARP, UW_BLOCK / WARP), grid = param_grid(e, d, fours, threads.y);
+    const struct masked g = {dy, nullptr, 0.0f};
+    return fours ? uw_launch(e, grid, threads, dense_bw_param<4>, *d, batch_n, x, g, keep, scale,
                              w, b)
-                 : uw_launch(e, grid, threads, dense_bw_param<1>, *d, batch_n, x, dy, keep, scale,
+                 : uw_launch(e, grid, threads, dense_bw_param<1>, *d, batch_n, x, g, keep, scale,
                              w, b);
+}
+
+template <unsigned N>
+static int bw(const struct uw_exec *e, const struct uw_dense *d, const struct uw_dense_back *b)
+{
+    unsigned slices = slices_of<N>(d);
+    bool fours = in_fours(d->in, b->x, b->dw);
+    const dim3 param = param_grid(e, d, fours, slices), threads(WARP, slices);
+    struct both s;
+    s.input_columns = (d->in + WARP - 1u) / WARP;
+    s.inputs = b->dx != nullptr ? s.input_columns * ((b->batch_n + N - 1u) / N) : 0;
+    s.param_columns = param.x;
+    s.param_rows = param.y;
+    const struct masked g = {b->dy, b->y, b->ceiling};
+    return uw_launch_shared(e, s.inputs + param.x * param.y, threads,
+                            b->dx != nullptr ? N * slices * WARP * sizeof(float) : 0,
+                            fours ? dense_bw<N, 4> : dense_bw<N, 1>, *d, b->batch_n, s, b->x, g,
+                            b->w, b->dx, b->accumulate, b->dw, b->db);
+}
+
+int uw_dense_small_bw(const struct uw_exec *e, const struct uw_dense *d,
+                      const struct uw_dense_back *b)
+{
+    return b->batch_n == 1   ? bw<1>(e, d, b)
+           : b->batch_n == 2 ? bw<2>(e, d, b)
+           : b->batch_n <= 4 ? bw<4>(e, d, b)
+                             : bw<8>(e, d, b);
 }
 
 int uw_dense_small_bw_bias(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,

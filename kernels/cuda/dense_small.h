@@ -21,14 +21,18 @@ extern "C" {
  * many: their weights are read once for eight. */
 bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n);
 
+/* ceiling above 0: y is cut to 0 .. ceiling, else left as it is. */
 int uw_dense_small_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                      const float *x, const float *w, const float *b, float *y);
+                      const float *x, const float *w, const float *b, float ceiling, float *y);
 int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                             const float *dy, const float *w, float *dx, bool accumulate);
 /* w = keep * w + scale * gradient of w, b likewise; b may be NULL. keep 1: dense_bw_param. */
 int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                             const float *x, const float *dy, float keep, float scale, float *w,
                             float *b);
+/* dense_bw of uwasa/kernels_fused.h. */
+int uw_dense_small_bw(const struct uw_exec *e, const struct uw_dense *d,
+                      const struct uw_dense_back *b);
 int uw_dense_small_bw_bias(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                            const float *dy, float keep, float scale, float *b);
 

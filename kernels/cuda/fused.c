@@ -2,6 +2,8 @@
  *
  * The family of fused slots; its kernels are channels.cu's. Kernels of our own make a bias'
  * gradient in the launch of the weights', cuDNN and cuBLAS do not. */
+#include "dense_plan.h"
+#include "dense_small.h"
 #include "products.h"
 
 static bool conv2d_bias_apart(const struct uw_kernels *k, const struct uw_conv2d *c,
@@ -21,10 +23,32 @@ static bool dense_bias_apart(const struct uw_kernels *k, const struct uw_dense *
     return !uw_dense_is_small(uw_cuda_of(&e), d, batch_n, UW_CONV2D_BW_PARAM);
 }
 
+static int dense_relu(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float ceiling, float *y)
+{
+    if (uw_dense_is_small(uw_cuda_of(e), d, batch_n, UW_CONV2D_FW)) {
+        return uw_dense_small_fw(e, d, batch_n, x, w, b, ceiling, y);
+    }
+    int rc = uw_dense_fw_cuda(e, d, batch_n, x, w, NULL, y);
+    return rc < 0 ? rc : uw_bias_relu_cuda(e, batch_n, d->out, 1, b, ceiling, y);
+}
+
+static bool dense_bw_takes(const struct uw_kernels *k, const struct uw_dense *d, uint32_t batch_n)
+{
+    const struct uw_exec e = {.kernels = k};
+    const struct uw_cuda *gpu = uw_cuda_of(&e);
+    return uw_dense_is_small(gpu, d, batch_n, UW_CONV2D_BW_INPUT) &&
+           uw_dense_is_small(gpu, d, batch_n, UW_CONV2D_BW_PARAM);
+}
+
 const struct uw_fused_kernels uw_fused_cuda = {
     .bias_relu = uw_bias_relu_cuda,
     .relu_bw = uw_relu_bw_cuda,
     .add_relu = uw_add_relu_cuda,
+    .dense_relu = dense_relu,
+    .dense_bw_takes = dense_bw_takes,
+    .dense_bw = uw_dense_small_bw,
+    .batchnorm_bw = uw_batchnorm_bw_cuda,
     .conv2d_bias_apart = conv2d_bias_apart,
     .dense_bias_apart = dense_bias_apart,
 };

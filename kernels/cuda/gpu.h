@@ -33,6 +33,11 @@ struct uw_cuda_step {
     struct uw_device_sums sums;
 };
 
+/* Counters of blocks that wait for nobody, see uw_last_block of reduce.cuh; 0 between launches.
+ * They stand behind the step, in one block of memory. */
+#define UW_CUDA_TICKETS 4096u
+#define UW_CUDA_STEP_BYTES (sizeof(struct uw_cuda_step) + UW_CUDA_TICKETS * sizeof(uint32_t))
+
 /* Numbers on their way to the processor, outside of steps. */
 struct uw_cuda_numbers {
     double d[2];
@@ -54,6 +59,7 @@ struct uw_cuda {
     uint32_t multiprocessors;
     cudaStream_t stream;
     void *partials;                     /* [UW_CUDA_PARTIALS_BYTES], the GPU's */
+    uint32_t *tickets;                  /* [UW_CUDA_TICKETS], the GPU's */
     struct uw_cuda_numbers *numbers;    /* both see it; `numbers_at` is where the GPU does */
     struct uw_cuda_numbers *numbers_at;
     struct uw_cuda_step *step;          /* the GPU's */
@@ -114,13 +120,17 @@ int uw_softmax_xent_bw_input_cuda(const struct uw_exec *e, uint32_t batch_n, uin
                                   float scale, float *dlogits);
 extern const struct uw_loss_kernels uw_loss_cuda;
 int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t heads_n,
-                       uint32_t samples);                       /* device's, as the next two */
+                       uint32_t samples);                       /* device's, as the next three */
+int uw_xent_step_cuda(const struct uw_exec *e, const struct uw_device_xent *x);
 int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                    const float *z, float *t, uint32_t *correct_n);
 int uw_clip_cuda(const struct uw_exec *e, float most, size_t n, float *g);      /* update.cu */
 void uw_segments_cuda(const struct uw_exec *e, const struct uw_device_segment *s, uint32_t n);
 /* norm.cu, norm_group.cu, lrn.cu */
 extern const struct uw_norm_kernels uw_norm_cuda;
+int uw_batchnorm_bw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                         const float *x, const struct uw_input_norm *norm, const float *dy,
+                         float *dgamma, float *dbeta, float *dx, bool accumulate);
 /* pool.cu */
 int uw_maxpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                          const float *x, float *y, uint8_t *winner);

@@ -48,94 +48,193 @@ int give(const struct uw_exec *e, int rc, double *loss, uint32_t *correct)
     return rc;
 }
 
-/* One block of many leaves its part; the only one writes the numbers. */
-__device__ inline void leave(double loss, uint32_t correct, const struct numbers &to,
-                             struct part *parts)
+/* What add_losses does; step NULL: nothing. */
+struct adding {
+    struct uw_cuda_step *step;
+    double weight[HEADS_MAX];
+    uint32_t heads_n;
+    double samples;
+};
+
+struct adding adding_of(const struct uw_exec *e, const float *weight, uint32_t heads_n,
+                        uint32_t samples)
+{
+    struct adding a{};
+    a.step = uw_cuda_of(e)->step;
+    for (uint32_t i = 0; i < heads_n; i++) {
+        a.weight[i] = static_cast<double>(weight[i]);
+    }
+    a.heads_n = heads_n;
+    a.samples = static_cast<double>(samples);
+    return a;
+}
+
+/* By one thread: eight numbers at most. */
+__device__ inline void add_up(const struct adding &a)
+{
+    struct uw_device_sums *s = &a.step->sums;
+    double total = s->total;
+    if (s->stopped == UW_DEVICE_SKIP && total == 0.0) {
+        s->stopped = UW_DEVICE_RUNS; /* the step before was skipped: its total is no longer here */
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < HEADS_MAX; i++) {
+        if (i < a.heads_n) {
+            total += a.weight[i] * s->loss[i];
+            s->loss[i] = 0.0;
+        }
+    }
+    s->total = total;
+    s->correct_total += s->correct[0];
+    s->correct[0] = 0;
+    if (s->stopped != UW_DEVICE_RUNS) {
+        return;
+    }
+    if (!(fabs(total) <= 1.7976931348623157e308)) {
+        s->stopped = UW_DEVICE_STOP_LOSS;
+    } else if (total > a.step->values.loss_limit * a.samples) {
+        s->stopped = UW_DEVICE_SKIP;
+    }
+}
+
+__global__ void add_losses(struct adding a)
+{
+    add_up(a);
+}
+
+/* Where a kernel's numbers go. */
+struct outcome {
+    struct numbers to;
+    struct adding add;
+    struct part *parts;             /* of blocks */
+    uint32_t *ticket;
+};
+
+struct outcome outcome_of(const struct uw_exec *e, const struct numbers &to,
+                          const struct adding &add)
+{
+    struct uw_cuda *c = uw_cuda_of(e);
+    return {to, add, static_cast<struct part *>(c->partials), c->tickets};
+}
+
+/* The only block, or the last one, writes the numbers, and adds them up. */
+__device__ inline void leave(double loss, uint32_t correct, const struct outcome &out)
 {
     __shared__ double losses[UW_WARPS];
     __shared__ uint32_t counts[UW_WARPS];
     loss = uw_block_sum(loss, losses);
     correct = uw_block_sum(correct, counts);
+    if (gridDim.x > 1) {
+        if (threadIdx.x == 0) {
+            out.parts[blockIdx.x].loss = loss;
+            out.parts[blockIdx.x].correct = correct;
+        }
+        if (!uw_last_block(out.ticket, gridDim.x)) {
+            return;
+        }
+        loss = 0.0;
+        correct = 0;
+        for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) {
+            loss += __ldcg(&out.parts[i].loss);
+            correct += __ldcg(&out.parts[i].correct);
+        }
+        loss = uw_block_sum(loss, losses);
+        correct = uw_block_sum(correct, counts);
+    }
     if (threadIdx.x != 0) {
         return;
     }
-    if (gridDim.x > 1) {
-        parts[blockIdx.x].loss = loss;
-        parts[blockIdx.x].correct = correct;
-        return;
+    if (out.to.loss != NULL) {
+        *out.to.loss = loss;
     }
-    if (to.loss != NULL) {
-        *to.loss = loss;
+    if (out.to.correct != NULL) {
+        *out.to.correct = correct;
     }
-    if (to.correct != NULL) {
-        *to.correct = correct;
+    if (out.add.step != NULL) {
+        add_up(out.add);
     }
 }
 
-__global__ void add_parts(unsigned parts_n, const struct part *parts, struct numbers to)
+/* Softmax cross-entropy of rows; back: p becomes the gradient, scale * (p - q), q being `on` at the
+ * label and `off` elsewhere. */
+struct xent {
+    uint32_t batch_n, classes;
+    float smoothing;
+    const float *logits;
+    const uint32_t *label;
+    float *p;
+    bool back;
+    float scale, on, off;
+};
+
+struct xent xent_of(uint32_t batch_n, uint32_t classes, float smoothing, const float *logits,
+                    const uint32_t *label, float *p)
 {
-    double loss = 0.0;
-    uint32_t correct = 0;
-    for (unsigned i = threadIdx.x; i < parts_n; i += blockDim.x) {
-        loss += parts[i].loss;
-        correct += parts[i].correct;
-    }
-    leave(loss, correct, to, NULL);
+    struct xent x{};
+    x.batch_n = batch_n;
+    x.classes = classes;
+    x.smoothing = smoothing;
+    x.logits = logits;
+    x.label = label;
+    x.p = p;
+    x.off = smoothing / static_cast<float>(classes);
+    x.on = 1.0f - smoothing + x.off;
+    return x;
 }
 
 /* One row by LANES lanes: p, its loss, and whether it is right; the loss and the answer are lane
  * 0's, 0 elsewhere. */
 template <unsigned LANES>
-__device__ inline void row_forward(uint32_t classes, float smoothing, const float *logits,
-                                   uint32_t label, float *p, unsigned lane, float *shared,
-                                   double *loss, uint32_t *correct)
+__device__ inline void row_forward(const struct xent &x, uint32_t row_n, unsigned lane,
+                                   float *shared, double *loss, uint32_t *correct)
 {
-    struct uw_top top = uw_row_top<LANES>(classes, logits, lane, shared);
+    const size_t at = static_cast<size_t>(row_n) * x.classes;
+    const float *logits = x.logits + at;
+    float *p = x.p + at;
+    const uint32_t label = x.label[row_n];
+    struct uw_top top = uw_row_top<LANES>(x.classes, logits, lane, shared);
     float label_logit = logits[label] - top.value, sum = 0.0f;
     double shifted = 0.0;
     uw_row_wait<LANES>(); /* p may be logits */
-    for (uint32_t i = lane; i < classes; i += LANES) {
+    for (uint32_t i = lane; i < x.classes; i += LANES) {
         float z = logits[i] - top.value;
         float small = expf(z);
-        if (smoothing != 0.0f) { /* small GPUs are slow in double */
+        if (x.smoothing != 0.0f) { /* small GPUs are slow in double */
             shifted += static_cast<double>(z);
         }
         p[i] = small;
         sum += small;
     }
     sum = uw_row_sum<LANES>(sum, shared);
-    for (uint32_t i = lane; i < classes; i += LANES) {
-        p[i] /= sum;
+    for (uint32_t i = lane; i < x.classes; i += LANES) {
+        float of = p[i] / sum;
+        p[i] = x.back ? x.scale * (of - (i == label ? x.on : x.off)) : of;
     }
     double row = 0.0;
-    if (smoothing != 0.0f) {
-        row = -static_cast<double>(smoothing) *
-              uw_row_sum<LANES>(shifted, reinterpret_cast<double *>(shared)) / classes;
+    if (x.smoothing != 0.0f) {
+        row = -static_cast<double>(x.smoothing) *
+              uw_row_sum<LANES>(shifted, reinterpret_cast<double *>(shared)) / x.classes;
     }
     if (lane == 0) {
         /* log of the sum, not of p: p may have underflowed to 0. */
         *loss += row + static_cast<double>(logf(sum)) -
-                 static_cast<double>(1.0f - smoothing) * static_cast<double>(label_logit);
+                 static_cast<double>(1.0f - x.smoothing) * static_cast<double>(label_logit);
         *correct += top.index == label ? 1u : 0u;
     }
 }
 
 template <unsigned LANES>
-__global__ void xent_forward(uint32_t batch_n, uint32_t classes, float smoothing,
-                             const float *logits, const uint32_t *label, float *p,
-                             struct numbers to, struct part *parts)
+__global__ void xent_forward(struct xent x, struct outcome out)
 {
     __shared__ double shared[UW_WARPS];
     uint32_t per_block = blockDim.x / LANES, correct = 0;
     double loss = 0.0;
-    for (uint32_t row = blockIdx.x * per_block + threadIdx.x / LANES; row < batch_n;
+    for (uint32_t row = blockIdx.x * per_block + threadIdx.x / LANES; row < x.batch_n;
          row += gridDim.x * per_block) {
-        size_t at = static_cast<size_t>(row) * classes;
-        row_forward<LANES>(classes, smoothing, logits + at, label[row], p + at,
-                           threadIdx.x % LANES, reinterpret_cast<float *>(shared), &loss,
+        row_forward<LANES>(x, row, threadIdx.x % LANES, reinterpret_cast<float *>(shared), &loss,
                            &correct);
     }
-    leave(loss, correct, to, parts);
+    leave(loss, correct, out);
 }
 
 /* in: p; the row and the class of element i by one division. */
@@ -196,13 +295,13 @@ template <int KIND> __device__ inline float slope_at(float delta, float z, float
 
 template <int KIND>
 __global__ void elementwise_forward(size_t n, float delta, const float *z, const float *t,
-                                    struct numbers to, struct part *parts)
+                                    struct outcome out)
 {
     double loss = 0.0;
     UW_EACH(i, n) {
         loss += static_cast<double>(loss_at<KIND>(delta, z[i], t[i]));
     }
-    leave(loss, 0, to, parts);
+    leave(loss, 0, out);
 }
 
 /* in: z, t */
@@ -223,12 +322,6 @@ struct elementwise_call {
     float *dz;
 };
 
-int finish_parts(const struct uw_exec *e, unsigned blocks, const struct numbers &to)
-{
-    const struct part *parts = static_cast<const struct part *>(uw_cuda_of(e)->partials);
-    return blocks == 1 ? UW_OK : uw_launch(e, 1, UW_BLOCK, add_parts, blocks, parts, to);
-}
-
 template <int KIND> int run(const struct elementwise_call &c)
 {
     if (c.sum == NULL) {
@@ -238,10 +331,8 @@ template <int KIND> int run(const struct elementwise_call &c)
         return uw_map(c.e, c.n, uw_arrays<2, 1>{{c.z, c.t}, {c.dz}}, f);
     }
     unsigned blocks = c.n <= ONE_BLOCK_N ? 1 : uw_parts_of(c.e, c.n, 8);
-    struct numbers to = numbers_of(c.e, c.sum, NULL);
     int rc = uw_launch(c.e, blocks, UW_BLOCK, elementwise_forward<KIND>, c.n, c.delta, c.z, c.t,
-                       to, static_cast<struct part *>(uw_cuda_of(c.e)->partials));
-    rc = rc < 0 ? rc : finish_parts(c.e, blocks, to);
+                       outcome_of(c.e, numbers_of(c.e, c.sum, NULL), adding{}));
     return give(c.e, rc, c.sum, NULL);
 }
 
@@ -272,42 +363,9 @@ int bw_input(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta
     return run_kind(kind, {e, delta, scale, n, z, t, NULL, dz});
 }
 
-struct weights {
-    double of[HEADS_MAX];
-};
-
-/* One thread: eight numbers at most. */
-__global__ void add_losses(struct uw_cuda_step *step, struct weights weight, uint32_t heads_n,
-                           double samples)
-{
-    struct uw_device_sums *s = &step->sums;
-    double total = s->total;
-    if (s->stopped == UW_DEVICE_SKIP && total == 0.0) {
-        s->stopped = UW_DEVICE_RUNS; /* the step before was skipped: its total is no longer here */
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < HEADS_MAX; i++) {
-        if (i < heads_n) {
-            total += weight.of[i] * s->loss[i];
-            s->loss[i] = 0.0;
-        }
-    }
-    s->total = total;
-    s->correct_total += s->correct[0];
-    s->correct[0] = 0;
-    if (s->stopped != UW_DEVICE_RUNS) {
-        return;
-    }
-    if (!(fabs(total) <= 1.7976931348623157e308)) {
-        s->stopped = UW_DEVICE_STOP_LOSS;
-    } else if (total > step->values.loss_limit * samples) {
-        s->stopped = UW_DEVICE_SKIP;
-    }
-}
-
 /* A warp a row: its targets, and whether it is right. */
 __global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const float *z, float *t,
-                       struct numbers to, struct part *parts)
+                       struct outcome out)
 {
     unsigned lane = threadIdx.x % UW_LANES, per_block = blockDim.x / UW_LANES;
     uint32_t correct = 0;
@@ -320,7 +378,7 @@ __global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const f
         }
         correct += lane == 0 && top.index == label[row] ? 1u : 0u;
     }
-    leave(0.0, correct, to, parts);
+    leave(0.0, correct, out);
 }
 
 /* Blocks for rows of which a block takes `per_block` at a time. */
@@ -331,14 +389,20 @@ unsigned blocks_of(const struct uw_exec *e, uint32_t rows, unsigned per_block)
 }
 
 template <unsigned LANES>
-int run_xent(const struct uw_exec *e, uint32_t batch_n, uint32_t classes, float smoothing,
-             const float *logits, const uint32_t *label, float *p, const struct numbers &to)
+int run_rows(const struct uw_exec *e, const struct xent &x, const struct outcome &out)
 {
-    bool together = LANES < UW_LANES && batch_n <= UW_BLOCK;
-    unsigned blocks = together ? 1 : blocks_of(e, batch_n, UW_BLOCK / LANES);
-    int rc = uw_launch(e, blocks, UW_BLOCK, xent_forward<LANES>, batch_n, classes, smoothing,
-                       logits, label, p, to, static_cast<struct part *>(uw_cuda_of(e)->partials));
-    return rc < 0 ? rc : finish_parts(e, blocks, to);
+    bool together = LANES < UW_LANES && x.batch_n <= UW_BLOCK;
+    unsigned blocks = together ? 1 : blocks_of(e, x.batch_n, UW_BLOCK / LANES);
+    return uw_launch(e, blocks, UW_BLOCK, xent_forward<LANES>, x, out);
+}
+
+int run_xent(const struct uw_exec *e, const struct xent &x, const struct numbers &to,
+             const struct adding &add)
+{
+    const struct outcome out = outcome_of(e, to, add);
+    return x.classes <= UW_LANES   ? run_rows<4>(e, x, out)
+           : x.classes <= UW_BLOCK ? run_rows<UW_LANES>(e, x, out)
+                                   : run_rows<UW_BLOCK>(e, x, out);
 }
 
 } // namespace
@@ -350,11 +414,7 @@ int uw_softmax_xent_fw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t 
                             double *loss_sum, uint32_t *correct_n)
 {
     struct numbers to = numbers_of(e, loss_sum, correct_n);
-    int rc = classes <= UW_LANES
-                 ? run_xent<4>(e, batch_n, classes, smoothing, logits, label, p, to)
-             : classes <= UW_BLOCK
-                 ? run_xent<UW_LANES>(e, batch_n, classes, smoothing, logits, label, p, to)
-                 : run_xent<UW_BLOCK>(e, batch_n, classes, smoothing, logits, label, p, to);
+    int rc = run_xent(e, xent_of(batch_n, classes, smoothing, logits, label, p), to, adding{});
     return give(e, rc, loss_sum, correct_n);
 }
 
@@ -362,37 +422,41 @@ int uw_softmax_xent_bw_input_cuda(const struct uw_exec *e, uint32_t batch_n, uin
                                   float smoothing, const float *p, const uint32_t *label,
                                   float scale, float *dlogits)
 {
-    float rest = smoothing / static_cast<float>(classes);
+    const struct xent x = xent_of(batch_n, classes, smoothing, NULL, label, NULL);
     xent_slope f;
     f.label = label;
     f.classes = classes;
     f.scale = scale;
-    f.on = 1.0f - smoothing + rest;
-    f.off = rest;
+    f.on = x.on;
+    f.off = x.off;
     return uw_map(e, static_cast<size_t>(batch_n) * classes, uw_arrays<1, 1>{{p}, {dlogits}}, f);
 }
 
 int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t heads_n,
                        uint32_t samples)
 {
-    struct weights w{};
     if (heads_n > HEADS_MAX) {
         return UW_ERR_UNSUPPORTED;
     }
-    for (uint32_t i = 0; i < heads_n; i++) {
-        w.of[i] = static_cast<double>(weight[i]);
-    }
-    return uw_launch(e, 1, 1, add_losses, uw_cuda_of(e)->step, w, heads_n,
-                     static_cast<double>(samples));
+    return uw_launch(e, 1, 1, add_losses, adding_of(e, weight, heads_n, samples));
+}
+
+int uw_xent_step_cuda(const struct uw_exec *e, const struct uw_device_xent *x)
+{
+    struct uw_device_sums *sums = &uw_cuda_of(e)->step->sums;
+    struct xent rows = xent_of(x->batch_n, x->classes, x->smoothing, x->logits, x->label,
+                               x->dlogits);
+    rows.back = true;
+    rows.scale = x->scale;
+    return run_xent(e, rows, {&sums->loss[0], &sums->correct[0]},
+                    adding_of(e, &x->weight, 1, x->samples));
 }
 
 int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uint32_t *label,
                    const float *z, float *t, uint32_t *correct_n)
 {
-    struct numbers to = numbers_of(e, NULL, correct_n);
     unsigned blocks = blocks_of(e, rows, UW_BLOCK / UW_LANES);
-    int rc = uw_launch(e, blocks, UW_BLOCK, onehot, rows, n, label, z, t, to,
-                       static_cast<struct part *>(uw_cuda_of(e)->partials));
-    rc = rc < 0 ? rc : finish_parts(e, blocks, to);
+    int rc = uw_launch(e, blocks, UW_BLOCK, onehot, rows, n, label, z, t,
+                       outcome_of(e, numbers_of(e, NULL, correct_n), adding{}));
     return give(e, rc, NULL, correct_n);
 }

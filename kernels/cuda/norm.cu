@@ -12,7 +12,8 @@ struct job {
     struct uw_channel_cut cut;
     const float *x, *dy, *gamma, *beta, *stats_in, *sums_in;
     float *y;                   /* y, or dx */
-    float *stats, *sums, *running_mean, *running_var;
+    float *stats, *running_mean, *running_var;
+    float *plain, *projected;   /* [channels] sums of the backward pass */
     double *partials;           /* NULL: stats_in, sums_in */
     double count;
     float epsilon, momentum, ceiling;
@@ -260,8 +261,8 @@ static __global__ void __launch_bounds__(1024) sums_kernel(struct job j)
         bad = __syncthreads_or(bad) != 0;
     }
     if (threadIdx.x == 0) {
-        j.sums[blockIdx.x] = bad ? nanf("") : plain;
-        j.sums[j.cut.channels + blockIdx.x] = projected;
+        j.plain[blockIdx.x] = bad ? nanf("") : plain;
+        j.projected[blockIdx.x] = projected;
     }
 }
 
@@ -277,7 +278,7 @@ template <int W> static __global__ void __launch_bounds__(512) share_kernel(stru
         out[1] = body.sum[1];
     }
     if (threadIdx.x == 0 && blockIdx.y == 0) {
-        j.sums[blockIdx.x] = 0.0f; /* bits are added by denormalize_kernel */
+        j.plain[blockIdx.x] = 0.0f; /* bits are added by denormalize_kernel */
     }
 }
 
@@ -286,8 +287,8 @@ static __global__ void finish_sums_kernel(struct job j)
     double v[2];
     uw_add_splits(j.partials, blockIdx.x, j.cut.splits, v);
     if (threadIdx.x == 0) {
-        j.sums[blockIdx.x] = static_cast<float>(v[0]);
-        j.sums[j.cut.channels + blockIdx.x] = static_cast<float>(v[1]);
+        j.plain[blockIdx.x] = static_cast<float>(v[0]);
+        j.projected[blockIdx.x] = static_cast<float>(v[1]);
     }
 }
 
@@ -310,13 +311,13 @@ template <int W> static __global__ void __launch_bounds__(1024) denormalize_kern
         return;
     }
     bad = __syncthreads_or(bad) != 0;
-    unsigned *bits = reinterpret_cast<unsigned *>(j.sums + blockIdx.x);
+    unsigned *bits = reinterpret_cast<unsigned *>(j.plain + blockIdx.x);
     if (threadIdx.x == 0 && bad) {
         atomicOr(bits, 0x7fffffffu);
     }
     if (threadIdx.x == 0 && blockIdx.y == 0) {
         atomicOr(bits, __float_as_uint(plain));
-        j.sums[j.cut.channels + blockIdx.x] = projected;
+        j.projected[blockIdx.x] = projected;
     }
 }
 
@@ -425,23 +426,52 @@ static int batchnorm_fw(const struct uw_exec *e, const struct uw_norm *n, uint32
     return launch(e, j, normalize_kernel<4>, normalize_kernel<1>);
 }
 
-static int batchnorm_bw_sums(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
-                             const float *x, const float *stats, const float *gamma,
-                             const float *beta, const float *dy, float *sums)
+/* Sums of the backward pass, and dx where there is one. */
+static int bw_sums(const struct uw_exec *e, struct job j)
+{
+    if (j.partials == nullptr) {
+        return j.y != nullptr ? launch(e, j, sums_kernel<4, true>, sums_kernel<1, true>)
+                              : launch(e, j, sums_kernel<4, false>, sums_kernel<1, false>);
+    }
+    int rc = launch(e, j, share_kernel<4>, share_kernel<1>);
+    if (rc < 0 || j.y == nullptr) {
+        return rc < 0 ? rc : uw_launch(e, j.cut.channels, UW_LANES, finish_sums_kernel, j);
+    }
+    return launch(e, j, denormalize_kernel<4>, denormalize_kernel<1>);
+}
+
+int uw_batchnorm_bw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                         const float *x, const struct uw_input_norm *norm, const float *dy,
+                         float *dgamma, float *dbeta, float *dx, bool accumulate)
 {
     if (nothing(n, batch_n)) {
         return UW_OK;
     }
-    struct job j = job_of(e, n, batch_n, x, dy, nullptr, false);
-    j.stats_in = stats;
-    j.gamma = gamma;
-    j.beta = beta;
-    j.sums = sums;
-    if (j.partials == nullptr) {
-        return launch(e, j, sums_kernel<4, false>, sums_kernel<1, false>);
-    }
-    int rc = launch(e, j, share_kernel<4>, share_kernel<1>);
-    return rc < 0 ? rc : uw_launch(e, n->channels, UW_LANES, finish_sums_kernel, j);
+    struct job j = job_of(e, n, batch_n, x, dy, dx, false);
+    j.stats_in = norm->stats;
+    j.gamma = norm->gamma;
+    j.beta = norm->beta;
+    j.plain = dbeta;
+    j.projected = dgamma;
+    j.accumulate = accumulate;
+    return bw_sums(e, j);
+}
+
+static int batchnorm_bw_sums_input(const struct uw_exec *e, const struct uw_norm *n,
+                                   uint32_t batch_n, const float *x, const float *stats,
+                                   const float *gamma, const float *beta, const float *dy,
+                                   float *sums, float *dx, bool accumulate)
+{
+    const struct uw_input_norm norm = {stats, gamma, beta, n->ceiling};
+    return uw_batchnorm_bw_cuda(e, n, batch_n, x, &norm, dy, sums + n->channels, sums, dx,
+                                accumulate);
+}
+
+static int batchnorm_bw_sums(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                             const float *x, const float *stats, const float *gamma,
+                             const float *beta, const float *dy, float *sums)
+{
+    return batchnorm_bw_sums_input(e, n, batch_n, x, stats, gamma, beta, dy, sums, nullptr, false);
 }
 
 static int batchnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
@@ -459,27 +489,6 @@ static int batchnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n, 
     j.beta = beta;
     j.accumulate = accumulate;
     return launch(e, j, denormalize_kernel<4>, denormalize_kernel<1>);
-}
-
-static int batchnorm_bw_sums_input(const struct uw_exec *e, const struct uw_norm *n,
-                                   uint32_t batch_n, const float *x, const float *stats,
-                                   const float *gamma, const float *beta, const float *dy,
-                                   float *sums, float *dx, bool accumulate)
-{
-    if (nothing(n, batch_n)) {
-        return UW_OK;
-    }
-    struct job j = job_of(e, n, batch_n, x, dy, dx, false);
-    j.stats_in = stats;
-    j.gamma = gamma;
-    j.beta = beta;
-    j.sums = sums;
-    j.accumulate = accumulate;
-    if (j.partials == nullptr) {
-        return launch(e, j, sums_kernel<4, true>, sums_kernel<1, true>);
-    }
-    int rc = launch(e, j, share_kernel<4>, share_kernel<1>);
-    return rc < 0 ? rc : launch(e, j, denormalize_kernel<4>, denormalize_kernel<1>);
 }
 
 const struct uw_norm_kernels uw_norm_cuda = {

@@ -66,7 +66,7 @@ static int take_own(struct uw_cuda *c, struct uw_error *err)
 {
     void *numbers, *step, *at = NULL;
     int rc = uw_cuda_take(c, UW_CUDA_KERNELS, UW_CUDA_PARTIALS_BYTES, &c->partials, err);
-    rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_KERNELS, sizeof *c->step, &step, err);
+    rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_KERNELS, UW_CUDA_STEP_BYTES, &step, err);
     rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_PINNED, sizeof *c->numbers, &numbers, err);
     if (rc < 0) {
         return rc;
@@ -74,10 +74,11 @@ static int take_own(struct uw_cuda *c, struct uw_error *err)
     if (cudaHostGetDevicePointer(&at, numbers, 0) != cudaSuccess) {
         return uw_error_set(err, UW_ERR_IO, "the GPU cannot see the processor's memory");
     }
-    c->step = step;
+    c->step = step;                     /* queue.c sets both to 0 */
+    c->tickets = (uint32_t *)(void *)(c->step + 1);
     c->numbers = numbers;
     c->numbers_at = at;
-    c->own_bytes += UW_CUDA_PARTIALS_BYTES + sizeof *c->step;
+    c->own_bytes += UW_CUDA_PARTIALS_BYTES + UW_CUDA_STEP_BYTES;
     return UW_OK;
 }
 

@@ -91,8 +91,9 @@ bool uw_all_finite_cuda(const struct uw_exec *e, size_t n, const float *x)
     return rc == UW_OK && got.u[0] == 0;
 }
 
-/* out[block] = sum of the squares that the block's threads meet. */
-static __global__ void distance(size_t n, const float *x, const float *y, double *out)
+/* *out = sum of the squares that all threads meet; parts: [blocks] */
+static __global__ void distance(size_t n, const float *x, const float *y, double *parts,
+                                uint32_t *ticket, double *out)
 {
     __shared__ double shared[UW_WARPS];
     double sum = 0.0;
@@ -102,15 +103,15 @@ static __global__ void distance(size_t n, const float *x, const float *y, double
         sum += d * d;
     }
     sum = uw_block_sum(sum, shared);
-    if (threadIdx.x == 0) {
-        out[blockIdx.x] = sum;
+    if (gridDim.x > 1) {
+        if (threadIdx.x == 0) {
+            parts[blockIdx.x] = sum;
+        }
+        if (!uw_last_block(ticket, gridDim.x)) {
+            return;
+        }
+        sum = uw_parts_sum(parts, gridDim.x, shared);
     }
-}
-
-static __global__ void add_parts(unsigned parts_n, const double *parts, double *out)
-{
-    __shared__ double shared[UW_WARPS];
-    double sum = uw_parts_sum(parts, parts_n, shared);
     if (threadIdx.x == 0) {
         *out = sum;
     }
@@ -120,12 +121,8 @@ double uw_distance_sq_cuda(const struct uw_exec *e, size_t n, const float *x, co
 {
     struct uw_cuda *c = uw_cuda_of(e);
     struct uw_cuda_numbers got;
-    double *parts = static_cast<double *>(c->partials), *out = &c->numbers_at->d[0];
-    unsigned blocks = uw_parts_of(e, n, 16);
-    int rc = uw_launch(e, blocks, UW_BLOCK, distance, n, x, y, blocks == 1 ? out : parts);
-    if (rc == UW_OK && blocks > 1) {
-        rc = uw_launch(e, 1, UW_BLOCK, add_parts, blocks, parts, out);
-    }
+    int rc = uw_launch(e, uw_parts_of(e, n, 16), UW_BLOCK, distance, n, x, y,
+                       static_cast<double *>(c->partials), c->tickets, &c->numbers_at->d[0]);
     rc = rc < 0 ? rc : uw_cuda_numbers(e, &got);
     return rc < 0 ? static_cast<double>(NAN) : got.d[0];
 }

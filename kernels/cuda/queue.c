@@ -278,6 +278,7 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
         .steps_max = UW_DEVICE_STEPS_MAX,
         .zero = zero, .write = write_to, .read = read_from, .wait = wait, .stage = stage,
         .begin = begin, .sums = sums, .add_losses = uw_add_losses_cuda,
+        .xent_step = uw_xent_step_cuda,
         .segments = uw_segments_cuda, .clip = uw_clip_cuda, .onehot = uw_onehot_cuda,
         .end = end, .forget = forget, .result = result, .resume = resume, .fetch = fetch,
         .await = await,
@@ -294,7 +295,7 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
     }
     cudaError_t made = cudaStreamCreateWithFlags(&c->queue->copies, cudaStreamNonBlocking);
     made = made == cudaSuccess ? make_events(c->queue) : made;
-    made = made == cudaSuccess ? cudaMemsetAsync(c->step, 0, sizeof *c->step, c->stream) : made;
+    made = made == cudaSuccess ? cudaMemsetAsync(c->step, 0, UW_CUDA_STEP_BYTES, c->stream) : made;
     made = made == cudaSuccess ? cudaStreamSynchronize(c->stream) : made;   /* at rest: see wait */
     return made == cudaSuccess ? UW_OK
                                : uw_error_set(err, uw_cuda_status(made),

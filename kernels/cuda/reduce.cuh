@@ -5,8 +5,9 @@
  * Trees are fixed: the same numbers give the same bits whatever runs first. Every thread of the
  * warp or block has to call, and all get the result. Blocks are one-dimensional, of whole warps.
  *
- * A grid's sum is two launches: uw_parts_of blocks leave a sum each in c->partials, and one block
- * adds them with uw_parts_sum. Partials belong to the slot that is running.
+ * A grid's sum is one launch: uw_parts_of blocks leave a sum each in c->partials, and the one that
+ * uw_last_block picks adds all of them with uw_parts_sum, in an order that does not depend on which
+ * it is. Partials belong to the slot that is running, and so do tickets.
  *
  * Units      T: float, double, uint32_t     Memory     shared: [UW_WARPS] of the caller's
  *                                                      __shared__ memory, free for use afterwards
@@ -75,13 +76,36 @@ static inline unsigned uw_parts_of(const struct uw_exec *e, size_t n, unsigned e
     return blocks < 1 ? 1 : blocks < UW_PARTS_MAX ? blocks : UW_PARTS_MAX;
 }
 
+/* Is this the last of `blocks` blocks that come here with this ticket? It sees what the others left
+ * in memory before; no block waits for another. All threads of the block call. The ticket is 0
+ * again afterwards, for the next launch and for a recorded step that is played again.
+ *
+ * Each thread's writes are visible to the GPU before its block's ticket is drawn (fence, barrier,
+ * atomic); the last one reads behind a fence too, and with __ldcg: what stands in this
+ * multiprocessor's own cache may be old. */
+static __device__ inline bool uw_last_block(uint32_t *ticket, uint32_t blocks)
+{
+    __threadfence();
+    __syncthreads();
+    bool last = false;
+    if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+        last = atomicAdd(ticket, 1u) == blocks - 1u;
+        if (last) {
+            *ticket = 0; /* everybody has drawn */
+        }
+    }
+    last = __syncthreads_or(last) != 0;
+    __threadfence();
+    return last;
+}
+
 /* Sum of parts[0 .. parts_n - 1], by one block. */
 template <typename T>
 static __device__ inline T uw_parts_sum(const T *parts, unsigned parts_n, T *shared)
 {
     T v = 0;
     for (unsigned i = threadIdx.x; i < parts_n; i += blockDim.x) {
-        v += parts[i];
+        v += __ldcg(parts + i);
     }
     return uw_block_sum(v, shared);
 }

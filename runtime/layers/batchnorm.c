@@ -83,6 +83,10 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
     if (l->def->frozen || l->passes_down) {
         return UW_OK;
     }
+    if (uw_gradient_of(p) != NULL) {
+        const struct uw_input_norm norm = uw_deferred_norm(l);
+        return uw_batchnorm_bw(e, l, p, x[0], &norm, NULL, false);
+    }
     return e->kernels->norm->batchnorm_bw_sums(e, &l->geometry.norm, p->batch_n, x[0], l->aux,
                                                gamma_of(l), beta_of(l), l->dy, sums_of(l));
 }
@@ -96,6 +100,10 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
     if (l->def->frozen) {
         return k->batchnorm_bw_input(e, &l->geometry.norm, p->batch_n, x[0], l->aux, gamma_of(l),
                                      beta_of(l), NULL, l->dy, dx, accumulate);
+    }
+    if (uw_gradient_of(p) != NULL) {
+        const struct uw_input_norm norm = uw_deferred_norm(l);
+        return uw_batchnorm_bw(e, l, p, x[0], &norm, dx, accumulate);
     }
     return k->batchnorm_bw_sums_input(e, &l->geometry.norm, p->batch_n, x[0], l->aux, gamma_of(l),
                                       beta_of(l), l->dy, sums_of(l), dx, accumulate);
@@ -121,8 +129,10 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
     const float *sums = sums_of(l);
     int rc = UW_OK;
 
-    (void)p;
     (void)x;
+    if (uw_gradient_of(p) != NULL) {
+        return UW_OK; /* bw_prepare or bw_input made it */
+    }
     if (d[0] != NULL) {
         rc = e->kernels->axpby(e, n, scale, sums + n, 1.0f, d[0]);
     }

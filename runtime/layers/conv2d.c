@@ -137,7 +137,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     struct uw_normed_conv2d c;
     if (uw_does_relu_behind(l) && uw_conv2d_bias_by_sums(e, l, p)) {
-        int rc = uw_add_bias_sums(e, l, l->geometry.conv2d.out_channels, scale, d[1]);
+        int rc = uw_add_bias_sums(e, l, p, l->geometry.conv2d.out_channels, scale, d[1]);
         return rc < 0 || d[0] == NULL
                    ? rc
                    : e->kernels->conv2d_bw_param(e, geometry_of(l, &c), p->batch_n, x[0], l->dy,

@@ -74,13 +74,18 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
 {
     uint32_t n = rows(l, p->batch_n);
     const float *b = has_bias(l) ? l->param[1] : NULL;
-    int rc = e->kernels->dense_fw(e, &l->geometry.dense, n, x[0], l->param[0],
-                                  uw_does_relu_behind(l) ? NULL : b, y);
-    if (rc == UW_OK && uw_does_relu_behind(l)) {
-        const struct uw_planes s = planes(l, p);
-        return uw_bias_relu(e, l, &s, b, y);
+    if (uw_does_relu_behind(l)) {
+        return uw_dense_relu(e, l, n, x[0], b, y);
     }
+    int rc = e->kernels->dense_fw(e, &l->geometry.dense, n, x[0], l->param[0], b, y);
     return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->forward(e, l, n, x[0], y);
+}
+
+/* Does one launch do all of the way back? Then bw_input is it, or bw_param where nothing goes
+ * further down. */
+static bool bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p)
+{
+    return uw_gradient_of(p) != NULL && uw_dense_bw_is_one(e, l, p, rows(l, p->batch_n));
 }
 
 /* Is the gradient of the bias left by bw_prepare, in one pass with the ReLU's? */
@@ -94,9 +99,12 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
                       const float *const *x)
 {
     (void)x;
+    if (bw_is_one(e, l, p)) {
+        return UW_OK;
+    }
     if (uw_does_relu_behind(l)) {
         const struct uw_planes s = planes(l, p);
-        return uw_relu_behind_bw(e, l, &s, bias_by_sums(e, l, s.n));
+        return uw_relu_behind_bw(e, l, &s, p, bias_by_sums(e, l, s.n));
     }
     return l->lora_rank != 0 ? uw_parts.lora->bw_prepare(e, l, rows(l, p->batch_n)) : UW_OK;
 }
@@ -105,8 +113,10 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
     uint32_t n = rows(l, p->batch_n);
-    (void)x;
     (void)which;
+    if (bw_is_one(e, l, p)) {
+        return uw_dense_bw(e, l, p, n, x[0], dx, accumulate);
+    }
     int rc = e->kernels->dense_bw_input(e, &l->geometry.dense, n, l->dy, l->param[0], dx,
                                         accumulate);
     return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->bw_input(e, l, n, dx);
@@ -116,8 +126,11 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *const *x, float scale, float *const *d)
 {
     uint32_t n = rows(l, p->batch_n);
+    if (bw_is_one(e, l, p)) {
+        return l->passes_down ? UW_OK : uw_dense_bw(e, l, p, n, x[0], NULL, false);
+    }
     if (uw_does_relu_behind(l) && bias_by_sums(e, l, n)) {
-        int rc = uw_add_bias_sums(e, l, l->geometry.dense.out, scale, d[1]);
+        int rc = uw_add_bias_sums(e, l, p, l->geometry.dense.out, scale, d[1]);
         return rc < 0 || d[0] == NULL
                    ? rc
                    : e->kernels->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy, scale, d[0],
@@ -134,7 +147,7 @@ static int bw_step(const struct uw_exec *e, const struct uw_layer *l, const stru
 {
     if (uw_does_relu_behind(l)) {
         const struct uw_planes s = planes(l, p);
-        int rc = uw_relu_behind_bw(e, l, &s, false);
+        int rc = uw_relu_behind_bw(e, l, &s, p, false);
         if (rc < 0) {
             return rc;
         }

@@ -51,9 +51,21 @@ static inline bool uw_does_relu_behind(const struct uw_layer *l)
 #endif
 }
 
+/* Where the pass wants gradients of parameters; NULL: nowhere before bw_param. */
+static inline float *const *uw_gradient_of(const struct uw_pass *p)
+{
+#ifdef UW_WITHOUT_DEVICES
+    (void)p;
+    return NULL;
+#else
+    return p->gradient;
+#endif
+}
+
 /* relu_behind.c: layers that leave bias and ReLU to the slots of uw_fused, which do both in one
- * pass over the output. Where a bias' gradient is a pass of its own they make it with the mask and
- * keep it in aux, [channels] floats. Boards have none of it: there UW_ON_DEVICES is NULL. */
+ * pass over the output. Where a bias' gradient is a pass of its own they make it with the mask, in
+ * uw_gradient_of, or else they keep it in aux, [channels] floats. Boards have none of it: there
+ * UW_ON_DEVICES is NULL. */
 #ifdef UW_WITHOUT_DEVICES
 #define UW_ON_DEVICES(function) NULL
 #else
@@ -77,13 +89,29 @@ float uw_relu_ceiling(const struct uw_layer *l);
 int uw_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
                  const float *b, float *y);
 
-/* l->dy becomes the gradient in front of the ReLU. sums: leave its sums as well. */
+/* l->dy becomes the gradient in front of the ReLU. sums: leave its sums as well, where the pass
+ * wants them. */
 int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
-                      bool sums);
+                      const struct uw_pass *p, bool sums);
 
-/* db += scale * the sums that uw_relu_behind_bw left. */
-int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, uint32_t channels,
-                     float scale, float *db);
+/* db += scale * the sums that uw_relu_behind_bw left, unless they are there. */
+int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                     uint32_t channels, float scale, float *db);
+
+/* forward of a dense layer with a ReLU behind it; b: its bias, or NULL. */
+int uw_dense_relu(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows, const float *x,
+                  const float *b, float *y);
+
+/* Can all that goes backward in a dense layer be one launch? Then uw_dense_bw is that. dx NULL: not
+ * wanted. */
+bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                        uint32_t rows);
+int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                uint32_t rows, const float *x, float *dx, bool accumulate);
+
+/* bw_prepare and bw_input of batchnorm where the pass wants gradients; dx NULL: not wanted. */
+int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate);
 
 /* forward of conv2d, conv1d behind the product */
 int uw_conv2d_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A ReLU behind a layer, done with its bias in one pass over the output; on the way back the mask
- * and the bias' gradient are one pass over dy, in place. */
+ * and the bias' gradient are one pass over dy, in place. And what else layers leave to uw_fused. */
 #include "layers.h"
 
 #include <math.h>
@@ -48,16 +48,59 @@ int uw_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct
 }
 
 int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
-                      bool sums)
+                      const struct uw_pass *p, bool sums)
 {
+    float *const *gradient = uw_gradient_of(p);
+    float *to = gradient != NULL ? gradient[1] : l->aux;
     return uw_fused(e->kernels)->relu_bw(e, s->n, s->channels, s->inner_n, uw_relu_ceiling(l),
-                                         l->y, l->dy, sums ? l->aux : NULL);
+                                         l->y, l->dy, sums ? to : NULL);
 }
 
-int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, uint32_t channels,
-                     float scale, float *db)
+int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                     uint32_t channels, float scale, float *db)
 {
-    return e->kernels->axpby(e, channels, scale, l->aux, 1.0f, db);
+    return uw_gradient_of(p) != NULL ? UW_OK
+                                     : e->kernels->axpby(e, channels, scale, l->aux, 1.0f, db);
+}
+
+int uw_dense_relu(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows, const float *x,
+                  const float *b, float *y)
+{
+    return uw_fused(e->kernels)->dense_relu(e, &l->geometry.dense, rows, x, l->param[0], b,
+                                            uw_relu_ceiling(l), y);
+}
+
+bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                        uint32_t rows)
+{
+    float *const *gradient = uw_gradient_of(p);
+    return gradient != NULL && gradient[0] != NULL && l->lora_rank == 0 &&
+           uw_fused(e->kernels) != NULL &&
+           uw_fused(e->kernels)->dense_bw_takes(e->kernels, &l->geometry.dense, rows);
+}
+
+int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                uint32_t rows, const float *x, float *dx, bool accumulate)
+{
+    float *const *gradient = uw_gradient_of(p);
+    const struct uw_dense_back b = {
+        .batch_n = rows, .x = x, .w = l->param[0], .dy = l->dy,
+        .y = l->relu_behind ? l->y : NULL, .ceiling = uw_relu_ceiling(l), .dx = dx,
+        .accumulate = accumulate, .dw = gradient[0], .db = has_bias(l) ? gradient[1] : NULL};
+    return uw_fused(e->kernels)->dense_bw(e, &l->geometry.dense, &b);
+}
+
+int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                    const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate)
+{
+    const size_t channels = l->geometry.norm.channels;
+    float *const *gradient = uw_gradient_of(p);
+    float *unwanted = (float *)l->aux + 2 * channels;   /* of a tensor that is not trained */
+    return uw_fused(e->kernels)->batchnorm_bw(e, &l->geometry.norm, p->batch_n, x, norm, l->dy,
+                                              gradient[0] != NULL ? gradient[0]
+                                                                  : unwanted + channels,
+                                              gradient[1] != NULL ? gradient[1] : unwanted, dx,
+                                              accumulate);
 }
 
 static struct uw_planes planes(const struct uw_layer *l, const struct uw_pass *p)
@@ -85,7 +128,8 @@ int uw_conv2d_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const s
 {
     const struct uw_planes s = planes(l, p);
     (void)x;
-    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, uw_conv2d_bias_by_sums(e, l, p)) : UW_OK;
+    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, p, uw_conv2d_bias_by_sums(e, l, p))
+                          : UW_OK;
 }
 
 int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -93,7 +137,7 @@ int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const stru
 {
     const struct uw_planes s = {p->batch_n, 1, l->out_n};
     (void)x;
-    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, false) : UW_OK;
+    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, p, false) : UW_OK;
 }
 
 int uw_add_relu(const struct uw_exec *e, const struct uw_layer *l, size_t n, const float *const *x,

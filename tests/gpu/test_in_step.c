@@ -241,6 +241,53 @@ static void test_losses_stay_on_the_gpu_and_stop(void **state)
     assert_int_equal(correct, 1); /* 3 and 3: the first of equals */
 }
 
+/* One of few rows, and one of several blocks. */
+static void check_xent_step(uint32_t rows, uint32_t classes, bool in_place)
+{
+    const float weight = 0.5f;
+    const size_t n = (size_t)rows * classes;
+    float *z = uw_test_floats(n), *p = uw_test_floats(n);
+    uint32_t *label = (uint32_t *)(void *)uw_test_floats(rows);
+    fill(n, z);
+    for (uint32_t i = 0; i < rows; i++) {
+        label[i] = uw_rng_below(&rng, classes);
+    }
+    float *zs = to_gpu(n, z), *ps = to_gpu(n, z), *labels = to_gpu(rows, (const float *)label);
+    struct uw_device_sums *sums = device->sums(&on_gpu);
+    begin(&values, 0);
+    on_gpu.kernels->softmax_xent_fw(&on_gpu, rows, classes, 0.1f, zs, (const uint32_t *)labels, ps,
+                                    &sums->loss[0], &sums->correct[0]);
+    assert_int_equal(device->add_losses(&on_gpu, &weight, 1, rows), UW_OK);
+    on_gpu.kernels->softmax_xent_bw_input(&on_gpu, rows, classes, 0.1f, ps,
+                                          (const uint32_t *)labels, 0.25f, ps);
+    const struct uw_device_result want = end();
+    assert_int_equal(device->read(&on_gpu, p, ps, n * sizeof *p), UW_OK);
+    float *ds = in_place ? zs : ps;
+    const struct uw_device_xent x = {
+        .batch_n = rows, .classes = classes, .logits = zs, .label = (const uint32_t *)labels,
+        .dlogits = ds, .smoothing = 0.1f, .scale = 0.25f, .weight = weight, .samples = rows};
+    begin(&values, 0);
+    assert_int_equal(device->xent_step(&on_gpu, &x), UW_OK);
+    const struct uw_device_result got = end();
+    assert_int_equal(device->read(&on_gpu, z, ds, n * sizeof *z), UW_OK);
+    assert_memory_equal(z, p, n * sizeof *z);
+    assert_true(got.loss == want.loss && got.loss > 0.0);
+    assert_int_equal(got.correct_n, want.correct_n);
+    uw_test_release(z);
+    uw_test_release(p);
+    uw_test_release((float *)(void *)label);
+}
+
+static void test_cross_entropy_in_one_has_the_bits_of_its_parts(void **state)
+{
+    (void)state;
+    check_xent_step(1, 2, false);
+    check_xent_step(64, 10, true);
+    check_xent_step(300, 32, false);
+    check_xent_step(70, 33, true);
+    check_xent_step(9, 300, false);
+}
+
 static void test_a_skipped_step_is_the_only_one(void **state)
 {
     (void)state;
@@ -342,6 +389,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_updates_of_many_segments_are_one, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_clip_scales_what_is_longer, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_losses_stay_on_the_gpu_and_stop, open_gpu, close_gpu),
+        cmocka_unit_test_setup_teardown(test_cross_entropy_in_one_has_the_bits_of_its_parts,
+                                        open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_a_skipped_step_is_the_only_one, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_gather_of_no_row_stops, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(test_played_steps_have_values_of_their_own, open_gpu,

@@ -409,6 +409,34 @@ static void check_sizes(const struct uw_kernels *k, const struct uw_model_def *d
     close_model(&f);
 }
 
+/* x + f(x) and f(x) + x: f(x) alone has no other reader, and the sum takes its place. */
+static void test_plan_of_a_sum_does_not_depend_on_the_order(void **state)
+{
+    (void)state;
+    struct uw_layer_def layers[] = {
+        {.name = "a", .kind = UW_LAYER_DENSE, .dense = {.out = 24}},
+        {.name = "b", .kind = UW_LAYER_DENSE, .dense = {.out = 24}},
+        {.name = "sum", .kind = UW_LAYER_ADD, .inputs = {"a", "b"}},
+        {.name = "c", .kind = UW_LAYER_DENSE, .dense = {.out = 24}},
+        {.name = "next", .kind = UW_LAYER_ADD, .inputs = {"sum", "c"}},
+        {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 3}}};
+    const struct uw_model_def def = {.name = "sums", .in_channels = 7, .layers = layers,
+                                     .layers_n = sizeof layers / sizeof *layers};
+    struct fixture f, turned;
+    open_with(&f, config_of(&def));
+    train(&f, 3);
+    layers[2].inputs[0] = "b";
+    layers[2].inputs[1] = "a";
+    layers[4].inputs[0] = "c";
+    layers[4].inputs[1] = "sum";
+    open_with(&turned, config_of(&def));
+    train(&turned, 3);
+    assert_int_equal(f.need.total_bytes, turned.need.total_bytes);
+    expect_equal(&f, &turned);
+    close_model(&f);
+    close_model(&turned);
+}
+
 static void test_plan_holds_for_every_smaller_minibatch(void **state)
 {
     (void)state;
@@ -445,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_plan_partial_training_needs_less_and_moves_only_its_part),
         cmocka_unit_test(test_plan_of_biases_keeps_no_inputs_of_products),
         cmocka_unit_test(test_plan_with_norms_left_to_convolutions_trains_the_same_in_less_memory),
+        cmocka_unit_test(test_plan_of_a_sum_does_not_depend_on_the_order),
         cmocka_unit_test(test_plan_holds_for_every_smaller_minibatch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

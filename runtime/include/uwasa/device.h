@@ -87,6 +87,16 @@ struct uw_device_segment {
     uint32_t size_n;
 };
 
+struct uw_device_xent {
+    uint32_t batch_n, classes;
+    const float *logits;                /* [batch_n][classes] */
+    const uint32_t *label;              /* [batch_n] */
+    float *dlogits;                     /* [batch_n][classes], may be logits */
+    float smoothing, scale;
+    float weight;                       /* add_losses's, as the next one */
+    uint32_t samples;
+};
+
 struct uw_device_kernels {
     bool shares_parameters;
     uint32_t steps_max;                 /* in flight, up to UW_DEVICE_STEPS_MAX */
@@ -111,6 +121,9 @@ struct uw_device_kernels {
      * stops a step whose total is not finite, or above loss_limit * samples. */
     int (*add_losses)(const struct uw_exec *e, const float *weight, uint32_t heads_n,
                       uint32_t samples);
+    /* Cross-entropy as a step's only loss: softmax_xent_fw, add_losses and softmax_xent_bw_input in
+     * one, with the same results. Inside of a step. */
+    int (*xent_step)(const struct uw_exec *e, const struct uw_device_xent *x);
     /* Parameters that the next update slot is about, all of them: its pointers are the first
      * one's, its n counts all. An update that meets a gradient that is not finite leaves that
      * parameter as it is and stops the step, `where` is the segment's index. */

@@ -16,7 +16,20 @@
 struct uw_conv2d;
 struct uw_dense;
 struct uw_exec;
+struct uw_input_norm;
 struct uw_kernels;
+struct uw_norm;
+
+/* What dense_bw reads and writes. */
+struct uw_dense_back {
+    uint32_t batch_n;
+    const float *x, *w, *dy;
+    const float *y;             /* of the ReLU behind; NULL: there is none */
+    float ceiling;
+    float *dx;                  /* NULL: not wanted */
+    bool accumulate;            /* dx += */
+    float *dw, *db;             /* += ; db may be NULL */
+};
 
 /* Values are [batch_n][channels][inner_n]. A ReLU cuts to 0 .. ceiling (infinity: no ceiling), NaN
  * stays; its gradient is dy where 0 < y < ceiling, else 0. */
@@ -31,6 +44,20 @@ struct uw_fused_kernels {
     /* y = a + b, with ceiling > 0 min(max(a + b, 0), ceiling); y may be a or b. */
     int (*add_relu)(const struct uw_exec *e, size_t n, const float *a, const float *b,
                     float ceiling, float *y);
+    /* y = min(max(dense_fw's y, 0), ceiling) */
+    int (*dense_relu)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
+                      const float *x, const float *w, const float *b, float ceiling, float *y);
+    /* The gradients of a dense layer at once, with the same results as one after the other:
+     * relu_bw (dy is left as it is), dense_bw_input, dense_bw_param. Where takes says so. */
+    bool (*dense_bw_takes)(const struct uw_kernels *k, const struct uw_dense *d, uint32_t batch_n);
+    int (*dense_bw)(const struct uw_exec *e, const struct uw_dense *d,
+                    const struct uw_dense_back *b);
+    /* batchnorm_bw_sums_input of uwasa/kernels_layers.h with sums[0] in dbeta, sums[1] in dgamma,
+     * both written; batchnorm_bw_sums with dx NULL. norm has the statistics, gamma and beta; its
+     * ceiling is n's. */
+    int (*batchnorm_bw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
+                        const float *x, const struct uw_input_norm *norm, const float *dy,
+                        float *dgamma, float *dbeta, float *dx, bool accumulate);
     /* Does bw_param go over dy once more for a bias? Then sums of relu_bw spare that. */
     bool (*conv2d_bias_apart)(const struct uw_kernels *k, const struct uw_conv2d *c,
                               uint32_t batch_n);

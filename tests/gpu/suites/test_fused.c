@@ -156,6 +156,141 @@ static void test_fused_gradients_are_cut_and_added_up(void **state)
     }
 }
 
+/* The bits of the slots that keep both sums in one array, with and without dx. */
+static void check_norm(const struct shape *s, const struct uw_norm *g, bool accumulate)
+{
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    const struct uw_norm_kernels *k = uw_gpu_table->norm;
+    float *x = plain_numbers(s->n), *dy = plain_numbers(s->n), *dx = plain_numbers(s->n);
+    float *want = copy(s->n, dx), *gamma = plain_numbers(s->channels);
+    float *beta = plain_numbers(s->channels), *sums = plain_numbers(2 * (size_t)s->channels);
+    float *parts = plain_numbers(2 * (size_t)s->channels);
+    float *stats = plain_numbers(2 * (size_t)s->channels);
+    float *dgamma = parts, *dbeta = parts + s->channels;
+    const struct uw_input_norm norm = {stats, gamma, beta, g->ceiling};
+    assert_int_equal(k->batchnorm_stats(&e, g, s->batch_n, x, stats, NULL, NULL), UW_OK);
+    dy[s->n / 2] = s->skip != 0 ? NAN : dy[s->n / 2];
+    k->batchnorm_bw_sums_input(&e, g, s->batch_n, x, stats, gamma, beta, dy, sums, want,
+                               accumulate);
+    assert_int_equal(uw_gpu_table->fused->batchnorm_bw(&e, g, s->batch_n, x, &norm, dy, dgamma,
+                                                       dbeta, dx, accumulate), UW_OK);
+    same("batchnorm_bw: dx", s->n, dx, want);
+    same("batchnorm_bw: dbeta", s->channels, dbeta, sums);
+    same("batchnorm_bw: dgamma", s->channels, dgamma, sums + s->channels);
+    k->batchnorm_bw_sums(&e, g, s->batch_n, x, stats, gamma, beta, dy, sums);
+    assert_int_equal(uw_gpu_table->fused->batchnorm_bw(&e, g, s->batch_n, x, &norm, dy, dgamma,
+                                                       dbeta, NULL, false), UW_OK);
+    same("batchnorm_bw without dx: dbeta", s->channels, dbeta, sums);
+    same("batchnorm_bw without dx: dgamma", s->channels, dgamma, sums + s->channels);
+    float *const blocks[] = {x, dy, dx, want, gamma, beta, sums, parts, stats};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        uw_test_release(blocks[i]);
+    }
+}
+
+static void test_fused_gradients_of_batch_norm_stand_apart(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 24; i++) {
+        const struct shape s = shape_of(i);
+        const struct uw_norm g = {.channels = s.channels, .inner = (uint32_t)s.inner,
+                                  .epsilon = 1e-5f, .ceiling = i % 2 == 0 ? INFINITY : 0.0f};
+        check_norm(&s, &g, i % 3 == 0);
+    }
+}
+
+/* One row, several rows a block, widths of no vector, sizes around the number of warps. */
+static struct uw_dense dense_of(uint32_t i, uint32_t *batch_n)
+{
+    *batch_n = i % 9 == 0 ? 9 : between(1, 8);
+    struct uw_dense d = {.in = i % 5 == 0 ? between(1, 9) : between(30, 140),
+                         .out = i % 4 == 0 ? between(120, 140) : between(1, 40)};
+    d.in -= i % 3 == 0 && d.in > 4 ? d.in % 4 : 0;
+    return d;
+}
+
+static void test_fused_dense_with_relu_has_the_bits_of_both(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    for (uint32_t i = 0; i < 40; i++) {
+        uint32_t batch_n;
+        const struct uw_dense d = dense_of(i, &batch_n);
+        size_t n = (size_t)batch_n * d.out;
+        float ceiling = i % 2 == 0 ? INFINITY : 0.25f;
+        float *x = plain_numbers((size_t)batch_n * d.in), *w = plain_numbers((size_t)d.in * d.out);
+        float *b = plain_numbers(d.out), *y = numbers(n), *want = numbers(n);
+        x[batch_n * d.in / 2] = i % 7 == 6 ? NAN : x[batch_n * d.in / 2];
+        uw_gpu_table->dense_fw(&e, &d, batch_n, x, w, i % 3 != 0 ? b : NULL, want);
+        for (size_t k = 0; k < n; k++) {
+            want[k] = cut(want[k], ceiling);
+        }
+        assert_int_equal(uw_gpu_table->fused->dense_relu(&e, &d, batch_n, x, w,
+                                                         i % 3 != 0 ? b : NULL, ceiling, y),
+                         UW_OK);
+        same("dense_relu", n, y, want);
+        float *const blocks[] = {x, w, b, y, want};
+        for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
+            uw_test_release(blocks[k]);
+        }
+    }
+}
+
+/* b against the slots that it stands for; what it reads and writes is of this size. */
+static void check_dense_bw(const struct uw_dense *d, struct uw_dense_back b)
+{
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    const size_t in_n = (size_t)b.batch_n * d->in, out_n = (size_t)b.batch_n * d->out;
+    const size_t w_n = (size_t)d->in * d->out;
+    float *x = plain_numbers(in_n), *w = plain_numbers(w_n), *dy = plain_numbers(out_n);
+    float *y = numbers(out_n), *dx = plain_numbers(in_n), *dw = plain_numbers(w_n);
+    float *db = plain_numbers(d->out), *want_dy = copy(out_n, dy), *want_dx = copy(in_n, dx);
+    float *want_dw = copy(w_n, dw), *want_db = copy(d->out, db), *dy_before = copy(out_n, dy);
+    if (b.ceiling > 0.0f) {
+        uw_gpu_table->fused->relu_bw(&e, b.batch_n, d->out, 1, b.ceiling, y, want_dy, NULL);
+    }
+    uw_gpu_table->dense_bw_input(&e, d, b.batch_n, want_dy, w, want_dx, b.accumulate);
+    uw_gpu_table->dense_bw_param(&e, d, b.batch_n, x, want_dy, 1.0f, want_dw, want_db);
+    b.x = x;
+    b.w = w;
+    b.dy = dy;
+    b.y = b.ceiling > 0.0f ? y : NULL;
+    b.dx = dx;
+    b.dw = dw;
+    b.db = db;
+    assert_int_equal(uw_gpu_table->fused->dense_bw(&e, d, &b), UW_OK);
+    same("dense_bw: dx", in_n, dx, want_dx);
+    same("dense_bw: dw", w_n, dw, want_dw);
+    same("dense_bw: db", d->out, db, want_db);
+    same("dense_bw: dy", out_n, dy, dy_before);
+    b.dx = b.db = NULL;
+    uw_gpu_table->dense_bw_param(&e, d, b.batch_n, x, want_dy, 1.0f, want_dw, NULL);
+    assert_int_equal(uw_gpu_table->fused->dense_bw(&e, d, &b), UW_OK);
+    same("dense_bw without dx: dw", w_n, dw, want_dw);
+    same("dense_bw without dx: db", d->out, db, want_db);
+    float *const blocks[] = {x, w, dy, y, dx, dw, db, want_dy, want_dx, want_dw, want_db,
+                             dy_before};
+    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
+        uw_test_release(blocks[k]);
+    }
+}
+
+static void test_fused_gradients_of_dense_are_those_of_its_parts(void **state)
+{
+    (void)state;
+    const float ceilings[] = {0.0f, INFINITY, 6.0f};
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        struct uw_dense_back b = {.accumulate = i % 2 == 0, .ceiling = ceilings[i % 3]};
+        const struct uw_dense d = dense_of(i, &b.batch_n);
+        if (uw_gpu_table->fused->dense_bw_takes(uw_gpu_table, &d, b.batch_n)) {
+            check_dense_bw(&d, b);
+            taken++;
+        }
+    }
+    assert_true(taken > 20);
+}
+
 static void test_fused_addition_may_be_in_place(void **state)
 {
     (void)state;
@@ -199,6 +334,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_bias_and_relu_have_the_bits_of_both),
         cmocka_unit_test(test_fused_gradients_are_cut_and_added_up),
+        cmocka_unit_test(test_fused_gradients_of_batch_norm_stand_apart),
+        cmocka_unit_test(test_fused_dense_with_relu_has_the_bits_of_both),
+        cmocka_unit_test(test_fused_gradients_of_dense_are_those_of_its_parts),
         cmocka_unit_test(test_fused_addition_may_be_in_place),
         cmocka_unit_test(test_fused_slots_take_nothing),
     };
