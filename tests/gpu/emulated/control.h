@@ -11,6 +11,8 @@
  *     host-memory             kernels see all of the processor's memory, as some cards do
  *     seed=N                  another order of streams, blocks and threads
  *     fail-after=N            from the N-th piece of work on everything fails
+ *     engines=N               cuDNN's graph API: 1 lists none, 2 some that do not run, 3 the same
+ *                             with other knobs
  */
 #ifndef UW_EMULATED_CONTROL_H
 #define UW_EMULATED_CONTROL_H
@@ -29,6 +31,8 @@ void uw_emulated_settings(const char *settings);
 uint64_t uw_emulated_pieces(void);
 /* Blocks of memory that were ever taken, the processor's pinned ones too: none after seal. */
 uint64_t uw_emulated_taken(void);
+/* Descriptors of cuDNN's graph API that are there. */
+uint64_t uw_emulated_descriptors(void);
 /* Bytes of device memory in use. */
 size_t uw_emulated_used_bytes(void);
 

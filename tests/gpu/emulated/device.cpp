@@ -38,6 +38,8 @@ static void set_one(struct gpu *g, const char *word, size_t n)
         g->order = static_cast<unsigned>(value);
     } else if (equals != nullptr && is(word, name_n, "fail-after")) {
         g->fail_after = value;
+    } else if (equals != nullptr && is(word, name_n, "engines")) {
+        g->engines = static_cast<unsigned>(value);
     } else {
         give_up("UWASA_EMULATED_CUDA: no setting %.*s", static_cast<int>(n), word);
     }
@@ -52,6 +54,7 @@ static void set_all(struct gpu *g, const char *settings)
     g->random = 1;
     g->order = 0;
     g->fail_after = 0;
+    g->engines = 0;
     g->last = g->broken = cudaSuccess;
     g->pieces_n = 0;
     while (settings != nullptr && *settings != '\0') {
@@ -63,7 +66,7 @@ static void set_all(struct gpu *g, const char *settings)
     }
 }
 
-gpu::gpu() : taken_n(0), used_bytes(0), opened(0)
+gpu::gpu() : taken_n(0), used_bytes(0), descriptors_n(0), opened(0)
 {
     set_all(this, getenv("UWASA_EMULATED_CUDA"));
 }
@@ -92,6 +95,12 @@ uint64_t uw_emulated_taken(void)
 {
     guard hold(gpu_now().lock);
     return gpu_now().taken_n;
+}
+
+uint64_t uw_emulated_descriptors(void)
+{
+    guard hold(gpu_now().lock);
+    return gpu_now().descriptors_n;
 }
 
 size_t uw_emulated_used_bytes(void)
