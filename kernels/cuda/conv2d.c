@@ -10,7 +10,8 @@ static int run_own(const struct uw_exec *e, const struct uw_conv2d *c,
 {
     switch (j->part) {
     case UW_CONV2D_FW:
-        return uw_conv2d_own_fw(e, c, j->batch_n, j->a, j->b, j->bias, j->out, j->accumulate);
+        return uw_conv2d_own_fw(e, c, j->batch_n, j->a, j->b, j->bias, j->ceiling, j->out,
+                                j->accumulate);
     case UW_CONV2D_BW_INPUT:
         return uw_conv2d_own_bw_input(e, c, j->batch_n, j->a, j->b, j->out, j->accumulate);
     case UW_CONV2D_BW_PARAM:
@@ -118,6 +119,10 @@ int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
     if (job->out != NULL) {
         rc = run_product(e, s, job, choice, graph, workspace);
     }
+    if (rc == UW_OK && job->ceiling > 0.0f) {
+        return uw_bias_relu_cuda(e, job->batch_n, c->out_channels, pixels, job->bias, job->ceiling,
+                                 job->out);
+    }
     if (rc == UW_OK && job->bias != NULL) {
         rc = uw_add_channels_cuda(e, job->batch_n, c->out_channels, pixels, job->bias, job->out);
     }
@@ -203,6 +208,15 @@ int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32
     const struct uw_conv2d_job job = {.part = UW_CONV2D_FW, .batch_n = batch_n, .a = x, .b = w,
                                       .out = y, .scale = 1.0f, .accumulate = accumulate,
                                       .bias = b};
+    return run(e, c, &job);
+}
+
+int uw_conv2d_bias_relu_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                             const float *x, const float *w, const float *b, float ceiling,
+                             float *y)
+{
+    const struct uw_conv2d_job job = {.part = UW_CONV2D_FW, .batch_n = batch_n, .a = x, .b = w,
+                                      .out = y, .scale = 1.0f, .bias = b, .ceiling = ceiling};
     return run(e, c, &job);
 }
 

@@ -122,7 +122,7 @@ struct fw_part : taps_by_pixels {
         (void)n;
         uint32_t co = g * p.c.group_out + m;
         v += p.c.b != nullptr ? p.c.b[co] : 0.0f;
-        add_to(p.c.y + y_plane(p, q.image, co) + q.at, v, p.c.accumulate);
+        add_to(p.c.y + y_plane(p, q.image, co) + q.at, uw_conv_cut(p.c, v), p.c.accumulate);
     }
 };
 

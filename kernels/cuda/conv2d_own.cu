@@ -73,7 +73,8 @@ static int in_slices(const struct uw_exec *e, const struct uw_conv2d *c, struct 
 }
 
 int uw_conv2d_own_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y, bool accumulate)
+                     const float *x, const float *w, const float *b, float ceiling, float *y,
+                     bool accumulate)
 {
     if (c->normed) {
         return UW_ERR_UNSUPPORTED;
@@ -82,6 +83,7 @@ int uw_conv2d_own_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_
     v.x = x;
     v.w = w;
     v.b = b;
+    v.ceiling = ceiling;
     v.y = y;
     v.accumulate = accumulate;
     return in_slices(e, c, v, batch_n, static_cast<size_t>(c->out_channels) * v.out_hw,

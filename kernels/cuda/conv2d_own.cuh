@@ -16,9 +16,19 @@ struct uw_conv {
     const float *x, *w, *b, *dy;
     float *y;                           /* y, dx or dw */
     float *db;
-    float scale;
+    float scale, ceiling;               /* ceiling: fw ends in a ReLU up to it; 0: it does not */
     bool accumulate;
 };
+
+/* The ReLU, if there is one; NaN stays. */
+static __device__ __forceinline__ float uw_conv_cut(const struct uw_conv &c, float v)
+{
+    if (c.ceiling > 0.0f) {
+        v = v <= 0.0f ? 0.0f : v;
+        v = v >= c.ceiling ? c.ceiling : v;
+    }
+    return v;
+}
 
 /* Convolutions with a group for each input channel, square kernels of 3 or 5, strides of 1 or 2. */
 bool uw_depthwise_takes(const struct uw_conv2d *c);

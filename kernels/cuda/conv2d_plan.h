@@ -78,7 +78,7 @@ struct uw_conv2d_shapes {
 };
 
 /* One part of one convolution: out = scale * product of a and b (+ out).
- *   fw         a = x, b = w,  out = y;  bias is added
+ *   fw         a = x, b = w,  out = y;  bias is added; a ceiling above 0: then a ReLU up to it
  *   bw_input   a = dy, b = w, out = dx
  *   bw_param   a = x, b = dy, out = dw; accumulates always, dbias += scale * sums. out, dbias may
  *              be NULL */
@@ -90,6 +90,7 @@ struct uw_conv2d_job {
     float scale;
     bool accumulate;
     const float *bias;
+    float ceiling;
     float *dbias;
 };
 

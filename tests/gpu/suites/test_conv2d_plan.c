@@ -95,6 +95,16 @@ static void check(const struct uw_conv2d *c, uint32_t batch_n, size_t bytes)
     assert_int_equal(k->conv2d_fw(&e, c, batch_n, x, w, w, y, false), UW_OK);
     ref->conv2d_fw(&plain, c, batch_n, x, w, w, want, false);
     assert_near(y, y_n);
+    const float ceilings[] = {INFINITY, 0.25f};
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(k->fused->conv2d_bias_relu(&e, c, batch_n, x, w, i == 0 ? w : NULL,
+                                                    ceilings[i], y), UW_OK);
+        ref->conv2d_fw(&plain, c, batch_n, x, w, i == 0 ? w : NULL, want, false);
+        for (size_t at = 0; at < y_n; at++) {
+            want[at] = fminf(fmaxf(want[at], 0.0f), ceilings[i]);
+        }
+        assert_near(y, y_n);
+    }
     for (uint32_t adds = 0; adds < 2; adds++) {
         memcpy(want, dx, x_n * sizeof *want);
         assert_int_equal(k->conv2d_bw_input(&e, c, batch_n, y, w, dx, adds != 0), UW_OK);
