@@ -6,14 +6,14 @@
 #include "uwasa/arena.h"
 
 static int run_own(const struct uw_exec *e, const struct uw_conv2d *c,
-                   const struct uw_conv2d_job *j)
+                   const struct uw_conv2d_job *j, bool split)
 {
     switch (j->part) {
     case UW_CONV2D_FW:
         return uw_conv2d_own_fw(e, c, j->batch_n, j->a, j->b, j->bias, j->ceiling, j->out,
-                                j->accumulate);
+                                j->accumulate, split);
     case UW_CONV2D_BW_INPUT:
-        return uw_conv2d_own_bw_input(e, c, j->batch_n, j->a, j->b, j->out, j->accumulate);
+        return uw_conv2d_own_bw_input(e, c, j->batch_n, j->a, j->b, j->out, j->accumulate, split);
     case UW_CONV2D_BW_PARAM:
         break;
     }
@@ -113,8 +113,8 @@ int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
     const struct uw_conv2d *c = &s->conv;
     size_t pixels = (size_t)c->out_h * c->out_w;
     int rc = UW_OK;
-    if (choice->algorithm == UW_CONV2D_OWN) {
-        return run_own(e, c, job);
+    if (choice->algorithm == UW_CONV2D_OWN || choice->algorithm == UW_CONV2D_OWN_SPLIT) {
+        return run_own(e, c, job, choice->algorithm == UW_CONV2D_OWN_SPLIT);
     }
     if (job->out != NULL) {
         rc = run_product(e, s, job, choice, graph, workspace);
@@ -199,7 +199,7 @@ static int run(const struct uw_exec *e, const struct uw_conv2d *conv,
         return rc;
     }
     (void)cudaGetLastError();           /* one that never ran before: its error is not ours */
-    return run_own(e, conv, job);
+    return run_own(e, conv, job, false);
 }
 
 int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,

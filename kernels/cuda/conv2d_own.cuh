@@ -17,7 +17,7 @@ struct uw_conv {
     float *y;                           /* y, dx or dw */
     float *db;
     float scale, ceiling;               /* ceiling: fw ends in a ReLU up to it; 0: it does not */
-    bool accumulate;
+    bool accumulate, split;
 };
 
 /* The ReLU, if there is one; NaN stays. */
@@ -40,5 +40,9 @@ int uw_depthwise_bw_param(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c);
+
+/* Of fw or bw_input: blocks that share an output's depth; 1: it is not worth it. */
+uint32_t uw_implicit_splits(const struct uw_exec *e, const struct uw_conv &c,
+                            enum uw_conv2d_part part);
 
 #endif

@@ -203,6 +203,13 @@ static bool gemm_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv
            (part != UW_CONV2D_BW_PARAM || batch_n <= GEMM_IMAGES_MAX);
 }
 
+static bool splits(struct uw_cuda *c, const struct uw_conv2d_shape *s, uint32_t batch_n,
+                   enum uw_conv2d_part part)
+{
+    const struct uw_exec e = {.kernels = &c->kernels};
+    return uw_conv2d_own_splits(&e, &s->conv, batch_n, part);
+}
+
 bool uw_conv2d_takes(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n,
                      enum uw_conv2d_part part, int32_t algorithm, size_t *workspace_bytes)
 {
@@ -210,6 +217,8 @@ bool uw_conv2d_takes(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batc
     switch (algorithm) {
     case UW_CONV2D_OWN:
         return true;
+    case UW_CONV2D_OWN_SPLIT:
+        return splits(c, s, batch_n, part);
     case UW_CONV2D_GEMM:
         return gemm_takes(&s->conv, batch_n, part);
     default:
@@ -236,6 +245,9 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
     bool own = uw_conv2d_own_takes(&s->conv, batch_n, part);
     if (own) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
+    }
+    if (splits(c, s, batch_n, part)) {
+        out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN_SPLIT};
     }
     for (uint32_t i = 0; i < algorithms[part].n; i++) {
         int32_t a = UW_CONV2D_DNN + algorithms[part].at[i];

@@ -38,6 +38,7 @@ enum {
     UW_CONV2D_OWN = 0,
     UW_CONV2D_GEMM = 1,
     UW_CONV2D_GRAPH = 2,                /* an engine, which its key tells */
+    UW_CONV2D_OWN_SPLIT = 3,            /* our own, its depth shared */
     UW_CONV2D_DNN = 8                   /* + cudnnConvolution...Algo_t of the part */
 };
 

@@ -180,9 +180,13 @@ static void test_plan_is_kept_in_the_file_and_taken_from_it(void **state)
 static void test_plan_from_any_file_gives_right_results(void **state)
 {
     (void)state;
-    const struct uw_conv2d all[] = {shape(2, 3, 5, 3, 1), shape(4, 6, 6, 1, 1)};
+    const struct uw_conv2d all[] = {shape(2, 3, 5, 3, 1), shape(4, 6, 6, 1, 1),
+                                    shape(31, 3, 3, 3, 1), shape(3, 31, 3, 3, 1)};
+    const struct uw_exec e = {.kernels = uw_cuda_kernels(gpu)};
+    assert_true(uw_conv2d_own_splits(&e, &all[2], 4, UW_CONV2D_FW));
+    assert_true(uw_conv2d_own_splits(&e, &all[3], 4, UW_CONV2D_BW_INPUT));
     for (int32_t a = 0; a < UW_CUDA_CHOICES_ALGORITHMS; a = a < 20 ? a + 1 : a + 11) {
-        for (size_t i = 0; i < 2; i++) {
+        for (size_t i = 0; i < 4; i++) {
             struct uw_conv2d_shape *s = uw_conv2d_shape_of(gpu, &all[i]);
             struct uw_cuda_choice c = {.batch_n = 4, .algorithm = a};
             bool takes[UW_CONV2D_PARTS];

@@ -256,6 +256,22 @@ static void test_engines_take_nothing_while_they_run(void **state)
     assert_int_equal(uw_emulated_descriptors(), descriptors);
 }
 
+/* What is left takes the tensors and no workspace: then those without are measured. */
+static void test_engines_and_others_are_measured_in_little_memory(void **state)
+{
+    (void)state;
+    char settings[96];
+    open_gpu("", false);
+    snprintf(settings, sizeof settings, "integrated,memory=%zu", uw_emulated_used_bytes() + 3000);
+    uw_emulated_settings(settings);
+    const struct uw_conv2d_plan *p = planned(&plain);
+    for (uint32_t part = 0; part < UW_CONV2D_PARTS; part++) {
+        assert_int_equal(p->part[part].workspace_bytes, 0);
+    }
+    assert_int_equal(gpu->products->choices.n, UW_CONV2D_PARTS);
+    check(&plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +282,8 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_engines_without_the_api, begin, end),
         cmocka_unit_test_setup_teardown(test_engines_take_nothing_while_they_run, begin, end),
+        cmocka_unit_test_setup_teardown(test_engines_and_others_are_measured_in_little_memory,
+                                        begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
