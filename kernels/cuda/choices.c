@@ -62,6 +62,24 @@ static bool shape_of(const char **at, uint32_t *shape)
     return true;
 }
 
+/* What may be there: engine and sixteen digits, not all of them 0. */
+static bool engine_of(const char **at, uint64_t *engine)
+{
+    static const char digits[] = "0123456789abcdef";
+    *engine = 0;
+    if (!word(at, "engine")) {
+        return true;
+    }
+    for (uint32_t i = 0; i < 16; i++, (*at)++) {
+        const char *digit = **at != '\0' ? strchr(digits, **at) : NULL;
+        if (digit == NULL) {
+            return false;
+        }
+        *engine = *engine << 4 | (uint64_t)(digit - digits);
+    }
+    return *engine != 0 && word(at, "");
+}
+
 /* 41.25: no locale may have a say in it. */
 static bool decimal(const char **at, double *out)
 {
@@ -88,7 +106,8 @@ static bool parse(const char *line, struct uw_cuda_choice *c, const char **machi
     uint32_t algorithm;
     bool ok = part_of(&line, &c->part) && word(&line, "batch") &&
               number(&line, &c->batch_n) && word(&line, "shape") && shape_of(&line, c->shape) &&
-              word(&line, "algorithm") && number(&line, &algorithm) && word(&line, "us") &&
+              word(&line, "algorithm") && number(&line, &algorithm) &&
+              engine_of(&line, &c->engine) && word(&line, "us") &&
               decimal(&line, &c->us) && word(&line, "on") && *line != '\0';
     if (!ok || algorithm >= UW_CUDA_CHOICES_ALGORITHMS) {
         return false;
@@ -190,8 +209,11 @@ static void write_choice(FILE *file, const struct uw_cuda_choice *c, const char 
     for (uint32_t i = 0; i < UW_CUDA_CHOICES_SHAPE; i++) {
         fprintf(file, " %" PRIu32, c->shape[i]);
     }
-    fprintf(file, " algorithm %" PRId32 " us %" PRIu32 ".%" PRIu32 " on %s\n", c->algorithm, whole,
-            tenths, machine);
+    fprintf(file, " algorithm %" PRId32, c->algorithm);
+    if (c->engine != 0) {
+        fprintf(file, " engine %016" PRIx64, c->engine);
+    }
+    fprintf(file, " us %" PRIu32 ".%" PRIu32 " on %s\n", whole, tenths, machine);
 }
 
 /* Lines of the old file that these do not replace. */

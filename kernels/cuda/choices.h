@@ -7,6 +7,7 @@
  *     uwasa choices 1
  *     conv2d fw batch 64 shape 3 32 32 16 32 32 3 3 1 1 1 1 1 1 1 algorithm 6 us 41.2 on <machine>
  *
+ * An algorithm of many engines names its own, in hexadecimal: algorithm 2 engine 00c0ffee12345678.
  * The machine is the rest of the line: card, compute capability, driver, cuDNN, fp32 or TF32. Lines
  * of other machines are kept. A file that is not one of these, and a line that is damaged, are as
  * if they were not there: what a line says is only taken where the algorithm is there and fits.
@@ -29,6 +30,7 @@ struct uw_cuda_choice {
     uint32_t batch_n;
     uint32_t shape[UW_CUDA_CHOICES_SHAPE];
     int32_t algorithm;                  /* a number of conv2d_plan.h; dense: 1 is our own */
+    uint64_t engine;                    /* its key; 0: the algorithm has none */
     double us;                          /* one call took so long */
 };
 

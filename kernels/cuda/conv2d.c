@@ -6,13 +6,14 @@
 #include "uwasa/arena.h"
 
 static int run_own(const struct uw_exec *e, const struct uw_conv2d *c,
-                   const struct uw_conv2d_job *j)
+                   const struct uw_conv2d_job *j, bool split)
 {
     switch (j->part) {
     case UW_CONV2D_FW:
-        return uw_conv2d_own_fw(e, c, j->batch_n, j->a, j->b, j->bias, j->out, j->accumulate);
+        return uw_conv2d_own_fw(e, c, j->batch_n, j->a, j->b, j->bias, j->ceiling, j->out,
+                                j->accumulate, split);
     case UW_CONV2D_BW_INPUT:
-        return uw_conv2d_own_bw_input(e, c, j->batch_n, j->a, j->b, j->out, j->accumulate);
+        return uw_conv2d_own_bw_input(e, c, j->batch_n, j->a, j->b, j->out, j->accumulate, split);
     case UW_CONV2D_BW_PARAM:
         break;
     }
@@ -82,20 +83,45 @@ static int run_dnn(const struct uw_exec *e, struct uw_conv2d_shape *s,
     return uw_cuda_dnn_done(e, status);
 }
 
+static int run_graph(const struct uw_exec *e, struct uw_conv2d_graph *g,
+                     const struct uw_conv2d_job *j, uint64_t key, void *workspace)
+{
+    const struct uw_conv2d_engine *engine = g != NULL ? uw_conv2d_graph_find(g, key) : NULL;
+    return engine == NULL ? UW_ERR_UNSUPPORTED
+                          : uw_conv2d_graph_run(e, g, engine, j->a, j->b, j->out, workspace);
+}
+
+static int run_product(const struct uw_exec *e, struct uw_conv2d_shape *s,
+                       const struct uw_conv2d_job *job, const struct uw_conv2d_choice *choice,
+                       struct uw_conv2d_graph *graph, void *workspace)
+{
+    switch (choice->algorithm) {
+    case UW_CONV2D_GEMM:
+        return run_gemm(e, &s->conv, job);
+    case UW_CONV2D_GRAPH:
+        return run_graph(e, graph, job, choice->engine, workspace);
+    default:
+        return run_dnn(e, s, job, choice->algorithm - UW_CONV2D_DNN, workspace,
+                       choice->workspace_bytes);
+    }
+}
+
 int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
-                  const struct uw_conv2d_job *job, int32_t algorithm, void *workspace,
-                  size_t workspace_bytes)
+                  const struct uw_conv2d_job *job, const struct uw_conv2d_choice *choice,
+                  struct uw_conv2d_graph *graph, void *workspace)
 {
     const struct uw_conv2d *c = &s->conv;
     size_t pixels = (size_t)c->out_h * c->out_w;
     int rc = UW_OK;
-    if (algorithm == UW_CONV2D_OWN) {
-        return run_own(e, c, job);
+    if (choice->algorithm == UW_CONV2D_OWN || choice->algorithm == UW_CONV2D_OWN_SPLIT) {
+        return run_own(e, c, job, choice->algorithm == UW_CONV2D_OWN_SPLIT);
     }
     if (job->out != NULL) {
-        rc = algorithm == UW_CONV2D_GEMM
-                 ? run_gemm(e, c, job)
-                 : run_dnn(e, s, job, algorithm - UW_CONV2D_DNN, workspace, workspace_bytes);
+        rc = run_product(e, s, job, choice, graph, workspace);
+    }
+    if (rc == UW_OK && job->ceiling > 0.0f) {
+        return uw_bias_relu_cuda(e, job->batch_n, c->out_channels, pixels, job->bias, job->ceiling,
+                                 job->out);
     }
     if (rc == UW_OK && job->bias != NULL) {
         rc = uw_add_channels_cuda(e, job->batch_n, c->out_channels, pixels, job->bias, job->out);
@@ -115,6 +141,31 @@ static void *aligned(const struct uw_exec *e, size_t *room)
     return *room == 0 ? NULL : (unsigned char *)e->scratch + skip;
 }
 
+/* Without measuring, and without an engine: what is tried first and has enough room. */
+static struct uw_conv2d_choice first_of(struct uw_cuda *c, struct uw_conv2d_shape *s,
+                                        const struct uw_conv2d_job *job, size_t room)
+{
+    struct uw_conv2d_choice all[UW_CONV2D_CANDIDATES_MAX];
+    (void)uw_conv2d_candidates(c, s, job->batch_n, job->part, room, NULL, all);
+    return all[0];
+}
+
+/* The plan's engine for this job; NULL: it has none, or not for such a job. Where it adds to its
+ * input's gradient that is another one, within the same workspace. */
+static struct uw_conv2d_graph *graph_for(struct uw_conv2d_plan *p, const struct uw_conv2d_job *job,
+                                         struct uw_conv2d_choice *choice)
+{
+    bool adds = job->part == UW_CONV2D_BW_INPUT && job->accumulate;
+    struct uw_conv2d_graph *g =
+        &p->graphs[adds ? (uint32_t)UW_CONV2D_BW_INPUT_ADDS : (uint32_t)job->part];
+    if (g->engines_n == 0 || g->accumulate != job->accumulate || job->scale != 1.0f ||
+        !uw_conv2d_graph_aligned(job->a, job->b, job->out)) {
+        return NULL;
+    }
+    choice->engine = g->engines[0].key;
+    return g;
+}
+
 static int run(const struct uw_exec *e, const struct uw_conv2d *conv,
                const struct uw_conv2d_job *job)
 {
@@ -126,8 +177,9 @@ static int run(const struct uw_exec *e, const struct uw_conv2d *conv,
         return UW_ERR_UNSUPPORTED;
     }
     struct uw_conv2d_shape *s = uw_conv2d_shape_of(c, conv);
-    const struct uw_conv2d_plan *p = uw_conv2d_plan_of(c, s, job->batch_n);
+    struct uw_conv2d_plan *p = uw_conv2d_plan_of(c, s, job->batch_n);
     struct uw_conv2d_choice choice = p->part[job->part];
+    struct uw_conv2d_graph *graph = NULL;
     size_t room;
     void *workspace = aligned(e, &room);
     if (choice.workspace_bytes != 0 &&
@@ -135,17 +187,19 @@ static int run(const struct uw_exec *e, const struct uw_conv2d *conv,
         if (p->settled) {
             return UW_ERR_NOMEM;
         }
-        struct uw_conv2d_choice all[UW_CONV2D_CANDIDATES_MAX];
-        (void)uw_conv2d_candidates(c, s, job->batch_n, job->part, room, all);
-        choice = all[0];
+        choice = first_of(c, s, job, room);
     }
-    int rc = uw_conv2d_run(e, s, job, choice.algorithm,
-                           choice.workspace_bytes == 0 ? NULL : workspace, choice.workspace_bytes);
+    if (choice.algorithm == UW_CONV2D_GRAPH) {
+        graph = graph_for(p, job, &choice);
+        choice = graph != NULL ? choice : first_of(c, s, job, room);
+    }
+    int rc = uw_conv2d_run(e, s, job, &choice, graph,
+                           choice.workspace_bytes == 0 ? NULL : workspace);
     if (rc != UW_ERR_UNSUPPORTED) {
         return rc;
     }
     (void)cudaGetLastError();           /* one that never ran before: its error is not ours */
-    return run_own(e, conv, job);
+    return run_own(e, conv, job, false);
 }
 
 int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
@@ -154,6 +208,15 @@ int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32
     const struct uw_conv2d_job job = {.part = UW_CONV2D_FW, .batch_n = batch_n, .a = x, .b = w,
                                       .out = y, .scale = 1.0f, .accumulate = accumulate,
                                       .bias = b};
+    return run(e, c, &job);
+}
+
+int uw_conv2d_bias_relu_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                             const float *x, const float *w, const float *b, float ceiling,
+                             float *y)
+{
+    const struct uw_conv2d_job job = {.part = UW_CONV2D_FW, .batch_n = batch_n, .a = x, .b = w,
+                                      .out = y, .scale = 1.0f, .bias = b, .ceiling = ceiling};
     return run(e, c, &job);
 }
 

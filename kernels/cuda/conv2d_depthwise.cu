@@ -117,6 +117,10 @@ static __global__ void __launch_bounds__(BLOCK) fw_kernel(struct uw_conv c, stru
         struct window v = {c.x + (static_cast<size_t>(image) * c.groups + ci) * c.in_hw, c.in_h,
                            c.in_w, s.row * STRIDE - c.pad_h, s.column * STRIDE - c.pad_w};
         slide<KERNEL, STRIDE>(v, w, sum);
+#pragma unroll
+        for (int o = 0; o < ROWS; o++) {
+            sum[o] = uw_conv_cut(c, sum[o]);
+        }
         store(c.y + static_cast<size_t>(s.plane) * c.out_hw, s, c.out_h, c.out_w, sum,
               c.accumulate);
     }

@@ -10,18 +10,21 @@
  *   bw_param   output channels     ci, kh, kw              image, oh, ow
  *
  * Groups are products of their own. The last part splits its depth over blocks until they fill the
- * GPU: their sums stand in the partials until a second launch adds them in order. */
+ * GPU, the others where they are asked to: their sums stand in the partials until a second launch
+ * adds them in order. */
 #include "channels.cuh"
 #include "conv2d_own.cuh"
 
 #define THREADS 256u
 #define SPLITS 32u
 #define SPLIT_UNIT 32u         /* splits begin at multiples of it */
+#define SPLIT_SHORT 96u         /* fw, bw_input: depth that is left to each */
 
 struct product {
     struct uw_conv c;
     uint32_t m, n, k;           /* of one group */
     uint32_t tiles_n, per_split;
+    uint32_t all;               /* outputs, of all groups */
     struct uw_divisor taps, kernel_w, hw, w;    /* hw, w: of the columns' images, or the depth's */
     struct uw_divisor stride_h, stride_w;
     float *partials;
@@ -87,6 +90,18 @@ static __device__ __forceinline__ void add_to(float *y, float v, bool accumulate
     *y = accumulate ? *y + v : v;
 }
 
+/* Output number `at` of fw or bw_input, channel co of it: done, or a part of it. */
+static __device__ __forceinline__ void give_sum(const struct product &p, size_t at, uint32_t co,
+                                                float v)
+{
+    if (gridDim.z > 1) {
+        p.partials[static_cast<size_t>(blockIdx.z) * p.all + at] = v;
+        return;
+    }
+    v += p.c.b != nullptr ? p.c.b[co] : 0.0f;
+    add_to(p.c.y + at, uw_conv_cut(p.c, v), p.c.accumulate);
+}
+
 /* What the parts read and write. depth: what a k says; column: what an n says. by_depth: threads
  * beside each other load columns' neighbours in k, else in n. */
 struct taps_by_pixels {
@@ -121,8 +136,7 @@ struct fw_part : taps_by_pixels {
     {
         (void)n;
         uint32_t co = g * p.c.group_out + m;
-        v += p.c.b != nullptr ? p.c.b[co] : 0.0f;
-        add_to(p.c.y + y_plane(p, q.image, co) + q.at, v, p.c.accumulate);
+        give_sum(p, y_plane(p, q.image, co) + q.at, co, v);
     }
 };
 
@@ -154,7 +168,8 @@ struct bw_input_part : taps_by_pixels {
                                                 uint32_t n, const column &q, float v)
     {
         (void)n;
-        add_to(p.c.y + x_plane(p, q.image, g * p.c.group_in + m) + q.at, v, p.c.accumulate);
+        uint32_t ci = g * p.c.group_in + m;
+        give_sum(p, x_plane(p, q.image, ci) + q.at, ci, v);
     }
 };
 
@@ -331,6 +346,20 @@ static __global__ void finish_kernel(size_t n, uint32_t splits, float scale, con
     }
 }
 
+/* The parts of fw's or bw_input's outputs; p.hw is of these. */
+static __global__ void join_kernel(struct product p, uint32_t splits, uint32_t channels)
+{
+    UW_EACH(i, p.all) {
+        float sum = 0.0f;
+        for (uint32_t s = 0; s < splits; s++) {
+            sum += p.partials[static_cast<size_t>(s) * p.all + i];
+        }
+        uint32_t plane = uw_quotient(p.hw, static_cast<uint32_t>(i));
+        sum += p.c.b != nullptr ? p.c.b[plane % channels] : 0.0f;
+        add_to(p.c.y + i, uw_conv_cut(p.c, sum), p.c.accumulate);
+    }
+}
+
 template <typename Part, int BM, int BN, int BK, int TM, int TN>
 static int run_tiles(const struct uw_exec *e, struct product p, uint32_t splits)
 {
@@ -372,22 +401,72 @@ static struct product product_of(const struct uw_exec *e, const struct uw_conv &
     return p;
 }
 
-int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c)
+static struct product fw_of(const struct uw_exec *e, const struct uw_conv &c)
 {
     struct product p = product_of(e, c, c.out_hw, c.out_w);
     p.m = c.group_out;
     p.n = c.batch_n * c.out_hw;
     p.k = p.per_split = c.group_in * c.taps;
-    return run<fw_part>(e, p, 1);
+    p.all = p.m * p.n * c.groups;
+    return p;
 }
 
-int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c)
+static struct product bw_input_of(const struct uw_exec *e, const struct uw_conv &c)
 {
     struct product p = product_of(e, c, c.in_hw, c.in_w);
     p.m = c.group_in;
     p.n = c.batch_n * c.in_hw;
     p.k = p.per_split = c.group_out * c.taps;
-    return run<bw_input_part>(e, p, 1);
+    p.all = p.m * p.n * c.groups;
+    return p;
+}
+
+/* Of fw or bw_input: two blocks for each multiprocessor, if the partials hold that many. */
+static uint32_t short_splits_of(const struct uw_exec *e, const struct product &p)
+{
+    uint32_t high = p.m <= 8 ? 8 : p.m <= 16 ? 16 : 32, wide = p.m <= 16 ? 64 : 32;
+    size_t tiles =
+        static_cast<size_t>((p.m - 1) / high + 1) * ((p.n - 1) / wide + 1) * p.c.groups;
+    size_t splits = 2u * uw_cuda_of(e)->multiprocessors / tiles;
+    size_t room = UW_CUDA_PARTIALS_BYTES / sizeof(float) / p.all, useful = p.k / SPLIT_SHORT;
+    splits = splits < useful ? splits : useful;
+    splits = splits < room ? splits : room;
+    splits = splits < SPLITS ? splits : SPLITS;
+    return static_cast<uint32_t>(splits > 1 ? splits : 1);
+}
+
+uint32_t uw_implicit_splits(const struct uw_exec *e, const struct uw_conv &c,
+                            enum uw_conv2d_part part)
+{
+    return short_splits_of(e, part == UW_CONV2D_FW ? fw_of(e, c) : bw_input_of(e, c));
+}
+
+/* Depth of a split, and how many there are then. */
+static uint32_t split(struct product *p, uint32_t splits)
+{
+    p->per_split = ((p->k - 1) / splits / SPLIT_UNIT + 1) * SPLIT_UNIT;
+    return (p->k - 1) / p->per_split + 1;
+}
+
+template <typename Part> static int run_whole_or_split(const struct uw_exec *e, struct product p)
+{
+    uint32_t splits = p.c.split ? split(&p, short_splits_of(e, p)) : 1;
+    int rc = run<Part>(e, p, splits);
+    if (rc < 0 || splits == 1) {
+        return rc;
+    }
+    return uw_launch(e, uw_grid(e, p.all, 1), UW_BLOCK, join_kernel, p, splits,
+                     p.m * p.c.groups);
+}
+
+int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c)
+{
+    return run_whole_or_split<fw_part>(e, fw_of(e, c));
+}
+
+int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c)
+{
+    return run_whole_or_split<bw_input_part>(e, bw_input_of(e, c));
 }
 
 /* Splits that the partials hold, that leave each at least eight units, that are of use. */
@@ -410,9 +489,7 @@ int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c)
     p.m = c.group_out;
     p.n = c.group_in * c.taps;
     p.k = c.batch_n * c.out_hw;
-    uint32_t splits = splits_of(e, p);
-    p.per_split = ((p.k - 1) / splits / SPLIT_UNIT + 1) * SPLIT_UNIT;
-    splits = (p.k - 1) / p.per_split + 1;
+    uint32_t splits = split(&p, splits_of(e, p));
     int rc = run<bw_param_part>(e, p, splits);
     if (rc < 0 || splits == 1) {
         return rc;

@@ -6,6 +6,7 @@
 
 struct trial {
     struct uw_conv2d_shape *shape;
+    struct uw_conv2d_graph *graph;
     const struct uw_conv2d_choice *candidates;
     struct uw_conv2d_job job;
     void *memory, *workspace;
@@ -47,7 +48,8 @@ static bool begin(struct trial *t, struct uw_cuda *c, uint32_t batch_n, enum uw_
         .part = part, .batch_n = batch_n, .a = part == UW_CONV2D_BW_INPUT ? at_y : at_x,
         .b = part == UW_CONV2D_BW_PARAM ? at_y : at_w,
         .out = part == UW_CONV2D_FW ? at_y : part == UW_CONV2D_BW_INPUT ? at_x : at_w,
-        .scale = 1.0f, .accumulate = part == UW_CONV2D_BW_PARAM};
+        .scale = 1.0f,
+        .accumulate = t->graph != NULL ? t->graph->accumulate : part == UW_CONV2D_BW_PARAM};
     return true;
 }
 
@@ -55,15 +57,16 @@ static int run(const struct uw_exec *e, void *job, uint32_t i)
 {
     struct trial *t = job;
     const struct uw_conv2d_choice *way = &t->candidates[i];
-    return uw_conv2d_run(e, t->shape, &t->job, way->algorithm,
-                         way->workspace_bytes == 0 ? NULL : t->workspace, way->workspace_bytes);
+    return uw_conv2d_run(e, t->shape, &t->job, way, t->graph,
+                         way->workspace_bytes == 0 ? NULL : t->workspace);
 }
 
 int uw_conv2d_measure(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n,
-                      enum uw_conv2d_part part, const struct uw_conv2d_choice *candidates,
-                      uint32_t n, struct uw_conv2d_choice *best, double *us)
+                      enum uw_conv2d_part part, struct uw_conv2d_graph *graph,
+                      const struct uw_conv2d_choice *candidates, uint32_t n,
+                      struct uw_conv2d_choice *best, double *us)
 {
-    struct trial t = {.shape = s, .candidates = candidates};
+    struct trial t = {.shape = s, .graph = graph, .candidates = candidates};
     size_t workspace_bytes = 0;
     uint32_t fastest = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -52,6 +52,18 @@ static uint32_t slice_of(const struct uw_conv2d *c)
     return static_cast<uint32_t>(images > 1 ? images : 1);
 }
 
+bool uw_conv2d_own_splits(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                          enum uw_conv2d_part part)
+{
+    if (!uw_conv2d_own_takes(c, batch_n, part) || uw_depthwise_takes(c) ||
+        part == UW_CONV2D_BW_PARAM || batch_n > slice_of(c)) {
+        return false;
+    }
+    struct uw_conv v = conv_of(c);
+    v.batch_n = batch_n;
+    return uw_implicit_splits(e, v, part) > 1;
+}
+
 typedef int (*part_fn)(const struct uw_exec *e, const struct uw_conv &c);
 
 /* x, dy, y of v are the first image's; y moves on by y_step floats an image. */
@@ -73,7 +85,8 @@ static int in_slices(const struct uw_exec *e, const struct uw_conv2d *c, struct 
 }
 
 int uw_conv2d_own_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y, bool accumulate)
+                     const float *x, const float *w, const float *b, float ceiling, float *y,
+                     bool accumulate, bool split)
 {
     if (c->normed) {
         return UW_ERR_UNSUPPORTED;
@@ -82,14 +95,17 @@ int uw_conv2d_own_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_
     v.x = x;
     v.w = w;
     v.b = b;
+    v.ceiling = ceiling;
     v.y = y;
     v.accumulate = accumulate;
+    v.split = split;
     return in_slices(e, c, v, batch_n, static_cast<size_t>(c->out_channels) * v.out_hw,
                      uw_depthwise_takes(c) ? uw_depthwise_fw : uw_implicit_fw);
 }
 
 int uw_conv2d_own_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                           const float *dy, const float *w, float *dx, bool accumulate)
+                           const float *dy, const float *w, float *dx, bool accumulate,
+                           bool split)
 {
     if (c->normed) {
         return UW_ERR_UNSUPPORTED;
@@ -99,6 +115,7 @@ int uw_conv2d_own_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, u
     v.w = w;
     v.y = dx;
     v.accumulate = accumulate;
+    v.split = split;
     return in_slices(e, c, v, batch_n, static_cast<size_t>(c->in_channels) * v.in_hw,
                      uw_depthwise_takes(c) ? uw_depthwise_bw_input : uw_implicit_bw_input);
 }

@@ -16,9 +16,19 @@ struct uw_conv {
     const float *x, *w, *b, *dy;
     float *y;                           /* y, dx or dw */
     float *db;
-    float scale;
-    bool accumulate;
+    float scale, ceiling;               /* ceiling: fw ends in a ReLU up to it; 0: it does not */
+    bool accumulate, split;
 };
+
+/* The ReLU, if there is one; NaN stays. */
+static __device__ __forceinline__ float uw_conv_cut(const struct uw_conv &c, float v)
+{
+    if (c.ceiling > 0.0f) {
+        v = v <= 0.0f ? 0.0f : v;
+        v = v >= c.ceiling ? c.ceiling : v;
+    }
+    return v;
+}
 
 /* Convolutions with a group for each input channel, square kernels of 3 or 5, strides of 1 or 2. */
 bool uw_depthwise_takes(const struct uw_conv2d *c);
@@ -30,5 +40,9 @@ int uw_depthwise_bw_param(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c);
+
+/* Of fw or bw_input: blocks that share an output's depth; 1: it is not worth it. */
+uint32_t uw_implicit_splits(const struct uw_exec *e, const struct uw_conv &c,
+                            enum uw_conv2d_part part);
 
 #endif

@@ -31,15 +31,25 @@ enum uw_conv2d_part {
  * convolution is never taken. */
 bool uw_conv2d_own_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv2d_part part);
 
+/* Would the general kernel leave most of the GPU idle, in fw or bw_input, unless several blocks
+ * share the depth of an output's sum? Then that is one more way to measure; a second launch adds
+ * the parts, in order. bw_param does so by itself. */
+bool uw_conv2d_own_splits(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                          enum uw_conv2d_part part);
+
 /* The slots conv2d_fw, conv2d_bw_input, conv2d_bw_param of uwasa/kernels.h, for every shape that is
- * not normed: bias, accumulate, scale, db and NULLs as there. Sums run in an order that depends on
- * the shape and the GPU's number of multiprocessors alone.
+ * not normed: bias, accumulate, scale, db and NULLs as there. With a ceiling above 0 fw is the slot
+ * conv2d_bias_relu of uwasa/kernels_fused.h; accumulate is false then. split: by shared depth,
+ * where uw_conv2d_own_splits. Sums run in an order that depends on the shape, on split and on the
+ * GPU's number of multiprocessors alone.
  *
  * Return UW_OK, UW_ERR_UNSUPPORTED (c is normed) or UW_ERR_IO (the launch failed). */
 int uw_conv2d_own_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y, bool accumulate);
+                     const float *x, const float *w, const float *b, float ceiling, float *y,
+                     bool accumulate, bool split);
 int uw_conv2d_own_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                           const float *dy, const float *w, float *dx, bool accumulate);
+                           const float *dy, const float *w, float *dx, bool accumulate,
+                           bool split);
 int uw_conv2d_own_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
 

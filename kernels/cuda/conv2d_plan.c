@@ -54,8 +54,18 @@ static bool fits_dnn(const struct uw_conv2d *c)
            fits_axis(c->in_w, c->out_w, c->kernel_w, c->stride_w, c->pad_w, c->dilation_w);
 }
 
+static void close_graphs(const struct uw_cuda_libraries *l, struct uw_conv2d_plan *p)
+{
+    for (uint32_t i = 0; i < UW_CONV2D_GRAPHS; i++) {
+        uw_conv2d_graph_close(l, &p->graphs[i]);
+    }
+}
+
 static void close_shape(const struct uw_cuda_libraries *l, struct uw_conv2d_shape *s)
 {
+    for (uint32_t i = 0; i < s->plans_n; i++) {
+        close_graphs(l, &s->plans[i]);
+    }
     if (s->how != NULL) {
         (void)l->cudnnDestroyConvolutionDescriptor(s->how);
     }
@@ -193,6 +203,13 @@ static bool gemm_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv
            (part != UW_CONV2D_BW_PARAM || batch_n <= GEMM_IMAGES_MAX);
 }
 
+static bool splits(struct uw_cuda *c, const struct uw_conv2d_shape *s, uint32_t batch_n,
+                   enum uw_conv2d_part part)
+{
+    const struct uw_exec e = {.kernels = &c->kernels};
+    return uw_conv2d_own_splits(&e, &s->conv, batch_n, part);
+}
+
 bool uw_conv2d_takes(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n,
                      enum uw_conv2d_part part, int32_t algorithm, size_t *workspace_bytes)
 {
@@ -200,6 +217,8 @@ bool uw_conv2d_takes(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batc
     switch (algorithm) {
     case UW_CONV2D_OWN:
         return true;
+    case UW_CONV2D_OWN_SPLIT:
+        return splits(c, s, batch_n, part);
     case UW_CONV2D_GEMM:
         return gemm_takes(&s->conv, batch_n, part);
     default:
@@ -207,27 +226,41 @@ bool uw_conv2d_takes(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batc
     }
 }
 
+static uint32_t engines_of(const struct uw_conv2d_graph *g, struct uw_conv2d_choice *out)
+{
+    for (uint32_t i = 0; i < g->engines_n; i++) {
+        const struct uw_conv2d_engine *engine = &g->engines[i];
+        out[i] = (struct uw_conv2d_choice){UW_CONV2D_GRAPH, engine->workspace_bytes, engine->key};
+    }
+    return g->engines_n;
+}
+
 uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n,
                               enum uw_conv2d_part part, size_t limit,
+                              const struct uw_conv2d_graph *graph,
                               struct uw_conv2d_choice out[UW_CONV2D_CANDIDATES_MAX])
 {
     uint32_t n = 0;
     size_t bytes;
     bool own = uw_conv2d_own_takes(&s->conv, batch_n, part);
     if (own) {
-        out[n++] = (struct uw_conv2d_choice){UW_CONV2D_OWN, 0};
+        out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
+    }
+    if (splits(c, s, batch_n, part)) {
+        out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN_SPLIT};
     }
     for (uint32_t i = 0; i < algorithms[part].n; i++) {
         int32_t a = UW_CONV2D_DNN + algorithms[part].at[i];
         if (uw_conv2d_takes(c, s, batch_n, part, a, &bytes) && bytes <= limit) {
-            out[n++] = (struct uw_conv2d_choice){a, bytes};
+            out[n++] = (struct uw_conv2d_choice){.algorithm = a, .workspace_bytes = bytes};
         }
     }
     if (gemm_takes(&s->conv, batch_n, part)) {
-        out[n++] = (struct uw_conv2d_choice){UW_CONV2D_GEMM, 0};
+        out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_GEMM};
     }
+    n += graph != NULL ? engines_of(graph, &out[n]) : 0;
     if (n == 0) {
-        out[n++] = (struct uw_conv2d_choice){UW_CONV2D_OWN, 0};
+        out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
     }
     return n;
 }
@@ -249,10 +282,10 @@ static struct uw_conv2d_choice guess(struct uw_cuda *c, struct uw_conv2d_shape *
     if (nearest != NULL) {
         int32_t a = nearest->part[part].algorithm;
         if (uw_conv2d_takes(c, s, batch_n, part, a, &bytes) && bytes <= room) {
-            return (struct uw_conv2d_choice){a, bytes};
+            return (struct uw_conv2d_choice){.algorithm = a, .workspace_bytes = bytes};
         }
     }
-    (void)uw_conv2d_candidates(c, s, batch_n, part, room, all);
+    (void)uw_conv2d_candidates(c, s, batch_n, part, room, NULL, all);
     return all[0];
 }
 
@@ -267,7 +300,8 @@ static struct uw_conv2d_plan *find_plan(struct uw_conv2d_shape *s, uint32_t batc
 }
 
 /* A place for one more; a settled plan goes only where all are. */
-static struct uw_conv2d_plan *add_plan(struct uw_conv2d_shape *s, uint32_t batch_n)
+static struct uw_conv2d_plan *add_plan(struct uw_cuda *c, struct uw_conv2d_shape *s,
+                                       uint32_t batch_n)
 {
     struct uw_conv2d_plan *p = NULL;
     if (s->plans_n < UW_CONV2D_PLANS_MAX) {
@@ -279,6 +313,7 @@ static struct uw_conv2d_plan *add_plan(struct uw_conv2d_shape *s, uint32_t batch
     if (p == NULL) {
         p = &s->plans[s->plans_next];
         s->plans_next = (s->plans_next + 1) % UW_CONV2D_PLANS_MAX;
+        close_graphs(&c->products->libraries, p);
     }
     *p = (struct uw_conv2d_plan){.batch_n = batch_n};
     return p;
@@ -307,52 +342,128 @@ struct uw_conv2d_plan *uw_conv2d_plan_of(struct uw_cuda *c, struct uw_conv2d_sha
         for (uint32_t i = 0; i < UW_CONV2D_PARTS; i++) {
             made.part[i] = guess(c, s, batch_n, (enum uw_conv2d_part)i, room);
         }
-        p = add_plan(s, batch_n);
+        p = add_plan(c, s, batch_n);
         *p = made;
     }
     return p;
 }
 
-/* What the file says, if it is there, fits, and runs. */
-static bool settle_as_known(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n,
-                            enum uw_conv2d_part part, struct uw_conv2d_choice *out)
+/* The engines of a plan's part, made ready; wanted: the key of the only one, 0: any. */
+static bool open_graph(struct uw_cuda *c, const struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
+                       uint32_t which, uint64_t wanted)
 {
-    const struct uw_cuda_products *p = c->products;
+    const bool adds = which == UW_CONV2D_BW_INPUT_ADDS;
+    const enum uw_conv2d_part part = adds ? UW_CONV2D_BW_INPUT : (enum uw_conv2d_part)which;
+    if (!s->dnn || c->in_step) {
+        return false;
+    }
+    return uw_conv2d_graph_open(c, &s->conv, p->batch_n, part, adds || part == UW_CONV2D_BW_PARAM,
+                                c->products->conv2d_limit, wanted, &p->graphs[which]);
+}
+
+/* The engine of a known key, if it is there and runs. */
+static bool settle_known_engine(struct uw_cuda *c, struct uw_conv2d_shape *s,
+                                struct uw_conv2d_plan *p, enum uw_conv2d_part part, uint64_t key)
+{
+    struct uw_conv2d_graph *g = &p->graphs[part];
+    double us;
+    if (key == 0 || !open_graph(c, s, p, part, key)) {
+        return false;
+    }
+    (void)engines_of(g, &p->part[part]);
+    if (uw_conv2d_measure(c, s, p->batch_n, part, g, &p->part[part], 1, &p->part[part], &us) ==
+        UW_OK) {
+        return true;
+    }
+    uw_conv2d_graph_close(&c->products->libraries, g);
+    return false;
+}
+
+/* What the file says, if it is there, fits, and runs. */
+static bool settle_as_known(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
+                            enum uw_conv2d_part part)
+{
+    const struct uw_cuda_products *products = c->products;
     const struct uw_cuda_choice *known =
-        uw_cuda_choices_find(&p->choices, (uint32_t)part, batch_n, s->key);
+        uw_cuda_choices_find(&products->choices, (uint32_t)part, p->batch_n, s->key);
+    struct uw_conv2d_choice *out = &p->part[part];
     double us;
     if (known == NULL) {
         return false;
     }
+    if (known->algorithm == UW_CONV2D_GRAPH) {
+        return settle_known_engine(c, s, p, part, known->engine);
+    }
     *out = (struct uw_conv2d_choice){.algorithm = known->algorithm};
-    return uw_conv2d_takes(c, s, batch_n, part, known->algorithm, &out->workspace_bytes) &&
-           out->workspace_bytes <= p->conv2d_limit &&
-           uw_conv2d_measure(c, s, batch_n, part, out, 1, out, &us) != UW_ERR_IO;
+    return uw_conv2d_takes(c, s, p->batch_n, part, known->algorithm, &out->workspace_bytes) &&
+           out->workspace_bytes <= products->conv2d_limit &&
+           uw_conv2d_measure(c, s, p->batch_n, part, NULL, out, 1, out, &us) != UW_ERR_IO;
+}
+
+/* Where an engine makes the input's gradient: another one that adds it, the same if it can. */
+static void settle_adding(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p)
+{
+    struct uw_conv2d_choice all[UW_CONV2D_ENGINES_MAX], best = {.engine = 0};
+    struct uw_conv2d_choice *choice = &p->part[UW_CONV2D_BW_INPUT];
+    struct uw_conv2d_graph *g = &p->graphs[UW_CONV2D_BW_INPUT_ADDS];
+    const uint64_t wanted[2] = {choice->engine, 0};
+    double us;
+    for (uint32_t i = 0; i < 2 && g->engines_n == 0; i++) {
+        if (open_graph(c, s, p, UW_CONV2D_BW_INPUT_ADDS, wanted[i])) {
+            uint32_t n = engines_of(g, all);
+            (void)uw_conv2d_measure(c, s, p->batch_n, UW_CONV2D_BW_INPUT, g, all, n, &best, &us);
+            uw_conv2d_graph_keep(&c->products->libraries, g, best.engine);
+        }
+    }
+    if (best.workspace_bytes > choice->workspace_bytes) {
+        choice->workspace_bytes = best.workspace_bytes;
+    }
+}
+
+/* The fastest of all; where there is no memory to try them with workspace, of those without.
+ * Returns what uw_conv2d_measure does. */
+static int settle_by_measure(struct uw_cuda *c, struct uw_conv2d_shape *s,
+                             struct uw_conv2d_plan *p, enum uw_conv2d_part part, double *us)
+{
+    struct uw_conv2d_choice all[UW_CONV2D_CANDIDATES_MAX];
+    struct uw_conv2d_graph *g = open_graph(c, s, p, part, 0) ? &p->graphs[part] : NULL;
+    size_t limit = c->products->conv2d_limit;
+    uint32_t n = uw_conv2d_candidates(c, s, p->batch_n, part, limit, g, all), bare = 0;
+    p->part[part] = all[0];
+    int rc = uw_conv2d_measure(c, s, p->batch_n, part, g, all, n, &p->part[part], us);
+    for (uint32_t i = 0; i < n && rc == UW_ERR_AGAIN; i++) {
+        if (all[i].workspace_bytes == 0) {
+            all[bare++] = all[i];
+        }
+    }
+    if (bare > 0) {
+        rc = uw_conv2d_measure(c, s, p->batch_n, part, g, all, bare, &p->part[part], us);
+    }
+    uw_conv2d_graph_keep(&c->products->libraries, &p->graphs[part], p->part[part].engine);
+    return rc;
 }
 
 /* One part of a new plan. Returns whether the file lacks it. */
 static bool settle(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
                    enum uw_conv2d_part part)
 {
-    struct uw_cuda_products *products = c->products;
-    struct uw_conv2d_choice all[UW_CONV2D_CANDIDATES_MAX], *choice = &p->part[part];
+    struct uw_conv2d_choice *choice = &p->part[part];
     double us = 0.0;
-    if (settle_as_known(c, s, p->batch_n, part, choice)) {
+    if (settle_as_known(c, s, p, part)) {
         return false;
     }
-    uint32_t n = uw_conv2d_candidates(c, s, p->batch_n, part, products->conv2d_limit, all);
-    *choice = all[0];
-    int rc = uw_conv2d_measure(c, s, p->batch_n, part, all, n, choice, &us);
+    int rc = settle_by_measure(c, s, p, part, &us);
     if (rc == UW_ERR_IO) {
-        *choice = (struct uw_conv2d_choice){UW_CONV2D_OWN, 0};
+        *choice = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
     }
     if (rc < 0) {
         return false;
     }
     struct uw_cuda_choice found = {.part = (uint32_t)part, .batch_n = p->batch_n,
-                                   .algorithm = choice->algorithm, .us = us};
+                                   .algorithm = choice->algorithm, .engine = choice->engine,
+                                   .us = us};
     memcpy(found.shape, s->key, sizeof found.shape);
-    uw_cuda_choices_put(&products->choices, &found);
+    uw_cuda_choices_put(&c->products->choices, &found);
     return true;
 }
 
@@ -365,9 +476,12 @@ size_t uw_conv2d_planned_bytes(struct uw_cuda *c, const struct uw_conv2d *conv, 
     }
     if (!covered) {
         struct uw_conv2d_plan *p = find_plan(s, batch_n);
-        p = p != NULL ? p : add_plan(s, batch_n);
+        p = p != NULL ? p : add_plan(c, s, batch_n);
         for (uint32_t i = 0; i < UW_CONV2D_PARTS; i++) {
             news = settle(c, s, p, (enum uw_conv2d_part)i) || news;
+        }
+        if (p->part[UW_CONV2D_BW_INPUT].algorithm == UW_CONV2D_GRAPH) {
+            settle_adding(c, s, p);
         }
         p->settled = true;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The family of fused slots; its kernels are channels.cu's. Kernels of our own make a bias'
- * gradient in the launch of the weights', cuDNN and cuBLAS do not. */
+ * The family of fused slots; its kernels are channels.cu's. Kernels of our own do bias and ReLU in
+ * the launch of the product, and make a bias' gradient in that of the weights'; cuDNN and cuBLAS do
+ * not. */
 #include "dense_plan.h"
 #include "dense_small.h"
 #include "products.h"
@@ -43,6 +44,7 @@ static bool dense_bw_takes(const struct uw_kernels *k, const struct uw_dense *d,
 
 const struct uw_fused_kernels uw_fused_cuda = {
     .bias_relu = uw_bias_relu_cuda,
+    .conv2d_bias_relu = uw_conv2d_bias_relu_cuda,
     .relu_bw = uw_relu_bw_cuda,
     .add_relu = uw_add_relu_cuda,
     .dense_relu = dense_relu,

@@ -172,6 +172,9 @@ size_t uw_dense_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_d
 /* conv2d.c: cuDNN, or conv2d_own.cu where that is faster */
 int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                       const float *x, const float *w, const float *b, float *y, bool accumulate);
+int uw_conv2d_bias_relu_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                             const float *x, const float *w, const float *b, float ceiling,
+                             float *y);
 int uw_conv2d_bw_input_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                             const float *dy, const float *w, float *dx, bool accumulate);
 int uw_conv2d_bw_param_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,

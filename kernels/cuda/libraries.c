@@ -2,11 +2,13 @@
 #include "libraries.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TEXT(x) #x
 #define NUMBER(x) TEXT(x)
+#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* The version of the headers first: what is behind the plain name may be any. */
 static const char *const cublas_names[] = {
@@ -23,6 +25,7 @@ struct entry {
 #define UW_ENTRY(entry) {#entry, offsetof(struct uw_cuda_libraries, entry)},
 static const struct entry cublas_entries[] = {UW_CUBLAS_ENTRIES(UW_ENTRY)};
 static const struct entry cudnn_entries[] = {UW_CUDNN_ENTRIES(UW_ENTRY)};
+static const struct entry graph_entries[] = {UW_CUDNN_GRAPH_ENTRIES(UW_ENTRY)};
 #undef UW_ENTRY
 
 /* The first of names that loads. why: what is wrong with one that is there but does not load. */
@@ -56,6 +59,20 @@ static int look_up(struct uw_cuda_libraries *l, void *library, const char *what,
     return UW_OK;
 }
 
+/* All of the graph API, or none. */
+static void look_up_graph(struct uw_cuda_libraries *l)
+{
+    void *found[COUNT(graph_entries)], *none = NULL;
+    bool all = true;
+    for (size_t i = 0; i < COUNT(graph_entries); i++) {
+        found[i] = dlsym(l->cudnn, graph_entries[i].name);
+        all = all && found[i] != NULL;
+    }
+    for (size_t i = 0; i < COUNT(graph_entries); i++) {
+        memcpy((unsigned char *)l + graph_entries[i].at, all ? &found[i] : &none, sizeof none);
+    }
+}
+
 static int check_cudnn(const struct uw_cuda_libraries *l, struct uw_error *err)
 {
     size_t version = l->cudnnGetVersion();
@@ -77,7 +94,7 @@ int uw_cuda_libraries_open(struct uw_cuda_libraries *l, struct uw_error *err)
                             "install the CUDA Toolkit (JetPack brings it)", cublas_names[0], why);
     }
     int rc = look_up(l, l->cublas, "cuBLAS", cublas_entries,
-                     sizeof cublas_entries / sizeof *cublas_entries, err);
+                     COUNT(cublas_entries), err);
     if (rc < 0) {
         return rc;
     }
@@ -87,7 +104,10 @@ int uw_cuda_libraries_open(struct uw_cuda_libraries *l, struct uw_error *err)
                             "install cuDNN %d (JetPack brings it)", cudnn_names[0], why,
                             CUDNN_MAJOR);
     }
-    rc = look_up(l, l->cudnn, "cuDNN", cudnn_entries, sizeof cudnn_entries / sizeof *cudnn_entries,
-                 err);
-    return rc < 0 ? rc : check_cudnn(l, err);
+    rc = look_up(l, l->cudnn, "cuDNN", cudnn_entries, COUNT(cudnn_entries), err);
+    rc = rc < 0 ? rc : check_cudnn(l, err);
+    if (rc == UW_OK) {
+        look_up_graph(l);
+    }
+    return rc;
 }

@@ -56,15 +56,26 @@
     X(cudnnConvolutionBackwardData)                                                               \
     X(cudnnConvolutionBackwardFilter)
 
+/* The graph API, without which the others suffice. */
+#define UW_CUDNN_GRAPH_ENTRIES(X)                                                                 \
+    X(cudnnBackendCreateDescriptor)                                                               \
+    X(cudnnBackendDestroyDescriptor)                                                              \
+    X(cudnnBackendSetAttribute)                                                                   \
+    X(cudnnBackendGetAttribute)                                                                   \
+    X(cudnnBackendFinalize)                                                                       \
+    X(cudnnBackendExecute)
+
 struct uw_cuda_libraries {
 #define UW_ENTRY(name) __typeof__(name) *name;
     UW_CUBLAS_ENTRIES(UW_ENTRY)
     UW_CUDNN_ENTRIES(UW_ENTRY)
+    UW_CUDNN_GRAPH_ENTRIES(UW_ENTRY)    /* all of them or none */
 #undef UW_ENTRY
     void *cublas, *cudnn;           /* what was loaded */
 };
 
-/* Load both and look up every function. They stay loaded when the table is done with: libraries
+/* Load both and look up every function; where one of the graph API is missing all of those are
+ * NULL. They stay loaded when the table is done with: libraries
  * of CUDA do not outlive being unloaded.
  *
  * Returns UW_OK or UW_ERR_NOTFOUND: a library or a function is missing, or cuDNN is of another

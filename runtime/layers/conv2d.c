@@ -116,11 +116,12 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    const bool relu = uw_does_relu_behind(l);
     struct uw_normed_conv2d c;
-    int rc = e->kernels->conv2d_fw(e, geometry_of(l, &c), p->batch_n, x[0], l->param[0],
-                                   relu ? NULL : l->param[1], y, false);
-    return rc < 0 || !relu ? rc : uw_conv2d_bias_relu(e, l, p, y);
+    if (uw_does_relu_behind(l)) {
+        return uw_conv2d_bias_relu(e, l, p, x[0], y);
+    }
+    return e->kernels->conv2d_fw(e, geometry_of(l, &c), p->batch_n, x[0], l->param[0], l->param[1],
+                                 y, false);
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

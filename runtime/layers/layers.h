@@ -85,7 +85,7 @@ bool uw_take_bias_relu(struct uw_layer *l, const struct uw_kernels *k, float cei
 /* Of a layer that took one: where its output is cut. */
 float uw_relu_ceiling(const struct uw_layer *l);
 
-/* y, a product, becomes the layer's output; b: its bias, or NULL. */
+/* forward of dense behind its product, y; b: its bias, or NULL. */
 int uw_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
                  const float *b, float *y);
 
@@ -113,9 +113,9 @@ int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct 
 int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate);
 
-/* forward of conv2d, conv1d behind the product */
+/* forward of conv2d, conv1d */
 int uw_conv2d_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
-                        float *y);
+                        const float *x, float *y);
 
 /* bw_prepare of conv2d, conv1d and of add */
 int uw_conv2d_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

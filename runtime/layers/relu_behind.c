@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A ReLU behind a layer, done with its bias in one pass over the output; on the way back the mask
- * and the bias' gradient are one pass over dy, in place. And what else layers leave to uw_fused. */
+ * A ReLU behind a layer, done with its bias in one pass over the output at most; on the way back the
+ * mask and the bias' gradient are one pass over dy, in place. And what else layers leave to
+ * uw_fused. */
 #include "layers.h"
 
 #include <math.h>
@@ -110,10 +111,11 @@ static struct uw_planes planes(const struct uw_layer *l, const struct uw_pass *p
 }
 
 int uw_conv2d_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
-                        float *y)
+                        const float *x, float *y)
 {
-    const struct uw_planes s = planes(l, p);
-    return uw_bias_relu(e, l, &s, has_bias(l) ? l->param[1] : NULL, y);
+    return uw_fused(e->kernels)->conv2d_bias_relu(e, &l->geometry.conv2d, p->batch_n, x,
+                                                  l->param[0], has_bias(l) ? l->param[1] : NULL,
+                                                  uw_relu_ceiling(l), y);
 }
 
 bool uw_conv2d_bias_by_sums(const struct uw_exec *e, const struct uw_layer *l,

@@ -97,6 +97,66 @@ static void test_choices_come_back_from_the_file(void **state)
     assert_true(back.at[0].us > 41.0 && back.at[0].us < 41.5);
 }
 
+static void test_choices_of_engines_come_back(void **state)
+{
+    (void)state;
+    const uint64_t keys[] = {1, 0xfedcba9876543210u, UINT64_MAX};
+    uw_cuda_choices_load(&h, path, CARD);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct uw_cuda_choice c = choice(i, 64, 3, 2);
+        c.engine = keys[i];
+        put(&h, c);
+    }
+    put(&h, choice(0, 1, 3, 9));
+    assert_int_equal(uw_cuda_choices_save(&h), UW_OK);
+    uw_cuda_choices_load(&back, path, CARD);
+    assert_int_equal(back.n, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(back.at[i].engine == (i < 3 ? keys[i] : 0));
+    }
+}
+
+/* A number too short, too long, of no digits, 0. */
+static void test_choices_of_damaged_engines_are_not_there(void **state)
+{
+    (void)state;
+    static const char *const engines[] = {"1", "00c0ffee123456789", "00c0ffee1234567G",
+                                          "0000000000000000", ""};
+    char text[512];
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
+        int n = snprintf(text, sizeof text,
+                         "uwasa choices 1\nconv2d fw batch 64 shape 3 32 32 16 32 32 3 3 1 1 1 1 1 "
+                         "1 1 algorithm 2 engine %s us 41.2 on " CARD "\n", engines[i]);
+        write_text(text, (size_t)n);
+        uw_cuda_choices_load(&back, path, CARD);
+        assert_int_equal(back.n, 0);
+    }
+}
+
+/* Whoever filled it: what is written anew has its lines of other machines, up to a number. */
+static void test_choices_large_file_is_written_anew(void **state)
+{
+    (void)state;
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("uwasa choices 1\n", file);
+    for (uint32_t i = 0; i < 150000; i++) {
+        fprintf(file, "conv2d fw batch %u shape 3 32 32 16 32 32 3 3 1 1 1 1 1 1 1 algorithm 9 "
+                "us 41.2 on " OTHER "\n", (unsigned)i);
+    }
+    assert_true(ftell(file) > 16L << 20);
+    assert_int_equal(fclose(file), 0);
+    uw_cuda_choices_load(&h, path, CARD);
+    assert_int_equal(h.n, 0);
+    put(&h, choice(0, 64, 3, 9));
+    assert_int_equal(uw_cuda_choices_save(&h), UW_OK);
+    struct stat s;
+    assert_int_equal(stat(path, &s), 0);
+    assert_true(s.st_size < 1 << 20);
+    uw_cuda_choices_load(&back, path, CARD);
+    assert_int_equal(algorithm_of(&back, choice(0, 64, 3, 0)), 9);
+}
+
 static void test_choices_of_other_machines_and_programs_are_kept(void **state)
 {
     (void)state;
@@ -211,6 +271,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_choices_come_back_from_the_file, begin, end),
+        cmocka_unit_test_setup_teardown(test_choices_of_engines_come_back, begin, end),
+        cmocka_unit_test_setup_teardown(test_choices_of_damaged_engines_are_not_there, begin, end),
+        cmocka_unit_test_setup_teardown(test_choices_large_file_is_written_anew, begin, end),
         cmocka_unit_test_setup_teardown(test_choices_of_other_machines_and_programs_are_kept,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_choices_foreign_file_is_ignored_and_replaced, begin,

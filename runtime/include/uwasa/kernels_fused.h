@@ -37,6 +37,11 @@ struct uw_fused_kernels {
     /* y = min(max(y + b[c], 0), ceiling); b may be NULL: 0. */
     int (*bias_relu)(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
                      const float *b, float ceiling, float *y);
+    /* y = min(max(conv2d_fw's y + b[c], 0), ceiling), with its scratch; b may be NULL: 0. c is not
+     * normed. */
+    int (*conv2d_bias_relu)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
+                            const float *x, const float *w, const float *b, float ceiling,
+                            float *y);
     /* dy becomes the gradient in front of the ReLU whose output is y; sums[c] = sum over n, i of
      * it. sums may be NULL. */
     int (*relu_bw)(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,

@@ -14,6 +14,8 @@
  *     host-memory             kernels see all of the processor's memory, as some cards do
  *     seed=N                  another order of streams, blocks and threads
  *     fail-after=N            from the N-th piece of work on everything fails
+ *     engines=N               cuDNN's graph API: 1 lists none, 2 some that do not run, 3 the same
+ *                             with other knobs
  */
 #ifndef UW_EMULATED_CONTROL_H
 #define UW_EMULATED_CONTROL_H
@@ -34,6 +36,8 @@ uint64_t uw_emulated_pieces(void);
 uint64_t uw_emulated_taken(void);
 /* Recordings of graphs that have begun. */
 uint64_t uw_emulated_recordings(void);
+/* Descriptors of cuDNN's graph API that are there. */
+uint64_t uw_emulated_descriptors(void);
 /* Bytes of device memory in use. */
 size_t uw_emulated_used_bytes(void);
 

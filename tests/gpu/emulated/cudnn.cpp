@@ -60,6 +60,12 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *stream)
+{
+    *stream = handle->stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *d)
 {
     *d = new struct cudnnTensorStruct;

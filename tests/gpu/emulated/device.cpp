@@ -42,6 +42,8 @@ static void set_one(struct gpu *g, const char *word, size_t n)
         g->order = static_cast<unsigned>(value);
     } else if (equals != nullptr && is(word, name_n, "fail-after")) {
         g->fail_after = value;
+    } else if (equals != nullptr && is(word, name_n, "engines")) {
+        g->engines = static_cast<unsigned>(value);
     } else {
         give_up("UWASA_EMULATED_CUDA: no setting %.*s", static_cast<int>(n), word);
     }
@@ -57,6 +59,7 @@ static void set_all(struct gpu *g, const char *settings)
     g->random = 1;
     g->order = 0;
     g->fail_after = 0;
+    g->engines = 0;
     g->last = g->broken = cudaSuccess;
     g->pieces_n = 0;
     while (settings != nullptr && *settings != '\0') {
@@ -68,7 +71,7 @@ static void set_all(struct gpu *g, const char *settings)
     }
 }
 
-gpu::gpu() : taken_n(0), recordings_n(0), used_bytes(0), opened(0)
+gpu::gpu() : taken_n(0), recordings_n(0), used_bytes(0), descriptors_n(0), opened(0)
 {
     set_all(this, getenv("UWASA_EMULATED_CUDA"));
 }
@@ -103,6 +106,12 @@ uint64_t uw_emulated_recordings(void)
 {
     guard hold(gpu_now().lock);
     return gpu_now().recordings_n;
+}
+
+uint64_t uw_emulated_descriptors(void)
+{
+    guard hold(gpu_now().lock);
+    return gpu_now().descriptors_n;
 }
 
 size_t uw_emulated_used_bytes(void)

@@ -92,12 +92,14 @@ struct gpu {
     uint64_t random;
     unsigned order;                         /* run_kernel's */
     uint64_t fail_after;                    /* 0: never */
+    unsigned engines;                       /* of cuDNN's graph API, see control.h */
     /* state */
     cudaError_t last, broken;
     uint64_t pieces_n;                      /* that ran */
     uint64_t taken_n;                       /* allocations */
     uint64_t recordings_n;
     size_t used_bytes;
+    uint64_t descriptors_n;                 /* of the graph API that are there */
     unsigned opened;                        /* device memory may be touched while > 0 */
     struct CUstream_st legacy;
     std::set<cudaStream_t> streams;

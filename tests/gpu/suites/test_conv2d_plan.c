@@ -95,14 +95,28 @@ static void check(const struct uw_conv2d *c, uint32_t batch_n, size_t bytes)
     assert_int_equal(k->conv2d_fw(&e, c, batch_n, x, w, w, y, false), UW_OK);
     ref->conv2d_fw(&plain, c, batch_n, x, w, w, want, false);
     assert_near(y, y_n);
-    memcpy(want, dx, x_n * sizeof *want);
-    assert_int_equal(k->conv2d_bw_input(&e, c, batch_n, y, w, dx, true), UW_OK);
-    ref->conv2d_bw_input(&plain, c, batch_n, y, w, want, true);
-    assert_near(dx, x_n);
-    memcpy(want, dw, w_n * sizeof *want);
-    assert_int_equal(k->conv2d_bw_param(&e, c, batch_n, x, y, -0.01f, dw, NULL), UW_OK);
-    ref->conv2d_bw_param(&plain, c, batch_n, x, y, -0.01f, want, NULL);
-    assert_near(dw, w_n);
+    const float ceilings[] = {INFINITY, 0.25f};
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(k->fused->conv2d_bias_relu(&e, c, batch_n, x, w, i == 0 ? w : NULL,
+                                                    ceilings[i], y), UW_OK);
+        ref->conv2d_fw(&plain, c, batch_n, x, w, i == 0 ? w : NULL, want, false);
+        for (size_t at = 0; at < y_n; at++) {
+            want[at] = fminf(fmaxf(want[at], 0.0f), ceilings[i]);
+        }
+        assert_near(y, y_n);
+    }
+    for (uint32_t adds = 0; adds < 2; adds++) {
+        memcpy(want, dx, x_n * sizeof *want);
+        assert_int_equal(k->conv2d_bw_input(&e, c, batch_n, y, w, dx, adds != 0), UW_OK);
+        ref->conv2d_bw_input(&plain, c, batch_n, y, w, want, adds != 0);
+        assert_near(dx, x_n);
+    }
+    for (float scale = 1.0f; scale >= -0.01f; scale -= 1.01f) {
+        memcpy(want, dw, w_n * sizeof *want);
+        assert_int_equal(k->conv2d_bw_param(&e, c, batch_n, x, y, scale, dw, NULL), UW_OK);
+        ref->conv2d_bw_param(&plain, c, batch_n, x, y, scale, want, NULL);
+        assert_near(dw, w_n);
+    }
 }
 
 static size_t planned(const struct uw_conv2d *c, uint32_t batch_n)
@@ -166,9 +180,13 @@ static void test_plan_is_kept_in_the_file_and_taken_from_it(void **state)
 static void test_plan_from_any_file_gives_right_results(void **state)
 {
     (void)state;
-    const struct uw_conv2d all[] = {shape(2, 3, 5, 3, 1), shape(4, 6, 6, 1, 1)};
+    const struct uw_conv2d all[] = {shape(2, 3, 5, 3, 1), shape(4, 6, 6, 1, 1),
+                                    shape(31, 3, 3, 3, 1), shape(3, 31, 3, 3, 1)};
+    const struct uw_exec e = {.kernels = uw_cuda_kernels(gpu)};
+    assert_true(uw_conv2d_own_splits(&e, &all[2], 4, UW_CONV2D_FW));
+    assert_true(uw_conv2d_own_splits(&e, &all[3], 4, UW_CONV2D_BW_INPUT));
     for (int32_t a = 0; a < UW_CUDA_CHOICES_ALGORITHMS; a = a < 20 ? a + 1 : a + 11) {
-        for (size_t i = 0; i < 2; i++) {
+        for (size_t i = 0; i < 4; i++) {
             struct uw_conv2d_shape *s = uw_conv2d_shape_of(gpu, &all[i]);
             struct uw_cuda_choice c = {.batch_n = 4, .algorithm = a};
             bool takes[UW_CONV2D_PARTS];
@@ -188,6 +206,72 @@ static void test_plan_from_any_file_gives_right_results(void **state)
             check(&all[i], 4, bytes);
         }
         open_again();
+    }
+}
+
+/* Keys of the engines of a part that run; returns how many, 0 where cuDNN has no graph API. */
+static uint32_t keys_of(const struct uw_conv2d *c, uint32_t batch_n, uint32_t part, uint64_t *keys)
+{
+    struct uw_conv2d_graph g;
+    (void)uw_conv2d_graph_open(gpu, c, batch_n, (enum uw_conv2d_part)part,
+                               part == UW_CONV2D_BW_PARAM, gpu->products->conv2d_limit, 0, &g);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g.engines_n; i++) {
+        struct uw_conv2d_choice one = {UW_CONV2D_GRAPH, g.engines[i].workspace_bytes,
+                                       g.engines[i].key};
+        double us;
+        if (uw_conv2d_measure(gpu, uw_conv2d_shape_of(gpu, c), batch_n, (enum uw_conv2d_part)part,
+                              &g, &one, 1, &one, &us) == UW_OK) {
+            keys[n++] = g.engines[i].key;
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            assert_true(g.engines[k].key != g.engines[i].key);
+        }
+    }
+    uw_conv2d_graph_close(&gpu->products->libraries, &g);
+    return n;
+}
+
+/* Each engine in turn as the file's choice, found in the list of a GPU that is opened anew. */
+static void check_engines(struct uw_conv2d *c, uint32_t batch_n)
+{
+    for (uint32_t i = 0; i < UW_CONV2D_ENGINES_MAX; i++) {
+        uint64_t keys[UW_CONV2D_PARTS][UW_CONV2D_ENGINES_MAX], chosen[UW_CONV2D_PARTS] = {0};
+        struct uw_conv2d_shape *s = uw_conv2d_shape_of(gpu, c);
+        for (uint32_t part = 0; part < UW_CONV2D_PARTS; part++) {
+            struct uw_cuda_choice known = {.part = part, .batch_n = batch_n,
+                                           .algorithm = UW_CONV2D_GRAPH};
+            uint32_t n = keys_of(c, batch_n, part, keys[part]);
+            if (i >= n) {
+                continue;
+            }
+            chosen[part] = known.engine = keys[part][i];
+            memcpy(known.shape, s->key, sizeof known.shape);
+            uw_cuda_choices_put(&gpu->products->choices, &known);
+        }
+        assert_int_equal(uw_cuda_choices_save(&gpu->products->choices), UW_OK);
+        open_again();
+        size_t bytes = planned(c, batch_n);
+        for (uint32_t part = 0; part < UW_CONV2D_PARTS; part++) {
+            if (chosen[part] != 0) {
+                assert_int_equal(plan(c, batch_n)->part[part].algorithm, UW_CONV2D_GRAPH);
+                assert_true(plan(c, batch_n)->part[part].engine == chosen[part]);
+            }
+        }
+        check(c, batch_n, bytes);
+        check(c, batch_n - 1, bytes);   /* a smaller minibatch takes another way */
+        w += 1;                         /* addresses that no engine takes */
+        check(c, batch_n, bytes);
+        w -= 1;
+    }
+}
+
+static void test_plan_engines_of_the_file_are_found_again_and_match_ref(void **state)
+{
+    (void)state;
+    struct uw_conv2d all[] = {shape(2, 4, 5, 3, 1), shape(2, 3, 7, 5, 2), shape(4, 6, 5, 1, 1)};
+    for (size_t i = 0; i < 3; i++) {
+        check_engines(&all[i], 3);
     }
 }
 
@@ -286,6 +370,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_plan_is_kept_in_the_file_and_taken_from_it, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_plan_from_any_file_gives_right_results, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_plan_engines_of_the_file_are_found_again_and_match_ref, begin, end),
         cmocka_unit_test_setup_teardown(test_plan_more_shapes_than_there_is_room_for, begin, end),
         cmocka_unit_test_setup_teardown(test_dense_ways_match_ref_for_every_number_of_samples,
                                         begin, end),

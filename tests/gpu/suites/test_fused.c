@@ -105,6 +105,38 @@ static void test_fused_bias_and_relu_have_the_bits_of_both(void **state)
     }
 }
 
+/* A convolution by whatever the table takes for it, against its product, then both. */
+static void test_fused_convolutions_end_in_bias_and_relu(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table}, r = {.kernels = &uw_kernels_ref};
+    for (uint32_t i = 0; i < 24; i++) {
+        uint32_t batch_n = between(1, 3), groups = i % 4 == 3 ? 6 : 1, size = between(3, 9);
+        const struct uw_conv2d c = {.in_channels = 6, .out_channels = i % 2 == 0 ? 6 : 12,
+                                    .in_h = size, .in_w = size + 1, .out_h = size,
+                                    .out_w = size + 1, .kernel_h = 3, .kernel_w = 3, .stride_h = 1,
+                                    .stride_w = 1, .pad_h = 1, .pad_w = 1, .dilation_h = 1,
+                                    .dilation_w = 1, .groups = groups};
+        size_t pixels = (size_t)size * (size + 1), y_n = batch_n * c.out_channels * pixels;
+        float ceiling = i % 3 == 0 ? 6.0f : INFINITY;
+        float *x = plain_numbers(batch_n * 6 * pixels), *w = plain_numbers(12 * 6 * 9);
+        float *b = plain_numbers(12), *y = numbers(y_n), *want = numbers(y_n);
+        x[0] = i % 5 == 0 ? NAN : x[0];
+        uw_kernels_ref.conv2d_fw(&r, &c, batch_n, x, w, i % 7 == 6 ? NULL : b, want, false);
+        assert_int_equal(uw_gpu_table->fused->conv2d_bias_relu(&e, &c, batch_n, x, w,
+                                                               i % 7 == 6 ? NULL : b, ceiling, y),
+                         UW_OK);
+        for (size_t k = 0; k < y_n; k++) {
+            float v = cut(want[k], ceiling);
+            assert_true(isnan(v) ? isnan(y[k]) : fabsf(y[k] - v) <= 2e-5f * (1.0f + fabsf(v)));
+        }
+        float *const blocks[] = {x, w, b, y, want};
+        for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
+            uw_test_release(blocks[k]);
+        }
+    }
+}
+
 /* want: dy as it must become. Sums in double of what is summed, and of its magnitudes. */
 static void check_sums(const struct shape *s, const float *want, const float *sums)
 {
@@ -320,6 +352,12 @@ static void test_fused_slots_take_nothing(void **state)
     const struct uw_exec e = {.kernels = uw_gpu_table};
     float *sums = plain_numbers(3), *y = plain_numbers(1), *dy = plain_numbers(1);
     assert_int_equal(uw_gpu_table->fused->bias_relu(&e, 0, 3, 2, sums, 6.0f, y), UW_OK);
+    const struct uw_conv2d c = {.in_channels = 1, .out_channels = 3, .in_h = 1, .in_w = 2,
+                                .out_h = 1, .out_w = 2, .kernel_h = 1, .kernel_w = 1,
+                                .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,
+                                .groups = 1};
+    assert_int_equal(uw_gpu_table->fused->conv2d_bias_relu(&e, &c, 0, y, sums, sums, 6.0f, y),
+                     UW_OK);
     assert_int_equal(uw_gpu_table->fused->add_relu(&e, 0, y, y, 6.0f, y), UW_OK);
     assert_int_equal(uw_gpu_table->fused->relu_bw(&e, 0, 3, 2, 6.0f, y, dy, NULL), UW_OK);
     assert_int_equal(uw_gpu_table->fused->relu_bw(&e, 0, 3, 2, 6.0f, y, dy, sums), UW_OK);
@@ -333,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_bias_and_relu_have_the_bits_of_both),
+        cmocka_unit_test(test_fused_convolutions_end_in_bias_and_relu),
         cmocka_unit_test(test_fused_gradients_are_cut_and_added_up),
         cmocka_unit_test(test_fused_gradients_of_batch_norm_stand_apart),
         cmocka_unit_test(test_fused_dense_with_relu_has_the_bits_of_both),

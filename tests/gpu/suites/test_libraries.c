@@ -113,6 +113,22 @@ static void test_libraries_without_a_function_name_it(void **state)
     assert_refused("cuDNN has no cudnnConvolutionForward");
 }
 
+static void test_libraries_without_all_of_the_graph_api_have_none_of_it(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cudnnBackendCreateDescriptor", "cudnnBackendGetAttribute",
+                                        "cudnnBackendExecute", NULL};
+    struct uw_cuda_libraries l;
+    struct uw_error err;
+    for (size_t i = 0; i < 4; i++) {
+        lacks = names[i];
+        assert_int_equal(uw_cuda_libraries_open(&l, &err), UW_OK);
+        assert_true((l.cudnnBackendCreateDescriptor != NULL) == (lacks == NULL));
+        assert_true((l.cudnnBackendExecute != NULL) == (lacks == NULL));
+        assert_non_null(l.cudnnConvolutionForward);
+    }
+}
+
 static void test_libraries_of_another_major_version_are_refused(void **state)
 {
     (void)state;
@@ -128,6 +144,8 @@ int main(void)
         cmocka_unit_test_setup(test_libraries_missing_ones_are_named, all_is_there),
         cmocka_unit_test_setup(test_libraries_that_want_another_one_say_which, all_is_there),
         cmocka_unit_test_setup(test_libraries_without_a_function_name_it, all_is_there),
+        cmocka_unit_test_setup(test_libraries_without_all_of_the_graph_api_have_none_of_it,
+                               all_is_there),
         cmocka_unit_test_setup(test_libraries_of_another_major_version_are_refused, all_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

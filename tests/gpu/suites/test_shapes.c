@@ -113,8 +113,8 @@ static void check_conv_fw(const struct conv_case *t, const float *b, bool accumu
 {
     const struct uw_exec e = gpu(), ref = {.kernels = &uw_kernels_ref};
     float *got = copy(t->y_n, t->dy), *want = copy(t->y_n, t->dy), *size = copy(t->y_n, t->dy_size);
-    assert_int_equal(uw_conv2d_own_fw(&e, &t->c, t->batch_n, t->x, t->w, b, got, accumulate),
-                     UW_OK);
+    assert_int_equal(uw_conv2d_own_fw(&e, &t->c, t->batch_n, t->x, t->w, b, 0.0f, got,
+                                      accumulate, false), UW_OK);
     uw_kernels_ref.conv2d_fw(&ref, &t->c, t->batch_n, t->x, t->w, b, want, accumulate);
     uw_kernels_ref.conv2d_fw(&ref, &t->c, t->batch_n, t->x_size, t->w_size,
                              b != NULL ? t->b_size : NULL, size, accumulate);
@@ -126,7 +126,8 @@ static void check_conv_bw_input(const struct conv_case *t, bool accumulate)
 {
     const struct uw_exec e = gpu(), ref = {.kernels = &uw_kernels_ref};
     float *got = copy(t->x_n, t->x), *want = copy(t->x_n, t->x), *size = copy(t->x_n, t->x_size);
-    assert_int_equal(uw_conv2d_own_bw_input(&e, &t->c, t->batch_n, t->dy, t->w, got, accumulate),
+    assert_int_equal(uw_conv2d_own_bw_input(&e, &t->c, t->batch_n, t->dy, t->w, got, accumulate,
+                                            false),
                      UW_OK);
     uw_kernels_ref.conv2d_bw_input(&ref, &t->c, t->batch_n, t->dy, t->w, want, accumulate);
     uw_kernels_ref.conv2d_bw_input(&ref, &t->c, t->batch_n, t->dy_size, t->w_size, size,
@@ -227,7 +228,8 @@ static void test_normed_convolutions_are_refused(void **state)
                                 .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,
                                 .groups = 1, .normed = true};
     assert_false(uw_conv2d_own_takes(&c, 1, UW_CONV2D_FW));
-    assert_int_equal(uw_conv2d_own_fw(&e, &c, 1, NULL, NULL, NULL, NULL, false),
+    assert_int_equal(uw_conv2d_own_fw(&e, &c, 1, NULL, NULL, NULL, 0.0f, NULL, false,
+                                      false),
                      UW_ERR_UNSUPPORTED);
 }
 

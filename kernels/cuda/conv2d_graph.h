@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * conv2d_graph.h - convolutions by cuDNN's graph API (private to kernels/cuda)
+ *
+ * A part of a convolution is described as a graph of one operation; cuDNN's heuristics name engines
+ * for it, first those they think fast, then those that take nearly everything. An engine that can
+ * be made ready is one more candidate of conv2d_plan.h. Its key is a hash of its number and of the
+ * values of its knobs: the file of choices has that, and at the next start it is looked for in the
+ * heuristics' list anew.
+ *
+ * Never taken, by the notes that engines have: sums in no fixed order, Fourier and the largest
+ * Winograd tiles, sums of less than fp32; TF32 and other narrower factors unless TF32 is allowed;
+ * and what is compiled at run time, about a second each at every start, and whose code would go
+ * with its plan, while recorded steps still use it. Bias and ReLU stay with passes of our own: for
+ * [N][C][H][W] in fp32 only engines of that last kind do them.
+ *
+ * What is missing or fails (an older cuDNN, no heuristics, an engine that refuses) leaves g empty.
+ *
+ * Memory     the library's own descriptors, all of them when a graph is opened; a variant pack
+ *            when one runs at other addresses than before. Workspace is the caller's
+ * Blocking   never; running one may be recorded
+ */
+#ifndef UW_KERNELS_CUDA_CONV2D_GRAPH_H
+#define UW_KERNELS_CUDA_CONV2D_GRAPH_H
+
+#include "conv2d_own.h"
+#include "gpu.h"
+#include "libraries.h"
+
+#define UW_CONV2D_ENGINES_MAX 8u
+
+struct uw_conv2d_engine {
+    uint64_t key;                       /* never 0 */
+    size_t workspace_bytes;
+    cudnnBackendDescriptor_t config, plan;
+};
+
+struct uw_conv2d_graph {
+    bool accumulate;                    /* into out */
+    uint32_t made_n, engines_n;         /* 0: it is not open */
+    cudnnBackendDescriptor_t made[6];   /* three tensors, the convolution, operation, graph */
+    struct uw_conv2d_engine engines[UW_CONV2D_ENGINES_MAX];
+    cudnnBackendDescriptor_t pack;      /* of the addresses at: a, b, out, workspace */
+    void *at[4];
+};
+
+/* Engines for a part of a minibatch of batch_n, whose workspace is up to limit, in the heuristics'
+ * order. wanted: the key of the only one to take; 0: any. g is overwritten.
+ *
+ * Returns whether there is one; g is empty where not. */
+bool uw_conv2d_graph_open(struct uw_cuda *c, const struct uw_conv2d *conv, uint32_t batch_n,
+                          enum uw_conv2d_part part, bool accumulate, size_t limit, uint64_t wanted,
+                          struct uw_conv2d_graph *g);
+
+/* Give back every engine but that of the key; all of g where it has none. */
+void uw_conv2d_graph_keep(const struct uw_cuda_libraries *l, struct uw_conv2d_graph *g,
+                          uint64_t key);
+
+/* Give back everything; g is empty. A zeroed or empty one may be closed. */
+void uw_conv2d_graph_close(const struct uw_cuda_libraries *l, struct uw_conv2d_graph *g);
+
+/* The engine of a key; NULL: it is not in g. */
+const struct uw_conv2d_engine *uw_conv2d_graph_find(const struct uw_conv2d_graph *g, uint64_t key);
+
+/* Do these addresses have the alignment that engines count on? */
+bool uw_conv2d_graph_aligned(const float *a, const float *b, const float *out);
+
+/* Put out = product (+ out) on the stream: a, b, out as in struct uw_conv2d_job, workspace of the
+ * engine's size. Returns as slots; UW_ERR_UNSUPPORTED: nothing was done. */
+int uw_conv2d_graph_run(const struct uw_exec *e, struct uw_conv2d_graph *g,
+                        const struct uw_conv2d_engine *engine, const float *a, const float *b,
+                        float *out, void *workspace);
+
+#endif
