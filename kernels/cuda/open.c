@@ -129,6 +129,7 @@ static int describe(struct uw_cuda *c, struct uw_error *err)
     c->info.integrated = has(cudaDevAttrIntegrated, device);
     c->info.tf32 = c->config.tf32;
     c->multiprocessors = (uint32_t)p.multiProcessorCount;
+    c->shared_bytes = p.sharedMemPerBlockOptin;
     return UW_OK;
 }
 
