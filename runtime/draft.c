@@ -129,6 +129,11 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
 {
     const struct uw_graph *g = &d->graph;
     bool training = config->mode != UW_PLAN_INFERENCE;
+#ifndef UW_WITHOUT_DEVICES
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        g->layers[i].keeps_aux = training && g->layers[i].needs_gradient;
+    }
+#endif
     size_t parameters = uw_draft_floats(g->parameters_n);
     uint32_t window = training ? uw_update_window(config, g->layers, g->layers_n) : 0;
     uint32_t vectors = training ? uw_optimizer_vectors(&config->optimizer) : 0;

@@ -81,6 +81,7 @@ struct uw_layer {
     bool constant;                  /* its tensors are the configuration's constants */
     bool recomputed : 1;            /* see stage */
     bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */
+    bool keeps_aux : 1;             /* the plan has a way back through it */
     bool relu_behind : 1, relu6 : 1;    /* it does one by uw_fused; up to 6 */
     bool view, reads_y;             /* as the kind says, unless another layer took over a ReLU */
     bool needs_gradient;            /* it or a layer below is trained */

@@ -57,6 +57,7 @@ struct uw_cuda {
     struct uw_cuda_config config;
     struct uw_cuda_info info;
     uint32_t multiprocessors;
+    size_t shared_bytes;                /* the most dynamic shared memory of a block */
     cudaStream_t stream;
     void *partials;                     /* [UW_CUDA_PARTIALS_BYTES], the GPU's */
     uint32_t *tickets;                  /* [UW_CUDA_TICKETS], the GPU's */
@@ -107,6 +108,12 @@ double uw_distance_sq_cuda(const struct uw_exec *e, size_t n, const float *x, co
 extern const struct uw_activation_kernels uw_activation_cuda;   /* activation.cu */
 extern const struct uw_copy_kernels uw_copy_cuda;               /* copy.cu */
 extern const struct uw_sequence_kernels uw_sequence_cuda;       /* sequence.cu */
+extern const struct uw_recurrence_kernels uw_recurrence_cuda;   /* recurrence.cu */
+/* recurrence_param.cu: struct uw_recurrence_kernels */
+int uw_recurrence_bw_param_cuda(const struct uw_exec *e, const struct uw_recurrence *r,
+                                const float *a, const float *h, float scale, float *dw_hh,
+                                float *db_ih, float *db_hh);
+size_t uw_recurrence_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_recurrence *r);
 /* update.cu: inside a step they read its values, and change nothing once it is stopped */
 int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
                        float *w, float *v);

@@ -108,6 +108,7 @@ static int open_parts(struct uw_cuda *c, struct uw_error *err)
     int rc = uw_cuda_probe(c->config.device, &c->info, err);
     c->info.tf32 = c->config.tf32;
     c->multiprocessors = c->info.multiprocessors;
+    c->shared_bytes = c->info.block_shared_bytes;
     if (rc == UW_OK &&
         cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) != cudaSuccess) {
         c->stream = NULL;

@@ -73,6 +73,7 @@ static int describe(int device, struct uw_cuda_info *info, struct uw_error *err)
     info->major = (uint32_t)p.major;
     info->minor = (uint32_t)p.minor;
     info->multiprocessors = (uint32_t)p.multiProcessorCount;
+    info->block_shared_bytes = p.sharedMemPerBlockOptin;
     info->memory_bytes = all_bytes;
     info->free_bytes = free_bytes;
     info->integrated = has(cudaDevAttrIntegrated, device);

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cells: a thread is a unit of one sample. Softmax: a row is a few lanes', a warp's or a block's. */
+ * Cells of one step: a thread is a unit of one sample (all steps: recurrence.cu). Softmax: a row is
+ * a few lanes', a warp's or a block's. */
+#include "cell.cuh"
 #include "rows.cuh"
 
 namespace {
-
-__device__ inline float sigmoid(float x)
-{
-    float small = expf(-fabsf(x)); /* no overflow on either side */
-    return (x < 0.0f ? small : 1.0f) / (1.0f + small);
-}
-
-__device__ inline float at(const float *x, size_t i)
-{
-    return x != NULL ? x[i] : 0.0f;
-}
 
 /* What all cells' kernels take. h: written forward, read backward; prev: the state before. */
 struct cell {
@@ -39,93 +30,51 @@ struct unit {
         j = static_cast<uint32_t>(i - n * k);
         a = s.a + n * s.c.a_step + j;
     }
-    /* Gate i before its function. */
-    __device__ float before(const struct cell &s, size_t i) const
+};
+
+/* From one row of the state before to the next: c stands among the gates. */
+template <typename CELL> __device__ float state_before(const struct cell &s, const struct unit &u)
+{
+    return CELL::kept == 1 ? 0.0f
+                           : uw_at(s.prev, u.n * (CELL::kept == 5 ? s.c.a_step : s.c.h_step) + u.j);
+}
+
+template <typename CELL> struct forward {
+    __device__ void operator()(const struct cell &s, const struct unit &u) const
     {
-        return a[i * k] + at(s.b_ih, i * k + j) + at(s.b_hh, i * k + j);
-    }
-    /* Gradient of h. */
-    __device__ float slope(const struct cell &s) const
-    {
-        return s.dh[n * k + j] + at(s.dy, n * s.c.dy_step + j);
+        float v[UW_CELL_BLOCKS];
+        for (unsigned g = 0; g < CELL::kept; g++) {
+            bool there = g < CELL::gates || (CELL::kept == 4 && s.prev != NULL);
+            v[g] = (there ? u.a[static_cast<size_t>(g) * u.k] : 0.0f) +
+                   CELL::bias(s.b_ih, s.b_hh, g, u.k, u.j);
+        }
+        s.h[u.n * s.c.h_step + u.j] = CELL::forward(v, state_before<CELL>(s, u), s.c.relu);
+        for (unsigned g = 0; g < CELL::kept && CELL::kept > 1; g++) {
+            u.a[static_cast<size_t>(g) * u.k] = v[g];
+        }
     }
 };
 
-struct rnn_forward {
+template <typename CELL> struct backward {
     __device__ void operator()(const struct cell &s, const struct unit &u) const
     {
-        float v = u.before(s, 0);
-        s.h[u.n * s.c.h_step + u.j] = !s.c.relu ? tanhf(v) : v <= 0.0f ? 0.0f : v; /* NaN stays */
-    }
-};
-
-struct rnn_backward {
-    __device__ void operator()(const struct cell &s, const struct unit &u) const
-    {
-        float h = s.h[u.n * s.c.h_step + u.j], d = u.slope(s);
-        u.a[0] = !s.c.relu ? d * (1.0f - h * h) : h > 0.0f ? d : 0.0f;
-    }
-};
-
-struct gru_forward {
-    __device__ void operator()(const struct cell &s, const struct unit &u) const
-    {
-        size_t k = u.k, i = u.n * s.c.h_step + u.j;
-        float r = sigmoid(u.before(s, 0)), z = sigmoid(u.before(s, 1));
-        float m = (s.prev != NULL ? u.a[3 * k] : 0.0f) + at(s.b_hh, 2 * k + u.j);
-        float g = tanhf(u.a[2 * k] + at(s.b_ih, 2 * k + u.j) + r * m);
-        u.a[0] = r;
-        u.a[k] = z;
-        u.a[2 * k] = g;
-        u.a[3 * k] = m;
-        s.h[i] = (1.0f - z) * g + z * at(s.prev, i);
-    }
-};
-
-struct gru_backward {
-    __device__ void operator()(const struct cell &s, const struct unit &u) const
-    {
-        size_t k = u.k;
-        float d = u.slope(s);
-        float r = u.a[0], z = u.a[k], g = u.a[2 * k], m = u.a[3 * k];
-        float dg = d * (1.0f - z) * (1.0f - g * g);
-        u.a[0] = dg * m * r * (1.0f - r);
-        u.a[k] = d * (at(s.prev, u.n * s.c.h_step + u.j) - g) * z * (1.0f - z);
-        u.a[2 * k] = dg;
-        u.a[3 * k] = dg * r;
-        s.dh[u.n * k + u.j] = d * z;
-    }
-};
-
-struct lstm_forward {
-    __device__ void operator()(const struct cell &s, const struct unit &u) const
-    {
-        size_t k = u.k;
-        float i = sigmoid(u.before(s, 0)), f = sigmoid(u.before(s, 1));
-        float g = tanhf(u.before(s, 2)), o = sigmoid(u.before(s, 3));
-        float state = f * at(s.prev, u.n * s.c.a_step + u.j) + i * g;
-        u.a[0] = i;
-        u.a[k] = f;
-        u.a[2 * k] = g;
-        u.a[3 * k] = o;
-        u.a[4 * k] = state;
-        s.h[u.n * s.c.h_step + u.j] = o * tanhf(state);
-    }
-};
-
-struct lstm_backward {
-    __device__ void operator()(const struct cell &s, const struct unit &u) const
-    {
-        size_t k = u.k;
-        float d = u.slope(s), *dc = &s.dc[u.n * k + u.j];
-        float i = u.a[0], f = u.a[k], g = u.a[2 * k], o = u.a[3 * k];
-        float t = tanhf(u.a[4 * k]);
-        float dstate = *dc + d * o * (1.0f - t * t);
-        u.a[0] = dstate * g * i * (1.0f - i);
-        u.a[k] = dstate * at(s.prev, u.n * s.c.a_step + u.j) * f * (1.0f - f);
-        u.a[2 * k] = dstate * i * (1.0f - g * g);
-        u.a[3 * k] = d * t * o * (1.0f - o);
-        *dc = dstate * f;
+        float v[UW_CELL_BLOCKS], *dh = &s.dh[u.n * u.k + u.j];
+        struct uw_cell_past past = {0.0f, s.dc != NULL ? s.dc[u.n * u.k + u.j] : 0.0f};
+        for (unsigned g = 0; g < CELL::kept; g++) {
+            v[g] = u.a[static_cast<size_t>(g) * u.k];
+        }
+        CELL::backward(v, CELL::kept == 1 ? s.h[u.n * s.c.h_step + u.j] : 0.0f,
+                       state_before<CELL>(s, u), *dh + uw_at(s.dy, u.n * s.c.dy_step + u.j),
+                       s.c.relu, past);
+        for (unsigned g = 0; g < (CELL::kept == 5 ? 4 : CELL::kept); g++) {
+            u.a[static_cast<size_t>(g) * u.k] = v[g];
+        }
+        if (CELL::kept == 4) {
+            *dh = past.h;
+        }
+        if (CELL::kept == 5) {
+            s.dc[u.n * u.k + u.j] = past.c;
+        }
     }
 };
 
@@ -151,37 +100,37 @@ float *written(const float *x)
 int rnn_fw(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih, const float *b_hh,
            const float *a, float *h)
 {
-    return run<rnn_forward>(e, {*c, b_ih, b_hh, NULL, NULL, written(a), h, NULL, NULL});
+    return run<forward<uw_rnn_unit>>(e, {*c, b_ih, b_hh, NULL, NULL, written(a), h, NULL, NULL});
 }
 
 int rnn_bw(const struct uw_exec *e, const struct uw_cell *c, const float *h, const float *dy,
            float *a, const float *dh)
 {
-    return run<rnn_backward>(e, {*c, NULL, NULL, NULL, dy, a, written(h), written(dh), NULL});
+    return run<backward<uw_rnn_unit>>(e, {*c, NULL, NULL, NULL, dy, a, written(h), written(dh), NULL});
 }
 
 int gru_fw(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih, const float *b_hh,
            const float *h_prev, float *a, float *h)
 {
-    return run<gru_forward>(e, {*c, b_ih, b_hh, h_prev, NULL, a, h, NULL, NULL});
+    return run<forward<uw_gru_unit>>(e, {*c, b_ih, b_hh, h_prev, NULL, a, h, NULL, NULL});
 }
 
 int gru_bw(const struct uw_exec *e, const struct uw_cell *c, const float *h_prev, const float *dy,
            float *a, float *dh)
 {
-    return run<gru_backward>(e, {*c, NULL, NULL, h_prev, dy, a, NULL, dh, NULL});
+    return run<backward<uw_gru_unit>>(e, {*c, NULL, NULL, h_prev, dy, a, NULL, dh, NULL});
 }
 
 int lstm_fw(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih, const float *b_hh,
             const float *c_prev, float *a, float *h)
 {
-    return run<lstm_forward>(e, {*c, b_ih, b_hh, c_prev, NULL, a, h, NULL, NULL});
+    return run<forward<uw_lstm_unit>>(e, {*c, b_ih, b_hh, c_prev, NULL, a, h, NULL, NULL});
 }
 
 int lstm_bw(const struct uw_exec *e, const struct uw_cell *c, const float *c_prev, const float *dy,
             float *a, const float *dh, float *dc)
 {
-    return run<lstm_backward>(e, {*c, NULL, NULL, c_prev, dy, a, NULL, written(dh), dc});
+    return run<backward<uw_lstm_unit>>(e, {*c, NULL, NULL, c_prev, dy, a, NULL, written(dh), dc});
 }
 
 template <unsigned LANES>
@@ -263,4 +212,5 @@ int softmax_bw_input(const struct uw_exec *e, size_t rows, uint32_t n, const flo
 } // namespace
 
 extern const struct uw_sequence_kernels uw_sequence_cuda = {
-    rnn_fw, rnn_bw, gru_fw, gru_bw, lstm_fw, lstm_bw, softmax_fw, softmax_bw_input};
+    rnn_fw, rnn_bw, gru_fw, gru_bw, lstm_fw, lstm_bw, softmax_fw, softmax_bw_input,
+    &uw_recurrence_cuda};

@@ -40,6 +40,17 @@ static inline const struct uw_fused_kernels *uw_fused(const struct uw_kernels *k
 #endif
 }
 
+/* A table's slots that walk all time steps at once; NULL: likewise. */
+static inline const struct uw_recurrence_kernels *uw_recurrence(const struct uw_kernels *k)
+{
+#ifdef UW_WITHOUT_DEVICES
+    (void)k;
+    return NULL;
+#else
+    return k->sequence->recurrence;
+#endif
+}
+
 /* Does the layer do the ReLU behind it by these slots? */
 static inline bool uw_does_relu_behind(const struct uw_layer *l)
 {

@@ -6,7 +6,8 @@
  * (r, z, n, and W_hn h + b_hn), 5 hidden for lstm (i, f, g, o, and the cell state). The states
  * are the output itself; only with `last` aux keeps them too, hidden floats a step. bw_prepare
  * replaces the gates with the gradients of their pre-activations. Without a backward pass nothing
- * is kept: one step's gates are scratch. */
+ * is kept: one step's gates are scratch, or those of all steps where the kernels walk through all
+ * of them at once. */
 #include "layers.h"
 
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
@@ -165,25 +166,55 @@ static struct uw_gemm product(const struct tape *t, enum part part)
     return m;
 }
 
-/* Own scratch: forward one step's gates; backward the gradients of the state and of lstm's cell,
- * which are never more. */
-static size_t own_bytes(const struct uw_layer *l, uint32_t batch_n)
+/* The slots that take the layer's steps all at once; NULL: there are none. */
+static const struct uw_recurrence_kernels *whole(const struct uw_kernels *k,
+                                                 const struct uw_layer *l, uint32_t batch_n,
+                                                 struct uw_recurrence *r)
 {
-    return uw_size_mul((size_t)kept_of(l) * l->geometry.recurrent.hidden * sizeof(float), batch_n);
+    const struct uw_recurrence_kernels *all = uw_recurrence(k);
+    const struct uw_recurrent *g = &l->geometry.recurrent;
+    if (all == NULL) {
+        return NULL;
+    }
+    *r = (struct uw_recurrence){
+        .cell = l->def->kind == UW_LAYER_LSTM  ? UW_RECURRENCE_LSTM
+                : l->def->kind == UW_LAYER_GRU ? UW_RECURRENCE_GRU
+                                               : UW_RECURRENCE_RNN,
+        .batch_n = batch_n, .steps = g->steps, .hidden = g->hidden, .reverse = g->reverse,
+        .relu = g->relu, .keeps = l->aux != NULL};
+    return all->takes(k, r) ? all : NULL;
+}
+
+/* Own scratch: forward one step's gates; backward the gradients of the state and of lstm's cell,
+ * which are never more. At once: all gates that are not kept. */
+static size_t own_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
+{
+    struct uw_recurrence r;
+    size_t step = uw_size_mul((size_t)kept_of(l) * l->geometry.recurrent.hidden * sizeof(float),
+                              batch_n);
+    if (whole(k, l, batch_n, &r) == NULL) {
+        return step;
+    }
+    return l->keeps_aux ? 0 : uw_size_mul(step, r.steps);
 }
 
 static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads)
 {
     struct tape t = tape_of(l, batch_n, NULL);
-    size_t most = 0;
+    struct uw_recurrence r;
+    const struct uw_recurrence_kernels *all = whole(k, l, batch_n, &r);
+    size_t most = all != NULL && l->keeps_aux ? all->scratch_bytes(k, &r) : 0;
 
     for (int part = 0; part < PARTS_N; part++) {
+        if (all != NULL && part != INPUT && part != BW_INPUT && part != PARAM_IH) {
+            continue;
+        }
         struct uw_gemm m = product(&t, (enum part)part);
         size_t bytes = k->gemm_scratch_bytes(k, &m, threads);
         most = bytes > most ? bytes : most;
     }
-    size_t own = uw_arena_padded(own_bytes(l, batch_n));
+    size_t own = uw_arena_padded(own_bytes(l, k, batch_n));
     return most > SIZE_MAX - own ? SIZE_MAX : own + most;
 }
 
@@ -191,7 +222,7 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
 static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n)
 {
     struct uw_exec rest = *e;
-    size_t own = uw_arena_padded(own_bytes(l, batch_n));
+    size_t own = uw_arena_padded(own_bytes(l, e->kernels, batch_n));
     rest.scratch = (uint8_t *)e->scratch + own;
     rest.scratch_bytes -= own;
     return rest;
@@ -247,11 +278,30 @@ static int cell_forward(const struct uw_exec *e, const struct tape *t, const flo
     return k->lstm_fw(e, &c, b_ih, b_hh, c_prev, a, h);
 }
 
+static int forward_whole(const struct uw_exec *e, const struct uw_layer *l,
+                         const struct uw_recurrence_kernels *all, const struct uw_recurrence *r,
+                         const float *x, float *y)
+{
+    struct tape t = tape_of(l, r->batch_n, y);
+    const struct uw_exec rest = behind(e, l, r->batch_n);
+    bool last = l->geometry.recurrent.last;
+    t.gates = r->keeps ? t.gates : e->scratch;
+    int rc = project(&rest, &t, INPUT, x, t.gates);
+    return rc < 0 ? rc
+                  : all->fw(&rest, r, l->param[WEIGHT_HH], l->param[BIAS_IH], l->param[BIAS_HH],
+                            t.gates, r->keeps || !last ? t.h : NULL, last ? y : NULL);
+}
+
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
     const struct uw_recurrent *g = &l->geometry.recurrent;
     bool keeps = l->aux != NULL;
+    struct uw_recurrence r;
+    const struct uw_recurrence_kernels *all = whole(e->kernels, l, p->batch_n, &r);
+    if (all != NULL) {
+        return forward_whole(e, l, all, &r, x[0], y);
+    }
     const struct tape t = keeps ? tape_of(l, p->batch_n, y)
                                 : short_tape(l, p->batch_n, e->scratch, y);
     const struct uw_exec rest = behind(e, l, p->batch_n);
@@ -315,8 +365,14 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
     const struct uw_recurrent *g = &l->geometry.recurrent;
     const struct tape t = tape_of(l, p->batch_n, l->y);
     const struct uw_exec rest = behind(e, l, p->batch_n);
+    struct uw_recurrence r;
+    const struct uw_recurrence_kernels *all = whole(e->kernels, l, p->batch_n, &r);
+    if (all != NULL) {
+        return all->bw(e, &r, l->param[WEIGHT_HH], t.h, g->last ? NULL : l->dy,
+                       g->last ? l->dy : NULL, t.gates);
+    }
     float *dh = e->scratch;
-    int rc = uw_zero(e, dh, own_bytes(l, p->batch_n));
+    int rc = uw_zero(e, dh, own_bytes(l, e->kernels, p->batch_n));
 
     for (uint32_t i = g->steps; i-- > 0 && rc == UW_OK;) {
         uint32_t s = step_at(g, i), before = i > 0 ? step_at(g, i - 1) : 0;
@@ -396,53 +452,27 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
         m.alpha = scale;
         rc = e->kernels->gemm(&rest, &m, t.gates, x[0], d[WEIGHT_IH]);
     }
+    struct uw_recurrence r;
+    const struct uw_recurrence_kernels *all = whole(e->kernels, l, p->batch_n, &r);
+    if (all != NULL) {
+        return rc < 0 ? rc
+                      : all->bw_param(e, &r, t.gates, t.h, scale, d[WEIGHT_HH], d[BIAS_IH],
+                                      d[BIAS_HH]);
+    }
     if (rc == UW_OK && d[WEIGHT_HH] != NULL) {
         rc = param_state(&rest, &t, scale, d[WEIGHT_HH]);
     }
     return rc < 0 ? rc : param_biases(e, &t, scale, d[BIAS_IH], d[BIAS_HH]);
 }
 
-const struct uw_layer_ops uw_layer_rnn = {
-    .name = "rnn",
-    .param_reads_x = true,
-    .reads_y = true,
-    .inputs_min = 1,
-    .inputs_max = 1,
-    .infer = infer,
-    .tensor = tensor,
-    .scratch_bytes = scratch_bytes,
-    .forward = forward,
-    .bw_prepare = bw_prepare,
-    .bw_input = bw_input,
-    .bw_param = bw_param,
-};
+/* The kind says what differs. */
+#define RECURRENT(kind)                                                                            \
+    {                                                                                              \
+        .name = kind, .param_reads_x = true, .reads_y = true, .inputs_min = 1, .inputs_max = 1,    \
+        .infer = infer, .tensor = tensor, .scratch_bytes = scratch_bytes, .forward = forward,      \
+        .bw_prepare = bw_prepare, .bw_input = bw_input, .bw_param = bw_param                       \
+    }
 
-const struct uw_layer_ops uw_layer_gru = {
-    .name = "gru",
-    .param_reads_x = true,
-    .reads_y = true,
-    .inputs_min = 1,
-    .inputs_max = 1,
-    .infer = infer,
-    .tensor = tensor,
-    .scratch_bytes = scratch_bytes,
-    .forward = forward,
-    .bw_prepare = bw_prepare,
-    .bw_input = bw_input,
-    .bw_param = bw_param,
-};
-
-const struct uw_layer_ops uw_layer_lstm = {
-    .name = "lstm",
-    .param_reads_x = true,
-    .reads_y = true,
-    .inputs_min = 1,
-    .inputs_max = 1,
-    .infer = infer,
-    .tensor = tensor,
-    .scratch_bytes = scratch_bytes,
-    .forward = forward,
-    .bw_prepare = bw_prepare,
-    .bw_input = bw_input,
-    .bw_param = bw_param,
-};
+const struct uw_layer_ops uw_layer_rnn = RECURRENT("rnn");
+const struct uw_layer_ops uw_layer_gru = RECURRENT("gru");
+const struct uw_layer_ops uw_layer_lstm = RECURRENT("lstm");

@@ -38,6 +38,7 @@ struct uw_cuda_info {
     uint32_t driver, runtime;       /* 13000: 13.0 */
     uint32_t cudnn;                 /* 91900: 9.19.0 */
     uint32_t multiprocessors;
+    size_t block_shared_bytes;      /* the most that a block may take */
     uint64_t memory_bytes, free_bytes;
     bool integrated;                /* one memory with the processor */
     bool managed;                   /* pages may be shared with it ... */

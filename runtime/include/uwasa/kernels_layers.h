@@ -9,6 +9,8 @@
 #ifndef UWASA_KERNELS_LAYERS_H
 #define UWASA_KERNELS_LAYERS_H
 
+#include "uwasa/kernels_recurrence.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -201,6 +203,7 @@ struct uw_sequence_kernels {
     /* dx = y * (dy - sum of y * dy); dx may be dy. */
     int (*softmax_bw_input)(const struct uw_exec *e, size_t rows, uint32_t n, const float *y,
                             const float *dy, float *dx);
+    const struct uw_recurrence_kernels *recurrence;     /* NULL: the table has none of them */
 };
 
 /* Elementwise losses; n values, z the outputs, t the targets. */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * recurrence.cuh - products of W_hh with the states of a few samples, by one block
+ *
+ * W_hh [rows][hidden] is read once for all samples of the block. Small ones lie in registers;
+ * of others as many of the first rows as fit are held in shared memory, the rest comes from the
+ * cache. Sums are cut by the shape and by how W_hh is aligned, not by the number of samples.
+ */
+#ifndef UW_KERNELS_CUDA_RECURRENCE_CUH
+#define UW_KERNELS_CUDA_RECURRENCE_CUH
+
+#include "reduce.cuh"
+
+/* Sizes of rows in shared memory: vectors of four begin where they are aligned. */
+static __host__ __device__ __forceinline__ uint32_t uw_in_fours(uint32_t n)
+{
+    return (n + 3u) & ~3u;
+}
+
+/* W_hh as a block reads it. */
+struct uw_held {
+    const float *w;                     /* all of it, in memory */
+    const float *first;                 /* its first rows, shared */
+    uint32_t rows, hidden, held;        /* held: rows in `first` */
+    unsigned vector;                    /* floats at once: 4, 2, 1 */
+    __device__ const float *row(uint32_t r) const
+    {
+        return r < held ? first + r * hidden : w + r * hidden;
+    }
+};
+
+/* Every thread of the block; a barrier has to follow. */
+static __device__ inline void uw_hold(const struct uw_held &m, float *first)
+{
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < m.held * m.hidden; i += blockDim.x) {
+        first[i] = m.w[i];
+    }
+}
+
+template <unsigned V> struct uw_floats {
+    float v[V];
+    __device__ void load(const float *p)
+    {
+        if constexpr (V == 4) {
+            float4 f = *reinterpret_cast<const float4 *>(p);
+            v[0] = f.x;
+            v[1] = f.y;
+            v[2] = f.z;
+            v[3] = f.w;
+        } else if constexpr (V == 2) {
+            float2 f = *reinterpret_cast<const float2 *>(p);
+            v[0] = f.x;
+            v[1] = f.y;
+        } else {
+            v[0] = *p;
+        }
+    }
+};
+
+/* Sums of S numbers over neighbouring lanes, each pair of lanes in the same order whatever S is.
+ * Lane l of them gets number l / (LANES / S). All lanes of the warp call. */
+template <unsigned LANES, unsigned S>
+static __device__ inline float uw_lanes_sum(float (&v)[S], unsigned lane)
+{
+    unsigned by = LANES / 2;
+#pragma unroll
+    for (unsigned n = S / 2; n > 0; n /= 2, by /= 2) { /* half of the numbers go to the other half */
+        bool upper = (lane & by) != 0;
+#pragma unroll
+        for (unsigned i = 0; i < n; i++) {
+            float mine = upper ? v[i + n] : v[i], other = upper ? v[i] : v[i + n];
+            v[i] = mine + __shfl_xor_sync(UW_ALL_LANES, other, static_cast<int>(by));
+        }
+    }
+#pragma unroll
+    for (; by > 0; by /= 2) {
+        v[0] += __shfl_xor_sync(UW_ALL_LANES, v[0], static_cast<int>(by));
+    }
+    return v[0];
+}
+
+/* sums[n][row] = W_hh[row] h[n]: 32 / V lanes share a row, so that they read 32 neighbours. */
+template <unsigned S, unsigned V>
+static __device__ inline void uw_rows_by_state(const struct uw_held &m, const float *h,
+                                               float *sums)
+{
+    constexpr unsigned SHARE = UW_LANES / V;
+    unsigned lane = threadIdx.x % SHARE, of_warp = threadIdx.x % UW_LANES / SHARE;
+    uint32_t wide = uw_in_fours(m.hidden);
+    for (uint32_t at = threadIdx.x / UW_LANES * V; at < m.rows; at += blockDim.x / UW_LANES * V) {
+        uint32_t row = at + of_warp;
+        const float *w = m.row(row < m.rows ? row : m.rows - 1u);
+        float sum[S] = {};
+#pragma unroll 4
+        for (uint32_t c = lane * V; c < m.hidden; c += UW_LANES) {
+            uw_floats<V> x, y;
+            x.load(w + c);
+#pragma unroll
+            for (unsigned n = 0; n < S; n++) {
+                y.load(h + n * wide + c);
+#pragma unroll
+                for (unsigned v = 0; v < V; v++) {
+                    sum[n] += x.v[v] * y.v[v];
+                }
+            }
+        }
+        float all = uw_lanes_sum<SHARE, S>(sum, lane);
+        if (lane % (SHARE / S) == 0 && row < m.rows) {
+            sums[lane / (SHARE / S) * m.rows + row] = all;
+        }
+    }
+}
+
+/* The same by one thread for each row, whose up to K weights it keeps; h has rows of K, zeros behind
+ * the state. */
+template <unsigned K> struct uw_row_kept {
+    float w[K];
+    __device__ void open(const struct uw_held &m)
+    {
+        bool there = threadIdx.x < m.rows;
+        const float *from = m.w + (there ? threadIdx.x * m.hidden : 0);
+#pragma unroll
+        for (unsigned c = 0; c < K; c++) {
+            w[c] = there && c < m.hidden ? from[c] : 0.0f;
+        }
+    }
+    template <unsigned S>
+    __device__ void by_state(const struct uw_held &m, const float *h, float *sums) const
+    {
+        if (threadIdx.x >= m.rows) {
+            return;
+        }
+#pragma unroll
+        for (unsigned n = 0; n < S; n++) {
+            float sum[4] = {};
+#pragma unroll
+            for (unsigned c = 0; c < K; c += 4) {
+                uw_floats<4> y;
+                y.load(h + n * K + c);
+#pragma unroll
+                for (unsigned v = 0; v < 4; v++) {
+                    sum[v] += w[c + v] * y.v[v];
+                }
+            }
+            sums[n * m.rows + threadIdx.x] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+    }
+};
+
+/* Groups of threads that share the rows of uw_state_by_rows. */
+static __host__ __device__ __forceinline__ uint32_t uw_row_groups(uint32_t rows, uint32_t hidden,
+                                                                  unsigned vector,
+                                                                  unsigned threads)
+{
+    uint32_t groups = threads / (hidden / vector), most = uw_in_fours(rows) / 4u;
+    return groups < most ? groups : most;
+}
+
+/* parts[group][n][c] = sum over the group's rows of da[n][row] W_hh[row][c]; da is padded with
+ * zeros to whole fours of rows. */
+template <unsigned S, unsigned V>
+static __device__ inline void uw_state_by_rows(const struct uw_held &m, const float *da,
+                                               float *parts)
+{
+    uint32_t columns = m.hidden / V, wide = uw_in_fours(m.hidden), high = uw_in_fours(m.rows);
+    uint32_t groups = uw_row_groups(m.rows, m.hidden, V, blockDim.x);
+    uint32_t group = threadIdx.x / columns, c = (threadIdx.x - group * columns) * V;
+    if (group >= groups) {
+        return;
+    }
+    float sum[S][V] = {};
+    for (uint32_t row = 4u * group; row < m.rows; row += 4u * groups) {
+        uw_floats<V> w[4] = {};
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++) {
+            if (row + i < m.rows) {
+                w[i].load(m.row(row + i) + c);
+            }
+        }
+#pragma unroll
+        for (unsigned n = 0; n < S; n++) {
+            uw_floats<4> d;
+            d.load(da + n * high + row);
+#pragma unroll
+            for (unsigned i = 0; i < 4; i++) {
+#pragma unroll
+                for (unsigned v = 0; v < V; v++) {
+                    sum[n][v] += d.v[i] * w[i].v[v];
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (unsigned n = 0; n < S; n++) {
+#pragma unroll
+        for (unsigned v = 0; v < V; v++) {
+            parts[(group * S + n) * wide + c + v] = sum[n][v];
+        }
+    }
+}
+
+#endif
