@@ -7,6 +7,7 @@
  *
  * Files      open.c       probing, memory, the table      libraries.c  cuBLAS and cuDNN, loaded
  *            queue.c      steps, graphs, copies           choices.c    measured algorithms
+ *            group.c      averages by NCCL
  *            *.cu         slots with kernels of their own, launch.cuh and reduce.cuh beneath
  */
 #ifndef UW_KERNELS_CUDA_GPU_H
@@ -62,6 +63,7 @@ struct uw_cuda {
     struct uw_cuda_queue *queue;
     struct uw_cuda_products *products;
     size_t own_bytes;
+    bool stuck;                         /* a group was not left: nothing can be given back */
     struct uw_cuda_block blocks[UW_CUDA_BLOCKS_MAX];    /* what uw_cuda_take took */
     uint32_t blocks_n;
 };

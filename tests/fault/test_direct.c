@@ -2,7 +2,6 @@
  *
  * Averages that devices make among themselves (uwasa/node_direct.h): devices that are made up, in
  * the world of average_world.h, whose invariants hold in all of these too. */
-#define _POSIX_C_SOURCE 200809L
 #include "fault/average_world.h"
 
 #include "node_direct.h"
