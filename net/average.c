@@ -39,6 +39,7 @@ uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope)
         return 0;
     }
     a->taken = asked;
+    a->settled = false;
     *scope = (enum uw_average_scope)atomic_load_explicit(&a->scope, memory_order_relaxed);
     return asked;
 }
@@ -110,6 +111,7 @@ static void ask(struct uw_average *a)
                                              : UW_AVERAGE_CELL;
     a->waiting = true;
     a->round++;
+    a->alike = uw_image_is_alike(&a->gossip->image);
     uw_image_hold(&a->gossip->image);
     atomic_store_explicit(&a->scope, (uint32_t)scope, memory_order_relaxed);
     atomic_store_explicit(&a->asked, a->round, memory_order_release);
@@ -214,14 +216,16 @@ static void end_rule(struct uw_average *a, bool done)
 /* The network has handed x back, with the average in it or as it was. */
 static int take_back(struct uw_average *a, uint32_t step)
 {
+    const struct uw_params *p = a->gossip->config.params;
     uint32_t how = (uint32_t)atomic_load_explicit(&a->ended_how, memory_order_relaxed);
     bool mixed = how == UW_AVERAGE_ALONE && a->added && !a->last;
     bool done = how == UW_AVERAGE_DONE || mixed;
     if (!a->back) {
         a->back = true;
-        uw_image_release(&a->gossip->image, how == UW_AVERAGE_DONE || a->ruled);
-        if (how == UW_AVERAGE_DONE) {
-            uw_mix_settle(a->gossip->config.params);
+        uw_image_release(&a->gossip->image,
+                         (how == UW_AVERAGE_DONE && !a->settled) || (a->ruled && copies(a)));
+        if (how == UW_AVERAGE_DONE && uw_mix_settle(p)) {
+            uw_image_changed(&a->gossip->image, 0, p->size_n);
         }
         end_rule(a, done);
         if (a->ruled || is_pair(a)) {

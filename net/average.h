@@ -51,6 +51,8 @@ struct uw_average {
                                        rules over pairs; else NULL */
     float *inbox;                   /* [size_n] to be added to x while it is offered; or NULL */
     bool over_pairs;                /* the rule that it began with is */
+    bool alike;                     /* training, before asked: x is what the device has */
+    bool settled;                   /* network, before ended: and has the average, too */
 
     /* between the threads */
     atomic_uint_least32_t asked, scope;         /* training: the round that is handed over */

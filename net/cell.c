@@ -119,6 +119,7 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 {
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = group, .round = round,
                                 .status = uw_cell_status_of(c, group, round)};
+    m.direct = c->direct && c->group == group && c->round == round;
     if (m.status == UW_CELL_RUNNING) {
         uint32_t waits_for = UW_RANK_NONE;
         m.step = c->config.progress(c->config.arg, &waits_for);
@@ -185,6 +186,7 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->round = m->round;
     c->decider = from;
     c->kind = m->kind;
+    c->direct = m->direct;
     memcpy(c->hints, m->hints, sizeof c->hints);
     c->chunk_n = m->chunk_n;
     c->rank = rank;

@@ -19,6 +19,8 @@
  * group's order asks everybody (POLL): what anybody knows to be decided is decided; else the round
  * is committed when all who are left are prepared and are more than half, and aborted otherwise.
  *
+ * A round between devices that fails (direct) is nobody's fault: the next one goes another way.
+ *
  * Who is late is left out, and ready for the next round. Whom the head has no place for, or avoids
  * since it has just ended a round, is told so and goes on without; who cannot do what is asked
  * finds it out by itself. In patient cells and the run's last average nobody is avoided. Who is
@@ -63,6 +65,8 @@ struct uw_cell_message {
     uint32_t group, round;
     enum uw_cell_status status;     /* state; ready: UW_CELL_ABORTED takes it back */
     enum uw_allreduce_kind kind;    /* start */
+    bool direct;                    /* start: not so, but between the devices (node_direct.h); state
+                                       aborted: they are at fault */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY. Of no group,
                                        from the head: the receiver: it has diverged; the head: it
@@ -121,9 +125,10 @@ struct uw_cell_config {
     void *arg;
     /* Hand a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
-    /* The algorithm for so many ranks, and what to tell them. */
-    enum uw_allreduce_kind (*choose)(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS]);
-    /* A round begins: the fields group, round, kind, ranks, ranks_n, rank of the cell say which. */
+    /* The algorithm for the ranks of a start, and what to tell them: hints, direct. */
+    enum uw_allreduce_kind (*choose)(void *arg, struct uw_cell_message *start);
+    /* A round begins: the fields group, round, kind, direct, ranks, ranks_n, rank of the cell say
+     * which. */
     void (*begin)(void *arg);
     /* The round is over for this node: take the average, or put back what was. */
     void (*decided)(void *arg, bool commit);
@@ -143,6 +148,7 @@ struct uw_cell_seat {
     uint32_t culprit;
     float rms;
     enum uw_cell_status status;
+    bool direct;                    /* aborted: its device was at fault */
     uint32_t step, waits_for;
     uint32_t chunk_n;
     uint64_t since_us, ready_us;    /* ready since; said so last */
@@ -181,6 +187,7 @@ struct uw_cell {
     float rms;                      /* of what it hands in */
     uint32_t group, round, decider; /* decider: the group's head, or who took over */
     enum uw_allreduce_kind kind;
+    bool direct;
     float hints[UW_CELL_HINTS];
     uint32_t chunk_n;
     uint32_t ranks_n, rank;

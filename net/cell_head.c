@@ -154,6 +154,7 @@ void uw_cell_head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     }
     if (seat != NULL && seat->ranked) {
         seat->status = m->status;
+        seat->direct = m->direct;
         seat->step = m->step;
         seat->waits_for = m->waits_for;
         seat->heard_us = c->now_us;
@@ -327,7 +328,7 @@ static void begin_round(struct uw_cell *c)
                 memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0;
     m.group = same ? h->start.group : next_group(c);
     m.round = same ? h->start.round + 1u : 1u;
-    m.kind = c->config.choose(c->config.arg, m.ids_n, m.hints);
+    m.kind = c->config.choose(c->config.arg, &m);
     h->start = m;
     for (uint32_t i = 0; i < h->seats_n; i++) {
         h->seats[i].expected = false;

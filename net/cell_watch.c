@@ -122,7 +122,7 @@ static uint32_t whom_all_wait_for(struct uw_cell *c)
 
 struct tally {
     uint32_t ranks_n, left_n, prepared_n, answered_n, progress;
-    bool committed, out_of_reach;
+    bool committed, aborted, out_of_reach;
     uint32_t aborter, gone, silent; /* identities, or UW_CELL_NOBODY */
 };
 
@@ -139,7 +139,8 @@ static struct tally count(const struct uw_cell *c)
         bool reached = uw_cell_reaches(c, s->id);
         t.ranks_n++;
         t.committed = t.committed || s->status == UW_CELL_COMMITTED;
-        t.aborter = s->status == UW_CELL_ABORTED ? s->id : t.aborter;
+        t.aborted = t.aborted || s->status == UW_CELL_ABORTED;
+        t.aborter = s->status == UW_CELL_ABORTED && !s->direct ? s->id : t.aborter;
         t.prepared_n += s->status == UW_CELL_PREPARED;
         t.progress += s->step + (s->status == UW_CELL_PREPARED ? 1u : 0u);
         t.gone = s->gone ? s->id : t.gone;
@@ -166,7 +167,7 @@ static uint64_t watch(struct uw_cell *c)
     struct uw_cell_head *h = &c->h;
     uw_cell_say(c, c->config.self, h->start.group, h->start.round);
     struct tally t = count(c);
-    if (t.committed || t.aborter != UW_CELL_NOBODY) {
+    if (t.committed || t.aborted) {
         decide(c, t.committed, h->taken_over ? h->lost : t.aborter);
         return c->now_us;
     }
@@ -200,7 +201,7 @@ static uint64_t watch(struct uw_cell *c)
         h->polls = 0;
         h->deadline_us = c->now_us + ROUND_MIN_US / 2u;
     } else {
-        decide(c, false, whom_all_wait_for(c));
+        decide(c, false, h->start.direct ? UW_CELL_NOBODY : whom_all_wait_for(c));
     }
     return c->now_us;
 }
@@ -210,6 +211,7 @@ void uw_cell_head_take_over(struct uw_cell *c, uint32_t lost)
     struct uw_cell_head *h = &c->h;
     h->start = (struct uw_cell_message){.act = UW_CELL_START, .group = c->group,
                                         .round = c->round, .kind = c->kind,
+                                        .direct = c->direct,
                                         .ids_n = c->ranks_n};
     memcpy(h->start.ids, c->ranks, c->ranks_n * sizeof c->ranks[0]);
     h->lost = lost;

@@ -55,6 +55,11 @@ void uw_image_hold(struct uw_image *i)
     i->held = true;
 }
 
+bool uw_image_is_alike(const struct uw_image *i)
+{
+    return i->hooks != NULL && i->to_n == 0;
+}
+
 void uw_image_release(struct uw_image *i, bool changed)
 {
     i->held = false;

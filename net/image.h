@@ -46,6 +46,9 @@ void uw_image_velocity(struct uw_image *i);
 /* From here on the image is ahead of the device. All of it was fetched. */
 void uw_image_hold(struct uw_image *i);
 
+/* Nothing is to be sent: the device has what was fetched. False without one. */
+bool uw_image_is_alike(const struct uw_image *i);
+
 /* Training has x back; changed: the network did change it. */
 void uw_image_release(struct uw_image *i, bool changed);
 

@@ -115,6 +115,18 @@ int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_messag
     return finish(frames, type, out, (uint32_t)stream.bytes_written + head);
 }
 
+int uw_message_append(bool frames, const struct uw_message_form *form, const void *body, void *buf,
+                      uint32_t bytes, uint32_t cap_bytes)
+{
+    uint8_t *out = buf;
+    pb_ostream_t stream = pb_ostream_from_buffer(out + bytes, cap_bytes - bytes);
+    if (!pb_encode(&stream, form->fields, body)) {
+        return UW_ERR_TOOBIG;
+    }
+    return finish(frames, (enum uw_wire_type)(out[0] & 15u), out,
+                  bytes + (uint32_t)stream.bytes_written);
+}
+
 int uw_message_add_peer(bool frames, const uwasa_Peer *peer, void *buf, uint32_t bytes,
                         uint32_t cap_bytes)
 {

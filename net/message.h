@@ -108,6 +108,12 @@ int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_messag
  * UW_ERR_UNSUPPORTED (of another version). */
 int uw_message_type(bool frames, const void *buf, uint32_t buf_bytes);
 
+/* Append the fields of one more body to a message of so many bytes, numbered as none of its own.
+ * Who knows both reads both: each uw_message_read passes over the other's.
+ * Returns the bytes that it has then or UW_ERR_TOOBIG (above cap_bytes; it is as it was). */
+int uw_message_append(bool frames, const struct uw_message_form *form, const void *body, void *buf,
+                      uint32_t bytes, uint32_t cap_bytes);
+
 /* Parse a datagram whose type is the form's. Names and addresses in it are printable and without
  * spaces afterwards.
  *   body  the struct of the form, written

@@ -258,14 +258,17 @@ void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t 
     add(c, end_n - done_n, d + (done_n - at_n), p->x + done_n);
 }
 
-void uw_mix_settle(const struct uw_params *p)
+bool uw_mix_settle(const struct uw_params *p)
 {
+    bool any = false;
     for (uint32_t k = 0; k < p->segments_n; k++) {
         const struct uw_segment *g = &p->segments[k];
         for (uint32_t i = g->offset_n; g->variance && i < g->offset_n + g->size_n; i++) {
+            any = any || p->x[i] < 0.0f;
             p->x[i] = p->x[i] < 0.0f ? -p->x[i] : p->x[i];
         }
     }
+    return any;
 }
 
 float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c)

@@ -2,6 +2,7 @@
 #include "node_averages.h"
 
 #include "bits.h"
+#include "node_direct.h"
 #include "part.h"
 
 #include <string.h>
@@ -248,6 +249,9 @@ static void slept(struct uw_node_state *s, uint64_t slept_us)
     s->pairs->since_us += slept_us;
     s->pairs->asked_us += slept_us;
     s->gradients->step_us += slept_us;
+    if (s->cell->direct != NULL) {
+        s->cell->direct->began_us += slept_us;
+    }
     s->gradients->moved_us += slept_us;
     uw_node_near_slept(s, slept_us);
 }
@@ -263,7 +267,8 @@ static bool needs(const struct uw_node_state *s, const struct uw_member *m)
 
 /* ---- what comes in ---- */
 
-static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w)
+static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w,
+                      uint32_t bytes)
 {
     struct uw_cell_message m = {
         .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
@@ -290,6 +295,9 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     if (m.act == UW_CELL_START && (!uw_node_cell_has_room(&s->cell->scopes[w->scope], m.kind) ||
                                    m.chunk_n < UW_CHUNK_MIN_N)) {
         m.kind = UW_ALLREDUCE_KINDS_N;      /* nothing that this node can do */
+    }
+    if (s->cell->direct != NULL) {
+        s->config.parts->directs->take(&s->cell->scopes[w->scope], member->id, bytes, &m);
     }
     if (w->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_message(s, member->id, &m, w->turn);
@@ -349,7 +357,7 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
         s->counters.refused_corrupt++;
         return;
     }
-    take_cell(s, station, &w);
+    take_cell(s, station, &w, bytes);
 }
 
 /* ---- training ---- */

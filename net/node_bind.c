@@ -20,7 +20,7 @@
 #define LINK_PARTS_SHARED 64u       /* of one that all share, by all of them */
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
-#define PARTS_N 10u
+#define PARTS_N 11u
 
 enum uw_node_mode uw_node_mode_find(const char *name)
 {
@@ -107,6 +107,7 @@ static struct parts list_parts(const struct uw_node_config *c)
     const struct uw_node_parts *p = c->parts != NULL ? c->parts : &no_parts;
     return (struct parts){{
         {"averages", SETUP(p->averages), needs_averages(c)},
+        {"directs", SETUP(p->directs), c->direct != NULL},
         {"samples", SETUP(p->samples), c->samples != NULL},
         {"casts", SETUP(p->casts), c->mode == UW_NODE_BROADCAST},
         {"sleeps", SETUP(p->sleeps), c->sleep.period_us != 0 || c->sleep.awake_us != 0},

@@ -2,11 +2,14 @@
 #include "node_averages.h"
 
 #include "bits.h"
+#include "node_direct.h"
 #include "part.h"
 
 #include "uwasa/fmath.h"
 
 #include <string.h>
+
+#define DIRECT_POLL_US 200u
 
 static struct uw_node_scope *scope_of(void *arg)
 {
@@ -74,6 +77,10 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_fill(s, to, w);
     }
+    if (s->cell->direct != NULL) {
+        s->config.parts->directs->send(o, member->station, m, w);
+        return;
+    }
     (void)uw_node_send_body(s, member->station, UW_WIRE_CELL, &uw_form_cell, w);
 }
 
@@ -95,13 +102,16 @@ bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind
            (!o->node->gradients->on && size_n <= o->node->cell->allreduce.config.scratch_n);
 }
 
-static enum uw_allreduce_kind choose(void *arg, uint32_t ranks_n, float hints[UW_CELL_HINTS])
+static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
 {
-    const struct uw_node_scope *o = arg;
+    struct uw_node_scope *o = arg;
+    uint32_t ranks_n = start->ids_n;
+    start->direct =
+        o->node->cell->direct != NULL && o->node->config.parts->directs->choose(o, start);
     if (o->node->gradients->on && o->node->cell->algorithm == UW_ALLREDUCE_KINDS_N) {
         return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
     }
-    enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, hints);
+    enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, start->hints);
     return uw_node_cell_has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
 }
 
@@ -118,6 +128,11 @@ static void begin(void *arg)
         uw_node_bridge_add(s, r.ranks);
     } else if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_began(s);
+    }
+    if (o->cell.direct) {
+        s->cost->predicted_s = 0.0f;
+        s->config.parts->directs->begin(o);
+        return;
     }
     uw_node_cost_begin(s, o, &r, ways);
     uw_allreduce_begin(&s->cell->allreduce, &r, s->now_us);
@@ -141,7 +156,11 @@ static void decided(void *arg, bool commit)
     struct uw_node_scope *o = scope_of(arg);
     struct uw_node_state *s = o->node;
     bool alone = o->cell.ranks_n == 1, pair = o->scope == UW_AVERAGE_PAIR;
-    uw_node_cost_keep(s, &o->cell);
+    if (o->cell.direct) {
+        s->config.parts->directs->decided(o, commit);
+    } else {
+        uw_node_cost_keep(s, &o->cell);
+    }
     if (pair) {
         uw_node_pairs_decided(s, commit);
     }
@@ -152,14 +171,16 @@ static void decided(void *arg, bool commit)
     bool publishes = !alone || moved || (s->config.spare != NULL && !pair);
     uw_node_bridge_committed(s, commit && publishes);
     if (!commit) {
-        uw_node_cost_aborted(s);
-        uw_allreduce_stop(&s->cell->allreduce);
+        if (!o->cell.direct) {
+            uw_node_cost_aborted(s);
+            uw_allreduce_stop(&s->cell->allreduce);
+        }
         if (!pair) {
             uw_average_restore(&s->cell->average);
         }
         return;
     }
-    if (!s->gradients->on) {
+    if (!s->gradients->on && !o->cell.direct) {
         uw_node_cost_committed(s, o);   /* else the link is busy now */
     }
     uw_node_gradients_begin(s, o);
@@ -173,7 +194,12 @@ static void give_up(void *arg)
 
 static uint32_t progress(void *arg, uint32_t *waits_for)
 {
-    const struct uw_allreduce *a = &scope_of(arg)->node->cell->allreduce;
+    const struct uw_node_state *s = scope_of(arg)->node;
+    const struct uw_allreduce *a = &s->cell->allreduce;
+    if (scope_of(arg)->cell.direct) {
+        *waits_for = UW_RANK_NONE;
+        return s->config.parts->directs->progress(s);
+    }
     bool runs = a->state == UW_ALLREDUCE_RUNNING && a->entered;
     *waits_for = runs && !a->received ? a->step.from : runs ? a->step.to : UW_RANK_NONE;
     return a->k;
@@ -280,17 +306,33 @@ static void take_up(struct uw_node_state *s)
 void uw_node_cell_look(struct uw_node_state *s)
 {
     struct uw_node_scope *o = s->cell->asked;
-    if (o == NULL || o->cell.state != UW_CELL_IN_ROUND ||
-        s->cell->allreduce.state != UW_ALLREDUCE_DONE) {
+    if (o == NULL || o->cell.state != UW_CELL_IN_ROUND) {
         return;
     }
-    uw_node_cost_done(s);
-    if (vector_is_finite(o)) {
+    int rc = o->cell.direct ? s->config.parts->directs->look(o)
+             : s->cell->allreduce.state == UW_ALLREDUCE_DONE ? UW_OK
+                                                             : UW_ERR_AGAIN;
+    if (rc == UW_ERR_AGAIN) {
+        return;
+    }
+    if (!o->cell.direct) {
+        uw_node_cost_done(s);
+    }
+    bool finite = rc < 0 || vector_is_finite(o);
+    if (rc == UW_OK && finite) {
         uw_cell_prepared(&o->cell, s->now_us);
     } else {
-        s->counters.refused_nonfinite++;
+        s->counters.refused_nonfinite += !finite;
         uw_cell_refuse(&o->cell, s->now_us);
     }
+}
+
+/* Nobody wakes this thread when a device is done. */
+static uint64_t look_again_us(const struct uw_node_state *s)
+{
+    const struct uw_node_scope *o = s->cell->asked;
+    bool direct = o != NULL && o->cell.state == UW_CELL_IN_ROUND && o->cell.direct;
+    return direct ? s->now_us + DIRECT_POLL_US : UINT64_MAX;
 }
 
 uint64_t uw_node_cell_step(struct uw_node_state *s)
@@ -313,5 +355,6 @@ uint64_t uw_node_cell_step(struct uw_node_state *s)
     next_us = uw_min_u64(next_us, uw_node_cost_run(s));
     next_us = uw_min_u64(next_us, uw_allreduce_run(&s->cell->allreduce, s->now_us));
     uw_node_cell_look(s);
+    next_us = uw_min_u64(next_us, look_again_us(s));
     return uw_min_u64(next_us, uw_node_gradients_step(s));
 }

@@ -2,6 +2,7 @@
  *
  * What exact averages have to tell: node_averages.h. */
 #include "node_averages.h"
+#include "node_direct.h"
 #include "node_tell.h"
 
 #include <stdio.h>
@@ -94,23 +95,29 @@ static const char *why_cut(const struct uw_node_state *s, uint32_t id)
     return " is late or has ended its training";
 }
 
-static void write_cut(struct uw_node_state *s, const struct uw_cell_news *news, const char *who)
+static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
+                      const struct uw_cell_news *news, const char *who)
 {
     bool nobody = news->id == UW_CELL_NOBODY;
     char took[TIME_BYTES];
     write_time(took, sizeof took, news->duration_us);
     snprintf(s->text, UW_NODE_TEXT_BYTES,
-             "an average over %u nodes was given up after %s%s%s%s: the old parameters stay, %s",
-             (unsigned)news->ranks_n, took, nobody ? "" : ", ", who,
+             "an average over %u nodes%s%s was given up after %s%s%s%s: the old parameters stay, "
+             "%s",
+             (unsigned)news->ranks_n, o->cell.direct ? " by " : "",
+             o->cell.direct ? s->cell->direct->hooks->name : "", took, nobody ? "" : ", ", who,
              nobody ? "" : why_cut(s, news->id),
-             nobody ? "it is tried again" : "the others try again");
+             nobody && o->cell.direct ? "it is tried again over the network"
+             : nobody                 ? "it is tried again"
+                                      : "the others try again");
 }
 
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news)
 {
     const char *who = news->id != UW_CELL_NOBODY ? name_of(s, news->id) : "";
-    const char *algorithm = uw_allreduce_name(o->cell.kind);
+    const char *algorithm = o->cell.direct ? s->cell->direct->hooks->name
+                                           : uw_allreduce_name(o->cell.kind);
     const char *named = news->id == s->membership.members[0].id ? "this node" : who;
     unsigned others = news->ranks_n > 0 ? (unsigned)news->ranks_n - 1u : 0u;
     uint64_t us = news->duration_us;
@@ -134,7 +141,7 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
     case UW_CELL_NEWS_ABORTED:
         e.kind = UW_NODE_AVERAGE_CUT;
         s->counters.averages_cut++;
-        write_cut(s, news, named);
+        write_cut(s, o, news, named);
         break;
     case UW_CELL_NEWS_LATE:
         e.kind = UW_NODE_AVERAGE_LATE;

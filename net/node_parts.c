@@ -3,6 +3,7 @@
 
 const struct uw_node_parts uw_node_parts_all = {.averages = &uw_node_averages,
                                                 .casts = &uw_node_casts,
+                                                .directs = &uw_node_directs,
                                                 .frames = &uw_node_frames,
                                                 .samples = &uw_node_samples,
                                                 .answers = &uw_node_answers,

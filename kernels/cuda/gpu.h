@@ -7,7 +7,7 @@
  *
  * Files      open.c       the handle, memory, the table   libraries.c  cuBLAS and cuDNN, loaded
  *            queue.c      steps, graphs, copies           choices.c    measured algorithms
- *            probe.c      what there is, shared pages
+ *            probe.c      what there is, shared pages    group.c      averages by NCCL
  *            *.cu         slots with kernels of their own, launch.cuh and reduce.cuh beneath
  */
 #ifndef UW_KERNELS_CUDA_GPU_H
@@ -70,6 +70,7 @@ struct uw_cuda {
     struct uw_cuda_queue *queue;
     struct uw_cuda_products *products;
     size_t own_bytes;
+    bool stuck;                         /* a group was not left: nothing can be given back */
     struct uw_cuda_block blocks[UW_CUDA_BLOCKS_MAX];    /* what uw_cuda_take took */
     uint32_t blocks_n;
 };

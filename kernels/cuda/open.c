@@ -207,7 +207,7 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
 
 void uw_cuda_close(struct uw_cuda *c)
 {
-    if (c == NULL) {
+    if (c == NULL || c->stuck) {
         return;
     }
     if (c->stream != NULL) {

@@ -69,12 +69,10 @@ static inline void on_send(void *arg, uint32_t to, const struct uw_cell_message 
         .at_us = b->now_us + DELAY_US + s->late_us, .from = id_of(place_of(s)), .to = to, .m = *m};
 }
 
-static inline enum uw_allreduce_kind on_choose(void *arg, uint32_t ranks_n,
-                                               float hints[UW_CELL_HINTS])
+static inline enum uw_allreduce_kind on_choose(void *arg, struct uw_cell_message *start)
 {
     (void)arg;
-    (void)ranks_n;
-    (void)hints;
+    (void)start;
     return UW_ALLREDUCE_RING;
 }
 

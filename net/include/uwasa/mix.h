@@ -178,8 +178,8 @@ void uw_mix_pulled(float weight, const struct uw_params *p, uint32_t at_n, uint3
 void uw_mix_carried(float c, const struct uw_params *p, uint32_t at_n, uint32_t n, const float *d);
 
 /* After an average in which somebody handed in more than its own x: a variance below zero changes
- * its sign. So it does for all who have the same average. */
-void uw_mix_settle(const struct uw_params *p);
+ * its sign. So it does for all who have the same average. Returns whether any did. */
+bool uw_mix_settle(const struct uw_params *p);
 
 /* What a displacement of x within a round comes to after many rounds under a rule over averages,
  * whose momentum carries it on: mu / (1 - beta), 2 for slowmo and 7 for diloco as they are. What a

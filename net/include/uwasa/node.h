@@ -74,6 +74,7 @@ struct uw_node_config {
     float *velocity;                /* [params->size_n]; only for rules that need it */
     const struct uw_node_image *image;      /* NULL: training works in params->x; else see
                                        uwasa/node_image.h. Needs a snapshot */
+    const struct uw_node_direct *direct;    /* uwasa/node_direct.h; NULL: all over the link */
     bool newcomer;                  /* take over the model of the first peer that is further on */
 
     const struct uw_node_parts *parts;      /* that the program has; NULL: none, which is enough
@@ -147,8 +148,7 @@ struct uw_node_config {
  * for rules over pairs, else 0. */
 uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n);
 
-#define UW_NODE_RANKS_MAX 64u       /* nodes of one exact average; fewer where a link's messages are
-                                       shorter than 330 bytes: 46 at 256 */
+#define UW_NODE_RANKS_MAX 64u       /* ranks of an average; 46 where messages have 256 bytes */
 struct uw_node_state;               /* private; in the arena */
 
 struct uw_node {

@@ -16,12 +16,7 @@
  *
  * The velocity of a mixing rule is changed by the node alone: it is sent and never fetched.
  *
- * Devices that reach each other directly, by NCCL for one, do not average so: where an average of
- * a cell begins (net/node_cell.c) a hook beside these would take it over, as one more kind of
- * all-reduce. Who is ready would tell which devices it reaches, the head choose that kind when all
- * reach all, and the start of the round carry what the library begins with (NCCL: 128 bytes). The
- * round's deadlines and decision stay: who is late makes all abort, put back a copy on the device,
- * and take another kind. There is no such hook yet.
+ * Devices that reach each other directly average among themselves: uwasa/node_direct.h.
  *
  * Units      _n floats
  * Memory     borrowed by the node      Blocking   until copied

@@ -17,6 +17,7 @@
 struct uw_node_averages;        /* private */
 struct uw_node_samples;
 struct uw_node_casts;
+struct uw_node_directs;
 struct uw_node_answers;
 struct uw_node_frames;
 struct uw_node_periods;
@@ -28,6 +29,9 @@ struct uw_node_codes;
 
 /* Exact averages: modes other than gossip, rules over pairs, gradients, uw_node_agree. */
 extern const struct uw_node_averages uw_node_averages;
+
+/* Exact averages that devices make among themselves: uw_node_config.direct. */
+extern const struct uw_node_directs uw_node_directs;
 
 /* Averages by broadcast: mode UW_NODE_BROADCAST. */
 extern const struct uw_node_casts uw_node_casts;
@@ -63,6 +67,7 @@ extern const struct uw_node_sentences uw_node_sentences;
 struct uw_node_parts {
     const struct uw_node_averages *averages;    /* NULL: uw_node_bind refuses what needs it */
     const struct uw_node_casts *casts;          /* NULL: the same */
+    const struct uw_node_directs *directs;      /* NULL: the same */
     const struct uw_node_samples *samples;      /* NULL: the same */
     const struct uw_node_answers *answers;      /* NULL: nobody is answered */
     const struct uw_node_periods *periods;      /* NULL: as averages */

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Averages by NCCL. Nothing here waits for NCCL: its communicator does not block, what may block all
+ * the same (leaving) is done by a thread of its own, and its work is in a stream of its own, so that
+ * training goes on whatever becomes of it. The sum is made beside the parameters: a round that is
+ * aborted has nothing to undo. */
+#include "gpu.h"
+#include "group_library.h"
+
+#include "uwasa/cuda_group.h"
+#include "uwasa/hash.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NAP_NS 1000000
+#define FINALIZE_NAPS 2000u         /* two seconds, then it is aborted */
+#define CLOSE_NAPS 3000u
+
+enum phase {
+    RESTS,
+    JOINS,                          /* the group is being made */
+    ADDS,                           /* NCCL is being told to add */
+    REDUCES,                        /* it does, on the GPU */
+    COPIES                          /* the average goes to x */
+};
+
+/* Leaving a group. */
+struct leaving {
+    pthread_t thread;
+    bool made;                      /* the thread; to be joined */
+    atomic_bool busy;
+    ncclComm_t comm;
+    bool politely;                  /* nothing is under way in the group */
+};
+
+struct uw_cuda_group {
+    struct uw_cuda_group_config config;
+    struct uw_cuda_group_library l;
+    uint64_t device;
+    float *sum;                     /* [size_n] */
+    cudaStream_t stream;
+    cudaEvent_t ready, reduced, copied;
+    ncclComm_t comm;                /* NULL: in no group */
+    uint8_t id[UW_CUDA_GROUP_ID_BYTES];
+    uint32_t ranks;
+    enum phase phase;
+    struct leaving leaving;
+};
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* ---- leaving ---- */
+
+/* A comm in which nothing is under way can be finalized; who does not answer is not waited for. */
+static bool finalize(struct uw_cuda_group *g, ncclComm_t comm)
+{
+    ncclResult_t rc = g->l.ncclCommFinalize(comm), state = rc;
+    for (uint32_t i = 0; rc == ncclInProgress && i < FINALIZE_NAPS; i++) {
+        nap();
+        rc = g->l.ncclCommGetAsyncError(comm, &state) == ncclSuccess ? state : ncclSystemError;
+    }
+    return rc == ncclSuccess;
+}
+
+static void *leave(void *arg)
+{
+    struct uw_cuda_group *g = arg;
+    (void)cudaSetDevice((int)g->config.cuda->config.device);
+    if (g->leaving.politely && finalize(g, g->leaving.comm)) {
+        (void)g->l.ncclCommDestroy(g->leaving.comm);
+    } else {
+        (void)g->l.ncclCommAbort(g->leaving.comm);
+    }
+    atomic_store(&g->leaving.busy, false);
+    return NULL;
+}
+
+/* Is the thread that left the last group done? */
+static bool has_left(struct uw_cuda_group *g)
+{
+    if (g->leaving.made && !atomic_load(&g->leaving.busy)) {
+        (void)pthread_join(g->leaving.thread, NULL);
+        g->leaving.made = false;
+    }
+    return !g->leaving.made;
+}
+
+/* Returns UW_OK, or UW_ERR_IO: the last group is still being left, or there is no thread. */
+static int leave_group(struct uw_cuda_group *g, bool politely)
+{
+    if (g->comm == NULL) {
+        return UW_OK;
+    }
+    if (!has_left(g)) {
+        return UW_ERR_IO;
+    }
+    g->leaving.comm = g->comm;
+    g->leaving.politely = politely;
+    atomic_store(&g->leaving.busy, true);
+    g->leaving.made = pthread_create(&g->leaving.thread, NULL, leave, g) == 0;
+    g->comm = NULL;
+    g->phase = RESTS;
+    return g->leaving.made ? UW_OK : UW_ERR_IO;
+}
+
+/* ---- a round ---- */
+
+static int status(ncclResult_t rc)
+{
+    return rc == ncclSuccess || rc == ncclInProgress ? UW_OK : UW_ERR_IO;
+}
+
+/* UW_OK, UW_ERR_AGAIN: the last call is under way; UW_ERR_IO: it, or the group, failed. */
+static int ask(const struct uw_cuda_group *g)
+{
+    ncclResult_t state = ncclSystemError;
+    ncclResult_t rc = g->l.ncclCommGetAsyncError(g->comm, &state);
+    return rc != ncclSuccess || status(state) < 0 ? UW_ERR_IO
+           : state == ncclInProgress              ? UW_ERR_AGAIN
+                                                  : UW_OK;
+}
+
+static int add(struct uw_cuda_group *g)
+{
+    g->phase = ADDS;
+    return status(g->l.ncclAllReduce(g->sum, g->sum, g->config.size_n, ncclFloat32, ncclSum,
+                                     g->comm, g->stream));
+}
+
+static int join(struct uw_cuda_group *g, const uint8_t *id, uint32_t rank, uint32_t ranks)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId unique;
+    config.blocking = 0;
+    if (leave_group(g, true) < 0) {
+        return UW_ERR_IO;
+    }
+    memcpy(unique.internal, id, sizeof unique.internal);
+    memcpy(g->id, id, sizeof g->id);
+    g->ranks = ranks;
+    g->phase = JOINS;
+    return status(g->l.ncclCommInitRankConfig(&g->comm, (int)ranks, unique, (int)rank, &config));
+}
+
+int uw_cuda_group_begin(struct uw_cuda_group *g, const uint8_t id[UW_CUDA_GROUP_ID_BYTES],
+                        uint32_t rank, uint32_t ranks, bool alike)
+{
+    struct uw_cuda *c = g->config.cuda;
+    const float *from = alike ? g->config.parameters : g->config.x;
+    cudaError_t rc = cudaSetDevice((int)c->config.device);
+    rc = rc == cudaSuccess ? cudaEventRecord(g->ready, c->stream) : rc;
+    rc = rc == cudaSuccess ? cudaStreamWaitEvent(g->stream, g->ready, 0) : rc;
+    rc = rc == cudaSuccess ? cudaMemcpyAsync(g->sum, from, g->config.size_n * sizeof *from,
+                                             cudaMemcpyDefault, g->stream)
+                           : rc;
+    if (rc != cudaSuccess) {
+        return UW_ERR_IO;
+    }
+    bool joined = g->comm != NULL && memcmp(g->id, id, sizeof g->id) == 0;
+    return joined ? add(g) : join(g, id, rank, ranks);
+}
+
+/* UW_OK, UW_ERR_AGAIN: not yet; UW_ERR_IO. */
+static int has_come(cudaEvent_t event)
+{
+    cudaError_t rc = cudaEventQuery(event);
+    if (rc == cudaErrorNotReady) {
+        (void)cudaGetLastError();       /* it is no error of a later call */
+    }
+    return rc == cudaErrorNotReady ? UW_ERR_AGAIN : uw_cuda_status(rc);
+}
+
+/* The sum is there: the average of it, on the GPU and in x. */
+static int divide(struct uw_cuda_group *g)
+{
+    struct uw_cuda *c = g->config.cuda;
+    const struct uw_exec e = {.kernels = &c->kernels};
+    size_t n = g->config.size_n;
+    int rc = uw_axpby_cuda(&e, n, 1.0f / (float)g->ranks, g->sum, 0.0f, g->sum);
+    g->phase = COPIES;
+    if (rc == UW_OK) {
+        rc = uw_cuda_status(cudaMemcpyAsync(g->config.x, g->sum, n * sizeof *g->sum,
+                                            cudaMemcpyDefault, c->stream));
+    }
+    return rc < 0 ? rc : uw_cuda_status(cudaEventRecord(g->copied, c->stream));
+}
+
+/* What was waited for is over: the next. */
+static int go_on(struct uw_cuda_group *g)
+{
+    switch (g->phase) {
+    case JOINS: return add(g);
+    case ADDS: g->phase = REDUCES; return uw_cuda_status(cudaEventRecord(g->reduced, g->stream));
+    case REDUCES: return divide(g);
+    case COPIES:
+    case RESTS:
+    default: return UW_OK;
+    }
+}
+
+int uw_cuda_group_poll(struct uw_cuda_group *g)
+{
+    if (g->comm == NULL || cudaSetDevice((int)g->config.cuda->config.device) != cudaSuccess) {
+        return UW_ERR_IO;
+    }
+    bool last = g->phase == COPIES;
+    int came = last ? has_come(g->copied) : g->phase == REDUCES ? has_come(g->reduced) : UW_OK;
+    int group = last ? UW_OK : ask(g);
+    if (group == UW_ERR_IO || came < 0) {
+        return group == UW_ERR_IO ? group : came;
+    }
+    if (group == UW_ERR_AGAIN || last) {
+        return group;
+    }
+    int rc = go_on(g);
+    return rc < 0 ? rc : UW_ERR_AGAIN;
+}
+
+int uw_cuda_group_settle(struct uw_cuda_group *g)
+{
+    struct uw_cuda *c = g->config.cuda;
+    g->phase = RESTS;
+    cudaError_t rc = cudaSetDevice((int)c->config.device);
+    rc = rc == cudaSuccess ? cudaMemcpyAsync(g->config.parameters, g->sum,
+                                             g->config.size_n * sizeof *g->sum, cudaMemcpyDefault,
+                                             c->stream)
+                           : rc;
+    return uw_cuda_status(rc);
+}
+
+void uw_cuda_group_abort(struct uw_cuda_group *g)
+{
+    (void)cudaSetDevice((int)g->config.cuda->config.device);
+    if (g->phase == COPIES) {
+        (void)cudaStreamSynchronize(g->config.cuda->stream);    /* x is its owner's again */
+    }
+    (void)leave_group(g, false);
+}
+
+/* ---- set-up ---- */
+
+uint32_t uw_cuda_group_version(struct uw_cuda_group *g)
+{
+    return has_left(g) ? (uint32_t)g->l.version : 0;
+}
+
+uint64_t uw_cuda_group_device(const struct uw_cuda_group *g)
+{
+    return g->device;
+}
+
+int uw_cuda_group_make_id(struct uw_cuda_group *g, uint8_t id[UW_CUDA_GROUP_ID_BYTES])
+{
+    ncclUniqueId unique;
+    _Static_assert(sizeof unique.internal == UW_CUDA_GROUP_ID_BYTES, "NCCL's ids are so long");
+    if (cudaSetDevice((int)g->config.cuda->config.device) != cudaSuccess ||
+        g->l.ncclGetUniqueId(&unique) != ncclSuccess) {
+        return UW_ERR_IO;
+    }
+    memcpy(id, unique.internal, sizeof unique.internal);
+    return UW_OK;
+}
+
+static cudaError_t make_queue(struct uw_cuda_group *g)
+{
+    struct cudaDeviceProp p;
+    int device = (int)g->config.cuda->config.device;
+    cudaError_t rc = cudaGetDeviceProperties(&p, device);
+    rc = rc == cudaSuccess ? cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking) : rc;
+    cudaEvent_t *events[] = {&g->ready, &g->reduced, &g->copied};
+    for (size_t i = 0; rc == cudaSuccess && i < sizeof events / sizeof *events; i++) {
+        rc = cudaEventCreateWithFlags(events[i], cudaEventDisableTiming);
+    }
+    if (rc == cudaSuccess) {
+        g->device = uw_hash64(UW_HASH64_START, p.uuid.bytes, sizeof p.uuid.bytes);
+        g->device += g->device == 0;
+    }
+    return rc;
+}
+
+static int open_parts(struct uw_cuda_group *g, struct uw_error *err)
+{
+    struct uw_cuda *c = g->config.cuda;
+    size_t bytes = g->config.size_n * sizeof *g->sum;
+    void *sum = NULL;
+    if (c->info.integrated || c->config.blocking) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "NCCL is for GPUs with memory of their own, not for this one");
+    }
+    int rc = uw_cuda_group_library_open(&g->l, err);
+    rc = rc < 0 ? rc : uw_cuda_take(c, UW_CUDA_KERNELS, bytes, &sum, err);
+    g->sum = sum;
+    if (rc == UW_OK) {
+        c->own_bytes += bytes;
+        cudaError_t made = make_queue(g);
+        rc = made == cudaSuccess ? UW_OK
+                                 : uw_error_set(err, uw_cuda_status(made),
+                                                "the GPU gives no queue: %s",
+                                                cudaGetErrorString(made));
+    }
+    return rc;
+}
+
+int uw_cuda_group_open(struct uw_cuda_group **out, const struct uw_cuda_group_config *config,
+                       struct uw_error *err)
+{
+    struct uw_cuda_group *g = calloc(1, sizeof *g);
+    *out = NULL;
+    if (g == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    g->config = *config;
+    int rc = open_parts(g, err);
+    if (rc < 0) {
+        uw_cuda_group_close(g);
+        return rc;
+    }
+    *out = g;
+    return UW_OK;
+}
+
+/* Has everything been left in time? */
+static bool has_left_soon(struct uw_cuda_group *g)
+{
+    bool left = has_left(g);
+    for (uint32_t i = 0; !left && i < CLOSE_NAPS; i++) {
+        nap();
+        left = has_left(g);
+    }
+    return left;
+}
+
+void uw_cuda_group_close(struct uw_cuda_group *g)
+{
+    if (g == NULL) {
+        return;
+    }
+    if (!has_left_soon(g) || leave_group(g, g->phase == RESTS) < 0 || !has_left_soon(g)) {
+        g->config.cuda->stuck = true;   /* whatever frees its memory would wait for it */
+        return;
+    }
+    cudaEvent_t events[] = {g->ready, g->reduced, g->copied};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        if (events[i] != NULL) {
+            (void)cudaEventDestroy(events[i]);
+        }
+    }
+    if (g->stream != NULL) {
+        (void)cudaStreamDestroy(g->stream);
+    }
+    free(g);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * uwasa/node_direct.h - averages that devices make among themselves: GPUs by NCCL, for one
+ *
+ * Devices that hold the parameters in memories of their own (uwasa/node_image.h) may reach each
+ * other by ways that no link here has. Where those of all members of a cell do, an exact average is
+ * made so, in place of an all-reduce over the link. Everything else of a round is as it is without:
+ *
+ *     READY   tells the protocol's version, the device, and the group that it has joined
+ *     START   carries the identity of a group, when all tell one version and no device is told
+ *             twice: of the one that all have joined, or of a new one, which the head makes
+ *     begin, poll, poll, ...      in place of the messages of an all-reduce
+ *     STATE   prepared tells a checksum of the average: the round counts only if all are equal
+ *     settle or abort             what is decided
+ *
+ * Who fails, or is late, aborts the round; the parameters on the device are as they were, and the
+ * next rounds of these members go over the link, half a minute at first, then longer. Nodes without
+ * this, older ones too, take part in averages over the link, and the whole cell with them.
+ *
+ * Not for gradients, pairs, or where uw_node_config.algorithm names one.
+ *
+ * Memory     borrowed by the node      Blocking   never: what takes time is polled
+ * Context    network thread, and only while training waits for the average; version and make_id
+ *            at any time
+ */
+#ifndef UWASA_NODE_DIRECT_H
+#define UWASA_NODE_DIRECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_NODE_DIRECT_ID_BYTES 128u
+
+/* A round, as its ranks begin it. */
+struct uw_node_direct_round {
+    const uint8_t *id;              /* [UW_NODE_DIRECT_ID_BYTES] of the group: what was begun with
+                                       last and not aborted is still joined */
+    uint32_t rank, ranks;
+    bool alike;                     /* the device holds what params->x does; else take it from x */
+};
+
+struct uw_node_direct {
+    const char *name;               /* "nccl": what events say */
+    uint64_t device;                /* no other has this number; not 0 */
+    /* Of the protocol: devices with another cannot be reached. 0: this one cannot, for now. */
+    uint32_t (*version)(void *arg);
+    /* Make an identity for a new group. Returns UW_OK or an error: no direct round then. */
+    int (*make_id)(void *arg, uint8_t id[UW_NODE_DIRECT_ID_BYTES]);
+    /* Begin. r is read by this call alone. Returns UW_OK or an error: the round is aborted. */
+    int (*begin)(void *arg, const struct uw_node_direct_round *r);
+    /* Returns UW_OK: params->x has the average of what all ranks began with, the same bits
+     * everywhere; UW_ERR_AGAIN: not yet; else an error. */
+    int (*poll)(void *arg);
+    /* The average counts, and nothing else is to be sent to a device that held what x did: make it
+     * the device's parameters. Returns UW_OK or an error: x is sent then. Not called else. */
+    int (*settle)(void *arg);
+    /* It does not: leave the group, whatever state it is in, at once. The device's parameters are
+     * those before begin. */
+    void (*abort)(void *arg);
+    void *arg;
+};
+
+#endif
