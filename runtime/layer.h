@@ -112,9 +112,8 @@ struct uw_pass {
     bool training;                  /* minibatch statistics, dropout */
     bool again;                     /* recomputation: statistics have been updated before */
     float *const *gradient;         /* backward, on devices: [tensors_n], what bw_param will take as
-                                       d, and 0 by now: bw_prepare and bw_input may write there
-                                       what they find out anyway, and bw_param need not. NULL: they
-                                       keep it in aux */
+                                       d, and 0 by now: bw_prepare and bw_input may write there what
+                                       they find, which bw_param need not. NULL: it goes into aux */
     uint64_t noise;                 /* key of this step's random numbers */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A ReLU behind a layer, done with its bias in one pass over the output at most; on the way back the
- * mask and the bias' gradient are one pass over dy, in place. And what else layers leave to
+ * A ReLU behind a layer, done with its bias in one pass over the output at most; on the way back
+ * the mask and the bias' gradient are one pass over dy, in place. And what else layers leave to
  * uw_fused. */
 #include "layers.h"
 
