@@ -11,6 +11,11 @@
  *     host-memory             kernels see all of the processor's memory, as some cards do
  *     seed=N                  another order of streams, blocks and threads
  *     fail-after=N            from the N-th piece of work on everything fails
+ *     uuid=N                  of the GPU: processes with one number share it
+ *     no-nccl                 NCCL says nothing of itself
+ *     nccl-fails-init         no group is made with this process
+ *     nccl-hang-at=N          its N-th sum never ends
+ *     nccl-error-at=N         from the N-th on its group has failed
  */
 #ifndef UW_EMULATED_CONTROL_H
 #define UW_EMULATED_CONTROL_H

@@ -91,10 +91,14 @@ struct gpu {
     uint64_t random;
     unsigned order;                         /* run_kernel's */
     uint64_t fail_after;                    /* 0: never */
+    uint64_t uuid;
+    bool has_nccl, nccl_fails_init;
+    uint64_t nccl_hang_at, nccl_error_at;   /* 0: never */
     /* state */
     cudaError_t last, broken;
     uint64_t pieces_n;                      /* that ran */
     uint64_t taken_n;                       /* allocations */
+    uint64_t nccl_sums;                     /* that were asked for */
     size_t used_bytes;
     unsigned opened;                        /* device memory may be touched while > 0 */
     struct CUstream_st legacy;
