@@ -123,6 +123,8 @@ static const struct uw_opt rows[] = {
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
     ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP " (false)"),
     ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP " (false)"),
+    ROW("nccl", UW_OPT_FLAG, nccl, 0, 0, NULL,
+        "with a GPU: where all members of an average have one, and NCCL, the GPUs make it (true)"),
     ROW("eval_seconds", UW_OPT_REAL, eval_seconds, 0, SECONDS_MAX, "S",
         "test now and then; 0: at the end only (0)"),
     ROW("eval_samples", UW_OPT_U32, eval_samples, 0, 0, "N", "of such a test; 0: all (1000)"),
@@ -168,7 +170,8 @@ static const struct uw_opt rows[] = {
 const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 
 static const struct uw_node_options defaults = {
-    .tls = true, .link_address = UW_NODE_ADDRESS_UNSAID, .together = UW_NODE_TOGETHER_UNSAID,
+    .tls = true, .nccl = true,
+    .link_address = UW_NODE_ADDRESS_UNSAID, .together = UW_NODE_TOGETHER_UNSAID,
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
     .momentum = -1.0, .seed = 1, .schedule = "constant",
     .backend = "auto", .exchange = "gossip", .average = "parameters", .algorithm = "auto",

@@ -59,7 +59,7 @@ struct uw_node_options {
     uint64_t emulate_rate, emulate_seed;
     struct uw_opt_list emulate_far;
     double emulate_cut_after, emulate_cut_seconds;
-    bool exact, tf32;
+    bool exact, tf32, nccl;
     const char *events, *trace, *pcap, *sensors;
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* from shard, once it is checked */

@@ -81,6 +81,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .snapshot = &m->snapshot,
         .velocity = m->velocity,
         .image = uw_node_work_image(r),
+        .direct = uw_node_work_direct(r),
         .newcomer = r->fresh && o->together == 0,
         .mode = uw_node_mode_find(o->exchange),
         .cell = o->cell,

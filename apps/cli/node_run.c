@@ -483,6 +483,7 @@ int uw_node_run(struct uw_node_file *file)
         uw_link_mpi_end(status);        /* of all ranks; this does not return then */
     }
     uw_node_net_close(&r->net);
+    uw_node_work_close_direct(r);
     uw_link_mpi_end(0);
     uw_node_gradients_close(r);
     uw_board_memory_release(r->spare.at, r->spare.bytes);

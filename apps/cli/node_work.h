@@ -2,7 +2,8 @@
  *
  * node_work.h - a running node: what node_open.c (the network), node_cost.c (what that takes),
  * node_data.c (its samples), node_run.c (set-up, training), node_step.c (a step), node_image.c (a
- * GPU's parameters), node_pace.c (its rest) and node_end.c share */
+ * GPU's parameters), node_direct.c (GPUs among themselves), node_pace.c (its rest) and node_end.c
+ * share */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -15,8 +16,10 @@
 #include "stop.h"
 #include "trace.h"
 
+#include "uwasa/cuda_group.h"
 #include "uwasa/data.h"
 #include "uwasa/describe.h"
+#include "uwasa/node_direct.h"
 #include "uwasa/node_image.h"
 #include "uwasa/sample_pool.h"
 #include "uwasa/schedule.h"
@@ -72,6 +75,8 @@ struct uw_node_work {
     char kernels[UW_GPU_TEXT_BYTES];    /* for who asks for the status */
     struct uw_node_image image;         /* with a GPU only */
     bool image_failed;                  /* a copy from it or to it */
+    struct uw_cuda_group *group;        /* NULL: averages go over the network */
+    struct uw_node_direct direct;
     struct uw_trace trace;
     struct uw_profile profile;
     uint64_t pulls_traced;
@@ -102,6 +107,11 @@ void uw_node_work_tell_backend(struct uw_node_work *r);
 
 /* How the network reaches the parameters of a bound model: NULL where the processor trains. */
 const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
+
+/* How its GPU averages with others' directly; NULL: it does not, and where it might a sentence says
+ * why. Closed once the network has ended, before the job. */
+const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r);
+void uw_node_work_close_direct(struct uw_node_work *r);
 
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Averages by NCCL. Nothing here waits for NCCL: its communicator does not block, what may block all
- * the same (leaving) is done by a thread of its own, and its work is in a stream of its own, so that
- * training goes on whatever becomes of it. The sum is made beside the parameters: a round that is
- * aborted has nothing to undo. */
+ * Averages by NCCL. Nothing here waits for NCCL: its communicator does not block, what may block
+ * all the same (leaving) is done by a thread of its own, and its work is in a stream of its own, so
+ * that training goes on whatever becomes of it. The sum is made beside the parameters: a round that
+ * is aborted has nothing to undo. */
 #include "gpu.h"
 #include "group_library.h"
 
@@ -19,6 +19,7 @@
 #define NAP_NS 1000000
 #define FINALIZE_NAPS 2000u         /* two seconds, then it is aborted */
 #define CLOSE_NAPS 3000u
+#define LEAVINGS 4u                 /* at once: one, and that of its successor, if all goes well */
 
 enum phase {
     RESTS,
@@ -30,6 +31,7 @@ enum phase {
 
 /* Leaving a group. */
 struct leaving {
+    struct uw_cuda_group *g;
     pthread_t thread;
     bool made;                      /* the thread; to be joined */
     atomic_bool busy;
@@ -48,7 +50,8 @@ struct uw_cuda_group {
     uint8_t id[UW_CUDA_GROUP_ID_BYTES];
     uint32_t ranks;
     enum phase phase;
-    struct leaving leaving;
+    bool lost;                      /* a group could not be left */
+    struct leaving leavings[LEAVINGS];
 };
 
 static void nap(void)
@@ -71,43 +74,55 @@ static bool finalize(struct uw_cuda_group *g, ncclComm_t comm)
 
 static void *leave(void *arg)
 {
-    struct uw_cuda_group *g = arg;
+    struct leaving *l = arg;
+    struct uw_cuda_group *g = l->g;
     (void)cudaSetDevice((int)g->config.cuda->config.device);
-    if (g->leaving.politely && finalize(g, g->leaving.comm)) {
-        (void)g->l.ncclCommDestroy(g->leaving.comm);
+    if (l->politely && finalize(g, l->comm)) {
+        (void)g->l.ncclCommDestroy(l->comm);
     } else {
-        (void)g->l.ncclCommAbort(g->leaving.comm);
+        (void)g->l.ncclCommAbort(l->comm);
     }
-    atomic_store(&g->leaving.busy, false);
+    atomic_store(&l->busy, false);
     return NULL;
 }
 
-/* Is the thread that left the last group done? */
+/* Are the threads that leave groups done? */
 static bool has_left(struct uw_cuda_group *g)
 {
-    if (g->leaving.made && !atomic_load(&g->leaving.busy)) {
-        (void)pthread_join(g->leaving.thread, NULL);
-        g->leaving.made = false;
+    bool left = true;
+    for (uint32_t i = 0; i < LEAVINGS; i++) {
+        struct leaving *l = &g->leavings[i];
+        if (l->made && !atomic_load(&l->busy)) {
+            (void)pthread_join(l->thread, NULL);
+            l->made = false;
+        }
+        left = left && !l->made;
     }
-    return !g->leaving.made;
+    return left;
 }
 
-/* Returns UW_OK, or UW_ERR_IO: the last group is still being left, or there is no thread. */
-static int leave_group(struct uw_cuda_group *g, bool politely)
+/* A comm that no thread can be had for stays as it is, and with it the GPU's memory. */
+static void leave_group(struct uw_cuda_group *g, bool politely)
 {
-    if (g->comm == NULL) {
-        return UW_OK;
-    }
-    if (!has_left(g)) {
-        return UW_ERR_IO;
-    }
-    g->leaving.comm = g->comm;
-    g->leaving.politely = politely;
-    atomic_store(&g->leaving.busy, true);
-    g->leaving.made = pthread_create(&g->leaving.thread, NULL, leave, g) == 0;
-    g->comm = NULL;
+    uint32_t i = 0;
     g->phase = RESTS;
-    return g->leaving.made ? UW_OK : UW_ERR_IO;
+    if (g->comm == NULL) {
+        return;
+    }
+    (void)has_left(g);
+    while (i < LEAVINGS && g->leavings[i].made) {
+        i++;
+    }
+    if (i < LEAVINGS) {
+        struct leaving *l = &g->leavings[i];
+        l->g = g;
+        l->comm = g->comm;
+        l->politely = politely;
+        atomic_store(&l->busy, true);
+        l->made = pthread_create(&l->thread, NULL, leave, l) == 0;
+    }
+    g->lost = g->lost || i == LEAVINGS || !g->leavings[i].made;
+    g->comm = NULL;
 }
 
 /* ---- a round ---- */
@@ -139,9 +154,7 @@ static int join(struct uw_cuda_group *g, const uint8_t *id, uint32_t rank, uint3
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId unique;
     config.blocking = 0;
-    if (leave_group(g, true) < 0) {
-        return UW_ERR_IO;
-    }
+    leave_group(g, true);
     memcpy(unique.internal, id, sizeof unique.internal);
     memcpy(g->id, id, sizeof g->id);
     g->ranks = ranks;
@@ -241,14 +254,14 @@ void uw_cuda_group_abort(struct uw_cuda_group *g)
     if (g->phase == COPIES) {
         (void)cudaStreamSynchronize(g->config.cuda->stream);    /* x is its owner's again */
     }
-    (void)leave_group(g, false);
+    leave_group(g, false);
 }
 
 /* ---- set-up ---- */
 
 uint32_t uw_cuda_group_version(struct uw_cuda_group *g)
 {
-    return has_left(g) ? (uint32_t)g->l.version : 0;
+    return has_left(g) && !g->lost ? (uint32_t)g->l.version : 0;
 }
 
 uint64_t uw_cuda_group_device(const struct uw_cuda_group *g)
@@ -342,7 +355,8 @@ void uw_cuda_group_close(struct uw_cuda_group *g)
     if (g == NULL) {
         return;
     }
-    if (!has_left_soon(g) || leave_group(g, g->phase == RESTS) < 0 || !has_left_soon(g)) {
+    leave_group(g, g->phase == RESTS);
+    if (!has_left_soon(g) || g->lost) {
         g->config.cuda->stuck = true;   /* whatever frees its memory would wait for it */
         return;
     }

@@ -32,8 +32,8 @@ int uw_cuda_group_library_open(struct uw_cuda_group_library *l, struct uw_error 
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         void *found = dlsym(library, entries[i].name);
         if (found == NULL) {
-            return uw_error_set(err, UW_ERR_NOTFOUND, "NCCL has no %s: install a newer one (package "
-                                "libnccl2)", entries[i].name);
+            return uw_error_set(err, UW_ERR_NOTFOUND, "NCCL has no %s: install a newer one "
+                                "(package libnccl2)", entries[i].name);
         }
         memcpy((unsigned char *)l + entries[i].at, &found, sizeof found);
     }

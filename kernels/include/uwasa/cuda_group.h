@@ -21,7 +21,7 @@
  * Memory     the copy, in uw_cuda_own_bytes; NCCL takes more for itself when a group is joined
  * Blocking   open loads a library; close waits 3 s at most; all else returns at once: what of NCCL
  *            may wait, leaving a group, runs in a thread of its own
- * Context    one thread at a time, which need not be the one that opened the GPU, and while begin to
+ * Context    one thread at a time, which need not be the one that opened the GPU; from begin to
  *            settle or abort nothing else is put into the GPU's queue
  * Source     NCCL user guide: communicators, fault tolerance
  */
@@ -71,8 +71,8 @@ int uw_cuda_group_poll(struct uw_cuda_group *g);
 /* After poll said UW_OK. Returns UW_OK or UW_ERR_IO. */
 int uw_cuda_group_settle(struct uw_cuda_group *g);
 
-/* Leave the group; an average that is under way ends nowhere. Its last copy to x, if it has begun, is
- * waited for. */
+/* Leave the group; an average that is under way ends nowhere. Its last copy to x, if it has begun,
+ * is waited for. */
 void uw_cuda_group_abort(struct uw_cuda_group *g);
 
 /* Leave the group and give everything back. Where NCCL does not let go of the GPU, that stays open

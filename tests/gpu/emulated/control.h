@@ -16,6 +16,11 @@
  *     fail-after=N            from the N-th piece of work on everything fails
  *     engines=N               cuDNN's graph API: 1 lists none, 2 some that do not run, 3 the same
  *                             with other knobs
+ *     uuid=N                  of the GPU: processes with one number share it
+ *     no-nccl                 NCCL says nothing of itself
+ *     nccl-fails-init         no group is made with this process
+ *     nccl-hang-at=N          its N-th sum never ends
+ *     nccl-error-at=N         from the N-th on its group has failed
  */
 #ifndef UW_EMULATED_CONTROL_H
 #define UW_EMULATED_CONTROL_H

@@ -44,6 +44,16 @@ static void set_one(struct gpu *g, const char *word, size_t n)
         g->fail_after = value;
     } else if (equals != nullptr && is(word, name_n, "engines")) {
         g->engines = static_cast<unsigned>(value);
+    } else if (equals != nullptr && is(word, name_n, "uuid")) {
+        g->uuid = value;
+    } else if (is(word, n, "no-nccl")) {
+        g->has_nccl = false;
+    } else if (is(word, n, "nccl-fails-init")) {
+        g->nccl_fails_init = true;
+    } else if (equals != nullptr && is(word, name_n, "nccl-hang-at")) {
+        g->nccl_hang_at = value;
+    } else if (equals != nullptr && is(word, name_n, "nccl-error-at")) {
+        g->nccl_error_at = value;
     } else {
         give_up("UWASA_EMULATED_CUDA: no setting %.*s", static_cast<int>(n), word);
     }
@@ -60,6 +70,10 @@ static void set_all(struct gpu *g, const char *settings)
     g->order = 0;
     g->fail_after = 0;
     g->engines = 0;
+    g->uuid = 0;
+    g->has_nccl = true;
+    g->nccl_fails_init = false;
+    g->nccl_hang_at = g->nccl_error_at = g->nccl_sums = 0;
     g->last = g->broken = cudaSuccess;
     g->pieces_n = 0;
     while (settings != nullptr && *settings != '\0') {
@@ -195,6 +209,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     }
     memset(static_cast<void *>(p), 0, sizeof *p);
     memcpy(p->name, "Emulated GPU", sizeof "Emulated GPU");
+    memcpy(p->uuid.bytes, &gpu_now().uuid, sizeof gpu_now().uuid);
     p->totalGlobalMem = gpu_now().total_bytes;
     p->sharedMemPerBlock = SHARED_BYTES;
     p->sharedMemPerBlockOptin = SHARED_MOST;

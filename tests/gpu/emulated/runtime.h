@@ -93,11 +93,15 @@ struct gpu {
     unsigned order;                         /* run_kernel's */
     uint64_t fail_after;                    /* 0: never */
     unsigned engines;                       /* of cuDNN's graph API, see control.h */
+    uint64_t uuid;
+    bool has_nccl, nccl_fails_init;
+    uint64_t nccl_hang_at, nccl_error_at;   /* 0: never */
     /* state */
     cudaError_t last, broken;
     uint64_t pieces_n;                      /* that ran */
     uint64_t taken_n;                       /* allocations */
     uint64_t recordings_n;
+    uint64_t nccl_sums;                     /* that were asked for */
     size_t used_bytes;
     uint64_t descriptors_n;                 /* of the graph API that are there */
     unsigned opened;                        /* device memory may be touched while > 0 */

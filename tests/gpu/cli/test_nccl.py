@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes whose GPUs average among themselves, as processes on loopback: emulated GPUs, each with a
+number of its own, and the stand-in of NCCL in tests/gpu/emulated.
+
+usage: test_nccl.py PROGRAM [-k CASE]
+"""
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
+from fleet import PROGRAM, Fleet  # noqa: E402  pylint: disable=wrong-import-position
+
+NODES = 3
+
+
+class GpuGroup(Fleet):
+    def emulate(self, i, *settings):
+        """The last setting of a name counts."""
+        self.programs[i] = ["env", "UWASA_EMULATED_CUDA=" + ",".join([f"uuid={i + 1}", *settings]),
+                            f"TMPDIR={self.dir}", PROGRAM]
+
+    def start(self, i, **keys):
+        if i not in self.programs:
+            self.emulate(i)
+        super().start(i, **{"backend": "cuda", "exchange": "allreduce", "shard": f"{i}/{NODES}",
+                            "checkpoint": f"n{i}.safetensors", "link": "tcp", "lr": 0.1,
+                            "cell_first": NODES, "steps": 150, "consensus_seconds": 60, **keys})
+
+    def weights(self, i):
+        """What a checkpoint holds, without what it says of the run."""
+        with open(os.path.join(self.dir, f"n{i}.safetensors"), "rb") as f:
+            data = f.read()
+        return data[8 + int.from_bytes(data[:8], "little"):]
+
+    def ways(self, i):
+        """How each average of a node went: "nccl", "halving", ..."""
+        return [e["text"].split(" by ")[1].split(",")[0] for e in self.events(i, "averaged")]
+
+    def check_same(self, nodes=range(NODES)):
+        done = [self.done(i) for i in nodes]
+        for i in nodes:
+            self.assertEqual(self.weights(nodes[0]), self.weights(i))
+            print(f"n{i}", " ".join(self.ways(i)), flush=True)
+        for d in done:
+            self.assertGreater(d["test_accuracy"], 0.6)
+        self.assertFalse([f for f in os.listdir(self.dir) if f.startswith("uwasa-nccl")])
+        return done
+
+    def test_gpus_average_among_themselves(self):
+        for i in range(NODES):
+            self.start(i)
+        for d in self.check_same():
+            self.assertGreaterEqual(d["averages_done"], 12)
+        for i in range(NODES):
+            self.assertIn("nccl", self.ways(i))
+            if not self.events(i, "average_cut"):       # else the machine stood still
+                self.assertEqual(set(self.ways(i)), {"nccl"}, self.text(i))
+
+    def test_momentum_over_averages_takes_what_gpus_make(self):
+        for i in range(NODES):
+            self.start(i, momentum_rule="slowmo", lr=0.05)
+        self.check_same()
+        self.assertIn("nccl", self.ways(0))
+
+    def check_network_alone(self, *settings, **keys):
+        """With settings of the second node's GPU, or keys of its own."""
+        self.emulate(1, *settings)
+        for i in range(NODES):
+            self.start(i, steps=60, **(keys if i == 1 else {}))
+        self.check_same()
+        for i in range(NODES):
+            self.assertNotIn("nccl", self.ways(i))
+            self.assertGreater(len(self.ways(i)), 3)
+
+    def test_one_without_nccl_makes_all_take_the_network(self):
+        self.check_network_alone("no-nccl")
+        self.assertIn("averages go over the network: NCCL", self.text(1))
+        self.assertNotIn("averages go over the network", self.text(0))
+
+    def test_shared_gpu_makes_all_take_the_network(self):
+        self.check_network_alone("uuid=1")
+
+    def test_key_makes_all_take_the_network(self):
+        self.check_network_alone(nccl="false")
+        self.assertNotIn("averages go over the network", self.text(1))
+
+    def check_flaw(self, flaw, good):
+        """Of the third node's GPU, after so many averages. The round is given up, and later ones go
+        over the network, with the parameters that were there before."""
+        self.emulate(2, flaw)
+        for i in range(NODES):
+            self.start(i, steps=100, consensus_seconds=20)
+        self.check_same()
+        for i in range(NODES):
+            cuts = [e["text"] for e in self.events(i, "average_cut")]
+            self.assertTrue([t for t in cuts if "by nccl" in t and "over the network" in t], cuts)
+            self.assertGreater(len(self.ways(i)), 6)
+            self.assertLessEqual(self.ways(i).count("nccl"), good)
+            if len(cuts) == 1:          # else the machine stood still
+                self.assertEqual(self.ways(i)[:good], ["nccl"] * good)
+
+    def test_error_costs_one_average(self):
+        self.check_flaw("nccl-error-at=4", 3)
+
+    def test_hang_costs_one_average(self):
+        self.check_flaw("nccl-hang-at=4", 3)
+
+    def test_init_that_fails_costs_one_average(self):
+        self.check_flaw("nccl-fails-init", 0)
+
+    def test_killed_in_an_average_is_gone_on_without(self):
+        self.emulate(2, "nccl-hang-at=4")
+        for i in range(NODES):
+            self.start(i, steps=200)
+        self.until("three averages", lambda: len(self.ways(2)) == 3)
+        self.until("a fourth that hangs", lambda: self.events(2, "step") and
+                   self.events(2, "step")[-1]["step"] >= 30)
+        self.processes[2].send_signal(signal.SIGKILL)
+        self.assertEqual(self.wait(2), -signal.SIGKILL)
+        self.check_same(range(2))
+        for i in range(2):
+            self.assertGreater(len(self.ways(i)), 10)
+            self.assertEqual(self.ways(i)[:3], ["nccl"] * 3)
+            self.assertIn("nccl", self.ways(i)[4:])         # the two are another group
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[2:]])
