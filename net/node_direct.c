@@ -66,7 +66,8 @@ static uint32_t holds(const struct uw_node_direct_state *d)
 static uint32_t version(const struct uw_node_state *s)
 {
     const struct uw_node_direct_state *d = s->cell->direct;
-    return s->now_us >= d->able_us ? d->hooks->version(d->hooks->arg) : 0;
+    bool able = s->now_us >= d->able_us && s->cell->algorithm == UW_ALLREDUCE_KINDS_N;
+    return able ? d->hooks->version(d->hooks->arg) : 0;
 }
 
 /* The seat of a node, a free one, or that of one that cannot. */
@@ -124,8 +125,8 @@ static bool choose(struct uw_node_scope *o, const struct uw_cell_message *start)
     struct uw_node_state *s = o->node;
     struct uw_node_direct_state *d = state_of(o);
     uint32_t set = checksum(start->ids, start->ids_n * sizeof start->ids[0]);
-    bool joined, fixed = s->cell->algorithm != UW_ALLREDUCE_KINDS_N;
-    if (start->ids_n < 2u || o->scope == UW_AVERAGE_PAIR || fixed ||
+    bool joined;
+    if (start->ids_n < 2u || o->scope == UW_AVERAGE_PAIR ||
         (set == d->failed_set && s->now_us < d->again_us) || !all_can(o, start, &joined)) {
         return false;
     }
@@ -160,8 +161,9 @@ static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw
     }
     uint32_t cap = uw_node_mtu(s);
     int bytes = uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, w, s->buffer, cap);
-    bytes = bytes < 0 ? bytes
-                      : uw_message_append(false, &form, &with, s->buffer, (uint32_t)bytes, cap);
+    int all = bytes < 0 ? bytes : uw_message_append(false, &form, &with, s->buffer,
+                                                    (uint32_t)bytes, cap);
+    bytes = all > 0 || with.id.size != 0 ? all : bytes;     /* the link has become narrow */
     if (bytes > 0) {
         (void)uw_node_send_buffer(s, station, (uint32_t)bytes);
     }

@@ -293,6 +293,35 @@ static void test_crc_is_the_portable_one_at_every_size_and_place(void **state)
     }
 }
 
+/* What is appended has fields of its own: who knows it not reads the message as it was. */
+static void test_message_is_read_without_what_is_appended(void **state)
+{
+    (void)state;
+    static const struct uw_message_form form = {uwasa_CellDirect_fields, NULL};
+    const uwasa_Cell cell = {.run = 7, .act = 1, .rms = 2.0f, .ids_count = 2, .ids = {3, 4}};
+    uwasa_CellDirect more = {.version = 22809, .device = 5, .id = {.size = 128}}, found;
+    uwasa_Cell read;
+    uint8_t bytes[400];
+    memset(more.id.bytes, 0x5a, 128);
+    int n = uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, &cell, bytes, sizeof bytes);
+    assert_true(n > 0);
+    assert_int_equal(uw_message_read(false, &form, bytes, (uint32_t)n, &found), UW_OK);
+    assert_int_equal(found.version, 0);
+    assert_int_equal(found.id.size, 0);
+    assert_int_equal(uw_message_append(false, &form, &more, bytes, (uint32_t)n, (uint32_t)n + 100u),
+                     UW_ERR_TOOBIG);
+    assert_int_equal(uw_message_type(false, bytes, (uint32_t)n), UW_WIRE_CELL);
+    n = uw_message_append(false, &form, &more, bytes, (uint32_t)n, sizeof bytes);
+    assert_true(n > 0);
+    assert_int_equal(uw_message_type(false, bytes, (uint32_t)n), UW_WIRE_CELL);
+    assert_int_equal(uw_message_read(false, &uw_form_cell, bytes, (uint32_t)n, &read), UW_OK);
+    assert_int_equal(read.ids_count, 2);
+    assert_int_equal(read.ids[1], 4);
+    assert_int_equal(uw_message_read(false, &form, bytes, (uint32_t)n, &found), UW_OK);
+    assert_int_equal(found.version, 22809);
+    assert_memory_equal(found.id.bytes, more.id.bytes, 128);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_message_of_a_later_version_or_unknown_type_is_told_apart),
         cmocka_unit_test(test_message_with_odd_contents_is_refused),
         cmocka_unit_test(test_message_too_large_for_its_buffer_is_refused),
+        cmocka_unit_test(test_message_is_read_without_what_is_appended),
         cmocka_unit_test(test_message_has_records_of_peers),
         cmocka_unit_test(test_records_of_peers_with_odd_contents_are_refused),
         cmocka_unit_test(test_floats_that_are_not_finite_are_seen),
