@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ALIGNMENT 16            /* of every tensor, bytes */
-#define CONFIGS_MAX 32          /* of one list that are looked at */
+#define CONFIGS_MAX 128         /* of one list that are looked at */
 #define KNOBS_MAX 64
 #define NOTES_MAX 32
 
@@ -286,7 +286,8 @@ static void take(struct uw_cuda *c, descriptor *config, size_t limit, uint64_t w
                  struct uw_conv2d_graph *g)
 {
     int64_t index = 0, bytes = 0;
-    if (g->engines_n == UW_CONV2D_ENGINES_MAX || !engine_of(c, *config, &index)) {
+    const uint32_t most = wanted != 0 ? 1 : UW_CONV2D_ENGINES_MAX;
+    if (g->engines_n == most || !engine_of(c, *config, &index)) {
         return;
     }
     uint64_t key = key_of(&c->products->libraries, *config, index);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "measure.h"
 
-#define RUNS_MAX 16u                    /* in a graph */
 #define RUNS_MS 0.3f                    /* enough for the clock of events */
-#define REPEATS 5u
 #define HOPELESS 3.0f                   /* times the best: not looked at any longer */
 #define CLEARLY 0.98f                   /* of the best: then a later way is taken */
 
@@ -75,7 +73,7 @@ static float median(float *ms, uint32_t n)
 static float time_of(struct trial *t, uint32_t way, float best)
 {
     cudaStream_t stream = uw_cuda_of(&t->exec)->stream;
-    float ms[REPEATS];
+    float ms[UW_CUDA_MEASURED_REPEATS];
     if (!run(t, way, 1) || cudaStreamSynchronize(stream) != cudaSuccess) {
         return -1.0f;                   /* this run loads its code */
     }
@@ -83,17 +81,20 @@ static float time_of(struct trial *t, uint32_t way, float best)
     if (one < 0.0f || (best >= 0.0f && one > HOPELESS * best + RUNS_MS)) {
         return one;
     }
-    uint32_t runs = one * (float)RUNS_MAX <= RUNS_MS ? RUNS_MAX : (uint32_t)(RUNS_MS / one) + 1u;
+    uint32_t runs = UW_CUDA_MEASURED_RUNS;
+    if (one * (float)runs > RUNS_MS) {
+        runs = (uint32_t)(RUNS_MS / one) + 1u;
+    }
     cudaGraphExec_t graph = record(t, way, runs);
     bool good = graph != NULL && time_once(t, way, graph, runs) >= 0.0f;
-    for (uint32_t i = 0; i < REPEATS && good; i++) {
+    for (uint32_t i = 0; i < UW_CUDA_MEASURED_REPEATS && good; i++) {
         ms[i] = time_once(t, way, graph, runs);
         good = ms[i] >= 0.0f;
     }
     if (graph != NULL) {
         (void)cudaGraphExecDestroy(graph);
     }
-    return good ? median(ms, REPEATS) / (float)runs : -1.0f;
+    return good ? median(ms, UW_CUDA_MEASURED_REPEATS) / (float)runs : -1.0f;
 }
 
 /* The fastest way's milliseconds; negative: none runs. */

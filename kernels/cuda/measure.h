@@ -14,12 +14,17 @@
 
 #include "gpu.h"
 
-/* Work that may be tried, in multiplications: a second on the smallest GPU. One that is emulated
- * does a few millions a second. */
+/* Work that may be tried, in multiplications: a second on the smallest GPU; runs that are recorded
+ * at most, and how often they are timed. One that is emulated does a few millions a second, and its
+ * times say nothing. */
 #ifdef UW_CUDA_EMULATED
 #define UW_CUDA_MEASURED_PRODUCTS 8192.0
+#define UW_CUDA_MEASURED_RUNS 2u
+#define UW_CUDA_MEASURED_REPEATS 1u
 #else
 #define UW_CUDA_MEASURED_PRODUCTS 1e12
+#define UW_CUDA_MEASURED_RUNS 16u
+#define UW_CUDA_MEASURED_REPEATS 5u
 #endif
 
 /* Put way number i on the stream; returns as slots do. */
