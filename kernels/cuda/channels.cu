@@ -63,7 +63,8 @@ static __global__ void bias_columns_kernel(size_t n, uint32_t channels, const fl
                                            F f)
 {
     UW_EACH(i, n) {
-        y[i] = f(y[i] + b[i % channels]);
+        size_t c = n <= 0xffffffffu ? static_cast<uint32_t>(i) % channels : i % channels;
+        y[i] = f(y[i] + b[c]);
     }
 }
 

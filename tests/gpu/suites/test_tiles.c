@@ -211,6 +211,33 @@ static void test_tiles_large_sums_are_the_same_every_time(void **state)
     }
 }
 
+/* Numbers whose squares fit no float, or only just; neighbours that differ in their last bit. */
+static void test_tiles_distances_of_any_size(void **state)
+{
+    (void)state;
+    const float sizes[] = {1e-30f, 1e-19f, 1e-12f, 1e-9f, 1.0f, 1e9f, 1e17f, 1e20f, 1e38f};
+    const size_t n = 1000;
+    for (size_t i = 0; i < 4 * sizeof sizes / sizeof *sizes; i++) {
+        float *x = random_floats(n), *y = random_floats(n);
+        for (size_t k = 0; k < n; k++) {
+            x[k] *= k % (i % 4 + 1) == 0 ? 0.1f * sizes[i / 4] : 1.0f;
+            y[k] = k % 3 != 0 ? 0.1f * sizes[i / 4] * y[k] : nextafterf(x[k], y[k]);
+            y[k] = k % 50 < 12 && i % 2 == 0 ? x[k] : y[k];
+        }
+        double got = uw_gpu_table->distance_sq(gpu(), n, x, y);
+        double want = uw_kernels_ref.distance_sq(cpu(), n, x, y);
+        assert_true(fabs(got - want) <= 1e-12 * want);
+        got = uw_gpu_table->distance_sq(gpu(), n, x, NULL);
+        want = uw_kernels_ref.distance_sq(cpu(), n, x, NULL);
+        assert_true(fabs(got - want) <= 1e-12 * want);
+        x[n / 2] = i % 2 == 0 ? NAN : INFINITY;
+        got = uw_gpu_table->distance_sq(gpu(), n, x, y);
+        assert_true(i % 2 == 0 ? isnan(got) : isinf(got));
+        uw_test_release(x);
+        uw_test_release(y);
+    }
+}
+
 static void test_tiles_permute_turns_every_tile(void **state)
 {
     (void)state;
@@ -290,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_tiles_scatter_adds_in_order),
         cmocka_unit_test(test_tiles_rows_add_up),
         cmocka_unit_test(test_tiles_large_sums_are_the_same_every_time),
+        cmocka_unit_test(test_tiles_distances_of_any_size),
         cmocka_unit_test(test_tiles_permute_turns_every_tile),
         cmocka_unit_test(test_tiles_pools_by_pairs),
     };
