@@ -300,7 +300,8 @@ static int backward_anywhere(struct uw_model *m, const struct uw_layer *l, const
     struct uw_pass pass = *p;
     int rc = UW_OK;
 
-    if (uw_device_of(m) != NULL && l->trained != 0 && u->first && u->last) {
+    if (uw_device_of(m) != NULL && m->config.kernels->fused != NULL && l->trained != 0 &&
+        u->first && u->last) {
         rc = uw_parts.gathering->open(u, l, target);
         pass.gradient = target;
     }

@@ -63,7 +63,8 @@ static __global__ void bias_columns_kernel(size_t n, uint32_t channels, const fl
                                            F f)
 {
     UW_EACH(i, n) {
-        y[i] = f(y[i] + b[i % channels]);
+        size_t c = n <= 0xffffffffu ? static_cast<uint32_t>(i) % channels : i % channels;
+        y[i] = f(y[i] + b[c]);
     }
 }
 
@@ -90,6 +91,17 @@ struct slope_map : uw_map_plain {
     __device__ void operator()(size_t, const float *in, float *out) const
     {
         out[0] = in[0] > 0.0f && in[0] < ceiling ? in[1] : 0.0f;
+    }
+};
+
+/* in: y, dy, and dx to add to; out: dy, dx */
+template <bool ADD> struct slope_copy_map : uw_map_plain {
+    float ceiling;
+    __device__ void operator()(size_t, const float *in, float *out) const
+    {
+        float d = in[0] > 0.0f && in[0] < ceiling ? in[1] : 0.0f;
+        out[0] = d;
+        out[1] = ADD ? in[2] + d : d;
     }
 };
 
@@ -366,4 +378,17 @@ int uw_relu_bw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels
     slope_map f;
     f.ceiling = ceiling;
     return uw_map(e, n, uw_arrays<2, 1>{{y, dy}, {dy}}, f);
+}
+
+int uw_relu_bw_copy_cuda(const struct uw_exec *e, size_t n, float ceiling, const float *y,
+                         float *dy, float *dx, bool accumulate)
+{
+    if (accumulate) {
+        slope_copy_map<true> f;
+        f.ceiling = ceiling;
+        return uw_map(e, n, uw_arrays<3, 2>{{y, dy, dx}, {dy, dx}}, f);
+    }
+    slope_copy_map<false> f;
+    f.ceiling = ceiling;
+    return uw_map(e, n, uw_arrays<2, 2>{{y, dy}, {dy, dx}}, f);
 }

@@ -126,23 +126,43 @@ static __global__ void __launch_bounds__(BLOCK) fw_kernel(struct uw_conv c, stru
     }
 }
 
-/* dx += w where the tap (kh, kw) of an output falls on it; strides above 1 leave gaps. */
-template <int KERNEL, int STRIDE>
+/* A stride of 2: dx += w where the tap (kh, kw) of an output falls on it. Only taps of one parity
+ * do, in each direction: that of the strip's rows is ODD, which the padding alone decides, that of
+ * the column is the thread's, and chooses among weights. */
+template <int KERNEL, int ODD>
 static __device__ __forceinline__ void gather(const struct uw_conv &c, const float *dy,
                                               const struct strip &s,
                                               const float (&w)[KERNEL * KERNEL],
                                               float (&sum)[ROWS])
 {
+    static_assert(KERNEL % 2 == 1 && ROWS % 2 == 0, "strips begin at even rows");
+    constexpr int slots = (KERNEL + 1) / 2, rows = (KERNEL - 1 - ODD + ROWS - 1) / 2 + 1;
+    const int32_t at = s.column + c.pad_w, odd = at & 1;
+    /* What is halved is even. */
+    const int32_t top = (s.row + c.pad_h - (KERNEL - 1) + ODD) / 2;
+    const int32_t left = (at - (KERNEL - 1) + odd) / 2;
+    float by[KERNEL][slots];
 #pragma unroll
-    for (int o = 0; o < ROWS; o++) {
+    for (int k = 0; k < KERNEL * slots; k++) {
+        const int kh = k / slots, j = k % slots, kw = KERNEL - 1 - 2 * j;
+        by[kh][j] = odd == 0 ? w[kh * KERNEL + kw] : kw > 0 ? w[kh * KERNEL + kw - 1] : 0.0f;
+    }
 #pragma unroll
-        for (int k = 0; k < KERNEL * KERNEL; k++) {
-            int32_t row = s.row + o + c.pad_h - k / KERNEL;
-            int32_t column = s.column + c.pad_w - k % KERNEL;
-            bool on = row >= 0 && column >= 0 && row % STRIDE == 0 && column % STRIDE == 0 &&
-                      row < c.out_h * STRIDE && column < c.out_w * STRIDE;
-            if (on) {
-                sum[o] = fmaf(w[k], dy[row / STRIDE * c.out_w + column / STRIDE], sum[o]);
+    for (int i = 0; i < rows; i++) {
+        float g[slots];
+#pragma unroll
+        for (int j = 0; j < slots; j++) {
+            bool on = odd == 0 || j + 1 < slots;
+            g[j] = on ? at_or_zero(dy, top + i, left + j, c.out_h, c.out_w) : 0.0f;
+        }
+#pragma unroll
+        for (int o = 0; o < ROWS; o++) {
+            const int kh = KERNEL - 1 - ODD + o - 2 * i;
+            if (kh >= 0 && kh < KERNEL) {
+#pragma unroll
+                for (int j = 0; j < slots; j++) {
+                    sum[o] = fmaf(by[kh][j], g[j], sum[o]);
+                }
             }
         }
     }
@@ -160,12 +180,14 @@ static __global__ void __launch_bounds__(BLOCK) bw_input_kernel(struct uw_conv c
             const float *dy = c.dy + (static_cast<size_t>(image) * c.groups * c.group_out + co) *
                                          c.out_hw;
             load_weights<KERNEL>(c.w + static_cast<size_t>(co) * KERNEL * KERNEL, STRIDE == 1, w);
-            if (STRIDE == 1) { /* the same with the kernel turned round */
+            if constexpr (STRIDE == 1) { /* the same with the kernel turned round */
                 struct window v = {dy, c.out_h, c.out_w, s.row + c.pad_h - (KERNEL - 1),
                                    s.column + c.pad_w - (KERNEL - 1)};
                 slide<KERNEL, 1>(v, w, sum);
+            } else if (c.pad_h % 2 == 0) {
+                gather<KERNEL, 0>(c, dy, s, w, sum);
             } else {
-                gather<KERNEL, STRIDE>(c, dy, s, w, sum);
+                gather<KERNEL, 1>(c, dy, s, w, sum);
             }
         }
         store(c.y + static_cast<size_t>(s.plane) * c.in_hw, s, c.in_h, c.in_w, sum, c.accumulate);

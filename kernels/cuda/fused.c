@@ -46,6 +46,7 @@ const struct uw_fused_kernels uw_fused_cuda = {
     .bias_relu = uw_bias_relu_cuda,
     .conv2d_bias_relu = uw_conv2d_bias_relu_cuda,
     .relu_bw = uw_relu_bw_cuda,
+    .relu_bw_copy = uw_relu_bw_copy_cuda,
     .add_relu = uw_add_relu_cuda,
     .dense_relu = dense_relu,
     .dense_bw_takes = dense_bw_takes,

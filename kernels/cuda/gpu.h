@@ -155,6 +155,8 @@ int uw_bias_relu_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channe
                       const float *b, float ceiling, float *y);
 int uw_relu_bw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
                     float ceiling, const float *y, float *dy, float *sums);
+int uw_relu_bw_copy_cuda(const struct uw_exec *e, size_t n, float ceiling, const float *y,
+                         float *dy, float *dx, bool accumulate);
 int uw_add_relu_cuda(const struct uw_exec *e, size_t n, const float *a, const float *b,
                      float ceiling, float *y);
 int uw_add_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,

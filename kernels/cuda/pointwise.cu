@@ -96,13 +96,7 @@ static __global__ void distance(size_t n, const float *x, const float *y, double
                                 uint32_t *ticket, double *out)
 {
     __shared__ double shared[UW_WARPS];
-    double sum = 0.0;
-#pragma unroll 4
-    UW_EACH(i, n) {
-        double d = static_cast<double>(x[i]) - (y != NULL ? static_cast<double>(y[i]) : 0.0);
-        sum += d * d;
-    }
-    sum = uw_block_sum(sum, shared);
+    double sum = uw_block_sum(uw_squares_share(n, x, y), shared);
     if (gridDim.x > 1) {
         if (threadIdx.x == 0) {
             parts[blockIdx.x] = sum;

@@ -2,7 +2,8 @@
  *
  * Pooling. Forward a thread makes one output, backward one element of dx: it looks at the windows
  * that hold it, in their order, so that nothing is added by two threads. Averages over whole planes
- * have kernels of their own, a warp a plane. */
+ * have kernels of their own, a warp a plane; so have maxima of 2 x 2 that lie side by side, two of
+ * them a thread. */
 #include "index.cuh"
 
 #include <math.h>
@@ -158,6 +159,80 @@ static __global__ void max_back_kernel(struct pool p, const float *dy, const uin
     }
 }
 
+/* Windows of 2 x 2 side by side: rows of them are two rows of x each, whatever plane they are in. A
+ * thread has two windows, that is four neighbours in each row of x. */
+struct pairs {
+    struct uw_divisor half;     /* pairs of a row */
+    size_t all;                 /* pairs */
+    bool few;                   /* uw_quotient can count them */
+    bool relu, accumulate;
+};
+
+/* Where the pair's four neighbours begin, in floats; in_w of them further on is the row below. */
+static __device__ __forceinline__ size_t four_of(const struct pairs &p, size_t i)
+{
+    size_t row = p.few ? uw_quotient(p.half, static_cast<uint32_t>(i)) : i / p.half.by;
+    return row * 8 * p.half.by + (i - row * p.half.by) * 4;
+}
+
+static __device__ __forceinline__ struct best best_of_four(bool relu, float a, float b, float c,
+                                                           float d)
+{
+    struct best r = {-INFINITY, 0};
+    bool found = false;
+    consider(r, found, a, 0);
+    consider(r, found, b, 1);
+    consider(r, found, c, 2);
+    consider(r, found, d, 3);
+    if (relu && r.value <= 0.0f) { /* false for NaN */
+        r.value = 0.0f;
+        r.tap = UW_POOL_NONE;
+    }
+    return r;
+}
+
+static __global__ void max_pairs_kernel(struct pairs p, const float *x, float *y, uint8_t *winner)
+{
+    UW_EACH(i, p.all) {
+        const float *from = x + four_of(p, i);
+        const float4 top = *reinterpret_cast<const float4 *>(from);
+        const float4 low = *reinterpret_cast<const float4 *>(from + 4 * p.half.by);
+        const struct best a = best_of_four(p.relu, top.x, top.y, low.x, low.y);
+        const struct best b = best_of_four(p.relu, top.z, top.w, low.z, low.w);
+        reinterpret_cast<float2 *>(y)[i] = make_float2(a.value, b.value);
+        if (winner != nullptr) {
+            reinterpret_cast<uchar2 *>(winner)[i] = make_uchar2(
+                static_cast<unsigned char>(a.tap), static_cast<unsigned char>(b.tap));
+        }
+    }
+}
+
+static __device__ __forceinline__ float routed(float to, unsigned winner, unsigned tap, float dy)
+{
+    return winner == tap ? to + dy : to;
+}
+
+static __global__ void max_pairs_back_kernel(struct pairs p, const float *dy,
+                                             const uint8_t *winner, float *dx)
+{
+    UW_EACH(i, p.all) {
+        float *to = dx + four_of(p, i), *below = to + 4 * p.half.by;
+        const float2 g = reinterpret_cast<const float2 *>(dy)[i];
+        const uchar2 w = reinterpret_cast<const uchar2 *>(winner)[i];
+        float4 top = make_float4(0.0f, 0.0f, 0.0f, 0.0f), low = top;
+        if (p.accumulate) {
+            top = *reinterpret_cast<const float4 *>(to);
+            low = *reinterpret_cast<const float4 *>(below);
+        }
+        *reinterpret_cast<float4 *>(to) = make_float4(
+            routed(top.x, w.x, 0, g.x), routed(top.y, w.x, 1, g.x), routed(top.z, w.y, 0, g.y),
+            routed(top.w, w.y, 1, g.y));
+        *reinterpret_cast<float4 *>(below) = make_float4(
+            routed(low.x, w.x, 2, g.x), routed(low.y, w.x, 3, g.x), routed(low.z, w.y, 2, g.y),
+            routed(low.w, w.y, 3, g.y));
+    }
+}
+
 /* What a window counts as along one axis: its values inside x, or inside the padding. */
 static __device__ __forceinline__ uint32_t counted(uint32_t o, uint32_t n, uint32_t kernel,
                                                    uint32_t stride, uint32_t pad, bool exclude_pad)
@@ -289,9 +364,37 @@ static bool whole(const struct uw_pool2d *p)
            p->kernel_h >= p->in_h && p->kernel_w >= p->in_w;
 }
 
+static bool fits(const void *at, unsigned bytes)
+{
+    return reinterpret_cast<uintptr_t>(at) % bytes == 0;
+}
+
+/* Can pairs of outputs be taken? large: x or dx, small: y or dy. */
+static bool in_pairs(const struct uw_pool2d *p, const float *large, const float *small,
+                     const uint8_t *winner)
+{
+    return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
+           p->pad_h == 0 && p->pad_w == 0 && p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w &&
+           p->out_w % 2 == 0 && fits(large, 16) && fits(small, 8) && fits(winner, 2);
+}
+
+static struct pairs pairs_of(const struct uw_pool2d *p, uint32_t batch_n)
+{
+    struct pairs q = {};
+    q.half = uw_divisor_of(p->out_w / 2);
+    q.all = static_cast<size_t>(batch_n) * p->channels * p->out_h * (p->out_w / 2);
+    q.few = q.all < 1u << 31;
+    q.relu = p->relu;
+    return q;
+}
+
 int uw_maxpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
                          const float *x, float *y, uint8_t *winner)
 {
+    if (in_pairs(p, x, y, winner)) {
+        const struct pairs two = pairs_of(p, batch_n);
+        return uw_launch(e, uw_grid(e, two.all, 1), UW_BLOCK, max_pairs_kernel, two, x, y, winner);
+    }
     struct pool q = pool_of(p, batch_n, false);
     uint32_t side = p->kernel_h == p->kernel_w ? p->kernel_h : 0;
     return uw_launch(e, uw_grid(e, q.all, 1), UW_BLOCK,
@@ -305,6 +408,12 @@ int uw_maxpool2d_bw_input_cuda(const struct uw_exec *e, const struct uw_pool2d *
                                uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
                                bool accumulate)
 {
+    if (in_pairs(p, dx, dy, winner)) {
+        struct pairs two = pairs_of(p, batch_n);
+        two.accumulate = accumulate;
+        return uw_launch(e, uw_grid(e, two.all, 1), UW_BLOCK, max_pairs_back_kernel, two, dy,
+                         winner, dx);
+    }
     struct pool q = pool_of(p, batch_n, true);
     q.accumulate = accumulate;
     return uw_launch(e, uw_grid(e, q.all, 1), UW_BLOCK, max_back_kernel, q, dy, winner, dx);

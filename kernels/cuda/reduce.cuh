@@ -99,6 +99,60 @@ static __device__ inline bool uw_last_block(uint32_t *ticket, uint32_t blocks)
     return last;
 }
 
+#define UW_SQUARES 8                    /* of one uw_squares */
+
+/* Sum of (x[k] - y[k])^2. GPUs for devices have one unit for double where they have 64 for fp32: so
+ * in pairs of floats, the second of which keeps what rounding took from the first (Knuth's sum and
+ * difference, Dekker's product by fma). The error is below UW_SQUARES * 2^-46 of the sum. Squares
+ * that would not fit, or whose rest would not, are double's. */
+static __device__ inline double uw_squares(const float (&x)[UW_SQUARES],
+                                           const float (&y)[UW_SQUARES])
+{
+    float high = 0.0f, low = 0.0f, most = 0.0f;
+#pragma unroll
+    for (int k = 0; k < UW_SQUARES; k++) {
+        float d = __fsub_rn(x[k], y[k]), back = __fsub_rn(d, x[k]);
+        float rest = __fsub_rn(__fsub_rn(x[k], __fsub_rn(d, back)), __fadd_rn(y[k], back));
+        float square = __fmul_rn(d, d);
+        float error = fmaf(2.0f * d, rest, fmaf(d, d, -square));
+        float sum = __fadd_rn(high, square), part = __fsub_rn(sum, high);
+        error = __fadd_rn(error, __fadd_rn(__fsub_rn(high, __fsub_rn(sum, part)),
+                                           __fsub_rn(square, part)));
+        low = __fadd_rn(low, error);
+        high = sum;
+        most = fmaxf(most, fabsf(d)); /* NaN is left out, and in the sum */
+    }
+    if (most == 0.0f || (most > 1e-10f && most < 1e18f)) {
+        return static_cast<double>(high) + static_cast<double>(low);
+    }
+    double all = 0.0;
+#pragma unroll 1
+    for (int k = 0; k < UW_SQUARES; k++) {
+        double d = static_cast<double>(x[k]) - static_cast<double>(y[k]);
+        all += d * d;
+    }
+    return all;
+}
+
+/* The share of one thread of a one-dimensional grid in the sum over n; y NULL: 0. */
+static __device__ inline double uw_squares_share(size_t n, const float *x, const float *y)
+{
+    const size_t threads = static_cast<size_t>(gridDim.x) * blockDim.x;
+    double sum = 0.0;
+    for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+         i += UW_SQUARES * threads) {
+        float a[UW_SQUARES], b[UW_SQUARES];
+#pragma unroll
+        for (int k = 0; k < UW_SQUARES; k++) {
+            size_t at = i + static_cast<size_t>(k) * threads;
+            a[k] = at < n ? x[at] : 0.0f;
+            b[k] = at < n && y != NULL ? y[at] : 0.0f;
+        }
+        sum += uw_squares(a, b);
+    }
+    return sum;
+}
+
 /* Sum of parts[0 .. parts_n - 1], by one block. */
 template <typename T>
 static __device__ inline T uw_parts_sum(const T *parts, unsigned parts_n, T *shared)

@@ -235,12 +235,7 @@ int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s
 static __global__ void squares(size_t n, const float *g, double *parts)
 {
     __shared__ double shared[UW_WARPS];
-    double sum = 0.0;
-#pragma unroll 4
-    UW_EACH(i, n) {
-        sum += static_cast<double>(g[i]) * static_cast<double>(g[i]);
-    }
-    sum = uw_block_sum(sum, shared);
+    double sum = uw_block_sum(uw_squares_share(n, g, NULL), shared);
     if (threadIdx.x == 0) {
         parts[blockIdx.x] = sum;
     }

@@ -36,7 +36,9 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *const *x, uint32_t which, float *dx, bool accumulate)
 {
     (void)x;
-    (void)which;
+    if (uw_does_relu_behind(l) && uw_add_cuts_in_input(l)) {
+        return uw_add_relu_bw_input(e, l, (size_t)p->batch_n * l->out_n, which, dx, accumulate);
+    }
     if (dx == l->dy) {
         return UW_OK;
     }

@@ -134,6 +134,12 @@ int uw_conv2d_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const s
 int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x);
 
+/* bw_input of add where uw_add_cuts_in_input: the mask and a copy are one launch, for the first
+ * input whose dx is not dy itself. */
+bool uw_add_cuts_in_input(const struct uw_layer *l);
+int uw_add_relu_bw_input(const struct uw_exec *e, const struct uw_layer *l, size_t n,
+                         uint32_t which, float *dx, bool accumulate);
+
 /* forward of add, one launch for each input but the first */
 int uw_add_relu(const struct uw_exec *e, const struct uw_layer *l, size_t n, const float *const *x,
                 float *y);

@@ -5,6 +5,8 @@
  * uw_fused. */
 #include "layers.h"
 
+#include "graph.h"
+
 #include <math.h>
 
 bool uw_take_relu_behind(struct uw_layer *l, const struct uw_kernels *k, float ceiling)
@@ -139,7 +141,37 @@ int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const stru
 {
     const struct uw_planes s = {p->batch_n, 1, l->out_n};
     (void)x;
-    return l->relu_behind ? uw_relu_behind_bw(e, l, &s, p, false) : UW_OK;
+    return l->relu_behind && !uw_add_cuts_in_input(l) ? uw_relu_behind_bw(e, l, &s, p, false)
+                                                      : UW_OK;
+}
+
+/* Where the gradient of input `which` goes: the layers stand in an array of all. */
+static const float *gradient_below(const struct uw_layer *l, uint32_t which)
+{
+    const struct uw_layer *all = l - l->index;
+    uint32_t base = uw_graph_base(all, l->input[which]);
+    return base != UW_VALUE_INPUT && all[base - 1].needs_gradient ? all[base - 1].dy : NULL;
+}
+
+bool uw_add_cuts_in_input(const struct uw_layer *l)
+{
+    const float *first = gradient_below(l, 0), *second = gradient_below(l, 1);
+    return l->relu_behind && l->inputs_n == 2 && first != NULL && second != NULL &&
+           second != l->dy;
+}
+
+int uw_add_relu_bw_input(const struct uw_exec *e, const struct uw_layer *l, size_t n,
+                         uint32_t which, float *dx, bool accumulate)
+{
+    bool in_place = gradient_below(l, 0) == l->dy;
+    if (which == 0 && in_place) {
+        return UW_OK; /* with the second input's */
+    }
+    if (which == 0 || in_place) {
+        return uw_fused(e->kernels)->relu_bw_copy(e, n, uw_relu_ceiling(l), l->y, l->dy, dx,
+                                                  accumulate);
+    }
+    return e->kernels->axpby(e, n, 1.0f, l->dy, accumulate ? 1.0f : 0.0f, dx);
 }
 
 int uw_add_relu(const struct uw_exec *e, const struct uw_layer *l, size_t n, const float *const *x,

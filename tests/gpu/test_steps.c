@@ -75,6 +75,39 @@ static void test_steps_with_folded_relus_follow_the_reference(void **state)
     conv2d_apart = NULL;
 }
 
+/* Sums with a ReLU behind: of one that nobody else reads and one that is written or added to, in
+ * either order; of a value and itself; of one that takes no gradient. */
+static void test_steps_with_residuals_follow_the_reference(void **state)
+{
+    (void)state;
+    static const struct uw_layer_def layers[] = {
+        {.name = "c1", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 2, .kernel_h = 3,
+                                                           .pad_h = 1, .pad_w = 1}},
+        {.name = "a0", .kind = UW_LAYER_ADD, .inputs = {"c1", "input"}},
+        {.name = "r0", .kind = UW_LAYER_RELU},
+        {.name = "c2", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 2, .kernel_h = 1}},
+        {.name = "a1", .kind = UW_LAYER_ADD, .inputs = {"c2", "r0"}},
+        {.name = "r1", .kind = UW_LAYER_RELU},
+        {.name = "c3", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 2, .kernel_h = 1}},
+        {.name = "a2", .kind = UW_LAYER_ADD, .inputs = {"r1", "c3"}},
+        {.name = "r2", .kind = UW_LAYER_RELU6},
+        {.name = "a3", .kind = UW_LAYER_ADD, .inputs = {"r2", "r1"}},
+        {.name = "r3", .kind = UW_LAYER_RELU},
+        {.name = "a4", .kind = UW_LAYER_ADD, .inputs = {"r3", "r3"}},
+        {.name = "r4", .kind = UW_LAYER_RELU},
+        {.name = "flat", .kind = UW_LAYER_FLATTEN},
+        {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+    static const struct uw_model_def net = {.name = "residual", .in_channels = 2, .in_h = 6,
+                                            .in_w = 6, .layers = layers,
+                                            .layers_n = sizeof layers / sizeof *layers};
+    for (uint32_t mode = UW_PLAN_IMMEDIATE; mode <= UW_PLAN_FULL; mode++) {
+        struct uw_model_config c = {.def = &net, .batch_n = BATCH, .input = true,
+                                    .mode = (enum uw_plan_mode)mode,
+                                    .optimizer = {.momentum = 0.9f}};
+        compare(&c, 5);
+    }
+}
+
 /* ReLUs take no launch, and their layers no room but for sums. */
 static void test_steps_relus_are_their_fronts(void **state)
 {
@@ -314,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_follow_the_reference),
         cmocka_unit_test(test_steps_with_folded_relus_follow_the_reference),
+        cmocka_unit_test(test_steps_with_residuals_follow_the_reference),
         cmocka_unit_test(test_steps_relus_are_their_fronts),
         cmocka_unit_test(test_steps_in_parts_follow_the_reference),
         cmocka_unit_test(test_steps_a_loss_that_is_not_finite_stops_them),

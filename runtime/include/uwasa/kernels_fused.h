@@ -46,6 +46,9 @@ struct uw_fused_kernels {
      * it. sums may be NULL. */
     int (*relu_bw)(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
                    float ceiling, const float *y, float *dy, float *sums);
+    /* relu_bw of n values without sums, and dx = what dy became; accumulate: dx += instead. */
+    int (*relu_bw_copy)(const struct uw_exec *e, size_t n, float ceiling, const float *y,
+                        float *dy, float *dx, bool accumulate);
     /* y = a + b, with ceiling > 0 min(max(a + b, 0), ceiling); y may be a or b. */
     int (*add_relu)(const struct uw_exec *e, size_t n, const float *a, const float *b,
                     float ceiling, float *y);

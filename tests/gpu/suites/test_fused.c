@@ -171,6 +171,7 @@ static void test_fused_gradients_are_cut_and_added_up(void **state)
             dy[k] = i % 5 == 4 && k % 97 == 0 ? NAN : dy[k]; /* a closed ReLU holds it back */
         }
         float *want = copy(s.n + s.skip, dy), *again = copy(s.n + s.skip, dy);
+        float *before = copy(s.n + s.skip, dy);
         for (size_t k = s.skip; k < s.n + s.skip; k++) {
             want[k] = y[k] > 0.0f && y[k] < ceiling ? dy[k] : 0.0f;
         }
@@ -181,6 +182,20 @@ static void test_fused_gradients_are_cut_and_added_up(void **state)
         assert_int_equal(uw_gpu_table->fused->relu_bw(&e, s.batch_n, s.channels, s.inner, ceiling,
                                                       y + s.skip, again + s.skip, NULL), UW_OK);
         same("relu_bw without sums", s.n + s.skip, again, want);
+        float *dx = plain_numbers(s.n + s.skip), *want_dx = copy(s.n + s.skip, dx);
+        bool add = i % 3 == 0;
+        memcpy(again, before, (s.n + s.skip) * sizeof *again);
+        uw_test_release(before);
+        for (size_t k = s.skip; k < s.n + s.skip; k++) {
+            want_dx[k] = add ? want_dx[k] + want[k] : want[k];
+        }
+        assert_int_equal(uw_gpu_table->fused->relu_bw_copy(&e, s.n, ceiling, y + s.skip,
+                                                           again + s.skip, dx + s.skip, add),
+                         UW_OK);
+        same("relu_bw_copy: dy", s.n + s.skip, again, want);
+        same("relu_bw_copy: dx", s.n + s.skip, dx, want_dx);
+        uw_test_release(dx);
+        uw_test_release(want_dx);
         float *const blocks[] = {y, dy, sums, want, again};
         for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
             uw_test_release(blocks[k]);

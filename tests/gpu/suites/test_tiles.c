@@ -211,6 +211,33 @@ static void test_tiles_large_sums_are_the_same_every_time(void **state)
     }
 }
 
+/* Numbers whose squares fit no float, or only just; neighbours that differ in their last bit. */
+static void test_tiles_distances_of_any_size(void **state)
+{
+    (void)state;
+    const float sizes[] = {1e-30f, 1e-19f, 1e-12f, 1e-9f, 1.0f, 1e9f, 1e17f, 1e20f, 1e38f};
+    const size_t n = 1000;
+    for (size_t i = 0; i < 4 * sizeof sizes / sizeof *sizes; i++) {
+        float *x = random_floats(n), *y = random_floats(n);
+        for (size_t k = 0; k < n; k++) {
+            x[k] *= k % (i % 4 + 1) == 0 ? 0.1f * sizes[i / 4] : 1.0f;
+            y[k] = k % 3 != 0 ? 0.1f * sizes[i / 4] * y[k] : nextafterf(x[k], y[k]);
+            y[k] = k % 50 < 12 && i % 2 == 0 ? x[k] : y[k];
+        }
+        double got = uw_gpu_table->distance_sq(gpu(), n, x, y);
+        double want = uw_kernels_ref.distance_sq(cpu(), n, x, y);
+        assert_true(fabs(got - want) <= 1e-12 * want);
+        got = uw_gpu_table->distance_sq(gpu(), n, x, NULL);
+        want = uw_kernels_ref.distance_sq(cpu(), n, x, NULL);
+        assert_true(fabs(got - want) <= 1e-12 * want);
+        x[n / 2] = i % 2 == 0 ? NAN : INFINITY;
+        got = uw_gpu_table->distance_sq(gpu(), n, x, y);
+        assert_true(i % 2 == 0 ? isnan(got) : isinf(got));
+        uw_test_release(x);
+        uw_test_release(y);
+    }
+}
+
 static void test_tiles_permute_turns_every_tile(void **state)
 {
     (void)state;
@@ -235,6 +262,52 @@ static void test_tiles_permute_turns_every_tile(void **state)
     }
 }
 
+/* 2 x 2 windows side by side; skip: addresses that no access of several is aligned to. */
+static void check_pairs(const struct uw_pool2d *p, uint32_t batch_n, size_t skip)
+{
+    size_t out_n = (size_t)batch_n * p->channels * p->out_h * p->out_w, in_n = 4 * out_n;
+    float *x = random_floats(in_n + skip), *y = random_floats(out_n + skip);
+    float *y2 = random_floats(out_n), *dx = random_floats(in_n + skip);
+    float *dx2 = copy_floats(in_n + skip, dx);
+    uint8_t *winner = (uint8_t *)(void *)random_floats(out_n / 4 + 1);
+    uint8_t *winner2 = (uint8_t *)(void *)random_floats(out_n / 4 + 1);
+    for (size_t i = 0; i < in_n; i += 7) {
+        x[i + skip] = i % 3 == 0 ? NAN : i % 3 == 1 ? -INFINITY : x[i / 2 + skip];
+    }
+    uw_gpu_table->maxpool2d_fw(gpu(), p, batch_n, x + skip, y + skip, winner);
+    uw_kernels_ref.maxpool2d_fw(cpu(), p, batch_n, x + skip, y2, winner2);
+    for (size_t i = 0; i < out_n; i++) {
+        assert_true(y[i + skip] == y2[i] || (isnan(y[i + skip]) && isnan(y2[i])));
+    }
+    assert_memory_equal(winner, winner2, out_n);
+    uw_gpu_table->maxpool2d_fw(gpu(), p, batch_n, x + skip, y + skip, NULL);
+    float *dy = random_floats(out_n + skip);
+    for (int add = 1; add >= 0; add--) {
+        uw_gpu_table->maxpool2d_bw_input(gpu(), p, batch_n, dy + skip, winner, dx + skip, add != 0);
+        uw_kernels_ref.maxpool2d_bw_input(cpu(), p, batch_n, dy + skip, winner, dx2 + skip,
+                                          add != 0);
+        assert_memory_equal(dx, dx2, (in_n + skip) * sizeof *dx);
+    }
+    float *const all[] = {x, y, y2, dx, dx2, dy, (float *)(void *)winner, (float *)(void *)winner2};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        uw_test_release(all[i]);
+    }
+}
+
+static void test_tiles_pools_by_pairs(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 24; i++) {
+        struct uw_pool2d p = {.channels = 1 + uw_rng_below(&rng, 4),
+                              .out_h = 1 + uw_rng_below(&rng, 7),
+                              .out_w = 2 * (1 + uw_rng_below(&rng, 9)), .kernel_h = 2,
+                              .kernel_w = 2, .stride_h = 2, .stride_w = 2, .relu = i % 2 == 0};
+        p.in_h = 2 * p.out_h;
+        p.in_w = 2 * p.out_w;
+        check_pairs(&p, 1 + uw_rng_below(&rng, 3), i % 6 == 5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,7 +317,9 @@ int main(void)
         cmocka_unit_test(test_tiles_scatter_adds_in_order),
         cmocka_unit_test(test_tiles_rows_add_up),
         cmocka_unit_test(test_tiles_large_sums_are_the_same_every_time),
+        cmocka_unit_test(test_tiles_distances_of_any_size),
         cmocka_unit_test(test_tiles_permute_turns_every_tile),
+        cmocka_unit_test(test_tiles_pools_by_pairs),
     };
     uw_rng_seed(&rng, uw_test_seed(20261123));
     return cmocka_run_group_tests(tests, NULL, NULL);
