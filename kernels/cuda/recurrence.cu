@@ -417,4 +417,5 @@ int bw(const struct uw_exec *e, const struct uw_recurrence *r, const float *w_hh
 } // namespace
 
 extern const struct uw_recurrence_kernels uw_recurrence_cuda = {
-    takes, fw, bw, uw_recurrence_bw_param_cuda, uw_recurrence_scratch_bytes_cuda};
+    takes, fw, bw, uw_recurrence_bw_param_cuda, uw_recurrence_scratch_bytes_cuda,
+    uw_gemm_batch_cuda};
