@@ -54,6 +54,54 @@ int uw_gemm_cuda(const struct uw_exec *e, const struct uw_gemm *g, const float *
                                           g->ldb, a, g->lda, &g->beta, c, g->ldc));
 }
 
+/* Products in one call, and in one launch. */
+#define AT_ONCE 65535u
+
+static bool is_batch(const struct uw_gemm *g)
+{
+    return fits_int(g) && g->m > 0 && g->n > 0 && g->k > 0;
+}
+
+static int one_by_one(const struct uw_exec *e, const struct uw_gemm *g,
+                      const struct uw_gemm_batch *batch, const float *a, const float *b, float *c)
+{
+    int rc = UW_OK;
+    for (size_t i = 0; i < (size_t)batch->n[0] * batch->n[1] && rc == UW_OK; i++) {
+        size_t x = i / batch->n[1], y = i % batch->n[1];
+        rc = uw_gemm_cuda(e, g, a + x * batch->a[0] + y * batch->a[1],
+                          b + x * batch->b[0] + y * batch->b[1],
+                          c + x * batch->c[0] + y * batch->c[1]);
+    }
+    return rc;
+}
+
+/* The larger number of products is the library's, the smaller is a call each. */
+int uw_gemm_batch_cuda(const struct uw_exec *e, const struct uw_gemm *g,
+                       const struct uw_gemm_batch *batch, const float *a, const float *b, float *c)
+{
+    const struct uw_cuda_products *p = uw_cuda_of(e)->products;
+    const cublasOperation_t op_a = g->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t op_b = g->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    int in = batch->n[0] < batch->n[1] ? 1 : 0, out = 1 - in, rc = UW_OK;
+    if (!is_batch(g)) {
+        return one_by_one(e, g, batch, a, b, c);
+    }
+    for (size_t i = 0; i < batch->n[out]; i++) {
+        for (size_t j = 0; j < batch->n[in] && rc == UW_OK; j += AT_ONCE) {
+            size_t left = batch->n[in] - j;
+            rc = uw_cuda_blas_done(
+                e, p->libraries.cublasSgemmStridedBatched(
+                       p->cublas, op_b, op_a, (int)g->n, (int)g->m, (int)g->k, &g->alpha,
+                       b + i * batch->b[out] + j * batch->b[in], (int)g->ldb,
+                       (long long)batch->b[in], a + i * batch->a[out] + j * batch->a[in],
+                       (int)g->lda, (long long)batch->a[in], &g->beta,
+                       c + i * batch->c[out] + j * batch->c[in], (int)g->ldc,
+                       (long long)batch->c[in], (int)(left < AT_ONCE ? left : AT_ONCE)));
+        }
+    }
+    return rc;
+}
+
 size_t uw_gemm_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_gemm *g,
                                   uint32_t threads)
 {

@@ -166,6 +166,8 @@ int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t cha
 /* dense.c */
 int uw_gemm_cuda(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
                  float *c);
+int uw_gemm_batch_cuda(const struct uw_exec *e, const struct uw_gemm *g,
+                       const struct uw_gemm_batch *batch, const float *a, const float *b, float *c);
 size_t uw_gemm_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_gemm *g,
                                   uint32_t threads);
 int uw_dense_fw_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,

@@ -132,12 +132,16 @@ template <unsigned S> struct states<0, S> {
     }
 };
 
+/* Hidden up to SMALL: a thread for each row, or gate and column, its weights in registers. */
+constexpr uint32_t SMALL = 64u;
+template <unsigned K> constexpr unsigned most_threads = K > 0 ? 4u * SMALL : THREADS_MAX;
+
 /* Four samples may have more units than the block has threads. */
 template <unsigned S> constexpr unsigned units_of = S > 2 ? 2u : 1u;
 
 /* Shared: h [S][wide], sums [S][rows], rows of W_hh. */
 template <typename CELL, unsigned K, unsigned S>
-__global__ void __launch_bounds__(THREADS_MAX, 1) run_forward(struct walk s)
+__global__ void __launch_bounds__(most_threads<K>, 1) run_forward(struct walk s)
 {
     UW_DYNAMIC_SHARED(float, shared);
     uint32_t wide = states<K, S>::wide(s.m);
@@ -202,8 +206,8 @@ template <typename CELL> struct backward_unit {
             prev = at.gates(s, i - 1u, CELL::kept)[4 * s.r.hidden];
         }
     }
-    /* da: gradients that W_hh passes on. */
-    __device__ void step(const struct walk &s, uint32_t i, float *da)
+    /* da: of this sample, gradients that W_hh passes on, a gate `apart` from the next. */
+    __device__ void step(const struct walk &s, uint32_t i, uint32_t apart, float *da)
     {
         float *a = at.gates(s, i, CELL::kept);
         CELL::backward(v, h, prev, dy + dh, s.r.relu, past);
@@ -211,14 +215,12 @@ template <typename CELL> struct backward_unit {
             a[g * s.r.hidden] = v[g];
         }
         for (unsigned g = 0; g < CELL::gates; g++) {
-            da[at.n * uw_in_fours(s.m.rows) + g * s.r.hidden + at.j] = v[CELL::place(g)];
+            da[g * apart + at.j] = v[CELL::place(g)];
         }
     }
-    /* parts: see uw_state_by_rows */
-    __device__ void pass(const struct walk &s, unsigned samples, uint32_t groups,
-                         const float *parts)
+    /* parts [groups][samples][wide] */
+    __device__ void pass(unsigned samples, uint32_t groups, uint32_t wide, const float *parts)
     {
-        uint32_t wide = uw_in_fours(s.r.hidden);
         dh = past.h;
         for (uint32_t g = 0; g < groups; g++) {
             dh += parts[(g * samples + at.n) * wide + at.j];
@@ -226,29 +228,55 @@ template <typename CELL> struct backward_unit {
     }
 };
 
-template <unsigned S> __device__ void by_rows(const struct uw_held &m, const float *da, float *parts)
-{
-    if (m.vector == 4) {
-        uw_state_by_rows<S, 4>(m, da, parts);
-    } else if (m.vector == 2) {
-        uw_state_by_rows<S, 2>(m, da, parts);
-    } else {
-        uw_state_by_rows<S, 1>(m, da, parts);
+/* da W_hh for S samples, as states has W_hh h. Sizes in shared memory: gates of da are `apart`, its
+ * samples `high`, those of parts `wide`. */
+template <unsigned K, unsigned S> struct pasts {
+    uw_column_kept<K> column;
+    uint32_t apart, high, wide, groups;
+    __device__ explicit pasts(const struct uw_held &m)
+        : apart(K), high(m.rows / m.hidden * K), wide(K), groups(m.rows / m.hidden)
+    {
     }
-}
+    __device__ void open(struct uw_held &m, float *) { column.open(m); }
+    __device__ void multiply(const struct uw_held &m, const float *da, float *parts) const
+    {
+        column.template by_rows<S>(m, high, da, parts);
+    }
+};
+template <unsigned S> struct pasts<0, S> {
+    uint32_t apart, high, wide, groups;
+    __device__ explicit pasts(const struct uw_held &m)
+        : apart(m.hidden), high(uw_in_fours(m.rows)), wide(uw_in_fours(m.hidden)),
+          groups(uw_row_groups(m.rows, m.hidden, m.vector, blockDim.x))
+    {
+    }
+    __device__ void open(struct uw_held &m, float *first)
+    {
+        m.first = first;
+        uw_hold(m, first);
+    }
+    __device__ void multiply(const struct uw_held &m, const float *da, float *parts) const
+    {
+        if (m.vector == 4) {
+            uw_state_by_rows<S, 4>(m, da, parts);
+        } else if (m.vector == 2) {
+            uw_state_by_rows<S, 2>(m, da, parts);
+        } else {
+            uw_state_by_rows<S, 1>(m, da, parts);
+        }
+    }
+};
 
-/* Shared: da [S][rows in fours], parts [groups][S][hidden in fours], rows of W_hh. */
-template <typename CELL, unsigned S>
-__global__ void __launch_bounds__(THREADS_MAX, 1) run_backward(struct walk s)
+/* Shared: da [S][high], parts [groups][S][wide], rows of W_hh. */
+template <typename CELL, unsigned K, unsigned S>
+__global__ void __launch_bounds__(most_threads<K>, 1) run_backward(struct walk s)
 {
     UW_DYNAMIC_SHARED(float, shared);
-    uint32_t wide = uw_in_fours(s.r.hidden), high = uw_in_fours(s.m.rows);
-    uint32_t groups = uw_row_groups(s.m.rows, s.r.hidden, s.m.vector, blockDim.x);
-    float *da = shared, *parts = da + S * high, *first = parts + groups * S * wide;
+    pasts<K, S> product(s.m);
+    float *da = shared, *parts = da + S * product.high;
     struct backward_unit<CELL> unit[units_of<S>];
-    s.m.first = first;
-    uw_hold(s.m, first);
-    for (uint32_t i = threadIdx.x; i < S * high; i += blockDim.x) {
+    product.open(s.m, parts + product.groups * S * product.wide);
+    for (uint32_t i = threadIdx.x; i < S * product.high; i += blockDim.x) {
         da[i] = 0.0f;
     }
 #pragma unroll
@@ -260,7 +288,7 @@ __global__ void __launch_bounds__(THREADS_MAX, 1) run_backward(struct walk s)
 #pragma unroll
         for (unsigned x = 0; x < units_of<S>; x++) {
             if (unit[x].at.there) {
-                unit[x].step(s, i, da);
+                unit[x].step(s, i, product.apart, da + unit[x].at.n * product.high);
                 if (i > 0) {
                     unit[x].read(s, i - 1u);
                 }
@@ -270,12 +298,12 @@ __global__ void __launch_bounds__(THREADS_MAX, 1) run_backward(struct walk s)
             break;
         }
         __syncthreads();
-        by_rows<S>(s.m, da, parts);
+        product.multiply(s.m, da, parts);
         __syncthreads();
 #pragma unroll
         for (unsigned x = 0; x < units_of<S>; x++) {
             if (unit[x].at.there) {
-                unit[x].pass(s, S, groups, parts);
+                unit[x].pass(S, product.groups, product.wide, parts);
             }
         }
     }
@@ -301,12 +329,10 @@ unsigned threads_of(const struct uw_held &m)
     return n < THREADS_MAX ? n : THREADS_MAX;
 }
 
-/* No more samples a block than it takes to fill the GPU once. */
+/* No more samples a block than it takes to fill the GPU once: registers are what blocks share. */
 unsigned samples_of(const struct uw_exec *e, const struct walk &s, unsigned threads)
 {
-    size_t weights = sizeof(float) * s.m.rows * s.m.hidden;
-    unsigned each = weights > uw_cuda_of(e)->shared_bytes / 2 ? 1u : 2u * THREADS_MAX / threads;
-    uint32_t at_once = uw_cuda_of(e)->multiprocessors * each;
+    uint32_t at_once = uw_cuda_of(e)->multiprocessors * (THREADS_MAX / threads);
     if (s.r.batch_n <= at_once || s.r.hidden > HIDDEN_MAX / 2) {
         return 1;
     }
@@ -348,20 +374,29 @@ int launch(const struct uw_exec *e, void (*kernel)(struct walk), const struct wa
     return uw_launch_shared(e, s.r.steps > 0 ? blocks : 0, threads, bytes, kernel, s);
 }
 
-/* Up to K of hidden: a row for each thread, its weights in registers. */
+unsigned small_threads(const struct uw_held &m)
+{
+    unsigned least = m.rows > 2u * m.hidden ? m.rows : 2u * m.hidden;
+    return (least + UW_LANES - 1u) / UW_LANES * UW_LANES;
+}
+
 template <typename CELL, unsigned K> int forward_small(const struct uw_exec *e, struct walk &s)
 {
-    unsigned least = s.m.rows > 2u * s.r.hidden ? s.m.rows : 2u * s.r.hidden;
-    unsigned threads = (least + UW_LANES - 1u) / UW_LANES * UW_LANES;
-    unsigned n = samples_of(e, s, threads) > 1 ? 4 : 1;
-    s.m.held = 0;
+    unsigned threads = small_threads(s.m), n = samples_of(e, s, threads) > 1 ? 4 : 1;
     return launch(e, n == 1 ? run_forward<CELL, K, 1> : run_forward<CELL, K, 4>, s, n, threads,
                   n * K + uw_in_fours(n * s.m.rows));
 }
 
+template <typename CELL, unsigned K> int backward_small(const struct uw_exec *e, struct walk &s)
+{
+    unsigned threads = small_threads(s.m), n = samples_of(e, s, threads) > 1 ? 4 : 1;
+    return launch(e, n == 1 ? run_backward<CELL, K, 1> : run_backward<CELL, K, 4>, s, n, threads,
+                  n * 2u * CELL::gates * K);
+}
+
 template <typename CELL> int forward(const struct uw_exec *e, struct walk &s)
 {
-    if (s.r.hidden <= 64) {
+    if (s.r.hidden <= SMALL) {
         return s.r.hidden <= 32 ? forward_small<CELL, 32>(e, s) : forward_small<CELL, 64>(e, s);
     }
     unsigned threads = threads_of(s.m), n = samples_of(e, s, threads);
@@ -376,14 +411,17 @@ template <typename CELL> int forward(const struct uw_exec *e, struct walk &s)
 
 template <typename CELL> int backward(const struct uw_exec *e, struct walk &s)
 {
+    if (s.r.hidden <= SMALL) {
+        return s.r.hidden <= 32 ? backward_small<CELL, 32>(e, s) : backward_small<CELL, 64>(e, s);
+    }
     unsigned threads = threads_of(s.m), n = samples_of(e, s, threads);
     uint32_t groups = uw_row_groups(s.m.rows, s.r.hidden, s.m.vector, threads);
     uint32_t floats = n * (uw_in_fours(s.m.rows) + groups * uw_in_fours(s.r.hidden));
     hold(e, s, floats);
     return launch(e,
-                  n == 1   ? run_backward<CELL, 1>
-                  : n == 2 ? run_backward<CELL, 2>
-                           : run_backward<CELL, 4>,
+                  n == 1   ? run_backward<CELL, 0, 1>
+                  : n == 2 ? run_backward<CELL, 0, 2>
+                           : run_backward<CELL, 0, 4>,
                   s, n, threads, floats);
 }
 
@@ -417,4 +455,5 @@ int bw(const struct uw_exec *e, const struct uw_recurrence *r, const float *w_hh
 } // namespace
 
 extern const struct uw_recurrence_kernels uw_recurrence_cuda = {
-    takes, fw, bw, uw_recurrence_bw_param_cuda, uw_recurrence_scratch_bytes_cuda};
+    takes, fw, bw, uw_recurrence_bw_param_cuda, uw_recurrence_scratch_bytes_cuda,
+    uw_gemm_batch_cuda};

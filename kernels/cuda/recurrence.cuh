@@ -148,6 +148,46 @@ template <unsigned K> struct uw_row_kept {
     }
 };
 
+/* parts[g][n][c] = sum over rows of gate g of da[n][row] W_hh[row][c] by one thread for each gate and
+ * column, whose up to K weights it keeps. da has rows of gates * K, parts of K, zeros between. */
+template <unsigned K> struct uw_column_kept {
+    float w[K];
+    uint32_t gate, c;
+    __device__ void open(const struct uw_held &m)
+    {
+        gate = threadIdx.x / m.hidden;
+        c = threadIdx.x - gate * m.hidden;
+        bool there = threadIdx.x < m.rows;
+        const float *from = m.w + (there ? gate * m.hidden * m.hidden + c : 0);
+#pragma unroll
+        for (unsigned i = 0; i < K; i++) {
+            w[i] = there && i < m.hidden ? from[i * m.hidden] : 0.0f;
+        }
+    }
+    template <unsigned S>
+    __device__ void by_rows(const struct uw_held &m, uint32_t high, const float *da,
+                            float *parts) const
+    {
+        if (threadIdx.x >= m.rows) {
+            return;
+        }
+#pragma unroll
+        for (unsigned n = 0; n < S; n++) {
+            float sum[4] = {};
+#pragma unroll
+            for (unsigned i = 0; i < K; i += 4) {
+                uw_floats<4> d;
+                d.load(da + n * high + gate * K + i);
+#pragma unroll
+                for (unsigned v = 0; v < 4; v++) {
+                    sum[v] += w[i + v] * d.v[v];
+                }
+            }
+            parts[(gate * S + n) * K + c] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+    }
+};
+
 /* Groups of threads that share the rows of uw_state_by_rows. */
 static __host__ __device__ __forceinline__ uint32_t uw_row_groups(uint32_t rows, uint32_t hidden,
                                                                   unsigned vector,

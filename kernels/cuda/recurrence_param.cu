@@ -39,37 +39,52 @@ __device__ void part_of(const struct job &s, uint32_t n, uint32_t *first, uint32
     *end = n - *first < each ? n : *first + each;
 }
 
-/* [CHUNK][TILE] of the pairs from `first` on: gates in da, states before them in h; 0 outside. */
+/* A thread's share of the pairs from `first` on: gates of da, states before them; 0 outside. */
+struct share {
+    float da[CHUNK / ACROSS], h[CHUNK / ACROSS];
+};
+
 __device__ void fetch(const struct job &s, uint32_t first, uint32_t end, uint32_t gate,
-                      uint32_t unit, float (*da)[TILE], float (*h)[TILE])
+                      uint32_t unit, struct share &out)
 {
     unsigned lane = threadIdx.x % TILE;
     bool gate_there = gate + lane < s.gates_n, unit_there = unit + lane < s.r.hidden;
     uint32_t column = column_of_gate(s, gate + lane);
 #pragma unroll
-    for (unsigned p = threadIdx.x / TILE; p < CHUNK; p += ACROSS) {
-        float from_a = 0.0f, from_h = 0.0f;
-        if (first + p < end) {
-            size_t row = first + p + uw_quotient(s.pairs, first + p); /* one a sample is left out */
+    for (unsigned x = 0; x < CHUNK / ACROSS; x++) {
+        uint32_t pair = first + threadIdx.x / TILE + x * ACROSS;
+        out.da[x] = out.h[x] = 0.0f;
+        if (pair < end) {
+            size_t row = pair + uw_quotient(s.pairs, pair); /* one a sample is left out */
             size_t later = row + (s.r.reverse ? 0u : 1u), before = row + (s.r.reverse ? 1u : 0u);
-            from_a = gate_there ? s.a[later * s.row_n + column] : 0.0f;
-            from_h = unit_there ? s.h[before * s.r.hidden + unit + lane] : 0.0f;
+            out.da[x] = gate_there ? s.a[later * s.row_n + column] : 0.0f;
+            out.h[x] = unit_there ? s.h[before * s.r.hidden + unit + lane] : 0.0f;
         }
-        da[p][lane] = from_a;
-        h[p][lane] = from_h;
     }
 }
 
-/* A thread has 4 x 4 of the tile. */
+__device__ void put(const struct share &in, float (*da)[TILE], float (*h)[TILE])
+{
+#pragma unroll
+    for (unsigned x = 0; x < CHUNK / ACROSS; x++) {
+        da[threadIdx.x / TILE + x * ACROSS][threadIdx.x % TILE] = in.da[x];
+        h[threadIdx.x / TILE + x * ACROSS][threadIdx.x % TILE] = in.h[x];
+    }
+}
+
+/* A thread has 4 x 4 of the tile; the next pairs are on their way while it multiplies. */
 __device__ void weights_part(const struct job &s, float (*da)[TILE], float (*h)[TILE])
 {
     uint32_t gate = blockIdx.x / s.across * TILE, unit = blockIdx.x % s.across * TILE, first, end;
     unsigned x = threadIdx.x % (TILE / 4u) * 4u, y = threadIdx.x / (TILE / 4u) * 4u;
     float sum[4][4] = {};
+    struct share next;
     part_of(s, s.r.batch_n * (s.r.steps - 1u), &first, &end);
+    fetch(s, first, end, gate, unit, next);
     for (; first < end; first += CHUNK) {
-        fetch(s, first, end, gate, unit, da, h);
+        put(next, da, h);
         __syncthreads();
+        fetch(s, first + CHUNK, end, gate, unit, next);
 #pragma unroll
         for (unsigned p = 0; p < CHUNK; p++) {
             float4 d = *reinterpret_cast<const float4 *>(&da[p][y]);
@@ -116,7 +131,7 @@ __device__ void biases_part(const struct job &s, float (*shared)[TILE])
     }
 }
 
-__global__ void __launch_bounds__(UW_BLOCK) sum_parts(struct job s)
+__global__ void __launch_bounds__(UW_BLOCK, 2) sum_parts(struct job s)
 {
     __shared__ __align__(16) float da[CHUNK][TILE];
     __shared__ __align__(16) float h[CHUNK][TILE];

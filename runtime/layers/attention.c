@@ -6,12 +6,16 @@
  *
  * For every sample aux keeps q, k, v [T][3E], P [heads][T][T] and P v [T][E]; bw_prepare replaces
  * q, k, v with their gradients. Without a backward pass one sample's are scratch, with one head's
- * P. */
+ * P. Where the kernels take many products at once, as many samples as AT_ONCE_N allows go
+ * together. */
 #include "layers.h"
 
 #include "uwasa/fmath.h"
 
 enum { IN_WEIGHT, IN_BIAS, OUT_WEIGHT, OUT_BIAS };
+
+/* Floats of scratch for samples that go together: 16 MB. */
+#define AT_ONCE_N ((size_t)1 << 22)
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
@@ -120,12 +124,33 @@ static size_t weights_n(const struct uw_attention *g)
     return (size_t)g->steps * g->steps;
 }
 
-/* Own scratch, with one sample at a time: forward without aux q, k, v, P v and one head's P;
- * backward the gradients of P v, of one head's P and of one q. */
-static size_t own_bytes(const struct uw_layer *l)
+/* Own scratch of a sample. One at a time: forward without aux q, k, v, P v and one head's P;
+ * backward the gradients of P v, of one head's P and of one q. Many at once: the same with P and q
+ * of all heads. */
+static size_t own_n(const struct uw_layer *l, bool at_once)
 {
     const struct uw_attention *g = &l->geometry.attention;
-    return uw_arena_padded(uw_size_mul(4 * (size_t)g->steps * g->features + weights_n(g),
+    size_t values = (size_t)g->steps * g->features;
+    if (!at_once) {
+        return 4 * values + weights_n(g);
+    }
+    return (l->keeps_aux ? 2 : 4) * values + g->heads * weights_n(g);
+}
+
+/* Samples that go together; 0: the kernels take one product after the other. */
+static uint32_t at_once(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
+{
+    if (uw_recurrence(k) == NULL) {
+        return 0;
+    }
+    size_t most = AT_ONCE_N / own_n(l, true);
+    return most < 1 ? 1 : most < batch_n ? (uint32_t)most : batch_n;
+}
+
+static size_t own_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
+{
+    uint32_t many = at_once(l, k, batch_n);
+    return uw_arena_padded(uw_size_mul(uw_size_mul(own_n(l, many > 0), many > 0 ? many : 1),
                                        sizeof(float)));
 }
 
@@ -145,15 +170,17 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
         size_t bytes = k->gemm_scratch_bytes(k, &m, threads);
         most = bytes > most ? bytes : most;
     }
-    return most > SIZE_MAX - own_bytes(l) ? SIZE_MAX : own_bytes(l) + most;
+    size_t own = own_bytes(l, k, batch_n);
+    return most > SIZE_MAX - own ? SIZE_MAX : own + most;
 }
 
 /* Scratch behind the layer's own. */
-static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l)
+static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n)
 {
     struct uw_exec rest = *e;
-    rest.scratch = (uint8_t *)e->scratch + own_bytes(l);
-    rest.scratch_bytes -= own_bytes(l);
+    size_t own = own_bytes(l, e->kernels, batch_n);
+    rest.scratch = (uint8_t *)e->scratch + own;
+    rest.scratch_bytes -= own;
     return rest;
 }
 
@@ -195,6 +222,51 @@ static int attend(const struct uw_exec *e, const struct uw_layer *l, const struc
     return rc;
 }
 
+/* Where the products of samples and heads begin, among q, k, v, in [T][E] and in P. */
+struct steps {
+    size_t qkv[2], mixed[2], weights[2];
+};
+
+static struct steps steps_of(const struct uw_layer *l)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    size_t depth = g->features / g->heads;
+    return (struct steps){.qkv = {qkv_n(g), depth}, .mixed = {l->out_n, depth},
+                          .weights = {g->heads * weights_n(g), weights_n(g)}};
+}
+
+/* g for every head of so many samples. */
+static int products(const struct uw_exec *e, const struct uw_layer *l, uint32_t samples,
+                    const struct uw_gemm *m, const float *a, const size_t a_step[2],
+                    const float *b, const size_t b_step[2], float *c, const size_t c_step[2])
+{
+    const struct uw_gemm_batch batch = {.n = {samples, l->geometry.attention.heads},
+                                        .a = {a_step[0], a_step[1]},
+                                        .b = {b_step[0], b_step[1]},
+                                        .c = {c_step[0], c_step[1]}};
+    return uw_recurrence(e->kernels)->products(e, m, &batch, a, b, c);
+}
+
+/* attend, for all samples together. */
+static int attend_all(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
+                      uint32_t samples)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    const struct steps s = steps_of(l);
+    struct uw_gemm scores = product(l, SCORES), mix = product(l, MIX);
+    const float *q = t->qkv, *k = q + g->features, *v = k + g->features;
+
+    scores.alpha = scale_of(g);
+    mix.ldc = g->features;
+    int rc = products(e, l, samples, &scores, q, s.qkv, k, s.qkv, t->weights, s.weights);
+    rc = rc < 0 ? rc
+                : e->kernels->sequence->softmax_fw(e, (size_t)samples * g->heads * g->steps,
+                                                   g->steps, g->causal, t->weights, t->weights);
+    return rc < 0 ? rc
+                  : products(e, l, samples, &mix, t->weights, s.weights, v, s.qkv, t->mixed,
+                             s.mixed);
+}
+
 /* `samples` samples from x on. */
 static int run(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
                uint32_t samples, const float *x, float *y)
@@ -203,7 +275,11 @@ static int run(const struct uw_exec *e, const struct uw_layer *l, const struct t
     uint32_t rows = samples * l->geometry.attention.steps;
     int rc = e->kernels->dense_fw(e, &in, rows, x, in_role(l, l->param, IN_WEIGHT),
                                   in_role(l, l->param, IN_BIAS), t->qkv);
-    for (uint32_t n = 0; n < samples && rc == UW_OK; n++) {
+    bool together = uw_recurrence(e->kernels) != NULL;
+    if (rc == UW_OK && together) {
+        rc = attend_all(e, l, t, samples);
+    }
+    for (uint32_t n = 0; n < samples && rc == UW_OK && !together; n++) {
         rc = attend(e, l, t, n);
     }
     return rc < 0 ? rc
@@ -215,16 +291,18 @@ static int run(const struct uw_exec *e, const struct uw_layer *l, const struct t
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    const struct uw_exec rest = behind(e, l);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
     int rc = UW_OK;
 
     if (l->aux != NULL) {
         const struct tape t = tape_of(l, p->batch_n, l->aux, true);
         return run(&rest, l, &t, p->batch_n, x[0], y);
     }
-    const struct tape t = tape_of(l, 1, e->scratch, false);
-    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n++) {
-        rc = run(&rest, l, &t, 1, x[0] + (size_t)n * l->in_n, y + (size_t)n * l->out_n);
+    uint32_t many = at_once(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
+    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n += some) {
+        some = p->batch_n - n < some ? p->batch_n - n : some;
+        const struct tape t = tape_of(l, some, e->scratch, many > 0);
+        rc = run(&rest, l, &t, some, x[0] + (size_t)n * l->in_n, y + (size_t)n * l->out_n);
     }
     return rc;
 }
@@ -260,18 +338,78 @@ static int head_backward(const struct uw_exec *e, const struct uw_layer *l, cons
     return rc < 0 ? rc : kernels->copy->copy(e, &c, dq, q, false);
 }
 
+/* head_backward for all heads of so many samples; room: own_n floats for each. */
+static int heads_backward(const struct uw_exec *e, const struct uw_layer *l, uint32_t samples,
+                          const float *weights, float *q, const float *dmixed, float *room)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    const struct steps s = steps_of(l);
+    float *k = q + g->features, *v = k + g->features;
+    float *dq = room + samples * s.weights[0];
+    size_t rows = (size_t)samples * g->steps;
+    struct uw_gemm m = product(l, SCORES);
+
+    m.lda = g->features;
+    int rc = products(e, l, samples, &m, dmixed, s.mixed, v, s.qkv, room, s.weights);
+    rc = rc < 0 ? rc
+                : e->kernels->sequence->softmax_bw_input(e, rows * g->heads, g->steps, weights,
+                                                         room, room);
+    m = product(l, MIX_BACK);
+    m.ldb = g->features;
+    rc = rc < 0 ? rc
+                : products(e, l, samples, &m, weights, s.weights, dmixed, s.mixed, v, s.qkv);
+    m = product(l, MIX);
+    m.alpha = scale_of(g);
+    m.ldc = g->features;
+    rc = rc < 0 ? rc : products(e, l, samples, &m, room, s.weights, k, s.qkv, dq, s.mixed);
+    m = product(l, MIX_BACK);
+    m.alpha = scale_of(g);
+    rc = rc < 0 ? rc : products(e, l, samples, &m, room, s.weights, q, s.qkv, k, s.qkv);
+    const struct uw_copy c = {.rows = rows, .row_n = g->features, .x_step = g->features,
+                              .y_step = 3 * (size_t)g->features};
+    return rc < 0 ? rc : e->kernels->copy->copy(e, &c, dq, q, false);
+}
+
+/* bw_prepare, for as many samples together as there is room for. */
+static int prepare_all(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
+                       uint32_t batch_n)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    const struct uw_exec rest = behind(e, l, batch_n);
+    const struct uw_dense out = out_dense(l);
+    uint32_t some = at_once(l, e->kernels, batch_n);
+    size_t heads_step = g->heads * t->head_step;
+    float *dmixed = e->scratch;
+    int rc = UW_OK;
+
+    for (uint32_t n = 0; n < batch_n && rc == UW_OK; n += some) {
+        some = batch_n - n < some ? batch_n - n : some;
+        rc = e->kernels->dense_bw_input(&rest, &out, some * g->steps,
+                                        l->dy + (size_t)n * l->out_n,
+                                        in_role(l, l->param, OUT_WEIGHT), dmixed, false);
+        rc = rc < 0 ? rc
+                    : heads_backward(&rest, l, some, t->weights + n * heads_step,
+                                     t->qkv + n * qkv_n(g), dmixed,
+                                     dmixed + (size_t)some * l->out_n);
+    }
+    return rc;
+}
+
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
     (void)x;
     const struct uw_attention *g = &l->geometry.attention;
     const struct tape t = tape_of(l, p->batch_n, l->aux, true);
-    const struct uw_exec rest = behind(e, l);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
     const struct uw_dense out = out_dense(l);
     uint32_t depth = g->features / g->heads;
     float *dmixed = e->scratch;
     int rc = UW_OK;
 
+    if (uw_recurrence(e->kernels) != NULL) {
+        return prepare_all(e, l, &t, p->batch_n);
+    }
     for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n++) {
         rc = e->kernels->dense_bw_input(&rest, &out, g->steps, l->dy + (size_t)n * l->out_n,
                                         in_role(l, l->param, OUT_WEIGHT), dmixed, false);
@@ -289,7 +427,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     (void)x;
     (void)which;
-    const struct uw_exec rest = behind(e, l);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
     const struct uw_dense in = in_dense(l);
     return e->kernels->dense_bw_input(&rest, &in, p->batch_n * l->geometry.attention.steps, l->aux,
                                       in_role(l, l->param, IN_WEIGHT), dx, accumulate);
@@ -299,7 +437,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *const *x, float scale, float *const *d)
 {
     const struct tape t = tape_of(l, p->batch_n, l->aux, true);
-    const struct uw_exec rest = behind(e, l);
+    const struct uw_exec rest = behind(e, l, p->batch_n);
     const struct uw_dense in = in_dense(l), out = out_dense(l);
     uint32_t rows = p->batch_n * l->geometry.attention.steps;
     int rc = e->kernels->dense_bw_param(&rest, &in, rows, x[0], t.qkv, scale,

@@ -27,6 +27,30 @@ static void test_steps_follow_the_reference(void **state)
     }
 }
 
+/* States in registers and in shared memory, both ways through time, attention between them. */
+static const struct uw_layer_def sequence_layers[] = {
+    {.name = "g", .kind = UW_LAYER_GRU, .recurrent = {.hidden = 66, .reverse = true}},
+    {.name = "at", .kind = UW_LAYER_ATTENTION, .attention = {.heads = 2, .causal = true}},
+    {.name = "r", .kind = UW_LAYER_RNN, .recurrent = {.hidden = 9}},
+    {.name = "l", .kind = UW_LAYER_LSTM, .recurrent = {.hidden = 33, .last = true}},
+    {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+static const struct uw_model_def sequence_net = {.name = "sequence", .in_channels = 3, .in_w = 5,
+                                                 .layers = sequence_layers, .layers_n = 5};
+
+static void test_steps_of_sequences_follow_the_reference(void **state)
+{
+    (void)state;
+    struct uw_model_config c = {.def = &sequence_net, .batch_n = BATCH, .input = true,
+                                .mode = UW_PLAN_FULL,
+                                .optimizer = {.kind = UW_OPTIMIZER_SGD, .momentum = 0.9f}};
+    compare(&c, 5);
+    c.micro_n = 4;              /* gradients add up */
+    compare(&c, 3);
+    c = (struct uw_model_config){.def = &sequence_net, .batch_n = BATCH, .input = true,
+                                 .mode = UW_PLAN_IMMEDIATE};
+    compare(&c, 4);
+}
+
 static bool dense_always(const struct uw_kernels *k, const struct uw_dense *d, uint32_t batch_n)
 {
     return k != NULL && d != NULL && batch_n > 0;
@@ -346,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_follow_the_reference),
+        cmocka_unit_test(test_steps_of_sequences_follow_the_reference),
         cmocka_unit_test(test_steps_with_folded_relus_follow_the_reference),
         cmocka_unit_test(test_steps_with_residuals_follow_the_reference),
         cmocka_unit_test(test_steps_relus_are_their_fronts),

@@ -29,9 +29,10 @@ STEPS = ("lenet5:16", "mlp:8", "resnet20:8", "mobilenetv2:4", "vgg16-bn:8", "gru
 STEPS_EMULATED = ("mlp:2", "lenet5:1")
 SANITIZED_STEPS = {"mlp:4": ("memcheck", "initcheck"), "lenet5:2": ("memcheck",),
                    "resnet20:2": ("memcheck",), "gru:2": ("memcheck", "initcheck")}
-SANITIZED = {"memcheck": None,      # all suites of the contract
-             "racecheck": ("pointwise", "norm", "activation", "training"),
-             "synccheck": ("pointwise", "norm", "activation", "sequence", "training"),
+SANITIZED = {"memcheck": None,      # all suites of the contract, and recurrence
+             "racecheck": ("pointwise", "norm", "activation", "training", "recurrence"),
+             "synccheck": ("pointwise", "norm", "activation", "sequence", "training",
+                           "recurrence"),
              "initcheck": ("pointwise", "norm", "activation", "training")}
 
 
@@ -281,8 +282,8 @@ def sanitizer(check):
         check.table.add("sanitizer", "compute-sanitizer", "skipped",
                         "no GPU" if check.emulated else "is not installed")
         return
-    contract = {t[0].rsplit("_", 1)[1]: t[1] for t in tests_of(check)
-                if t[0].startswith("gpu/contract_") and t[1]}
+    contract = {re.split("[/_]", t[0])[-1]: t[1] for t in tests_of(check)
+                if re.match("gpu/(contract_|recurrence$)", t[0]) and t[1]}
     if not contract:
         check.table.add("sanitizer", "suites", "FAILED", "none were built")
     for kind, chosen in SANITIZED.items():

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/kernels_recurrence.h - slots of the kernel table that walk all time steps at once
+ * uwasa/kernels_recurrence.h - slots of the kernel table that take sequences as a whole
  *
- * Where a launch for each step costs most, on a GPU. A table may have none of them: recurrent
- * layers then call the cells of struct uw_sequence_kernels and products, step by step.
+ * Where each launch costs most, on a GPU. A table may have none of them: recurrent layers then call
+ * the cells of struct uw_sequence_kernels and products, step by step, and attention takes its
+ * products sample by sample.
  *
  * Layout     gates a [batch_n][steps][kept][hidden], kept blocks of a step as struct uw_cell's
  *            cells have them: rnn 1, gru 4 (r z n m), lstm 5 (i f g o c); states h
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 struct uw_exec;
+struct uw_gemm;
 struct uw_kernels;
 
 enum uw_recurrence_cell {
@@ -33,6 +35,13 @@ struct uw_recurrence {
     bool reverse;                   /* the last step is computed first */
     bool relu;                      /* rnn: ReLU in place of tanh */
     bool keeps;                     /* fw: bw follows */
+};
+
+/* n[0] times n[1] products; product (i, j) is i * a[0] + j * a[1] floats behind the first one's A,
+ * and so on. No C overlaps another. */
+struct uw_gemm_batch {
+    uint32_t n[2];
+    size_t a[2], b[2], c[2];
 };
 
 struct uw_recurrence_kernels {
@@ -58,6 +67,9 @@ struct uw_recurrence_kernels {
                     const float *h, float scale, float *dw_hh, float *db_ih, float *db_hh);
     /* What bw_param takes; no less than for a smaller batch_n. */
     size_t (*scratch_bytes)(const struct uw_kernels *k, const struct uw_recurrence *r);
+    /* Products of one shape, each as gemm's; takes no scratch. */
+    int (*products)(const struct uw_exec *e, const struct uw_gemm *g,
+                    const struct uw_gemm_batch *batch, const float *a, const float *b, float *c);
 };
 
 #endif
