@@ -166,6 +166,86 @@ static void test_steps_a_spike_is_left_out(void **state)
     close_side(&s);
 }
 
+#define UNEVEN 7u                       /* no sum of two powers of two: x / n * n is not always x */
+
+/* A step that changes nothing. */
+static double loss_unchanged(struct side *s, uint32_t seed, bool *skipped)
+{
+    struct uw_step_result r;
+    fill(&s->m, seed, UNEVEN);
+    s->m.optimizer.lr = 0.0f;
+    const struct uw_minibatch b = {.n = UNEVEN};
+    assert_int_equal(uw_model_step_begin(&s->m, &b, &s->err), UW_OK);
+    assert_int_equal(uw_model_step_end(&s->m, &r, &s->err), UW_OK);
+    *skipped = r.skipped;
+    return r.loss;
+}
+
+/* The GPU compares the sum with n times the limit, which may round the other way than an n-th of
+ * the sum: what it says holds. */
+static void test_steps_a_spike_is_what_the_gpu_says(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &image_net, .batch_n = UNEVEN, .input = true};
+    struct side s;
+    uint32_t stopped = 0;
+    bool skipped;
+    open_side(&s, &c, true);
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        s.m.guard.factor = 0.0f;
+        double loss = loss_unchanged(&s, seed, &skipped);
+        s.m.guard.factor = 1.0f;
+        s.m.guard.seen = UW_SPIKE_WARMUP;
+        s.m.guard.mean = loss;
+        assert_true(loss_unchanged(&s, seed, &skipped) == loss);
+        stopped += skipped ? 1 : 0;
+        assert_int_equal(s.m.guard.skipped, stopped);
+        assert_true(s.m.guard.mean == loss);
+    }
+    assert_true(stopped > 0);
+    close_side(&s);
+}
+
+static const struct uw_layer_def word_layers[] = {
+    {.name = "e", .kind = UW_LAYER_EMBEDDING, .embedding = {.vocabulary = 10, .size = 3}},
+    {.name = "flat", .kind = UW_LAYER_FLATTEN},
+    {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+static const struct uw_model_def word_net = {.name = "words", .in_channels = 4,
+                                             .layers = word_layers, .layers_n = 3};
+
+static int step_of_words(struct side *s, float last, struct uw_step_result *r)
+{
+    for (uint32_t i = 0; i < BATCH * s->m.input_n; i++) {
+        s->m.input[i] = (float)(i % 10u);
+    }
+    s->m.input[BATCH * s->m.input_n - 1] = last;
+    memset(s->m.label, 0, BATCH * sizeof *s->m.label);
+    s->m.optimizer.lr = 0.1f;
+    s->err.text[0] = '\0';
+    int rc = uw_model_step_begin(&s->m, &(struct uw_minibatch){.n = BATCH}, &s->err);
+    return rc < 0 ? rc : uw_model_step_end(&s->m, r, &s->err);
+}
+
+static void test_steps_a_bad_index_behind_a_spike_is_told(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &word_net, .batch_n = BATCH, .input = true};
+    struct side s;
+    struct uw_step_result r;
+    open_side(&s, &c, true);
+    for (int i = 0; i < 6; i++) {       /* as it comes, recorded, played; in each place */
+        s.m.guard = (struct uw_spike_guard){.factor = 1e-3f, .seen = UW_SPIKE_WARMUP, .mean = 1.0};
+        assert_int_equal(step_of_words(&s, 1.0f, &r), UW_OK);
+        assert_true(r.skipped);
+        s.m.guard.factor = 1e3f;
+        assert_true(step_of_words(&s, 10.0f, &r) < 0);
+        assert_non_null(strstr(s.err.text, "layer 'e' (embedding): takes only whole numbers"));
+        assert_int_equal(step_of_words(&s, 9.0f, &r), UW_OK);
+        assert_false(r.skipped);
+    }
+    close_side(&s);
+}
+
 /* Halves what comes by, and counts. */
 struct halver {
     struct side *s;
@@ -318,6 +398,8 @@ int main(void)
         cmocka_unit_test(test_steps_in_parts_follow_the_reference),
         cmocka_unit_test(test_steps_a_loss_that_is_not_finite_stops_them),
         cmocka_unit_test(test_steps_a_spike_is_left_out),
+        cmocka_unit_test(test_steps_a_spike_is_what_the_gpu_says),
+        cmocka_unit_test(test_steps_a_bad_index_behind_a_spike_is_told),
         cmocka_unit_test(test_steps_gradients_go_through_the_processor),
         cmocka_unit_test(test_steps_that_cannot_be_recorded_run_all_the_same),
         cmocka_unit_test(test_steps_of_a_model_in_the_place_of_another),
