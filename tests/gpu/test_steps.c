@@ -75,6 +75,60 @@ static void test_steps_with_folded_relus_follow_the_reference(void **state)
     conv2d_apart = NULL;
 }
 
+#define CONV(n) {.name = n, .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 3, \
+                                                               .pad_h = 1, .pad_w = 1}}
+static const struct uw_layer_def chain_layers[] = {
+    CONV("c1"), {.name = "r1", .kind = UW_LAYER_RELU},
+    CONV("c2"), {.name = "r2", .kind = UW_LAYER_RELU6},
+    CONV("c3"), {.name = "r3", .kind = UW_LAYER_RELU},
+    CONV("c4"), {.name = "a4", .kind = UW_LAYER_ADD, .inputs = {"r3", "c4"}},
+    {.name = "r4", .kind = UW_LAYER_RELU},
+    CONV("c5"), {.name = "r5", .kind = UW_LAYER_RELU},
+    CONV("c6"), {.name = "a6", .kind = UW_LAYER_ADD, .inputs = {"r5", "c6"}},
+    {.name = "r6", .kind = UW_LAYER_RELU},
+    {.name = "flat", .kind = UW_LAYER_FLATTEN},
+    {.name = "d1", .kind = UW_LAYER_DENSE, .dense = {.out = 9}},
+    {.name = "r7", .kind = UW_LAYER_RELU},
+    {.name = "d2", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+static const struct uw_model_def chain_net = {.name = "chain", .in_channels = 2, .in_h = 9,
+                                              .in_w = 9, .layers = chain_layers, .layers_n = 18};
+
+/* Less than the whole plan: outputs that a ReLU was taken over in are computed again, and their
+ * masks and sums with them. */
+static void compare_recomputed(void)
+{
+    struct uw_model_config c = {.def = &chain_net, .batch_n = BATCH, .input = true,
+                                .mode = UW_PLAN_FULL, .optimizer = {.momentum = 0.9f}};
+    struct side s;
+    struct uw_model_need less;
+    uint32_t relus = 0;
+    open_side(&s, &c, true);
+    s.config.budget_bytes = s.need.kernel_bytes + s.need.shared_bytes;
+    do {                        /* the least that it can be trained in */
+        c.budget_bytes = s.config.budget_bytes;
+        s.config.budget_bytes -= 64;
+    } while (uw_model_measure(&s.config, &less, &s.err) == UW_OK);
+    close_side(&s);
+    open_side(&s, &c, true);
+    for (uint32_t i = 0; i < s.m.layers_n; i++) {
+        relus += s.m.layers[i].recomputed && s.m.layers[i].relu_behind ? 1 : 0;
+    }
+    close_side(&s);
+    assert_true(relus > 1);
+    compare(&c, 5);
+}
+
+static void test_steps_with_folded_relus_computed_again_follow_the_reference(void **state)
+{
+    (void)state;
+    compare_recomputed();
+    dense_apart = dense_always;
+    conv2d_apart = conv2d_always;
+    compare_recomputed();
+    dense_apart = NULL;
+    conv2d_apart = NULL;
+}
+
 /* ReLUs take no launch, and their layers no room but for sums. */
 static void test_steps_relus_are_their_fronts(void **state)
 {
@@ -394,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_follow_the_reference),
         cmocka_unit_test(test_steps_with_folded_relus_follow_the_reference),
+        cmocka_unit_test(test_steps_with_folded_relus_computed_again_follow_the_reference),
         cmocka_unit_test(test_steps_relus_are_their_fronts),
         cmocka_unit_test(test_steps_in_parts_follow_the_reference),
         cmocka_unit_test(test_steps_a_loss_that_is_not_finite_stops_them),
