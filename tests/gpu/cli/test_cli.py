@@ -6,6 +6,7 @@ emulated: the GPU is tests/gpu/emulated, which can also be absent, old or small.
 this machine, or the program's sentences where it has none."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -207,6 +208,15 @@ def test_plan():
     check(said.status == 0 and said.done["fits"] and said.done["largest_batch"] >= 16, said)
     said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda", "--budget", "1M")
     check(said.status == 1 and "does not fit" in said.err, said)
+    least = 0
+    for budget in (1, 1 << 20):         # what it needs is told whole, and is enough
+        said = train("--backend", "cuda", "--mode", "full", "--budget", str(budget), steps=1)
+        told = re.search(rf"budget of {budget} bytes: on the GPU the smallest plan takes (\d+), "
+                         r"(\d+) of them the kernels' own", said.err)
+        check(said.status == 1 and told and int(told[1]) > int(told[2]) > 0, said)
+        least = int(told[1])
+    said = train("--backend", "cuda", "--mode", "full", "--budget", str(least), steps=1)
+    check(said.status == 0 and said.done["device_bytes"] <= least, said)
 
 
 def near(a, b, within):
