@@ -263,6 +263,24 @@ def test_tf32():
     check("arithmetic     TF32 products\n" in said.out and "device  " in said.out, said)
 
 
+def test_onnx():
+    """An imported model begins with its own weights, on either side."""
+    model = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "parity", "onnx",
+                         "cnn.onnx")
+    data = file("onnx.csv")
+    with open(data, "w", encoding="utf-8") as f:
+        for i in range(18):
+            f.write(",".join(str((i * 7 + k * 5) % 11) for k in range(64)) + f",{i % 2}\n")
+    flags = ["--model", model, "--data", f"csv:{data}", "--batch", "3", "--steps", "4", "--lr",
+             "0.001", "--json", "-"]
+    here = run("train", *flags, "--backend", "ref")
+    for gpu in dict.fromkeys(("", ORIN)):
+        there = run("train", *flags, "--backend", "cuda", gpu=gpu)
+        check(there.status == 0 and len(here.losses()) > 1, there)
+        check(near(here.losses(), there.losses(), 1e-4), there)
+        check(near([here.done["test_loss"]], [there.done["test_loss"]], 1e-4), there)
+
+
 def test_interrupt():
     """What was in flight counts: the file holds the step that is told, and goes on from it."""
     name = file("interrupted")
@@ -321,7 +339,7 @@ def main():
             print(f"no GPU: {why}")
             test_absent("", why)
             return
-    for test in (test_plan, test_learning, test_checkpoints, test_tf32, test_interrupt,
+    for test in (test_plan, test_learning, test_checkpoints, test_tf32, test_onnx, test_interrupt,
                  test_diverged, test_bench):
         started = time.monotonic()
         test()
