@@ -274,6 +274,8 @@ def test_onnx():
     flags = ["--model", model, "--data", f"csv:{data}", "--batch", "3", "--steps", "4", "--lr",
              "0.001", "--json", "-"]
     here = run("train", *flags, "--backend", "ref")
+    if "built without ONNX" in here.err:
+        return
     for gpu in dict.fromkeys(("", ORIN)):
         there = run("train", *flags, "--backend", "cuda", gpu=gpu)
         check(there.status == 0 and len(here.losses()) > 1, there)
